@@ -1,0 +1,1 @@
+//! Composition: the builder, the core capabilities, drivers, compilers, guards and definitions.

@@ -1,0 +1,158 @@
+//! The command line: what can be typed, and nothing about what it does.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueHint};
+use clap_complete::Shell;
+
+use crate::config::{BaseUrl, Dollars, Flags, ModelRef, OutputFormat};
+use crate::prompt::PromptSource;
+
+mod help;
+mod values;
+
+use values::{BaseUrlParser, parsed};
+
+/// Runs agents: a model that works with tools until the task is done.
+#[derive(Clone, Debug, PartialEq, Parser)]
+#[command(name = "loopwright", version, after_help = help::PROGRAM)]
+pub struct Cli {
+    /// Read this file in place of ~/.config/loopwright/config.toml
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What the program can do.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum Command {
+    /// Give an agent a task and wait for its answer
+    #[command(after_help = help::RUN)]
+    Run(Box<RunArgs>),
+    /// Watch an agent with a scripted model; needs no key and no network
+    Demo(DemoArgs),
+    /// Print the completion script of a shell
+    Completions(CompletionsArgs),
+}
+
+/// What can be said about a run.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct RunArgs {
+    /// What the agent should do; `-` or nothing reads it from standard input
+    #[arg(value_name = "PROMPT|-")]
+    pub prompt: Option<String>,
+    /// The same as PROMPT
+    #[arg(short = 'p', long = "prompt", value_name = "PROMPT", conflicts_with = "prompt")]
+    pub prompt_option: Option<String>,
+    /// The model and the provider that serves it
+    #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelRef>)]
+    pub model: Option<ModelRef>,
+    /// Where the provider is reached
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = BaseUrlParser)]
+    pub base_url: Option<BaseUrl>,
+    /// The system prompt
+    #[arg(long, value_name = "TEXT")]
+    pub system: Option<String>,
+    /// Ask the provider for whole answers instead of pieces
+    #[arg(long)]
+    pub no_stream: bool,
+    /// How much the run may use up.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+    /// Where it takes place and what it prints.
+    #[command(flatten)]
+    pub surroundings: SurroundingArgs,
+}
+
+/// How much a run may use up.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitArgs {
+    /// Stop after this many steps
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU32>)]
+    pub max_steps: Option<NonZeroU32>,
+    /// Stop after this many tokens, input and output together
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU64>)]
+    pub max_tokens: Option<NonZeroU64>,
+    /// Stop after this many seconds
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = parsed::<Duration>)]
+    pub max_seconds: Option<Duration>,
+    /// Stop before this many US dollars are spent
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
+    pub max_cost: Option<Dollars>,
+}
+
+/// What can be said about the demonstration.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct DemoArgs {
+    /// Where it takes place and what it prints.
+    #[command(flatten)]
+    pub surroundings: SurroundingArgs,
+}
+
+/// Where something takes place and what it prints.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(next_help_heading = "Surroundings")]
+pub struct SurroundingArgs {
+    /// Work in this directory
+    #[arg(short = 'C', long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
+    pub workdir: PathBuf,
+    /// What to write to standard output [default: text]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    output_format: Option<OutputFormat>,
+    /// The same as --output-format stream-json
+    #[arg(long, conflicts_with = "output_format")]
+    json: bool,
+    /// Print the answer and errors, and nothing else
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// When to use colours
+    #[arg(long, value_name = "WHEN", value_enum, default_value = "auto")]
+    pub color: ColorChoice,
+}
+
+/// Which script to print.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct CompletionsArgs {
+    /// The shell that will read the script
+    #[arg(value_enum)]
+    pub shell: Shell,
+}
+
+impl RunArgs {
+    /// Where the prompt comes from, whichever way it was typed.
+    pub fn prompt(&self) -> PromptSource {
+        PromptSource::new(self.prompt.as_deref().or(self.prompt_option.as_deref()))
+    }
+
+    /// What the configuration should know of the command line.
+    pub fn flags(&self, config: Option<&Path>) -> Flags {
+        Flags {
+            workdir: self.surroundings.workdir.clone(),
+            config: config.map(Path::to_path_buf),
+            model: self.model.clone(),
+            base_url: self.base_url.clone(),
+            system: self.system.clone(),
+            output_format: self.surroundings.output_format(),
+            stream: self.no_stream.then_some(false),
+            max_steps: self.limits.max_steps,
+            max_tokens: self.limits.max_tokens,
+            max_seconds: self.limits.max_seconds,
+            max_cost: self.limits.max_cost,
+        }
+    }
+}
+
+impl SurroundingArgs {
+    /// The format that was asked for, by name or by `--json`.
+    pub fn output_format(&self) -> Option<OutputFormat> {
+        if self.json { Some(OutputFormat::StreamJson) } else { self.output_format }
+    }
+}
+
+#[cfg(test)]
+mod tests;

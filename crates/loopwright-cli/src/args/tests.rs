@@ -1,0 +1,297 @@
+//! Every option, typed rightly and wrongly.
+
+use clap::CommandFactory as _;
+use clap::error::ErrorKind;
+
+use super::*;
+use crate::config::SettingValue;
+
+fn parse(line: &[&str]) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from([&["loopwright"], line].concat())
+}
+
+fn run(line: &[&str]) -> RunArgs {
+    match parse(&[&["run"], line].concat()).unwrap().command {
+        Command::Run(args) => *args,
+        other => panic!("not a run: {other:?}"),
+    }
+}
+
+fn flags(line: &[&str]) -> Flags {
+    run(line).flags(None)
+}
+
+fn nothing_typed() -> Flags {
+    Flags { workdir: ".".into(), ..Flags::default() }
+}
+
+/// The first line of the message, which is the one that says what is wrong.
+fn error(line: &[&str]) -> String {
+    let message = parse(line).unwrap_err().to_string();
+    message.lines().next().unwrap_or_default().to_owned()
+}
+
+fn run_error(line: &[&str]) -> String {
+    error(&[&["run"], line].concat())
+}
+
+fn value<T: SettingValue>(text: &str) -> Option<T> {
+    T::from_text(text)
+}
+
+#[test]
+fn the_definition_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn a_run_needs_nothing_but_its_name() {
+    assert_eq!(run(&[]).prompt(), PromptSource::Piped);
+    assert_eq!(flags(&[]), nothing_typed());
+    assert!(!run(&[]).surroundings.quiet);
+    assert_eq!(run(&[]).surroundings.color, ColorChoice::Auto);
+}
+
+#[test]
+fn the_prompt_is_positional_or_an_option() {
+    let typed = PromptSource::Text("do it".to_owned());
+    assert_eq!(run(&["do it"]).prompt(), typed);
+    assert_eq!(run(&["-p", "do it"]).prompt(), typed);
+    assert_eq!(run(&["--prompt", "do it"]).prompt(), typed);
+    assert_eq!(run(&["--prompt=do it"]).prompt(), typed);
+    assert_eq!(run(&["-"]).prompt(), PromptSource::Stdin);
+    assert_eq!(run(&["-p", "-"]).prompt(), PromptSource::Stdin);
+    assert_eq!(run(&["--", "--help"]).prompt(), PromptSource::Text("--help".to_owned()));
+}
+
+#[test]
+fn two_prompts_are_one_too_many() {
+    assert_eq!(
+        run_error(&["a", "-p", "b"]),
+        "error: the argument '[PROMPT|-]' cannot be used with '--prompt <PROMPT>'"
+    );
+    assert_eq!(run_error(&["a", "b"]), "error: unexpected argument 'b' found");
+}
+
+#[test]
+fn the_model_has_a_provider() {
+    let expect = Flags { model: value("openai/gpt-5"), ..nothing_typed() };
+    assert_eq!(flags(&["-m", "openai/gpt-5"]), expect);
+    assert_eq!(flags(&["--model", "openai/gpt-5"]), expect);
+    assert_eq!(
+        run_error(&["-m", "gpt-5"]),
+        "error: invalid value 'gpt-5' for '--model <PROVIDER/NAME>': must be a provider and the name of a model, joined by `/`, such as `openai/gpt-5-mini`"
+    );
+}
+
+#[test]
+fn the_base_url_is_an_address() {
+    let expect = Flags { base_url: value("http://localhost:8080/v1"), ..nothing_typed() };
+    assert_eq!(flags(&["--base-url", "http://localhost:8080/v1"]), expect);
+}
+
+#[test]
+fn a_wrong_base_url_is_not_repeated() {
+    assert_eq!(
+        run_error(&["--base-url", "https://me:hidden@example.com"]),
+        "error: invalid value for '--base-url <URL>': must be an `http://` or `https://` address without user name, password, query or fragment, such as `http://localhost:11434/v1`"
+    );
+}
+
+#[test]
+fn steps_are_a_positive_number() {
+    assert_eq!(flags(&["--max-steps", "3"]), Flags { max_steps: value("3"), ..nothing_typed() });
+    for wrong in ["0", "-1", "1.5", "many", "4294967296"] {
+        assert_eq!(
+            run_error(&["--max-steps", wrong]),
+            format!(
+                "error: invalid value '{wrong}' for '--max-steps <N>': must be a whole number from 1 to 4294967295, such as `20`"
+            )
+        );
+    }
+}
+
+#[test]
+fn tokens_are_a_positive_number() {
+    let expect = Flags { max_tokens: value("5000000000"), ..nothing_typed() };
+    assert_eq!(flags(&["--max-tokens", "5000000000"]), expect);
+    for wrong in ["0", "-1", "1k"] {
+        assert_eq!(
+            run_error(&["--max-tokens", wrong]),
+            format!(
+                "error: invalid value '{wrong}' for '--max-tokens <N>': must be a whole number of at least 1, such as `100000`"
+            )
+        );
+    }
+}
+
+#[test]
+fn seconds_are_positive_and_may_have_a_fraction() {
+    let expect = Flags { max_seconds: Some(Duration::from_millis(1500)), ..nothing_typed() };
+    assert_eq!(flags(&["--max-seconds", "1.5"]), expect);
+    for wrong in ["0", "-0.5", "nan", "inf", "1m"] {
+        assert_eq!(
+            run_error(&["--max-seconds", wrong]),
+            format!(
+                "error: invalid value '{wrong}' for '--max-seconds <S>': must be a number of seconds above 0, such as `300`"
+            )
+        );
+    }
+}
+
+#[test]
+fn the_cost_is_positive_and_may_have_a_fraction() {
+    let expect = Flags { max_cost: value("0.05"), ..nothing_typed() };
+    assert_eq!(flags(&["--max-cost", "0.05"]), expect);
+    for wrong in ["0", "-1", "nan", "$1"] {
+        assert_eq!(
+            run_error(&["--max-cost", wrong]),
+            format!(
+                "error: invalid value '{wrong}' for '--max-cost <USD>': must be an amount of US dollars above 0, such as `0.50`"
+            )
+        );
+    }
+}
+
+#[test]
+fn the_system_prompt_is_any_text() {
+    let expect = |text: &str| Flags { system: Some(text.to_owned()), ..nothing_typed() };
+    assert_eq!(flags(&["--system", "be brief"]), expect("be brief"));
+    assert_eq!(flags(&["--system", ""]), expect(""));
+}
+
+#[test]
+fn the_directory_is_not_looked_at_yet() {
+    let expect = Flags { workdir: "not/there".into(), ..Flags::default() };
+    assert_eq!(flags(&["-C", "not/there"]), expect);
+    assert_eq!(flags(&["--workdir", "not/there"]), expect);
+}
+
+#[test]
+fn output_formats_have_names_and_one_a_short_form() {
+    let format = |line: &[&str]| run(line).surroundings.output_format();
+    assert_eq!(format(&[]), None);
+    assert_eq!(format(&["--output-format", "text"]), Some(OutputFormat::Text));
+    assert_eq!(format(&["--output-format", "json"]), Some(OutputFormat::Json));
+    assert_eq!(format(&["--output-format", "stream-json"]), Some(OutputFormat::StreamJson));
+    assert_eq!(format(&["--json"]), Some(OutputFormat::StreamJson));
+    let expect = Flags { output_format: Some(OutputFormat::StreamJson), ..nothing_typed() };
+    assert_eq!(flags(&["--json"]), expect);
+}
+
+#[test]
+fn an_output_format_is_asked_for_once_and_by_its_name() {
+    assert_eq!(
+        run_error(&["--json", "--output-format", "json"]),
+        "error: the argument '--json' cannot be used with '--output-format <FORMAT>'"
+    );
+    assert_eq!(
+        run_error(&["--output-format", "yaml"]),
+        "error: invalid value 'yaml' for '--output-format <FORMAT>'"
+    );
+}
+
+#[test]
+fn quiet_color_and_no_stream() {
+    assert!(run(&["-q"]).surroundings.quiet);
+    assert!(run(&["--quiet"]).surroundings.quiet);
+    let color = |when| run(&["--color", when]).surroundings.color;
+    assert_eq!(color("auto"), ColorChoice::Auto);
+    assert_eq!(color("always"), ColorChoice::Always);
+    assert_eq!(color("never"), ColorChoice::Never);
+    assert_eq!(run_error(&["--color", "pink"]), "error: invalid value 'pink' for '--color <WHEN>'");
+    assert_eq!(flags(&["--no-stream"]), Flags { stream: Some(false), ..nothing_typed() });
+}
+
+#[test]
+fn the_config_file_may_be_named_before_or_after_the_command() {
+    for line in [["--config", "mine.toml", "run"], ["run", "--config", "mine.toml"]] {
+        let cli = parse(&line).unwrap();
+        assert_eq!(cli.config, Some("mine.toml".into()));
+        let Command::Run(args) = &cli.command else { panic!("not a run") };
+        let expect = Flags { config: Some("mine.toml".into()), ..nothing_typed() };
+        assert_eq!(args.flags(cli.config.as_deref()), expect);
+    }
+}
+
+#[test]
+fn a_demo_has_surroundings_and_nothing_else() {
+    let line = ["demo", "-C", "x", "--output-format", "json", "-q", "--color", "never"];
+    let Command::Demo(DemoArgs { surroundings }) = parse(&line).unwrap().command else {
+        panic!("not a demo")
+    };
+    let expect = SurroundingArgs {
+        workdir: "x".into(),
+        output_format: Some(OutputFormat::Json),
+        json: false,
+        quiet: true,
+        color: ColorChoice::Never,
+    };
+    assert_eq!(surroundings, expect);
+    assert_eq!(error(&["demo", "-m", "a/b"]), "error: unexpected argument '-m' found");
+}
+
+#[test]
+fn completions_are_for_a_known_shell() {
+    let command = parse(&["completions", "zsh"]).unwrap().command;
+    assert_eq!(command, Command::Completions(CompletionsArgs { shell: Shell::Zsh }));
+    assert_eq!(error(&["completions", "cmd"]), "error: invalid value 'cmd' for '<SHELL>'");
+    assert_eq!(
+        error(&["completions"]),
+        "error: the following required arguments were not provided:"
+    );
+}
+
+#[test]
+fn a_misspelled_command_or_option_gets_a_suggestion() {
+    let message = parse(&["dmeo"]).unwrap_err().to_string();
+    assert!(message.contains("a similar subcommand exists: 'demo'"), "{message}");
+    let message = parse(&["run", "--modle", "a/b"]).unwrap_err().to_string();
+    assert!(message.contains("a similar argument exists: '--model'"), "{message}");
+}
+
+#[test]
+fn help_and_version_are_not_mistakes() {
+    for (line, kind) in [
+        (["--help"].as_slice(), ErrorKind::DisplayHelp),
+        (&["run", "--help"], ErrorKind::DisplayHelp),
+        (&["--version"], ErrorKind::DisplayVersion),
+    ] {
+        assert_eq!(parse(line).unwrap_err().kind(), kind);
+    }
+    let version = parse(&["--version"]).unwrap_err().to_string();
+    assert_eq!(version, format!("loopwright {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn every_example_in_the_help_can_be_typed() {
+    for (line, text) in [("--help", help::PROGRAM), ("run --help", help::RUN)] {
+        let shown = parse(&line.split(' ').collect::<Vec<_>>()).unwrap_err().to_string();
+        let mut examples = 0;
+        for example in text.lines().filter_map(|line| line.split_once("loopwright ")) {
+            if example.0.trim_start().is_empty() || example.0.trim_end().ends_with(['|', '(']) {
+                let typed = words(example.1);
+                let typed: Vec<_> = typed.iter().map(String::as_str).collect();
+                assert!(parse(&typed).is_ok(), "{typed:?}");
+                examples += 1;
+            }
+        }
+        assert!(examples > 2 && shown.contains("Examples:"), "{shown}");
+    }
+}
+
+/// Splits like a shell, as far as the examples need it; ends at a redirection or a pipe.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            '|' | '<' | '>' | ')' if !quoted => break,
+            _ => words.last_mut().unwrap().push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}

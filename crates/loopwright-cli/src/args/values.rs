@@ -1,0 +1,34 @@
+//! Option values in the types of the configuration.
+
+use std::ffi::OsStr;
+
+use clap::builder::TypedValueParser;
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
+
+use crate::config::{BaseUrl, SettingValue};
+
+/// Reads a value, or says what was expected; clap adds the option and what was typed.
+pub(super) fn parsed<T: SettingValue>(text: &str) -> Result<T, String> {
+    T::from_text(text).ok_or_else(|| format!("must be {}, such as `{}`", T::EXPECTED, T::example()))
+}
+
+/// Reads an address and does not repeat a wrong one, because there may be a password in it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BaseUrlParser;
+
+impl TypedValueParser for BaseUrlParser {
+    type Value = BaseUrl;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        _: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<BaseUrl, clap::Error> {
+        value.to_str().ok_or_else(String::new).and_then(parsed).map_err(|problem| {
+            let message = format!("invalid value for '--base-url <URL>': {problem}");
+            command.clone().error(ErrorKind::ValueValidation, message)
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! The configuration of a run: one value per key, each with the layer that decided it.
+//!
+//! Layers, strongest first: [`Flags`], the environment, the project file `loopwright.toml`, the user's
+//! `loopwright/config.toml`, built-in defaults. Every key is decided on its own, so a project that sets
+//! `limits.steps` leaves the user's `limits.cost` alone. A project file belongs to whoever wrote the
+//! repository: it may not say where prompts and keys go (see [`ConfigError::Refused`]).
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+mod base_url;
+mod document;
+mod dollars;
+mod environment;
+mod error;
+mod files;
+mod flags;
+mod keys;
+mod layer;
+mod limits;
+mod model_ref;
+mod origin;
+mod output_format;
+mod provider;
+mod reading;
+mod refusal;
+mod secret;
+mod sources;
+mod value;
+mod warning;
+
+pub use base_url::BaseUrl;
+pub use dollars::Dollars;
+pub use error::ConfigError;
+pub use flags::Flags;
+pub use limits::Limits;
+pub use model_ref::ModelRef;
+pub use origin::{Origin, Setting};
+pub use output_format::OutputFormat;
+pub use provider::Provider;
+pub use refusal::Reason;
+pub use secret::{SecretRef, Text};
+pub use sources::Sources;
+pub use value::{Mismatch, SettingValue};
+pub use warning::Warning;
+
+use document::Document;
+use files::{Found, UserFile};
+use layer::Layer;
+
+/// What is in effect; a key that nobody set and that has no default is `None`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The directory of the run, absolute and without links.
+    pub workdir: PathBuf,
+    /// The model to talk to.
+    pub model: Option<Setting<ModelRef>>,
+    /// Where the provider of the model is reached, whatever its table or preset says.
+    pub base_url: Option<Setting<BaseUrl>>,
+    /// The system prompt.
+    pub system: Option<Setting<String>>,
+    /// What standard output carries.
+    pub output_format: Setting<OutputFormat>,
+    /// Whether answers are asked for piece by piece.
+    pub stream: Setting<bool>,
+    /// How much the run may use up.
+    pub limits: Limits,
+    /// The providers that are configured, by name; presets are not among them.
+    pub providers: BTreeMap<String, Provider>,
+    /// What confines the commands that are run.
+    pub sandbox_tier: Option<Setting<String>>,
+    /// Where sessions are kept.
+    pub store_url: Option<Setting<Text>>,
+}
+
+/// A configuration, and what the user should hear about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loaded {
+    /// What is in effect.
+    pub config: Config,
+    /// What was ignored, in the order of the files and of the alphabet.
+    pub warnings: Vec<Warning>,
+}
+
+impl Config {
+    /// Finds and reads every layer.
+    pub fn load(flags: Flags, sources: &Sources) -> Result<Loaded, ConfigError> {
+        let workdir = files::workdir(&flags.workdir, sources)?;
+        let user_file = UserFile::locate(flags.config.as_deref(), sources);
+        let mut warnings = Vec::new();
+        let layer = flags
+            .into_layer()
+            .or(Layer::from_environment(sources)?)
+            .or(project_layer(&workdir, &user_file, &mut warnings)?)
+            .or(user_layer(&user_file, &mut warnings)?);
+        Ok(Loaded { config: Self::with_defaults(layer, workdir), warnings })
+    }
+
+    fn with_defaults(layer: Layer, workdir: PathBuf) -> Self {
+        Self {
+            workdir,
+            model: layer.model,
+            base_url: layer.base_url,
+            system: layer.system,
+            output_format: layer.output_format.unwrap_or(default(OutputFormat::Text)),
+            stream: layer.stream.unwrap_or(default(true)),
+            limits: layer.limits,
+            providers: layer.providers,
+            sandbox_tier: layer.sandbox_tier,
+            store_url: layer.store_url,
+        }
+    }
+}
+
+fn default<T>(value: T) -> Setting<T> {
+    Setting::new(value, Origin::Default)
+}
+
+fn project_layer(
+    workdir: &Path,
+    user_file: &UserFile,
+    warnings: &mut Vec<Warning>,
+) -> Result<Layer, ConfigError> {
+    let found = files::project(workdir)?.filter(|found| !user_file.is_named(&found.path));
+    let Some(Found { path, text }) = found else { return Ok(Layer::default()) };
+    let path: Arc<Path> = path.into();
+    let document = Document::parse(&text, path.clone(), Origin::Project(path))?;
+    refusal::check(&document.root(), user_file.path())?;
+    Layer::from_file(&document.root(), warnings)
+}
+
+fn user_layer(user_file: &UserFile, warnings: &mut Vec<Warning>) -> Result<Layer, ConfigError> {
+    let Some(Found { path, text }) = user_file.read()? else { return Ok(Layer::default()) };
+    let path: Arc<Path> = path.into();
+    let document = Document::parse(&text, path.clone(), Origin::User(path))?;
+    Layer::from_file(&document.root(), warnings)
+}
+
+#[cfg(test)]
+mod tests;

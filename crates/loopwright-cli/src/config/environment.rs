@@ -1,0 +1,34 @@
+//! The second layer: the environment variables of the program.
+
+use super::layer::Layer;
+use super::value::SettingValue;
+use super::{ConfigError, Limits, Origin, Setting, Sources};
+
+impl Layer {
+    /// Reads the variables that are set and not empty.
+    pub(super) fn from_environment(sources: &Sources) -> Result<Self, ConfigError> {
+        Ok(Self {
+            model: variable(sources, "LOOPWRIGHT_MODEL")?,
+            base_url: variable(sources, "LOOPWRIGHT_BASE_URL")?,
+            system: variable(sources, "LOOPWRIGHT_SYSTEM")?,
+            output_format: variable(sources, "LOOPWRIGHT_OUTPUT_FORMAT")?,
+            limits: Limits {
+                steps: variable(sources, "LOOPWRIGHT_MAX_STEPS")?,
+                tokens: variable(sources, "LOOPWRIGHT_MAX_TOKENS")?,
+                seconds: variable(sources, "LOOPWRIGHT_MAX_SECONDS")?,
+                cost: variable(sources, "LOOPWRIGHT_MAX_COST")?,
+            },
+            ..Self::default()
+        })
+    }
+}
+
+fn variable<T: SettingValue>(
+    sources: &Sources,
+    name: &'static str,
+) -> Result<Option<Setting<T>>, ConfigError> {
+    let Some(text) = sources.variable(name) else { return Ok(None) };
+    let value = text.to_str().and_then(T::from_text);
+    let error = ConfigError::Variable { name, expected: T::EXPECTED, example: T::example() };
+    value.map(|value| Some(Setting::new(value, Origin::Env(name)))).ok_or(error)
+}

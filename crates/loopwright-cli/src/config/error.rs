@@ -1,0 +1,125 @@
+//! Why there is no configuration.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::refusal::Reason;
+
+/// A configuration that cannot be used; every message says what to do, none repeats a value.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The directory of the run is not one: a mistake of the command line.
+    #[error("cannot work in {path}: name a directory that exists with `--workdir`")]
+    Workdir {
+        /// The directory as it was understood.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// A file was named on the command line, but there is none.
+    #[error("{path} does not exist: correct the path after `--config`, or leave it out")]
+    Missing {
+        /// The file as it was understood.
+        path: PathBuf,
+    },
+    /// A file is there, but cannot be read.
+    #[error("cannot read {path}: make it a text file that you may read, or remove it")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// A file is not TOML.
+    #[error("{path}, line {line}, column {column}: {problem}: correct this line")]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The character in the line, from 1.
+        column: usize,
+        /// What the parser says; never a part of the file.
+        problem: String,
+    },
+    /// A key has a value of another type.
+    #[error("`{key}` in {path} must be {expected}, not {found}: write `{example}`, for example")]
+    WrongType {
+        /// The key with the tables that it is in.
+        key: String,
+        /// The file.
+        path: PathBuf,
+        /// The type or types that are allowed.
+        expected: &'static str,
+        /// The TOML type that is there.
+        found: &'static str,
+        /// A line that is valid.
+        example: String,
+    },
+    /// A key has a value of the right type, but one that is not allowed.
+    #[error("`{key}` in {path} must be {expected}: write `{example}`, for example")]
+    WrongValue {
+        /// The key with the tables that it is in.
+        key: String,
+        /// The file.
+        path: PathBuf,
+        /// The values that are allowed.
+        expected: &'static str,
+        /// A line that is valid.
+        example: String,
+    },
+    /// An environment variable has a value that is not allowed.
+    #[error(
+        "the environment variable `{name}` must be {expected}: set it to `{example}`, for example, or unset it"
+    )]
+    Variable {
+        /// The variable.
+        name: &'static str,
+        /// The values that are allowed.
+        expected: &'static str,
+        /// A value that is valid.
+        example: &'static str,
+    },
+    /// A secret stands in a file.
+    #[error(
+        "`{key}` in {path} must not hold a secret: put the secret into an environment variable and write a reference to it, such as `{example}`"
+    )]
+    LiteralSecret {
+        /// The key with the tables that it is in.
+        key: String,
+        /// The file.
+        path: PathBuf,
+        /// A line that is valid.
+        example: String,
+    },
+    /// A project file sets what only the user may decide.
+    #[error("`{key}` is not allowed in the project file {path}, because {reason}: {remedy}", remedy = destination(user_file.as_deref()))]
+    Refused {
+        /// The key with the tables that it is in.
+        key: String,
+        /// The project file.
+        path: PathBuf,
+        /// What a hostile repository could do with it.
+        reason: Reason,
+        /// The file where the key belongs, if it is known.
+        user_file: Option<PathBuf>,
+    },
+    /// A provider has a name that no model can refer to.
+    #[error(
+        "`{key}` in {path} can never be chosen, because the provider of a model is what stands before its first `/`: rename it without slashes and spaces"
+    )]
+    ProviderName {
+        /// The key of the table.
+        key: String,
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+fn destination(user_file: Option<&Path>) -> String {
+    match user_file {
+        Some(path) => format!("move it to your own file {}", path.display()),
+        None => "move it to a file of your own and name that with `--config`".to_owned(),
+    }
+}

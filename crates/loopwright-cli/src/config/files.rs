@@ -1,0 +1,103 @@
+//! Finding and reading the two files.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{ConfigError, Sources};
+
+const PROJECT_FILE: &str = "loopwright.toml";
+
+/// A file that was found, with its text.
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    pub(super) text: String,
+}
+
+/// Where the user's file is.
+pub(super) enum UserFile {
+    /// Named on the command line, so it must be there.
+    Named(PathBuf),
+    /// In its usual place, where it may be missing.
+    Usual(PathBuf),
+    /// There is no home directory to look in.
+    Nowhere,
+}
+
+impl UserFile {
+    pub(super) fn locate(named: Option<&Path>, sources: &Sources) -> Self {
+        if let Some(named) = named {
+            return Self::Named(sources.cwd.join(named));
+        }
+        let configured = sources.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+        let configured = configured.filter(|directory| directory.is_absolute());
+        let usual = || sources.home.as_ref().map(|home| home.join(".config"));
+        match configured.or_else(usual) {
+            Some(directory) => Self::Usual(directory.join("loopwright/config.toml")),
+            None => Self::Nowhere,
+        }
+    }
+
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Named(path) | Self::Usual(path) => Some(path),
+            Self::Nowhere => None,
+        }
+    }
+
+    /// Whether the user named this very file, and so answers for what it says.
+    pub(super) fn is_named(&self, path: &Path) -> bool {
+        let Self::Named(named) = self else { return false };
+        named.canonicalize().is_ok_and(|named| path.canonicalize().is_ok_and(|path| path == named))
+    }
+
+    pub(super) fn read(&self) -> Result<Option<Found>, ConfigError> {
+        match self {
+            Self::Nowhere => Ok(None),
+            Self::Usual(path) => read(path),
+            Self::Named(path) => match read(path)? {
+                Some(found) => Ok(Some(found)),
+                None => Err(ConfigError::Missing { path: path.clone() }),
+            },
+        }
+    }
+}
+
+/// Makes the directory of the run absolute and free of links and `..`, so that its parents are real.
+pub(super) fn workdir(typed: &Path, sources: &Sources) -> Result<PathBuf, ConfigError> {
+    let path = sources.cwd.join(typed);
+    let directory = path.canonicalize().and_then(|path| {
+        if path.is_dir() { Ok(path) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    });
+    directory.map_err(|source| ConfigError::Workdir { path, source })
+}
+
+/// Looks for the project file from the directory of the run upwards, and not beyond a repository.
+pub(super) fn project(workdir: &Path) -> Result<Option<Found>, ConfigError> {
+    for directory in workdir.ancestors() {
+        let path = directory.join(PROJECT_FILE);
+        if path.exists() && !path.is_file() {
+            let source = io::Error::other("it is not a regular file");
+            return Err(ConfigError::Read { path, source });
+        }
+        if let Some(found) = read(&path)? {
+            return Ok(Some(found));
+        }
+        if directory.join(".git").exists() {
+            return Ok(None);
+        }
+    }
+    Ok(None)
+}
+
+fn read(path: &Path) -> Result<Option<Found>, ConfigError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(Found { path: path.to_path_buf(), text })),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(source) => Err(ConfigError::Read { path: path.to_path_buf(), source }),
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}

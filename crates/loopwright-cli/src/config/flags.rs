@@ -1,0 +1,58 @@
+//! The strongest layer: what the command line says about the configuration.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::layer::Layer;
+use super::{BaseUrl, Dollars, Limits, ModelRef, Origin, OutputFormat, Setting};
+
+/// What was typed; the default is a command line that says nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flags {
+    /// Where the run takes place, relative to the current directory.
+    pub workdir: PathBuf,
+    /// The file to read in place of the user's, relative to the current directory.
+    pub config: Option<PathBuf>,
+    /// Overrides `model`.
+    pub model: Option<ModelRef>,
+    /// Overrides `base_url`.
+    pub base_url: Option<BaseUrl>,
+    /// Overrides `system`.
+    pub system: Option<String>,
+    /// Overrides `output_format`.
+    pub output_format: Option<OutputFormat>,
+    /// Overrides `stream`.
+    pub stream: Option<bool>,
+    /// Overrides `limits.steps`.
+    pub max_steps: Option<NonZeroU32>,
+    /// Overrides `limits.tokens`.
+    pub max_tokens: Option<NonZeroU64>,
+    /// Overrides `limits.seconds`.
+    pub max_seconds: Option<Duration>,
+    /// Overrides `limits.cost`.
+    pub max_cost: Option<Dollars>,
+}
+
+impl Flags {
+    pub(super) fn into_layer(self) -> Layer {
+        Layer {
+            model: typed(self.model),
+            base_url: typed(self.base_url),
+            system: typed(self.system),
+            output_format: typed(self.output_format),
+            stream: typed(self.stream),
+            limits: Limits {
+                steps: typed(self.max_steps),
+                tokens: typed(self.max_tokens),
+                seconds: typed(self.max_seconds),
+                cost: typed(self.max_cost),
+            },
+            ..Layer::default()
+        }
+    }
+}
+
+fn typed<T>(value: Option<T>) -> Option<Setting<T>> {
+    value.map(|value| Setting::new(value, Origin::Flag))
+}

@@ -1,0 +1,48 @@
+//! What one layer says, and laying one over the other.
+
+use std::collections::BTreeMap;
+
+use super::{BaseUrl, Limits, ModelRef, OutputFormat, Provider, Setting, Text};
+
+/// The values that one flag set, environment or file holds, each with its origin.
+#[derive(Debug, Default)]
+pub(super) struct Layer {
+    pub(super) model: Option<Setting<ModelRef>>,
+    pub(super) base_url: Option<Setting<BaseUrl>>,
+    pub(super) system: Option<Setting<String>>,
+    pub(super) output_format: Option<Setting<OutputFormat>>,
+    pub(super) stream: Option<Setting<bool>>,
+    pub(super) limits: Limits,
+    pub(super) providers: BTreeMap<String, Provider>,
+    pub(super) sandbox_tier: Option<Setting<String>>,
+    pub(super) store_url: Option<Setting<Text>>,
+}
+
+impl Layer {
+    /// Fills what is not set from a weaker layer.
+    pub(super) fn or(self, weaker: Self) -> Self {
+        Self {
+            model: self.model.or(weaker.model),
+            base_url: self.base_url.or(weaker.base_url),
+            system: self.system.or(weaker.system),
+            output_format: self.output_format.or(weaker.output_format),
+            stream: self.stream.or(weaker.stream),
+            limits: self.limits.or(weaker.limits),
+            providers: overlay(self.providers, weaker.providers),
+            sandbox_tier: self.sandbox_tier.or(weaker.sandbox_tier),
+            store_url: self.store_url.or(weaker.store_url),
+        }
+    }
+}
+
+fn overlay(
+    stronger: BTreeMap<String, Provider>,
+    weaker: BTreeMap<String, Provider>,
+) -> BTreeMap<String, Provider> {
+    let mut providers = weaker;
+    for (name, provider) in stronger {
+        let below = providers.remove(&name).unwrap_or_default();
+        providers.insert(name, provider.or(below));
+    }
+    providers
+}

@@ -1,0 +1,40 @@
+//! The shape of what a run writes to standard output.
+
+use clap::ValueEnum;
+
+use super::value::SettingValue;
+
+/// What standard output carries; everything else goes to standard error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, ValueEnum)]
+pub enum OutputFormat {
+    /// The answer as text, while it is written
+    #[default]
+    Text,
+    /// One JSON object at the end
+    Json,
+    /// One JSON object per line for every event
+    StreamJson,
+}
+
+impl SettingValue for OutputFormat {
+    const EXPECTED: &'static str = "`text`, `json` or `stream-json`";
+    const EXAMPLE: &'static str = "\"json\"";
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::from_str(text, false).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_are_those_of_the_flag() {
+        assert_eq!(OutputFormat::from_text("text"), Some(OutputFormat::Text));
+        assert_eq!(OutputFormat::from_text("json"), Some(OutputFormat::Json));
+        assert_eq!(OutputFormat::from_text("stream-json"), Some(OutputFormat::StreamJson));
+        assert_eq!(OutputFormat::from_text("JSON"), None);
+        assert_eq!(OutputFormat::from_text("yaml"), None);
+    }
+}

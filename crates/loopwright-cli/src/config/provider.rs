@@ -1,0 +1,35 @@
+//! What is configured for one provider.
+
+use std::collections::BTreeMap;
+
+use super::{BaseUrl, SecretRef, Setting, Text};
+
+/// A table under `[providers]`: a new provider, or changes to the preset of that name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Provider {
+    /// Where it is reached.
+    pub base_url: Option<Setting<BaseUrl>>,
+    /// Where its key is found.
+    pub key: Option<Setting<SecretRef>>,
+    /// The protocol that it speaks.
+    pub wire: Option<Setting<String>>,
+    /// Its model for runs that choose none.
+    pub model: Option<Setting<String>>,
+    /// Headers that every request carries besides those of the wire.
+    pub headers: BTreeMap<String, Setting<Text>>,
+}
+
+impl Provider {
+    /// Fills what is not set from a weaker layer; headers are taken one by one.
+    pub(super) fn or(self, weaker: Self) -> Self {
+        let mut headers = weaker.headers;
+        headers.extend(self.headers);
+        Self {
+            base_url: self.base_url.or(weaker.base_url),
+            key: self.key.or(weaker.key),
+            wire: self.wire.or(weaker.wire),
+            model: self.model.or(weaker.model),
+            headers,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The third and fourth layer: what a file says.
+
+use std::collections::BTreeMap;
+
+use super::document::Section;
+use super::keys::{self, warn_unknown};
+use super::layer::Layer;
+use super::secret::is_secret_name;
+use super::{ConfigError, Limits, Provider, Setting, Text, Warning};
+
+impl Layer {
+    /// Reads every key that is known and warns about the others.
+    pub(super) fn from_file(
+        root: &Section<'_>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<Self, ConfigError> {
+        warn_unknown(root, keys::TOP, warnings);
+        Ok(Self {
+            model: root.value("model")?,
+            base_url: root.value("base_url")?,
+            system: root.value("system")?,
+            output_format: root.value("output_format")?,
+            stream: root.value("stream")?,
+            limits: within(root, "limits", |section| limits(section, warnings))?,
+            providers: within(root, "providers", |section| providers(section, warnings))?,
+            sandbox_tier: within(root, "sandbox", |section| sandbox_tier(section, warnings))?,
+            store_url: within(root, "store", |section| store_url(section, warnings))?,
+        })
+    }
+}
+
+/// Reads a table, or gives what an empty one would.
+fn within<T: Default>(
+    parent: &Section<'_>,
+    name: &str,
+    read: impl FnOnce(&Section<'_>) -> Result<T, ConfigError>,
+) -> Result<T, ConfigError> {
+    parent.section(name)?.map_or_else(|| Ok(T::default()), |section| read(&section))
+}
+
+fn limits(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<Limits, ConfigError> {
+    warn_unknown(section, keys::LIMITS, warnings);
+    Ok(Limits {
+        steps: section.value("steps")?,
+        tokens: section.value("tokens")?,
+        seconds: section.value("seconds")?,
+        cost: section.value("cost")?,
+    })
+}
+
+fn providers(
+    section: &Section<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<BTreeMap<String, Provider>, ConfigError> {
+    let mut providers = BTreeMap::new();
+    for name in section.names() {
+        if name.is_empty() || name.contains(|c: char| c == '/' || c.is_whitespace()) {
+            return Err(ConfigError::ProviderName { key: section.key(name), path: section.path() });
+        }
+        let read = within(section, name, |section| provider(section, warnings))?;
+        providers.insert(name.to_owned(), read);
+    }
+    Ok(providers)
+}
+
+fn provider(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<Provider, ConfigError> {
+    warn_unknown(section, keys::PROVIDER, warnings);
+    Ok(Provider {
+        base_url: section.value("base_url")?,
+        key: section.value("key")?,
+        wire: section.value("wire")?,
+        model: section.value("model")?,
+        headers: within(section, "headers", headers)?,
+    })
+}
+
+fn headers(section: &Section<'_>) -> Result<BTreeMap<String, Setting<Text>>, ConfigError> {
+    let mut headers = BTreeMap::new();
+    for name in section.names() {
+        let Some(header) = section.value(name)? else { continue };
+        if is_secret_name(name) && matches!(header.value, Text::Plain(_)) {
+            return Err(section.literal_secret(name));
+        }
+        headers.insert(name.to_owned(), header);
+    }
+    Ok(headers)
+}
+
+fn sandbox_tier(
+    section: &Section<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Setting<String>>, ConfigError> {
+    warn_unknown(section, keys::SANDBOX, warnings);
+    section.value("tier")
+}
+
+fn store_url(
+    section: &Section<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Setting<Text>>, ConfigError> {
+    warn_unknown(section, keys::STORE, warnings);
+    section.value("url")
+}

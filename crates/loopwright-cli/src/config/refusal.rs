@@ -1,0 +1,70 @@
+//! What a project file may not decide.
+//!
+//! A project file comes with the repository, so whoever wrote the repository speaks through it. It may say how
+//! the work is done, never where prompts and keys go or what confines the commands that are run.
+
+use std::fmt;
+use std::path::Path;
+
+use super::ConfigError;
+use super::document::Section;
+
+/// What a hostile repository could do with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Prompts and keys would go to its server.
+    Address,
+    /// Secrets of the user would leave under its terms.
+    Secret,
+    /// Commands would run with fewer limits.
+    Sandbox,
+    /// Conversations would be kept where it likes.
+    Store,
+}
+
+const ANYWHERE: &[(&str, Reason)] =
+    &[("base_url", Reason::Address), ("sandbox", Reason::Sandbox), ("store", Reason::Store)];
+
+const IN_A_PROVIDER: &[(&str, Reason)] =
+    &[("base_url", Reason::Address), ("headers", Reason::Secret), ("key", Reason::Secret)];
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Address => {
+                "a repository could send your prompts and keys to a server of its choice"
+            }
+            Self::Secret => "a repository could choose which of your secrets are sent",
+            Self::Sandbox => "a repository could take away the limits of the commands that are run",
+            Self::Store => "a repository could choose where your conversations are kept",
+        })
+    }
+}
+
+/// Fails if the file decides something that is the user's; a value of the wrong type is not looked into.
+pub(super) fn check(root: &Section<'_>, user_file: Option<&Path>) -> Result<(), ConfigError> {
+    refuse(root, ANYWHERE, user_file)?;
+    let Ok(Some(providers)) = root.section("providers") else { return Ok(()) };
+    for name in providers.names() {
+        if let Ok(Some(provider)) = providers.section(name) {
+            refuse(&provider, IN_A_PROVIDER, user_file)?;
+        }
+    }
+    Ok(())
+}
+
+fn refuse(
+    section: &Section<'_>,
+    keys: &[(&str, Reason)],
+    user_file: Option<&Path>,
+) -> Result<(), ConfigError> {
+    let Some((name, reason)) = keys.iter().find(|(name, _)| section.contains(name)) else {
+        return Ok(());
+    };
+    Err(ConfigError::Refused {
+        key: section.key(name),
+        path: section.path(),
+        reason: *reason,
+        user_file: user_file.map(Path::to_path_buf),
+    })
+}

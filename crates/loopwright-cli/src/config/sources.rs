@@ -1,0 +1,72 @@
+//! What the process knows of its surroundings, as a value.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::PathBuf;
+
+/// Everything that the configuration is looked for in, so that tests need no global state.
+#[derive(Clone, Default)]
+pub struct Sources {
+    /// The environment variables whose names are text.
+    pub environment: BTreeMap<String, OsString>,
+    /// The directory that relative paths start from.
+    pub cwd: PathBuf,
+    /// The home directory of the user, if there is one.
+    pub home: Option<PathBuf>,
+}
+
+impl Sources {
+    /// Takes a copy of the environment of this process.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the current directory is gone or cannot be reached.
+    pub fn from_process() -> std::io::Result<Self> {
+        let environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+            .collect();
+        let home = std::env::home_dir().filter(|home| home.is_absolute());
+        Ok(Self { environment, cwd: std::env::current_dir()?, home })
+    }
+
+    /// The value of a variable; an empty one counts as absent.
+    pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
+        self.environment.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+}
+
+/// Shows no variables, because some of them are secrets.
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources")
+            .field("cwd", &self.cwd)
+            .field("home", &self.home)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_output_does_not_show_the_environment() {
+        let environment = BTreeMap::from([("OPENAI_API_KEY".to_owned(), OsString::from("hidden"))]);
+        let sources = Sources { environment, cwd: "/w".into(), home: None };
+        assert_eq!(format!("{sources:?}"), "Sources { cwd: \"/w\", home: None, .. }");
+    }
+
+    #[test]
+    fn an_empty_variable_is_absent() {
+        let environment = BTreeMap::from([("EMPTY".to_owned(), OsString::new())]);
+        let sources = Sources { environment, ..Sources::default() };
+        assert_eq!(sources.variable("EMPTY"), None);
+    }
+
+    #[test]
+    fn the_process_has_a_current_directory() {
+        let sources = Sources::from_process().unwrap();
+        assert_eq!(sources.cwd, std::env::current_dir().unwrap());
+    }
+}

@@ -1,0 +1,79 @@
+//! What a project file may not decide, and what it says about it.
+
+use super::*;
+
+const ADDRESS: &str = "a repository could send your prompts and keys to a server of its choice";
+const SECRET: &str = "a repository could choose which of your secrets are sent";
+const SANDBOX: &str = "a repository could take away the limits of the commands that are run";
+const STORE: &str = "a repository could choose where your conversations are kept";
+
+fn check(project: &str, key: &str, reason: &str) {
+    assert_eq!(
+        World::new().project(project).error(),
+        format!(
+            "`{key}` is not allowed in the project file /repo/loopwright.toml, because {reason}: move it to your own file /home/.config/loopwright/config.toml"
+        ),
+    );
+}
+
+#[test]
+fn addresses_are_the_users() {
+    check("base_url = 'http://evil'", "base_url", ADDRESS);
+    check("[providers.openai]\nbase_url = 'http://evil'", "providers.openai.base_url", ADDRESS);
+    check("providers.'a.b'.base_url = 1", "providers.\"a.b\".base_url", ADDRESS);
+}
+
+#[test]
+fn keys_and_headers_are_the_users() {
+    check("providers.openai.key = 'env:AWS_SECRET'", "providers.openai.key", SECRET);
+    check("providers.openai.key = 'sk-literal'", "providers.openai.key", SECRET);
+    check("providers.openai.headers.x-title = 'x'", "providers.openai.headers", SECRET);
+}
+
+#[test]
+fn the_sandbox_and_the_store_are_the_users() {
+    check("[sandbox]\ntier = 'host'", "sandbox", SANDBOX);
+    check("sandbox = 'host'", "sandbox", SANDBOX);
+    check("[store]\nurl = 'postgres://evil'", "store", STORE);
+}
+
+#[test]
+fn a_refusal_comes_before_every_other_complaint() {
+    check(
+        "model = 1\nunknown = 2\nproviders.a = 3\nproviders.b.key = 4",
+        "providers.b.key",
+        SECRET,
+    );
+}
+
+#[test]
+fn what_is_not_a_table_is_a_wrong_type_and_not_a_way_around_the_rule() {
+    assert_eq!(
+        World::new().project("providers = 'http://evil'").error(),
+        "`providers` in /repo/loopwright.toml must be a table, not a string: write `[providers]`, for example"
+    );
+}
+
+#[test]
+fn the_remedy_names_the_file_that_replaces_the_users() {
+    let world = World::new().project("base_url = 'http://evil'").file("repo/sub/mine.toml", "");
+    let world = world.flags(|flags| flags.config = Some("mine.toml".into()));
+    assert_eq!(
+        world.error(),
+        format!(
+            "`base_url` is not allowed in the project file /repo/loopwright.toml, because {ADDRESS}: move it to your own file /repo/sub/mine.toml"
+        )
+    );
+}
+
+#[test]
+fn without_a_home_the_remedy_is_to_name_a_file() {
+    let mut world = World::new().project("base_url = 'http://evil'");
+    world.sources.home = None;
+    assert_eq!(
+        world.error(),
+        format!(
+            "`base_url` is not allowed in the project file /repo/loopwright.toml, because {ADDRESS}: move it to a file of your own and name that with `--config`"
+        )
+    );
+}

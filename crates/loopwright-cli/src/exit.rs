@@ -1,0 +1,77 @@
+//! How a run ends, as the number that the calling shell or script sees.
+
+/// Names every exit status of the program; the numbers are a contract with scripts and do not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum ExitCode {
+    /// The agent finished its work and the answer is complete.
+    Done = 0,
+    /// Something broke that neither the user nor the provider can be blamed for.
+    Internal = 1,
+    /// The command line cannot be understood or asks for something impossible; nothing was started.
+    Usage = 2,
+    /// A configuration file or variable is wrong; nothing was started.
+    Config = 3,
+    /// No model is chosen, or the chosen one has no key; nothing was sent.
+    NoModel = 4,
+    /// The provider failed or refused, after the retries that are allowed.
+    Provider = 5,
+    /// A limit on steps, tokens, seconds or cost ended the run; what it did so far stands.
+    Limit = 6,
+    /// The run ended, but something that it wanted to do was not permitted.
+    Denied = 8,
+    /// The run waits for an answer or an approval that nobody is there to give.
+    NeedsInput = 9,
+    /// The user interrupted the run (`SIGINT`).
+    Interrupted = 130,
+    /// Somebody asked the process to end (`SIGTERM`).
+    Terminated = 143,
+}
+
+impl ExitCode {
+    /// The status as the operating system reports it.
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(exit_code: ExitCode) -> Self {
+        Self::from(exit_code.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ExitCode::{
+        Config, Denied, Done, Internal, Interrupted, Limit, NeedsInput, NoModel, Provider,
+        Terminated, Usage,
+    };
+
+    const ALL: [super::ExitCode; 11] = [
+        Done,
+        Internal,
+        Usage,
+        Config,
+        NoModel,
+        Provider,
+        Limit,
+        Denied,
+        NeedsInput,
+        Interrupted,
+        Terminated,
+    ];
+
+    #[test]
+    fn the_numbers_are_those_that_scripts_rely_on() {
+        assert_eq!(ALL.map(super::ExitCode::code), [0, 1, 2, 3, 4, 5, 6, 8, 9, 130, 143]);
+    }
+
+    #[test]
+    fn the_process_ends_with_the_same_number() {
+        for exit_code in ALL {
+            let converted = std::process::ExitCode::from(exit_code);
+            assert_eq!(converted, std::process::ExitCode::from(exit_code.code()));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The engine.
+
+use std::{fmt, sync::Arc};
+
+use futures::stream::{self, Stream};
+use loopwright_messages::{ResponseFormat, Transcript};
+
+use crate::{
+    compile::ContextCompiler,
+    driver::Driver,
+    event::{Envelope, EventKind},
+    events::{EventSink, Sinks},
+    executor::ToolExecutor,
+    infer::Instructions,
+    interceptor::Interceptor,
+    run::{Run, RunOptions},
+    state::AgentState,
+    tool::{IntoTool, ToolSet},
+};
+
+/// The engine: a state goes in, thinks and acts step by step, and comes out.
+///
+/// It is stateless, cheap to clone and safe to share between runs. It holds no policy: without hooks
+/// and budget it goes on until the model asks for no more tools.
+#[derive(Clone)]
+pub struct AgentLoop(Arc<Parts>);
+
+/// What a loop is made of.
+#[derive(Clone)]
+pub struct Parts {
+    /// Makes answers.
+    pub driver: Arc<dyn Driver>,
+    /// Chooses what the model sees.
+    pub compiler: Arc<dyn ContextCompiler>,
+    /// What the model may call.
+    pub tools: ToolSet,
+    /// Runs the calls.
+    pub executor: ToolExecutor,
+    /// The hooks.
+    pub interceptor: Interceptor,
+    /// Who listens to all runs.
+    pub sinks: Sinks,
+    /// What the model is told first.
+    pub instructions: Instructions,
+    /// Turns that stand before the conversation in every request.
+    pub head: Transcript,
+    /// The form of answers, where the state sets none.
+    pub response_format: Option<ResponseFormat>,
+}
+
+/// How states are run.
+impl AgentLoop {
+    /// Puts an engine together; `AgentBuilder` is the comfortable way.
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// Runs to the end. A failure is part of the returned state, not an `Err`: nothing is lost.
+    pub async fn execute(&self, state: AgentState) -> AgentState {
+        self.start(state, RunOptions::default()).finish().await
+    }
+
+    /// Yields the state after each step, the final one included, once. Nothing happens before the
+    /// stream is polled.
+    pub fn iterate(&self, state: AgentState) -> impl Stream<Item = AgentState> + Send + use<> {
+        stream::unfold(self.start(state, RunOptions::default()), |mut run| async move {
+            let snapshot = run.next().await?.clone();
+            Some((snapshot, run))
+        })
+    }
+
+    /// Begins a run that the caller advances, steers and cancels.
+    pub fn start(&self, state: AgentState, options: RunOptions) -> Run {
+        Run::new(self.clone(), state, options)
+    }
+}
+
+/// What it is made of.
+impl AgentLoop {
+    /// Returns what the model may call.
+    pub fn tools(&self) -> &ToolSet {
+        &self.0.tools
+    }
+
+    /// Returns what makes answers.
+    pub fn driver(&self) -> &Arc<dyn Driver> {
+        &self.0.driver
+    }
+
+    /// Returns what chooses what the model sees.
+    pub fn compiler(&self) -> &Arc<dyn ContextCompiler> {
+        &self.0.compiler
+    }
+
+    /// Returns what runs the calls.
+    pub fn executor(&self) -> &ToolExecutor {
+        &self.0.executor
+    }
+
+    /// Returns the hooks.
+    pub fn interceptor(&self) -> &Interceptor {
+        &self.0.interceptor
+    }
+
+    /// Returns who listens to all runs.
+    pub fn sinks(&self) -> &Sinks {
+        &self.0.sinks
+    }
+
+    /// Returns what the model is told first.
+    pub fn instructions(&self) -> &Instructions {
+        &self.0.instructions
+    }
+
+    /// Returns the turns that stand before the conversation in every request.
+    pub fn head(&self) -> &Transcript {
+        &self.0.head
+    }
+
+    /// Returns the form of answers, where the state sets none.
+    pub fn response_format(&self) -> Option<&ResponseFormat> {
+        self.0.response_format.as_ref()
+    }
+}
+
+/// Copies with one part changed. The original stays as it is.
+impl AgentLoop {
+    /// Changes any part.
+    #[must_use]
+    pub fn with(&self, change: impl FnOnce(&mut Parts)) -> Self {
+        let mut parts = Parts::clone(&self.0);
+        change(&mut parts);
+        Self::new(parts)
+    }
+
+    /// Replaces all tools.
+    #[must_use]
+    pub fn with_tools(&self, tools: ToolSet) -> Self {
+        self.with(|parts| parts.tools = tools)
+    }
+
+    /// Adds a tool, in the place of one that has its name.
+    #[must_use]
+    pub fn with_tool(&self, tool: impl IntoTool) -> Self {
+        self.with(|parts| parts.tools.add(tool))
+    }
+
+    /// Replaces what makes answers.
+    #[must_use]
+    pub fn with_driver(&self, driver: Arc<dyn Driver>) -> Self {
+        self.with(|parts| parts.driver = driver)
+    }
+
+    /// Replaces what runs the calls.
+    #[must_use]
+    pub fn with_executor(&self, executor: ToolExecutor) -> Self {
+        self.with(|parts| parts.executor = executor)
+    }
+
+    /// Replaces all hooks.
+    #[must_use]
+    pub fn with_interceptor(&self, interceptor: Interceptor) -> Self {
+        self.with(|parts| parts.interceptor = interceptor)
+    }
+
+    /// Adds a listener.
+    #[must_use]
+    pub fn with_event_sink(&self, sink: Arc<dyn EventSink>) -> Self {
+        self.with(|parts| parts.sinks.add(sink))
+    }
+
+    /// Adds a listener to everything.
+    #[must_use]
+    pub fn wiretap(&self, listen: impl Fn(&Envelope) + Send + Sync + 'static) -> Self {
+        self.with_event_sink(Arc::new(listen))
+    }
+
+    /// Adds a listener to one kind of event.
+    #[must_use]
+    pub fn on_event<T: EventKind + 'static>(
+        &self,
+        listen: impl Fn(&T, &Envelope) + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|parts| parts.sinks.on_event(listen))
+    }
+}
+
+impl fmt::Debug for AgentLoop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentLoop")
+            .field("driver", &self.0.driver.name())
+            .field("tools", &self.0.tools)
+            .field("interceptor", &self.0.interceptor)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parts").field("tools", &self.tools).finish_non_exhaustive()
+    }
+}

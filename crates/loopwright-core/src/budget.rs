@@ -1,0 +1,158 @@
+//! What an execution may use.
+
+use std::{ops::AddAssign, time::Duration};
+
+use loopwright_messages::{Cost, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    clock::Timestamp,
+    stop::{StopReason, StopSignal},
+};
+
+/// What an execution may use; `None` is without limit.
+///
+/// The loop enforces the budget of a state in full: before each step, and by reserving before each
+/// model call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// Steps, failed ones included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u32>,
+    /// Tokens, read and written, sub-agents' included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Time from the start of the execution, pauses included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Duration>,
+    /// Money, sub-agents' included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// The moment after which no step begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+}
+
+/// What was consumed: tokens and money.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spend {
+    /// Tokens.
+    pub usage: Usage,
+    /// Money, as far as prices are known.
+    pub cost: Cost,
+}
+
+impl Spend {
+    /// Tells whether nothing was consumed.
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl AddAssign for Spend {
+    fn add_assign(&mut self, other: Self) {
+        self.usage += other.usage;
+        self.cost += other.cost;
+    }
+}
+
+/// What an execution has used of its budget so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Used {
+    /// Steps.
+    pub steps: u32,
+    /// Tokens.
+    pub tokens: u64,
+    /// Time.
+    pub time: Duration,
+    /// Money.
+    pub cost: Cost,
+}
+
+impl Budget {
+    /// Sets no limit.
+    pub fn unlimited() -> Self {
+        Self::default()
+    }
+
+    /// Tells whether no limit is set.
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns what is left. The deadline is a moment and stays.
+    #[must_use]
+    pub fn remaining(&self, used: Used) -> Self {
+        Self {
+            steps: self.steps.map(|it| it.saturating_sub(used.steps)),
+            tokens: self.tokens.map(|it| it.saturating_sub(used.tokens)),
+            time: self.time.map(|it| it.saturating_sub(used.time)),
+            cost: self.cost.map(|it| it.saturating_sub(used.cost)),
+            deadline: self.deadline,
+        }
+    }
+
+    /// Returns the stricter of both, limit by limit.
+    #[must_use]
+    pub fn capped_by(&self, other: &Self) -> Self {
+        Self {
+            steps: least(self.steps, other.steps),
+            tokens: least(self.tokens, other.tokens),
+            time: least(self.time, other.time),
+            cost: least(self.cost, other.cost),
+            deadline: least(self.deadline, other.deadline),
+        }
+    }
+
+    /// Tells whether nothing more may be used.
+    pub fn is_exhausted(&self, now: Timestamp) -> bool {
+        self.exhausted_by(Used::default(), now).is_some()
+    }
+
+    /// Returns the strongest signal for a limit that was reached.
+    pub fn exhausted_by(&self, used: Used, now: Timestamp) -> Option<StopSignal> {
+        if let Some(max) = self.steps.filter(|max| used.steps >= *max) {
+            let signal = signal(StopReason::StepsLimitReached, format!("{max} steps are used up"));
+            return Some(signal.with("current_steps", used.steps).with("max_steps", max));
+        }
+        if let Some(max) = self.tokens.filter(|max| used.tokens >= *max) {
+            let text = format!("{} of {max} tokens are used", used.tokens);
+            let signal = signal(StopReason::TokenLimitReached, text);
+            return Some(signal.with("total_tokens", used.tokens).with("max_tokens", max));
+        }
+        self.late_by(used, now).or_else(|| self.too_dear(used))
+    }
+
+    fn late_by(&self, used: Used, now: Timestamp) -> Option<StopSignal> {
+        if let Some(max) = self.time.filter(|max| used.time >= *max) {
+            let (elapsed, max) = (used.time.as_secs_f64(), max.as_secs_f64());
+            let text = format!("{max} seconds are used up");
+            let signal = signal(StopReason::TimeLimitReached, text).with("limit", "seconds");
+            return Some(signal.with("elapsed_seconds", elapsed).with("max_seconds", max));
+        }
+        let deadline = self.deadline.filter(|deadline| now >= *deadline)?;
+        let signal = signal(StopReason::TimeLimitReached, format!("{deadline} has passed"));
+        Some(signal.with("limit", "deadline").with("deadline", json!(deadline)))
+    }
+
+    fn too_dear(&self, used: Used) -> Option<StopSignal> {
+        let max = self.cost.filter(|max| used.cost >= *max)?;
+        let text = format!("{} of {max} are used", used.cost);
+        let signal = signal(StopReason::CostLimitReached, text);
+        Some(signal.with("cost", used.cost.dollars()).with("max_cost", max.dollars()))
+    }
+}
+
+fn signal(reason: StopReason, message: String) -> StopSignal {
+    StopSignal::new(reason, "budget", message)
+}
+
+fn least<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

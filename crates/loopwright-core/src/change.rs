@@ -1,0 +1,165 @@
+//! Everything that can happen to a state.
+
+use std::{sync::Arc, time::Duration};
+
+use loopwright_messages::{
+    AgentId, ExecutionId, Message, PrefixBreak, ResponseFormat, SectionName, Transcript,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    budget::{Budget, Spend},
+    clock::Timestamp,
+    execution::Status,
+    failure::Failure,
+    key::Slot,
+    llm::LlmConfig,
+    outcome::{Arguments, Question, Resolution, ToolOutcome},
+    step::Thought,
+    stop::{StopReason, StopSignal},
+};
+
+/// The number of a change in the history of a state, counted from zero.
+pub type Seq = u64;
+
+/// Something that happened to a state. A state is the fold of its changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Change {
+    /// An execution began.
+    Opened {
+        /// The agent's name, if it has none yet.
+        agent: AgentId,
+        /// The execution's name.
+        execution: ExecutionId,
+    },
+    /// An execution that was interrupted or paused goes on.
+    Resumed,
+    /// A step begins, or begins again.
+    Thinking {
+        /// How often, counted from one.
+        attempt: u32,
+    },
+    /// The model answered.
+    Thought(Arc<Thought>),
+    /// A call waits for a decision.
+    Asked {
+        /// The call's position.
+        call: u16,
+        /// What has to be decided.
+        question: Question,
+    },
+    /// A tool is about to begin.
+    Started {
+        /// The call's position.
+        call: u16,
+        /// How often, counted from one.
+        attempt: u32,
+        /// What the tool is given.
+        arguments: Arguments,
+    },
+    /// A call is over.
+    Settled {
+        /// The call's position.
+        call: u16,
+        /// What became of it.
+        outcome: Arc<ToolOutcome>,
+        /// What the tool consumed of models.
+        #[serde(default, skip_serializing_if = "Spend::is_zero")]
+        spend: Spend,
+    },
+    /// All calls are over: the step becomes part of the conversation.
+    StepClosed {
+        /// How long it was worked on.
+        took: Duration,
+    },
+    /// There is no answer.
+    StepFailed {
+        /// Why.
+        failure: Failure,
+        /// What was consumed nevertheless.
+        #[serde(default, skip_serializing_if = "Spend::is_zero")]
+        spend: Spend,
+        /// How long it was worked on.
+        took: Duration,
+    },
+    /// A hook consumed of models.
+    Spent(Spend),
+    /// A hook, an action or the caller edited the state.
+    Edited {
+        /// Who.
+        by: Arc<str>,
+        /// How.
+        edit: Edit,
+    },
+    /// The user said something while the run went on.
+    Steered(Message),
+    /// Somebody asks to stop.
+    Signalled(StopSignal),
+    /// A soft reason to stop no longer holds.
+    Withdrawn(StopReason),
+    /// Somebody asks for another step.
+    ContinuationRequested {
+        /// Who.
+        by: Arc<str>,
+    },
+    /// The run went on although there were reasons to end it.
+    Continued,
+    /// The run waits for decisions.
+    Paused,
+    /// The execution is over.
+    Closed(Status),
+}
+
+/// A change and its moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stamped {
+    /// When it happened.
+    pub at: Timestamp,
+    /// What happened.
+    pub change: Change,
+}
+
+/// What hooks, actions and callers may do to a state: nothing that erases or forges an execution.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Edit {
+    /// Says something. While a step is open, it is said after the step.
+    Append {
+        /// Where.
+        section: SectionName,
+        /// What.
+        message: Message,
+    },
+    /// Replaces a section.
+    Replace {
+        /// Which.
+        section: SectionName,
+        /// By what.
+        turns: Transcript,
+        /// Why.
+        cause: PrefixBreak,
+    },
+    /// Keeps a value, or removes it.
+    Set(Slot, Option<Value>),
+    /// Replaces the session's system prompt.
+    SystemPrompt(Option<Arc<str>>),
+    /// Replaces the form of answers.
+    ResponseFormat(Option<ResponseFormat>),
+    /// Selects another model.
+    Llm(Option<Arc<LlmConfig>>),
+    /// Replaces the budget.
+    Budget(Budget),
+    /// Names the agent that this one works for.
+    Parent(AgentId),
+    /// Decides about a call of the open step.
+    Resolve {
+        /// The call's position.
+        call: u16,
+        /// What was decided.
+        resolution: Resolution,
+    },
+}

@@ -1,0 +1,175 @@
+//! Time and ids, which only come in through [`Env`].
+
+use std::{
+    collections::hash_map::RandomState,
+    fmt,
+    hash::{BuildHasher as _, Hasher as _},
+    str::FromStr,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
+
+use futures::future::BoxFuture;
+use serde::{Deserialize, Serialize, de};
+
+/// A moment in UTC, in whole milliseconds; written as RFC 3339.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    pub(crate) const UNSTAMPED: Self = Self(0);
+
+    /// Counts from 1970-01-01T00:00:00Z.
+    pub fn from_millis(millis: u64) -> Self {
+        Self(millis)
+    }
+
+    /// Returns the milliseconds since 1970-01-01T00:00:00Z.
+    pub fn millis(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the time from `earlier` to this moment, or nothing if it was not earlier.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+
+    /// Returns the moment that is so much later.
+    #[must_use]
+    pub fn plus(self, duration: Duration) -> Self {
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(millis))
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// The last millisecond of the year 9999, where RFC 3339 ends.
+        const LAST: u64 = 253_402_300_799_999;
+        let time = SystemTime::UNIX_EPOCH + Duration::from_millis(self.0.min(LAST));
+        write!(f, "{}", humantime::format_rfc3339_millis(time))
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = humantime::TimestampError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        humantime::parse_rfc3339(text).map(Self::from)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// Tells the time and lets it pass.
+pub trait Clock: Send + Sync {
+    /// Returns the time of day, for stamps.
+    fn now(&self) -> Timestamp;
+
+    /// Returns the time since some fixed moment; never goes back. For durations and limits.
+    fn monotonic(&self) -> Duration;
+
+    /// Returns a future that is ready after the duration. Dropping it cancels the wait.
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+}
+
+/// The machine's clock. Sleeping needs a tokio runtime with its timer on.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock {
+    origin: Instant,
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self { origin: Instant::now() }
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        SystemTime::now().into()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.origin.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+}
+
+/// All that a run takes from its surroundings: given the same, and the same answers from models and
+/// tools, it does the same.
+#[derive(Clone)]
+pub struct Env {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// What ids and jitter are made from.
+    pub seed: u64,
+}
+
+impl Env {
+    /// Uses the machine's clock and a seed that no other run has.
+    pub fn system() -> Self {
+        let mut hasher = RandomState::new().build_hasher();
+        hasher.write_u128(
+            SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |it| it.as_nanos()),
+        );
+        Self { clock: Arc::new(SystemClock::default()), seed: hasher.finish() }
+    }
+
+    /// Makes an id of the shape of a UUID (version 4) out of the seed, what it is for, and a number.
+    pub(crate) fn id(&self, kind: &str, number: u64) -> String {
+        let kind = kind.bytes().fold(0, |sum: u64, byte| sum.rotate_left(8) ^ u64::from(byte));
+        let high = mix(self.seed ^ mix(kind)) ^ mix(number);
+        let (a, b) = (mix(high), mix(high ^ self.seed.rotate_left(32)));
+        let version = (a & 0xFFFF_FFFF_FFFF_0FFF) | 0x4000;
+        let variant = (b & 0x3FFF_FFFF_FFFF_FFFF) | 0x8000_0000_0000_0000;
+        format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            version >> 32,
+            (version >> 16) & 0xFFFF,
+            version & 0xFFFF,
+            variant >> 48,
+            variant & 0xFFFF_FFFF_FFFF
+        )
+    }
+}
+
+impl Default for Env {
+    fn default() -> Self {
+        Self::system()
+    }
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Env").field("seed", &self.seed).finish_non_exhaustive()
+    }
+}
+
+/// Spreads a number over all bits (the finaliser of SplitMix64).
+fn mix(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
+}

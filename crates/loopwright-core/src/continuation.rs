@@ -1,0 +1,218 @@
+//! Whether the loop takes another step, and why.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    execution::{Execution, Status},
+    key::Key,
+    state::AgentState,
+    step::StepKind,
+    stop::{StopReason, StopSignal, Strength},
+};
+
+/// What one voice says about another step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContinuationDecision {
+    /// No further step, whatever others say.
+    ForbidContinuation,
+    /// A further step, unless somebody forbids it.
+    RequestContinuation,
+    /// No further step, unless somebody requests it.
+    AllowStop,
+    /// Nothing against a further step, and no wish for one.
+    AllowContinuation,
+}
+
+/// One voice, what it said and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evaluation {
+    /// The criterion, guard, hook, or rule of the loop.
+    pub criterion: Arc<str>,
+    /// What it said.
+    pub decision: ContinuationDecision,
+    /// For people.
+    pub reason: String,
+    /// Why the execution ends, if this voice decides that it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<StopReason>,
+}
+
+/// What all voices together amount to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ContinuationOutcome {
+    /// Whether another step is taken.
+    pub should_continue: bool,
+    /// The voice that decided.
+    pub resolved_by: Arc<str>,
+    /// Why the execution ends, if it does.
+    pub stop_reason: Option<StopReason>,
+    /// Every voice.
+    pub evaluations: Vec<Evaluation>,
+}
+
+/// What criteria said since the last decision; kept for the next
+/// [`ContinuationOutcome`] by whoever asks criteria.
+pub const EVALUATIONS: Key<Vec<Evaluation>> = Key::execution("continuation", "evaluations");
+
+/// The loop's own rule: a model that asks for tools wants to hear from them.
+const TOOL_CALLS: &str = "tool_calls";
+
+impl ContinuationOutcome {
+    /// Resolves voices, in whatever order they spoke: forbid wins over request, request over stop,
+    /// stop over allow. Nobody saying anything is a stop.
+    pub fn resolve(evaluations: Vec<Evaluation>) -> Self {
+        let first = |decision| evaluations.iter().find(|it| it.decision == decision);
+        let strongest = |decision| {
+            let such = evaluations.iter().filter(|it| it.decision == decision);
+            such.min_by_key(|it| it.stop_reason.unwrap_or(StopReason::Unknown))
+        };
+        let forbids = strongest(ContinuationDecision::ForbidContinuation);
+        let requests = first(ContinuationDecision::RequestContinuation);
+        let stops = strongest(ContinuationDecision::AllowStop);
+        let allows = first(ContinuationDecision::AllowContinuation);
+        let (should_continue, by) = match (forbids, requests, stops, allows) {
+            (Some(by), ..) => (false, Some(by)),
+            (_, Some(by), ..) => (true, Some(by)),
+            (_, _, Some(by), _) => (false, Some(by)),
+            (.., allows) => (allows.is_some(), allows),
+        };
+        let stop_reason = by.and_then(|it| it.stop_reason).unwrap_or(StopReason::Completed);
+        Self {
+            should_continue,
+            resolved_by: by.map_or_else(|| "nobody".into(), |it| Arc::clone(&it.criterion)),
+            stop_reason: (!should_continue).then_some(stop_reason),
+            evaluations,
+        }
+    }
+
+    /// Says in a sentence what was decided and who said what.
+    pub fn explain(&self) -> String {
+        let verdict = if self.should_continue { "CONTINUE" } else { "STOP" };
+        let voices: Vec<String> = self.evaluations.iter().map(ToString::to_string).collect();
+        format!("{verdict}, decided by {}: {}", self.resolved_by, voices.join("; "))
+    }
+}
+
+impl fmt::Display for Evaluation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let says = match self.decision {
+            ContinuationDecision::ForbidContinuation => "forbids another step",
+            ContinuationDecision::RequestContinuation => "requests another step",
+            ContinuationDecision::AllowStop => "sees no need for another step",
+            ContinuationDecision::AllowContinuation => "allows another step",
+        };
+        write!(f, "{} {says} ({})", self.criterion, self.reason)
+    }
+}
+
+impl From<&StopSignal> for Evaluation {
+    fn from(signal: &StopSignal) -> Self {
+        let decision = match signal.strength() {
+            Strength::Hard => ContinuationDecision::ForbidContinuation,
+            Strength::Soft => ContinuationDecision::AllowStop,
+        };
+        Self {
+            criterion: signal.source.clone().unwrap_or_else(|| "unknown".into()),
+            decision,
+            reason: signal.to_string(),
+            stop_reason: Some(signal.reason),
+        }
+    }
+}
+
+impl Execution {
+    /// Returns whether another step is due after the newest one, and every voice on it.
+    pub fn continuation(&self) -> ContinuationOutcome {
+        let mut voices = self.voices();
+        voices.extend(self.rule());
+        // A soft signal outweighs the model's own wish to hear from its tools.
+        let is_stopped = !self.signals.is_empty() && self.continuation.is_none();
+        if is_stopped {
+            voices.retain(|it| &*it.criterion != TOOL_CALLS);
+        }
+        ContinuationOutcome::resolve(voices)
+    }
+
+    /// Returns whether something keeps the next step from beginning; what the model wants does not
+    /// count.
+    pub(crate) fn checkpoint(&self) -> Option<ContinuationOutcome> {
+        if self.signals.is_empty() {
+            return None;
+        }
+        let outcome = ContinuationOutcome::resolve(self.voices());
+        (!outcome.should_continue).then_some(outcome)
+    }
+
+    fn voices(&self) -> Vec<Evaluation> {
+        let mut voices: Vec<Evaluation> = self.signals.iter().map(Evaluation::from).collect();
+        if let Some(by) = &self.continuation {
+            voices.push(Evaluation {
+                criterion: Arc::clone(by),
+                decision: ContinuationDecision::RequestContinuation,
+                reason: "continuation was requested".to_owned(),
+                stop_reason: None,
+            });
+        }
+        let said = self.values.typed::<Vec<Evaluation>>(&EVALUATIONS.slot());
+        // Criteria that forbid have raised a signal, and those that request have requested.
+        let quiet = |it: &Evaluation| {
+            !voices
+                .iter()
+                .any(|voice| voice.criterion == it.criterion && voice.decision == it.decision)
+        };
+        let heard: Vec<_> = said.into_iter().flatten().filter(quiet).collect();
+        voices.extend(heard);
+        voices
+    }
+
+    fn rule(&self) -> Option<Evaluation> {
+        let step = self.last_step()?;
+        let (decision, reason) = match step.kind {
+            StepKind::ToolExecution => {
+                (ContinuationDecision::RequestContinuation, "the model asked for tools")
+            }
+            StepKind::FinalResponse => {
+                (ContinuationDecision::AllowStop, "the model asked for no tools")
+            }
+            StepKind::Error => {
+                (ContinuationDecision::RequestContinuation, "the step is to be tried again")
+            }
+        };
+        let stop_reason = (step.kind == StepKind::FinalResponse).then_some(StopReason::Completed);
+        Some(Evaluation {
+            criterion: TOOL_CALLS.into(),
+            decision,
+            reason: reason.to_owned(),
+            stop_reason,
+        })
+    }
+}
+
+impl AgentState {
+    /// Says in a sentence where the agent stands, and if it stopped, why.
+    pub fn explain_stop(&self) -> String {
+        let Some(execution) = &self.execution else { return "it has not run yet".to_owned() };
+        let after = format!("after {} steps", execution.step_count());
+        match &execution.status {
+            Status::Pending => "it has not run yet".to_owned(),
+            Status::Paused => {
+                format!("it waits {after} for a decision about {} calls", self.pending().len())
+            }
+            Status::Failed(failure) => format!("it failed {after}: {failure}"),
+            Status::InProgress => {
+                format!("it is under way {after}: {}", execution.continuation().explain())
+            }
+            Status::Stopped(signal) => {
+                let by = signal.source.as_deref().unwrap_or("unknown");
+                format!("it was stopped {after} by {by}: {signal}")
+            }
+            Status::Completed => match execution.strongest_signal() {
+                Some(signal) => format!("it completed {after}: {signal}"),
+                None => format!("it completed {after}: the model asked for no tools"),
+            },
+        }
+    }
+}

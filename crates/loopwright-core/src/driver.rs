@@ -1,0 +1,202 @@
+//! The seam that makes an answer of a state.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use loopwright_messages::{InferenceRequest, InferenceResponse, Prompt};
+
+use crate::{
+    BoxError,
+    agent_loop::AgentLoop,
+    clock::Env,
+    compile::CompileError,
+    event::{DecisionExtractionFailed, ValidationFailed},
+    events::Events,
+    failure::{Failure, FailureKind},
+    infer::{Inference, SharedMemory, check_prompt, lock},
+    interceptor::{HookError, Panicked},
+    model::{ChatModel, ModelError},
+    state::AgentState,
+    step::Thought,
+    stop::StopSignal,
+    tool::ToolSet,
+};
+
+/// Makes an answer of a state: compiles the context and asks a model.
+///
+/// A driver never changes the state and never runs a tool: the loop records the thought it returns
+/// and runs the calls in it. Everything it needs comes in `cx`, so a driver has nothing to be bound
+/// to and can be shared between agents.
+#[async_trait]
+pub trait Driver: Send + Sync {
+    /// Makes one answer. Dropping the future gives up what it asked for.
+    ///
+    /// # Errors
+    ///
+    /// If there is no answer, or a hook stops the run.
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError>;
+
+    /// Names the driver for those who look at an agent.
+    fn name(&self) -> &'static str {
+        std::any::type_name::<Self>()
+    }
+}
+
+/// What a driver may use.
+pub struct ThinkCx<'a> {
+    pub(crate) state: &'a AgentState,
+    pub(crate) inference: &'a Inference,
+    pub(crate) memory: &'a SharedMemory,
+}
+
+impl ThinkCx<'_> {
+    /// Returns the loop.
+    pub fn agent(&self) -> &AgentLoop {
+        &self.inference.agent
+    }
+
+    /// Returns the tools on offer.
+    pub fn tools(&self) -> &ToolSet {
+        self.agent().tools()
+    }
+
+    /// Returns the number of the step, counted from one.
+    pub fn step(&self) -> u32 {
+        self.inference.step
+    }
+
+    /// Returns where to tell what happens.
+    pub fn events(&self) -> &Events {
+        &self.inference.events
+    }
+
+    /// Returns time and ids.
+    pub fn env(&self) -> &Env {
+        &self.inference.env
+    }
+
+    /// Compiles the conversation that the model is shown.
+    ///
+    /// # Errors
+    ///
+    /// If the compiler fails.
+    pub async fn prompt(&self) -> Result<Prompt, CompileError> {
+        let previous = lock(self.memory).prompt.clone();
+        let mut prompt = self.agent().compiler().compile(self.state, previous.as_ref()).await?;
+        lock(self.memory).prompt = Some(prompt.clone());
+        prompt.head = self.agent().head().clone();
+        Ok(prompt)
+    }
+
+    /// Makes a request of everything the agent and the state say: the prompt, the instructions, the
+    /// tools, and the form of answers. The driver adds its own settings.
+    ///
+    /// # Errors
+    ///
+    /// If the compiler fails.
+    pub async fn request(&self) -> Result<InferenceRequest, CompileError> {
+        let prompt = self.prompt().await?;
+        let llm = self.state.llm();
+        let context = self.state.context();
+        let format = context.response_format().or(self.agent().response_format());
+        Ok(InferenceRequest {
+            model: llm.and_then(|it| it.model.clone()),
+            system: self.system(),
+            tools: self.tools().specs().clone(),
+            response_format: format.cloned(),
+            prompt,
+            options: llm.map(|it| it.options.clone()).unwrap_or_default(),
+            ..InferenceRequest::default()
+        })
+    }
+
+    /// Returns the instructions, which are made once as long as the session's own stay the same.
+    fn system(&self) -> Option<Arc<str>> {
+        let session = self.state.context().system_prompt();
+        let mut memory = lock(self.memory);
+        match &memory.system {
+            Some((made_of, made)) if made_of.as_ref() == session => made.clone(),
+            _ => {
+                let made = self.agent().instructions().compose(session);
+                memory.system = Some((session.cloned(), made.clone()));
+                made
+            }
+        }
+    }
+
+    /// Asks a model. Hooks see the request and the answer, fragments become events, the account is
+    /// charged, and cancelling the run cancels the request.
+    ///
+    /// # Errors
+    ///
+    /// If the model does not answer, a hook fails or stops the run, or the budget does not allow it.
+    pub async fn infer(
+        &self,
+        model: &dyn ChatModel,
+        request: InferenceRequest,
+    ) -> Result<InferenceResponse, StepError> {
+        check_prompt(&request.prompt)?;
+        self.inference.infer(self.state, model, request, Some(self.memory)).await
+    }
+
+    /// Tells that a model's decision could not be read.
+    pub fn tell_extraction_failed(&self, error: &str, attempt: u32, max_attempts: u32) {
+        let (step, error) = (self.step(), error.to_owned());
+        self.events().emit(|| DecisionExtractionFailed { step, error, attempt, max_attempts });
+    }
+
+    /// Tells that a model's answer does not have the form it must have.
+    pub fn tell_validation_failed(&self, subject: &'static str, errors: Vec<String>) {
+        let step = self.step();
+        self.events().emit(|| ValidationFailed { step, subject: subject.into(), errors });
+    }
+}
+
+impl fmt::Debug for ThinkCx<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThinkCx").field("step", &self.step()).finish_non_exhaustive()
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StepError {
+    /// A hook, a limit or the driver stops the run; not a failure.
+    #[error("stopped: {0}")]
+    Stopped(StopSignal),
+    /// The run was cancelled; not a failure.
+    #[error("the run was cancelled")]
+    Cancelled,
+    /// The context could not be compiled.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
+    /// A hook failed.
+    #[error(transparent)]
+    Hook(#[from] HookError),
+    /// The model did not answer.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The model's answer does not have the form it must have.
+    #[error("the model's answer is not valid: {0}")]
+    Invalid(String),
+    /// The driver failed for its own reasons.
+    #[error("the driver failed")]
+    Driver(#[source] BoxError),
+}
+
+impl StepError {
+    /// Returns what remains of it in the state.
+    pub fn to_failure(&self) -> Failure {
+        let kind = match self {
+            Self::Stopped(_) | Self::Cancelled => FailureKind::Other,
+            Self::Compile(_) => FailureKind::Compile,
+            Self::Hook(error) => return Failure::from(error),
+            Self::Model(error) => error.failure_kind(),
+            Self::Invalid(_) => FailureKind::Validation,
+            Self::Driver(error) if error.is::<Panicked>() => FailureKind::Panic,
+            Self::Driver(_) => FailureKind::Driver,
+        };
+        Failure::of(kind, self)
+    }
+}

@@ -1,0 +1,127 @@
+//! How hooks change a state.
+
+use std::{ops::Deref, sync::Arc};
+
+use loopwright_messages::{Message, PrefixBreak, SectionName, Transcript};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    budget::Budget,
+    change::{Change, Edit, Stamped},
+    clock::Timestamp,
+    key::{Key, Slot, Space},
+    llm::LlmConfig,
+    state::AgentState,
+    stop::{StopReason, StopSignal},
+};
+
+/// A state in a hook's hands: it can be read like any state, and changed only in ways that a journal
+/// can keep. Nothing here erases or forges an execution.
+///
+/// The changes of a hook point are taken over together, when its last hook is done.
+#[derive(Debug)]
+pub struct StateEdit<'a> {
+    state: &'a mut AgentState,
+    log: &'a mut Vec<Stamped>,
+    by: Arc<str>,
+    at: Timestamp,
+}
+
+impl<'a> StateEdit<'a> {
+    pub(crate) fn new(
+        state: &'a mut AgentState,
+        log: &'a mut Vec<Stamped>,
+        by: Arc<str>,
+        at: Timestamp,
+    ) -> Self {
+        Self { state, log, by, at }
+    }
+
+    /// Applies an edit.
+    pub fn edit(&mut self, edit: Edit) {
+        self.change(Change::Edited { by: Arc::clone(&self.by), edit });
+    }
+
+    /// Says something in the conversation.
+    pub fn say(&mut self, message: Message) {
+        self.append(SectionName::MESSAGES, message);
+    }
+
+    /// Says something in a section.
+    pub fn append(&mut self, section: &str, message: Message) {
+        self.edit(Edit::Append { section: section.into(), message });
+    }
+
+    /// Replaces a section, for instance to compact it; the next request says why its prefix broke.
+    pub fn replace(&mut self, section: &str, turns: Transcript, cause: PrefixBreak) {
+        self.edit(Edit::Replace { section: section.into(), turns, cause });
+    }
+
+    /// Keeps a value of the metadata that models and users see.
+    pub fn set_metadata(&mut self, key: impl Into<Arc<str>>, value: Value) {
+        let slot = Slot { space: Space::Metadata, key: key.into() };
+        self.edit(Edit::Set(slot, Some(value)));
+    }
+
+    /// Keeps a capability's own value.
+    ///
+    /// # Errors
+    ///
+    /// If the value cannot be written as JSON.
+    pub fn set<T: Serialize>(&mut self, key: &Key<T>, value: &T) -> Result<(), serde_json::Error> {
+        self.edit(Edit::Set(key.slot(), Some(serde_json::to_value(value)?)));
+        Ok(())
+    }
+
+    /// Removes a capability's own value.
+    pub fn remove<T>(&mut self, key: &Key<T>) {
+        self.edit(Edit::Set(key.slot(), None));
+    }
+
+    /// Replaces the session's system prompt.
+    pub fn set_system_prompt(&mut self, prompt: impl Into<Arc<str>>) {
+        self.edit(Edit::SystemPrompt(Some(prompt.into())));
+    }
+
+    /// Selects another model.
+    pub fn set_llm(&mut self, llm: LlmConfig) {
+        self.edit(Edit::Llm(Some(Arc::new(llm))));
+    }
+
+    /// Replaces the budget.
+    pub fn set_budget(&mut self, budget: Budget) {
+        self.edit(Edit::Budget(budget));
+    }
+
+    /// Raises a signal to stop.
+    pub fn signal(&mut self, signal: StopSignal) {
+        self.change(Change::Signalled(signal));
+    }
+
+    /// Withdraws the signals of a soft reason; hard ones stay.
+    pub fn withdraw(&mut self, reason: StopReason) {
+        self.change(Change::Withdrawn(reason));
+    }
+
+    /// Asks for another step, in spite of soft reasons to end.
+    pub fn request_continuation(&mut self) {
+        self.change(Change::ContinuationRequested { by: Arc::clone(&self.by) });
+    }
+
+    fn change(&mut self, change: Change) {
+        let stamped = Stamped { at: self.at, change };
+        // Outside an execution there is nothing to signal or continue.
+        if self.state.apply(&stamped).is_ok() {
+            self.log.push(stamped);
+        }
+    }
+}
+
+impl Deref for StateEdit<'_> {
+    type Target = AgentState;
+
+    fn deref(&self) -> &AgentState {
+        self.state
+    }
+}

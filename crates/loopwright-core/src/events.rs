@@ -1,0 +1,146 @@
+//! How events reach those who listen.
+
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use loopwright_messages::{AgentId, ExecutionId};
+
+use crate::{
+    clock::Clock,
+    event::{AgentEvent, Envelope, EventKind},
+};
+
+/// Listens to events.
+///
+/// Called on the run's own task, in the order in which things happened: it must not block. It cannot
+/// change or fail the run: its panics are contained. A slow listener belongs behind a queue.
+pub trait EventSink: Send + Sync {
+    /// Takes note of an event.
+    fn emit(&self, envelope: &Envelope);
+}
+
+impl<F: Fn(&Envelope) + Send + Sync> EventSink for F {
+    fn emit(&self, envelope: &Envelope) {
+        self(envelope);
+    }
+}
+
+/// Listeners, in the order they were attached.
+#[derive(Clone, Default)]
+pub struct Sinks(Vec<Arc<dyn EventSink>>);
+
+impl Sinks {
+    /// Attaches a listener to everything.
+    pub fn wiretap(&mut self, sink: impl EventSink + 'static) {
+        self.add(Arc::new(sink));
+    }
+
+    /// Attaches a listener that is also held elsewhere.
+    pub fn add(&mut self, sink: Arc<dyn EventSink>) {
+        self.0.push(sink);
+    }
+
+    /// Attaches a listener to one kind of event.
+    pub fn on_event<T: EventKind + 'static>(
+        &mut self,
+        listen: impl Fn(&T, &Envelope) + Send + Sync + 'static,
+    ) {
+        self.wiretap(move |envelope: &Envelope| {
+            if let Some(event) = T::of(&envelope.event) {
+                listen(event, envelope);
+            }
+        });
+    }
+
+    /// Attaches all listeners of another list after these.
+    pub fn extend(&mut self, others: &Self) {
+        self.0.extend(others.0.iter().cloned());
+    }
+
+    /// Tells whether nobody listens.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Debug for Sinks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sinks({})", self.0.len())
+    }
+}
+
+/// Stamps and delivers the events of one run. Cheap to clone; costs nothing when nobody listens.
+#[derive(Clone, Default)]
+pub struct Events(Option<Arc<Bus>>);
+
+struct Bus {
+    sinks: Sinks,
+    clock: Arc<dyn Clock>,
+    agent: AgentId,
+    parent: Option<AgentId>,
+    execution: ExecutionId,
+    next: AtomicU64,
+}
+
+impl Events {
+    pub(crate) fn new(
+        sinks: &Sinks,
+        clock: &Arc<dyn Clock>,
+        agent: AgentId,
+        parent: Option<AgentId>,
+        execution: ExecutionId,
+    ) -> Self {
+        if sinks.is_empty() {
+            return Self(None);
+        }
+        let (sinks, clock) = (sinks.clone(), Arc::clone(clock));
+        let next = AtomicU64::new(0);
+        Self(Some(Arc::new(Bus { sinks, clock, agent, parent, execution, next })))
+    }
+
+    /// Tells whether anybody listens.
+    pub fn has_listeners(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Returns the listeners, for the run of a sub-agent.
+    pub fn sinks(&self) -> Sinks {
+        self.0.as_ref().map(|bus| bus.sinks.clone()).unwrap_or_default()
+    }
+
+    /// Delivers an event to everybody who listens. It is only made if somebody does.
+    pub fn emit<E: Into<AgentEvent>>(&self, event: impl FnOnce() -> E) {
+        if let Some(bus) = &self.0 {
+            bus.deliver(event().into());
+        }
+    }
+}
+
+impl Bus {
+    fn deliver(&self, event: AgentEvent) {
+        let envelope = Envelope {
+            seq: self.next.fetch_add(1, Relaxed),
+            at: self.clock.now(),
+            agent: self.agent.clone(),
+            parent: self.parent.clone(),
+            execution: self.execution.clone(),
+            event,
+        };
+        for sink in &self.sinks.0 {
+            // A listener that panics hears of the next event all the same.
+            let _contained = catch_unwind(AssertUnwindSafe(|| sink.emit(&envelope)));
+        }
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Events({})", self.0.as_ref().map_or(0, |bus| bus.sinks.0.len()))
+    }
+}

@@ -1,0 +1,182 @@
+//! One run of the loop over a state, from the first step to the end.
+
+use std::{sync::Arc, time::Duration};
+
+use imbl::Vector;
+use loopwright_messages::ExecutionId;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    budget::{Spend, Used},
+    clock::Timestamp,
+    failure::Failure,
+    key::Metadata,
+    step::{OpenStep, Step},
+    stop::StopSignal,
+};
+
+/// Where an execution stands. Each ending carries its cause.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Nothing has happened yet.
+    #[default]
+    Pending,
+    /// Steps are being taken, or were when it was interrupted.
+    InProgress,
+    /// Somebody has to decide about calls of the open step.
+    Paused,
+    /// The model gave its final answer.
+    Completed,
+    /// A guard, hook, tool or user stopped it.
+    Stopped(StopSignal),
+    /// It cannot go on.
+    Failed(Failure),
+}
+
+impl Status {
+    /// Tells whether the execution is over.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Self::Completed | Self::Stopped(_) | Self::Failed(_))
+    }
+
+    /// Returns the status as it is written in events.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::InProgress => "in_progress",
+            Self::Paused => "paused",
+            Self::Completed => "completed",
+            Self::Stopped(_) => "stopped",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// One run of the loop over a state. Its parts that grow are shared between clones; its totals are
+/// running sums.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Execution {
+    pub(crate) id: ExecutionId,
+    pub(crate) status: Status,
+    pub(crate) started_at: Timestamp,
+    pub(crate) ended_at: Option<Timestamp>,
+    pub(crate) steps: Vector<Arc<Step>>,
+    pub(crate) open: Option<OpenStep>,
+    pub(crate) signals: Vec<StopSignal>,
+    pub(crate) continuation: Option<Arc<str>>,
+    pub(crate) spent: Spend,
+    pub(crate) worked: Duration,
+    pub(crate) tool_errors: u32,
+    pub(crate) failed_steps: u32,
+    /// Failed steps at the end, without an answer between them.
+    pub(crate) failed_in_a_row: u32,
+    pub(crate) values: Metadata,
+}
+
+impl Execution {
+    pub(crate) fn new(id: ExecutionId, started_at: Timestamp) -> Self {
+        Self {
+            id,
+            status: Status::InProgress,
+            started_at,
+            ended_at: None,
+            steps: Vector::new(),
+            open: None,
+            signals: Vec::new(),
+            continuation: None,
+            spent: Spend::default(),
+            worked: Duration::ZERO,
+            tool_errors: 0,
+            failed_steps: 0,
+            failed_in_a_row: 0,
+            values: Metadata::default(),
+        }
+    }
+
+    /// Returns the execution's name.
+    pub fn id(&self) -> &ExecutionId {
+        &self.id
+    }
+
+    /// Returns where the execution stands.
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// Returns the steps that are over, oldest first.
+    pub fn steps(&self) -> impl DoubleEndedIterator<Item = &Step> + ExactSizeIterator {
+        self.steps.iter().map(Arc::as_ref)
+    }
+
+    /// Returns the number of steps that are over, failed ones included.
+    #[expect(clippy::cast_possible_truncation, reason = "steps are numbered by u32")]
+    pub fn step_count(&self) -> u32 {
+        self.steps.len() as u32
+    }
+
+    /// Returns a step by its position.
+    pub fn step_at(&self, index: usize) -> Option<&Step> {
+        self.steps.get(index).map(Arc::as_ref)
+    }
+
+    /// Returns the newest step that is over.
+    pub fn last_step(&self) -> Option<&Step> {
+        self.steps.last().map(Arc::as_ref)
+    }
+
+    /// Returns the step that has begun and is not over.
+    pub fn open_step(&self) -> Option<&OpenStep> {
+        self.open.as_ref()
+    }
+
+    /// Returns the signals that were raised and not withdrawn, oldest first.
+    pub fn signals(&self) -> &[StopSignal] {
+        &self.signals
+    }
+
+    /// Returns the strongest signal; of equally strong ones the first.
+    pub fn strongest_signal(&self) -> Option<&StopSignal> {
+        StopSignal::strongest(&self.signals)
+    }
+
+    /// Returns who asked for another step since the last decision.
+    pub fn continuation_requested_by(&self) -> Option<&str> {
+        self.continuation.as_deref()
+    }
+
+    /// Returns when the execution began.
+    pub fn started_at(&self) -> Timestamp {
+        self.started_at
+    }
+
+    /// Returns when the execution ended.
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        self.ended_at
+    }
+
+    /// Returns the time that steps were worked on; pauses do not count.
+    pub fn worked(&self) -> Duration {
+        self.worked
+    }
+
+    /// Returns what was consumed, failed inferences and the tools' own included.
+    pub fn spent(&self) -> Spend {
+        self.spent
+    }
+
+    /// Returns what counts against a budget.
+    pub fn used(&self, now: Timestamp) -> Used {
+        Used {
+            steps: self.step_count(),
+            tokens: self.spent.usage.total(),
+            time: now.since(self.started_at),
+            cost: self.spent.cost,
+        }
+    }
+
+    /// Returns how many of the newest steps failed without an answer between them.
+    pub fn failed_in_a_row(&self) -> u32 {
+        self.failed_in_a_row
+    }
+}

@@ -1,0 +1,366 @@
+//! How one tool call is decided about and run.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures::{
+    FutureExt as _,
+    future::{Either, select},
+};
+use loopwright_messages::{Part, ToolCall};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    agent_loop::AgentLoop,
+    budget::Spend,
+    change::Change,
+    event::ToolCallStarted,
+    failure::{Failure, FailureKind, panic_message},
+    hook::{Flow, HookCx, HookPoint, ToolDecision},
+    infer::Inference,
+    interceptor::HookError,
+    journal::{Begun, EffectKey, Journal, JournalError},
+    outcome::{Arguments, Question, ToolOutcome, ToolOutput},
+    state::AgentState,
+    stop::StopSignal,
+    tool::{AnyTool, Effects, ToolCx, ToolError},
+};
+
+/// Runs tool calls: asks hooks, checks arguments, bounds time and size, retries what may be repeated.
+#[derive(Clone, Debug)]
+pub struct ToolExecutor {
+    /// The most bytes of text that a tool may answer with; the rest is cut, and the model is told.
+    pub max_output_bytes: usize,
+    /// How long a call may take whose tool sets no limit of its own.
+    pub default_timeout: Option<Duration>,
+}
+
+impl Default for ToolExecutor {
+    fn default() -> Self {
+        Self { max_output_bytes: 1 << 20, default_timeout: None }
+    }
+}
+
+/// What the calls of one step have in common.
+#[derive(Debug)]
+pub(crate) struct Acting {
+    pub(crate) agent: AgentLoop,
+    pub(crate) state: AgentState,
+    pub(crate) journal: Option<JournalRef>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) inference: Inference,
+    pub(crate) key: EffectKey,
+}
+
+/// A journal that can be shown.
+#[derive(Clone)]
+pub(crate) struct JournalRef(pub(crate) Arc<dyn Journal>);
+
+impl std::fmt::Debug for JournalRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Journal")
+    }
+}
+
+/// What was decided about a call.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// It is fit to run.
+    Run(Ready),
+    /// It is over without having run.
+    Over(Ended),
+    /// Somebody has to decide.
+    Ask(Question),
+    /// The run is to stop; the call was not run.
+    Stop(StopSignal),
+}
+
+/// A call that is fit to run.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) tool: AnyTool,
+    pub(crate) arguments: Arguments,
+    pub(crate) parsed: Value,
+    pub(crate) attempt: u32,
+}
+
+/// A call that is over.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) outcome: ToolOutcome,
+    pub(crate) spend: Spend,
+    pub(crate) took: Duration,
+    /// The run is to stop.
+    pub(crate) signal: Option<StopSignal>,
+    /// The step failed: a hook could not do its work.
+    pub(crate) failure: Option<Failure>,
+    /// The journal refused the call.
+    pub(crate) journal: Option<JournalError>,
+    /// Who kept it from running.
+    pub(crate) blocked_by: Option<Arc<str>>,
+}
+
+impl From<ToolOutcome> for Ended {
+    fn from(outcome: ToolOutcome) -> Self {
+        Self {
+            outcome,
+            spend: Spend::default(),
+            took: Duration::ZERO,
+            signal: None,
+            failure: None,
+            journal: None,
+            blocked_by: None,
+        }
+    }
+}
+
+impl From<HookError> for Ended {
+    fn from(error: HookError) -> Self {
+        let failure = Failure::from(&error);
+        Self { failure: Some(failure.clone()), ..ToolOutcome::Failed(failure).into() }
+    }
+}
+
+fn failed(kind: FailureKind, message: impl Into<String>) -> ToolOutcome {
+    ToolOutcome::Failed(Failure::new(kind, message))
+}
+
+impl Acting {
+    pub(crate) fn call(&self, index: u16) -> Option<&ToolCall> {
+        self.state.execution()?.open_step()?.call(index)
+    }
+
+    pub(crate) fn key(&self, index: u16) -> EffectKey {
+        EffectKey { call: Some(index), ..self.key.clone() }
+    }
+
+    /// Decides about a call: hooks first, then whether there is such a tool, then the schema.
+    pub(crate) async fn prepare(&self, index: u16, resolved: bool) -> Verdict {
+        let Some(call) = self.call(index) else {
+            return Verdict::Over(failed(FailureKind::Other, "there is no such call").into());
+        };
+        if !self.agent.interceptor().has(HookPoint::BeforeTool) {
+            return self.admit(call, Arguments::new(Arc::clone(&call.arguments)));
+        }
+        let inner = self.inference.scope(false);
+        let cx = HookCx { resolved, ..self.inference.hook_cx(&inner) };
+        let decided = self.agent.interceptor().before_tool(call, &self.state, &cx).await;
+        let mut verdict = match decided {
+            Err(error) => Verdict::Over(error.into()),
+            Ok((decision, by, call)) => self.follow(decision, by, &call),
+        };
+        if let Verdict::Over(ended) = &mut verdict {
+            ended.spend += inner.ledger().spend;
+        }
+        verdict
+    }
+
+    fn follow(&self, decision: ToolDecision, by: Arc<str>, call: &ToolCall) -> Verdict {
+        match decision {
+            ToolDecision::Run | ToolDecision::Rewrite(_) => {
+                self.admit(call, Arguments::new(Arc::clone(&call.arguments)))
+            }
+            ToolDecision::Answer(output) => Verdict::Over(ToolOutcome::Returned(output).into()),
+            ToolDecision::Ask(question) => Verdict::Ask(question),
+            ToolDecision::Block { reason } => {
+                let ended = Ended::from(ToolOutcome::Blocked { reason });
+                Verdict::Over(Ended { blocked_by: Some(by), ..ended })
+            }
+            ToolDecision::Stop(signal) => Verdict::Stop(signal),
+        }
+    }
+
+    /// Checks that there is such a tool, and that the arguments fit its schema.
+    pub(crate) fn admit(&self, call: &ToolCall, arguments: Arguments) -> Verdict {
+        match self.check(call, &arguments) {
+            Ok((tool, parsed)) => Verdict::Run(Ready { tool, arguments, parsed, attempt: 1 }),
+            Err(outcome) => Verdict::Over(outcome.into()),
+        }
+    }
+
+    fn check(&self, call: &ToolCall, to: &Arguments) -> Result<(AnyTool, Value), ToolOutcome> {
+        let tools = self.agent.tools();
+        let tool = tools.get(&call.name).ok_or_else(|| {
+            let known: Vec<&str> = tools.names().iter().map(|name| &**name).collect();
+            let text =
+                format!("there is no tool named `{}`; known are: {}", call.name, known.join(", "));
+            failed(FailureKind::UnknownTool, text)
+        })?;
+        let effective = ToolCall { arguments: Arc::clone(to.shared()), ..call.clone() };
+        let parsed = effective.parse_arguments().map_err(|error| {
+            failed(FailureKind::InvalidArguments, format!("the arguments are not JSON: {error}"))
+        })?;
+        if let Some(violation) = tool.violation(&parsed) {
+            let text =
+                format!("the arguments do not fit the schema of `{}`: {violation}", call.name);
+            return Err(failed(FailureKind::InvalidArguments, text));
+        }
+        Ok((tool.clone(), parsed))
+    }
+
+    /// Runs a call that is fit to run, unless it is on record already.
+    pub(crate) async fn run(&self, index: u16, ready: Ready) -> Ended {
+        let key = self.key(index);
+        if let Some(JournalRef(journal)) = &self.journal {
+            match journal.begin(&key).await {
+                Ok(Begun::Outcome(outcome)) => return ToolOutcome::clone(&outcome).into(),
+                Ok(_) => (),
+                Err(error) => {
+                    return Ended {
+                        journal: Some(error),
+                        ..ToolOutcome::Skipped { reason: "the journal is not available".into() }
+                            .into()
+                    };
+                }
+            }
+        }
+        let began = self.inference.env.clock.monotonic();
+        let inner = self.inference.scope(false);
+        let mut ended = self.attempts(index, &key, &ready, &inner).await;
+        ended.spend += inner.ledger().spend;
+        ended.took = self.inference.env.clock.monotonic().saturating_sub(began);
+        self.finish(index, ended).await
+    }
+
+    async fn attempts(
+        &self,
+        index: u16,
+        key: &EffectKey,
+        ready: &Ready,
+        inner: &Inference,
+    ) -> Ended {
+        let options = ready.tool.options();
+        let may_repeat = matches!(options.effects, Effects::Pure | Effects::Idempotent);
+        let attempts = if may_repeat { options.retry.attempts.max(1) } else { 1 };
+        let mut delay = options.retry.delay;
+        for attempt in 0.. {
+            self.announce(index, ready, attempt);
+            let ended = self.attempt(key, ready, inner).await;
+            let failed = matches!(ended.outcome, ToolOutcome::Failed(_)) && ended.signal.is_none();
+            if !failed || attempt + 1 >= attempts {
+                return ended;
+            }
+            self.inference.env.clock.sleep(delay).await;
+            delay *= 2;
+        }
+        failed(FailureKind::Other, "the tool was never tried").into()
+    }
+
+    fn announce(&self, index: u16, ready: &Ready, attempt: u32) {
+        self.inference.events.emit(|| ToolCallStarted {
+            step: self.key.step,
+            call: index,
+            id: self.call(index).and_then(|call| call.id.clone()),
+            tool: Arc::clone(ready.tool.name()),
+            arguments: Arc::clone(ready.arguments.shared()),
+            attempt: ready.attempt + attempt,
+        });
+    }
+
+    async fn attempt(&self, key: &EffectKey, ready: &Ready, inner: &Inference) -> Ended {
+        let Some(call) = key.call.and_then(|index| self.call(index)) else {
+            return failed(FailureKind::Other, "there is no such call").into();
+        };
+        let cx = ToolCx {
+            state: &self.state,
+            call,
+            key,
+            agent: &self.agent,
+            meter: &self.inference.meter,
+            journal: self.journal.as_ref().map(|it| &it.0),
+            cancel: &self.cancel,
+            events: &self.inference.events,
+            env: &self.inference.env,
+            inference: inner,
+        };
+        let answer = AssertUnwindSafe(ready.tool.call(ready.parsed.clone(), &cx)).catch_unwind();
+        let limit = ready.tool.options().timeout.or(self.agent.executor().default_timeout);
+        let answer = match limit {
+            None => answer.await,
+            Some(limit) => {
+                let timer = self.inference.env.clock.sleep(limit);
+                match select(std::pin::pin!(answer), timer).await {
+                    Either::Left((answer, _)) => answer,
+                    Either::Right(_) => return timed_out(limit).into(),
+                }
+            }
+        };
+        match answer {
+            Ok(Ok(output)) => ToolOutcome::Returned(self.bound(output)).into(),
+            Ok(Err(error)) => ended_by(error),
+            Err(payload) => {
+                let text = format!("the tool panicked: {}", panic_message(&*payload));
+                failed(FailureKind::Panic, text).into()
+            }
+        }
+    }
+
+    /// Lets hooks see what became of a call, whether it ran or not.
+    pub(crate) async fn finish(&self, index: u16, mut ended: Ended) -> Ended {
+        let hooks = self.agent.interceptor();
+        let Some(call) = self.call(index).filter(|_| hooks.has(HookPoint::AfterTool)) else {
+            return ended;
+        };
+        let inner = self.inference.scope(false);
+        let cx = self.inference.hook_cx(&inner);
+        match hooks.after_tool(call, &mut ended.outcome, &self.state, &cx).await {
+            Ok(Flow::Go) => (),
+            Ok(Flow::Stop(signal)) => ended.signal = ended.signal.or(Some(signal)),
+            // What the tool did stands; the step fails because of the hook.
+            Err(error) => ended.failure = Some(Failure::from(&error)),
+        }
+        ended.spend += inner.ledger().spend;
+        ended
+    }
+
+    /// Cuts what is longer than the executor allows.
+    fn bound(&self, output: ToolOutput) -> ToolOutput {
+        let limit = self.agent.executor().max_output_bytes;
+        let size: usize = output.content.iter().filter_map(Part::as_text).map(str::len).sum();
+        if size <= limit {
+            return output;
+        }
+        let mut left = limit;
+        let mut parts: Vec<Part> = output.content.iter().map(|part| cut(part, &mut left)).collect();
+        let note =
+            format!("\n[cut: the tool answered with {size} bytes, of which {limit} are shown]");
+        parts.push(Part::text(note));
+        ToolOutput { content: parts.into(), value: None, effects: output.effects }
+    }
+}
+
+fn cut(part: &Part, left: &mut usize) -> Part {
+    let Some(text) = part.as_text() else { return part.clone() };
+    let kept = &text[..text.floor_char_boundary(*left)];
+    *left -= kept.len();
+    if kept.len() == text.len() { part.clone() } else { Part::text(kept) }
+}
+
+fn timed_out(limit: Duration) -> ToolOutcome {
+    let text = format!("the tool did not answer within {limit:?}; it may have taken effect");
+    failed(FailureKind::Timeout, text)
+}
+
+fn ended_by(error: ToolError) -> Ended {
+    match error {
+        ToolError::Stop(signal) => {
+            let told = ToolOutput::text(format!("The run is being stopped: {}", signal.message));
+            Ended { signal: Some(signal), ..ToolOutcome::Returned(told).into() }
+        }
+        ToolError::InvalidArguments(text) => failed(FailureKind::InvalidArguments, text).into(),
+        ToolError::Failed(error) => {
+            ToolOutcome::Failed(Failure::of(FailureKind::Tool, &*error)).into()
+        }
+    }
+}
+
+impl Ready {
+    /// Returns what is put on record before the call runs; nothing for calls without effects.
+    pub(crate) fn record(&self, index: u16) -> Option<Change> {
+        (self.tool.options().effects != Effects::Pure).then(|| Change::Started {
+            call: index,
+            attempt: self.attempt,
+            arguments: self.arguments.clone(),
+        })
+    }
+}

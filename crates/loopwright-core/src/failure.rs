@@ -1,0 +1,91 @@
+//! An error as data: what remains of it once it is part of the state.
+
+use std::{error::Error, fmt};
+
+use serde::{Deserialize, Serialize};
+
+/// What went wrong, for whoever reads the state.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Whose failure it is.
+    pub kind: FailureKind,
+    /// The error and its causes, outermost first.
+    pub chain: Vec<String>,
+}
+
+/// Whose failure it is, and so what to do about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FailureKind {
+    /// The provider did not answer, or not in a way that makes sense.
+    Model,
+    /// The provider asked to slow down.
+    RateLimit,
+    /// No model is configured, or its key is missing.
+    NoModel,
+    /// Something took too long.
+    Timeout,
+    /// The network failed.
+    Network,
+    /// A tool failed.
+    Tool,
+    /// The model called a tool that there is not.
+    UnknownTool,
+    /// The model's arguments are not JSON or break the tool's schema.
+    InvalidArguments,
+    /// The model's answer does not have the form that was asked for.
+    Validation,
+    /// A hook failed.
+    Hook,
+    /// The context could not be compiled.
+    Compile,
+    /// The driver failed for its own reasons.
+    Driver,
+    /// The journal refused or lost the run.
+    Journal,
+    /// A tool, hook or driver panicked.
+    Panic,
+    /// The same step was tried too often.
+    CrashLoop,
+    /// Anything else.
+    Other,
+}
+
+impl Failure {
+    /// Makes a failure of a sentence.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, chain: vec![message.into()] }
+    }
+
+    /// Records an error with its causes.
+    pub fn of(kind: FailureKind, error: &(dyn Error + 'static)) -> Self {
+        let mut chain = vec![error.to_string()];
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            chain.push(error.to_string());
+            cause = error.source();
+        }
+        Self { kind, chain }
+    }
+
+    /// Returns the outermost sentence.
+    pub fn message(&self) -> &str {
+        self.chain.first().map_or("", String::as_str)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.chain.join(": "))
+    }
+}
+
+impl Error for Failure {}
+
+/// Returns what a panic said.
+pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied().map(str::to_owned);
+    text.or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
+}

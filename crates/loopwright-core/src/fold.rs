@@ -1,0 +1,397 @@
+//! How a change changes a state: the only place where states change.
+
+use std::{sync::Arc, time::Duration};
+
+use loopwright_messages::{Exchange, ExecutionId, Message, SectionName, Turn, TurnBody, TurnMeta};
+
+use crate::{
+    budget::Spend,
+    change::{Change, Edit, Stamped},
+    clock::Timestamp,
+    execution::{Execution, Status},
+    failure::Failure,
+    key::{Slot, Space},
+    outcome::{Effect, ToolOutcome},
+    state::AgentState,
+    step::{CallState, OpenStep, Step, StepKind, Thought},
+    stop::{StopReason, Strength},
+};
+
+/// A history that cannot have happened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "change {seq} ({change}) does not follow from the state: {reason}; the journal is damaged or belongs to another state"
+)]
+pub struct ReplayError {
+    /// The number of the change.
+    pub seq: u64,
+    /// The kind of change.
+    pub change: &'static str,
+    /// What it lacks.
+    pub reason: &'static str,
+}
+
+impl AgentState {
+    /// Applies the changes of a journal, in their order.
+    ///
+    /// # Errors
+    ///
+    /// If a change does not follow from the state, with its number.
+    pub fn replay(
+        mut self,
+        changes: impl IntoIterator<Item = Stamped>,
+    ) -> Result<Self, ReplayError> {
+        for stamped in changes {
+            self.apply(&stamped)?;
+        }
+        Ok(self)
+    }
+
+    pub(crate) fn apply(&mut self, stamped: &Stamped) -> Result<(), ReplayError> {
+        self.fold(stamped).map_err(|reason| ReplayError {
+            seq: self.seq,
+            change: stamped.change.name(),
+            reason,
+        })?;
+        self.seq += 1;
+        self.created_at.get_or_insert(stamped.at);
+        self.updated_at = Some(stamped.at);
+        Ok(())
+    }
+
+    fn fold(&mut self, stamped: &Stamped) -> Result<(), &'static str> {
+        match &stamped.change {
+            Change::Opened { agent, execution } => {
+                self.id.get_or_insert_with(|| agent.clone());
+                self.open_execution(execution.clone(), stamped.at);
+            }
+            Change::Edited { edit, .. } => self.apply_edit(edit),
+            Change::Steered(message) => self.say(message),
+            Change::Thought(thought) => {
+                self.spend(thought.spend)?;
+                self.open_step()?.answer(Arc::clone(thought));
+            }
+            Change::Settled { call, outcome, spend } => {
+                self.spend(*spend)?;
+                self.open_step()?.set(*call, CallState::Done(Arc::clone(outcome)))?;
+            }
+            Change::Asked { call, question } => {
+                self.open_step()?.set(*call, CallState::Asked(question.clone()))?;
+            }
+            Change::Started { call, attempt, arguments } => {
+                let started =
+                    CallState::Started { attempt: *attempt, arguments: arguments.clone() };
+                self.open_step()?.set(*call, started)?;
+            }
+            Change::StepClosed { took } => self.close_step(*took)?,
+            Change::StepFailed { failure, spend, took } => {
+                self.spend(*spend)?;
+                self.fail_step(failure, *spend, *took, stamped.at)?;
+            }
+            Change::Spent(spend) => self.spend(*spend)?,
+            change => self.running()?.fold(change, stamped.at),
+        }
+        Ok(())
+    }
+
+    fn running(&mut self) -> Result<&mut Execution, &'static str> {
+        self.execution.as_mut().ok_or("there is no execution")
+    }
+
+    fn open_step(&mut self) -> Result<&mut OpenStep, &'static str> {
+        self.running()?.open.as_mut().ok_or("there is no open step")
+    }
+
+    fn open_execution(&mut self, id: ExecutionId, at: Timestamp) {
+        self.seal_open_step();
+        self.executions += 1;
+        self.execution = Some(Execution::new(id, at));
+    }
+
+    fn spend(&mut self, spend: Spend) -> Result<(), &'static str> {
+        self.running()?.spent += spend;
+        self.total_spent += spend;
+        Ok(())
+    }
+
+    /// Says something in the conversation, or after the open step.
+    fn say(&mut self, message: &Message) {
+        if let Some(open) = self.execution.as_mut().and_then(|it| it.open.as_mut()) {
+            open.said.push(message.clone());
+        } else {
+            self.append(SectionName::MESSAGES, message);
+        }
+    }
+
+    fn append(&mut self, section: &str, message: &Message) {
+        if message.is_empty() {
+            return;
+        }
+        // A message that calls tools is not a turn: only the loop records exchanges.
+        if let Ok(turn) = Turn::said(message.clone()) {
+            self.context.sections.entry(section).push(turn);
+        }
+    }
+
+    pub(crate) fn apply_edit(&mut self, edit: &Edit) {
+        match edit {
+            Edit::Append { section, message } if section.as_str() == SectionName::MESSAGES => {
+                self.say(message);
+            }
+            Edit::Append { section, message } => self.append(section.as_str(), message),
+            Edit::Replace { section, turns, .. } => {
+                *self.context.sections.entry(section.as_str()) = turns.clone();
+            }
+            Edit::Set(slot, value) => self.put(slot, value.clone()),
+            Edit::SystemPrompt(prompt) => self.context.system_prompt.clone_from(prompt),
+            Edit::ResponseFormat(format) => self.context.response_format.clone_from(format),
+            Edit::Llm(llm) => self.llm.clone_from(llm),
+            Edit::Budget(budget) => self.budget = *budget,
+            Edit::Parent(parent) => self.parent = Some(parent.clone()),
+            Edit::Resolve { call, resolution } => {
+                if let Ok(open) = self.open_step()
+                    && let Some(state @ (CallState::Asked(_) | CallState::Waiting)) =
+                        open.calls.get_mut(usize::from(*call))
+                {
+                    *state = CallState::Resolved(resolution.clone());
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, slot: &Slot, value: Option<serde_json::Value>) {
+        let key = Arc::clone(&slot.key);
+        match (slot.space, &mut self.execution) {
+            (Space::Metadata, _) => self.context.metadata.put(key, value),
+            (Space::Session, _) => self.context.values.put(key, value),
+            (Space::Execution, Some(execution)) => execution.values.put(key, value),
+            (Space::Execution, None) => (),
+        }
+    }
+
+    fn close_step(&mut self, took: Duration) -> Result<(), &'static str> {
+        let execution = self.running()?;
+        let open = execution.open.as_ref().ok_or("there is no open step")?;
+        let thought = Arc::clone(open.thought.as_ref().ok_or("the step has no answer")?);
+        let outcomes = open.outcomes().ok_or("a call is not over")?;
+        let open = execution.open.take().ok_or("there is no open step")?;
+        let turn = record(&thought, &outcomes, &execution.id, open.number);
+        let effects: Vec<_> = outcomes.iter().filter_map(|it| it.output()).collect();
+        if let Some(turn) = &turn {
+            self.context.sections.messages_mut().push(Arc::clone(turn));
+        }
+        for effect in effects.iter().flat_map(|it| &it.effects) {
+            self.take_effect(effect);
+        }
+        for message in &open.said {
+            self.append(SectionName::MESSAGES, message);
+        }
+        let step = Step {
+            number: open.number,
+            kind: kind_of(&outcomes),
+            turn,
+            outcomes,
+            failure: None,
+            finish: Some(thought.finish.clone()),
+            spend: thought.spend,
+            started_at: open.started_at,
+            took,
+        };
+        self.push_step(step)
+    }
+
+    fn take_effect(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Set(slot, value) => self.put(slot, value.clone()),
+            Effect::Append(message) => self.append(SectionName::MESSAGES, message),
+        }
+    }
+
+    fn fail_step(
+        &mut self,
+        failure: &Failure,
+        spend: Spend,
+        took: Duration,
+        at: Timestamp,
+    ) -> Result<(), &'static str> {
+        let execution = self.running()?;
+        let open = execution.open.take();
+        if open.as_ref().is_some_and(|it| it.thought.is_some()) {
+            execution.open = open;
+            return Err("the step has an answer");
+        }
+        let number = execution.step_count() + 1;
+        let started_at = open.as_ref().map_or(at, |it| it.started_at);
+        let said = open.map(|it| it.said).unwrap_or_default();
+        said.iter().for_each(|message| self.append(SectionName::MESSAGES, message));
+        self.push_step(Step {
+            number,
+            kind: StepKind::Error,
+            turn: None,
+            outcomes: Vec::new(),
+            failure: Some(Box::new(failure.clone())),
+            finish: None,
+            spend,
+            started_at,
+            took,
+        })
+    }
+
+    fn push_step(&mut self, step: Step) -> Result<(), &'static str> {
+        self.total_steps += 1;
+        self.total_worked += step.took;
+        self.running()?.push(step);
+        Ok(())
+    }
+
+    /// Ends a step that was left open, so that no answer and no outcome is lost.
+    pub(crate) fn seal_open_step(&mut self) {
+        let Some(open) = self.execution.as_mut().and_then(|it| it.open.as_mut()) else { return };
+        if open.thought.is_none() {
+            let said = std::mem::take(&mut open.said);
+            if let Some(execution) = &mut self.execution {
+                execution.open = None;
+            }
+            said.iter().for_each(|message| self.append(SectionName::MESSAGES, message));
+            return;
+        }
+        for state in &mut open.calls {
+            let outcome = match state {
+                CallState::Done(_) => continue,
+                CallState::Started { .. } => ToolOutcome::Unknown,
+                _ => ToolOutcome::Cancelled { started: false },
+            };
+            *state = CallState::Done(Arc::new(outcome));
+        }
+        // The step has an answer and all its calls are over, so that it can be closed.
+        let closed = self.close_step(Duration::ZERO);
+        debug_assert_eq!(closed, Ok(()));
+    }
+}
+
+impl Execution {
+    fn fold(&mut self, change: &Change, at: Timestamp) {
+        match change {
+            Change::Resumed => {
+                self.status = Status::InProgress;
+                self.ended_at = None;
+            }
+            Change::Thinking { attempt } => {
+                let number = self.step_count() + 1;
+                let open = self.open.get_or_insert_with(|| OpenStep::new(number, at));
+                open.attempt = *attempt;
+            }
+            Change::Signalled(signal) => self.signals.push(signal.clone()),
+            Change::Withdrawn(reason) => self.withdraw(|it| it == *reason),
+            Change::ContinuationRequested { by } => self.continuation = Some(Arc::clone(by)),
+            Change::Continued => {
+                self.withdraw(|_| true);
+                self.continuation = None;
+            }
+            Change::Paused => self.status = Status::Paused,
+            Change::Closed(status) => {
+                self.status = status.clone();
+                self.ended_at = Some(at);
+                self.continuation = None;
+            }
+            _ => (),
+        }
+    }
+
+    /// Removes the soft signals of such reasons; hard ones stay whoever asks.
+    fn withdraw(&mut self, is_withdrawn: impl Fn(StopReason) -> bool) {
+        self.signals.retain(|it| it.strength() == Strength::Hard || !is_withdrawn(it.reason));
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "a step has at most 65,535 calls")]
+    fn push(&mut self, step: Step) {
+        self.worked += step.took;
+        self.tool_errors += step.outcomes.iter().filter(|it| it.is_error()).count() as u32;
+        if step.kind == StepKind::Error {
+            self.failed_steps += 1;
+        }
+        self.failed_in_a_row = if step.has_errors() { self.failed_in_a_row + 1 } else { 0 };
+        self.steps.push_back(Arc::new(step));
+    }
+}
+
+impl OpenStep {
+    fn new(number: u32, started_at: Timestamp) -> Self {
+        Self { number, attempt: 0, started_at, thought: None, calls: Vec::new(), said: Vec::new() }
+    }
+
+    fn answer(&mut self, thought: Arc<Thought>) {
+        self.calls = thought.message.tool_calls().map(|_| CallState::Waiting).collect();
+        self.thought = Some(thought);
+    }
+
+    fn set(&mut self, call: u16, to: CallState) -> Result<(), &'static str> {
+        let state = self.calls.get_mut(usize::from(call)).ok_or("there is no such call")?;
+        if matches!(state, CallState::Done(_)) {
+            return Err("the call is over");
+        }
+        *state = to;
+        Ok(())
+    }
+
+    /// Returns what became of each call; `None` while one is not over.
+    pub(crate) fn outcomes(&self) -> Option<Vec<Arc<ToolOutcome>>> {
+        let outcome = |state: &CallState| match state {
+            CallState::Done(outcome) => Some(Arc::clone(outcome)),
+            _ => None,
+        };
+        self.calls.iter().map(outcome).collect()
+    }
+}
+
+fn kind_of(outcomes: &[Arc<ToolOutcome>]) -> StepKind {
+    if outcomes.is_empty() { StepKind::FinalResponse } else { StepKind::ToolExecution }
+}
+
+/// Makes the step's turn; `None` if the model said nothing.
+fn record(
+    thought: &Thought,
+    outcomes: &[Arc<ToolOutcome>],
+    execution: &ExecutionId,
+    step: u32,
+) -> Option<Arc<Turn>> {
+    let message = thought.message.clone();
+    let body = if outcomes.is_empty() {
+        if message.is_empty() {
+            return None;
+        }
+        TurnBody::Reply(message)
+    } else {
+        let results = outcomes.iter().map(|it| it.to_result());
+        TurnBody::Exchange(Exchange::new(message, results).ok()?)
+    };
+    let trace = !outcomes.is_empty();
+    let meta = TurnMeta { execution: Some(execution.clone()), step: Some(step), trace };
+    Some(Arc::new(Turn::new(body).ok()?.with_meta(meta)))
+}
+
+impl Change {
+    /// Returns the kind of change, as it is written in logs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Opened { .. } => "opened",
+            Self::Resumed => "resumed",
+            Self::Thinking { .. } => "thinking",
+            Self::Thought(_) => "thought",
+            Self::Asked { .. } => "asked",
+            Self::Started { .. } => "started",
+            Self::Settled { .. } => "settled",
+            Self::StepClosed { .. } => "step_closed",
+            Self::StepFailed { .. } => "step_failed",
+            Self::Spent(_) => "spent",
+            Self::Edited { .. } => "edited",
+            Self::Steered(_) => "steered",
+            Self::Signalled(_) => "signalled",
+            Self::Withdrawn(_) => "withdrawn",
+            Self::ContinuationRequested { .. } => "continuation_requested",
+            Self::Continued => "continued",
+            Self::Paused => "paused",
+            Self::Closed(_) => "closed",
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Policies that take part in a run.
+
+mod callable;
+mod points;
+
+use std::{any, borrow::Cow, fmt};
+
+use async_trait::async_trait;
+use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
+
+use crate::{
+    BoxError,
+    clock::Env,
+    driver::StepError,
+    edit::StateEdit,
+    events::Events,
+    failure::Failure,
+    infer::Inference,
+    model::ChatModel,
+    outcome::{Arguments, Question, ToolOutcome, ToolOutput},
+    state::AgentState,
+    stop::StopSignal,
+};
+
+pub use self::{
+    callable::CallableHook,
+    points::{HookPoint, HookPoints},
+};
+
+/// A policy that takes part in a run.
+///
+/// There is one method for each point of the lifecycle, each doing nothing by default. A hook may
+/// change the *subject* of its point, which is what it receives by `&mut`, and decide what its
+/// return type can say. Where calls of one step run concurrently, hooks only read the state.
+///
+/// A hook that fails, or panics, fails the step or the execution it belongs to; it never brings down
+/// the program. When a run is interrupted at a point, the point is asked again later, and the edits
+/// of the interrupted round do not count.
+#[async_trait]
+pub trait Hook: Send + Sync {
+    /// Names the hook in events and stop signals.
+    fn name(&self) -> Cow<'static, str> {
+        any::type_name::<Self>().into()
+    }
+
+    /// Returns the points the hook takes part in. Others are not called, and cost nothing.
+    fn points(&self) -> HookPoints {
+        HookPoints::ALL
+    }
+
+    /// Called once, before the first step.
+    async fn before_execution(
+        &self,
+        _state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        Ok(Flow::Go)
+    }
+
+    /// Called before each step. Guards live here.
+    async fn before_step(
+        &self,
+        _state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        Ok(Flow::Go)
+    }
+
+    /// Called with the request that is about to be sent to a model.
+    async fn before_inference(
+        &self,
+        _request: &mut InferenceRequest,
+        _state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<InferenceDecision, BoxError> {
+        Ok(InferenceDecision::Go)
+    }
+
+    /// Called with a model's answer, or with the answer of a hook in its place.
+    async fn after_inference(
+        &self,
+        _response: &mut InferenceResponse,
+        _state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        Ok(Flow::Go)
+    }
+
+    /// Called with each tool call before it runs. Calls of one step may be seen concurrently.
+    async fn before_tool(
+        &self,
+        _call: &ToolCall,
+        _state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<ToolDecision, BoxError> {
+        Ok(ToolDecision::Run)
+    }
+
+    /// Called with what became of each tool call, run or not.
+    async fn after_tool(
+        &self,
+        _call: &ToolCall,
+        _outcome: &mut ToolOutcome,
+        _state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        Ok(Flow::Go)
+    }
+
+    /// Called after each step, failed ones included, before it is decided whether another follows.
+    async fn after_step(
+        &self,
+        _state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        Ok(Flow::Go)
+    }
+
+    /// Called when the execution is about to end without having failed. `None` is a natural end.
+    /// [`Verdict::Continue`] buys another step if the reason is soft; hard ones stay.
+    async fn on_stop(
+        &self,
+        _signal: Option<&StopSignal>,
+        _state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Verdict, BoxError> {
+        Ok(Verdict::Stop)
+    }
+
+    /// Called when a step failed.
+    async fn on_error(
+        &self,
+        _failure: &Failure,
+        _state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Recovery, BoxError> {
+        Ok(Recovery::Fail)
+    }
+
+    /// Called once, after the last step.
+    async fn after_execution(
+        &self,
+        _state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<(), BoxError> {
+        Ok(())
+    }
+}
+
+/// What every hook may use.
+#[derive(Clone, Copy)]
+pub struct HookCx<'a> {
+    /// Where to tell what happens; hooks do not log.
+    pub events: &'a Events,
+    /// Time and ids.
+    pub env: &'a Env,
+    /// Whether somebody has already decided about the call of this tool point.
+    pub resolved: bool,
+    pub(crate) inference: &'a Inference,
+}
+
+impl HookCx<'_> {
+    /// Asks a model. The account is charged, and cancelling the run cancels the request.
+    ///
+    /// # Errors
+    ///
+    /// If the model does not answer, or the budget does not allow it.
+    pub async fn infer(
+        &self,
+        state: &AgentState,
+        model: &dyn ChatModel,
+        request: InferenceRequest,
+    ) -> Result<InferenceResponse, StepError> {
+        self.inference.infer(state, model, request, None).await
+    }
+}
+
+impl fmt::Debug for HookCx<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HookCx").field("resolved", &self.resolved).finish_non_exhaustive()
+    }
+}
+
+/// Whether to go on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Flow {
+    /// On to the next hook, then to what comes next.
+    Go,
+    /// Stop the run with what has been done. Later hooks of this point are not called.
+    Stop(StopSignal),
+}
+
+/// What to do with a request.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "made once a request, and moved once")]
+pub enum InferenceDecision {
+    /// Send it as it now reads.
+    Go,
+    /// Answer in the model's place. It costs nothing.
+    Answer(InferenceResponse),
+    /// Stop the run.
+    Stop(StopSignal),
+}
+
+/// What to do with a tool call. Every hook is asked; the strongest decision wins, and they are
+/// declared from weakest to strongest.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolDecision {
+    /// Run it.
+    Run,
+    /// Run it with other arguments. All hooks are asked again, about these; at most 8 times.
+    Rewrite(Arguments),
+    /// Answer in the tool's place.
+    Answer(ToolOutput),
+    /// Pause the run until somebody has decided. Where somebody has, it counts as `Run`.
+    Ask(Question),
+    /// Keep it from running.
+    Block {
+        /// For the model.
+        reason: String,
+    },
+    /// Stop the run.
+    Stop(StopSignal),
+}
+
+/// The last word on a soft ending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Let it end.
+    Stop,
+    /// Take another step.
+    Continue,
+}
+
+/// What to do about a failed step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// End the execution as failed.
+    Fail,
+    /// Take another step; the failed one counts against the limits.
+    Retry,
+}

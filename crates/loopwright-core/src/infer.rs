@@ -1,0 +1,299 @@
+//! The one way to a model: hooks, account, cancellation, deadline and events around every call.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::{Either, select};
+use loopwright_messages::{Cost, InferenceRequest, InferenceResponse, Message, Prompt, Usage};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    agent_loop::AgentLoop,
+    budget::Spend,
+    clock::{Env, Timestamp},
+    driver::StepError,
+    event::{InferenceRequestStarted, InferenceResponseReceived, PrefixBroken, StreamDelta},
+    events::Events,
+    hook::{Flow, HookCx, HookPoint, InferenceDecision},
+    meter::Meter,
+    model::{ChatModel, Delta, InferCx, ModelError, ModelErrorKind},
+    state::AgentState,
+    stop::{StopReason, StopSignal},
+};
+
+/// Everything that a model call of a step goes through.
+#[derive(Debug)]
+pub(crate) struct Inference {
+    pub(crate) agent: AgentLoop,
+    pub(crate) env: Env,
+    pub(crate) meter: Meter,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) events: Events,
+    pub(crate) deadline: Option<Timestamp>,
+    pub(crate) step: u32,
+    /// Hooks are not asked about the model calls of hooks that are asked about model calls.
+    pub(crate) nested: bool,
+    pub(crate) spent: Mutex<Ledger>,
+}
+
+/// What the model calls of a scope consumed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ledger {
+    pub(crate) calls: u32,
+    pub(crate) spend: Spend,
+    pub(crate) answered_by_hook: bool,
+}
+
+/// What the driver's last request was, so that the next one can continue it.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) prompt: Option<Prompt>,
+    pub(crate) sent: Option<InferenceRequest>,
+    pub(crate) system: Option<(Option<Arc<str>>, Option<Arc<str>>)>,
+    pub(crate) last: Spend,
+    /// The hook that answered the last request.
+    pub(crate) source: Option<Arc<str>>,
+}
+
+pub(crate) type SharedMemory = Arc<Mutex<Memory>>;
+
+pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inference {
+    /// Makes the same way with a ledger of its own.
+    pub(crate) fn scope(&self, nested: bool) -> Self {
+        Self {
+            agent: self.agent.clone(),
+            env: self.env.clone(),
+            meter: self.meter.clone(),
+            cancel: self.cancel.clone(),
+            events: self.events.clone(),
+            deadline: self.deadline,
+            step: self.step,
+            nested,
+            spent: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        *lock(&self.spent)
+    }
+
+    pub(crate) fn hook_cx<'a>(&'a self, inference: &'a Self) -> HookCx<'a> {
+        HookCx { events: &self.events, env: &self.env, resolved: false, inference }
+    }
+
+    pub(crate) async fn infer(
+        &self,
+        state: &AgentState,
+        model: &dyn ChatModel,
+        mut request: InferenceRequest,
+        memory: Option<&SharedMemory>,
+    ) -> Result<InferenceResponse, StepError> {
+        let (answer, by) = self.before(&mut request, state).await?;
+        self.announce(&request, model, memory);
+        let began = self.env.clock.monotonic();
+        let mut response = match answer {
+            Some(response) => response,
+            None => self.ask(model, &request, memory).await?,
+        };
+        if let Some(memory) = memory {
+            lock(memory).source.clone_from(&by);
+        }
+        self.after(&mut response, state).await?;
+        self.events.emit(|| InferenceResponseReceived {
+            step: self.step,
+            usage: response.usage,
+            finish: response.finish.clone(),
+            took: self.env.clock.monotonic().saturating_sub(began),
+            answered_by: by,
+        });
+        Ok(response)
+    }
+
+    async fn before(
+        &self,
+        request: &mut InferenceRequest,
+        state: &AgentState,
+    ) -> Result<(Option<InferenceResponse>, Option<Arc<str>>), StepError> {
+        let hooks = self.agent.interceptor();
+        if self.nested || !hooks.has(HookPoint::BeforeInference) {
+            return Ok((None, None));
+        }
+        let inner = self.scope(true);
+        let decided = hooks.before_inference(request, state, &self.hook_cx(&inner)).await;
+        self.add(inner.ledger().spend);
+        match decided? {
+            (InferenceDecision::Go, _) => Ok((None, None)),
+            (InferenceDecision::Stop(signal), _) => Err(StepError::Stopped(signal)),
+            (InferenceDecision::Answer(mut response), by) => {
+                (response.usage, response.cost) = (Usage::default(), None);
+                lock(&self.spent).answered_by_hook = true;
+                Ok((Some(response), by))
+            }
+        }
+    }
+
+    async fn after(
+        &self,
+        response: &mut InferenceResponse,
+        state: &AgentState,
+    ) -> Result<(), StepError> {
+        let hooks = self.agent.interceptor();
+        if self.nested || !hooks.has(HookPoint::AfterInference) {
+            return Ok(());
+        }
+        let inner = self.scope(true);
+        let flow = hooks.after_inference(response, state, &self.hook_cx(&inner)).await;
+        self.add(inner.ledger().spend);
+        match flow? {
+            Flow::Go => Ok(()),
+            Flow::Stop(signal) => Err(StepError::Stopped(signal)),
+        }
+    }
+
+    /// Tells what is about to be sent, and if it does not begin with what was sent before, why.
+    fn announce(
+        &self,
+        request: &InferenceRequest,
+        model: &dyn ChatModel,
+        memory: Option<&SharedMemory>,
+    ) {
+        if let Some(memory) = memory {
+            let mut memory = lock(memory);
+            let broken = memory.sent.as_ref().and_then(|it| it.prefix_broken_by(request));
+            if let Some(cause) = broken {
+                self.events.emit(|| PrefixBroken { step: self.step, cause });
+            }
+            memory.sent = Some(request.clone());
+        }
+        self.events.emit(|| InferenceRequestStarted {
+            step: self.step,
+            messages: request.prompt.head.len()
+                + request.prompt.turns.len()
+                + request.prompt.tail.len(),
+            model: request.model.clone().or_else(|| model.model()),
+        });
+    }
+
+    async fn ask(
+        &self,
+        model: &dyn ChatModel,
+        request: &InferenceRequest,
+        memory: Option<&SharedMemory>,
+    ) -> Result<InferenceResponse, StepError> {
+        // What the call before took is the best guess at what this one takes.
+        let guess = memory.map(|it| lock(it).last).unwrap_or_default();
+        let tokens = guess.usage.total().max(request.options.max_output_tokens.unwrap_or(0));
+        let reserved = self.meter.reserve(tokens, guess.cost).map_err(StepError::Stopped)?;
+        let result = self.race(model, request).await;
+        let spend = match &result {
+            Ok(it) => Spend { usage: it.usage, cost: it.cost.unwrap_or_default() },
+            Err(StepError::Model(error)) => Spend { usage: error.usage, cost: Cost::ZERO },
+            Err(_) => Spend::default(),
+        };
+        reserved.settle(spend);
+        self.add(spend);
+        if let (Some(memory), Ok(_)) = (memory, &result) {
+            lock(memory).last = spend;
+        }
+        result
+    }
+
+    fn add(&self, spend: Spend) {
+        let mut ledger = lock(&self.spent);
+        ledger.calls += 1;
+        ledger.spend += spend;
+    }
+
+    /// Waits for the model, but not longer than the run itself may wait.
+    async fn race(
+        &self,
+        model: &dyn ChatModel,
+        request: &InferenceRequest,
+    ) -> Result<InferenceResponse, StepError> {
+        let mut deltas = |delta: Delta<'_>| {
+            let (step, events) = (self.step, &self.events);
+            if events.has_listeners()
+                && let Some(delta) = delta.to_owned()
+            {
+                events.emit(|| StreamDelta { step, delta });
+            }
+        };
+        let cx = InferCx {
+            deltas: &mut deltas,
+            cancel: &self.cancel,
+            deadline: self.deadline,
+            clock: &*self.env.clock,
+        };
+        let answer = model.infer(request, cx);
+        let limit = std::pin::pin!(self.limit());
+        match select(answer, limit).await {
+            Either::Left((Err(error), _)) if error.kind == ModelErrorKind::Cancelled => {
+                Err(StepError::Cancelled)
+            }
+            Either::Left((answer, _)) => Ok(answer?),
+            Either::Right((error, _)) => Err(error),
+        }
+    }
+
+    /// Ends when the run is cancelled or its deadline has come.
+    async fn limit(&self) -> StepError {
+        let Some(deadline) = self.deadline else {
+            self.cancel.cancelled().await;
+            return StepError::Cancelled;
+        };
+        let left = deadline.since(self.env.clock.now());
+        let timer = self.env.clock.sleep(left);
+        match select(timer, std::pin::pin!(self.cancel.cancelled())).await {
+            Either::Left(_) => {
+                let text = "the time was used up while the model was answering";
+                let signal = StopSignal::new(StopReason::TimeLimitReached, "budget", text);
+                StepError::Stopped(signal.with("limit", "deadline"))
+            }
+            Either::Right(_) => StepError::Cancelled,
+        }
+    }
+}
+
+/// What a driver says first: instructions of the agent and of the session.
+#[derive(Clone, Debug, Default)]
+pub struct Instructions {
+    fragments: Arc<[(Arc<str>, Arc<str>)]>,
+}
+
+impl Instructions {
+    /// Takes named fragments in their order. They are stable: what changes from step to step belongs
+    /// to the tail of the prompt.
+    pub fn new(fragments: impl IntoIterator<Item = (Arc<str>, Arc<str>)>) -> Self {
+        Self { fragments: fragments.into_iter().collect() }
+    }
+
+    /// Returns the fragments with their names.
+    pub fn fragments(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.fragments.iter().map(|(name, text)| (&**name, &**text))
+    }
+
+    /// Puts the session's own instructions first and the agent's fragments after them.
+    pub(crate) fn compose(&self, session: Option<&Arc<str>>) -> Option<Arc<str>> {
+        if self.fragments.is_empty() {
+            return session.cloned();
+        }
+        let own = session.map(|it| &**it);
+        let texts = own.into_iter().chain(self.fragments().map(|(_, text)| text));
+        let texts: Vec<&str> = texts.filter(|text| !text.trim().is_empty()).collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n").into())
+    }
+}
+
+/// Refuses a request that says nothing.
+pub(crate) fn check_prompt(prompt: &Prompt) -> Result<(), ModelError> {
+    let says = |message: &Message| !message.is_empty();
+    let said = prompt.stable().any(|turn| says(turn.message())) || prompt.tail.iter().any(says);
+    if said {
+        return Ok(());
+    }
+    let text = "there is nothing to send: add a user message to the state";
+    Err(ModelError::new(ModelErrorKind::InvalidRequest, text))
+}

@@ -1,0 +1,420 @@
+//! All hooks of an agent as one.
+
+use std::{borrow::Cow, cmp::Reverse, fmt, panic::AssertUnwindSafe, sync::Arc};
+
+use futures::FutureExt as _;
+use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
+
+use crate::{
+    BoxError,
+    change::Stamped,
+    edit::StateEdit,
+    event::HookExecuted,
+    failure::{Failure, FailureKind, panic_message},
+    hook::{
+        Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, Recovery, ToolDecision,
+        Verdict,
+    },
+    outcome::ToolOutcome,
+    state::AgentState,
+    stop::StopSignal,
+};
+
+/// Higher runs earlier; of equal ones, the one that was added first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Priority(pub i16);
+
+impl Priority {
+    /// Cancellation: before everything else.
+    pub const CANCELLATION: Self = Self(250);
+    /// Limits.
+    pub const GUARD: Self = Self(200);
+    /// What shapes the context.
+    pub const CONTEXT: Self = Self(100);
+    /// What looks at finished steps.
+    pub const FINISH: Self = Self(-200);
+    /// What keeps the history.
+    pub const HISTORY: Self = Self(-1000);
+}
+
+/// A hook with its place.
+#[derive(Clone)]
+pub struct RegisteredHook {
+    name: Arc<str>,
+    priority: Priority,
+    points: HookPoints,
+    hook: Arc<dyn Hook>,
+}
+
+impl RegisteredHook {
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the place: higher runs earlier.
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// Returns the points it is called at.
+    pub fn points(&self) -> HookPoints {
+        self.points
+    }
+}
+
+/// Hooks being collected.
+#[derive(Clone, Default)]
+pub struct HookStack(Vec<RegisteredHook>);
+
+impl HookStack {
+    /// Adds a hook at the default priority.
+    pub fn add(&mut self, hook: impl Hook + 'static) {
+        self.add_at(Priority::default(), hook);
+    }
+
+    /// Adds a hook at a priority.
+    pub fn add_at(&mut self, priority: Priority, hook: impl Hook + 'static) {
+        self.add_shared(priority, Arc::new(hook));
+    }
+
+    /// Adds a hook that is also held elsewhere.
+    pub fn add_shared(&mut self, priority: Priority, hook: Arc<dyn Hook>) {
+        let name: Cow<'static, str> = hook.name();
+        self.register(name.into(), priority, hook.points(), hook);
+    }
+
+    /// Adds a hook under a name of one's choice, at some of its points only.
+    pub fn register(
+        &mut self,
+        name: Arc<str>,
+        priority: Priority,
+        points: HookPoints,
+        hook: Arc<dyn Hook>,
+    ) {
+        self.0.push(RegisteredHook { name, priority, points, hook });
+    }
+
+    /// Fixes the order.
+    pub fn freeze(mut self) -> Interceptor {
+        self.0.sort_by_key(|it| Reverse(it.priority));
+        let points = self.0.iter().fold(HookPoints::NONE, |all, it| all | it.points);
+        Interceptor { hooks: self.0.into(), points }
+    }
+}
+
+impl fmt::Debug for RegisteredHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegisteredHook")
+            .field("name", &self.name)
+            .field("priority", &self.priority)
+            .field("points", &self.points)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for HookStack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|it| (it.priority.0, &it.name))).finish()
+    }
+}
+
+/// All hooks of an agent in their order: what the loop calls.
+///
+/// The default one has no hooks and lets everything pass. One's own interceptor is a stack of one.
+#[derive(Clone)]
+pub struct Interceptor {
+    hooks: Arc<[RegisteredHook]>,
+    points: HookPoints,
+}
+
+impl Default for Interceptor {
+    fn default() -> Self {
+        HookStack::default().freeze()
+    }
+}
+
+impl Interceptor {
+    /// Makes one hook the whole interceptor.
+    pub fn custom(hook: Arc<dyn Hook>) -> Self {
+        let mut stack = HookStack::default();
+        stack.add_shared(Priority::default(), hook);
+        stack.freeze()
+    }
+
+    /// Returns the hooks, in calling order.
+    pub fn hooks(&self) -> &[RegisteredHook] {
+        &self.hooks
+    }
+
+    /// Tells whether any hook is called at a point.
+    pub fn has(&self, point: HookPoint) -> bool {
+        self.points.contains(point)
+    }
+}
+
+impl fmt::Debug for Interceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.hooks.iter().map(RegisteredHook::name)).finish()
+    }
+}
+
+/// A hook that could not do its work.
+#[derive(Debug, thiserror::Error)]
+#[error("hook `{hook}` failed at {point}")]
+pub struct HookError {
+    /// The hook's name.
+    pub hook: Arc<str>,
+    /// Where it was called.
+    pub point: &'static str,
+    /// Its error.
+    pub source: BoxError,
+}
+
+impl From<&HookError> for Failure {
+    fn from(error: &HookError) -> Self {
+        let kind =
+            if error.source.is::<Panicked>() { FailureKind::Panic } else { FailureKind::Hook };
+        Self::of(kind, error)
+    }
+}
+
+/// Something panicked, and was contained.
+#[derive(Debug, thiserror::Error)]
+#[error("it panicked: {0}")]
+pub(crate) struct Panicked(pub(crate) String);
+
+/// A question to the hooks that may edit the state.
+#[derive(Clone, Debug)]
+pub(crate) enum Ask {
+    BeforeExecution,
+    BeforeStep,
+    AfterStep,
+    OnStop(Option<StopSignal>),
+    OnError(Failure),
+    AfterExecution,
+}
+
+/// What hooks that may edit the state say.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Word {
+    /// Nothing special: go on, let it stop, let it fail.
+    Nothing,
+    Stop(StopSignal),
+    /// Veto a stop.
+    Continue,
+    Retry,
+}
+
+impl Ask {
+    pub(crate) fn point(&self) -> HookPoint {
+        match self {
+            Self::BeforeExecution => HookPoint::BeforeExecution,
+            Self::BeforeStep => HookPoint::BeforeStep,
+            Self::AfterStep => HookPoint::AfterStep,
+            Self::OnStop(_) => HookPoint::OnStop,
+            Self::OnError(_) => HookPoint::OnError,
+            Self::AfterExecution => HookPoint::AfterExecution,
+        }
+    }
+
+    async fn put(
+        &self,
+        hook: &dyn Hook,
+        state: &mut StateEdit<'_>,
+        cx: &HookCx<'_>,
+    ) -> Result<Word, BoxError> {
+        Ok(match self {
+            Self::BeforeExecution => hook.before_execution(state, cx).await?.into(),
+            Self::BeforeStep => hook.before_step(state, cx).await?.into(),
+            Self::AfterStep => hook.after_step(state, cx).await?.into(),
+            Self::OnStop(signal) => match hook.on_stop(signal.as_ref(), state, cx).await? {
+                Verdict::Stop => Word::Nothing,
+                Verdict::Continue => Word::Continue,
+            },
+            Self::OnError(failure) => match hook.on_error(failure, state, cx).await? {
+                Recovery::Fail => Word::Nothing,
+                Recovery::Retry => Word::Retry,
+            },
+            Self::AfterExecution => {
+                hook.after_execution(state, cx).await?;
+                Word::Nothing
+            }
+        })
+    }
+}
+
+impl From<Flow> for Word {
+    fn from(flow: Flow) -> Self {
+        match flow {
+            Flow::Go => Self::Nothing,
+            Flow::Stop(signal) => Self::Stop(signal),
+        }
+    }
+}
+
+/// How often rewritten arguments may be rewritten again.
+const REWRITES: usize = 8;
+
+impl Interceptor {
+    /// Asks all hooks of a point that may edit the state. A stop ends the round; a veto or a retry
+    /// does not.
+    pub(crate) async fn ask(
+        &self,
+        ask: &Ask,
+        state: &mut AgentState,
+        log: &mut Vec<Stamped>,
+        cx: &HookCx<'_>,
+    ) -> Result<Word, HookError> {
+        let mut word = Word::Nothing;
+        for it in self.at(ask.point()) {
+            let mut edit = StateEdit::new(state, log, Arc::clone(&it.name), cx.env.clock.now());
+            match it.guard(ask.point(), cx, ask.put(&*it.hook, &mut edit, cx)).await? {
+                Word::Nothing => (),
+                stop @ Word::Stop(_) => return Ok(stop),
+                said => word = said,
+            }
+        }
+        Ok(word)
+    }
+
+    /// Asks about a request. The first answer or stop ends the round; an answer names its hook.
+    pub(crate) async fn before_inference(
+        &self,
+        request: &mut InferenceRequest,
+        state: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> Result<(InferenceDecision, Option<Arc<str>>), HookError> {
+        let point = HookPoint::BeforeInference;
+        for it in self.at(point) {
+            match it.guard(point, cx, it.hook.before_inference(request, state, cx)).await? {
+                InferenceDecision::Go => (),
+                decided => return Ok((decided, Some(Arc::clone(&it.name)))),
+            }
+        }
+        Ok((InferenceDecision::Go, None))
+    }
+
+    pub(crate) async fn after_inference(
+        &self,
+        response: &mut InferenceResponse,
+        state: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> Result<Flow, HookError> {
+        let point = HookPoint::AfterInference;
+        for it in self.at(point) {
+            let flow = it.guard(point, cx, it.hook.after_inference(response, state, cx)).await?;
+            if flow != Flow::Go {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Go)
+    }
+
+    /// Asks all hooks about a call. Returns the strongest decision, who made it, and the call with
+    /// the arguments it was made about.
+    pub(crate) async fn before_tool(
+        &self,
+        call: &ToolCall,
+        state: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> Result<(ToolDecision, Arc<str>, ToolCall), HookError> {
+        let mut call = call.clone();
+        let mut rewrites = 0;
+        loop {
+            match self.decide(&call, state, cx).await? {
+                (ToolDecision::Rewrite(arguments), by) => {
+                    rewrites += 1;
+                    if rewrites > REWRITES {
+                        let reason =
+                            format!("the arguments were rewritten more than {REWRITES} times");
+                        return Ok((ToolDecision::Block { reason }, by, call));
+                    }
+                    call.arguments = Arc::clone(arguments.shared());
+                }
+                (decision, by) => return Ok((decision, by, call)),
+            }
+        }
+    }
+
+    async fn decide(
+        &self,
+        call: &ToolCall,
+        state: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> Result<(ToolDecision, Arc<str>), HookError> {
+        let point = HookPoint::BeforeTool;
+        let mut strongest = (ToolDecision::Run, Arc::from("nobody"));
+        for it in self.at(point) {
+            let decision = it.guard(point, cx, it.hook.before_tool(call, state, cx)).await?;
+            match decision {
+                ToolDecision::Rewrite(ref to) if to.as_str() == &*call.arguments => (),
+                ToolDecision::Rewrite(_) => return Ok((decision, Arc::clone(&it.name))),
+                ToolDecision::Ask(_) if cx.resolved => (),
+                decision if strength(&decision) > strength(&strongest.0) => {
+                    strongest = (decision, Arc::clone(&it.name));
+                }
+                _ => (),
+            }
+        }
+        Ok(strongest)
+    }
+
+    pub(crate) async fn after_tool(
+        &self,
+        call: &ToolCall,
+        outcome: &mut ToolOutcome,
+        state: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> Result<Flow, HookError> {
+        let point = HookPoint::AfterTool;
+        for it in self.at(point) {
+            let flow = it.guard(point, cx, it.hook.after_tool(call, outcome, state, cx)).await?;
+            if flow != Flow::Go {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Go)
+    }
+
+    fn at(&self, point: HookPoint) -> impl Iterator<Item = &RegisteredHook> {
+        self.hooks.iter().filter(move |it| it.points.contains(point))
+    }
+}
+
+fn strength(decision: &ToolDecision) -> u8 {
+    match decision {
+        ToolDecision::Run | ToolDecision::Rewrite(_) => 0,
+        ToolDecision::Answer(_) => 1,
+        ToolDecision::Ask(_) => 2,
+        ToolDecision::Block { .. } => 3,
+        ToolDecision::Stop(_) => 4,
+    }
+}
+
+impl RegisteredHook {
+    /// Awaits a hook, contains its panic, and tells how long it took.
+    async fn guard<R>(
+        &self,
+        point: HookPoint,
+        cx: &HookCx<'_>,
+        call: impl Future<Output = Result<R, BoxError>>,
+    ) -> Result<R, HookError> {
+        let began = cx.events.has_listeners().then(|| cx.env.clock.monotonic());
+        let result = AssertUnwindSafe(call).catch_unwind().await;
+        if let Some(began) = began {
+            cx.events.emit(|| HookExecuted {
+                point: point.as_str().into(),
+                hook: Arc::clone(&self.name),
+                took: cx.env.clock.monotonic().saturating_sub(began),
+            });
+        }
+        let result =
+            result.unwrap_or_else(|payload| Err(Panicked(panic_message(&*payload)).into()));
+        result.map_err(|source| HookError {
+            hook: Arc::clone(&self.name),
+            point: point.as_str(),
+            source,
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! Where changes are kept before anybody relies on them.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use loopwright_messages::ExecutionId;
+
+use crate::{
+    BoxError,
+    change::{Seq, Stamped},
+    outcome::ToolOutcome,
+    step::Thought,
+};
+
+/// Names something that is done to the world at most once: the model call of a step, or one of its
+/// tool calls. It stays the same over attempts, crashes and machines.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EffectKey {
+    /// The execution.
+    pub execution: ExecutionId,
+    /// The step, counted from one.
+    pub step: u32,
+    /// The call's position in the step; `None` for the model call.
+    pub call: Option<u16>,
+}
+
+impl fmt::Display for EffectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.execution, self.step)?;
+        self.call.map_or(Ok(()), |call| write!(f, "/{call}"))
+    }
+}
+
+/// Keeps the changes of one session, and nothing else.
+///
+/// What [`append`](Journal::append) has acknowledged survives whatever happens next. The loop never
+/// lets an effect begin, and never tells anybody of a change, before the changes that lead to it are
+/// acknowledged.
+#[async_trait]
+pub trait Journal: Send + Sync {
+    /// Appends changes: all of them or none, after those that are there. `first` is the number of the
+    /// first one.
+    ///
+    /// A batch that was not acknowledged is sent again, byte for byte, before anything new: the same
+    /// batch at the same place by the same writer is acknowledged again and kept once.
+    async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError>;
+
+    /// Asks whether an effect is on record already, just before it would begin. Hosts that replay
+    /// whole runs answer from their own history.
+    async fn begin(&self, _effect: &EffectKey) -> Result<Begun, JournalError> {
+        Ok(Begun::Run)
+    }
+
+    /// Returns the journal of a sub-agent that a call runs. The same call gets the same journal.
+    fn child(&self, call: &EffectKey) -> Arc<dyn Journal>;
+}
+
+/// Whether an effect is to begin.
+#[derive(Clone, Debug)]
+pub enum Begun {
+    /// It is.
+    Run,
+    /// The model call is on record.
+    Thought(Arc<Thought>),
+    /// The tool call is on record.
+    Outcome(Arc<ToolOutcome>),
+}
+
+/// Why changes were not kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// Somebody else appended to this session.
+    #[error("another writer changed the session: load it again and repeat what is missing")]
+    Conflict,
+    /// The right to write was lost.
+    #[error("the lease on the session was lost: load it again before going on")]
+    LeaseLost,
+    /// The store cannot be reached or is full. Nothing that was kept is lost.
+    #[error("the session store is not available: the run stopped before its next effect")]
+    Unavailable(#[source] BoxError),
+}

@@ -1,0 +1,129 @@
+//! What capabilities and programs keep beside the conversation.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData, sync::Arc};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+/// A place for one value of type `T` in a state.
+///
+/// Keys live apart from the metadata that models and users write: nothing a model says reaches them.
+///
+/// ```
+/// use loopwright_core::Key;
+///
+/// const REWINDS: Key<u32> = Key::execution("retrospective", "rewinds");
+/// ```
+pub struct Key<T> {
+    namespace: Cow<'static, str>,
+    name: Cow<'static, str>,
+    scope: Scope,
+    value: PhantomData<fn() -> T>,
+}
+
+/// How long a value lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Until the execution ends and another begins.
+    Execution,
+    /// As long as the state.
+    Session,
+}
+
+impl<T> Key<T> {
+    /// Names a value that lives as long as the state.
+    pub const fn session(namespace: &'static str, name: &'static str) -> Self {
+        Self::new(Cow::Borrowed(namespace), Cow::Borrowed(name), Scope::Session)
+    }
+
+    /// Names a value that the next execution does not see.
+    pub const fn execution(namespace: &'static str, name: &'static str) -> Self {
+        Self::new(Cow::Borrowed(namespace), Cow::Borrowed(name), Scope::Execution)
+    }
+
+    const fn new(namespace: Cow<'static, str>, name: Cow<'static, str>, scope: Scope) -> Self {
+        Self { namespace, name, scope, value: PhantomData }
+    }
+
+    /// Returns where the value is kept.
+    pub fn slot(&self) -> Slot {
+        let key = format!("{}.{}", self.namespace, self.name).into();
+        match self.scope {
+            Scope::Execution => Slot { space: Space::Execution, key },
+            Scope::Session => Slot { space: Space::Session, key },
+        }
+    }
+}
+
+impl<T> fmt::Debug for Key<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({}.{}, {:?})", self.namespace, self.name, self.scope)
+    }
+}
+
+/// Where a value is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slot {
+    /// Which of the three spaces.
+    pub space: Space,
+    /// The name within it.
+    pub key: Arc<str>,
+}
+
+/// The three spaces of values, which do not see each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Space {
+    /// Free metadata of users and models.
+    Metadata,
+    /// Capabilities' own values, for one execution.
+    Execution,
+    /// Capabilities' own values, for as long as the state lives.
+    Session,
+}
+
+/// Values by name. Cheap to clone.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Metadata(Arc<BTreeMap<Arc<str>, Value>>);
+
+impl Metadata {
+    /// Returns a value.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0.get(key)
+    }
+
+    /// Returns all values, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(key, value)| (&**key, value))
+    }
+
+    /// Returns the number of values.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn put(&mut self, key: Arc<str>, value: Option<Value>) {
+        let values = Arc::make_mut(&mut self.0);
+        match value {
+            Some(value) => values.insert(key, value),
+            None => values.remove(&key),
+        };
+    }
+
+    pub(crate) fn typed<T: DeserializeOwned>(&self, slot: &Slot) -> Option<T> {
+        serde_json::from_value(self.get(&slot.key)?.clone()).ok()
+    }
+}
+
+impl fmt::Debug for Metadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}

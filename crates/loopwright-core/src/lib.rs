@@ -1,0 +1,101 @@
+//! What an agent *is*: its state, the loop that advances it, and the seams the loop calls through.
+//!
+//! - [`AgentState`] is everything an agent remembers. It is the fold of its [`Change`]s.
+//! - [`AgentLoop`] runs states; [`Run`] is one execution in progress, the heart of this crate.
+//! - [`Driver`], [`ContextCompiler`], [`ChatModel`], [`Tool`], [`Hook`], [`Journal`] and [`EventSink`]
+//!   are the seams.
+//!
+//! This crate does no I/O and reads neither clock nor randomness but through [`Env`].
+
+mod clock;
+mod failure;
+mod stop;
+mod budget;
+mod meter;
+mod llm;
+mod key;
+mod outcome;
+mod step;
+mod execution;
+mod change;
+mod outbox;
+mod state;
+mod fold;
+mod continuation;
+mod edit;
+mod event;
+mod events;
+mod journal;
+mod model;
+mod compile;
+mod infer;
+mod tool;
+mod hook;
+mod interceptor;
+mod driver;
+mod executor;
+mod run;
+mod agent_loop;
+
+pub use loopwright_messages as messages;
+
+pub use crate::{
+    agent_loop::{AgentLoop, Parts},
+    budget::{Budget, Spend, Used},
+    change::{Change, Edit, Seq, Stamped},
+    clock::{Clock, Env, SystemClock, Timestamp},
+    compile::{CompileError, ContextCompiler},
+    continuation::{ContinuationDecision, ContinuationOutcome, EVALUATIONS, Evaluation},
+    driver::{Driver, StepError, ThinkCx},
+    edit::StateEdit,
+    event::{AgentEvent, Envelope, EventKind, OwnedDelta},
+    events::{EventSink, Events, Sinks},
+    execution::{Execution, Status},
+    executor::ToolExecutor,
+    failure::{Failure, FailureKind},
+    fold::ReplayError,
+    hook::{
+        CallableHook, Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, Recovery,
+        ToolDecision, Verdict,
+    },
+    infer::Instructions,
+    interceptor::{HookError, HookStack, Interceptor, Priority, RegisteredHook},
+    journal::{Begun, EffectKey, Journal, JournalError},
+    key::{Key, Metadata, Scope, Slot, Space},
+    llm::LlmConfig,
+    meter::{Meter, Reservation},
+    model::{
+        ChatModel, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind, Models, NoDeltas,
+        OneModel,
+    },
+    outcome::{Arguments, Effect, Question, Resolution, ToolOutcome, ToolOutput},
+    run::{Interrupted, Run, RunHandle, RunOptions},
+    state::{AgentState, Context, Pending},
+    step::{CallState, OpenStep, Step, StepKind, Thought},
+    stop::{StopReason, StopSignal, Strength},
+    tool::{
+        AnyTool, Effects, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, RegistryError, Retry,
+        Tool, ToolCx, ToolDescriptor, ToolError, ToolHandler, ToolOptions, ToolRegistry, ToolSet,
+        tool_fn, tool_fn_with,
+    },
+};
+
+/// Every kind of event, by its name.
+pub mod kinds {
+    pub use crate::event::*;
+}
+
+/// An error of any kind, at a seam where the kind is the implementor's business.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What `#[tool]` expands to. Not part of the public interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use schemars;
+    pub use serde;
+    pub use std;
+
+    pub use crate::{
+        BoxError, Effects, IntoToolOutput, Retry, Tool, ToolCx, ToolError, ToolOptions,
+    };
+}

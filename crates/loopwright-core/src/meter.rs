@@ -1,0 +1,174 @@
+//! One account over a tree of agents.
+
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+};
+
+use loopwright_messages::Cost;
+
+use crate::{
+    budget::{Budget, Spend},
+    stop::{StopReason, StopSignal},
+};
+
+/// Counts what an agent and its sub-agents use against what they may.
+///
+/// Before a model is called, an estimate is reserved; afterwards the reservation is settled for what
+/// it really was. What all agents of a tree hold and have used never exceeds the budget by more than
+/// the estimation errors of the calls in flight. A meter without limits costs nothing.
+#[derive(Clone, Default)]
+pub struct Meter(Option<Arc<Account>>);
+
+struct Account {
+    tokens: AtomicU64,
+    picodollars: AtomicU64,
+    parent: Meter,
+}
+
+/// What may be used and is not yet. Dropping it gives it back.
+#[derive(Debug)]
+#[must_use = "a dropped reservation gives back what it reserved"]
+pub struct Reservation {
+    meter: Meter,
+    tokens: u64,
+    cost: Cost,
+}
+
+impl Meter {
+    /// Counts nothing and refuses nothing.
+    pub fn unlimited() -> Self {
+        Self::default()
+    }
+
+    /// Opens an account with what the budget allows of tokens and money.
+    pub fn new(budget: &Budget) -> Self {
+        Self::unlimited().child(budget)
+    }
+
+    /// Opens an account that draws from this one and is capped by the budget.
+    #[must_use]
+    pub fn child(&self, budget: &Budget) -> Self {
+        if budget.tokens.is_none() && budget.cost.is_none() {
+            return self.clone();
+        }
+        Self(Some(Arc::new(Account {
+            tokens: AtomicU64::new(budget.tokens.unwrap_or(u64::MAX)),
+            picodollars: AtomicU64::new(budget.cost.map_or(u64::MAX, Cost::picodollars)),
+            parent: self.clone(),
+        })))
+    }
+
+    /// Sets an estimate aside, here and in all accounts above.
+    ///
+    /// # Errors
+    ///
+    /// If an account does not hold as much: the signal says which kind it lacks.
+    pub fn reserve(&self, tokens: u64, cost: Cost) -> Result<Reservation, StopSignal> {
+        for (index, account) in self.accounts().enumerate() {
+            if let Err(signal) = account.take(tokens, cost) {
+                self.accounts().take(index).for_each(|taken| taken.put(tokens, cost));
+                return Err(signal);
+            }
+        }
+        Ok(Reservation { meter: self.clone(), tokens, cost })
+    }
+
+    /// Charges what was used without having been reserved.
+    pub fn charge(&self, spend: Spend) {
+        for account in self.accounts() {
+            account.draw(spend.usage.total(), spend.cost);
+        }
+    }
+
+    fn accounts(&self) -> impl Iterator<Item = &Arc<Account>> {
+        std::iter::successors(self.0.as_ref(), |account| account.parent.0.as_ref())
+    }
+}
+
+impl Reservation {
+    /// Replaces the estimate by what it really was.
+    pub fn settle(mut self, spend: Spend) {
+        self.give_back();
+        self.meter.charge(spend);
+        self.meter = Meter::unlimited();
+    }
+
+    fn give_back(&mut self) {
+        for account in self.meter.accounts() {
+            account.put(self.tokens, self.cost);
+        }
+        (self.tokens, self.cost) = (0, Cost::ZERO);
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
+/// An account without this limit holds this much for ever.
+const WITHOUT_LIMIT: u64 = u64::MAX;
+
+impl Account {
+    fn take(&self, tokens: u64, cost: Cost) -> Result<(), StopSignal> {
+        let lacks = |reason, what| {
+            Err(StopSignal::new(
+                reason,
+                "budget",
+                format!("what is left of the {what} does not cover another model call"),
+            ))
+        };
+        if try_subtract(&self.tokens, tokens).is_err() {
+            return lacks(StopReason::TokenLimitReached, "tokens");
+        }
+        if try_subtract(&self.picodollars, cost.picodollars()).is_err() {
+            add(&self.tokens, tokens);
+            return lacks(StopReason::CostLimitReached, "money");
+        }
+        Ok(())
+    }
+
+    fn put(&self, tokens: u64, cost: Cost) {
+        add(&self.tokens, tokens);
+        add(&self.picodollars, cost.picodollars());
+    }
+
+    fn draw(&self, tokens: u64, cost: Cost) {
+        let subtract = |left: &AtomicU64, amount: u64| {
+            update(left, |it| Some(it.saturating_sub(amount)));
+        };
+        subtract(&self.tokens, tokens);
+        subtract(&self.picodollars, cost.picodollars());
+    }
+}
+
+fn try_subtract(left: &AtomicU64, amount: u64) -> Result<(), ()> {
+    // An account that holds nothing refuses even an estimate of nothing.
+    update(left, |it| it.checked_sub(amount.max(1)).map(|_| it - amount)).then_some(()).ok_or(())
+}
+
+fn add(left: &AtomicU64, amount: u64) {
+    update(left, |it| Some(it.saturating_add(amount).min(WITHOUT_LIMIT - 1)));
+}
+
+/// Changes what is left, unless it is without limit; tells whether the change was allowed.
+fn update(left: &AtomicU64, change: impl Fn(u64) -> Option<u64>) -> bool {
+    let changed = left
+        .fetch_update(SeqCst, SeqCst, |it| if it == WITHOUT_LIMIT { Some(it) } else { change(it) });
+    changed.is_ok()
+}
+
+impl fmt::Debug for Meter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let left = |it: &AtomicU64| Some(it.load(SeqCst)).filter(|left| *left != WITHOUT_LIMIT);
+        f.debug_struct("Meter")
+            .field("tokens", &self.0.as_ref().and_then(|it| left(&it.tokens)))
+            .field("picodollars", &self.0.as_ref().and_then(|it| left(&it.picodollars)))
+            .finish()
+    }
+}

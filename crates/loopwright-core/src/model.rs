@@ -1,0 +1,241 @@
+//! The seam to language models.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use loopwright_messages::{InferenceRequest, InferenceResponse, Usage};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    BoxError,
+    clock::{Clock, Timestamp},
+    event::OwnedDelta,
+    failure::FailureKind,
+    llm::LlmConfig,
+};
+
+/// A language model behind a provider's API.
+#[async_trait]
+pub trait ChatModel: Send + Sync {
+    /// Answers a request, reporting fragments of the answer as they arrive.
+    ///
+    /// There is one way to ask; whoever does not care for fragments passes [`NoDeltas`]. The answer
+    /// is whole: an answer that broke off is an error, never a short success. Dropping the future
+    /// gives up the request and closes its connection.
+    async fn infer(
+        &self,
+        request: &InferenceRequest,
+        cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError>;
+
+    /// Returns the name of the model that is asked when a request names none.
+    fn model(&self) -> Option<Arc<str>> {
+        None
+    }
+}
+
+/// What a model call may use.
+pub struct InferCx<'a> {
+    /// Where fragments go.
+    pub deltas: &'a mut dyn DeltaSink,
+    /// Fires when the run is being cancelled.
+    pub cancel: &'a CancellationToken,
+    /// When the answer is of no use any more.
+    pub deadline: Option<Timestamp>,
+    /// The time, for waits between attempts.
+    pub clock: &'a dyn Clock,
+}
+
+impl fmt::Debug for InferCx<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InferCx").field("deadline", &self.deadline).finish_non_exhaustive()
+    }
+}
+
+/// Takes the fragments of an answer.
+pub trait DeltaSink: Send {
+    /// Takes one. It must not block.
+    fn push(&mut self, delta: Delta<'_>);
+}
+
+impl<F: FnMut(Delta<'_>) + Send> DeltaSink for F {
+    fn push(&mut self, delta: Delta<'_>) {
+        self(delta);
+    }
+}
+
+/// Lets fragments go.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoDeltas;
+
+impl DeltaSink for NoDeltas {
+    fn push(&mut self, _delta: Delta<'_>) {}
+}
+
+/// A fragment of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Delta<'a> {
+    /// More text.
+    Text(&'a str),
+    /// More reasoning.
+    Reasoning(&'a str),
+    /// A tool call begins.
+    ToolCall {
+        /// Its position in the answer.
+        index: u16,
+        /// The provider's id.
+        id: Option<&'a str>,
+        /// The tool's name.
+        name: &'a str,
+    },
+    /// More of a tool call's arguments.
+    ToolArguments {
+        /// The call's position in the answer.
+        index: u16,
+        /// JSON text.
+        fragment: &'a str,
+    },
+    /// The tokens so far.
+    Usage(Usage),
+    /// Nothing more comes. Exactly one of these ends a whole answer.
+    End,
+}
+
+impl Delta<'_> {
+    /// Returns the fragment as events carry it; `None` for what events do not carry.
+    pub fn to_owned(&self) -> Option<OwnedDelta> {
+        Some(match *self {
+            Self::Text(text) => OwnedDelta::Text(text.into()),
+            Self::Reasoning(text) => OwnedDelta::Reasoning(text.into()),
+            Self::ToolCall { index, name, .. } => OwnedDelta::ToolCall { index, name: name.into() },
+            Self::ToolArguments { index, fragment } => {
+                OwnedDelta::ToolArguments { index, fragment: fragment.into() }
+            }
+            Self::Usage(_) => return None,
+            Self::End => OwnedDelta::End,
+        })
+    }
+}
+
+/// Finds the model that a state asks for.
+pub trait Models: Send + Sync {
+    /// Returns the model of a selection, or the default one.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such provider, or its key is missing: the error names the remedy.
+    fn resolve(&self, llm: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError>;
+}
+
+/// One model, whatever a state asks for; the request still names the state's model.
+#[derive(Clone)]
+pub struct OneModel(pub Arc<dyn ChatModel>);
+
+impl Models for OneModel {
+    fn resolve(&self, _llm: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError> {
+        Ok(Arc::clone(&self.0))
+    }
+}
+
+impl fmt::Debug for OneModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OneModel")
+    }
+}
+
+/// Why a model did not answer. Never holds a secret.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ModelError {
+    /// What kind of trouble it is.
+    pub kind: ModelErrorKind,
+    /// For people.
+    pub message: String,
+    /// The status of the HTTP answer.
+    pub status: Option<u16>,
+    /// The provider's own code.
+    pub code: Option<String>,
+    /// The provider's id of the request.
+    pub request_id: Option<String>,
+    /// How long the provider asks to wait.
+    pub retry_after: Option<Duration>,
+    /// What was consumed nevertheless.
+    pub usage: Usage,
+    /// What lies beneath.
+    #[source]
+    pub source: Option<BoxError>,
+}
+
+/// What kind of trouble a provider is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ModelErrorKind {
+    /// The connection could not be made or broke.
+    Network,
+    /// The provider took too long.
+    Timeout,
+    /// The provider asks to slow down.
+    RateLimited,
+    /// The provider is in trouble.
+    Unavailable,
+    /// The key is missing or wrong.
+    Auth,
+    /// The account has no money left.
+    Quota,
+    /// The provider does not know the model.
+    NotFound,
+    /// The provider does not accept the request.
+    InvalidRequest,
+    /// The request is too long for the model.
+    ContextLength,
+    /// The provider's answer makes no sense, or broke off.
+    Protocol,
+    /// No model is configured.
+    NoModel,
+    /// The run was cancelled.
+    Cancelled,
+}
+
+impl ModelErrorKind {
+    /// Tells whether the same request may succeed later.
+    pub fn is_retryable(self) -> bool {
+        matches!(
+            self,
+            Self::Network | Self::Timeout | Self::RateLimited | Self::Unavailable | Self::Protocol
+        )
+    }
+}
+
+impl ModelError {
+    /// Makes an error that says what kind of trouble it is.
+    pub fn new(kind: ModelErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            status: None,
+            code: None,
+            request_id: None,
+            retry_after: None,
+            usage: Usage::default(),
+            source: None,
+        }
+    }
+
+    /// Adds what lies beneath.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    pub(crate) fn failure_kind(&self) -> FailureKind {
+        match self.kind {
+            ModelErrorKind::RateLimited => FailureKind::RateLimit,
+            ModelErrorKind::Timeout => FailureKind::Timeout,
+            ModelErrorKind::Network => FailureKind::Network,
+            ModelErrorKind::NoModel | ModelErrorKind::Auth => FailureKind::NoModel,
+            _ => FailureKind::Model,
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Changes on their way to a journal.
+
+use crate::{
+    change::{Change, Stamped},
+    clock::Timestamp,
+};
+
+/// Changes that are part of the state and not yet acknowledged by a journal.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Outbox {
+    entries: Vec<Stamped>,
+    /// How many of the first entries were sent together and not acknowledged.
+    sent: usize,
+}
+
+/// The stamp of changes that were made outside a run; the run stamps them.
+const UNSTAMPED: Timestamp = Timestamp::UNSTAMPED;
+
+impl Outbox {
+    pub(crate) fn push(&mut self, stamped: Stamped) {
+        self.entries.push(stamped);
+    }
+
+    pub(crate) fn push_unstamped(&mut self, change: Change) {
+        self.push(Stamped { at: UNSTAMPED, change });
+    }
+
+    pub(crate) fn stamp(&mut self, now: Timestamp) {
+        for stamped in &mut self.entries {
+            if stamped.at == UNSTAMPED {
+                stamped.at = now;
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn changes(&self) -> impl Iterator<Item = &Change> {
+        self.entries.iter().map(|it| &it.change)
+    }
+
+    /// Tells whether a batch is on its way: it goes first, as it was.
+    pub(crate) fn is_sending(&self) -> bool {
+        self.sent > 0
+    }
+
+    /// Returns the batch to send: the one that was sent and not acknowledged, or else everything.
+    pub(crate) fn batch(&mut self) -> &[Stamped] {
+        if self.sent == 0 {
+            self.sent = self.entries.len();
+        }
+        &self.entries[..self.sent]
+    }
+
+    pub(crate) fn acknowledge(&mut self) {
+        self.entries.drain(..self.sent);
+        self.sent = 0;
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.sent = 0;
+    }
+}

@@ -1,0 +1,231 @@
+//! What became of a tool call.
+
+use std::{fmt, sync::Arc};
+
+use loopwright_messages::{Message, Part, ToolResult};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    failure::Failure,
+    key::{Key, Slot, Space},
+};
+
+/// A tool's answer, and what the tool wants remembered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolOutput {
+    /// As the model sees it.
+    pub content: Arc<[Part]>,
+    /// As hooks and programs see it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Arc<Value>>,
+    /// What the loop does to the state when the step is recorded, in call order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
+}
+
+/// What a tool may do to the state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Effect {
+    /// Keeps a value, or removes it.
+    Set(Slot, Option<Value>),
+    /// Says something after the step.
+    Append(Message),
+}
+
+impl ToolOutput {
+    /// Answers with words.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::of([Part::text(text)])
+    }
+
+    /// Answers with parts.
+    pub fn of(content: impl IntoIterator<Item = Part>) -> Self {
+        Self { content: content.into_iter().collect(), value: None, effects: Vec::new() }
+    }
+
+    /// Answers with a value; the model sees it as JSON, or as it is if it is text.
+    pub fn json(value: Value) -> Self {
+        let text = match &value {
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        };
+        Self { value: Some(Arc::new(value)), ..Self::text(text) }
+    }
+
+    /// Keeps a value of the metadata that models and users see.
+    #[must_use]
+    pub fn with_metadata(mut self, key: impl Into<Arc<str>>, value: Value) -> Self {
+        let slot = Slot { space: Space::Metadata, key: key.into() };
+        self.effects.push(Effect::Set(slot, Some(value)));
+        self
+    }
+
+    /// Keeps a capability's own value.
+    ///
+    /// # Errors
+    ///
+    /// If the value cannot be written as JSON.
+    pub fn with_value<T: Serialize>(
+        mut self,
+        key: &Key<T>,
+        value: &T,
+    ) -> Result<Self, serde_json::Error> {
+        self.effects.push(Effect::Set(key.slot(), Some(serde_json::to_value(value)?)));
+        Ok(self)
+    }
+
+    /// Says something after the step.
+    #[must_use]
+    pub fn with_message(mut self, message: Message) -> Self {
+        self.effects.push(Effect::Append(message));
+        self
+    }
+
+    /// Returns the words, joined.
+    pub fn to_text(&self) -> String {
+        self.content.iter().filter_map(Part::as_text).collect()
+    }
+}
+
+/// What became of a tool call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolOutcome {
+    /// The tool answered.
+    Returned(ToolOutput),
+    /// The tool failed, or could not be called as asked.
+    Failed(Failure),
+    /// A hook or the user kept the tool from running.
+    Blocked {
+        /// For the model.
+        reason: String,
+    },
+    /// The run stopped before the tool began, or the call was not fit to run.
+    Skipped {
+        /// For the model.
+        reason: String,
+    },
+    /// The run was cancelled.
+    Cancelled {
+        /// Whether the tool had begun, and may have taken effect.
+        started: bool,
+    },
+    /// The tool began, and whether it took effect is not known.
+    Unknown,
+}
+
+impl ToolOutcome {
+    /// Returns the answer of a tool that answered.
+    pub fn output(&self) -> Option<&ToolOutput> {
+        match self {
+            Self::Returned(output) => Some(output),
+            _ => None,
+        }
+    }
+
+    /// Tells whether the tool did not answer.
+    pub fn is_error(&self) -> bool {
+        !matches!(self, Self::Returned(_))
+    }
+
+    /// Tells whether a hook or the user kept the tool from running.
+    pub fn was_blocked(&self) -> bool {
+        matches!(self, Self::Blocked { .. })
+    }
+
+    /// Returns what went wrong, or the empty text.
+    pub fn error_message(&self) -> String {
+        match self {
+            Self::Returned(_) => String::new(),
+            Self::Failed(failure) => failure.to_string(),
+            Self::Blocked { reason } | Self::Skipped { reason } => reason.clone(),
+            Self::Cancelled { started: false } => {
+                "the run was cancelled before the tool began".to_owned()
+            }
+            Self::Cancelled { started: true } => {
+                "the run was cancelled while the tool ran; it may have taken effect".to_owned()
+            }
+            Self::Unknown => {
+                "the tool began and was interrupted; whether it took effect is not known, so check before repeating it".to_owned()
+            }
+        }
+    }
+
+    /// Returns what the model is told.
+    pub fn to_result(&self) -> ToolResult {
+        let error = |text: String| ToolResult::error(text);
+        match self {
+            Self::Returned(output) => {
+                ToolResult { content: Arc::clone(&output.content), is_error: false }
+            }
+            Self::Failed(failure) => error(format!("Error: {failure}")),
+            Self::Blocked { reason } => error(format!("Blocked: {reason}")),
+            Self::Skipped { reason } => error(format!("Not run: {reason}")),
+            Self::Cancelled { .. } => error(format!("Cancelled: {}", self.error_message())),
+            Self::Unknown => error(format!("Unknown: {}", self.error_message())),
+        }
+    }
+}
+
+/// What somebody has to decide before a call can run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// For people.
+    pub text: String,
+    /// The hook that asks.
+    pub source: Arc<str>,
+}
+
+/// What was decided about a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Resolution {
+    /// Run it; after an interruption, run it again.
+    Approve,
+    /// Do not run it.
+    Deny {
+        /// For the model.
+        reason: String,
+    },
+    /// Take this for the tool's answer; after an interruption, it was done.
+    Answer(ToolOutput),
+}
+
+/// The arguments that a tool really gets, as JSON text. They differ from what the model wrote where
+/// a hook rewrote them.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Arguments(Arc<str>);
+
+impl Arguments {
+    /// Takes JSON text; it is checked before the tool gets it.
+    pub fn new(json: impl Into<Arc<str>>) -> Self {
+        Self(json.into())
+    }
+
+    /// Returns the JSON text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<str> {
+        &self.0
+    }
+}
+
+impl From<&Value> for Arguments {
+    fn from(value: &Value) -> Self {
+        Self(value.to_string().into())
+    }
+}
+
+impl fmt::Debug for Arguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}

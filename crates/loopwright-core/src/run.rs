@@ -1,0 +1,440 @@
+//! One execution in progress.
+//!
+//! [`Run`] is a machine: [`Point`] says where it stands, each point does one thing and says which
+//! point is next. Whatever is awaited (hooks, a thought, running tools, an append) is kept in the run
+//! and not in the future that awaits it. So `next()` may be dropped at any await: the next call goes
+//! on with what was begun and begins nothing twice.
+
+mod act;
+mod end;
+mod handle;
+mod options;
+mod record;
+mod think;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use loopwright_messages::{AgentId, ExecutionId};
+
+use self::{act::Batch, handle::Inbox, record::Broken};
+use crate::{
+    agent_loop::AgentLoop,
+    budget::Spend,
+    change::{Change, Stamped},
+    clock::Timestamp,
+    continuation::ContinuationOutcome,
+    driver::StepError,
+    event::{AgentEvent, ContinuationEvaluated, ExecutionStarted, Steered, StepStarted},
+    events::Events,
+    execution::Status,
+    failure::{Failure, FailureKind},
+    infer::{Inference, Ledger, SharedMemory},
+    interceptor::{Ask, HookError, Word},
+    journal::EffectKey,
+    meter::Meter,
+    state::AgentState,
+    step::Thought,
+    stop::StopSignal,
+};
+
+pub use self::{
+    handle::RunHandle,
+    options::{Interrupted, RunOptions},
+};
+
+/// One execution in progress, advanced by its caller.
+///
+/// Dropping a run ends the model call and the tools that it is waiting for.
+#[must_use = "a run does nothing until `next` or `finish` is awaited"]
+pub struct Run {
+    agent: AgentLoop,
+    state: AgentState,
+    options: RunOptions,
+    meter: Meter,
+    deadline: Option<Timestamp>,
+    point: Point,
+    events: Events,
+    /// Events of changes that are not yet acknowledged.
+    unsaid: Vec<AgentEvent>,
+    inbox: Arc<Inbox>,
+    memory: SharedMemory,
+    step_began: Duration,
+    hooks: Option<BoxFuture<'static, Round>>,
+    thinking: Option<BoxFuture<'static, Thinking>>,
+    batch: Option<Box<Batch>>,
+    /// Why the step that was just taken failed for good.
+    failure: Option<Failure>,
+}
+
+/// Where a run stands: what is to be done next.
+#[derive(Clone, Debug)]
+enum Point {
+    Open,
+    BeforeExecution,
+    /// Nothing has kept the step from beginning yet.
+    Checkpoint,
+    BeforeStep,
+    Think,
+    Act,
+    Recover(Failure),
+    AfterStep,
+    Decide,
+    Stop(Option<StopSignal>),
+    Close(Status),
+    Over,
+}
+
+/// What hooks of a point did.
+struct Round {
+    state: AgentState,
+    log: Vec<Stamped>,
+    ledger: Ledger,
+    said: Result<Word, HookError>,
+}
+
+/// What a driver came back with.
+struct Thinking {
+    thought: Result<Thought, StepError>,
+    ledger: Ledger,
+    journal: Option<crate::journal::JournalError>,
+}
+
+impl Run {
+    pub(crate) fn new(agent: AgentLoop, state: AgentState, options: RunOptions) -> Self {
+        Self {
+            agent,
+            state,
+            options,
+            meter: Meter::unlimited(),
+            deadline: None,
+            point: Point::Open,
+            events: Events::default(),
+            unsaid: Vec::new(),
+            inbox: Arc::default(),
+            memory: SharedMemory::default(),
+            step_began: Duration::ZERO,
+            hooks: None,
+            thinking: None,
+            batch: None,
+            failure: None,
+        }
+    }
+
+    /// Takes the next step and returns the state after it; what it says is on record. The final state
+    /// is returned once; after it there is `None`.
+    ///
+    /// Dropping the future pauses the run: the next call goes on where this one was.
+    pub async fn next(&mut self) -> Option<&AgentState> {
+        if !self.turn().await {
+            return None;
+        }
+        // A step that is handed out is on record. If that fails, the run ends here.
+        let _broken = self.flush().await.is_err();
+        Some(&self.state)
+    }
+
+    /// Tells whether there is anything left to do.
+    pub fn has_next(&self) -> bool {
+        !matches!(self.point, Point::Over)
+    }
+
+    /// Runs to the end and returns the final state.
+    pub async fn finish(mut self) -> AgentState {
+        while self.turn().await {}
+        self.state
+    }
+
+    /// Returns the state as it is now, in the middle of a step if `next` was dropped there.
+    pub fn state(&self) -> &AgentState {
+        &self.state
+    }
+
+    /// Gives the state back, and ends what the run was waiting for.
+    pub fn into_state(self) -> AgentState {
+        self.state
+    }
+
+    /// Returns a handle to steer and cancel the run with.
+    pub fn handle(&self) -> RunHandle {
+        RunHandle { cancel: self.options.cancel.clone(), inbox: Arc::clone(&self.inbox) }
+    }
+
+    /// Goes on until a step is over or the execution ended; `false` if it had ended before.
+    async fn turn(&mut self) -> bool {
+        loop {
+            let goes_on = match self.advance().await {
+                Ok(goes_on) => goes_on,
+                Err(Broken) => Turn::Over,
+            };
+            match goes_on {
+                Turn::On => (),
+                Turn::Step | Turn::Over => return true,
+                Turn::Nothing => return false,
+            }
+        }
+    }
+
+    async fn advance(&mut self) -> Result<Turn, Broken> {
+        if self.state.outbox.is_sending() {
+            self.flush().await?;
+        }
+        match self.point.clone() {
+            Point::Open => Ok(self.open()),
+            Point::BeforeExecution => self.before_execution().await,
+            Point::Checkpoint => Ok(self.checkpoint()),
+            Point::BeforeStep => self.before_step().await,
+            Point::Think => self.think().await,
+            Point::Act => self.act().await,
+            Point::Recover(failure) => self.recover(failure).await,
+            Point::AfterStep => self.after_step().await,
+            Point::Decide => Ok(self.decide()),
+            Point::Stop(signal) => self.stop(signal).await,
+            Point::Close(status) => self.close(status).await,
+            Point::Over => Ok(Turn::Nothing),
+        }
+    }
+
+    fn go(&mut self, point: Point) -> Turn {
+        self.point = point;
+        Turn::On
+    }
+
+    /// Begins an execution, or goes on with one that was interrupted or paused.
+    fn open(&mut self) -> Turn {
+        let now = self.options.env.clock.now();
+        self.state.outbox.stamp(now);
+        if *self.state.status() == Status::Paused && !self.state.pending().is_empty() {
+            self.inbox.close();
+            self.point = Point::Over;
+            return Turn::Over;
+        }
+        let resumed = self.is_resumed();
+        let change = if resumed { Change::Resumed } else { self.opened(now) };
+        self.record(change);
+        self.set_up();
+        let (messages, tools) = (self.state.transcript().len(), self.agent.tools().len());
+        self.say(|_| ExecutionStarted { messages, tools, resumed });
+        self.go(if resumed { self.resume_at() } else { Point::BeforeExecution })
+    }
+
+    fn is_resumed(&self) -> bool {
+        match self.state.status() {
+            Status::InProgress | Status::Paused => true,
+            // The journal failed, not the execution.
+            Status::Failed(failure) => failure.kind == FailureKind::Journal,
+            _ => false,
+        }
+    }
+
+    /// A run that was interrupted goes on with its open step, or decides again about its last one.
+    fn resume_at(&self) -> Point {
+        let execution = self.state.execution();
+        match execution.and_then(|it| it.open_step()) {
+            Some(open) if open.thought().is_some() => Point::Act,
+            Some(_) => Point::Checkpoint,
+            None if self.state.step_count() > 0 => Point::Decide,
+            None => Point::Checkpoint,
+        }
+    }
+
+    fn opened(&self, now: Timestamp) -> Change {
+        let number = self.state.seq() ^ now.millis().rotate_left(20);
+        let id = |kind| self.options.env.id(kind, number);
+        let agent = self.state.id().cloned().unwrap_or_else(|| AgentId::new(id("agent")));
+        Change::Opened { agent, execution: ExecutionId::new(id("execution")) }
+    }
+
+    /// Makes what needs the names, the start and the budget of the execution.
+    fn set_up(&mut self) {
+        let Some(execution) = self.state.execution() else { return };
+        let budget = *self.state.budget();
+        let by_time = budget.time.map(|time| execution.started_at().plus(time));
+        self.deadline = by_time.into_iter().chain(budget.deadline).min();
+        let used = execution.used(self.options.env.clock.now());
+        self.meter = match &self.options.meter {
+            Some(meter) => meter.child(&budget.remaining(used)),
+            None => Meter::new(&budget.remaining(used)),
+        };
+        let mut sinks = self.agent.sinks().clone();
+        sinks.extend(&self.options.sinks);
+        if let Some(agent) = self.state.id().cloned() {
+            let (parent, id) = (self.state.parent().cloned(), execution.id().clone());
+            self.events = Events::new(&sinks, &self.options.env.clock, agent, parent, id);
+        }
+    }
+
+    async fn before_execution(&mut self) -> Result<Turn, Broken> {
+        match self.ask(Ask::BeforeExecution).await? {
+            Ok(word) => {
+                self.take_word(word);
+                Ok(self.go(Point::Checkpoint))
+            }
+            Err(error) => Ok(self.go(Point::Close(Status::Failed(Failure::from(&error))))),
+        }
+    }
+
+    /// Looks whether anything keeps the step from beginning.
+    fn checkpoint(&mut self) -> Turn {
+        self.hear();
+        if let Some(stop) = self.is_kept_from_stepping() {
+            return self.go(stop);
+        }
+        self.step_began = self.options.env.clock.monotonic();
+        let is_again = self.state.execution().is_some_and(|it| it.open_step().is_some());
+        if is_again {
+            return self.begin_step();
+        }
+        self.say(|run| StepStarted {
+            step: run.state.step_count() + 1,
+            messages: run.state.transcript().len(),
+            tools: Arc::clone(run.agent.tools().names()),
+        });
+        self.go(Point::BeforeStep)
+    }
+
+    async fn before_step(&mut self) -> Result<Turn, Broken> {
+        match self.ask(Ask::BeforeStep).await? {
+            Ok(word) => self.take_word(word),
+            Err(error) => return Ok(self.fail(Failure::from(&error), Spend::default())),
+        }
+        Ok(match self.is_kept_from_stepping() {
+            Some(stop) => self.go(stop),
+            None => self.begin_step(),
+        })
+    }
+
+    /// Returns the ending that is due before another step, if one is.
+    fn is_kept_from_stepping(&mut self) -> Option<Point> {
+        self.note_limits();
+        let outcome = self.state.execution()?.checkpoint()?;
+        Some(self.ending(outcome))
+    }
+
+    /// Raises the signals that are not anybody's: cancellation and the budget.
+    fn note_limits(&mut self) {
+        let has = |run: &Self, reason| {
+            run.state
+                .execution()
+                .is_some_and(|it| it.signals().iter().any(|it| it.reason == reason))
+        };
+        if self.options.cancel.is_cancelled() && !has(self, crate::StopReason::UserRequested) {
+            self.signal(StopSignal::user_requested("the run was cancelled"));
+        }
+        if self.state.budget().is_unlimited() {
+            return;
+        }
+        let now = self.options.env.clock.now();
+        let used = self.state.execution().map(|it| it.used(now)).unwrap_or_default();
+        if let Some(signal) = self.state.budget().exhausted_by(used, now)
+            && !has(self, signal.reason)
+        {
+            self.signal(signal);
+        }
+    }
+
+    fn ending(&mut self, outcome: ContinuationOutcome) -> Point {
+        let signal = self.state.execution().and_then(|it| it.strongest_signal()).cloned();
+        let step = self.state.step_count();
+        self.say(|_| ContinuationEvaluated { step, outcome });
+        Point::Stop(signal)
+    }
+
+    /// Takes over what was said to the agent since the last boundary; tells whether there was any.
+    fn hear(&mut self) -> bool {
+        let messages = self.inbox.drain();
+        self.take_messages(messages)
+    }
+
+    fn take_messages(
+        &mut self,
+        messages: impl IntoIterator<Item = loopwright_messages::Message>,
+    ) -> bool {
+        let mut heard = false;
+        for message in messages {
+            heard = true;
+            let text = message.text();
+            self.record(Change::Steered(message));
+            self.say(|_| Steered { text });
+        }
+        heard
+    }
+
+    /// Takes the last step into account, and decides whether another one follows.
+    fn decide(&mut self) -> Turn {
+        if let Some(failure) = self.failure.take() {
+            return self.go(Point::Close(Status::Failed(failure)));
+        }
+        if self.hear() {
+            self.record(Change::ContinuationRequested { by: Arc::from("user") });
+        }
+        self.note_limits();
+        let Some(outcome) = self.state.execution().map(crate::Execution::continuation) else {
+            return self.go(Point::Close(Status::Completed));
+        };
+        if !outcome.should_continue {
+            let ending = self.ending(outcome);
+            return self.go(ending);
+        }
+        let step = self.state.step_count();
+        self.say(|_| ContinuationEvaluated { step, outcome });
+        self.go_on();
+        Turn::Step
+    }
+
+    /// Clears what stood against another step, and what asked for it.
+    fn go_on(&mut self) {
+        let is_clear = self
+            .state
+            .execution()
+            .is_none_or(|it| it.signals().is_empty() && it.continuation_requested_by().is_none());
+        if !is_clear {
+            self.record(Change::Continued);
+        }
+        self.point = Point::Checkpoint;
+    }
+
+    /// Returns the way to a model for this step.
+    fn inference(&self) -> Inference {
+        let open = self.state.execution().and_then(|it| it.open_step());
+        Inference {
+            agent: self.agent.clone(),
+            env: self.options.env.clone(),
+            meter: self.meter.clone(),
+            cancel: self.options.cancel.clone(),
+            events: self.events.clone(),
+            deadline: self.deadline,
+            step: open.map_or(self.state.step_count() + 1, |it| it.number()),
+            nested: false,
+            spent: std::sync::Mutex::default(),
+        }
+    }
+
+    fn key(&self) -> Option<EffectKey> {
+        let execution = self.state.execution()?;
+        let step = execution.open_step()?.number();
+        Some(EffectKey { execution: execution.id().clone(), step, call: None })
+    }
+}
+
+/// How far a point has brought the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// There is more to do.
+    On,
+    /// A step is over, and another one follows.
+    Step,
+    /// The execution ended just now, or waits.
+    Over,
+    /// It had ended before.
+    Nothing,
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("point", &self.point)
+            .field("steps", &self.state.step_count())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,495 @@
+//! The second half of a step: the calls of the answer are run.
+//!
+//! Calls are taken in waves: as many as may run together, or one that must run alone. Of each wave
+//! all calls are decided about, then the beginnings are put on record, then the calls run at the same
+//! time, and each outcome is put on record when it arrives.
+
+use std::{collections::VecDeque, sync::Arc, time::Duration};
+
+use futures::{
+    future::{BoxFuture, Either, join_all, pending, select},
+    stream::{FuturesUnordered, StreamExt as _},
+};
+use loopwright_messages::FinishReason;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    change::Change,
+    event::{ExecutionPaused, ToolCallAsked, ToolCallBlocked, ToolCallCompleted},
+    executor::{Acting, Ended, JournalRef, Ready, Verdict},
+    failure::Failure,
+    hook::HookPoint,
+    outcome::{Arguments, Question, Resolution, ToolOutcome},
+    run::{Interrupted, Point, Run, Turn, record::Broken},
+    step::CallState,
+    stop::{StopReason, StopSignal},
+    tool::Effects,
+};
+
+/// The calls of a step on their way.
+pub(super) struct Batch {
+    acting: Arc<Acting>,
+    /// Calls about which nothing is decided yet.
+    queue: VecDeque<Queued>,
+    preparing: Option<BoxFuture<'static, Vec<(u16, Verdict)>>>,
+    /// Calls whose beginning is recorded.
+    ready: Vec<(u16, Ready)>,
+    running: FuturesUnordered<BoxFuture<'static, (u16, Ended)>>,
+    begun: Vec<u16>,
+    asked: Vec<(u16, Question)>,
+    /// Why no further call begins.
+    halt: Option<Halt>,
+    /// Runs while calls that have begun may come to an end.
+    grace: Option<BoxFuture<'static, ()>>,
+    deadline: Option<BoxFuture<'static, ()>>,
+    failure: Option<Failure>,
+}
+
+/// Why no further call of a step begins.
+#[derive(Clone, Debug)]
+enum Halt {
+    Stopped,
+    Cancelled,
+    HookFailed,
+}
+
+struct Queued {
+    index: u16,
+    resolved: bool,
+    /// How the call was begun before it was interrupted.
+    again: Option<(u32, Arguments)>,
+}
+
+enum Event {
+    Ended(u16, Ended),
+    Cancelled,
+    Late,
+    GraceOver,
+}
+
+impl Run {
+    pub(super) async fn act(&mut self) -> Result<Turn, Broken> {
+        if self.batch.is_none() {
+            self.batch = self.start_batch();
+        }
+        loop {
+            let Some(batch) = &mut self.batch else { return Ok(self.close_step()) };
+            if let Some(preparing) = &mut batch.preparing {
+                let verdicts = preparing.await;
+                batch.preparing = None;
+                self.take_verdicts(verdicts);
+            } else if !batch.ready.is_empty() {
+                self.flush().await?;
+                self.launch();
+            } else if !batch.running.is_empty() {
+                let event = batch.event(&self.options.cancel).await;
+                self.take_event(event)?;
+                if self.batch.as_ref().is_some_and(|it| !it.running.is_empty()) {
+                    self.flush().await?;
+                }
+            } else if !self.next_wave() {
+                return self.finish_batch().await;
+            }
+        }
+    }
+
+    /// Sorts the calls of the open step; `None` if there are none.
+    fn start_batch(&mut self) -> Option<Box<Batch>> {
+        let open = self.state.execution()?.open_step()?;
+        if open.calls().is_empty() {
+            return None;
+        }
+        let cut_off = open.thought().is_some_and(|it| {
+            matches!(it.finish, FinishReason::Length | FinishReason::ContentFilter)
+        });
+        let states: Vec<_> = (0u16..).zip(open.calls().to_vec()).collect();
+        let mut batch = Box::new(Batch::new(self));
+        for (index, state) in states {
+            if cut_off && state == CallState::Waiting {
+                let reason = "the answer was cut off, so the call may not be whole".to_owned();
+                self.settle(&batch.acting, index, ToolOutcome::Skipped { reason }.into());
+            } else if let Some(outcome) = batch.sort(index, state, self.options.interrupted) {
+                self.settle(&batch.acting, index, outcome.into());
+            }
+        }
+        Some(batch)
+    }
+
+    /// Begins with the next calls that may run together; `false` if there are none.
+    fn next_wave(&mut self) -> bool {
+        let is_cancelled = self.options.cancel.is_cancelled();
+        let Some(batch) = &mut self.batch else { return false };
+        if is_cancelled {
+            batch.halt = Some(Halt::Cancelled);
+        }
+        if let Some(halt) = batch.halt.clone() {
+            self.skip_rest(&halt);
+            return false;
+        }
+        let wave = batch.wave();
+        if wave.is_empty() {
+            return false;
+        }
+        let acting = Arc::clone(&batch.acting);
+        let hooks = acting.agent.interceptor();
+        if hooks.has(HookPoint::BeforeTool) || hooks.has(HookPoint::AfterTool) {
+            batch.preparing = Some(Box::pin(join_all(
+                wave.into_iter().map(move |it| prepare(Arc::clone(&acting), it)),
+            )));
+        } else {
+            let verdicts = wave.into_iter().map(|it| (it.index, it.admit(&acting))).collect();
+            self.take_verdicts(verdicts);
+        }
+        true
+    }
+
+    fn take_verdicts(&mut self, verdicts: Vec<(u16, Verdict)>) {
+        let Some(acting) = self.batch.as_ref().map(|it| Arc::clone(&it.acting)) else { return };
+        let stops = verdicts.iter().any(|(_, it)| matches!(it, Verdict::Stop(_)));
+        for (index, verdict) in verdicts {
+            match verdict {
+                Verdict::Run(_) if stops => {
+                    let reason = "the run was stopped before the tool began".to_owned();
+                    self.settle(&acting, index, ToolOutcome::Skipped { reason }.into());
+                }
+                Verdict::Run(ready) => self.begin_call(index, ready),
+                Verdict::Over(ended) => self.settle(&acting, index, ended),
+                Verdict::Ask(question) => {
+                    if let Some(batch) = &mut self.batch {
+                        batch.asked.push((index, question));
+                    }
+                }
+                Verdict::Stop(signal) => {
+                    let reason = format!("the run was stopped: {}", signal.message);
+                    self.settle(&acting, index, ToolOutcome::Skipped { reason }.into());
+                    self.halt(Halt::Stopped, Some(signal));
+                }
+            }
+        }
+    }
+
+    fn begin_call(&mut self, index: u16, ready: Ready) {
+        if let Some(started) = ready.record(index) {
+            self.record(started);
+        }
+        if let Some(batch) = &mut self.batch {
+            batch.ready.push((index, ready));
+        }
+    }
+
+    fn launch(&mut self) {
+        let Some(batch) = &mut self.batch else { return };
+        for (index, ready) in std::mem::take(&mut batch.ready) {
+            let acting = Arc::clone(&batch.acting);
+            batch.begun.push(index);
+            batch.running.push(Box::pin(async move { (index, acting.run(index, ready).await) }));
+        }
+    }
+
+    fn take_event(&mut self, event: Event) -> Result<(), Broken> {
+        let Some(batch) = &mut self.batch else { return Ok(()) };
+        let acting = Arc::clone(&batch.acting);
+        match event {
+            Event::Ended(index, Ended { journal: Some(error), .. }) => {
+                batch.begun.retain(|it| *it != index);
+                Err(self.break_off(&error))
+            }
+            Event::Ended(index, ended) => {
+                batch.begun.retain(|it| *it != index);
+                self.settle(&acting, index, ended);
+                Ok(())
+            }
+            Event::Cancelled => {
+                self.halt(Halt::Cancelled, None);
+                Ok(())
+            }
+            Event::Late => {
+                let text = "the time was used up while tools were running";
+                let signal = StopSignal::new(StopReason::TimeLimitReached, "budget", text);
+                batch.deadline = None;
+                self.halt(Halt::Stopped, Some(signal));
+                Ok(())
+            }
+            Event::GraceOver => {
+                acting.cancel.cancel();
+                batch.running = FuturesUnordered::new();
+                for index in std::mem::take(&mut batch.begun) {
+                    self.settle(&acting, index, ToolOutcome::Cancelled { started: true }.into());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps further calls from beginning, and gives those that have begun their grace.
+    fn halt(&mut self, halt: Halt, signal: Option<StopSignal>) {
+        if let Some(signal) = signal {
+            self.signal(signal);
+        }
+        let grace = self.options.env.clock.sleep(self.options.grace);
+        if let Some(batch) = &mut self.batch {
+            batch.halt.get_or_insert(halt);
+            batch.grace.get_or_insert(grace);
+        }
+    }
+
+    fn skip_rest(&mut self, halt: &Halt) {
+        let Some(batch) = &mut self.batch else { return };
+        let acting = Arc::clone(&batch.acting);
+        let queued = std::mem::take(&mut batch.queue);
+        let asked = std::mem::take(&mut batch.asked);
+        let rest = queued.into_iter().map(|it| (it.index, it.again.is_some()));
+        let rest: Vec<_> = rest.chain(asked.into_iter().map(|(index, _)| (index, false))).collect();
+        for (index, begun_before) in rest {
+            let outcome = match halt {
+                _ if begun_before => ToolOutcome::Unknown,
+                Halt::Cancelled => ToolOutcome::Cancelled { started: false },
+                Halt::Stopped => skipped("the run was stopped before the tool began"),
+                Halt::HookFailed => skipped("a hook failed before the tool began"),
+            };
+            self.settle(&acting, index, outcome.into());
+        }
+    }
+
+    /// Puts on record what became of a call, and tells of it.
+    fn settle(&mut self, acting: &Acting, index: u16, ended: Ended) {
+        let Ended { outcome, spend, took, signal, failure, blocked_by, .. } = ended;
+        let outcome = Arc::new(outcome);
+        if let (ToolOutcome::Blocked { reason }, Some(call)) = (&*outcome, acting.call(index)) {
+            self.say(|_| ToolCallBlocked {
+                step: acting.key.step,
+                call: index,
+                tool: Arc::clone(&call.name),
+                arguments: Arc::clone(&call.arguments),
+                reason: reason.clone(),
+                hook: blocked_by.unwrap_or_else(|| "user".into()),
+            });
+        }
+        self.record(Change::Settled { call: index, outcome: Arc::clone(&outcome), spend });
+        self.say_settled(acting, index, outcome, took);
+        if let Some(failure) = failure {
+            if let Some(batch) = &mut self.batch {
+                batch.failure.get_or_insert(failure);
+            }
+            self.halt(Halt::HookFailed, None);
+        }
+        if let Some(signal) = signal {
+            self.halt(Halt::Stopped, Some(signal));
+        }
+    }
+
+    fn say_settled(
+        &mut self,
+        acting: &Acting,
+        call: u16,
+        outcome: Arc<ToolOutcome>,
+        took: Duration,
+    ) {
+        let Some(made) = acting.call(call).filter(|_| self.events.has_listeners()) else { return };
+        self.say(|_| ToolCallCompleted {
+            step: acting.key.step,
+            call,
+            id: made.id.clone(),
+            tool: Arc::clone(&made.name),
+            success: !outcome.is_error(),
+            outcome,
+            took,
+        });
+    }
+
+    async fn finish_batch(&mut self) -> Result<Turn, Broken> {
+        let Some(batch) = &mut self.batch else { return Ok(self.close_step()) };
+        if batch.asked.is_empty() {
+            return Ok(self.close_step());
+        }
+        let (acting, asked) = (Arc::clone(&batch.acting), std::mem::take(&mut batch.asked));
+        let calls: Vec<u16> = asked.iter().map(|(index, _)| *index).collect();
+        for (call, question) in asked {
+            let tool = acting.call(call).map(|it| Arc::clone(&it.name)).unwrap_or_default();
+            self.record(Change::Asked { call, question: question.clone() });
+            self.say(|_| ToolCallAsked { step: acting.key.step, call, tool, question });
+        }
+        self.record(Change::Paused);
+        self.say(|_| ExecutionPaused { calls });
+        self.batch = None;
+        self.inbox.close();
+        self.point = Point::Over;
+        self.flush().await?;
+        Ok(Turn::Over)
+    }
+
+    fn close_step(&mut self) -> Turn {
+        let failure = self.batch.take().and_then(|it| it.failure);
+        let took = self.options.env.clock.monotonic().saturating_sub(self.step_began);
+        self.record(Change::StepClosed { took });
+        match failure {
+            Some(failure) => self.go(Point::Recover(failure)),
+            None => self.go(Point::AfterStep),
+        }
+    }
+}
+
+fn skipped(reason: &str) -> ToolOutcome {
+    ToolOutcome::Skipped { reason: reason.to_owned() }
+}
+
+async fn prepare(acting: Arc<Acting>, queued: Queued) -> (u16, Verdict) {
+    let index = queued.index;
+    let verdict = match queued.again {
+        Some(_) => queued.admit(&acting),
+        None => acting.prepare(index, queued.resolved).await,
+    };
+    match verdict {
+        Verdict::Over(ended) if ended.failure.is_none() => {
+            (index, Verdict::Over(acting.finish(index, ended).await))
+        }
+        verdict => (index, verdict),
+    }
+}
+
+impl Queued {
+    /// Decides without hooks: there are none, or they were asked before the interruption.
+    fn admit(self, acting: &Acting) -> Verdict {
+        let Some(call) = acting.call(self.index) else {
+            return Verdict::Over(ToolOutcome::Unknown.into());
+        };
+        match self.again {
+            None => acting.admit(call, Arguments::new(Arc::clone(&call.arguments))),
+            Some((attempt, arguments)) => match acting.admit(call, arguments) {
+                Verdict::Run(ready) => Verdict::Run(Ready { attempt: attempt + 1, ..ready }),
+                verdict => verdict,
+            },
+        }
+    }
+}
+
+impl Batch {
+    fn new(run: &Run) -> Self {
+        let key = run.key().unwrap_or_else(|| crate::EffectKey {
+            execution: "".into(),
+            step: 0,
+            call: None,
+        });
+        let acting = Acting {
+            agent: run.agent.clone(),
+            state: run.state.clone(),
+            journal: run.options.journal.clone().map(JournalRef),
+            cancel: run.options.cancel.child_token(),
+            inference: run.inference(),
+            key,
+        };
+        let left = |deadline: crate::Timestamp| deadline.since(run.options.env.clock.now());
+        let deadline = run.deadline.map(|it| run.options.env.clock.sleep(left(it)));
+        Self {
+            acting: Arc::new(acting),
+            queue: VecDeque::new(),
+            preparing: None,
+            ready: Vec::new(),
+            running: FuturesUnordered::new(),
+            begun: Vec::new(),
+            asked: Vec::new(),
+            halt: None,
+            grace: None,
+            deadline,
+            failure: None,
+        }
+    }
+
+    /// Files a call by where it stands; returns its outcome if it already has one.
+    fn sort(&mut self, index: u16, state: CallState, policy: Interrupted) -> Option<ToolOutcome> {
+        let (resolved, again) = match state {
+            CallState::Done(_) => return None,
+            CallState::Waiting => (false, None),
+            CallState::Asked(question) => {
+                self.asked.push((index, question));
+                return None;
+            }
+            CallState::Resolved(Resolution::Approve) => (true, None),
+            CallState::Resolved(Resolution::Deny { reason }) => {
+                return Some(ToolOutcome::Blocked { reason });
+            }
+            CallState::Resolved(Resolution::Answer(output)) => {
+                return Some(ToolOutcome::Returned(output));
+            }
+            CallState::Started { attempt, arguments } => {
+                if !self.may_run_again(index) {
+                    return self.interrupted(index, policy);
+                }
+                (true, Some((attempt, arguments)))
+            }
+        };
+        self.queue.push_back(Queued { index, resolved, again });
+        None
+    }
+
+    fn may_run_again(&self, index: u16) -> bool {
+        let tool = self.acting.call(index).and_then(|it| self.acting.agent.tools().get(&it.name));
+        tool.is_some_and(|it| it.options().effects != Effects::Once)
+    }
+
+    fn interrupted(&mut self, index: u16, policy: Interrupted) -> Option<ToolOutcome> {
+        match policy {
+            Interrupted::TellModel => Some(ToolOutcome::Unknown),
+            Interrupted::Ask => {
+                let text = "the tool was interrupted, and may have taken effect: run it again?";
+                let question = Question { text: text.to_owned(), source: "recovery".into() };
+                self.asked.push((index, question));
+                None
+            }
+        }
+    }
+
+    /// Takes the calls that may run next to each other from the queue.
+    fn wave(&mut self) -> Vec<Queued> {
+        let mut wave = Vec::new();
+        while let Some(next) = self.queue.front() {
+            let is_alone = self.is_exclusive(next.index);
+            if is_alone && !wave.is_empty() {
+                break;
+            }
+            wave.extend(self.queue.pop_front());
+            if is_alone {
+                break;
+            }
+        }
+        wave
+    }
+
+    fn is_exclusive(&self, index: u16) -> bool {
+        let tool = self.acting.call(index).and_then(|it| self.acting.agent.tools().get(&it.name));
+        tool.is_some_and(|it| it.options().exclusive)
+    }
+
+    /// Waits for the next thing to happen to the running calls.
+    async fn event(&mut self, cancel: &CancellationToken) -> Event {
+        let ending = async {
+            match (&mut self.grace, &mut self.deadline) {
+                (Some(grace), _) => {
+                    grace.await;
+                    Event::GraceOver
+                }
+                (None, Some(deadline)) => {
+                    match select(std::pin::pin!(cancel.cancelled()), deadline).await {
+                        Either::Left(_) => Event::Cancelled,
+                        Either::Right(_) => Event::Late,
+                    }
+                }
+                (None, None) => {
+                    cancel.cancelled().await;
+                    Event::Cancelled
+                }
+            }
+        };
+        match select(self.running.next(), std::pin::pin!(ending)).await {
+            Either::Left((Some((index, ended)), _)) => Event::Ended(index, ended),
+            Either::Left((None, _)) => pending().await,
+            Either::Right((event, _)) => event,
+        }
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch").field("running", &self.begun).finish_non_exhaustive()
+    }
+}

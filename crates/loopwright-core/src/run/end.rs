@@ -1,0 +1,147 @@
+//! What comes after a step, and after the last one.
+
+use crate::{
+    budget::Spend,
+    change::Change,
+    event::{
+        ExecutionCompleted, ExecutionFailed, ExecutionStopped, StateUpdated, StepCompleted,
+        TokenUsageReported,
+    },
+    execution::Status,
+    failure::Failure,
+    interceptor::{Ask, Word},
+    run::{Point, Run, Turn, record::Broken},
+    step::Step,
+    stop::{StopSignal, Strength},
+};
+
+impl Run {
+    /// Records a step that has no answer.
+    pub(super) fn fail(&mut self, failure: Failure, spend: Spend) -> Turn {
+        let took = self.options.env.clock.monotonic().saturating_sub(self.step_began);
+        self.record(Change::StepFailed { failure: failure.clone(), spend, took });
+        self.go(Point::Recover(failure))
+    }
+
+    /// Asks whether the run goes on in spite of a failed step.
+    pub(super) async fn recover(&mut self, failure: Failure) -> Result<Turn, Broken> {
+        match self.ask(Ask::OnError(failure.clone())).await? {
+            Ok(Word::Retry) => (),
+            Ok(word) => {
+                self.take_word(word);
+                self.failure = Some(failure);
+            }
+            Err(error) => self.failure = Some(Failure::from(&error)),
+        }
+        Ok(self.go(Point::AfterStep))
+    }
+
+    pub(super) async fn after_step(&mut self) -> Result<Turn, Broken> {
+        match self.ask(Ask::AfterStep).await? {
+            Ok(word) => self.take_word(word),
+            Err(error) => self.failure = self.failure.take().or(Some(Failure::from(&error))),
+        }
+        self.say_step();
+        Ok(self.go(Point::Decide))
+    }
+
+    fn say_step(&mut self) {
+        if !self.events.has_listeners() {
+            return;
+        }
+        let Some(step) = self.state.last_step() else { return };
+        let (completed, reported) = (completed(step), reported(step));
+        self.say(|_| completed);
+        if let Some(reported) = reported {
+            self.say(|_| reported);
+        }
+        self.say(|run| StateUpdated {
+            status: run.state.status().as_str().into(),
+            step_count: run.state.step_count(),
+        });
+    }
+
+    /// Gives hooks the last word on an ending, and the user a last chance to say something.
+    pub(super) async fn stop(&mut self, signal: Option<StopSignal>) -> Result<Turn, Broken> {
+        let word = match self.ask(Ask::OnStop(signal)).await? {
+            Ok(word) => word,
+            Err(error) => return Ok(self.go(Point::Close(Status::Failed(Failure::from(&error))))),
+        };
+        self.take_word(word.clone());
+        let signal = self.state.execution().and_then(|it| it.strongest_signal()).cloned();
+        let is_hard = signal.as_ref().is_some_and(|it| it.strength() == Strength::Hard);
+        if is_hard {
+            let messages = self.inbox.close();
+            self.take_messages(messages);
+            return Ok(self.go(Point::Close(status_of(signal))));
+        }
+        let messages = self.inbox.drain_or_close();
+        let asked =
+            self.state.execution().is_some_and(|it| it.continuation_requested_by().is_some());
+        if self.take_messages(messages) || asked || word == Word::Continue {
+            self.go_on();
+            return Ok(Turn::Step);
+        }
+        Ok(self.go(Point::Close(status_of(signal))))
+    }
+
+    pub(super) async fn close(&mut self, status: Status) -> Result<Turn, Broken> {
+        let messages = self.inbox.close();
+        self.take_messages(messages);
+        let status = match self.ask(Ask::AfterExecution).await? {
+            Ok(_) => status,
+            Err(error) => match status {
+                failed @ Status::Failed(_) => failed,
+                _ => Status::Failed(Failure::from(&error)),
+            },
+        };
+        self.record(Change::Closed(status));
+        self.say_end();
+        self.point = Point::Over;
+        self.flush().await?;
+        Ok(Turn::Over)
+    }
+
+    fn say_end(&mut self) {
+        let (steps, usage) = (self.state.step_count(), self.state.usage());
+        match self.state.status().clone() {
+            Status::Stopped(signal) => self.say(|_| ExecutionStopped { signal, steps }),
+            Status::Failed(failure) => self.say(|_| ExecutionFailed { failure, steps, usage }),
+            _ => (),
+        }
+        self.say(|run| ExecutionCompleted {
+            status: run.state.status().as_str().into(),
+            steps,
+            usage,
+            errors: run.state.errors().count(),
+        });
+    }
+}
+
+fn status_of(signal: Option<StopSignal>) -> Status {
+    match signal {
+        Some(signal) if signal.reason.is_forced() => Status::Stopped(signal),
+        _ => Status::Completed,
+    }
+}
+
+fn completed(step: &Step) -> StepCompleted {
+    StepCompleted {
+        step: step.number(),
+        kind: step.kind(),
+        has_tool_calls: step.has_tool_calls(),
+        errors: step.errors().collect(),
+        usage: step.usage(),
+        finish: step.finish_reason().cloned(),
+        took: step.duration(),
+    }
+}
+
+fn reported(step: &Step) -> Option<TokenUsageReported> {
+    let usage = step.usage();
+    (usage.total() > 0).then(|| TokenUsageReported {
+        operation: "step".into(),
+        step: step.number(),
+        usage,
+    })
+}

@@ -1,0 +1,90 @@
+//! What others may do to a run while it goes on.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Mutex},
+};
+
+use loopwright_messages::Message;
+use tokio_util::sync::CancellationToken;
+
+use crate::infer::lock;
+
+/// Steers and cancels a run, also from other tasks and while its `next()` is pending. Cheap to clone.
+#[derive(Clone)]
+pub struct RunHandle {
+    pub(super) cancel: CancellationToken,
+    pub(super) inbox: Arc<Inbox>,
+}
+
+impl RunHandle {
+    /// Asks the run to end: the model call is given up, running tools get their grace and are then
+    /// dropped, and the transcript stays valid. Nothing overrules it.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Returns the token that [`cancel`](RunHandle::cancel) fires.
+    pub fn cancellation(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    /// Says something to the agent: at the next boundary between steps it becomes part of the
+    /// conversation, and the run does not end softly before it has been answered.
+    ///
+    /// # Errors
+    ///
+    /// Gives the message back if the run is over.
+    pub fn steer(&self, message: Message) -> Result<(), Message> {
+        self.inbox.put(message)
+    }
+}
+
+impl fmt::Debug for RunHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunHandle")
+            .field("cancelled", &self.cancel.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Messages that were said and not yet heard.
+#[derive(Default)]
+pub(super) struct Inbox(Mutex<Letters>);
+
+#[derive(Default)]
+struct Letters {
+    messages: VecDeque<Message>,
+    is_closed: bool,
+}
+
+impl Inbox {
+    fn put(&self, message: Message) -> Result<(), Message> {
+        let mut inbox = lock(&self.0);
+        if inbox.is_closed {
+            return Err(message);
+        }
+        inbox.messages.push_back(message);
+        Ok(())
+    }
+
+    /// Takes everything.
+    pub(super) fn drain(&self) -> VecDeque<Message> {
+        std::mem::take(&mut lock(&self.0).messages)
+    }
+
+    /// Takes everything; if there is nothing, nothing more can be put in.
+    pub(super) fn drain_or_close(&self) -> VecDeque<Message> {
+        let mut inbox = lock(&self.0);
+        inbox.is_closed = inbox.messages.is_empty();
+        std::mem::take(&mut inbox.messages)
+    }
+
+    /// Takes everything, and lets nothing more in.
+    pub(super) fn close(&self) -> VecDeque<Message> {
+        let mut inbox = lock(&self.0);
+        inbox.is_closed = true;
+        std::mem::take(&mut inbox.messages)
+    }
+}

@@ -1,0 +1,132 @@
+//! How a run changes its state: apply, append, then tell.
+//!
+//! Changes become part of the state at once and wait in its outbox. Nobody outside the run sees them,
+//! and no effect begins, before the journal has acknowledged them: [`Run::flush`] stands before every
+//! effect, and events wait with the changes they tell of.
+
+use futures::future::BoxFuture;
+
+use crate::{
+    change::{Change, Stamped},
+    event::{AgentEvent, ExecutionFailed, StopSignalReceived},
+    execution::Status,
+    failure::{Failure, FailureKind},
+    hook::HookPoint,
+    interceptor::{Ask, HookError, Word},
+    journal::JournalError,
+    run::{Point, Round, Run},
+    stop::StopSignal,
+};
+
+/// The journal failed: no further effect, hook or append.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Broken;
+
+impl Run {
+    pub(super) fn record(&mut self, change: Change) {
+        let stamped = Stamped { at: self.options.env.clock.now(), change };
+        let applied = self.state.apply(&stamped);
+        debug_assert!(applied.is_ok(), "the run recorded what does not follow: {applied:?}");
+        self.state.outbox.push(stamped);
+    }
+
+    /// Notes an event; it is told when the changes before it are acknowledged.
+    pub(super) fn say<E: Into<AgentEvent>>(&mut self, event: impl FnOnce(&Self) -> E) {
+        if self.events.has_listeners() {
+            let event = event(self).into();
+            self.unsaid.push(event);
+        }
+    }
+
+    pub(super) fn signal(&mut self, signal: StopSignal) {
+        self.record(Change::Signalled(signal.clone()));
+        self.say(|_| StopSignalReceived { signal });
+    }
+
+    pub(super) fn take_word(&mut self, word: Word) {
+        if let Word::Stop(signal) = word {
+            self.signal(signal);
+        }
+    }
+
+    /// Has everything acknowledged that is part of the state, and tells of it.
+    pub(super) async fn flush(&mut self) -> Result<(), Broken> {
+        while !self.state.outbox.is_empty() {
+            let Some(journal) = &self.options.journal else {
+                self.state.outbox.clear();
+                break;
+            };
+            let first = self.state.seq - self.state.outbox.len() as u64;
+            match journal.append(first, self.state.outbox.batch()).await {
+                Ok(()) => self.state.outbox.acknowledge(),
+                Err(error) => return Err(self.break_off(&error)),
+            }
+        }
+        for event in self.unsaid.drain(..) {
+            self.events.emit(|| event);
+        }
+        Ok(())
+    }
+
+    /// Ends the run where it stands. The state keeps what was not acknowledged, so that a run that
+    /// goes on with it sends that first.
+    pub(super) fn break_off(&mut self, error: &JournalError) -> Broken {
+        let failure = Failure::of(FailureKind::Journal, error);
+        self.batch = None;
+        self.unsaid.clear();
+        self.inbox.close();
+        if let Some(execution) = &mut self.state.execution {
+            execution.status = Status::Failed(failure.clone());
+        }
+        let (steps, usage) = (self.state.step_count(), self.state.usage());
+        self.events.emit(|| ExecutionFailed { failure, steps, usage });
+        self.point = Point::Over;
+        Broken
+    }
+
+    /// Asks the hooks of a point. Their edits count when all of them are done.
+    pub(super) async fn ask(&mut self, ask: Ask) -> Result<Result<Word, HookError>, Broken> {
+        if !self.agent.interceptor().has(ask.point()) {
+            return Ok(Ok(Word::Nothing));
+        }
+        if self.hooks.is_none() && ask.point() != HookPoint::BeforeExecution {
+            // Hooks may do things to the world: what they see is on record.
+            self.flush().await?;
+        }
+        if self.hooks.is_none() {
+            self.hooks = Some(self.round(ask));
+        }
+        let Some(parked) = &mut self.hooks else { return Ok(Ok(Word::Nothing)) };
+        let round = parked.await;
+        self.hooks = None;
+        Ok(self.take_over(round))
+    }
+
+    fn round(&self, ask: Ask) -> BoxFuture<'static, Round> {
+        let (inference, mut state) = (self.inference(), self.state.clone());
+        Box::pin(async move {
+            let (inner, mut log) = (inference.scope(false), Vec::new());
+            let cx = inference.hook_cx(&inner);
+            let said = inference.agent.interceptor().ask(&ask, &mut state, &mut log, &cx).await;
+            let ledger = inner.ledger();
+            Round { state, log, ledger, said }
+        })
+    }
+
+    fn take_over(&mut self, round: Round) -> Result<Word, HookError> {
+        let outbox = std::mem::take(&mut self.state.outbox);
+        self.state = round.state;
+        self.state.outbox = outbox;
+        for stamped in round.log {
+            if let Change::Signalled(signal) = &stamped.change {
+                let signal = signal.clone();
+                self.say(|_| StopSignalReceived { signal });
+            }
+            self.state.outbox.push(stamped);
+        }
+        if !round.ledger.spend.is_zero() {
+            self.record(Change::Spent(round.ledger.spend));
+        }
+        round.said
+    }
+}

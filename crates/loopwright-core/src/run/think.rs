@@ -1,0 +1,139 @@
+//! The first half of a step: an answer is made of the state.
+
+use std::panic::AssertUnwindSafe;
+
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, Either, select},
+};
+
+use crate::{
+    budget::Spend,
+    change::Change,
+    driver::{StepError, ThinkCx},
+    failure::{Failure, FailureKind, panic_message},
+    infer::lock,
+    interceptor::Panicked,
+    journal::Begun,
+    run::{Point, Run, RunOptions, Thinking, Turn, record::Broken},
+    step::Thought,
+};
+
+impl Run {
+    /// Puts on record that a step begins, or begins again.
+    pub(super) fn begin_step(&mut self) -> Turn {
+        let attempt =
+            self.state.execution().and_then(|it| it.open_step()).map_or(0, |it| it.attempt());
+        if attempt >= self.options.max_attempts {
+            let text = format!(
+                "the step was interrupted {attempt} times; raise `max_attempts` to try again"
+            );
+            return self.fail(Failure::new(FailureKind::CrashLoop, text), Spend::default());
+        }
+        self.record(Change::Thinking { attempt: attempt + 1 });
+        self.go(Point::Think)
+    }
+
+    pub(super) async fn think(&mut self) -> Result<Turn, Broken> {
+        if self.thinking.is_none() {
+            self.flush().await?;
+            self.thinking = Some(self.start_thinking());
+        }
+        let Some(parked) = &mut self.thinking else { return Ok(Turn::On) };
+        let came = wait(parked, &self.options).await;
+        self.thinking = None;
+        match came {
+            Some(Thinking { journal: Some(error), .. }) => Err(self.break_off(&error)),
+            Some(thinking) => Ok(self.take_thought(thinking)),
+            None => Ok(self.go(Point::Decide)),
+        }
+    }
+
+    fn start_thinking(&self) -> BoxFuture<'static, Thinking> {
+        let (inference, state) = (self.inference(), self.state.clone());
+        let (memory, key, journal) =
+            (self.memory.clone(), self.key(), self.options.journal.clone());
+        Box::pin(async move {
+            if let (Some(journal), Some(key)) = (journal, key) {
+                match journal.begin(&key).await {
+                    Ok(Begun::Thought(thought)) => {
+                        return Thinking::known(Ok(Thought::clone(&thought)));
+                    }
+                    Ok(_) => (),
+                    Err(error) => {
+                        return Thinking {
+                            journal: Some(error),
+                            ..Thinking::known(Err(StepError::Cancelled))
+                        };
+                    }
+                }
+            }
+            let cx = ThinkCx { state: &state, inference: &inference, memory: &memory };
+            let driver = inference.agent.driver();
+            let thought = AssertUnwindSafe(driver.think(&state, &cx)).catch_unwind().await;
+            let mut thought = thought.unwrap_or_else(|payload| {
+                Err(StepError::Driver(Panicked(panic_message(&*payload)).into()))
+            });
+            let ledger = inference.ledger();
+            if let Ok(thought) = &mut thought {
+                if ledger.calls > 0 || ledger.answered_by_hook {
+                    thought.spend = ledger.spend;
+                }
+                thought.source = thought.source.take().or_else(|| lock(&memory).source.take());
+            }
+            Thinking { thought, ledger, journal: None }
+        })
+    }
+
+    fn take_thought(&mut self, thinking: Thinking) -> Turn {
+        let Thinking { thought, ledger, .. } = thinking;
+        match thought {
+            Ok(thought) => {
+                let calls = thought.message.tool_calls().count();
+                if calls > usize::from(u16::MAX) {
+                    let text = format!("the model asked for {calls} tools at once");
+                    return self.fail(Failure::new(FailureKind::Model, text), ledger.spend);
+                }
+                self.record(Change::Thought(thought.into()));
+                self.go(Point::Act)
+            }
+            Err(StepError::Stopped(signal)) => {
+                self.charge(ledger.spend);
+                self.signal(signal);
+                self.go(Point::Decide)
+            }
+            Err(StepError::Cancelled) => {
+                self.charge(ledger.spend);
+                // Decided at once: nothing overrules a cancellation.
+                self.options.cancel.cancel();
+                self.go(Point::Decide)
+            }
+            Err(error) => self.fail(error.to_failure(), ledger.spend),
+        }
+    }
+
+    fn charge(&mut self, spend: Spend) {
+        if !spend.is_zero() {
+            self.record(Change::Spent(spend));
+        }
+    }
+}
+
+/// Waits for a thought, but not for ever once the run is cancelled: the way to the model gives up by
+/// itself, a driver may not.
+async fn wait(parked: &mut BoxFuture<'static, Thinking>, options: &RunOptions) -> Option<Thinking> {
+    let patience = std::pin::pin!(async {
+        options.cancel.cancelled().await;
+        options.env.clock.sleep(options.grace).await;
+    });
+    match select(parked, patience).await {
+        Either::Left((thinking, _)) => Some(thinking),
+        Either::Right(_) => None,
+    }
+}
+
+impl Thinking {
+    fn known(thought: Result<Thought, StepError>) -> Self {
+        Self { thought, ledger: crate::infer::Ledger::default(), journal: None }
+    }
+}

@@ -1,0 +1,416 @@
+//! Everything an agent remembers.
+
+use std::{sync::Arc, time::Duration};
+
+use loopwright_messages::{
+    AgentId, Message, PrefixBreak, ResponseFormat, SectionName, Sections, Transcript, Turn, Usage,
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{
+    budget::{Budget, Spend},
+    change::{Change, Edit, Seq},
+    clock::Timestamp,
+    execution::{Execution, Status},
+    failure::Failure,
+    key::{Key, Metadata, Scope, Slot, Space},
+    llm::LlmConfig,
+    outbox::Outbox,
+    outcome::{Question, Resolution},
+    step::{Step, StepKind},
+    stop::StopSignal,
+};
+
+/// Everything an agent remembers. Immutable to callers but by [`edit`](AgentState::edit); cheap to
+/// clone, since the parts that grow are shared.
+///
+/// A state is the fold of its [`Change`]s: [`replay`](AgentState::replay) makes it again from a
+/// journal. Only the loop can begin, record or end an execution.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentState {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<AgentId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parent: Option<AgentId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) created_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) updated_at: Option<Timestamp>,
+    pub(crate) context: Context,
+    pub(crate) budget: Budget,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) llm: Option<Arc<LlmConfig>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) execution: Option<Execution>,
+    pub(crate) executions: u32,
+    pub(crate) total_steps: u64,
+    pub(crate) total_spent: Spend,
+    pub(crate) total_worked: Duration,
+    pub(crate) seq: Seq,
+    #[serde(skip)]
+    pub(crate) outbox: Outbox,
+}
+
+/// What the model may see, and what capabilities and programs keep beside it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Context {
+    pub(crate) sections: Sections,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) system_prompt: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) response_format: Option<ResponseFormat>,
+    #[serde(skip_serializing_if = "Metadata::is_empty")]
+    pub(crate) metadata: Metadata,
+    #[serde(skip_serializing_if = "Metadata::is_empty")]
+    pub(crate) values: Metadata,
+}
+
+impl Context {
+    /// Returns the conversation in its sections.
+    pub fn sections(&self) -> &Sections {
+        &self.sections
+    }
+
+    /// Returns the session's own instructions; the agent's come on top of them.
+    pub fn system_prompt(&self) -> Option<&Arc<str>> {
+        self.system_prompt.as_ref()
+    }
+
+    /// Returns the form of answers.
+    pub fn response_format(&self) -> Option<&ResponseFormat> {
+        self.response_format.as_ref()
+    }
+
+    /// Returns the metadata that models and users write.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+}
+
+/// How a state is set up.
+impl AgentState {
+    /// Creates a state that knows nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Applies an edit. A journal gets it with the next run.
+    ///
+    /// While a step is open, what is said is kept back and follows the step.
+    #[must_use]
+    pub fn edit(mut self, edit: Edit) -> Self {
+        self.apply_edit(&edit);
+        self.seq += 1;
+        self.outbox.push_unstamped(Change::Edited { by: Arc::from("caller"), edit });
+        self
+    }
+
+    /// Says something as the user.
+    #[must_use]
+    pub fn with_user_message(self, text: impl Into<Arc<str>>) -> Self {
+        self.with_message(Message::user(text))
+    }
+
+    /// Says something. What is empty, or calls tools, is not said.
+    #[must_use]
+    pub fn with_message(self, message: Message) -> Self {
+        self.edit(Edit::Append { section: SectionName::MESSAGES.into(), message })
+    }
+
+    /// Says several things.
+    #[must_use]
+    pub fn with_messages(self, messages: impl IntoIterator<Item = Message>) -> Self {
+        messages.into_iter().fold(self, Self::with_message)
+    }
+
+    /// Replaces the conversation.
+    #[must_use]
+    pub fn with_transcript(self, turns: Transcript) -> Self {
+        let section = SectionName::MESSAGES.into();
+        self.edit(Edit::Replace { section, turns, cause: PrefixBreak::Compaction })
+    }
+
+    /// Sets the session's system prompt.
+    #[must_use]
+    pub fn with_system_prompt(self, prompt: impl Into<Arc<str>>) -> Self {
+        self.edit(Edit::SystemPrompt(Some(prompt.into()).filter(|it| !it.trim().is_empty())))
+    }
+
+    /// Sets the form of answers.
+    #[must_use]
+    pub fn with_response_format(self, format: ResponseFormat) -> Self {
+        self.edit(Edit::ResponseFormat(Some(format)))
+    }
+
+    /// Sets the budget.
+    #[must_use]
+    pub fn with_budget(self, budget: Budget) -> Self {
+        self.edit(Edit::Budget(budget))
+    }
+
+    /// Selects provider, model and settings.
+    #[must_use]
+    pub fn with_llm(self, llm: LlmConfig) -> Self {
+        self.edit(Edit::Llm(Some(Arc::new(llm))))
+    }
+
+    /// Keeps a value of the metadata that models and users see.
+    #[must_use]
+    pub fn with_metadata(self, key: impl Into<Arc<str>>, value: impl Into<Value>) -> Self {
+        let slot = Slot { space: Space::Metadata, key: key.into() };
+        self.edit(Edit::Set(slot, Some(value.into())))
+    }
+
+    /// Names the agent that this one works for.
+    #[must_use]
+    pub fn with_parent(self, parent: AgentId) -> Self {
+        self.edit(Edit::Parent(parent))
+    }
+
+    /// Decides about a call of the open step; see [`pending`](AgentState::pending).
+    #[must_use]
+    pub fn resolve(self, call: u16, resolution: Resolution) -> Self {
+        self.edit(Edit::Resolve { call, resolution })
+    }
+
+    /// Returns the changes that no journal has acknowledged yet.
+    pub fn unsaved(&self) -> impl Iterator<Item = &Change> {
+        self.outbox.changes()
+    }
+
+    /// Drops the execution and keeps everything else. The loop does this by itself when a state whose
+    /// execution is over is run again.
+    #[must_use]
+    pub fn for_next_execution(mut self) -> Self {
+        self.seal_open_step();
+        self.execution = None;
+        self
+    }
+}
+
+/// What can be read.
+impl AgentState {
+    /// Returns the agent's name; `None` before the first execution.
+    pub fn id(&self) -> Option<&AgentId> {
+        self.id.as_ref()
+    }
+
+    /// Returns the agent that this one works for.
+    pub fn parent(&self) -> Option<&AgentId> {
+        self.parent.as_ref()
+    }
+
+    /// Returns when the first change was recorded; `None` before that.
+    pub fn created_at(&self) -> Option<Timestamp> {
+        self.created_at
+    }
+
+    /// Returns when the last change was recorded; `None` before the first.
+    pub fn updated_at(&self) -> Option<Timestamp> {
+        self.updated_at
+    }
+
+    /// Returns what the model may see.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Returns the conversation.
+    pub fn transcript(&self) -> &Transcript {
+        self.context.sections.messages()
+    }
+
+    /// Returns the budget.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Returns which model is asked.
+    pub fn llm(&self) -> Option<&LlmConfig> {
+        self.llm.as_deref()
+    }
+
+    /// Returns the metadata that models and users write.
+    pub fn metadata(&self) -> &Metadata {
+        &self.context.metadata
+    }
+
+    /// Returns a capability's own value; `None` if there is none, or it has another shape.
+    pub fn get<T: DeserializeOwned>(&self, key: &Key<T>) -> Option<T> {
+        let slot = key.slot();
+        match slot.space.scope() {
+            Scope::Execution => self.execution.as_ref()?.values.typed(&slot),
+            Scope::Session => self.context.values.typed(&slot),
+        }
+    }
+
+    /// Returns the current or last execution; `None` before the first.
+    pub fn execution(&self) -> Option<&Execution> {
+        self.execution.as_ref()
+    }
+
+    /// Returns how many executions have begun.
+    pub fn execution_count(&self) -> u32 {
+        self.executions
+    }
+
+    /// Returns where the execution stands; pending before the first.
+    pub fn status(&self) -> &Status {
+        self.execution.as_ref().map_or(&Status::Pending, Execution::status)
+    }
+
+    /// Returns the number of steps of the execution that are over.
+    pub fn step_count(&self) -> u32 {
+        self.execution.as_ref().map_or(0, Execution::step_count)
+    }
+
+    /// Returns the number of steps of all executions.
+    pub fn total_steps(&self) -> u64 {
+        self.total_steps
+    }
+
+    /// Returns a step of the execution by its position.
+    pub fn step_at(&self, index: usize) -> Option<&Step> {
+        self.execution.as_ref()?.step_at(index)
+    }
+
+    /// Returns the newest step of the execution that is over.
+    pub fn last_step(&self) -> Option<&Step> {
+        self.execution.as_ref()?.last_step()
+    }
+
+    /// Returns the tokens of the execution.
+    pub fn usage(&self) -> Usage {
+        self.spent().usage
+    }
+
+    /// Returns the tokens and the money of the execution.
+    pub fn spent(&self) -> Spend {
+        self.execution.as_ref().map(Execution::spent).unwrap_or_default()
+    }
+
+    /// Returns the tokens and the money of all executions.
+    pub fn total_spent(&self) -> Spend {
+        self.total_spent
+    }
+
+    /// Returns the time that steps of all executions were worked on; pauses do not count.
+    pub fn cumulative_time(&self) -> Duration {
+        self.total_worked
+    }
+
+    /// Returns the number of changes so far.
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// Returns the model's final answer, if the last step of the execution is one and says something.
+    pub fn final_response(&self) -> Option<&Message> {
+        let execution = self.execution.as_ref()?;
+        let step = execution.last_step().filter(|_| execution.open.is_none())?;
+        match step.kind {
+            StepKind::FinalResponse => step.message().filter(|it| !it.text().trim().is_empty()),
+            _ => None,
+        }
+    }
+
+    /// Tells whether there is a final answer.
+    pub fn has_final_response(&self) -> bool {
+        self.final_response().is_some()
+    }
+
+    /// Returns the final answer, or else what the model said last in this execution.
+    pub fn current_response(&self) -> Option<&Message> {
+        let said = || self.last_step()?.message().filter(|it| !it.text().trim().is_empty());
+        self.final_response().or_else(said)
+    }
+
+    /// Returns the words of the final answer; empty if there is none.
+    pub fn text(&self) -> String {
+        self.final_response().map(Message::text).unwrap_or_default()
+    }
+
+    /// Returns the final answer.
+    ///
+    /// # Errors
+    ///
+    /// If the execution failed, stopped, waits or has not run: the failure says which.
+    pub fn into_reply(self) -> Result<Message, Failure> {
+        match self.status() {
+            Status::Failed(failure) => Err(failure.clone()),
+            _ => self.final_response().cloned().ok_or_else(|| {
+                Failure::new(
+                    crate::FailureKind::Other,
+                    format!("there is no answer: {}", self.explain_stop()),
+                )
+            }),
+        }
+    }
+
+    /// Returns what went wrong in this execution, step by step.
+    pub fn errors(&self) -> impl Iterator<Item = String> {
+        let steps = self.execution.iter().flat_map(Execution::steps);
+        steps.filter(|step| step.has_errors()).flat_map(Step::errors)
+    }
+
+    /// Tells whether a tool of this execution failed, was blocked or did not run. Such a run may
+    /// nevertheless have completed.
+    pub fn had_tool_errors(&self) -> bool {
+        self.execution.as_ref().is_some_and(|it| it.tool_errors > 0)
+    }
+
+    /// Tells whether anything went wrong in this execution.
+    pub fn has_errors(&self) -> bool {
+        self.had_tool_errors() || self.execution.as_ref().is_some_and(|it| it.failed_steps > 0)
+    }
+
+    /// Returns the signal that ended the execution, or the strongest one raised so far. `None` after
+    /// a natural end.
+    pub fn stop_signal(&self) -> Option<&StopSignal> {
+        match self.status() {
+            Status::Stopped(signal) => Some(signal),
+            _ => self.execution.as_ref()?.strongest_signal(),
+        }
+    }
+
+    /// Returns the calls that somebody has to decide about.
+    pub fn pending(&self) -> Vec<Pending<'_>> {
+        let open = self.execution.as_ref().and_then(|it| it.open.as_ref());
+        let states = open.into_iter().flat_map(|open| open.calls.iter().zip(0..));
+        let asked = states.filter_map(|(state, index)| match state {
+            crate::step::CallState::Asked(question) => {
+                Some(Pending { index, call: open?.call(index)?, question })
+            }
+            _ => None,
+        });
+        asked.collect()
+    }
+
+    /// Returns the turns of a section, none if it was never written to.
+    pub fn section(&self, name: &str) -> impl Iterator<Item = &Arc<Turn>> {
+        self.context.sections.get(name).into_iter().flat_map(Transcript::iter)
+    }
+}
+
+/// A call that waits for a decision; see [`AgentState::pending`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pending<'a> {
+    /// The call's position in its step.
+    pub index: u16,
+    /// The call.
+    pub call: &'a loopwright_messages::ToolCall,
+    /// What has to be decided.
+    pub question: &'a Question,
+}
+
+impl Space {
+    fn scope(self) -> Scope {
+        match self {
+            Self::Execution => Scope::Execution,
+            Self::Session | Self::Metadata => Scope::Session,
+        }
+    }
+}

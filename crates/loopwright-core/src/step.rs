@@ -1,0 +1,200 @@
+//! What one turn of the loop did, or is doing.
+
+use std::{sync::Arc, time::Duration};
+
+use loopwright_messages::{FinishReason, InferenceResponse, Message, ToolCall, Turn, Usage};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    budget::Spend,
+    clock::Timestamp,
+    failure::Failure,
+    outcome::{Arguments, Question, Resolution, ToolOutcome},
+};
+
+/// What a driver made of a state: the model's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Thought {
+    /// What the model said, calls included.
+    pub message: Message,
+    /// Why it stopped there.
+    pub finish: FinishReason,
+    /// What it took to get there.
+    pub spend: Spend,
+    /// The hook that answered in the model's place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Arc<str>>,
+}
+
+impl Thought {
+    /// Makes a thought of an answer.
+    pub fn of(response: InferenceResponse) -> Self {
+        let spend = Spend { usage: response.usage, cost: response.cost.unwrap_or_default() };
+        Self { message: response.message, finish: response.finish, spend, source: None }
+    }
+}
+
+/// What a step amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    /// The model asked for tools.
+    ToolExecution,
+    /// The model asked for none.
+    FinalResponse,
+    /// There is no answer.
+    Error,
+}
+
+/// A step that is over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    pub(crate) number: u32,
+    pub(crate) kind: StepKind,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) turn: Option<Arc<Turn>>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) outcomes: Vec<Arc<ToolOutcome>>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) failure: Option<Box<Failure>>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) finish: Option<FinishReason>,
+    #[serde(skip_serializing_if = "Spend::is_zero", default)]
+    pub(crate) spend: Spend,
+    pub(crate) started_at: Timestamp,
+    pub(crate) took: Duration,
+}
+
+impl Step {
+    /// Returns the step's number within its execution, counted from one.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns what the step amounts to.
+    pub fn kind(&self) -> StepKind {
+        self.kind
+    }
+
+    /// Returns what the step added to the conversation.
+    pub fn turn(&self) -> Option<&Turn> {
+        self.turn.as_deref()
+    }
+
+    /// Returns what the model said; `None` if it said nothing.
+    pub fn message(&self) -> Option<&Message> {
+        self.turn.as_deref().map(Turn::message)
+    }
+
+    /// Returns the calls the model asked for, each with what became of it, in call order.
+    pub fn tool_executions(&self) -> impl Iterator<Item = (&ToolCall, &ToolOutcome)> {
+        let calls = self.message().into_iter().flat_map(Message::tool_calls);
+        calls.zip(self.outcomes.iter().map(Arc::as_ref))
+    }
+
+    /// Tells whether the model asked for tools.
+    pub fn has_tool_calls(&self) -> bool {
+        self.kind == StepKind::ToolExecution
+    }
+
+    /// Returns the tokens of the step.
+    pub fn usage(&self) -> Usage {
+        self.spend.usage
+    }
+
+    /// Returns the tokens and the money of the step.
+    pub fn spend(&self) -> Spend {
+        self.spend
+    }
+
+    /// Returns why the model stopped writing.
+    pub fn finish_reason(&self) -> Option<&FinishReason> {
+        self.finish.as_ref()
+    }
+
+    /// Returns why there is no answer.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.failure.as_deref()
+    }
+
+    /// Returns what went wrong: the step itself, and tools that did not answer.
+    pub fn errors(&self) -> impl Iterator<Item = String> {
+        let tools = self.outcomes.iter().filter(|it| it.is_error()).map(|it| it.error_message());
+        self.failure().map(ToString::to_string).into_iter().chain(tools)
+    }
+
+    /// Tells whether anything went wrong.
+    pub fn has_errors(&self) -> bool {
+        self.failure.is_some() || self.outcomes.iter().any(|it| it.is_error())
+    }
+
+    /// Returns when the step began.
+    pub fn started_at(&self) -> Timestamp {
+        self.started_at
+    }
+
+    /// Returns how long the step was worked on, model and tools included.
+    pub fn duration(&self) -> Duration {
+        self.took
+    }
+}
+
+/// A step that has begun and is not over: it survives crashes, pauses and dropped futures.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OpenStep {
+    pub(crate) number: u32,
+    pub(crate) attempt: u32,
+    pub(crate) started_at: Timestamp,
+    pub(crate) thought: Option<Arc<Thought>>,
+    pub(crate) calls: Vec<CallState>,
+    /// What was said while the step was open; it follows the step in the conversation.
+    pub(crate) said: Vec<Message>,
+}
+
+/// Where a call of an open step stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallState {
+    /// Nothing has been done about it.
+    Waiting,
+    /// Somebody has to decide.
+    Asked(Question),
+    /// Somebody has decided.
+    Resolved(Resolution),
+    /// The tool has begun.
+    Started {
+        /// How often it has begun, counted from one.
+        attempt: u32,
+        /// What it was given.
+        arguments: Arguments,
+    },
+    /// It is over.
+    Done(Arc<ToolOutcome>),
+}
+
+impl OpenStep {
+    /// Returns the step's number within its execution, counted from one.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Returns how often the step has begun, counted from one.
+    pub fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
+    /// Returns the model's answer, once there is one.
+    pub fn thought(&self) -> Option<&Arc<Thought>> {
+        self.thought.as_ref()
+    }
+
+    /// Returns where each call stands, in call order.
+    pub fn calls(&self) -> &[CallState] {
+        &self.calls
+    }
+
+    /// Returns a call as the model wrote it.
+    pub fn call(&self, index: u16) -> Option<&ToolCall> {
+        self.thought.as_ref()?.message.tool_calls().nth(usize::from(index))
+    }
+}

@@ -1,0 +1,179 @@
+//! Why an execution ends before the model is done.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Why an execution ended. Declared from strongest to weakest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// A policy refused to go on after an error.
+    #[serde(rename = "error")]
+    ErrorForbade,
+    /// A tool or hook asked to stop.
+    #[serde(rename = "stop_requested")]
+    StopRequested,
+    /// The user asked to stop.
+    #[serde(rename = "user_requested")]
+    UserRequested,
+    /// The steps are used up.
+    #[serde(rename = "steps_limit")]
+    StepsLimitReached,
+    /// The tokens are used up.
+    #[serde(rename = "token_limit")]
+    TokenLimitReached,
+    /// The time is used up, or the deadline has passed; the signal's context tells which.
+    #[serde(rename = "time_limit")]
+    TimeLimitReached,
+    /// The money is used up.
+    #[serde(rename = "cost_limit")]
+    CostLimitReached,
+    /// Something was tried as often as it may be.
+    #[serde(rename = "retry_limit")]
+    RetryLimitReached,
+    /// The model stopped writing for a reason that was declared final.
+    #[serde(rename = "finish_reason")]
+    FinishReasonReceived,
+    /// The model gave its final answer.
+    #[serde(rename = "completed")]
+    Completed,
+    /// Nobody said why.
+    #[serde(rename = "unknown")]
+    Unknown,
+}
+
+/// Whether a continuation request can overrule a reason to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strength {
+    /// Nothing overrules it.
+    Hard,
+    /// A continuation request, a veto or steering buys another step.
+    Soft,
+}
+
+impl StopReason {
+    /// All reasons, strongest first.
+    pub const ALL: [Self; 11] = [
+        Self::ErrorForbade,
+        Self::StopRequested,
+        Self::UserRequested,
+        Self::StepsLimitReached,
+        Self::TokenLimitReached,
+        Self::TimeLimitReached,
+        Self::CostLimitReached,
+        Self::RetryLimitReached,
+        Self::FinishReasonReceived,
+        Self::Completed,
+        Self::Unknown,
+    ];
+
+    /// Returns the reason as it is written in events, logs and configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ErrorForbade => "error",
+            Self::StopRequested => "stop_requested",
+            Self::UserRequested => "user_requested",
+            Self::StepsLimitReached => "steps_limit",
+            Self::TokenLimitReached => "token_limit",
+            Self::TimeLimitReached => "time_limit",
+            Self::CostLimitReached => "cost_limit",
+            Self::RetryLimitReached => "retry_limit",
+            Self::FinishReasonReceived => "finish_reason",
+            Self::Completed => "completed",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns the rank among reasons: the lower, the stronger.
+    pub fn priority(self) -> usize {
+        Self::ALL.iter().position(|it| *it == self).unwrap_or(Self::ALL.len())
+    }
+
+    /// Tells whether a continuation request can overrule it.
+    pub fn strength(self) -> Strength {
+        match self {
+            Self::StopRequested | Self::FinishReasonReceived | Self::Completed | Self::Unknown => {
+                Strength::Soft
+            }
+            _ => Strength::Hard,
+        }
+    }
+
+    /// Tells whether a run that ended so did not end by itself: its status is `Stopped`.
+    pub fn is_forced(self) -> bool {
+        !matches!(self, Self::Completed | Self::FinishReasonReceived)
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A request to stop, and who made it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StopSignal {
+    /// Why.
+    pub reason: StopReason,
+    /// For people.
+    #[serde(default)]
+    pub message: String,
+    /// Facts for programs, such as the limit and what was used.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub context: BTreeMap<Cow<'static, str>, Value>,
+    /// The hook, tool or guard that raised it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Arc<str>>,
+}
+
+impl StopSignal {
+    /// Makes a signal that says who raised it and why.
+    pub fn new(
+        reason: StopReason,
+        source: impl Into<Arc<str>>,
+        message: impl Into<String>,
+    ) -> Self {
+        let source = Some(source.into()).filter(|it| !it.is_empty());
+        Self { reason, message: message.into(), context: BTreeMap::new(), source }
+    }
+
+    /// Asks to stop.
+    pub fn requested(source: impl Into<Arc<str>>, message: impl Into<String>) -> Self {
+        Self::new(StopReason::StopRequested, source, message)
+    }
+
+    /// Says that the user asked to stop.
+    pub fn user_requested(message: impl Into<String>) -> Self {
+        Self::new(StopReason::UserRequested, "user", message)
+    }
+
+    /// Adds a fact.
+    #[must_use]
+    pub fn with(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<Value>) -> Self {
+        self.context.insert(key.into(), value.into());
+        self
+    }
+
+    /// Tells whether a continuation request can overrule it.
+    pub fn strength(&self) -> Strength {
+        self.reason.strength()
+    }
+
+    /// Returns the strongest of several; of equally strong ones the first.
+    pub fn strongest<'a>(signals: impl IntoIterator<Item = &'a Self>) -> Option<&'a Self> {
+        signals.into_iter().min_by_key(|signal| signal.reason)
+    }
+}
+
+impl fmt::Display for StopSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason.as_str())?;
+        if !self.message.is_empty() {
+            write!(f, ": {}", self.message)?;
+        }
+        Ok(())
+    }
+}

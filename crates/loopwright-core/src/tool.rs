@@ -1,0 +1,194 @@
+//! Something a model can call.
+//!
+//! Authors write [`Tool`], put `#[tool]` on an `async fn`, or wrap a closure with [`tool_fn`]. The
+//! loop only knows [`AnyTool`].
+
+mod any;
+mod closure;
+mod output;
+mod registry;
+mod schema;
+mod set;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    BoxError,
+    agent_loop::AgentLoop,
+    clock::Env,
+    driver::StepError,
+    events::Events,
+    infer::Inference,
+    journal::{EffectKey, Journal},
+    meter::Meter,
+    model::ChatModel,
+    state::AgentState,
+    stop::StopSignal,
+};
+
+pub use self::{
+    any::{AnyTool, IntoTool, ToolDescriptor, ToolHandler},
+    closure::{FnTool, tool_fn, tool_fn_with},
+    output::{IntoToolOutput, Json, NoArgs},
+    registry::{RegistryError, ToolRegistry},
+    set::ToolSet,
+};
+
+/// Something a model can call, with typed arguments.
+pub trait Tool: Send + Sync + 'static {
+    /// What the model passes; its schema is what the model is shown.
+    type Args: DeserializeOwned + JsonSchema + Send;
+    /// What the model gets back.
+    type Output: IntoToolOutput;
+    /// Why a call may fail: any error, or a [`ToolError`] to say more.
+    type Error: Into<BoxError>;
+
+    /// Returns the name, unique within an agent.
+    fn name(&self) -> &str;
+
+    /// Returns what it does, written for the model.
+    fn description(&self) -> &str;
+
+    /// Returns how the loop is to treat its calls.
+    fn options(&self) -> ToolOptions {
+        ToolOptions::default()
+    }
+
+    /// Runs one call. The arguments fit the schema. Dropping the future must end what it began.
+    fn call(
+        &self,
+        args: Self::Args,
+        cx: &ToolCx<'_>,
+    ) -> impl Future<Output = Result<Self::Output, Self::Error>> + Send;
+}
+
+/// How the loop treats the calls of a tool.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ToolOptions {
+    /// What a call does to the world, and so whether it may be repeated.
+    pub effects: Effects,
+    /// How long a call may take; without limit if there is none.
+    pub timeout: Option<Duration>,
+    /// Whether no other call of the step may run at the same time.
+    pub exclusive: bool,
+    /// How often a failing call is tried again; only for calls that may be repeated.
+    pub retry: Retry,
+    /// Groups tools for those who browse them.
+    pub namespace: Option<Arc<str>>,
+    /// How to use it, for those who ask; longer than the description.
+    pub instructions: Option<Arc<str>>,
+}
+
+/// What a call does to the world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effects {
+    /// Nothing: it only looks. It may be run again, and its start need not be on record.
+    Pure,
+    /// The same thing however often it is run with the same key.
+    Idempotent,
+    /// Its own journal remembers how far it came: it is entered again with the same key.
+    Resumable,
+    /// Something that must not happen twice. An interrupted call is reported as unknown.
+    #[default]
+    Once,
+}
+
+/// How often a failing call is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// Attempts, the first one included.
+    pub attempts: u32,
+    /// The wait before the second attempt; it doubles each time.
+    pub delay: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Self { attempts: 1, delay: Duration::from_millis(250) }
+    }
+}
+
+/// What a running tool may use.
+#[derive(Clone, Copy)]
+pub struct ToolCx<'a> {
+    /// The agent as it was when the calls of the step began.
+    pub state: &'a AgentState,
+    /// The call as the model wrote it.
+    pub call: &'a ToolCall,
+    /// Names the call over all attempts: what makes a repeated effect recognisable.
+    pub key: &'a EffectKey,
+    /// The loop that runs the call, for agents that make agents.
+    pub agent: &'a AgentLoop,
+    /// The account that model calls draw from.
+    pub meter: &'a Meter,
+    /// The session's journal, if it has one.
+    pub journal: Option<&'a Arc<dyn Journal>>,
+    /// Fires when the run is being stopped or cancelled.
+    pub cancel: &'a CancellationToken,
+    /// Where to tell what happens.
+    pub events: &'a Events,
+    /// Time and ids.
+    pub env: &'a Env,
+    pub(crate) inference: &'a Inference,
+}
+
+impl ToolCx<'_> {
+    /// Asks a model. Hooks see the request and the answer, the account is charged, and cancelling
+    /// the run cancels the request.
+    ///
+    /// # Errors
+    ///
+    /// If the model does not answer, a hook fails or stops the run, or the budget does not allow it.
+    pub async fn infer(
+        &self,
+        model: &dyn ChatModel,
+        request: InferenceRequest,
+    ) -> Result<InferenceResponse, StepError> {
+        self.inference.infer(self.state, model, request, None).await
+    }
+}
+
+impl fmt::Debug for ToolCx<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCx")
+            .field("call", self.call)
+            .field("key", self.key)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a call has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolError {
+    /// The arguments fit the schema and still make no sense; the model is told.
+    #[error("invalid arguments: {0}")]
+    InvalidArguments(String),
+    /// The tool stops the agent; not a failure.
+    #[error("{0}")]
+    Stop(StopSignal),
+    /// The tool failed; the model is told.
+    #[error(transparent)]
+    Failed(BoxError),
+}
+
+impl From<BoxError> for ToolError {
+    fn from(error: BoxError) -> Self {
+        match error.downcast::<Self>() {
+            Ok(error) => *error,
+            Err(error) => Self::Failed(error),
+        }
+    }
+}
+
+impl From<StopSignal> for ToolError {
+    fn from(signal: StopSignal) -> Self {
+        Self::Stop(signal)
+    }
+}

@@ -1,0 +1,187 @@
+//! Tools with their types erased.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use loopwright_messages::ToolSpec;
+use serde_json::Value;
+
+use crate::{
+    outcome::ToolOutput,
+    tool::{
+        IntoToolOutput as _, Tool, ToolCx, ToolError, ToolOptions,
+        schema::{Checker, schema_of},
+    },
+};
+
+/// Any tool. Cheap to clone.
+#[derive(Clone)]
+pub struct AnyTool(Arc<Inner>);
+
+struct Inner {
+    spec: ToolSpec,
+    options: ToolOptions,
+    checker: Checker,
+    handler: Arc<dyn ToolHandler>,
+}
+
+/// Runs the calls of a tool whose schema is only known at run time.
+#[async_trait]
+pub trait ToolHandler: Send + Sync {
+    /// Runs one call. The arguments fit the schema.
+    async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError>;
+}
+
+struct Typed<T>(T);
+
+#[async_trait]
+impl<T: Tool> ToolHandler for Typed<T> {
+    async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
+        let arguments = serde_json::from_value(arguments)
+            .map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
+        let output = self.0.call(arguments, cx).await.map_err(Into::into)?;
+        Ok(output.into_tool_output()?)
+    }
+}
+
+impl AnyTool {
+    /// Erases a tool's types, reading its schema once.
+    pub fn new<T: Tool>(tool: T) -> Self {
+        let spec = ToolSpec {
+            name: tool.name().into(),
+            description: tool.description().into(),
+            parameters: Arc::new(schema_of::<T::Args>()),
+        };
+        let options = tool.options();
+        Self::dynamic(spec, options, Arc::new(Typed(tool)))
+    }
+
+    /// Makes a tool whose schema is only known at run time.
+    pub fn dynamic(spec: ToolSpec, options: ToolOptions, handler: Arc<dyn ToolHandler>) -> Self {
+        let checker = Checker::new(Arc::clone(&spec.parameters));
+        Self(Arc::new(Inner { spec, options, checker, handler }))
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &Arc<str> {
+        &self.0.spec.name
+    }
+
+    /// Returns what the model is shown.
+    pub fn spec(&self) -> &ToolSpec {
+        &self.0.spec
+    }
+
+    /// Returns how the loop treats its calls.
+    pub fn options(&self) -> &ToolOptions {
+        &self.0.options
+    }
+
+    /// Returns what those see who browse tools.
+    pub fn descriptor(&self) -> ToolDescriptor<'_> {
+        ToolDescriptor(&self.0)
+    }
+
+    /// Returns the same tool under other options.
+    #[must_use]
+    pub fn with_options(&self, options: ToolOptions) -> Self {
+        Self::dynamic(self.0.spec.clone(), options, Arc::clone(&self.0.handler))
+    }
+
+    /// Returns what is wrong with the arguments, with path and rule; `None` if they fit the schema.
+    pub fn violation(&self, arguments: &Value) -> Option<String> {
+        self.0.checker.violation(arguments)
+    }
+
+    /// Runs one call. The arguments must fit the schema.
+    ///
+    /// # Errors
+    ///
+    /// If the tool fails or stops the agent.
+    pub async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
+        self.0.handler.call(arguments, cx).await
+    }
+}
+
+impl fmt::Debug for AnyTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("AnyTool").field(self.name()).finish()
+    }
+}
+
+/// What those see who browse tools, in two levels: metadata to choose by, instructions to use it by.
+#[derive(Clone, Copy)]
+pub struct ToolDescriptor<'a>(&'a Inner);
+
+/// Summaries longer than this are cut.
+const SUMMARY_CHARS: usize = 80;
+
+impl<'a> ToolDescriptor<'a> {
+    /// Returns the name.
+    pub fn name(&self) -> &'a str {
+        &self.0.spec.name
+    }
+
+    /// Returns what the tool does, written for the model.
+    pub fn description(&self) -> &'a str {
+        &self.0.spec.description
+    }
+
+    /// Returns the group: what is set, or the dotted name without its last part.
+    pub fn namespace(&self) -> Option<&'a str> {
+        let dotted = || self.name().rsplit_once('.').map(|(space, _)| space);
+        self.0.options.namespace.as_deref().or_else(dotted)
+    }
+
+    /// Returns the first sentence of the description, or its first line, cut to 80 characters.
+    pub fn summary(&self) -> String {
+        let text = self.description();
+        let line = text.lines().next().unwrap_or_default();
+        let sentence = line.split_inclusive('.').next().unwrap_or_default();
+        if sentence.chars().count() <= SUMMARY_CHARS {
+            return sentence.to_owned();
+        }
+        sentence.chars().take(SUMMARY_CHARS - 3).chain("...".chars()).collect()
+    }
+
+    /// Returns the schema of the arguments.
+    pub fn parameters(&self) -> &'a Value {
+        &self.0.spec.parameters
+    }
+
+    /// Returns how to use it: what is set, or the description.
+    pub fn instructions(&self) -> &'a str {
+        self.0.options.instructions.as_deref().unwrap_or(self.description())
+    }
+}
+
+impl fmt::Debug for ToolDescriptor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolDescriptor")
+            .field("name", &self.name())
+            .field("summary", &self.summary())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Converts into a tool.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a tool",
+    note = "implement `Tool`, put `#[tool]` on an `async fn`, or wrap a closure with `tool_fn`"
+)]
+pub trait IntoTool {
+    /// Performs the conversion.
+    fn into_tool(self) -> AnyTool;
+}
+
+impl<T: Tool> IntoTool for T {
+    fn into_tool(self) -> AnyTool {
+        AnyTool::new(self)
+    }
+}
+
+impl IntoTool for AnyTool {
+    fn into_tool(self) -> AnyTool {
+        self
+    }
+}

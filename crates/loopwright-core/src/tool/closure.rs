@@ -1,0 +1,112 @@
+//! Closures as tools.
+
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::{
+    BoxError,
+    tool::{IntoToolOutput, Tool, ToolCx, ToolOptions},
+};
+
+/// A closure as a tool; see [`tool_fn`] and [`tool_fn_with`].
+pub struct FnTool<A, O> {
+    name: Arc<str>,
+    description: Arc<str>,
+    options: ToolOptions,
+    run: Box<Run<A, O>>,
+    args: PhantomData<fn(A)>,
+}
+
+type Run<A, O> =
+    dyn for<'a> Fn(A, &'a ToolCx<'a>) -> BoxFuture<'a, Result<O, BoxError>> + Send + Sync;
+
+/// Makes a tool of an async closure over typed arguments.
+///
+/// ```
+/// use loopwright_core::{BoxError, tool_fn};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add {
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// let add = tool_fn("add", "Adds two numbers.", |args: Add| async move {
+///     Ok::<_, BoxError>(args.a + args.b)
+/// });
+/// ```
+pub fn tool_fn<F, A, Fut, O, E>(name: &str, description: &str, run: F) -> FnTool<A, O>
+where
+    F: Fn(A) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    Fut: Future<Output = Result<O, E>> + Send + 'static,
+    O: IntoToolOutput + 'static,
+    E: Into<BoxError> + 'static,
+{
+    tool_fn_with(name, description, move |args, _| {
+        let answer = run(args);
+        Box::pin(async move { answer.await.map_err(Into::into) })
+    })
+}
+
+/// Makes a tool of a closure that also sees the call's context and returns a boxed future.
+pub fn tool_fn_with<A, O>(
+    name: &str,
+    description: &str,
+    run: impl for<'a> Fn(A, &'a ToolCx<'a>) -> BoxFuture<'a, Result<O, BoxError>>
+    + Send
+    + Sync
+    + 'static,
+) -> FnTool<A, O> {
+    FnTool {
+        name: name.into(),
+        description: description.into(),
+        options: ToolOptions::default(),
+        run: Box::new(run),
+        args: PhantomData,
+    }
+}
+
+impl<A, O> FnTool<A, O> {
+    /// Sets how the loop treats its calls.
+    #[must_use]
+    pub fn with_options(mut self, options: ToolOptions) -> Self {
+        self.options = options;
+        self
+    }
+}
+
+impl<A, O> Tool for FnTool<A, O>
+where
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    O: IntoToolOutput + 'static,
+{
+    type Args = A;
+    type Output = O;
+    type Error = BoxError;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn options(&self) -> ToolOptions {
+        self.options.clone()
+    }
+
+    async fn call(&self, args: A, cx: &ToolCx<'_>) -> Result<O, BoxError> {
+        (self.run)(args, cx).await
+    }
+}
+
+impl<A, O> fmt::Debug for FnTool<A, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FnTool").field(&self.name).finish()
+    }
+}

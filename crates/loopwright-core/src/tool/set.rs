@@ -1,0 +1,104 @@
+//! The tools of an agent.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use loopwright_messages::ToolSpecs;
+
+use crate::tool::{AnyTool, IntoTool};
+
+/// Tools by name, in the order their names were first added. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct ToolSet(Arc<Inner>);
+
+#[derive(Clone, Default)]
+struct Inner {
+    tools: Vec<AnyTool>,
+    places: HashMap<Arc<str>, usize>,
+    specs: OnceLock<ToolSpecs>,
+    names: OnceLock<Arc<[Arc<str>]>>,
+}
+
+impl ToolSet {
+    /// Creates an empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool, in the place of one that has its name.
+    pub fn add(&mut self, tool: impl IntoTool) {
+        let tool = tool.into_tool();
+        let inner = Arc::make_mut(&mut self.0);
+        (inner.specs, inner.names) = (OnceLock::new(), OnceLock::new());
+        match inner.places.get(tool.name()) {
+            Some(place) => inner.tools[*place] = tool,
+            None => {
+                inner.places.insert(Arc::clone(tool.name()), inner.tools.len());
+                inner.tools.push(tool);
+            }
+        }
+    }
+
+    /// Adds a tool.
+    #[must_use]
+    pub fn with(mut self, tool: impl IntoTool) -> Self {
+        self.add(tool);
+        self
+    }
+
+    /// Adds all tools of another set; of equal names the other's wins.
+    pub fn merge(&mut self, other: &Self) {
+        other.iter().cloned().for_each(|tool| self.add(tool));
+    }
+
+    /// Keeps only the tools that the test accepts.
+    #[must_use]
+    pub fn filter(&self, keep: impl Fn(&AnyTool) -> bool) -> Self {
+        self.iter().filter(|tool| keep(tool)).cloned().collect()
+    }
+
+    /// Returns the tool of that name.
+    pub fn get(&self, name: &str) -> Option<&AnyTool> {
+        self.0.places.get(name).map(|place| &self.0.tools[*place])
+    }
+
+    /// Returns the tools, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &AnyTool> {
+        self.0.tools.iter()
+    }
+
+    /// Returns the names, in order. The list is made once.
+    pub fn names(&self) -> &Arc<[Arc<str>]> {
+        self.0.names.get_or_init(|| self.iter().map(|tool| Arc::clone(tool.name())).collect())
+    }
+
+    /// Returns what a model is shown, in order. The list is made once and shared by all requests.
+    pub fn specs(&self) -> &ToolSpecs {
+        self.0.specs.get_or_init(|| self.iter().map(|tool| tool.spec().clone()).collect())
+    }
+
+    /// Returns the number of tools.
+    pub fn len(&self) -> usize {
+        self.0.tools.len()
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.tools.is_empty()
+    }
+}
+
+impl<T: IntoTool> FromIterator<T> for ToolSet {
+    fn from_iter<I: IntoIterator<Item = T>>(tools: I) -> Self {
+        tools.into_iter().fold(Self::new(), Self::with)
+    }
+}
+
+impl fmt::Debug for ToolSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.tools.iter().map(AnyTool::name)).finish()
+    }
+}

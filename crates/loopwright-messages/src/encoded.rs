@@ -1,0 +1,46 @@
+//! A turn's form on the wire, kept beside the turn.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Keeps the bytes that a turn was last encoded to.
+///
+/// One form is kept: that of the wire, model and dialect that asked last, named by a number that the
+/// wire chooses. It is no part of the turn's value: two turns are equal whatever they were encoded to.
+#[derive(Default)]
+pub struct EncodedCache(Mutex<Option<(u64, Arc<[u8]>)>>);
+
+impl EncodedCache {
+    /// Returns the bytes kept under the key, or makes and keeps them.
+    pub fn get_or_encode(&self, key: u64, encode: impl FnOnce() -> Vec<u8>) -> Arc<[u8]> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*slot {
+            Some((kept, bytes)) if *kept == key => Arc::clone(bytes),
+            _ => {
+                let bytes: Arc<[u8]> = encode().into();
+                *slot = Some((key, Arc::clone(&bytes)));
+                bytes
+            }
+        }
+    }
+}
+
+impl PartialEq for EncodedCache {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Clone for EncodedCache {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Debug for EncodedCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EncodedCache")
+    }
+}

@@ -1,0 +1,213 @@
+//! A question to a model and its answer.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    message::Message,
+    prompt::{PrefixBreak, Prompt},
+    tool::ToolSpecs,
+    usage::{Cost, Usage},
+};
+
+/// What a model is asked, in no provider's terms.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InferenceRequest {
+    /// The model; the wire's own default if there is none.
+    pub model: Option<Arc<str>>,
+    /// Instructions, kept apart so that providers can cache them.
+    pub system: Option<Arc<str>>,
+    /// The tools on offer.
+    pub tools: ToolSpecs,
+    /// Whether the model may, must or must not call them.
+    pub tool_choice: ToolChoice,
+    /// Whether several calls may be made at once; the provider's default if there is none.
+    pub parallel_tool_calls: Option<bool>,
+    /// The form of the answer; free text if there is none.
+    pub response_format: Option<ResponseFormat>,
+    /// The conversation.
+    pub prompt: Prompt,
+    /// Everything else.
+    pub options: InferenceOptions,
+}
+
+/// Settings of a model call. What is `None` is left to the provider.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct InferenceOptions {
+    /// The most tokens that may be written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// How freely words are chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// The share of likely words to choose from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// Texts that end the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+    /// Makes answers repeatable, where the provider can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How much to think.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// Whether the answer is streamed; streaming is the default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stream: Option<bool>,
+    /// Fields of the provider's own, put into the request as they are.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extra: Map<String, Value>,
+    /// Headers of the provider's own.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+}
+
+/// How much to think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReasoningEffort {
+    /// As little as possible.
+    Minimal,
+    /// Little.
+    Low,
+    /// As the provider thinks best.
+    Medium,
+    /// Much.
+    High,
+}
+
+/// Whether tools are called.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// At least one is called.
+    Required,
+    /// None is called.
+    None,
+    /// This one is called.
+    Tool(Arc<str>),
+}
+
+/// The form of an answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ResponseFormat {
+    /// Free text.
+    Text,
+    /// Any JSON object.
+    JsonObject,
+    /// JSON of a schema.
+    JsonSchema {
+        /// The schema's name.
+        name: Arc<str>,
+        /// The schema.
+        schema: Arc<Value>,
+        /// Whether the provider is to enforce it.
+        strict: bool,
+    },
+}
+
+impl ResponseFormat {
+    /// Asks for JSON of a schema, enforced by the provider.
+    pub fn json_schema(name: impl Into<Arc<str>>, schema: Value) -> Self {
+        Self::JsonSchema { name: name.into(), schema: Arc::new(schema), strict: true }
+    }
+}
+
+/// A model's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InferenceResponse {
+    /// What the model said.
+    pub message: Message,
+    /// Why it stopped there.
+    pub finish: FinishReason,
+    /// What was read and written.
+    pub usage: Usage,
+    /// What it cost, where prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// The provider's id of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<Arc<str>>,
+}
+
+impl InferenceResponse {
+    /// Makes an answer of a message: it ends with calls if the message has any.
+    pub fn new(message: Message, usage: Usage) -> Self {
+        let finish = match message.tool_calls().next() {
+            Some(_) => FinishReason::ToolCalls,
+            None => FinishReason::Stop,
+        };
+        Self { message, finish, usage, cost: None, id: None }
+    }
+}
+
+/// Why a model stopped writing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FinishReason {
+    /// It was done.
+    Stop,
+    /// It waits for tools.
+    ToolCalls,
+    /// The token limit cut it off: the text is partial, and calls must not be run.
+    Length,
+    /// The provider's filter cut it off.
+    ContentFilter,
+    /// It declined.
+    Refusal,
+    /// Anything else, in the provider's word.
+    Other(Arc<str>),
+}
+
+impl FinishReason {
+    /// Returns the reason as it is written in events and configuration.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Stop => "stop",
+            Self::ToolCalls => "tool_calls",
+            Self::Length => "length",
+            Self::ContentFilter => "content_filter",
+            Self::Refusal => "refusal",
+            Self::Other(word) => word,
+        }
+    }
+
+    /// Tells whether the answer is complete.
+    pub fn is_complete(&self) -> bool {
+        matches!(self, Self::Stop | Self::ToolCalls)
+    }
+}
+
+impl InferenceRequest {
+    /// Returns why `next` does not begin with the stable part of this request, in constant time.
+    pub fn prefix_broken_by(&self, next: &Self) -> Option<PrefixBreak> {
+        if self.model != next.model {
+            return Some(PrefixBreak::ModelChanged);
+        }
+        if !self.tools.is_same(&next.tools) && self.tools != next.tools {
+            return Some(PrefixBreak::ToolsChanged);
+        }
+        if self.system != next.system {
+            return Some(PrefixBreak::PromptEdited);
+        }
+        let (then, now) = (&self.prompt, &next.prompt);
+        let same_head = now.head.len() == then.head.len() && now.head.starts_with(&then.head);
+        if same_head && now.dialect == then.dialect && now.turns.starts_with(&then.turns) {
+            return None;
+        }
+        Some(now.broke.clone().unwrap_or(PrefixBreak::HookRewrote))
+    }
+}

@@ -1,0 +1,214 @@
+//! The conversation: a persistent sequence of turns.
+
+use std::{fmt, sync::Arc};
+
+use imbl::Vector;
+use serde::{Deserialize, Serialize, de};
+
+use crate::{
+    message::Message,
+    turn::{Turn, TurnError},
+};
+
+/// A conversation. Cloning and appending cost the same at any length.
+///
+/// Two transcripts that were made from one another share their turns, and
+/// [`starts_with`](Transcript::starts_with) tells in constant time whether one is the beginning of
+/// the other.
+#[derive(Clone, Default)]
+pub struct Transcript(Vector<Link>);
+
+/// A turn, and what identifies it together with all turns before it.
+#[derive(Clone)]
+struct Link {
+    turn: Arc<Turn>,
+    chain: u64,
+}
+
+/// The form of stored transcripts.
+const FORMAT: u32 = 1;
+
+impl Transcript {
+    /// Creates an empty conversation.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Appends a turn.
+    pub fn push(&mut self, turn: impl Into<Arc<Turn>>) {
+        let turn = turn.into();
+        let chain = link(self.chain_at(self.0.len()), &turn);
+        self.0.push_back(Link { turn, chain });
+    }
+
+    /// Appends what somebody said.
+    ///
+    /// # Errors
+    ///
+    /// If the message calls tools: only an exchange may.
+    pub fn say(&mut self, message: Message) -> Result<(), TurnError> {
+        self.push(Turn::said(message)?);
+        Ok(())
+    }
+
+    /// Returns the number of turns.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Tells whether nothing was said.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns a turn by its position.
+    pub fn get(&self, index: usize) -> Option<&Arc<Turn>> {
+        self.0.get(index).map(|link| &link.turn)
+    }
+
+    /// Returns the newest turn.
+    pub fn last(&self) -> Option<&Arc<Turn>> {
+        self.0.last().map(|link| &link.turn)
+    }
+
+    /// Returns the turns, oldest first.
+    pub fn iter(&self) -> Turns<'_> {
+        self.iter_from(0)
+    }
+
+    /// Returns the turns from a position on; the cost does not depend on how many were before.
+    pub fn iter_from(&self, start: usize) -> Turns<'_> {
+        Turns { links: &self.0, next: start.min(self.len()), end: self.len() }
+    }
+
+    /// Returns the first `len` turns.
+    #[must_use]
+    pub fn first(&self, len: usize) -> Self {
+        Self(self.0.clone().slice(..len.min(self.0.len())))
+    }
+
+    /// Tells whether this conversation begins with all turns of the other one, in constant time.
+    ///
+    /// It compares which turns they are, not what they say: of two transcripts that were loaded
+    /// apart, neither begins with the other.
+    pub fn starts_with(&self, other: &Self) -> bool {
+        other.len() <= self.len() && self.chain_at(other.len()) == other.chain_at(other.len())
+    }
+
+    fn chain_at(&self, len: usize) -> u64 {
+        len.checked_sub(1).and_then(|last| self.0.get(last)).map_or(0, |link| link.chain)
+    }
+}
+
+/// Extends a chain by a turn. Both transcripts that are compared keep their turns alive, so that
+/// equal addresses mean the same turn.
+fn link(chain: u64, turn: &Arc<Turn>) -> u64 {
+    const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+    let mixed = (chain.rotate_left(23) ^ (Arc::as_ptr(turn) as u64)).wrapping_mul(MULTIPLIER);
+    mixed ^ (mixed >> 29)
+}
+
+/// The turns of a transcript; see [`Transcript::iter`].
+#[derive(Clone)]
+pub struct Turns<'a> {
+    links: &'a Vector<Link>,
+    next: usize,
+    end: usize,
+}
+
+impl<'a> Iterator for Turns<'a> {
+    type Item = &'a Arc<Turn>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == self.end {
+            return None;
+        }
+        self.next += 1;
+        self.links.get(self.next - 1).map(|link| &link.turn)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.end - self.next;
+        (left, Some(left))
+    }
+}
+
+impl DoubleEndedIterator for Turns<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.next == self.end {
+            return None;
+        }
+        self.end -= 1;
+        self.links.get(self.end).map(|link| &link.turn)
+    }
+}
+
+impl ExactSizeIterator for Turns<'_> {}
+
+impl fmt::Debug for Turns<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.clone()).finish()
+    }
+}
+
+impl<'a> IntoIterator for &'a Transcript {
+    type Item = &'a Arc<Turn>;
+    type IntoIter = Turns<'a>;
+
+    fn into_iter(self) -> Turns<'a> {
+        self.iter()
+    }
+}
+
+impl<T: Into<Arc<Turn>>> Extend<T> for Transcript {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, turns: I) {
+        for turn in turns {
+            self.push(turn);
+        }
+    }
+}
+
+impl<T: Into<Arc<Turn>>> FromIterator<T> for Transcript {
+    fn from_iter<I: IntoIterator<Item = T>>(turns: I) -> Self {
+        let mut transcript = Self::new();
+        transcript.extend(turns);
+        transcript
+    }
+}
+
+impl PartialEq for Transcript {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && (self.starts_with(other) || self.iter().eq(other.iter()))
+    }
+}
+
+impl fmt::Debug for Transcript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Serialize for Transcript {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Stored { format: FORMAT, turns: self.iter().cloned().collect() }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Transcript {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let stored = Stored::deserialize(deserializer)?;
+        if stored.format != FORMAT {
+            let format = stored.format;
+            return Err(de::Error::custom(format_args!(
+                "transcript format {format} is not known: this version reads format {FORMAT}"
+            )));
+        }
+        Ok(stored.turns.into_iter().collect())
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    format: u32,
+    turns: Vec<Arc<Turn>>,
+}

@@ -1,0 +1,259 @@
+//! One turn of a conversation, valid by construction.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    encoded::EncodedCache,
+    ids::ExecutionId,
+    message::{Message, Role},
+    tool::{ToolCall, ToolResult},
+};
+
+/// A turn and where it came from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "StoredTurn", into = "StoredTurn")]
+pub struct Turn {
+    meta: TurnMeta,
+    body: TurnBody,
+    encoded: EncodedCache,
+}
+
+/// Where a turn came from. What a caller put into the conversation has no tags.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TurnMeta {
+    /// The execution that recorded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub execution: Option<ExecutionId>,
+    /// The step that recorded it, counted from one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
+    /// Whether it is a step on the way rather than an answer.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trace: bool,
+}
+
+/// What was said in a turn. A `Turn` can only hold one that keeps its variant's promise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnBody {
+    /// To the model: of the system, the developer or the user.
+    Input(Message),
+    /// From the model, asking for no tool.
+    Reply(Message),
+    /// From the model, asking for tools, and what the tools said.
+    Exchange(Exchange),
+}
+
+/// A reply that calls tools, with one result for each call, in call order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "StoredExchange")]
+pub struct Exchange {
+    reply: Message,
+    results: Arc<[ToolResult]>,
+}
+
+/// Why something is not a turn.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TurnError {
+    /// An input speaks as the model, or a reply does not.
+    #[error("{turn} cannot be spoken by {role:?}")]
+    Role {
+        /// The kind of turn.
+        turn: &'static str,
+        /// Who speaks.
+        role: Role,
+    },
+    /// A turn without results calls tools.
+    #[error("{turn} calls {calls} tools and has no results: make an exchange of it")]
+    Calls {
+        /// The kind of turn.
+        turn: &'static str,
+        /// How many calls there are.
+        calls: usize,
+    },
+    /// The results do not match the calls.
+    #[error("{calls} tool calls have {results} results")]
+    Results {
+        /// How many calls there are.
+        calls: usize,
+        /// How many results there are.
+        results: usize,
+    },
+}
+
+impl Exchange {
+    /// Pairs a reply with its results.
+    ///
+    /// # Errors
+    ///
+    /// If the reply is not the model's, calls nothing, or the numbers differ.
+    pub fn new(
+        reply: Message,
+        results: impl IntoIterator<Item = ToolResult>,
+    ) -> Result<Self, TurnError> {
+        let exchange = Self { reply, results: results.into_iter().collect() };
+        exchange.check()?;
+        Ok(exchange)
+    }
+
+    fn check(&self) -> Result<(), TurnError> {
+        check_role("an exchange", &self.reply, |role| role == Role::Assistant)?;
+        let (calls, results) = (self.reply.tool_calls().count(), self.results.len());
+        if calls == 0 || calls != results {
+            return Err(TurnError::Results { calls, results });
+        }
+        Ok(())
+    }
+
+    /// Returns the reply.
+    pub fn reply(&self) -> &Message {
+        &self.reply
+    }
+
+    /// Returns the results, in call order.
+    pub fn results(&self) -> &[ToolResult] {
+        &self.results
+    }
+
+    /// Returns each call with its result.
+    pub fn pairs(&self) -> impl Iterator<Item = (&ToolCall, &ToolResult)> {
+        self.reply.tool_calls().zip(self.results.iter())
+    }
+}
+
+impl TurnBody {
+    fn check(&self) -> Result<(), TurnError> {
+        match self {
+            Self::Input(message) => {
+                check_role("an input", message, |role| role != Role::Assistant)?;
+                check_no_calls("an input", message)
+            }
+            Self::Reply(message) => {
+                check_role("a reply", message, |role| role == Role::Assistant)?;
+                check_no_calls("a reply", message)
+            }
+            Self::Exchange(exchange) => exchange.check(),
+        }
+    }
+}
+
+fn check_role(
+    turn: &'static str,
+    message: &Message,
+    fits: impl Fn(Role) -> bool,
+) -> Result<(), TurnError> {
+    let role = message.role();
+    if fits(role) { Ok(()) } else { Err(TurnError::Role { turn, role }) }
+}
+
+fn check_no_calls(turn: &'static str, message: &Message) -> Result<(), TurnError> {
+    match message.tool_calls().count() {
+        0 => Ok(()),
+        calls => Err(TurnError::Calls { turn, calls }),
+    }
+}
+
+impl Turn {
+    /// Makes a turn without tags.
+    ///
+    /// # Errors
+    ///
+    /// If the body does not keep its variant's promise.
+    pub fn new(body: TurnBody) -> Result<Self, TurnError> {
+        body.check()?;
+        Ok(Self { meta: TurnMeta::default(), body, encoded: EncodedCache::default() })
+    }
+
+    /// Makes an input, or of what the model said a reply.
+    ///
+    /// # Errors
+    ///
+    /// If the message calls tools.
+    pub fn said(message: Message) -> Result<Self, TurnError> {
+        match message.role() {
+            Role::Assistant => Self::new(TurnBody::Reply(message)),
+            _ => Self::new(TurnBody::Input(message)),
+        }
+    }
+
+    /// Sets the tags.
+    #[must_use]
+    pub fn with_meta(mut self, meta: TurnMeta) -> Self {
+        self.meta = meta;
+        self
+    }
+
+    /// Returns the tags.
+    pub fn meta(&self) -> &TurnMeta {
+        &self.meta
+    }
+
+    /// Returns what was said.
+    pub fn body(&self) -> &TurnBody {
+        &self.body
+    }
+
+    /// Returns the message: of an exchange, the reply.
+    pub fn message(&self) -> &Message {
+        match &self.body {
+            TurnBody::Input(message) | TurnBody::Reply(message) => message,
+            TurnBody::Exchange(exchange) => exchange.reply(),
+        }
+    }
+
+    /// Returns the bytes kept beside the turn.
+    pub fn encoded(&self) -> &EncodedCache {
+        &self.encoded
+    }
+}
+
+impl TryFrom<Message> for Turn {
+    type Error = TurnError;
+
+    fn try_from(message: Message) -> Result<Self, TurnError> {
+        Self::said(message)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredTurn {
+    #[serde(default, skip_serializing_if = "is_untagged")]
+    meta: TurnMeta,
+    body: TurnBody,
+}
+
+fn is_untagged(meta: &TurnMeta) -> bool {
+    *meta == TurnMeta::default()
+}
+
+impl From<Turn> for StoredTurn {
+    fn from(turn: Turn) -> Self {
+        Self { meta: turn.meta, body: turn.body }
+    }
+}
+
+impl TryFrom<StoredTurn> for Turn {
+    type Error = TurnError;
+
+    fn try_from(stored: StoredTurn) -> Result<Self, TurnError> {
+        Ok(Self::new(stored.body)?.with_meta(stored.meta))
+    }
+}
+
+#[derive(Deserialize)]
+struct StoredExchange {
+    reply: Message,
+    results: Vec<ToolResult>,
+}
+
+impl TryFrom<StoredExchange> for Exchange {
+    type Error = TurnError;
+
+    fn try_from(stored: StoredExchange) -> Result<Self, TurnError> {
+        Self::new(stored.reply, stored.results)
+    }
+}

@@ -1,0 +1,1 @@
+//! Provider wires behind .

@@ -1,0 +1,1 @@
+//! The testing kit: scripted models and drivers, mock tools, a frozen clock, recorders and validators.

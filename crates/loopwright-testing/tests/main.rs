@@ -1,0 +1,8 @@
+//! The rules of the repository, kept by tests. One binary: a module below is one rule or a few of a kind.
+
+mod ladder;
+mod repository;
+mod seed_map;
+
+/// The folder of the workspace.
+const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

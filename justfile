@@ -1,0 +1,35 @@
+# Lists the recipes.
+default:
+    @just --list --unsorted
+
+# Everything that a change has to pass.
+check:
+    .ci/run
+
+# The tests, or those whose names contain one of the filters.
+test *filters:
+    scripts/test {{ filters }}
+
+# The tests, in their long form where they have one.
+long *filters:
+    scripts/test --long {{ filters }}
+
+# Formats the code.
+fmt:
+    cargo fmt --all
+
+# The lints, as warnings.
+lint:
+    cargo clippy --workspace --all-targets --all-features
+
+# The documentation of the workspace.
+doc *arguments:
+    cargo doc --workspace --no-deps --all-features {{ arguments }}
+
+# The benchmarks.
+bench *filters:
+    cargo bench --workspace --all-features -- {{ filters }}
+
+# The program, with the arguments given.
+demo *arguments:
+    cargo run --quiet --bin loopwright -- {{ arguments }}
