@@ -1,1 +1,50 @@
-//! Composition: the builder, the core capabilities, drivers, compilers, guards and definitions.
+//! Composition: an agent is a loop, put together from capabilities.
+//!
+//! [`AgentBuilder`] takes capabilities and builds an `AgentLoop`. A [`Capability`] is handed a
+//! [`Configurator`] and adds what it is made of: tools, hooks, prompt fragments, a compiler, a driver.
+//! The order of capabilities matters only where two set the same thing.
+
+mod compilers;
+mod drivers;
+mod guards;
+mod error_policy;
+mod criteria;
+mod processor;
+mod capability;
+mod configurator;
+mod builder;
+mod capabilities;
+mod names;
+mod definition;
+mod factories;
+mod registry;
+mod simple;
+
+pub use crate::{
+    builder::AgentBuilder,
+    capabilities::{
+        UseCachedContext, UseContextCompiler, UseContextCompilerDecorator, UseContextConfig,
+        UseContinuation, UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook,
+        UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor, UseToolFactory, UseTools,
+    },
+    capability::{BuildError, Capability},
+    compilers::{AllSections, ConversationWithCurrentToolTrace, SelectedSections},
+    configurator::{Configurator, DeferredTools, PromptChannel, Resolved, Slot, ToolChannel},
+    criteria::{ContinuationCriteria, ContinuationCriterion, Opinion},
+    definition::{AgentDefinition, DefinitionError, DefinitionRegistry, Definitions},
+    drivers::{ReActDriver, ToolCallingDriver},
+    error_policy::{ErrorClass, ErrorPolicy, Handling},
+    factories::{DefinitionLoopFactory, DefinitionStateFactory, LoopFactory, StateFactory},
+    guards::{
+        CostLimit, CumulativeTimeLimit, Deadline, FinishReasons, StepsLimit, TimeLimit, TokenLimit,
+    },
+    names::NameList,
+    processor::StateProcessor,
+    registry::{CapabilityError, CapabilityRegistry},
+    simple::SimpleLoop,
+};
+
+/// Ready-made continuation criteria.
+pub mod continuation {
+    pub use crate::criteria::ready::*;
+}

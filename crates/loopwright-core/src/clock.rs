@@ -166,7 +166,7 @@ impl fmt::Debug for Env {
     }
 }
 
-/// Spreads a number over all bits (the finaliser of SplitMix64).
+/// Spreads a number over all bits (the finaliser of `SplitMix64`).
 fn mix(number: u64) -> u64 {
     let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

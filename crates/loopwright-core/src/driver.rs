@@ -13,7 +13,7 @@ use crate::{
     event::{DecisionExtractionFailed, ValidationFailed},
     events::Events,
     failure::{Failure, FailureKind},
-    infer::{Inference, SharedMemory, check_prompt, lock},
+    infer::{Composed, Inference, SharedMemory, check_prompt, lock},
     interceptor::{HookError, Panicked},
     model::{ChatModel, ModelError},
     state::AgentState,
@@ -115,11 +115,11 @@ impl ThinkCx<'_> {
         let session = self.state.context().system_prompt();
         let mut memory = lock(self.memory);
         match &memory.system {
-            Some((made_of, made)) if made_of.as_ref() == session => made.clone(),
+            Some(made) if made.session.as_ref() == session => made.whole.clone(),
             _ => {
-                let made = self.agent().instructions().compose(session);
-                memory.system = Some((session.cloned(), made.clone()));
-                made
+                let whole = self.agent().instructions().compose(session);
+                memory.system = Some(Composed { session: session.cloned(), whole: whole.clone() });
+                whole
             }
         }
     }

@@ -133,6 +133,12 @@ impl AgentState {
         }
     }
 
+    fn append_all(&mut self, messages: &[Message]) {
+        for message in messages {
+            self.append(SectionName::MESSAGES, message);
+        }
+    }
+
     pub(crate) fn apply_edit(&mut self, edit: &Edit) {
         match edit {
             Edit::Append { section, message } if section.as_str() == SectionName::MESSAGES => {
@@ -183,9 +189,7 @@ impl AgentState {
         for effect in effects.iter().flat_map(|it| &it.effects) {
             self.take_effect(effect);
         }
-        for message in &open.said {
-            self.append(SectionName::MESSAGES, message);
-        }
+        self.append_all(&open.said);
         let step = Step {
             number: open.number,
             kind: kind_of(&outcomes),
@@ -223,7 +227,7 @@ impl AgentState {
         let number = execution.step_count() + 1;
         let started_at = open.as_ref().map_or(at, |it| it.started_at);
         let said = open.map(|it| it.said).unwrap_or_default();
-        said.iter().for_each(|message| self.append(SectionName::MESSAGES, message));
+        self.append_all(&said);
         self.push_step(Step {
             number,
             kind: StepKind::Error,
@@ -252,7 +256,7 @@ impl AgentState {
             if let Some(execution) = &mut self.execution {
                 execution.open = None;
             }
-            said.iter().for_each(|message| self.append(SectionName::MESSAGES, message));
+            self.append_all(&said);
             return;
         }
         for state in &mut open.calls {

@@ -192,7 +192,6 @@ pub enum Flow {
 
 /// What to do with a request.
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "made once a request, and moved once")]
 pub enum InferenceDecision {
     /// Send it as it now reads.
     Go,

@@ -48,10 +48,17 @@ pub(crate) struct Ledger {
 pub(crate) struct Memory {
     pub(crate) prompt: Option<Prompt>,
     pub(crate) sent: Option<InferenceRequest>,
-    pub(crate) system: Option<(Option<Arc<str>>, Option<Arc<str>>)>,
+    pub(crate) system: Option<Composed>,
     pub(crate) last: Spend,
     /// The hook that answered the last request.
     pub(crate) source: Option<Arc<str>>,
+}
+
+/// Instructions that were put together, and the session's own that they were made of.
+#[derive(Debug)]
+pub(crate) struct Composed {
+    pub(crate) session: Option<Arc<str>>,
+    pub(crate) whole: Option<Arc<str>>,
 }
 
 pub(crate) type SharedMemory = Arc<Mutex<Memory>>;

@@ -96,6 +96,6 @@ pub mod __private {
     pub use std;
 
     pub use crate::{
-        BoxError, Effects, IntoToolOutput, Retry, Tool, ToolCx, ToolError, ToolOptions,
+        BoxError, Effects, IntoToolOutput, Retry, Tool, ToolCx, ToolError, ToolOptions, ToolOutput,
     };
 }

@@ -34,7 +34,7 @@ use crate::{
     journal::EffectKey,
     meter::Meter,
     state::AgentState,
-    step::Thought,
+    step::{OpenStep, Thought},
     stop::StopSignal,
 };
 
@@ -232,9 +232,8 @@ impl Run {
         let execution = self.state.execution();
         match execution.and_then(|it| it.open_step()) {
             Some(open) if open.thought().is_some() => Point::Act,
-            Some(_) => Point::Checkpoint,
             None if self.state.step_count() > 0 => Point::Decide,
-            None => Point::Checkpoint,
+            _ => Point::Checkpoint,
         }
     }
 
@@ -404,7 +403,7 @@ impl Run {
             cancel: self.options.cancel.clone(),
             events: self.events.clone(),
             deadline: self.deadline,
-            step: open.map_or(self.state.step_count() + 1, |it| it.number()),
+            step: open.map_or(self.state.step_count() + 1, OpenStep::number),
             nested: false,
             spent: std::sync::Mutex::default(),
         }

@@ -1,1 +1,33 @@
 //! The testing kit: scripted models and drivers, mock tools, a frozen clock, recorders and validators.
+//!
+//! An agent under test is [`loop_of`] a driver: [`FakeDriver`] answers from a script, [`ModelDriver`]
+//! asks a [`FakeModel`]. [`MockTool`]s note their calls, [`EventRecorder`] notes events,
+//! [`MemoryJournal`] keeps changes and fails on demand, [`FrozenClock`] lets time pass only when told,
+//! and [`validate`] looks at what became of the conversation. Nothing here uses a network, a file or
+//! the machine's clock.
+
+mod poll;
+mod clock;
+mod scenario;
+mod driver;
+mod model;
+mod tool;
+mod timeline;
+mod recorder;
+mod journal;
+mod validate;
+mod agent;
+
+pub use crate::{
+    agent::{CurrentTrace, WholeConversation, loop_of},
+    clock::{FrozenClock, test_env},
+    driver::{FakeDriver, ModelDriver},
+    journal::{Fault, MemoryJournal},
+    model::FakeModel,
+    poll::{Pause, block_on, pause, poll_times, run_until_stuck},
+    recorder::EventRecorder,
+    scenario::ScenarioStep,
+    timeline::Timeline,
+    tool::{MockTool, SCRIPTED_TOOL},
+    validate::validate,
+};

@@ -1,9 +1,40 @@
 //! An agent runtime: a loop over immutable state, composed from capabilities.
+//!
+//! An agent is an [`AgentLoop`](core::AgentLoop): it takes an [`AgentState`](core::AgentState), thinks
+//! and acts step by step, and gives the state back. An [`AgentBuilder`](agent::AgentBuilder) puts it
+//! together from capabilities.
+//!
+//! | read | for |
+//! |---|---|
+//! | [`prelude`] | what most programs need |
+//! | [`agent`] | builder, capabilities, drivers, guards, definitions |
+//! | [`core`] | state, loop, and the seams: tools, hooks, journals, events, models |
+//! | [`messages`] | conversations as data |
+//! | [`models`] | providers |
 
 pub use loopwright_agent as agent;
 pub use loopwright_core as core;
 pub use loopwright_core::messages;
+pub use loopwright_macros::tool;
 pub use loopwright_models as models;
 
 #[doc(hidden)]
 pub use loopwright_core::__private;
+
+/// What most programs need.
+pub mod prelude {
+    pub use loopwright_agent::{
+        AgentBuilder, Capability, Configurator, SimpleLoop, UseCachedContext, UseContextCompiler,
+        UseContextConfig, UseContinuation, UseDriver, UseErrorPolicy, UseGuards, UseHook,
+        UseLlmConfig, UseReActConfig, UseStateProcessor, UseTools,
+    };
+    pub use loopwright_core::{
+        AgentLoop, AgentState, BoxError, Budget, CallableHook, Envelope, Flow, Hook, HookCx, Json,
+        LlmConfig, NoArgs, Run, RunHandle, RunOptions, StateEdit, Status, StopReason, StopSignal,
+        Tool, ToolCx, ToolError, ToolOutput, ToolSet, kinds,
+        messages::{Message, Part, Role},
+        tool_fn,
+    };
+    pub use loopwright_macros::tool;
+    pub use loopwright_models::Providers;
+}

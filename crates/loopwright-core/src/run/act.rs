@@ -61,7 +61,7 @@ struct Queued {
 }
 
 enum Event {
-    Ended(u16, Ended),
+    Ended(u16, Box<Ended>),
     Cancelled,
     Late,
     GraceOver,
@@ -190,13 +190,12 @@ impl Run {
         let Some(batch) = &mut self.batch else { return Ok(()) };
         let acting = Arc::clone(&batch.acting);
         match event {
-            Event::Ended(index, Ended { journal: Some(error), .. }) => {
-                batch.begun.retain(|it| *it != index);
-                Err(self.break_off(&error))
-            }
             Event::Ended(index, ended) => {
                 batch.begun.retain(|it| *it != index);
-                self.settle(&acting, index, ended);
+                if let Some(error) = ended.journal {
+                    return Err(self.break_off(&error));
+                }
+                self.settle(&acting, index, *ended);
                 Ok(())
             }
             Event::Cancelled => {
@@ -481,7 +480,7 @@ impl Batch {
             }
         };
         match select(self.running.next(), std::pin::pin!(ending)).await {
-            Either::Left((Some((index, ended)), _)) => Event::Ended(index, ended),
+            Either::Left((Some((index, ended)), _)) => Event::Ended(index, Box::new(ended)),
             Either::Left((None, _)) => pending().await,
             Either::Right((event, _)) => event,
         }

@@ -16,14 +16,14 @@ use crate::{
     interceptor::Panicked,
     journal::Begun,
     run::{Point, Run, RunOptions, Thinking, Turn, record::Broken},
-    step::Thought,
+    step::{OpenStep, Thought},
 };
 
 impl Run {
     /// Puts on record that a step begins, or begins again.
     pub(super) fn begin_step(&mut self) -> Turn {
         let attempt =
-            self.state.execution().and_then(|it| it.open_step()).map_or(0, |it| it.attempt());
+            self.state.execution().and_then(|it| it.open_step()).map_or(0, OpenStep::attempt);
         if attempt >= self.options.max_attempts {
             let text = format!(
                 "the step was interrupted {attempt} times; raise `max_attempts` to try again"

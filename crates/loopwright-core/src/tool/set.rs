@@ -33,12 +33,11 @@ impl ToolSet {
         let tool = tool.into_tool();
         let inner = Arc::make_mut(&mut self.0);
         (inner.specs, inner.names) = (OnceLock::new(), OnceLock::new());
-        match inner.places.get(tool.name()) {
-            Some(place) => inner.tools[*place] = tool,
-            None => {
-                inner.places.insert(Arc::clone(tool.name()), inner.tools.len());
-                inner.tools.push(tool);
-            }
+        if let Some(place) = inner.places.get(tool.name()) {
+            inner.tools[*place] = tool;
+        } else {
+            inner.places.insert(Arc::clone(tool.name()), inner.tools.len());
+            inner.tools.push(tool);
         }
     }
 

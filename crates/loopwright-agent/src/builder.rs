@@ -1,0 +1,126 @@
+//! How an agent is put together.
+
+use std::{fmt, sync::Arc};
+
+use loopwright_core::{
+    AgentLoop, Envelope, EventKind, EventSink, Parts, Priority, Sinks, ToolExecutor,
+};
+
+use crate::{
+    capabilities::UseGuards,
+    capability::{BuildError, Capability},
+    compilers::ConversationWithCurrentToolTrace,
+    configurator::Configurator,
+};
+
+/// Composes an agent from capabilities.
+///
+/// A builder is a value: `with_capability` returns it with one more, [`build`](AgentBuilder::build)
+/// can be called again and again, and nothing happens before.
+#[derive(Clone, Default)]
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct AgentBuilder {
+    capabilities: Vec<Arc<dyn Capability>>,
+    sinks: Sinks,
+}
+
+impl AgentBuilder {
+    /// Begins with nothing: no tools, no limits, no driver.
+    pub fn base() -> Self {
+        Self::default()
+    }
+
+    /// Begins with what most agents want: the guards of [`UseGuards::default`].
+    pub fn standard() -> Self {
+        Self::base().with_capability(UseGuards::default())
+    }
+
+    /// Adds a capability.
+    pub fn with_capability(self, capability: impl Capability + 'static) -> Self {
+        self.with_shared_capability(Arc::new(capability))
+    }
+
+    /// Adds a capability that is also held elsewhere.
+    pub fn with_shared_capability(mut self, capability: Arc<dyn Capability>) -> Self {
+        self.capabilities.push(capability);
+        self
+    }
+
+    /// Adds a listener to everything. When this is called makes no difference.
+    pub fn wiretap(mut self, listen: impl Fn(&Envelope) + Send + Sync + 'static) -> Self {
+        self.sinks.wiretap(listen);
+        self
+    }
+
+    /// Adds a listener to one kind of event. When this is called makes no difference.
+    pub fn on_event<T: EventKind + 'static>(
+        mut self,
+        listen: impl Fn(&T, &Envelope) + Send + Sync + 'static,
+    ) -> Self {
+        self.sinks.on_event(listen);
+        self
+    }
+
+    /// Adds a listener that is also held elsewhere. When this is called makes no difference.
+    pub fn with_event_sink(mut self, sink: Arc<dyn EventSink>) -> Self {
+        self.sinks.add(sink);
+        self
+    }
+
+    /// Returns the names of the capabilities, in order.
+    pub fn capability_names(&self) -> Vec<String> {
+        self.capabilities.iter().map(|it| it.name().into_owned()).collect()
+    }
+
+    /// Builds the agent, in eight steps whose order never depends on the order of capabilities.
+    ///
+    /// # Errors
+    ///
+    /// If something is missing or cannot be used; the error names it and the remedy.
+    pub fn build(&self) -> Result<AgentLoop, BuildError> {
+        // 1. Start from nothing.
+        let mut agent = Configurator { sinks: self.sinks.clone(), ..Configurator::default() };
+        // 2. Every capability adds what it is made of.
+        for capability in &self.capabilities {
+            capability.configure(&mut agent)?;
+        }
+        // 3. The compiler: what was set, or the default, with its wrappers.
+        let default_compiler = || Some(Arc::new(ConversationWithCurrentToolTrace) as Arc<_>);
+        let compiler = agent.compiler.resolve(default_compiler).ok_or(BuildError::NoDriver)?;
+        // 4. The driver with its wrappers. It is bound to nothing: the loop hands it all it needs.
+        let driver = agent.driver.resolve(|| None).ok_or(BuildError::NoDriver)?;
+        // 5. The tools: first the direct ones, then those that want to see the driver.
+        let tools = agent.tools.resolve(&driver, &compiler, &agent.sinks)?;
+        // 6. The interceptor: an explicit one, or else the hooks.
+        if !agent.processors.0.is_empty() {
+            agent.hooks.add_at(Priority::default(), agent.processors);
+        }
+        let hooks = agent.hooks;
+        let interceptor = agent.interceptor.unwrap_or_else(|| hooks.freeze());
+        // 7. What runs the calls.
+        let executor = ToolExecutor::default();
+        // 8. The loop.
+        let (instructions, head, response_format) = agent.prompt.resolve();
+        let sinks = agent.sinks;
+        Ok(AgentLoop::new(Parts {
+            driver,
+            compiler,
+            tools,
+            executor,
+            interceptor,
+            sinks,
+            instructions,
+            head,
+            response_format,
+        }))
+    }
+}
+
+impl fmt::Debug for AgentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentBuilder")
+            .field("capabilities", &self.capability_names())
+            .field("sinks", &self.sinks)
+            .finish()
+    }
+}

@@ -1,0 +1,91 @@
+//! Hooks.
+
+use std::{fmt, sync::Arc};
+
+use loopwright_core::{Hook, HookPoints, Interceptor, Priority};
+
+use crate::{capabilities::capability, processor::StateProcessor};
+
+/// Adds a hook.
+#[derive(Clone)]
+#[must_use]
+pub struct UseHook {
+    hook: Arc<dyn Hook>,
+    priority: Priority,
+    points: Option<HookPoints>,
+    name: Option<Arc<str>>,
+}
+
+impl UseHook {
+    /// Adds a hook at the default priority and at all its points, under its own name.
+    pub fn new(hook: impl Hook + 'static) -> Self {
+        Self::shared(Arc::new(hook))
+    }
+
+    /// Adds a hook that is also held elsewhere.
+    pub fn shared(hook: Arc<dyn Hook>) -> Self {
+        Self { hook, priority: Priority::default(), points: None, name: None }
+    }
+
+    /// Sets the priority: higher runs earlier.
+    pub fn at(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Calls the hook at these points only.
+    pub fn on(mut self, points: impl Into<HookPoints>) -> Self {
+        self.points = Some(points.into());
+        self
+    }
+
+    /// Names the hook in events and stop signals.
+    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+}
+
+capability!(UseHook, "use_hook", |it, agent| {
+    let name = it.name.clone().unwrap_or_else(|| it.hook.name().into());
+    let points = it.points.unwrap_or_else(|| it.hook.points());
+    agent.hooks.register(name, it.priority, points, Arc::clone(&it.hook));
+});
+
+impl fmt::Debug for UseHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UseHook")
+            .field("hook", &self.hook.name())
+            .field("priority", &self.priority)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Takes the place of all hooks: whatever other capabilities add to the hooks is not called.
+#[derive(Clone, Debug)]
+pub struct UseInterceptor(pub Interceptor);
+
+capability!(UseInterceptor, "use_interceptor", |it, agent| {
+    agent.interceptor = Some(it.0.clone());
+});
+
+/// Wraps whole steps. The one that is added first is outermost.
+#[derive(Clone)]
+pub struct UseStateProcessor(Arc<dyn StateProcessor>);
+
+impl UseStateProcessor {
+    /// Adds a wrapper.
+    pub fn new(processor: impl StateProcessor + 'static) -> Self {
+        Self(Arc::new(processor))
+    }
+}
+
+capability!(UseStateProcessor, "use_state_processor", |it, agent| {
+    agent.add_processor(Arc::clone(&it.0));
+});
+
+impl fmt::Debug for UseStateProcessor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("UseStateProcessor")
+    }
+}

@@ -1,0 +1,108 @@
+//! Models.
+
+use std::{fmt, sync::Arc};
+
+use loopwright_core::{
+    ChatModel, LlmConfig, Models, OneModel,
+    messages::{InferenceOptions, ToolChoice},
+};
+
+use crate::{
+    capabilities::capability,
+    drivers::{ReActDriver, ToolCallingDriver},
+};
+
+/// Has a model that calls tools by itself make the answers.
+#[derive(Clone)]
+#[must_use]
+pub struct UseLlmConfig {
+    models: Arc<dyn Models>,
+    llm: LlmConfig,
+    tool_choice: ToolChoice,
+    parallel_tool_calls: Option<bool>,
+}
+
+impl UseLlmConfig {
+    /// Asks one model.
+    pub fn model(model: impl ChatModel + 'static) -> Self {
+        Self::of(Arc::new(OneModel(Arc::new(model))))
+    }
+
+    /// Asks the models that states select.
+    pub fn of(models: Arc<dyn Models>) -> Self {
+        Self {
+            models,
+            llm: LlmConfig::default(),
+            tool_choice: ToolChoice::Auto,
+            parallel_tool_calls: None,
+        }
+    }
+
+    /// Sets provider, model and settings for states that select none.
+    pub fn with_llm(mut self, llm: LlmConfig) -> Self {
+        self.llm = llm;
+        self
+    }
+
+    /// Sets whether the model may, must or must not call tools.
+    pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.tool_choice = choice;
+        self
+    }
+
+    /// Allows or forbids several calls at once; otherwise it is the provider's choice.
+    pub fn with_parallel_tool_calls(mut self, parallel: bool) -> Self {
+        self.parallel_tool_calls = Some(parallel);
+        self
+    }
+}
+
+capability!(UseLlmConfig, "use_llm_config", |it, agent| {
+    let driver = ToolCallingDriver::of(Arc::clone(&it.models))
+        .with_llm(it.llm.clone())
+        .with_tool_choice(it.tool_choice.clone())
+        .with_parallel_tool_calls(it.parallel_tool_calls);
+    agent.driver.set(Arc::new(driver));
+});
+
+impl fmt::Debug for UseLlmConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UseLlmConfig").field("llm", &self.llm).finish_non_exhaustive()
+    }
+}
+
+/// Has a model that does not call tools by itself make the answers; see [`ReActDriver`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct UseReActConfig(ReActDriver);
+
+impl UseReActConfig {
+    /// Asks one model.
+    pub fn model(model: impl ChatModel + 'static) -> Self {
+        Self(ReActDriver::new(model))
+    }
+
+    /// Asks the models that states select.
+    pub fn of(models: Arc<dyn Models>) -> Self {
+        Self(ReActDriver::of(models))
+    }
+
+    /// Sets provider, model and settings for states that select none.
+    pub fn with_llm(self, llm: LlmConfig) -> Self {
+        Self(self.0.with_llm(llm))
+    }
+
+    /// Sets how often a decision is asked for, the first time included; 3 by default.
+    pub fn with_attempts(self, attempts: u32) -> Self {
+        Self(self.0.with_attempts(attempts))
+    }
+
+    /// Has the final answer worded by a second call, of another model if one is named.
+    pub fn with_final_inference(self, model: Option<Arc<str>>, options: InferenceOptions) -> Self {
+        Self(self.0.with_final_inference(model, options))
+    }
+}
+
+capability!(UseReActConfig, "use_react_config", |it, agent| {
+    agent.driver.set(Arc::new(it.0.clone()));
+});

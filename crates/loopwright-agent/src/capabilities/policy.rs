@@ -1,0 +1,27 @@
+//! When to go on and when to end.
+
+use loopwright_core::Priority;
+
+use crate::{
+    capabilities::capability,
+    criteria::{ContinuationCriteria, CriteriaHook},
+    error_policy::{ErrorPolicy, ErrorPolicyHook},
+};
+
+/// Carries an [`ErrorPolicy`] out. Without one, tool errors are left to the model and a step without
+/// an answer fails the run.
+#[derive(Clone, Copy, Debug)]
+pub struct UseErrorPolicy(pub ErrorPolicy);
+
+capability!(UseErrorPolicy, "use_error_policy", |it, agent| {
+    agent.hooks.add_at(Priority::FINISH, ErrorPolicyHook(it.0));
+});
+
+/// Asks criteria whether another step is taken; every voice is part of the event that tells of the
+/// decision.
+#[derive(Clone, Debug)]
+pub struct UseContinuation(pub ContinuationCriteria);
+
+capability!(UseContinuation, "use_continuation", |it, agent| {
+    agent.hooks.add_at(Priority::FINISH, CriteriaHook(it.0.clone()));
+});

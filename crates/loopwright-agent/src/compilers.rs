@@ -1,0 +1,97 @@
+//! What of a conversation a model is shown.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, CompileError, ContextCompiler,
+    messages::{Prompt, SectionName, Selection, Transcript, Turn},
+};
+
+/// Shows all sections, but of tool turns only those of the current execution. The default.
+///
+/// So of earlier executions the model sees what the user said and what it answered, and not how it
+/// got there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ConversationWithCurrentToolTrace;
+
+#[async_trait]
+impl ContextCompiler for ConversationWithCurrentToolTrace {
+    async fn compile(
+        &self,
+        state: &AgentState,
+        previous: Option<&Prompt>,
+    ) -> Result<Prompt, CompileError> {
+        let current = state.execution().map(loopwright_core::Execution::id);
+        let rule: Arc<str> = match current {
+            Some(id) => format!("current_trace {id}").into(),
+            None => "current_trace".into(),
+        };
+        let shown = |turn: &Turn| !turn.meta().trace || turn.meta().execution.as_ref() == current;
+        let sections = state.context().sections().in_order();
+        Ok(Selection::new(rule, sections).select(previous, shown))
+    }
+}
+
+/// Shows everything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AllSections;
+
+#[async_trait]
+impl ContextCompiler for AllSections {
+    async fn compile(
+        &self,
+        state: &AgentState,
+        previous: Option<&Prompt>,
+    ) -> Result<Prompt, CompileError> {
+        let sections = state.context().sections().in_order();
+        Ok(Selection::new("all_sections", sections).select(previous, |_| true))
+    }
+}
+
+/// Shows the sections of these names, in this order. Sections that do not exist are left out.
+#[derive(Clone, Debug)]
+pub struct SelectedSections {
+    names: Vec<SectionName>,
+}
+
+impl SelectedSections {
+    /// Names the sections; of a repeated name the first place counts. Without any name it is the
+    /// conversation itself.
+    pub fn new<N: Into<SectionName>>(names: impl IntoIterator<Item = N>) -> Self {
+        let mut selected: Vec<SectionName> = Vec::new();
+        for name in names.into_iter().map(Into::into) {
+            if !selected.contains(&name) {
+                selected.push(name);
+            }
+        }
+        if selected.is_empty() {
+            selected.push(SectionName::MESSAGES.into());
+        }
+        Self { names: selected }
+    }
+}
+
+impl Default for SelectedSections {
+    /// Names summary, buffer and conversation.
+    fn default() -> Self {
+        Self::new([SectionName::SUMMARY, SectionName::BUFFER, SectionName::MESSAGES])
+    }
+}
+
+#[async_trait]
+impl ContextCompiler for SelectedSections {
+    async fn compile(
+        &self,
+        state: &AgentState,
+        previous: Option<&Prompt>,
+    ) -> Result<Prompt, CompileError> {
+        let sections = state.context().sections();
+        let found =
+            |name: &SectionName| -> Option<Transcript> { sections.get(name.as_str()).cloned() };
+        let chosen: Vec<(&str, Transcript)> =
+            self.names.iter().filter_map(|name| Some((name.as_str(), found(name)?))).collect();
+        let chosen = chosen.iter().map(|(name, section)| (*name, section));
+        Ok(Selection::new("selected_sections", chosen).select(previous, |_| true))
+    }
+}

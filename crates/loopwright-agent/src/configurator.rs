@@ -1,0 +1,224 @@
+//! What capabilities add to.
+
+use std::{fmt, sync::Arc};
+
+use loopwright_core::{
+    AnyTool, ContextCompiler, Driver, HookStack, Instructions, Interceptor, IntoTool, Sinks,
+    ToolSet,
+    messages::{ResponseFormat, Transcript},
+};
+
+use crate::{
+    capability::BuildError,
+    processor::{Processors, StateProcessor},
+};
+
+/// The channels of an agent that is being composed. Each can only do what does not depend on the
+/// order of capabilities, but for two that set the same thing: there the last one wins.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Configurator {
+    /// What the model may call.
+    pub tools: ToolChannel,
+    /// Hooks, with priorities.
+    pub hooks: HookStack,
+    /// What the model is told.
+    pub prompt: PromptChannel,
+    /// What chooses what the model sees.
+    pub compiler: Slot<dyn ContextCompiler>,
+    /// What makes answers.
+    pub driver: Slot<dyn Driver>,
+    /// An interceptor that takes the place of all hooks.
+    pub interceptor: Option<Interceptor>,
+    /// Who listens.
+    pub sinks: Sinks,
+    pub(crate) processors: Processors,
+}
+
+impl Configurator {
+    /// Adds a wrapper around whole steps.
+    pub fn add_processor(&mut self, processor: Arc<dyn StateProcessor>) {
+        self.processors.0.push(processor);
+    }
+}
+
+/// A part that is set once and may be wrapped, in any order: wrappers go around whatever is set in
+/// the end.
+pub struct Slot<T: ?Sized> {
+    base: Option<Arc<T>>,
+    wrappers: Vec<Box<Wrapper<T>>>,
+}
+
+type Wrapper<T> = dyn FnOnce(Arc<T>) -> Arc<T> + Send;
+
+impl<T: ?Sized> Slot<T> {
+    /// Sets the part; the last one wins.
+    pub fn set(&mut self, part: Arc<T>) {
+        self.base = Some(part);
+    }
+
+    /// Wraps the part. A wrapper that is added later goes around those added before.
+    pub fn wrap(&mut self, wrapper: impl FnOnce(Arc<T>) -> Arc<T> + Send + 'static) {
+        self.wrappers.push(Box::new(wrapper));
+    }
+
+    /// Tells whether the part is set.
+    pub fn is_set(&self) -> bool {
+        self.base.is_some()
+    }
+
+    pub(crate) fn resolve(self, default: impl FnOnce() -> Option<Arc<T>>) -> Option<Arc<T>> {
+        let base = self.base.or_else(default)?;
+        Some(self.wrappers.into_iter().fold(base, |part, wrap| wrap(part)))
+    }
+}
+
+impl<T: ?Sized> Default for Slot<T> {
+    fn default() -> Self {
+        Self { base: None, wrappers: Vec::new() }
+    }
+}
+
+impl<T: ?Sized> fmt::Debug for Slot<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot")
+            .field("is_set", &self.is_set())
+            .field("wrappers", &self.wrappers.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tools, and tools that are made when everything else is decided.
+#[derive(Default)]
+pub struct ToolChannel {
+    direct: ToolSet,
+    deferred: Vec<Arc<dyn DeferredTools>>,
+}
+
+/// Makes tools that need the finished driver and the other tools.
+pub trait DeferredTools: Send + Sync {
+    /// Makes the tools.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be made; the error names the remedy.
+    fn provide(&self, cx: &Resolved<'_>) -> Result<Vec<AnyTool>, BuildError>;
+}
+
+impl<F, T> DeferredTools for F
+where
+    F: Fn(&Resolved<'_>) -> Result<T, BuildError> + Send + Sync,
+    T: IntoTool,
+{
+    fn provide(&self, cx: &Resolved<'_>) -> Result<Vec<AnyTool>, BuildError> {
+        Ok(vec![self(cx)?.into_tool()])
+    }
+}
+
+/// What is decided when deferred tools are made.
+#[derive(Clone, Copy)]
+pub struct Resolved<'a> {
+    /// The finished driver, wrappers included.
+    pub driver: &'a Arc<dyn Driver>,
+    /// The finished compiler, wrappers included.
+    pub compiler: &'a Arc<dyn ContextCompiler>,
+    /// The tools so far: all direct ones, and deferred ones that were added before.
+    pub tools: &'a ToolSet,
+    /// Who listens.
+    pub sinks: &'a Sinks,
+}
+
+impl fmt::Debug for Resolved<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Resolved").field("tools", self.tools).finish_non_exhaustive()
+    }
+}
+
+impl ToolChannel {
+    /// Adds a tool, in the place of one that has its name.
+    pub fn add(&mut self, tool: impl IntoTool) {
+        self.direct.add(tool);
+    }
+
+    /// Adds several tools.
+    pub fn merge(&mut self, tools: &ToolSet) {
+        self.direct.merge(tools);
+    }
+
+    /// Adds tools that are made when everything else is decided.
+    pub fn defer(&mut self, tools: Arc<dyn DeferredTools>) {
+        self.deferred.push(tools);
+    }
+
+    pub(crate) fn resolve(
+        self,
+        driver: &Arc<dyn Driver>,
+        compiler: &Arc<dyn ContextCompiler>,
+        sinks: &Sinks,
+    ) -> Result<ToolSet, BuildError> {
+        let mut tools = self.direct;
+        for deferred in self.deferred {
+            let provided =
+                deferred.provide(&Resolved { driver, compiler, tools: &tools, sinks })?;
+            for tool in provided {
+                tools.add(tool);
+            }
+        }
+        Ok(tools)
+    }
+}
+
+impl fmt::Debug for ToolChannel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolChannel")
+            .field("direct", &self.direct)
+            .field("deferred", &self.deferred.len())
+            .finish()
+    }
+}
+
+/// What the model is told before the conversation.
+#[derive(Debug, Default)]
+pub struct PromptChannel {
+    fragments: Vec<Fragment>,
+    head: Transcript,
+    response_format: Option<ResponseFormat>,
+}
+
+#[derive(Debug)]
+struct Fragment {
+    order: i16,
+    name: Arc<str>,
+    text: Arc<str>,
+}
+
+impl PromptChannel {
+    /// Adds instructions under a name, in the place of those of that name. Fragments stand in the
+    /// order of their numbers, and of equal numbers in the order they were added.
+    ///
+    /// They are stable: what changes from step to step belongs to the tail of the prompt, which
+    /// compilers make.
+    pub fn add(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
+        let fragment = Fragment { order, name: name.into(), text: text.into() };
+        match self.fragments.iter_mut().find(|it| it.name == fragment.name) {
+            Some(same) => *same = fragment,
+            None => self.fragments.push(fragment),
+        }
+    }
+
+    /// Puts turns before the conversation in every request.
+    pub fn extend_head(&mut self, turns: &Transcript) {
+        self.head.extend(turns.iter().cloned());
+    }
+
+    /// Sets the form of answers for states that set none; the last one wins.
+    pub fn set_response_format(&mut self, format: ResponseFormat) {
+        self.response_format = Some(format);
+    }
+
+    pub(crate) fn resolve(mut self) -> (Instructions, Transcript, Option<ResponseFormat>) {
+        self.fragments.sort_by_key(|it| it.order);
+        let fragments = self.fragments.into_iter().map(|it| (it.name, it.text));
+        (Instructions::new(fragments), self.head, self.response_format)
+    }
+}

@@ -1,0 +1,178 @@
+//! Voices on whether another step is taken.
+
+pub(crate) mod ready;
+
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, BoxError, ContinuationDecision, ContinuationOutcome, EVALUATIONS, Env, Evaluation,
+    Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopReason, StopSignal, Timestamp,
+};
+
+/// A voice on whether another step is taken. It only looks.
+pub trait ContinuationCriterion: Send + Sync {
+    /// Names the criterion in explanations.
+    fn name(&self) -> Cow<'static, str>;
+
+    /// Says what it thinks of another step.
+    fn evaluate(&self, state: &AgentState, now: Timestamp) -> Opinion;
+}
+
+/// What a criterion thinks, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opinion {
+    /// What it thinks.
+    pub decision: ContinuationDecision,
+    /// For people.
+    pub reason: String,
+    /// Why the execution ends, if this criterion is what ends it.
+    pub stop_reason: Option<StopReason>,
+}
+
+impl Opinion {
+    /// Makes an opinion.
+    pub fn new(decision: ContinuationDecision, reason: impl Into<String>) -> Self {
+        Self { decision, reason: reason.into(), stop_reason: None }
+    }
+
+    /// Forbids another step.
+    pub fn forbid(stop_reason: StopReason, reason: impl Into<String>) -> Self {
+        let stop_reason = Some(stop_reason);
+        Self { stop_reason, ..Self::new(ContinuationDecision::ForbidContinuation, reason) }
+    }
+
+    /// Requests another step.
+    pub fn request(reason: impl Into<String>) -> Self {
+        Self::new(ContinuationDecision::RequestContinuation, reason)
+    }
+
+    /// Sees no need for another step.
+    pub fn stop(reason: impl Into<String>) -> Self {
+        Self::new(ContinuationDecision::AllowStop, reason)
+    }
+
+    /// Has nothing against another step.
+    pub fn allow(reason: impl Into<String>) -> Self {
+        Self::new(ContinuationDecision::AllowContinuation, reason)
+    }
+}
+
+/// Several criteria as one.
+///
+/// ```
+/// use loopwright_agent::{ContinuationCriteria, continuation::steps_limit};
+/// use loopwright_core::{AgentState, ContinuationDecision, Timestamp};
+///
+/// let criteria = ContinuationCriteria::new()
+///     .with(steps_limit(20))
+///     .when("until_long_enough", |state| match state.text().len() {
+///         0..100 => ContinuationDecision::RequestContinuation,
+///         _ => ContinuationDecision::AllowStop,
+///     });
+/// let outcome = criteria.evaluate(&AgentState::new(), Timestamp::from_millis(0));
+/// assert!(outcome.should_continue);
+/// ```
+#[derive(Clone, Default)]
+pub struct ContinuationCriteria(Vec<Arc<dyn ContinuationCriterion>>);
+
+impl ContinuationCriteria {
+    /// Creates a list of none.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a criterion.
+    #[must_use]
+    pub fn with(mut self, criterion: impl ContinuationCriterion + 'static) -> Self {
+        self.0.push(Arc::new(criterion));
+        self
+    }
+
+    /// Adds a closure as a criterion.
+    #[must_use]
+    pub fn when(
+        self,
+        name: impl Into<Cow<'static, str>>,
+        decide: impl Fn(&AgentState) -> ContinuationDecision + Send + Sync + 'static,
+    ) -> Self {
+        let decide =
+            move |state: &AgentState, _| Opinion::new(decide(state), "the closure said so");
+        self.with(ready::Closure::new(name, decide))
+    }
+
+    /// Asks every criterion.
+    pub fn evaluations(&self, state: &AgentState, now: Timestamp) -> Vec<Evaluation> {
+        let evaluate = |it: &Arc<dyn ContinuationCriterion>| {
+            let Opinion { decision, reason, stop_reason } = it.evaluate(state, now);
+            Evaluation { criterion: it.name().into(), decision, reason, stop_reason }
+        };
+        self.0.iter().map(evaluate).collect()
+    }
+
+    /// Asks every criterion and resolves what they say, as the loop would if it asked nobody else.
+    pub fn evaluate(&self, state: &AgentState, now: Timestamp) -> ContinuationOutcome {
+        ContinuationOutcome::resolve(self.evaluations(state, now))
+    }
+}
+
+impl fmt::Debug for ContinuationCriteria {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|it| it.name())).finish()
+    }
+}
+
+/// Asks criteria before the first step and after each step.
+#[derive(Clone, Debug)]
+pub(crate) struct CriteriaHook(pub(crate) ContinuationCriteria);
+
+impl CriteriaHook {
+    fn ask(&self, state: &mut StateEdit<'_>, env: &Env) -> Result<Flow, BoxError> {
+        let evaluations = self.0.evaluations(state, env.clock.now());
+        let outcome = ContinuationOutcome::resolve(evaluations);
+        state.set(&EVALUATIONS, &outcome.evaluations)?;
+        let decided = outcome.evaluations.iter().find(|it| it.criterion == outcome.resolved_by);
+        match decided.map(|it| (it.decision, it)) {
+            Some((ContinuationDecision::ForbidContinuation, by)) => {
+                let reason = by.stop_reason.unwrap_or(StopReason::StopRequested);
+                let signal = StopSignal::new(reason, Arc::clone(&by.criterion), by.reason.clone());
+                Ok(Flow::Stop(signal))
+            }
+            Some((ContinuationDecision::RequestContinuation, _)) => {
+                state.request_continuation();
+                Ok(Flow::Go)
+            }
+            _ => Ok(Flow::Go),
+        }
+    }
+}
+
+#[async_trait]
+impl Hook for CriteriaHook {
+    fn name(&self) -> Cow<'static, str> {
+        "continuation".into()
+    }
+
+    fn points(&self) -> HookPoints {
+        HookPoint::BeforeStep | HookPoint::AfterStep
+    }
+
+    async fn before_step(
+        &self,
+        state: &mut StateEdit<'_>,
+        cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        match state.step_count() {
+            0 => self.ask(state, cx.env),
+            _ => Ok(Flow::Go),
+        }
+    }
+
+    async fn after_step(
+        &self,
+        state: &mut StateEdit<'_>,
+        cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        self.ask(state, cx.env)
+    }
+}

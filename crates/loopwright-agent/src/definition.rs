@@ -1,0 +1,134 @@
+//! Agents as data.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use loopwright_core::{Budget, LlmConfig};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::names::NameList;
+
+/// An agent as data: what a file, a database or another agent says of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentDefinition {
+    /// Unique among definitions.
+    pub name: String,
+    /// When to use this agent, written for models and people who choose one.
+    pub description: String,
+    /// How it is called where people look.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// What it is told first.
+    pub system_prompt: String,
+    /// Provider, model and settings; those of whoever runs it if there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub llm: Option<LlmConfig>,
+    /// What it is composed of, by the names of a capability registry.
+    #[serde(skip_serializing_if = "NameList::is_empty")]
+    pub capabilities: NameList,
+    /// What it may call. Absent: all tools there are; empty: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<NameList>,
+    /// What it may not call, whatever else says so.
+    #[serde(skip_serializing_if = "NameList::is_empty")]
+    pub tools_deny: NameList,
+    /// Skills it begins with.
+    #[serde(skip_serializing_if = "NameList::is_empty")]
+    pub skills: NameList,
+    /// What it may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
+    /// Whatever else is to be kept with it.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+impl AgentDefinition {
+    /// Defines an agent by the three things it cannot do without.
+    pub fn new(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        system_prompt: impl Into<String>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            system_prompt: system_prompt.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the label, or else the name.
+    pub fn label(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Tells whether it may call a tool that there is.
+    pub fn allows_tool(&self, name: &str) -> bool {
+        let is_listed = self.tools.as_ref().is_none_or(|tools| tools.contains(name));
+        is_listed && !self.tools_deny.contains(name)
+    }
+}
+
+/// Finds definitions by name.
+pub trait Definitions: Send + Sync {
+    /// Returns a definition.
+    ///
+    /// # Errors
+    ///
+    /// If there is none of that name; the error lists those that there are.
+    fn get(&self, name: &str) -> Result<Arc<AgentDefinition>, DefinitionError>;
+
+    /// Returns the names, sorted.
+    fn names(&self) -> Vec<String>;
+
+    /// Returns all definitions, sorted by name.
+    fn all(&self) -> Vec<Arc<AgentDefinition>> {
+        self.names().iter().filter_map(|name| self.get(name).ok()).collect()
+    }
+
+    /// Returns the number of definitions.
+    fn count(&self) -> usize {
+        self.names().len()
+    }
+}
+
+/// There is no definition of that name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no agent named `{name}`; known are: {known}")]
+pub struct DefinitionError {
+    /// The name.
+    pub name: String,
+    /// The names that there are.
+    pub known: String,
+}
+
+/// Definitions in memory.
+#[derive(Clone, Debug, Default)]
+pub struct DefinitionRegistry(BTreeMap<String, Arc<AgentDefinition>>);
+
+impl DefinitionRegistry {
+    /// Creates an empty registry.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a definition, in the place of one that has its name.
+    pub fn register(&mut self, definition: AgentDefinition) {
+        self.0.insert(definition.name.clone(), Arc::new(definition));
+    }
+}
+
+impl Definitions for DefinitionRegistry {
+    fn get(&self, name: &str) -> Result<Arc<AgentDefinition>, DefinitionError> {
+        self.0.get(name).cloned().ok_or_else(|| DefinitionError {
+            name: name.to_owned(),
+            known: self.names().join(", "),
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.keys().cloned().collect()
+    }
+}

@@ -1,0 +1,65 @@
+//! Drivers: how an answer is made of a state.
+
+mod react;
+mod react_decision;
+mod tool_calling;
+
+pub use self::{react::ReActDriver, tool_calling::ToolCallingDriver};
+
+use std::sync::Arc;
+
+use loopwright_core::{
+    AgentState, ChatModel, LlmConfig, ModelError, Models,
+    messages::{InferenceOptions, InferenceRequest},
+};
+
+/// Which model a driver asks, where the state does not say.
+#[derive(Clone)]
+struct Asked {
+    models: Arc<dyn Models>,
+    llm: LlmConfig,
+}
+
+impl Asked {
+    /// Returns the model the state asks for, and fills in what the state leaves open.
+    fn resolve(
+        &self,
+        state: &AgentState,
+        request: &mut InferenceRequest,
+    ) -> Result<Arc<dyn ChatModel>, ModelError> {
+        let chosen = self.chosen(state);
+        request.model.clone_from(&chosen.model);
+        let own = std::mem::take(&mut request.options);
+        request.options = over(own, &self.llm.options);
+        self.models.resolve(Some(&chosen).filter(|it| it.provider.is_some() || it.model.is_some()))
+    }
+
+    fn chosen(&self, state: &AgentState) -> LlmConfig {
+        let Some(llm) = state.llm() else { return self.llm.clone() };
+        // The driver's model belongs to the driver's provider.
+        let same_provider = llm.provider.is_none() || llm.provider == self.llm.provider;
+        let default_model = same_provider.then(|| self.llm.model.clone()).flatten();
+        LlmConfig {
+            provider: llm.provider.clone().or_else(|| self.llm.provider.clone()),
+            model: llm.model.clone().or(default_model),
+            options: InferenceOptions::default(),
+        }
+    }
+}
+
+/// Lays settings over defaults.
+fn over(set: InferenceOptions, defaults: &InferenceOptions) -> InferenceOptions {
+    let mut merged = defaults.clone();
+    merged.max_output_tokens = set.max_output_tokens.or(merged.max_output_tokens);
+    merged.temperature = set.temperature.or(merged.temperature);
+    merged.top_p = set.top_p.or(merged.top_p);
+    merged.seed = set.seed.or(merged.seed);
+    merged.reasoning_effort = set.reasoning_effort.or(merged.reasoning_effort);
+    merged.stream = set.stream.or(merged.stream);
+    if !set.stop.is_empty() {
+        merged.stop = set.stop;
+    }
+    merged.extra.extend(set.extra);
+    merged.headers.extend(set.headers);
+    merged
+}

@@ -1,0 +1,208 @@
+//! The driver for models that do not call tools by themselves.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, ChatModel, Driver, LlmConfig, Models, OneModel, StepError, ThinkCx, Thought,
+    ToolSet,
+    messages::{
+        Dialect, InferenceOptions, InferenceRequest, InferenceResponse, Message, ResponseFormat,
+        ToolSpecs,
+    },
+};
+use serde_json::{Value, json};
+
+use crate::drivers::{
+    Asked, over,
+    react_decision::{Decision, extract, schema},
+};
+
+/// Asks a model to think, to decide on one action, and to look at what came of it, all in text.
+///
+/// A decision that cannot be read, or is not valid, is sent back with what is wrong with it, until
+/// the attempts are used up; then the step fails like any other. The conversation is kept in the same
+/// form as with any other driver: only the model sees thought, action and observation as text.
+#[derive(Clone)]
+pub struct ReActDriver {
+    asked: Asked,
+    attempts: u32,
+    format: Option<ResponseFormat>,
+    final_inference: Option<FinalInference>,
+}
+
+/// A second model call that words the final answer.
+#[derive(Clone, Debug, Default)]
+struct FinalInference {
+    model: Option<Arc<str>>,
+    options: InferenceOptions,
+}
+
+impl ReActDriver {
+    /// Asks one model, whatever provider a state selects.
+    pub fn new(model: impl ChatModel + 'static) -> Self {
+        Self::of(Arc::new(OneModel(Arc::new(model))))
+    }
+
+    /// Asks the model that a state selects.
+    pub fn of(models: Arc<dyn Models>) -> Self {
+        Self {
+            asked: Asked { models, llm: LlmConfig::default() },
+            attempts: 3,
+            format: Some(ResponseFormat::JsonObject),
+            final_inference: None,
+        }
+    }
+
+    /// Sets provider, model and settings for states that select none.
+    #[must_use]
+    pub fn with_llm(mut self, llm: LlmConfig) -> Self {
+        self.asked.llm = llm;
+        self
+    }
+
+    /// Sets how often a decision is asked for, the first time included; 3 by default.
+    #[must_use]
+    pub fn with_attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts.max(1);
+        self
+    }
+
+    /// Has the provider enforce the decision's schema, for providers that can.
+    #[must_use]
+    pub fn with_enforced_schema(mut self) -> Self {
+        self.format = Some(ResponseFormat::json_schema("decision", schema()));
+        self
+    }
+
+    /// Asks for plain text and finds the decision in it, for providers without JSON.
+    #[must_use]
+    pub fn without_response_format(mut self) -> Self {
+        self.format = None;
+        self
+    }
+
+    /// Has the final answer worded by a second call, of another model if one is named.
+    #[must_use]
+    pub fn with_final_inference(
+        mut self,
+        model: Option<Arc<str>>,
+        options: InferenceOptions,
+    ) -> Self {
+        self.final_inference = Some(FinalInference { model, options });
+        self
+    }
+
+    /// Makes a request in which tools are only text.
+    async fn request(
+        &self,
+        state: &AgentState,
+        cx: &ThinkCx<'_>,
+    ) -> Result<(Arc<dyn ChatModel>, InferenceRequest), StepError> {
+        let mut request = cx.request().await?;
+        let model = self.asked.resolve(state, &mut request)?;
+        request.tools = ToolSpecs::default();
+        request.response_format.clone_from(&self.format);
+        request.prompt.dialect = Dialect::Text;
+        let own = request.system.as_deref().unwrap_or_default();
+        request.system = Some(format!("{}\n\n{own}", rules(cx.tools())).trim_end().into());
+        Ok((model, request))
+    }
+
+    async fn decide(
+        &self,
+        model: &dyn ChatModel,
+        mut request: InferenceRequest,
+        cx: &ThinkCx<'_>,
+    ) -> Result<(Decision, InferenceResponse), StepError> {
+        let mut wrong = String::new();
+        for attempt in 1..=self.attempts {
+            let response = cx.infer(model, request.clone()).await?;
+            let text = response.message.text();
+            let read = extract(&text).inspect_err(|error| {
+                cx.tell_extraction_failed(error, attempt, self.attempts);
+            });
+            let checked = read.and_then(|value| {
+                Decision::check(value, cx.tools()).inspect_err(|error| {
+                    cx.tell_validation_failed("decision", vec![error.clone()]);
+                })
+            });
+            match checked {
+                Ok(decision) => return Ok((decision, response)),
+                Err(error) => wrong = error,
+            }
+            request.prompt.tail.push(Message::assistant(text));
+            request.prompt.tail.push(Message::user(format!(
+                "Your last decision cannot be used: {wrong}. Answer again with one JSON object of the schema."
+            )));
+        }
+        Err(StepError::Invalid(format!(
+            "no usable decision in {} attempts: {wrong}",
+            self.attempts
+        )))
+    }
+
+    async fn word_answer(
+        &self,
+        model: &dyn ChatModel,
+        mut request: InferenceRequest,
+        cx: &ThinkCx<'_>,
+        wording: &FinalInference,
+    ) -> Result<InferenceResponse, StepError> {
+        request.response_format = None;
+        request.model = wording.model.clone().or(request.model);
+        request.options = over(wording.options.clone(), &request.options);
+        let ask = "Now give the final answer to the user, as plain text and nothing else.";
+        request.prompt.tail.push(Message::user(ask));
+        cx.infer(model, request).await
+    }
+}
+
+#[async_trait]
+impl Driver for ReActDriver {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+        let (model, request) = self.request(state, cx).await?;
+        let (decision, mut response) = self.decide(&*model, request.clone(), cx).await?;
+        if let (Decision::Answer { .. }, Some(wording)) = (&decision, &self.final_inference) {
+            return Ok(Thought::of(self.word_answer(&*model, request, cx, wording).await?));
+        }
+        (response.message, response.finish) = decision.into_message(cx.step());
+        Ok(Thought::of(response))
+    }
+
+    fn name(&self) -> &'static str {
+        "react"
+    }
+}
+
+/// What the model is told about deciding, with the tools there are.
+fn rules(tools: &ToolSet) -> String {
+    let catalogue: Vec<Value> = tools
+        .iter()
+        .map(|tool| {
+            let spec = tool.spec();
+            json!({"name": &*spec.name, "description": &*spec.description, "parameters": &*spec.parameters})
+        })
+        .collect();
+    format!(
+        "You work in a loop of thought, action and observation.\n\
+         Each time, answer with exactly one JSON object of this schema and nothing around it:\n{}\n\
+         - To use a tool, set `type` to call_tool, `tool` to its name and `args` to an object of its parameters.\n\
+         - Do not work out what a tool can find out; call it and wait for the observation.\n\
+         - Use only the tools listed here, one at a time, until you know the answer.\n\
+         - When you know it, set `type` to final_answer and `answer` to the whole answer.\n\
+         - Keep `thought` short.\n\
+         Tools:\n{}",
+        schema(),
+        Value::Array(catalogue)
+    )
+}
+
+impl fmt::Debug for ReActDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReActDriver")
+            .field("llm", &self.asked.llm)
+            .field("attempts", &self.attempts)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,111 @@
+//! The driver for models that call tools by themselves.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, ChatModel, Driver, LlmConfig, Models, OneModel, StepError, ThinkCx, Thought,
+    messages::{Content, Message, Part, ResponseFormat, ToolChoice},
+};
+use serde_json::Value;
+
+use crate::drivers::Asked;
+
+/// Asks a model that calls tools by itself. The default driver.
+#[derive(Clone)]
+pub struct ToolCallingDriver {
+    asked: Asked,
+    tool_choice: ToolChoice,
+    parallel_tool_calls: Option<bool>,
+    response_format: Option<ResponseFormat>,
+}
+
+impl ToolCallingDriver {
+    /// Asks one model, whatever provider a state selects.
+    pub fn new(model: impl ChatModel + 'static) -> Self {
+        Self::of(Arc::new(OneModel(Arc::new(model))))
+    }
+
+    /// Asks the model that a state selects.
+    pub fn of(models: Arc<dyn Models>) -> Self {
+        Self {
+            asked: Asked { models, llm: LlmConfig::default() },
+            tool_choice: ToolChoice::Auto,
+            parallel_tool_calls: None,
+            response_format: None,
+        }
+    }
+
+    /// Sets provider, model and settings for states that select none.
+    #[must_use]
+    pub fn with_llm(mut self, llm: LlmConfig) -> Self {
+        self.asked.llm = llm;
+        self
+    }
+
+    /// Sets whether the model may, must or must not call tools.
+    #[must_use]
+    pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.tool_choice = choice;
+        self
+    }
+
+    /// Allows or forbids several calls at once; otherwise it is the provider's choice.
+    #[must_use]
+    pub fn with_parallel_tool_calls(mut self, parallel: Option<bool>) -> Self {
+        self.parallel_tool_calls = parallel;
+        self
+    }
+
+    /// Sets the form of answers. It wins over the agent's and the state's.
+    #[must_use]
+    pub fn with_response_format(mut self, format: ResponseFormat) -> Self {
+        self.response_format = Some(format);
+        self
+    }
+}
+
+#[async_trait]
+impl Driver for ToolCallingDriver {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+        let mut request = cx.request().await?;
+        let model = self.asked.resolve(state, &mut request)?;
+        if !request.tools.is_empty() {
+            request.tool_choice = self.tool_choice.clone();
+            request.parallel_tool_calls = self.parallel_tool_calls;
+        }
+        if let Some(format) = &self.response_format {
+            request.response_format = Some(format.clone());
+        }
+        let mut response = cx.infer(&*model, request).await?;
+        response.message = without_leaked_arguments(response.message);
+        Ok(Thought::of(response))
+    }
+
+    fn name(&self) -> &'static str {
+        "tool_calling"
+    }
+}
+
+impl fmt::Debug for ToolCallingDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolCallingDriver").field("llm", &self.asked.llm).finish_non_exhaustive()
+    }
+}
+
+/// Drops text that is nothing but the arguments of a call: some providers repeat them as content.
+fn without_leaked_arguments(message: Message) -> Message {
+    let calls: Vec<Value> =
+        message.tool_calls().filter_map(|call| call.parse_arguments().ok()).collect();
+    let is_leaked = |part: &Part| match part.content() {
+        Content::Text(text) if text.trim_start().starts_with('{') => {
+            serde_json::from_str::<Value>(text).is_ok_and(|value| calls.contains(&value))
+        }
+        _ => false,
+    };
+    if calls.is_empty() || !message.parts().iter().any(is_leaked) {
+        return message;
+    }
+    let kept: Vec<Part> = message.parts().iter().filter(|part| !is_leaked(part)).cloned().collect();
+    message.with_parts(kept)
+}

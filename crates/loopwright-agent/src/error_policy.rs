@@ -1,0 +1,201 @@
+//! What is done about errors.
+
+use std::borrow::Cow;
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, BoxError, Failure, FailureKind, Flow, Hook, HookCx, HookPoint, HookPoints,
+    Recovery, StateEdit, Step, StopReason, StopSignal, ToolOutcome,
+};
+
+/// What is done about each class of errors, and how often something is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorPolicy {
+    /// Tools that failed, were blocked or did not run.
+    pub tool: Handling,
+    /// Models that did not answer.
+    pub model: Handling,
+    /// Arguments and answers that do not have the form they must have.
+    pub validation: Handling,
+    /// Providers that ask to slow down.
+    pub rate_limit: Handling,
+    /// What took too long.
+    pub timeout: Handling,
+    /// Everything else.
+    pub unknown: Handling,
+    /// How many failed steps in a row end the run where the handling is [`Handling::Retry`].
+    pub max_retries: u32,
+}
+
+/// What is done about an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Handling {
+    /// The run ends.
+    Stop,
+    /// Another step is taken, unless too many in a row have failed.
+    Retry,
+    /// Nothing: a tool's error is the model's to deal with, a step without an answer fails the run.
+    Ignore,
+}
+
+/// A class of errors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// A tool failed, was blocked or did not run.
+    Tool,
+    /// A model did not answer.
+    Model,
+    /// Something does not have the form it must have.
+    Validation,
+    /// A provider asks to slow down.
+    RateLimit,
+    /// Something took too long.
+    Timeout,
+    /// Anything else.
+    Unknown,
+}
+
+impl From<FailureKind> for ErrorClass {
+    fn from(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Model | FailureKind::Network | FailureKind::NoModel => Self::Model,
+            FailureKind::RateLimit => Self::RateLimit,
+            FailureKind::Timeout => Self::Timeout,
+            FailureKind::Tool | FailureKind::UnknownTool => Self::Tool,
+            FailureKind::InvalidArguments | FailureKind::Validation => Self::Validation,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl ErrorPolicy {
+    /// Ends the run at the first error of any kind, a tool's included.
+    pub fn stop_on_any_error() -> Self {
+        Self::all(Handling::Stop, 0)
+    }
+
+    /// Tries again after tool errors, invalid arguments, rate limits and timeouts.
+    pub fn retry_tool_errors(max_retries: u32) -> Self {
+        Self {
+            model: Handling::Stop,
+            unknown: Handling::Stop,
+            ..Self::all(Handling::Retry, max_retries)
+        }
+    }
+
+    /// Leaves tool errors to the model. The loop does so without any policy.
+    pub fn ignore_tool_errors() -> Self {
+        Self { model: Handling::Stop, ..Self::all(Handling::Ignore, 0) }
+    }
+
+    /// Tries again after every error.
+    pub fn retry_all(max_retries: u32) -> Self {
+        Self::all(Handling::Retry, max_retries)
+    }
+
+    /// Leaves tool errors to the model, and tries again after rate limits and timeouts.
+    pub fn retry_transient(max_retries: u32) -> Self {
+        Self {
+            rate_limit: Handling::Retry,
+            timeout: Handling::Retry,
+            max_retries,
+            ..Self::ignore_tool_errors()
+        }
+    }
+
+    fn all(handling: Handling, max_retries: u32) -> Self {
+        Self {
+            tool: handling,
+            model: handling,
+            validation: handling,
+            rate_limit: handling,
+            timeout: handling,
+            unknown: handling,
+            max_retries,
+        }
+    }
+
+    /// Returns what is done about a class of errors when so many steps in a row have failed: trying
+    /// again ends where the retries are used up.
+    pub fn handling(&self, class: ErrorClass, failed_in_a_row: u32) -> Handling {
+        let handling = match class {
+            ErrorClass::Tool => self.tool,
+            ErrorClass::Model => self.model,
+            ErrorClass::Validation => self.validation,
+            ErrorClass::RateLimit => self.rate_limit,
+            ErrorClass::Timeout => self.timeout,
+            ErrorClass::Unknown => self.unknown,
+        };
+        match handling {
+            Handling::Retry if failed_in_a_row >= self.max_retries => Handling::Stop,
+            handling => handling,
+        }
+    }
+
+    /// Returns the class of what went wrong in a step, if anything did.
+    pub fn classify(step: &Step) -> Option<ErrorClass> {
+        if let Some(failure) = step.failure() {
+            return Some(failure.kind.into());
+        }
+        step.tool_executions().find_map(|(_, outcome)| match outcome {
+            ToolOutcome::Returned(_) => None,
+            ToolOutcome::Failed(failure) => Some(match failure.kind.into() {
+                ErrorClass::Unknown => ErrorClass::Tool,
+                class => class,
+            }),
+            _ => Some(ErrorClass::Tool),
+        })
+    }
+
+    /// Returns the signal that ends the run for what went wrong in its newest step.
+    pub fn verdict(&self, state: &AgentState) -> Option<StopSignal> {
+        let class = Self::classify(state.last_step()?)?;
+        let failed = state.execution()?.failed_in_a_row();
+        (self.handling(class, failed) == Handling::Stop).then(|| {
+            let text = format!("the error policy does not go on after {failed} failed steps");
+            StopSignal::new(StopReason::ErrorForbade, "error_policy", text)
+                .with("error_class", format!("{class:?}").to_lowercase())
+                .with("failed_in_a_row", failed)
+                .with("max_retries", self.max_retries)
+        })
+    }
+}
+
+/// Carries an error policy out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ErrorPolicyHook(pub(crate) ErrorPolicy);
+
+#[async_trait]
+impl Hook for ErrorPolicyHook {
+    fn name(&self) -> Cow<'static, str> {
+        "error_policy".into()
+    }
+
+    fn points(&self) -> HookPoints {
+        HookPoint::OnError | HookPoint::AfterStep
+    }
+
+    async fn on_error(
+        &self,
+        failure: &Failure,
+        state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Recovery, BoxError> {
+        let failed = state.execution().map_or(0, loopwright_core::Execution::failed_in_a_row);
+        Ok(match self.0.handling(failure.kind.into(), failed) {
+            Handling::Retry => Recovery::Retry,
+            Handling::Stop | Handling::Ignore => Recovery::Fail,
+        })
+    }
+
+    async fn after_step(
+        &self,
+        state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        // A step without an answer has been dealt with in `on_error`.
+        let is_answered = state.last_step().is_some_and(|step| step.failure().is_none());
+        let signal = is_answered.then(|| self.0.verdict(state)).flatten();
+        Ok(signal.map_or(Flow::Go, Flow::Stop))
+    }
+}

@@ -1,0 +1,119 @@
+//! How definitions become agents and states.
+
+use std::{fmt, sync::Arc};
+
+use loopwright_core::{AgentLoop, AgentState, ToolRegistry, ToolSet};
+
+use crate::{
+    builder::AgentBuilder, capability::BuildError, definition::AgentDefinition, names::NameList,
+    registry::CapabilityRegistry,
+};
+
+/// Makes loops of definitions.
+pub trait LoopFactory: Send + Sync {
+    /// Makes the loop that runs states of this definition.
+    ///
+    /// # Errors
+    ///
+    /// If the definition names what there is not, or its capabilities cannot be used.
+    fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError>;
+}
+
+/// Makes states of definitions.
+pub trait StateFactory: Send + Sync {
+    /// Makes the state that an agent of this definition begins with.
+    fn instantiate(&self, definition: &AgentDefinition, seed: AgentState) -> AgentState;
+}
+
+/// Makes loops of what all agents have in common and what a definition adds.
+#[derive(Clone)]
+pub struct DefinitionLoopFactory {
+    base: AgentBuilder,
+    capabilities: Arc<CapabilityRegistry>,
+    tools: ToolRegistry,
+}
+
+impl DefinitionLoopFactory {
+    /// Begins every agent with this builder: the driver belongs here.
+    pub fn new(base: AgentBuilder) -> Self {
+        Self { base, capabilities: Arc::default(), tools: ToolRegistry::new() }
+    }
+
+    /// Sets where capabilities that definitions name are found.
+    #[must_use]
+    pub fn with_capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// Sets where tools are found that definitions name and no capability brings.
+    #[must_use]
+    pub fn with_tools(mut self, tools: ToolRegistry) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// Keeps what the definition allows, and adds what it names from the registry.
+    fn tools_of(
+        &self,
+        definition: &AgentDefinition,
+        built: &ToolSet,
+    ) -> Result<ToolSet, BuildError> {
+        let mut tools = built.clone();
+        for name in definition.tools.iter().flat_map(NameList::iter) {
+            if tools.get(name).is_none() {
+                tools.add(self.tools.get(name).map_err(|error| BuildError::Unknown {
+                    kind: "tool",
+                    name: error.name,
+                    known: format!("{}, {}", built.names().join(", "), error.known),
+                })?);
+            }
+        }
+        Ok(tools.filter(|tool| definition.allows_tool(tool.name())))
+    }
+}
+
+impl LoopFactory for DefinitionLoopFactory {
+    fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        let mut builder = self.base.clone();
+        for name in definition.capabilities.iter() {
+            let capability = self.capabilities.get(name).map_err(|error| BuildError::Unknown {
+                kind: "capability",
+                name: name.to_owned(),
+                known: error.to_string(),
+            })?;
+            builder = builder.with_shared_capability(capability);
+        }
+        let agent = builder.build()?;
+        let tools = self.tools_of(definition, agent.tools())?;
+        Ok(agent.with_tools(tools))
+    }
+}
+
+impl fmt::Debug for DefinitionLoopFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DefinitionLoopFactory")
+            .field("base", &self.base)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Makes states that carry what a definition says: prompt, model, budget, metadata.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DefinitionStateFactory;
+
+impl StateFactory for DefinitionStateFactory {
+    fn instantiate(&self, definition: &AgentDefinition, seed: AgentState) -> AgentState {
+        let budget = definition.budget.unwrap_or_default().capped_by(seed.budget());
+        let mut state = seed.with_budget(budget);
+        if !definition.system_prompt.trim().is_empty() {
+            state = state.with_system_prompt(definition.system_prompt.as_str());
+        }
+        if let Some(llm) = &definition.llm {
+            state = state.with_llm(llm.clone());
+        }
+        let metadata = definition.metadata.iter();
+        metadata.fold(state, |state, (key, value)| state.with_metadata(key.as_str(), value.clone()))
+    }
+}

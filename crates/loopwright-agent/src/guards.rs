@@ -1,0 +1,154 @@
+//! Hooks that end a run when a limit is reached.
+//!
+//! Each looks before a step begins, so that a limit of N gives exactly N steps, and raises a signal
+//! with what was used and what was allowed.
+
+use std::{borrow::Cow, time::Duration};
+
+use async_trait::async_trait;
+use loopwright_core::{
+    BoxError, Execution, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopReason,
+    StopSignal, Timestamp,
+    messages::{Cost, FinishReason},
+};
+use serde_json::json;
+
+macro_rules! before_step_guard {
+    ($type:ident, $name:literal, |$self:ident, $state:ident, $cx:ident| $signal:expr) => {
+        #[async_trait]
+        impl Hook for $type {
+            fn name(&self) -> Cow<'static, str> {
+                $name.into()
+            }
+
+            fn points(&self) -> HookPoints {
+                HookPoint::BeforeStep.into()
+            }
+
+            async fn before_step(
+                &self,
+                state: &mut StateEdit<'_>,
+                cx: &HookCx<'_>,
+            ) -> Result<Flow, BoxError> {
+                let ($self, $state, $cx) = (self, state, cx);
+                let signal: Option<StopSignal> = $signal;
+                Ok(signal.map_or(Flow::Go, Flow::Stop))
+            }
+        }
+    };
+}
+
+/// Ends a run after so many steps, failed ones included.
+#[derive(Clone, Copy, Debug)]
+pub struct StepsLimit(pub u32);
+
+before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, _cx| {
+    let (steps, max) = (state.step_count(), it.0);
+    (steps >= max).then(|| {
+        let text = format!("{max} steps are used up");
+        StopSignal::new(StopReason::StepsLimitReached, "guard:steps_limit", text)
+            .with("current_steps", steps)
+            .with("max_steps", max)
+    })
+});
+
+/// Ends a run after so many tokens, read and written.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenLimit(pub u64);
+
+before_step_guard!(TokenLimit, "guard:token_limit", |it, state, _cx| {
+    let (tokens, max) = (state.usage().total(), it.0);
+    (tokens >= max).then(|| {
+        let text = format!("{tokens} of {max} tokens are used");
+        StopSignal::new(StopReason::TokenLimitReached, "guard:token_limit", text)
+            .with("total_tokens", tokens)
+            .with("max_tokens", max)
+    })
+});
+
+/// Ends a run so long after the start of its execution, pauses included.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeLimit(pub Duration);
+
+before_step_guard!(TimeLimit, "guard:time_limit", |it, state, cx| {
+    let began = state.execution().map(Execution::started_at);
+    let elapsed = began.map(|began| cx.env.clock.now().since(began));
+    elapsed
+        .filter(|elapsed| *elapsed >= it.0)
+        .map(|elapsed| time_signal("guard:time_limit", "seconds", elapsed, it.0))
+});
+
+/// Ends a run when the steps of all executions together were worked on for so long; pauses do not
+/// count.
+#[derive(Clone, Copy, Debug)]
+pub struct CumulativeTimeLimit(pub Duration);
+
+before_step_guard!(CumulativeTimeLimit, "guard:cumulative_time_limit", |it, state, _cx| {
+    let worked = state.cumulative_time();
+    (worked >= it.0)
+        .then(|| time_signal("guard:cumulative_time_limit", "cumulative_seconds", worked, it.0))
+});
+
+/// Ends a run at a moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Deadline(pub Timestamp);
+
+before_step_guard!(Deadline, "guard:deadline", |it, _state, cx| {
+    (cx.env.clock.now() >= it.0).then(|| {
+        let text = format!("{} has passed", it.0);
+        StopSignal::new(StopReason::TimeLimitReached, "guard:deadline", text)
+            .with("limit", "deadline")
+            .with("deadline", json!(it.0))
+    })
+});
+
+/// Ends a run after so much money, as far as prices are known.
+#[derive(Clone, Copy, Debug)]
+pub struct CostLimit(pub Cost);
+
+before_step_guard!(CostLimit, "guard:cost_limit", |it, state, _cx| {
+    let (cost, max) = (state.spent().cost, it.0);
+    (cost >= max).then(|| {
+        let text = format!("{cost} of {max} are used");
+        StopSignal::new(StopReason::CostLimitReached, "guard:cost_limit", text)
+            .with("cost", cost.dollars())
+            .with("max_cost", max.dollars())
+    })
+});
+
+fn time_signal(source: &str, limit: &'static str, used: Duration, max: Duration) -> StopSignal {
+    let (elapsed, max) = (used.as_secs_f64(), max.as_secs_f64());
+    StopSignal::new(StopReason::TimeLimitReached, source, format!("{max} seconds are used up"))
+        .with("limit", limit)
+        .with("elapsed_seconds", elapsed)
+        .with("max_seconds", max)
+}
+
+/// Ends a run when the model stops writing for one of these reasons.
+#[derive(Clone, Debug)]
+pub struct FinishReasons(pub Vec<FinishReason>);
+
+#[async_trait]
+impl Hook for FinishReasons {
+    fn name(&self) -> Cow<'static, str> {
+        "guard:finish_reason".into()
+    }
+
+    fn points(&self) -> HookPoints {
+        HookPoint::AfterStep.into()
+    }
+
+    async fn after_step(
+        &self,
+        state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        let finish = state.last_step().and_then(|step| step.finish_reason());
+        let Some(finish) = finish.filter(|it| self.0.contains(it)) else { return Ok(Flow::Go) };
+        let reasons: Vec<&str> = self.0.iter().map(FinishReason::as_str).collect();
+        let text = format!("the model stopped with `{}`", finish.as_str());
+        let signal = StopSignal::new(StopReason::FinishReasonReceived, "guard:finish_reason", text);
+        let signal = signal.with("finish_reason", finish.as_str()).with("stop_reasons", reasons);
+        Ok(Flow::Stop(signal))
+    }
+}

@@ -1,0 +1,52 @@
+//! A loop without a builder.
+
+use std::sync::Arc;
+
+use loopwright_core::{
+    AgentLoop, ChatModel, Driver, Instructions, Interceptor, Parts, Sinks, ToolExecutor, ToolSet,
+    messages::Transcript,
+};
+
+use crate::{compilers::ConversationWithCurrentToolTrace, drivers::ToolCallingDriver};
+
+/// Makes a loop of a model or a driver alone: the case that needs no builder.
+///
+/// ```
+/// use loopwright_agent::SimpleLoop as _;
+/// use loopwright_core::AgentLoop;
+/// # fn model() -> impl loopwright_core::ChatModel { Silent }
+/// # struct Silent;
+/// # #[async_trait::async_trait]
+/// # impl loopwright_core::ChatModel for Silent {
+/// #     async fn infer(&self, _: &loopwright_core::messages::InferenceRequest, _: loopwright_core::InferCx<'_>)
+/// #         -> Result<loopwright_core::messages::InferenceResponse, loopwright_core::ModelError> { unimplemented!() }
+/// # }
+///
+/// let agent = AgentLoop::simple(model());
+/// ```
+pub trait SimpleLoop: Sized {
+    /// Makes a loop that lets a model call tools, with the default compiler, and with neither tools
+    /// nor hooks. It holds no limits: a model that never stops calling tools never ends.
+    fn simple(model: impl ChatModel + 'static) -> Self {
+        Self::driven_by(Arc::new(ToolCallingDriver::new(model)))
+    }
+
+    /// Makes the same loop around another driver.
+    fn driven_by(driver: Arc<dyn Driver>) -> Self;
+}
+
+impl SimpleLoop for AgentLoop {
+    fn driven_by(driver: Arc<dyn Driver>) -> Self {
+        Self::new(Parts {
+            driver,
+            compiler: Arc::new(ConversationWithCurrentToolTrace),
+            tools: ToolSet::new(),
+            executor: ToolExecutor::default(),
+            interceptor: Interceptor::default(),
+            sinks: Sinks::default(),
+            instructions: Instructions::default(),
+            head: Transcript::new(),
+            response_format: None,
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! What stands between the parentheses of `#[tool(…)]`.
+
+use std::time::Duration;
+
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote;
+use syn::{
+    Error, Expr, LitStr, Path, Token,
+    parse::{ParseStream, Parser as _},
+};
+
+use crate::{
+    entry::{Effects, Entry, unknown},
+    problems::Problems,
+};
+
+/// The options of a tool.
+pub(crate) struct Options {
+    /// The name, if it is not the function's.
+    pub(crate) name: Option<LitStr>,
+    /// What the tool does, if its documentation does not say it; of type `&'static str`.
+    pub(crate) description: Option<Expr>,
+    /// Where the expansion finds what it needs.
+    pub(crate) private: Path,
+    instructions: Option<Expr>,
+    namespace: Option<LitStr>,
+    timeout: Option<Duration>,
+    effects: Option<&'static Effects>,
+    retry: Option<u32>,
+    exclusive: bool,
+}
+
+const KEYS: [&str; 9] = [
+    "name",
+    "description",
+    "instructions",
+    "namespace",
+    "timeout",
+    "effects",
+    "retry",
+    "exclusive",
+    "crate",
+];
+
+impl Options {
+    /// Reads what stands between the parentheses. What cannot be read is left out.
+    pub(crate) fn read(tokens: TokenStream, problems: &mut Problems) -> Self {
+        let mut options = Self::default();
+        let entries = entries(tokens, problems);
+        for (index, entry) in entries.iter().enumerate() {
+            let is_repeated = entries[..index].iter().any(|earlier| earlier.key == entry.key);
+            let set = if is_repeated { Err(entry.repeated()) } else { options.set(entry) };
+            set.unwrap_or_else(|error| problems.add_error(error));
+        }
+        options.check_retry(&entries, problems);
+        options
+    }
+
+    fn set(&mut self, entry: &Entry) -> syn::Result<()> {
+        match entry.key.to_string().as_str() {
+            "name" => self.name = Some(entry.name()?),
+            "description" => self.description = Some(entry.text()?),
+            "instructions" => self.instructions = Some(entry.text()?),
+            "namespace" => self.namespace = Some(entry.string("\"web\"")?.clone()),
+            "timeout" => self.timeout = Some(entry.time()?),
+            "effects" => self.effects = Some(entry.effects()?),
+            "retry" => self.retry = Some(entry.attempts()?),
+            "exclusive" => self.exclusive = entry.flag()?,
+            "crate" => self.private = entry.private()?,
+            key => return Err(Error::new_spanned(&entry.key, unknown("option", key, &KEYS))),
+        }
+        Ok(())
+    }
+
+    /// Only what may be run again may be tried again.
+    fn check_retry(&self, entries: &[Entry], problems: &mut Problems) {
+        let find = |key| entries.iter().find(|entry| entry.key == key);
+        let Some(retry) = find("retry") else { return };
+        match (find("effects"), self.effects) {
+            (None, _) => problems.add(
+                &retry.key,
+                "a failed call may have done its work all the same, so it is only tried again if \
+                 that does no harm: add `effects = \"idempotent\"`, or `effects = \"pure\"` if the \
+                 tool only looks",
+            ),
+            (Some(_), Some(effects)) if !effects.may_be_retried => problems.add(
+                &retry.key,
+                format!(
+                    "a failed call may have done its work all the same, so it is only tried again \
+                     if that does no harm, which `effects = \"{}\"` does not promise: make it \
+                     `\"pure\"` or `\"idempotent\"`, or leave `retry` out",
+                    effects.name
+                ),
+            ),
+            // Effects that could not be read are a problem of their own.
+            _ => {}
+        }
+    }
+
+    /// Returns the tool's options as an expression, unless they are the default.
+    pub(crate) fn expression(&self) -> Option<TokenStream> {
+        let p = &self.private;
+        let some = |value| quote!(#p::std::option::Option::Some(#value));
+        let default = quote!(#p::std::default::Default::default());
+        let effects = self.effects.map(|effects| {
+            let variant = Ident::new(effects.variant, Span::call_site());
+            quote!(effects: #p::Effects::#variant)
+        });
+        let timeout = self.timeout.map(|timeout| {
+            let (seconds, nanos) = (timeout.as_secs(), timeout.subsec_nanos());
+            let timeout = some(quote!(#p::std::time::Duration::new(#seconds, #nanos)));
+            quote!(timeout: #timeout)
+        });
+        let exclusive = self.exclusive.then(|| quote!(exclusive: true));
+        let retry = self
+            .retry
+            .map(|attempts| quote!(retry: #p::Retry { attempts: #attempts, ..#default }));
+        let namespace = self.namespace.as_ref().map(|text| {
+            let text = some(quote!(#p::std::convert::From::from(#text)));
+            quote!(namespace: #text)
+        });
+        let instructions = self.instructions.as_ref().map(|text| {
+            let text = some(quote!(#p::std::convert::From::from(#text)));
+            quote!(instructions: #text)
+        });
+        let given = [effects, timeout, exclusive, retry, namespace, instructions];
+        let given: Vec<TokenStream> = given.into_iter().flatten().collect();
+        (!given.is_empty()).then(|| quote!(#p::ToolOptions { #(#given,)* ..#default }))
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            name: None,
+            description: None,
+            private: syn::parse_quote!(::loopwright::__private),
+            instructions: None,
+            namespace: None,
+            timeout: None,
+            effects: None,
+            retry: None,
+            exclusive: false,
+        }
+    }
+}
+
+/// Returns the entries up to the first that is not one.
+fn entries(tokens: TokenStream, problems: &mut Problems) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    let read = |input: ParseStream<'_>| {
+        while !input.is_empty() {
+            entries.push(input.parse()?);
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(())
+    };
+    read.parse2(tokens).unwrap_or_else(|error| problems.add_error(error));
+    entries
+}

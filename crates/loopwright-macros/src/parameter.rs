@@ -1,0 +1,150 @@
+//! One parameter of the function below `#[tool]`.
+
+use proc_macro2::{Ident, TokenTree};
+use quote::ToTokens as _;
+use syn::{Attribute, Pat, PatIdent, PatType, Type, TypeReference};
+
+use crate::{
+    problems::Problems,
+    types::{self, Obstacle},
+};
+
+/// One parameter.
+pub(crate) enum Parameter {
+    /// What a running tool may use.
+    Context,
+    /// What the model passes.
+    Argument(Argument),
+}
+
+/// What the model passes.
+pub(crate) struct Argument {
+    /// What the model is told, and how its JSON is read.
+    pub(crate) attributes: Vec<Attribute>,
+    pub(crate) name: Ident,
+    pub(crate) ty: Box<Type>,
+}
+
+impl Parameter {
+    /// Takes the attributes off a parameter that only an argument has, and returns what it is.
+    /// What remains is the parameter of a plain function.
+    pub(crate) fn take(input: &mut PatType, problems: &mut Problems) -> Option<Self> {
+        let (attributes, others) =
+            std::mem::take(&mut input.attrs).into_iter().partition(is_for_argument);
+        input.attrs = others;
+        if is_context(&input.ty) {
+            check_context(&input.ty, problems);
+            return Some(Self::Context);
+        }
+        check_attributes(&input.attrs, problems);
+        check_type(&input.ty, problems);
+        let name = name(&input.pat, problems)?;
+        Some(Self::Argument(Argument { attributes, name, ty: input.ty.clone() }))
+    }
+
+    /// Returns what the model passes, if that is what it is.
+    pub(crate) fn as_argument(&self) -> Option<&Argument> {
+        match self {
+            Self::Context => None,
+            Self::Argument(argument) => Some(argument),
+        }
+    }
+}
+
+impl Argument {
+    /// Whether the fields of the argument's type are arguments themselves.
+    pub(crate) fn is_flattened(&self) -> bool {
+        let is_flatten = |token| matches!(token, TokenTree::Ident(ident) if ident == "flatten");
+        let serde = self.attributes.iter().filter(|attribute| attribute.path().is_ident("serde"));
+        let lists = serde.filter_map(|attribute| attribute.meta.require_list().ok());
+        lists.flat_map(|list| list.tokens.clone()).any(is_flatten)
+    }
+}
+
+fn is_for_argument(attribute: &Attribute) -> bool {
+    is_one_of(attribute, &["doc", "serde", "schemars"])
+}
+
+fn check_attributes(attributes: &[Attribute], problems: &mut Problems) {
+    let levels = ["allow", "expect", "warn", "deny", "forbid"];
+    for attribute in attributes.iter().filter(|attribute| !is_one_of(attribute, &levels)) {
+        let path = attribute.path().to_token_stream().to_string().replace(' ', "");
+        problems.add(
+            attribute,
+            format!(
+                "`#[{path}]` has no meaning for an argument: \
+                 there are doc comments, `#[serde(…)]`, `#[schemars(…)]` and levels of lints"
+            ),
+        );
+    }
+}
+
+fn is_one_of(attribute: &Attribute, names: &[&str]) -> bool {
+    names.iter().any(|name| attribute.path().is_ident(name))
+}
+
+fn is_context(ty: &Type) -> bool {
+    match types::ungrouped(ty) {
+        Type::Reference(reference) => types::is_named(&reference.elem, "ToolCx"),
+        ty => types::is_named(ty, "ToolCx"),
+    }
+}
+
+fn check_context(ty: &Type, problems: &mut Problems) {
+    if !matches!(types::ungrouped(ty), Type::Reference(TypeReference { mutability: None, .. })) {
+        problems.add(ty, "the context is only lent to a tool: take `&ToolCx<'_>`");
+    }
+}
+
+fn check_type(ty: &Type, problems: &mut Problems) {
+    match types::obstacle(ty.to_token_stream()) {
+        None => {}
+        Some(Obstacle::Borrow) => {
+            let owned = owned(ty).map_or("an owned type".to_owned(), |ty| format!("`{ty}`"));
+            problems.add(
+                ty,
+                format!("an argument is read from JSON and belongs to the tool: take {owned}"),
+            );
+        }
+        Some(Obstacle::Opaque) => problems.add(
+            ty,
+            "the schema of an argument is made from its type: name the type instead of \
+             `impl …`",
+        ),
+    }
+}
+
+/// Names what is taken in the place of a reference, where that is sure.
+fn owned(ty: &Type) -> Option<String> {
+    let Type::Reference(reference) = types::ungrouped(ty) else { return None };
+    match types::ungrouped(&reference.elem) {
+        Type::Slice(_) => Some("Vec<…>".to_owned()),
+        Type::Path(path) => {
+            let ident = path.path.get_ident()?.to_string();
+            Some(match ident.as_str() {
+                "str" => "String".to_owned(),
+                "Path" => "PathBuf".to_owned(),
+                _ => ident,
+            })
+        }
+        _ => None,
+    }
+}
+
+fn name(pattern: &Pat, problems: &mut Problems) -> Option<Ident> {
+    match pattern {
+        Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }) => Some(ident.clone()),
+        Pat::Wild(_) => {
+            problems.add(pattern, "an argument has a name: the model passes it by that");
+            None
+        }
+        _ => {
+            problems.add(
+                pattern,
+                "an argument has a name, the model passes it by that: \
+                 name it, and take it apart in the body",
+            );
+            None
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What becomes of the function and its options.
+
+use std::{fmt, time::Duration};
+
+use loopwright_core::{AnyTool, BoxError, Effects, Json, Retry, ToolCx, ToolError, ToolOptions, ToolSet};
+use loopwright_macros::tool;
+use serde::Serialize;
+
+/// Adds two numbers.
+#[tool(crate = "loopwright_core")]
+async fn add(a: i64, b: Option<i64>) -> Result<i64, Overflow> {
+    a.checked_add(b.unwrap_or_default()).ok_or(Overflow)
+}
+
+#[derive(Debug, PartialEq)]
+struct Overflow;
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the sum is too large")
+    }
+}
+
+impl std::error::Error for Overflow {}
+
+#[tokio::test]
+async fn the_function_can_still_be_called() {
+    assert_eq!(add::run(1, Some(2)).await, Ok(3));
+    assert_eq!(add::run(1, None).await, Ok(1));
+    assert_eq!(add::run(i64::MAX, Some(1)).await, Err(Overflow));
+}
+
+#[test]
+fn the_tool_is_a_value() {
+    let copy = add;
+    let tools = ToolSet::new().with(add).with(copy).with(echo);
+    assert_eq!(format!("{tools:?} {copy:?}"), r#"["add", "echo"] add"#);
+}
+
+#[test]
+fn name_description_and_options_are_plain_without_options() {
+    check(AnyTool::new(add), "add", "Adds two numbers.", &ToolOptions::default());
+}
+
+mod elsewhere {
+    use loopwright_macros::tool;
+
+    /// Not what the model reads.
+    #[tool(
+        crate = "loopwright_core",
+        name = "read-page_2",
+        description = "Reads a page.",
+        instructions = include_str!("../Cargo.toml"),
+        namespace = "web",
+        timeout = "1m 30s",
+        effects = "idempotent",
+        retry = 3,
+        exclusive
+    )]
+    pub(super) async fn read(url: String) -> String {
+        url
+    }
+}
+
+#[test]
+fn every_option_arrives() {
+    let options = ToolOptions {
+        effects: Effects::Idempotent,
+        timeout: Some(Duration::from_secs(90)),
+        exclusive: true,
+        retry: Retry { attempts: 3, ..Retry::default() },
+        namespace: Some("web".into()),
+        instructions: Some(include_str!("../Cargo.toml").into()),
+    };
+    check(AnyTool::new(elsewhere::read), "read-page_2", "Reads a page.", &options);
+}
+
+#[test]
+fn a_time_has_a_unit_or_is_in_seconds() {
+    #[tool(crate = "loopwright_core", description = "Short.", timeout = "500ms")]
+    async fn short() {}
+    #[tool(crate = "loopwright_core", description = "Long.", timeout = 1_200)]
+    async fn long() {}
+
+    assert_eq!(AnyTool::new(short).options().timeout, Some(Duration::from_millis(500)));
+    assert_eq!(AnyTool::new(long).options().timeout, Some(Duration::from_secs(1200)));
+}
+
+#[test]
+fn effects_are_text_or_a_word() {
+    #[tool(crate = "loopwright_core", description = "Looks.", effects = pure, retry = 2)]
+    async fn look() {}
+    #[tool(crate = "loopwright_core", description = "Copies.", effects = "resumable")]
+    async fn copy() {}
+    #[tool(crate = "loopwright_core", description = "Pays.", effects = once)]
+    async fn pay() {}
+
+    assert_eq!(AnyTool::new(look).options().effects, Effects::Pure);
+    assert_eq!(AnyTool::new(copy).options().effects, Effects::Resumable);
+    assert_eq!(AnyTool::new(pay).options().effects, Effects::Once);
+}
+
+const TEXT: &str = "Said elsewhere.";
+
+/// Says something:
+///
+/// - a list
+///   of things
+///
+/// That is all.
+#[tool(crate = "loopwright_core")]
+async fn say() {}
+
+/**
+Says something.
+  Indented.
+*/
+#[tool(crate = "loopwright_core")]
+async fn say_in_a_block() {}
+
+#[tool(crate = "loopwright_core", description = TEXT)]
+async fn say_a_constant() {}
+
+#[tool(crate = "loopwright_core", description = concat!("Says ", 2, " things."))]
+async fn say_what_is_made() {}
+
+#[test]
+fn the_description_is_what_the_doc_comment_says_or_what_is_given() {
+    check_description(
+        AnyTool::new(say),
+        "Says something:\n\n- a list\n  of things\n\nThat is all.",
+    );
+    check_description(AnyTool::new(say_in_a_block), "Says something.\n  Indented.");
+    check_description(AnyTool::new(say_a_constant), "Said elsewhere.");
+    check_description(AnyTool::new(say_what_is_made), "Says 2 things.");
+}
+
+/// Is called like its parameter.
+#[tool(crate = "loopwright_core")]
+async fn echo(mut echo: String) -> String {
+    echo.push('!');
+    echo
+}
+
+#[tokio::test]
+async fn a_parameter_may_be_called_like_the_tool() {
+    assert_eq!(echo::run("ho".to_owned()).await, "ho!");
+}
+
+/// Is called like a variable in what `JsonSchema` derives.
+#[tool(crate = "loopwright_core")]
+async fn schema(generator: u8) -> u8 {
+    generator
+}
+
+/// Is called like another.
+#[tool(crate = "loopwright_core")]
+async fn r#match(r#type: u8) -> u8 {
+    r#type
+}
+
+#[test]
+fn any_name_will_do() {
+    check(AnyTool::new(schema), "schema", schema_description(), &ToolOptions::default());
+    check(AnyTool::new(r#match), "match", "Is called like another.", &ToolOptions::default());
+}
+
+fn schema_description() -> &'static str {
+    "Is called like a variable in what `JsonSchema` derives."
+}

@@ -1,0 +1,457 @@
+//! An answer while it is being put together.
+
+use std::sync::Arc;
+
+use loopwright_core::{
+    Delta, DeltaSink,
+    messages::{Content, Opaque, Part, ToolCall},
+};
+use serde_json::value::RawValue;
+
+use super::wire::{Call, Content as WireContent, ContentPart, Detail, Function, Said};
+
+/// Puts an answer together from what the model said, piece by piece.
+///
+/// Parts stand in the order in which they first appeared. All text is one part, and so is all
+/// reasoning of the reasoning fields: the wire has one field for each. Only where a provider lists
+/// thinking and text as parts of the content, they stay apart.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pieces: Vec<Piece>,
+    /// Where text is appended.
+    text: Option<usize>,
+    reasoning: Option<Reasoning>,
+    refusal: String,
+    calls: Vec<OpenCall>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Thinking {
+        text: String,
+        signature: String,
+    },
+    /// What the reasoning fields said stands here.
+    Reasoning,
+    /// The refusal stands here.
+    Refusal,
+    /// The next call stands here.
+    Call,
+}
+
+#[derive(Debug)]
+struct Reasoning {
+    /// The field it came in, in which it is sent back.
+    field: &'static str,
+    text: String,
+    details: Vec<OpenDetail>,
+    /// What the details say; counts if there is nothing else.
+    detail_text: String,
+}
+
+/// One of the reasoning details, perhaps in fragments.
+#[derive(Debug)]
+struct OpenDetail {
+    index: Option<i64>,
+    /// The provider's own form, as long as there is one fragment only.
+    whole: Option<String>,
+    kind: String,
+    id: String,
+    format: String,
+    text: String,
+    summary: String,
+    data: String,
+    signature: String,
+}
+
+#[derive(Debug, Default)]
+struct OpenCall {
+    position: u16,
+    key: Option<i64>,
+    id: String,
+    name: String,
+    arguments: String,
+    extra: Option<String>,
+    is_custom: bool,
+}
+
+/// How the entries of a list of calls relate to the calls so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entries {
+    /// Each is a call.
+    Whole,
+    /// Each begins a call or continues one.
+    Fragments,
+}
+
+impl Answer {
+    /// Takes what the model said and passes it on.
+    ///
+    /// # Errors
+    ///
+    /// If a piece of reasoning is not what it should be.
+    pub(crate) fn take(
+        &mut self,
+        said: &Said<'_>,
+        entries: Entries,
+        deltas: &mut dyn DeltaSink,
+    ) -> Result<(), serde_json::Error> {
+        let (field, text) = match &*said.reasoning_content {
+            "" => ("reasoning", &*said.reasoning),
+            text => ("reasoning_content", text),
+        };
+        if !text.is_empty() {
+            self.reasoning(field).text.push_str(text);
+            deltas.push(Delta::Reasoning(text));
+        }
+        for raw in said.reasoning_details.iter().flatten() {
+            self.take_detail(raw, text.is_empty(), deltas)?;
+        }
+        match &said.content {
+            WireContent::Text(text) => self.take_text(text, deltas),
+            WireContent::Parts(parts) => {
+                parts.iter().for_each(|part| self.take_part(part, deltas));
+            }
+        }
+        self.take_refusal(&said.refusal);
+        for call in said.tool_calls.iter().flatten() {
+            self.take_call(call, entries, deltas);
+        }
+        if let Some(function) = &said.function_call {
+            self.take_function(function, deltas);
+        }
+        Ok(())
+    }
+
+    /// Tells whether nothing was said.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    pub(crate) fn has_text(&self) -> bool {
+        self.text.is_some() || self.pieces.iter().any(|it| matches!(it, Piece::Text(_)))
+    }
+
+    pub(crate) fn has_refusal(&self) -> bool {
+        !self.refusal.is_empty()
+    }
+
+    pub(crate) fn has_calls(&self) -> bool {
+        !self.calls.is_empty()
+    }
+
+    /// Tells whether a call has no name: what there is of it is not a call.
+    pub(crate) fn has_nameless_call(&self) -> bool {
+        self.calls.iter().any(|call| call.name.is_empty())
+    }
+
+    /// Tells whether the arguments of all calls are complete JSON.
+    pub(crate) fn has_whole_arguments(&self) -> bool {
+        self.calls.iter().all(|call| call.is_custom || is_whole_json(&call.arguments))
+    }
+
+    /// Returns the parts of the message.
+    pub(crate) fn into_parts(self) -> Vec<Part> {
+        let Self { pieces, mut reasoning, refusal, calls, .. } = self;
+        let (refusal, mut calls): (Arc<str>, _) = (refusal.into(), calls.into_iter());
+        let part = |piece| match piece {
+            Piece::Text(text) => Some(Part::text(text)),
+            Piece::Thinking { text, signature } => Some(thinking_part(text, &signature)),
+            Piece::Reasoning => reasoning.take().map(Reasoning::into_part),
+            Piece::Refusal => Some(Part::new(Content::Refusal(Arc::clone(&refusal)))),
+            Piece::Call => calls.next().map(OpenCall::into_part),
+        };
+        pieces.into_iter().filter_map(part).collect()
+    }
+
+    fn take_text(&mut self, text: &str, deltas: &mut dyn DeltaSink) {
+        if text.is_empty() {
+            return;
+        }
+        deltas.push(Delta::Text(text));
+        match self.text.and_then(|at| self.pieces.get_mut(at)) {
+            Some(Piece::Text(so_far)) => so_far.push_str(text),
+            _ => {
+                self.text = Some(self.pieces.len());
+                self.pieces.push(Piece::Text(text.to_owned()));
+            }
+        }
+    }
+
+    fn take_refusal(&mut self, text: &str) {
+        if self.refusal.is_empty() && !text.is_empty() {
+            self.pieces.push(Piece::Refusal);
+        }
+        self.refusal.push_str(text);
+    }
+
+    fn take_part(&mut self, part: &ContentPart<'_>, deltas: &mut dyn DeltaSink) {
+        match &*part.kind {
+            "thinking" => self.take_thinking(part, deltas),
+            "refusal" => self.take_refusal(&part.refusal),
+            _ => self.take_text(&part.text, deltas),
+        }
+    }
+
+    fn take_thinking(&mut self, part: &ContentPart<'_>, deltas: &mut dyn DeltaSink) {
+        if !matches!(self.pieces.last(), Some(Piece::Thinking { .. })) {
+            self.pieces.push(Piece::Thinking { text: String::new(), signature: String::new() });
+            self.text = None;
+        }
+        let Some(Piece::Thinking { text, signature }) = self.pieces.last_mut() else { return };
+        signature.push_str(&part.signature);
+        let mut take = |more: &str| {
+            if !more.is_empty() {
+                text.push_str(more);
+                deltas.push(Delta::Reasoning(more));
+            }
+        };
+        match &part.thinking {
+            WireContent::Text(more) => take(more),
+            WireContent::Parts(parts) => parts.iter().for_each(|part| take(&part.text)),
+        }
+    }
+
+    fn reasoning(&mut self, field: &'static str) -> &mut Reasoning {
+        self.reasoning.get_or_insert_with(|| {
+            self.pieces.push(Piece::Reasoning);
+            Reasoning::new(field)
+        })
+    }
+
+    fn take_detail(
+        &mut self,
+        raw: &RawValue,
+        is_alone: bool,
+        deltas: &mut dyn DeltaSink,
+    ) -> Result<(), serde_json::Error> {
+        let detail: Detail<'_> = serde_json::from_str(raw.get())?;
+        let more = if detail.text.is_empty() { &detail.summary } else { &detail.text };
+        let reasoning = self.reasoning("reasoning");
+        if is_alone && !more.is_empty() {
+            reasoning.detail_text.push_str(more);
+            if reasoning.text.is_empty() {
+                deltas.push(Delta::Reasoning(more));
+            }
+        }
+        match reasoning.details.last_mut() {
+            Some(open) if open.continues_with(&detail) => open.take(&detail),
+            _ => reasoning.details.push(OpenDetail::begin(&detail, raw.get())),
+        }
+        Ok(())
+    }
+
+    fn take_call(&mut self, call: &Call<'_>, entries: Entries, deltas: &mut dyn DeltaSink) {
+        let function = call.function.as_ref();
+        let custom = call.custom.as_ref().filter(|it| !it.name.is_empty() || function.is_none());
+        let (name, arguments) = match (custom, function) {
+            (Some(custom), _) => (&*custom.name, &*custom.input),
+            (None, Some(function)) => (&*function.name, &*function.arguments.0),
+            (None, None) => ("", ""),
+        };
+        let at = match entries {
+            Entries::Whole => None,
+            Entries::Fragments => self.call_of(call.index, &call.id, name, arguments),
+        };
+        if at.is_none() && call.id.is_empty() && name.is_empty() && arguments.is_empty() {
+            return;
+        }
+        let extra = call.extra_content.map(RawValue::get);
+        let open = self.open_call(at, call.index);
+        open.is_custom |= custom.is_some();
+        if open.extra.is_none() {
+            open.extra = extra.map(str::to_owned);
+        }
+        open.take(&call.id, name, arguments, deltas);
+    }
+
+    /// Takes a call in the form that came before lists of calls.
+    fn take_function(&mut self, function: &Function<'_>, deltas: &mut dyn DeltaSink) {
+        const KEY: Option<i64> = Some(-1);
+        let at = self.position_of(|call| call.key == KEY);
+        if at.is_none() && function.name.is_empty() {
+            return;
+        }
+        self.open_call(at, KEY).take("", &function.name, &function.arguments.0, deltas);
+    }
+
+    /// Finds the call that a fragment continues.
+    ///
+    /// Calls are told apart by their index; where that is missing or used twice, by id; and where ids
+    /// are missing as well, a name and arguments after complete arguments begin another call.
+    fn call_of(&self, index: Option<i64>, id: &str, name: &str, arguments: &str) -> Option<usize> {
+        let at = match index {
+            Some(_) => self.position_of(|call| call.key == index)?,
+            None if id.is_empty() => self.position_of(|_| true)?,
+            None => return self.position_of(|call| call.id == id),
+        };
+        let open = &self.calls[at];
+        if name.is_empty() {
+            return Some(at);
+        }
+        if !id.is_empty() && !open.id.is_empty() && open.id != id {
+            return self.position_of(|call| call.key == index && call.id == id);
+        }
+        let is_whole = !arguments.is_empty()
+            && (id.is_empty() || open.id.is_empty())
+            && !open.arguments.is_empty()
+            && is_whole_json(&open.arguments);
+        (!is_whole).then_some(at)
+    }
+
+    fn position_of(&self, is_it: impl Fn(&OpenCall) -> bool) -> Option<usize> {
+        self.calls.iter().rposition(is_it)
+    }
+
+    fn open_call(&mut self, at: Option<usize>, key: Option<i64>) -> &mut OpenCall {
+        let at = at.unwrap_or_else(|| {
+            let position = u16::try_from(self.calls.len()).unwrap_or(u16::MAX);
+            self.calls.push(OpenCall { position, key, ..OpenCall::default() });
+            self.pieces.push(Piece::Call);
+            self.calls.len() - 1
+        });
+        &mut self.calls[at]
+    }
+}
+
+/// Tells whether a text is JSON from beginning to end; nothing at all means an empty object.
+fn is_whole_json(text: &str) -> bool {
+    text.trim().is_empty() || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
+impl OpenCall {
+    fn take(&mut self, id: &str, name: &str, arguments: &str, deltas: &mut dyn DeltaSink) {
+        let index = self.position;
+        if self.id.is_empty() {
+            id.clone_into(&mut self.id);
+        }
+        let is_named = !self.name.is_empty();
+        if !is_named && !name.is_empty() {
+            name.clone_into(&mut self.name);
+            deltas.push(Delta::ToolCall { index, id: some(&self.id), name });
+            // Arguments that came before the name were held back.
+            if !self.arguments.is_empty() {
+                deltas.push(Delta::ToolArguments { index, fragment: &self.arguments });
+            }
+        }
+        if !arguments.is_empty() {
+            self.arguments.push_str(arguments);
+            if !self.name.is_empty() {
+                deltas.push(Delta::ToolArguments { index, fragment: arguments });
+            }
+        }
+    }
+
+    fn into_part(self) -> Part {
+        let id = some(&self.id).map(Into::into);
+        let (name, arguments) = (self.name.into(), self.arguments.into());
+        let part = Part::new(Content::ToolCall(ToolCall { id, name, arguments }));
+        match (self.is_custom, self.extra) {
+            (true, _) => part.with_opaque(Opaque::new(r#"{"type":"custom"}"#)),
+            (false, Some(extra)) => {
+                part.with_opaque(Opaque::new(format!(r#"{{"extra_content":{extra}}}"#)))
+            }
+            (false, None) => part,
+        }
+    }
+}
+
+impl Reasoning {
+    fn new(field: &'static str) -> Self {
+        Self { field, text: String::new(), details: Vec::new(), detail_text: String::new() }
+    }
+
+    fn into_part(self) -> Part {
+        let opaque = if self.details.is_empty() {
+            format!("{{\"{}\":{}}}", self.field, json(&self.text))
+        } else {
+            let details: Vec<String> = self.details.into_iter().map(OpenDetail::into_json).collect();
+            format!("{{\"reasoning_details\":[{}]}}", details.join(","))
+        };
+        let text = if self.text.is_empty() { self.detail_text } else { self.text };
+        Part::reasoning(text).with_opaque(Opaque::new(opaque))
+    }
+}
+
+impl OpenDetail {
+    fn begin(detail: &Detail<'_>, whole: &str) -> Self {
+        Self {
+            index: detail.index,
+            whole: Some(whole.to_owned()),
+            kind: detail.kind.to_string(),
+            id: detail.id.to_string(),
+            format: detail.format.to_string(),
+            text: detail.text.to_string(),
+            summary: detail.summary.to_string(),
+            data: detail.data.to_string(),
+            signature: detail.signature.to_string(),
+        }
+    }
+
+    fn continues_with(&self, more: &Detail<'_>) -> bool {
+        self.index.is_some()
+            && self.index == more.index
+            && self.kind == *more.kind
+            && (more.id.is_empty() || self.id.is_empty() || self.id == *more.id)
+    }
+
+    fn take(&mut self, more: &Detail<'_>) {
+        self.whole = None;
+        self.text.push_str(&more.text);
+        self.summary.push_str(&more.summary);
+        self.data.push_str(&more.data);
+        for (field, more) in [
+            (&mut self.signature, &more.signature),
+            (&mut self.id, &more.id),
+            (&mut self.format, &more.format),
+        ] {
+            if !more.is_empty() {
+                (**more).clone_into(field);
+            }
+        }
+    }
+
+    fn into_json(self) -> String {
+        if let Some(whole) = self.whole {
+            return whole;
+        }
+        let mut object = format!("{{\"type\":{}", json(&self.kind));
+        for (name, value) in [
+            ("text", &self.text),
+            ("summary", &self.summary),
+            ("data", &self.data),
+            ("signature", &self.signature),
+            ("id", &self.id),
+            ("format", &self.format),
+        ] {
+            if !value.is_empty() {
+                object += &format!(",\"{name}\":{}", json(value));
+            }
+        }
+        if let Some(index) = self.index {
+            object += &format!(",\"index\":{index}");
+        }
+        object + "}"
+    }
+}
+
+fn thinking_part(text: String, signature: &str) -> Part {
+    let signature = match signature {
+        "" => String::new(),
+        signature => format!(",\"signature\":{}", json(signature)),
+    };
+    let opaque = format!(
+        r#"{{"type":"thinking","thinking":[{{"type":"text","text":{}}}]{signature}}}"#,
+        json(&text)
+    );
+    Part::reasoning(text).with_opaque(Opaque::new(opaque))
+}
+
+fn some(text: &str) -> Option<&str> {
+    Some(text).filter(|it| !it.is_empty())
+}
+
+fn json(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}

@@ -1,0 +1,314 @@
+//! Reads answers.
+
+use std::sync::Arc;
+
+use loopwright_core::{
+    Delta, DeltaSink, ModelError, ModelErrorKind, NoDeltas,
+    messages::{
+        Content, FinishReason, InferenceResponse, Message, Origin, Part, Role, Usage,
+    },
+};
+use serde_json::value::RawValue;
+
+use super::{
+    answer::{Answer, Entries},
+    error::{error_in, is_first},
+    stream::StreamDecoder,
+    wire::{Chunk, Count, WireUsage},
+};
+use crate::error::{ErrorContext, with_usage};
+
+/// The most bytes of an answer that is not streamed.
+const MOST: usize = 64 << 20;
+
+/// Reads a successful answer, however it is sent: as one JSON text or as a stream of events.
+///
+/// Which of them it is shows in its first character; servers do not always do what they were asked,
+/// and their content types are not to be trusted.
+#[derive(Debug)]
+pub struct AnswerDecoder {
+    origin: Arc<Origin>,
+    context: ErrorContext,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    /// Nothing but blanks so far.
+    Unknown,
+    Json(Vec<u8>),
+    Events(Box<StreamDecoder>),
+}
+
+impl AnswerDecoder {
+    /// Expects the answer of a model.
+    pub fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
+        Self { origin, context, form: Form::Unknown }
+    }
+
+    /// Takes the next bytes; fragments of a stream are passed on at once.
+    ///
+    /// # Errors
+    ///
+    /// If the answer is an error or makes no sense.
+    pub fn push(&mut self, bytes: &[u8], deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
+        if let Form::Unknown = self.form {
+            let is_blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);
+            match bytes.iter().find(|byte| !is_blank(byte)) {
+                None => return Ok(()),
+                Some(b'{' | b'[' | b'"' | b'<') => self.form = Form::Json(Vec::new()),
+                Some(_) => {
+                    let (origin, context) = (Arc::clone(&self.origin), self.context.clone());
+                    self.form = Form::Events(Box::new(StreamDecoder::new(origin, context)));
+                }
+            }
+        }
+        match &mut self.form {
+            Form::Json(body) if body.len() + bytes.len() > MOST => {
+                let message = "the answer is too long to be one";
+                Err(self.context.error(ModelErrorKind::Protocol, message))
+            }
+            Form::Json(body) => {
+                body.extend_from_slice(bytes);
+                Ok(())
+            }
+            Form::Events(stream) => stream.push(bytes, deltas),
+            Form::Unknown => Ok(()),
+        }
+    }
+
+    /// Tells whether everything was said, although more bytes may come.
+    pub fn is_done(&self) -> bool {
+        matches!(&self.form, Form::Events(stream) if stream.is_done())
+    }
+
+    /// Returns what was consumed so far, if the provider said so.
+    pub fn usage(&self) -> Option<Usage> {
+        match &self.form {
+            Form::Events(stream) => stream.usage(),
+            _ => None,
+        }
+    }
+
+    /// Returns the answer, after its last byte.
+    ///
+    /// # Errors
+    ///
+    /// If it is an error, makes no sense or broke off.
+    pub fn finish(self, deltas: &mut dyn DeltaSink) -> Result<InferenceResponse, ModelError> {
+        match self.form {
+            Form::Json(body) => decode(&body, self.origin, self.context, deltas),
+            Form::Events(stream) => stream.finish(deltas),
+            Form::Unknown => {
+                Err(self.context.error(ModelErrorKind::Protocol, "the answer is empty"))
+            }
+        }
+    }
+}
+
+/// Reads an answer that is one JSON text.
+///
+/// # Errors
+///
+/// If it is an error, is cut off, or holds no answer.
+pub fn decode(
+    body: &[u8],
+    origin: Arc<Origin>,
+    context: ErrorContext,
+    deltas: &mut dyn DeltaSink,
+) -> Result<InferenceResponse, ModelError> {
+    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+    let mut reading = Reading::new(origin, context);
+    reading.take(body, Entries::Whole, &mut NoDeltas)?;
+    if !reading.seen {
+        return Err(reading.fail("the answer holds no choice"));
+    }
+    let response = reading.end(&mut NoDeltas)?;
+    pass_on(&response, deltas);
+    Ok(response)
+}
+
+/// Passes on a whole answer as the fragments that it would have come in.
+fn pass_on(response: &InferenceResponse, deltas: &mut dyn DeltaSink) {
+    let mut index = 0;
+    for part in response.message.parts() {
+        match part.content() {
+            Content::Text(text) => deltas.push(Delta::Text(text)),
+            Content::Reasoning(text) if !text.is_empty() => deltas.push(Delta::Reasoning(text)),
+            Content::ToolCall(call) => {
+                deltas.push(Delta::ToolCall { index, id: call.id.as_deref(), name: &call.name });
+                deltas.push(Delta::ToolArguments { index, fragment: &call.arguments });
+                index = index.saturating_add(1);
+            }
+            _ => {}
+        }
+    }
+    deltas.push(Delta::Usage(response.usage));
+    deltas.push(Delta::End);
+}
+
+/// An answer as far as it has been read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    origin: Arc<Origin>,
+    pub(crate) context: ErrorContext,
+    answer: Answer,
+    /// Whether the first choice has appeared.
+    pub(crate) seen: bool,
+    pub(crate) finish: Option<String>,
+    pub(crate) usage: Option<Usage>,
+    /// Whether the usage is the one that counts, not Groq's early one.
+    usage_is_plain: bool,
+    id: Option<Arc<str>>,
+}
+
+impl Reading {
+    pub(crate) fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
+        Self {
+            origin,
+            context,
+            answer: Answer::default(),
+            seen: false,
+            finish: None,
+            usage: None,
+            usage_is_plain: false,
+            id: None,
+        }
+    }
+
+    /// Takes a chunk, or a whole body.
+    pub(crate) fn take(
+        &mut self,
+        text: &[u8],
+        entries: Entries,
+        deltas: &mut dyn DeltaSink,
+    ) -> Result<(), ModelError> {
+        let chunk: Chunk<'_> = serde_json::from_slice(text).map_err(|error| {
+            self.fail(if error.is_eof() {
+                "the answer broke off"
+            } else {
+                "the answer is not the JSON of chat completions"
+            })
+            .with_source(error)
+        })?;
+        self.take_usage(&chunk, deltas);
+        if let Some(error) = error_in(&chunk, text, &self.context) {
+            return Err(with_usage(error, self.usage));
+        }
+        if self.id.is_none() && !chunk.id.is_empty() {
+            self.id = Some((&*chunk.id).into());
+        }
+        for choice in chunk.choices.iter().flatten().filter(|it| is_first(it)) {
+            self.seen = true;
+            let said = match entries {
+                Entries::Whole => choice.message.as_ref().or(choice.delta.as_ref()),
+                // Some providers repeat the whole message beside each delta.
+                Entries::Fragments => choice.delta.as_ref(),
+            };
+            if let Some(said) = said {
+                self.answer.take(said, entries, deltas).map_err(|error| {
+                    self.fail("the answer's reasoning is not what it should be").with_source(error)
+                })?;
+            }
+            if let Some(reason) = choice.finish_reason.as_ref()
+                && (!reason.is_empty() || self.finish.is_none() && entries == Entries::Whole)
+            {
+                self.finish = Some(reason.to_string());
+            }
+        }
+        Ok(())
+    }
+
+    fn take_usage(&mut self, chunk: &Chunk<'_>, deltas: &mut dyn DeltaSink) {
+        let groq = chunk.x_groq.as_ref().and_then(|it| it.usage).filter(|_| !self.usage_is_plain);
+        let plain = chunk.usage.and_then(read_usage);
+        self.usage_is_plain |= plain.is_some();
+        if let Some(usage) = plain.or_else(|| groq.and_then(read_usage)) {
+            self.usage = Some(usage);
+            deltas.push(Delta::Usage(usage));
+        }
+    }
+
+    /// Makes an error of an answer that makes no sense.
+    pub(crate) fn fail(&self, message: &str) -> ModelError {
+        with_usage(self.context.error(ModelErrorKind::Protocol, message), self.usage)
+    }
+
+    /// Returns the answer, which is known to have ended.
+    pub(crate) fn end(self, deltas: &mut dyn DeltaSink) -> Result<InferenceResponse, ModelError> {
+        let finish = self.finish_reason()?;
+        let parts: Vec<Part> = self.answer.into_parts();
+        let message = Message::new(Role::Assistant, parts).with_origin(self.origin);
+        deltas.push(Delta::End);
+        let usage = self.usage.unwrap_or_default();
+        Ok(InferenceResponse { message, finish, usage, cost: None, id: self.id })
+    }
+
+    /// Says in our words why the model stopped.
+    ///
+    /// Whatever a provider says, an answer with calls that is not cut short waits for tools.
+    fn finish_reason(&self) -> Result<FinishReason, ModelError> {
+        let answer = &self.answer;
+        if answer.has_nameless_call() {
+            return Err(self.fail("the answer calls a tool without a name"));
+        }
+        let finish = match self.finish.as_deref() {
+            None | Some("") if !answer.has_calls() => FinishReason::Other("unknown".into()),
+            None if !answer.has_whole_arguments() => {
+                return Err(self.fail("the answer broke off within a tool call"));
+            }
+            None | Some("") => FinishReason::ToolCalls,
+            Some("stop" | "eos" | "end_turn" | "tool_calls" | "function_call" | "tool_use")
+                if answer.has_calls() =>
+            {
+                FinishReason::ToolCalls
+            }
+            Some("stop" | "eos" | "end_turn") if answer.has_refusal() && !answer.has_text() => {
+                FinishReason::Refusal
+            }
+            Some("stop" | "eos" | "end_turn") => FinishReason::Stop,
+            Some("length" | "model_length" | "max_tokens") => FinishReason::Length,
+            Some("content_filter" | "sensitive") => FinishReason::ContentFilter,
+            Some("error" | "network_error" | "insufficient_system_resource") => {
+                let message = "the provider gave up in the middle of the answer";
+                let error = self.context.error(ModelErrorKind::Unavailable, message);
+                return Err(with_usage(error, self.usage));
+            }
+            Some("tool_calls" | "function_call" | "tool_use") if answer.is_empty() => {
+                return Err(self.fail("the answer is to call tools and calls none"));
+            }
+            Some(other) => FinishReason::Other(other.into()),
+        };
+        Ok(finish)
+    }
+}
+
+/// Reads usage; nothing if it is no object.
+fn read_usage(raw: &RawValue) -> Option<Usage> {
+    let wire: WireUsage = serde_json::from_str(raw.get()).ok()?;
+    let prompt = wire.prompt_tokens_details.unwrap_or_default();
+    let completion = wire.completion_tokens_details.unwrap_or_default();
+    let first = |counts: &[Count]| counts.iter().find_map(|count| count.0);
+    let input = wire.prompt_tokens.0.unwrap_or(0);
+    let mut output = wire.completion_tokens.0.unwrap_or(0);
+    let reasoning = first(&[completion.reasoning_tokens, wire.reasoning_tokens]).unwrap_or(0);
+    // xAI and Gemini count reasoning beside the completion, which only the total shows.
+    let beside = input.saturating_add(output).saturating_add(reasoning);
+    if wire.total_tokens.0 == Some(beside) {
+        output = output.saturating_add(reasoning);
+    }
+    let cached = [
+        prompt.cached_tokens,
+        wire.prompt_cache_hit_tokens,
+        wire.cached_tokens,
+        wire.num_cached_tokens,
+    ];
+    let cache_write = [prompt.cache_write_tokens, wire.cache_creation_input_tokens];
+    Some(Usage {
+        input,
+        output,
+        cached: first(&cached).unwrap_or(0),
+        cache_write: first(&cache_write).unwrap_or(0),
+        reasoning,
+    })
+}

@@ -1,0 +1,61 @@
+//! Keys, and where they come from.
+
+use std::{fmt, sync::Arc};
+
+/// A key. It is neither printed nor stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// Wraps a key.
+    pub fn new(key: impl Into<Arc<str>>) -> Self {
+        Self(key.into())
+    }
+
+    /// Returns the key itself, for the header it is sent in.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+
+    /// Blackens the key wherever it stands in a text.
+    pub(crate) fn redact(&self, text: &mut String) {
+        if !self.0.is_empty() && text.contains(&*self.0) {
+            *text = text.replace(&*self.0, "[redacted]");
+        }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+/// Looks up what configuration refers to by the name of a variable: keys, base addresses.
+pub trait KeySource: Send + Sync {
+    /// Returns the variable's value, or nothing if it is not set.
+    fn get(&self, variable: &str) -> Option<String>;
+}
+
+impl<F: Fn(&str) -> Option<String> + Send + Sync> KeySource for F {
+    fn get(&self, variable: &str) -> Option<String> {
+        self(variable)
+    }
+}
+
+/// Looks in the environment of the process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EnvKeys;
+
+impl KeySource for EnvKeys {
+    fn get(&self, variable: &str) -> Option<String> {
+        std::env::var(variable).ok()
+    }
+}
+
+/// Returns a variable's value unless it is blank.
+pub(crate) fn lookup(keys: &dyn KeySource, variable: &str) -> Option<String> {
+    let value = keys.get(variable)?;
+    let value = value.trim();
+    (!value.is_empty()).then(|| value.to_owned())
+}

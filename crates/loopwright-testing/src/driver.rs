@@ -1,0 +1,104 @@
+//! Drivers that need no provider.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use loopwright_core::{AgentState, ChatModel, Driver, StepError, ThinkCx, Thought};
+
+use crate::scenario::ScenarioStep;
+
+/// A driver that answers from a script, without a model.
+///
+/// Which step comes next is a function of the state, [`AgentState::total_steps`]: the driver can be
+/// shared, and the script goes on over executions. When it is over its last step repeats; an empty
+/// script answers `ok`.
+#[derive(Clone, Debug, Default)]
+pub struct FakeDriver(Arc<[ScenarioStep]>);
+
+impl FakeDriver {
+    /// Takes a script.
+    pub fn steps(steps: impl IntoIterator<Item = ScenarioStep>) -> Self {
+        Self(steps.into_iter().collect())
+    }
+
+    /// Takes a script of final answers.
+    pub fn responses<T: Into<Arc<str>>>(texts: impl IntoIterator<Item = T>) -> Self {
+        Self::steps(texts.into_iter().map(ScenarioStep::final_answer))
+    }
+
+    fn step(&self, index: u64) -> ScenarioStep {
+        let step = usize::try_from(index).ok().and_then(|index| self.0.get(index));
+        step.or(self.0.last()).cloned().unwrap_or_else(|| ScenarioStep::final_answer("ok"))
+    }
+}
+
+#[async_trait]
+impl Driver for FakeDriver {
+    async fn think(&self, state: &AgentState, _cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+        self.step(state.total_steps()).to_thought()
+    }
+
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+}
+
+/// The smallest driver that asks a model: everything the loop and the state say, and nothing more.
+#[derive(Clone)]
+pub struct ModelDriver(Arc<dyn ChatModel>);
+
+impl ModelDriver {
+    /// Asks this model.
+    pub fn new(model: impl ChatModel + 'static) -> Self {
+        Self(Arc::new(model))
+    }
+}
+
+#[async_trait]
+impl Driver for ModelDriver {
+    async fn think(&self, _state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+        let request = cx.request().await?;
+        Ok(Thought::of(cx.infer(&*self.0, request).await?))
+    }
+
+    fn name(&self) -> &'static str {
+        "model"
+    }
+}
+
+impl std::fmt::Debug for ModelDriver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ModelDriver")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_core::AgentState;
+
+    use super::*;
+    use crate::{block_on, loop_of};
+
+    #[track_caller]
+    fn check(driver: FakeDriver, expect: &[&str]) {
+        let agent = loop_of(driver);
+        let mut state = AgentState::new();
+        for text in expect {
+            state = block_on(agent.execute(state.with_user_message("go on")));
+            assert_eq!(state.text(), *text);
+        }
+    }
+
+    #[test]
+    fn the_script_goes_on_over_executions_and_repeats_its_last_step() {
+        check(FakeDriver::responses(["one", "two"]), &["one", "two", "two"]);
+        let tool = ScenarioStep::tool("looking");
+        let steps = [tool.clone(), "one".into(), tool, "two".into()];
+        check(FakeDriver::steps(steps), &["one", "two", "two"]);
+    }
+
+    #[test]
+    fn an_empty_script_answers_ok() {
+        check(FakeDriver::default(), &["ok", "ok"]);
+    }
+}

@@ -1,0 +1,263 @@
+//! A model that needs no provider.
+
+use std::{
+    fmt,
+    future::pending,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
+
+use async_trait::async_trait;
+use loopwright_core::{
+    ChatModel, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind,
+    messages::{Content, InferenceRequest, InferenceResponse, Message, Role},
+};
+
+use crate::{poll::pause, scenario::ScenarioStep};
+
+/// A model that answers from a script or a function, and notes what it was asked. Clones share the
+/// script's position and the notes.
+#[derive(Clone)]
+pub struct FakeModel(Arc<Inner>);
+
+type Answer =
+    dyn Fn(&InferenceRequest, usize) -> Result<InferenceResponse, ModelError> + Send + Sync;
+
+struct Inner {
+    name: Option<Arc<str>>,
+    answer: Arc<Answer>,
+    ends: Ends,
+    streams: Option<usize>,
+    pauses: u32,
+    asked: Arc<AtomicUsize>,
+    requests: Arc<Mutex<Vec<InferenceRequest>>>,
+}
+
+#[derive(Clone, Copy)]
+enum Ends {
+    Always,
+    WhenCancelled,
+    Never,
+}
+
+impl FakeModel {
+    /// Answers from a script: each call takes the next step, and the last one repeats. An empty
+    /// script answers `ok`.
+    pub fn script<S: Into<ScenarioStep>>(steps: impl IntoIterator<Item = S>) -> Self {
+        let steps: Vec<ScenarioStep> = steps.into_iter().map(Into::into).collect();
+        Self::of(move |_, call| step(&steps, call).to_response())
+    }
+
+    /// Answers from a script whose position is a function of the request, so that asking again gives
+    /// the same answer again.
+    pub fn script_by<S: Into<ScenarioStep>>(
+        position: impl Fn(&InferenceRequest) -> usize + Send + Sync + 'static,
+        steps: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let steps: Vec<ScenarioStep> = steps.into_iter().map(Into::into).collect();
+        Self::of(move |request, _| step(&steps, position(request)).to_response())
+    }
+
+    /// Answers as a function of the request.
+    pub fn from_fn(
+        answer: impl Fn(&InferenceRequest) -> Result<InferenceResponse, ModelError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self::of(move |request, _| answer(request))
+    }
+
+    /// Repeats what the user said last.
+    pub fn echo() -> Self {
+        Self::of(|request, _| {
+            let said = request.prompt.stable().map(|turn| turn.message());
+            let last = said.chain(&request.prompt.tail).filter(|it| it.role() == Role::User).last();
+            let text = last.map(Message::text).unwrap_or_default();
+            ScenarioStep::final_answer(text).to_response()
+        })
+    }
+
+    /// Does not answer until the run is cancelled.
+    pub fn hanging() -> Self {
+        Self::default().change(|inner| inner.ends = Ends::WhenCancelled)
+    }
+
+    /// Does not answer, and pays no attention to being cancelled.
+    pub fn deaf() -> Self {
+        Self::default().change(|inner| inner.ends = Ends::Never)
+    }
+
+    /// Names the model.
+    #[must_use]
+    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
+        self.change(|inner| inner.name = Some(name.into()))
+    }
+
+    /// Streams its answers in pieces of so many characters.
+    #[must_use]
+    pub fn streaming(self, characters: usize) -> Self {
+        self.change(|inner| inner.streams = Some(characters.max(1)))
+    }
+
+    /// Lets others go first so many times before each answer.
+    #[must_use]
+    pub fn pausing(self, times: u32) -> Self {
+        self.change(|inner| inner.pauses = times)
+    }
+
+    /// Returns how often it was asked.
+    pub fn asked(&self) -> usize {
+        self.0.asked.load(SeqCst)
+    }
+
+    /// Returns what it was asked, oldest first.
+    pub fn requests(&self) -> Vec<InferenceRequest> {
+        self.0.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn of(
+        answer: impl Fn(&InferenceRequest, usize) -> Result<InferenceResponse, ModelError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            name: None,
+            answer: Arc::new(answer),
+            ends: Ends::Always,
+            streams: None,
+            pauses: 0,
+            asked: Arc::default(),
+            requests: Arc::default(),
+        }))
+    }
+
+    fn change(self, change: impl FnOnce(&mut Inner)) -> Self {
+        let it = &*self.0;
+        let mut inner = Inner {
+            name: it.name.clone(),
+            answer: Arc::clone(&it.answer),
+            ends: it.ends,
+            streams: it.streams,
+            pauses: it.pauses,
+            asked: Arc::clone(&it.asked),
+            requests: Arc::clone(&it.requests),
+        };
+        change(&mut inner);
+        Self(Arc::new(inner))
+    }
+}
+
+impl Default for FakeModel {
+    fn default() -> Self {
+        Self::script::<ScenarioStep>([])
+    }
+}
+
+fn step(steps: &[ScenarioStep], index: usize) -> ScenarioStep {
+    let step = steps.get(index).or(steps.last()).cloned();
+    step.unwrap_or_else(|| ScenarioStep::final_answer("ok"))
+}
+
+#[async_trait]
+impl ChatModel for FakeModel {
+    async fn infer(
+        &self,
+        request: &InferenceRequest,
+        cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        let call = self.0.asked.fetch_add(1, SeqCst);
+        self.0.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
+        match self.0.ends {
+            Ends::Always => pause(self.0.pauses).await,
+            Ends::WhenCancelled => {
+                cx.cancel.cancelled().await;
+                return Err(ModelError::new(ModelErrorKind::Cancelled, "the run was cancelled"));
+            }
+            Ends::Never => pending().await,
+        }
+        let response = (self.0.answer)(request, call)?;
+        if let Some(characters) = self.0.streams {
+            stream(&response, characters, cx.deltas);
+        }
+        Ok(response)
+    }
+
+    fn model(&self) -> Option<Arc<str>> {
+        self.0.name.clone()
+    }
+}
+
+fn stream(response: &InferenceResponse, characters: usize, deltas: &mut dyn DeltaSink) {
+    let mut call = 0;
+    for part in response.message.parts() {
+        match part.content() {
+            Content::Text(text) => {
+                pieces(text, characters).for_each(|it| deltas.push(Delta::Text(it)));
+            }
+            Content::Reasoning(text) => {
+                pieces(text, characters).for_each(|it| deltas.push(Delta::Reasoning(it)));
+            }
+            Content::ToolCall(it) => {
+                let (index, id) = (call, it.id.as_deref());
+                deltas.push(Delta::ToolCall { index, id, name: &it.name });
+                for fragment in pieces(&it.arguments, characters) {
+                    deltas.push(Delta::ToolArguments { index, fragment });
+                }
+                call += 1;
+            }
+            _ => (),
+        }
+    }
+    deltas.push(Delta::Usage(response.usage));
+    deltas.push(Delta::End);
+}
+
+/// Cuts a text between characters.
+fn pieces(text: &str, characters: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let end = rest.char_indices().nth(characters).map_or(rest.len(), |(at, _)| at);
+        let (piece, after) = rest.split_at(end);
+        rest = after;
+        Some(piece).filter(|it| !it.is_empty())
+    })
+}
+
+impl fmt::Debug for FakeModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FakeModel").field("asked", &self.asked()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_core::{AgentState, OwnedDelta, kinds::StreamDelta};
+
+    use super::*;
+    use crate::{EventRecorder, ModelDriver, block_on, loop_of};
+
+    #[test]
+    fn a_streamed_answer_comes_in_pieces_and_ends_once() {
+        let events = EventRecorder::new();
+        let model = FakeModel::script(["añb"]).streaming(2);
+        let agent = loop_of(ModelDriver::new(model)).with_event_sink(events.sink());
+        let state = block_on(agent.execute(AgentState::new().with_user_message("hi")));
+        assert_eq!(state.text(), "añb");
+        let deltas: Vec<_> = events.of::<StreamDelta>().into_iter().map(|it| it.delta).collect();
+        let text = |it: &str| OwnedDelta::Text(it.into());
+        assert_eq!(deltas, [text("añ"), text("b"), OwnedDelta::End]);
+    }
+
+    #[test]
+    fn an_echo_says_what_the_user_said_last_and_notes_the_request() {
+        let model = FakeModel::echo();
+        let agent = loop_of(ModelDriver::new(model.clone()));
+        let state = block_on(agent.execute(AgentState::new().with_user_message("hi")));
+        assert_eq!((state.text().as_str(), model.asked()), ("hi", 1));
+        assert_eq!(model.requests()[0].prompt.turns.len(), 1);
+    }
+}

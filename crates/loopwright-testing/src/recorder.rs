@@ -1,0 +1,84 @@
+//! Events as a test sees them.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loopwright_core::{Envelope, EventKind, EventSink};
+
+use crate::timeline::Timeline;
+
+/// Keeps every event it is told. Clones share what they keep.
+#[derive(Clone, Debug, Default)]
+pub struct EventRecorder {
+    envelopes: Arc<Mutex<Vec<Envelope>>>,
+    timeline: Option<Timeline>,
+}
+
+impl EventRecorder {
+    /// Creates a recorder that has heard nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Notes the names of events in a timeline too, as `told <name>`.
+    #[must_use]
+    pub fn noting_in(mut self, timeline: &Timeline) -> Self {
+        self.timeline = Some(timeline.clone());
+        self
+    }
+
+    /// Returns the recorder as a loop takes it.
+    pub fn sink(&self) -> Arc<dyn EventSink> {
+        Arc::new(self.clone())
+    }
+
+    /// Returns what was told, oldest first.
+    pub fn envelopes(&self) -> Vec<Envelope> {
+        self.envelopes.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the names of the events, oldest first.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.envelopes().iter().map(|it| it.event.name()).collect()
+    }
+
+    /// Returns the events of one kind, oldest first.
+    pub fn of<T: EventKind + Clone>(&self) -> Vec<T> {
+        self.envelopes().iter().filter_map(|it| T::of(&it.event).cloned()).collect()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.envelopes.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl EventSink for EventRecorder {
+    fn emit(&self, envelope: &Envelope) {
+        if let Some(timeline) = &self.timeline {
+            timeline.note(format!("told {}", envelope.event.name()));
+        }
+        self.envelopes.lock().unwrap_or_else(PoisonError::into_inner).push(envelope.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_core::{AgentState, kinds::StepCompleted};
+
+    use super::*;
+    use crate::{FakeDriver, block_on, loop_of};
+
+    #[test]
+    fn a_recorder_keeps_events_in_order_and_finds_them_by_kind() {
+        let (events, timeline) = (EventRecorder::new(), Timeline::new());
+        let sink = events.clone().noting_in(&timeline).sink();
+        let agent = loop_of(FakeDriver::default()).with_event_sink(sink);
+        drop(block_on(agent.execute(AgentState::new())));
+        assert_eq!(events.of::<StepCompleted>().len(), 1);
+        assert_eq!(events.names()[0], "ExecutionStarted");
+        assert_eq!(timeline.notes()[0], "told ExecutionStarted");
+        assert!(events.envelopes().iter().zip(0..).all(|(it, number)| it.seq == number));
+        events.clear();
+        assert_eq!(events.names(), [""; 0]);
+    }
+}

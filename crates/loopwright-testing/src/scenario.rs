@@ -1,0 +1,170 @@
+//! What a scripted model or driver says at one step.
+
+use std::sync::Arc;
+
+use loopwright_core::{
+    BoxError, ModelError, ModelErrorKind, StepError, Thought,
+    messages::{
+        Content, Cost, FinishReason, InferenceResponse, Message, Part, Role, ToolCall, Usage,
+    },
+};
+use serde_json::{Value, json};
+
+use crate::tool::SCRIPTED_TOOL;
+
+/// What a scripted model or driver says at one step.
+///
+/// ```
+/// use loopwright_testing::{FakeDriver, ScenarioStep};
+/// use serde_json::json;
+///
+/// let driver = FakeDriver::steps([
+///     ScenarioStep::tool_call("add", json!({ "a": 1, "b": 2 })).with_text("Let me see."),
+///     ScenarioStep::final_answer("3"),
+/// ]);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+#[must_use]
+pub struct ScenarioStep {
+    text: Option<Arc<str>>,
+    calls: Vec<ToolCall>,
+    error: Option<String>,
+    usage: Usage,
+    cost: Option<Cost>,
+    finish: Option<FinishReason>,
+}
+
+impl ScenarioStep {
+    /// Answers, and asks for no tool: the loop ends unless somebody wants another step.
+    pub fn final_answer(text: impl Into<Arc<str>>) -> Self {
+        Self { text: Some(text.into()), ..Self::default() }
+    }
+
+    /// Says something and calls [`SCRIPTED_TOOL`] without arguments, so that the loop goes on.
+    ///
+    /// [`loop_of`](crate::loop_of) offers that tool, and others can add
+    /// [`MockTool::scripted`](crate::MockTool::scripted). Where it is missing, the call fails as any
+    /// call of an unknown tool does, and the loop goes on all the same.
+    pub fn tool(text: impl Into<Arc<str>>) -> Self {
+        Self::tool_call(SCRIPTED_TOOL, json!({})).with_text(text)
+    }
+
+    /// Calls one tool.
+    pub fn tool_call(name: impl Into<Arc<str>>, arguments: Value) -> Self {
+        Self::tool_calls([(name, arguments)])
+    }
+
+    /// Calls several tools. Their ids are `call_0`, `call_1` and so on.
+    pub fn tool_calls<N: Into<Arc<str>>>(calls: impl IntoIterator<Item = (N, Value)>) -> Self {
+        let texts = calls.into_iter().map(|(name, value)| (name, value.to_string()));
+        Self::raw_tool_calls(texts)
+    }
+
+    /// Calls several tools with arguments that need not be JSON.
+    pub fn raw_tool_calls<N: Into<Arc<str>>, A: Into<Arc<str>>>(
+        calls: impl IntoIterator<Item = (N, A)>,
+    ) -> Self {
+        let call = |(index, (name, arguments)): (usize, (N, A))| {
+            ToolCall::new(format!("call_{index}"), name, arguments)
+        };
+        Self { calls: calls.into_iter().enumerate().map(call).collect(), ..Self::default() }
+    }
+
+    /// Fails: as a driver for its own reasons, as a model because the provider is in trouble.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { error: Some(text.into()), ..Self::default() }
+    }
+
+    /// Says something besides.
+    pub fn with_text(mut self, text: impl Into<Arc<str>>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+
+    /// Consumes tokens.
+    pub fn with_usage(mut self, usage: Usage) -> Self {
+        self.usage = usage;
+        self
+    }
+
+    /// Costs money.
+    pub fn with_cost(mut self, cost: Cost) -> Self {
+        self.cost = Some(cost);
+        self
+    }
+
+    /// Stops for another reason than the natural one.
+    pub fn with_finish(mut self, finish: FinishReason) -> Self {
+        self.finish = Some(finish);
+        self
+    }
+
+    /// Returns the step as a model's answer.
+    ///
+    /// # Errors
+    ///
+    /// If the step is an error.
+    pub fn to_response(&self) -> Result<InferenceResponse, ModelError> {
+        if let Some(text) = &self.error {
+            let error = ModelError::new(ModelErrorKind::Unavailable, text.clone());
+            return Err(ModelError { usage: self.usage, ..error });
+        }
+        let text = self.text.iter().cloned().map(Part::text);
+        let calls = self.calls.iter().cloned().map(|it| Part::new(Content::ToolCall(it)));
+        let message = Message::new(Role::Assistant, text.chain(calls));
+        let mut response = InferenceResponse::new(message, self.usage);
+        response.cost = self.cost;
+        if let Some(finish) = &self.finish {
+            response.finish = finish.clone();
+        }
+        Ok(response)
+    }
+
+    /// Returns the step as a driver's answer.
+    ///
+    /// # Errors
+    ///
+    /// If the step is an error.
+    pub fn to_thought(&self) -> Result<Thought, StepError> {
+        match &self.error {
+            Some(text) => Err(StepError::Driver(BoxError::from(text.clone()))),
+            None => Ok(Thought::of(self.to_response()?)),
+        }
+    }
+}
+
+impl From<&str> for ScenarioStep {
+    fn from(answer: &str) -> Self {
+        Self::final_answer(answer)
+    }
+}
+
+impl From<String> for ScenarioStep {
+    fn from(answer: String) -> Self {
+        Self::final_answer(answer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_step_says_its_text_and_really_calls_a_tool() {
+        let thought = ScenarioStep::tool("look").to_thought().unwrap();
+        assert_eq!(thought.message.text(), "look");
+        let names: Vec<_> = thought.message.tool_calls().map(|it| &*it.name).collect();
+        assert_eq!(names, [SCRIPTED_TOOL]);
+        assert_eq!(thought.finish, FinishReason::ToolCalls);
+    }
+
+    #[test]
+    fn an_error_step_keeps_what_it_consumed() {
+        let step = ScenarioStep::error("down").with_usage(Usage::new(5, 0));
+        assert_eq!(step.to_response().unwrap_err().usage, Usage::new(5, 0));
+        assert_eq!(
+            step.to_thought().unwrap_err().to_failure().to_string(),
+            "the driver failed: down"
+        );
+    }
+}
