@@ -93,7 +93,15 @@ fn main() {
     println!("steps          time per step (best of 7)");
     for (index, time) in best.iter().enumerate() {
         let last = (index as u32 + 1) * WINDOW;
-        println!("{:>6}–{last:<6}  {:>8.2} µs", last - WINDOW + 1, time.as_secs_f64() * 1e6 / f64::from(WINDOW));
+        println!(
+            "{:>6}–{last:<6}  {:>8.2} µs",
+            last - WINDOW + 1,
+            time.as_secs_f64() * 1e6 / f64::from(WINDOW)
+        );
     }
-    println!("resident growth per step at {}: {} bytes; stored step: {stored} bytes", WINDOW * WINDOWS, growth[0]);
+    println!(
+        "resident growth per step at {}: {} bytes; stored step: {stored} bytes",
+        WINDOW * WINDOWS,
+        growth[0]
+    );
 }

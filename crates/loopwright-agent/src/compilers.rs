@@ -1,11 +1,9 @@
 //! What of a conversation a model is shown.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use loopwright_core::{
     AgentState, CompileError, ContextCompiler,
-    messages::{Prompt, SectionName, Selection, Transcript, Turn},
+    messages::{Prompt, SectionName, Selection, Turn},
 };
 
 /// Shows all sections, but of tool turns only those of the current execution. The default.
@@ -23,13 +21,10 @@ impl ContextCompiler for ConversationWithCurrentToolTrace {
         previous: Option<&Prompt>,
     ) -> Result<Prompt, CompileError> {
         let current = state.execution().map(loopwright_core::Execution::id);
-        let rule: Arc<str> = match current {
-            Some(id) => format!("current_trace {id}").into(),
-            None => "current_trace".into(),
-        };
         let shown = |turn: &Turn| !turn.meta().trace || turn.meta().execution.as_ref() == current;
         let sections = state.context().sections().in_order();
-        Ok(Selection::new(rule, sections).select(previous, shown))
+        let selection = Selection::new("current_trace", sections).about(current);
+        Ok(selection.select(previous, shown))
     }
 }
 
@@ -87,11 +82,8 @@ impl ContextCompiler for SelectedSections {
         previous: Option<&Prompt>,
     ) -> Result<Prompt, CompileError> {
         let sections = state.context().sections();
-        let found =
-            |name: &SectionName| -> Option<Transcript> { sections.get(name.as_str()).cloned() };
-        let chosen: Vec<(&str, Transcript)> =
-            self.names.iter().filter_map(|name| Some((name.as_str(), found(name)?))).collect();
-        let chosen = chosen.iter().map(|(name, section)| (*name, section));
+        let found = |name: &SectionName| Some((name.clone(), sections.get(name.as_str())?));
+        let chosen = self.names.iter().filter_map(found);
         Ok(Selection::new("selected_sections", chosen).select(previous, |_| true))
     }
 }

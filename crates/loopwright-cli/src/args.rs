@@ -99,8 +99,8 @@ pub struct DemoArgs {
 #[command(next_help_heading = "Surroundings")]
 pub struct SurroundingArgs {
     /// Work in this directory
-    #[arg(short = 'C', long, value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
-    pub workdir: PathBuf,
+    #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub workdir: Option<PathBuf>,
     /// What to write to standard output [default: text]
     #[arg(long, value_name = "FORMAT", value_enum)]
     output_format: Option<OutputFormat>,
@@ -132,7 +132,7 @@ impl RunArgs {
     /// What the configuration should know of the command line.
     pub fn flags(&self, config: Option<&Path>) -> Flags {
         Flags {
-            workdir: self.surroundings.workdir.clone(),
+            workdir: self.surroundings.workdir.clone().unwrap_or_else(|| ".".into()),
             config: config.map(Path::to_path_buf),
             model: self.model.clone(),
             base_url: self.base_url.clone(),

@@ -16,9 +16,10 @@ pub enum ExitCode {
     NoModel = 4,
     /// The provider failed or refused, after the retries that are allowed.
     Provider = 5,
-    /// A limit on steps, tokens, seconds or cost ended the run; what it did so far stands.
+    /// A limit on steps, tokens, seconds, cost, retries or the length of an answer ended the run; what it
+    /// did so far stands.
     Limit = 6,
-    /// The run ended, but something that it wanted to do was not permitted.
+    /// A tool, a hook, the model or its provider did not permit the run to go on.
     Denied = 8,
     /// The run waits for an answer or an approval that nobody is there to give.
     NeedsInput = 9,
@@ -38,6 +39,12 @@ impl ExitCode {
 impl From<ExitCode> for std::process::ExitCode {
     fn from(exit_code: ExitCode) -> Self {
         Self::from(exit_code.code())
+    }
+}
+
+impl serde::Serialize for ExitCode {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(self.code())
     }
 }
 

@@ -1,10 +1,26 @@
-//! The parts of the program `loopwright`: what was typed, what is configured, and how it ends.
+//! The parts of the program `loopwright`.
 //!
-//! `main.rs` joins them; each of them can be read and tested without the others, except that [`args`]
-//! speaks in the value types of [`config`].
+//! | module | holds |
+//! |---|---|
+//! | [`args`], [`config`], [`prompt`] | what was typed, what is configured, what is asked |
+//! | [`model`], [`tools`], [`agent`] | who answers, what it may do, and the agent made of both |
+//! | [`stage`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
+//! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
+//! | [`run`], [`demo`], [`completions`] | the commands |
 
+pub mod agent;
 pub mod args;
 pub mod completions;
 pub mod config;
+pub mod console;
+pub mod demo;
+pub mod ending;
 pub mod exit;
+pub mod model;
 pub mod prompt;
+pub mod render;
+pub mod report;
+pub mod run;
+pub mod signals;
+pub mod stage;
+pub mod tools;

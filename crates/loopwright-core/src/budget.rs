@@ -126,7 +126,8 @@ impl Budget {
         self.late_by(used, now).or_else(|| self.too_dear(used))
     }
 
-    fn late_by(&self, used: Used, now: Timestamp) -> Option<StopSignal> {
+    /// Returns the signal for a time that is used up or a deadline that has passed.
+    pub(crate) fn late_by(&self, used: Used, now: Timestamp) -> Option<StopSignal> {
         if let Some(max) = self.time.filter(|max| used.time >= *max) {
             let (elapsed, max) = (used.time.as_secs_f64(), max.as_secs_f64());
             let text = format!("{max} seconds are used up");

@@ -136,6 +136,13 @@ impl Execution {
         ContinuationOutcome::resolve(voices)
     }
 
+    /// Tells whether another step is due and nobody but the model has anything to say about it.
+    pub(crate) fn plainly_goes_on(&self) -> bool {
+        let is_asked = self.last_step().is_some_and(|it| it.kind != StepKind::FinalResponse);
+        let is_quiet = self.signals.is_empty() && self.continuation.is_none();
+        is_asked && is_quiet && self.values.is_empty()
+    }
+
     /// Returns whether something keeps the next step from beginning; what the model wants does not
     /// count.
     pub(crate) fn checkpoint(&self) -> Option<ContinuationOutcome> {

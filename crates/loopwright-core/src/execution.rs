@@ -155,6 +155,11 @@ impl Execution {
         self.ended_at
     }
 
+    /// Returns the time from the beginning to the end, or to now; pauses count.
+    pub fn duration(&self, now: Timestamp) -> Duration {
+        self.ended_at.unwrap_or(now).since(self.started_at)
+    }
+
     /// Returns the time that steps were worked on; pauses do not count.
     pub fn worked(&self) -> Duration {
         self.worked

@@ -216,7 +216,7 @@ impl Acting {
         }
         let began = self.inference.env.clock.monotonic();
         let inner = self.inference.scope(false);
-        let mut ended = self.attempts(index, &key, &ready, &inner).await;
+        let mut ended = self.attempts(index, &key, ready, &inner).await;
         ended.spend += inner.ledger().spend;
         ended.took = self.inference.env.clock.monotonic().saturating_sub(began);
         self.finish(index, ended).await
@@ -226,24 +226,26 @@ impl Acting {
         &self,
         index: u16,
         key: &EffectKey,
-        ready: &Ready,
+        mut ready: Ready,
         inner: &Inference,
     ) -> Ended {
         let options = ready.tool.options();
         let may_repeat = matches!(options.effects, Effects::Pure | Effects::Idempotent);
         let attempts = if may_repeat { options.retry.attempts.max(1) } else { 1 };
         let mut delay = options.retry.delay;
-        for attempt in 0.. {
-            self.announce(index, ready, attempt);
-            let ended = self.attempt(key, ready, inner).await;
+        for attempt in 0..attempts - 1 {
+            self.announce(index, &ready, attempt);
+            let ended = self.attempt(key, &ready.tool, ready.parsed.clone(), inner).await;
             let failed = matches!(ended.outcome, ToolOutcome::Failed(_)) && ended.signal.is_none();
-            if !failed || attempt + 1 >= attempts {
+            if !failed {
                 return ended;
             }
             self.inference.env.clock.sleep(delay).await;
-            delay *= 2;
+            delay = delay.saturating_mul(2);
         }
-        failed(FailureKind::Other, "the tool was never tried").into()
+        self.announce(index, &ready, attempts - 1);
+        let arguments = std::mem::take(&mut ready.parsed);
+        self.attempt(key, &ready.tool, arguments, inner).await
     }
 
     fn announce(&self, index: u16, ready: &Ready, attempt: u32) {
@@ -257,7 +259,13 @@ impl Acting {
         });
     }
 
-    async fn attempt(&self, key: &EffectKey, ready: &Ready, inner: &Inference) -> Ended {
+    async fn attempt(
+        &self,
+        key: &EffectKey,
+        tool: &AnyTool,
+        arguments: Value,
+        inner: &Inference,
+    ) -> Ended {
         let Some(call) = key.call.and_then(|index| self.call(index)) else {
             return failed(FailureKind::Other, "there is no such call").into();
         };
@@ -273,8 +281,8 @@ impl Acting {
             env: &self.inference.env,
             inference: inner,
         };
-        let answer = AssertUnwindSafe(ready.tool.call(ready.parsed.clone(), &cx)).catch_unwind();
-        let limit = ready.tool.options().timeout.or(self.agent.executor().default_timeout);
+        let answer = AssertUnwindSafe(tool.call(arguments, &cx)).catch_unwind();
+        let limit = tool.options().timeout.or(self.agent.executor().default_timeout);
         let answer = match limit {
             None => answer.await,
             Some(limit) => {

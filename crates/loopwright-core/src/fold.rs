@@ -54,9 +54,20 @@ impl AgentState {
             reason,
         })?;
         self.seq += 1;
-        self.created_at.get_or_insert(stamped.at);
-        self.updated_at = Some(stamped.at);
+        self.touch(stamped.at);
         Ok(())
+    }
+
+    /// Stamps the changes that were made outside a run.
+    pub(crate) fn stamp(&mut self, now: Timestamp) {
+        if self.outbox.stamp(now) {
+            self.touch(now);
+        }
+    }
+
+    fn touch(&mut self, at: Timestamp) {
+        self.created_at.get_or_insert(at);
+        self.updated_at = Some(at);
     }
 
     fn fold(&mut self, stamped: &Stamped) -> Result<(), &'static str> {
@@ -89,6 +100,10 @@ impl AgentState {
                 self.fail_step(failure, *spend, *took, stamped.at)?;
             }
             Change::Spent(spend) => self.spend(*spend)?,
+            Change::Closed(_) => {
+                self.seal_open_step();
+                self.running()?.fold(&stamped.change, stamped.at);
+            }
             change => self.running()?.fold(change, stamped.at),
         }
         Ok(())
@@ -263,6 +278,7 @@ impl AgentState {
             let outcome = match state {
                 CallState::Done(_) => continue,
                 CallState::Started { .. } => ToolOutcome::Unknown,
+                CallState::Asked(question) if question.is_recovery() => ToolOutcome::Unknown,
                 _ => ToolOutcome::Cancelled { started: false },
             };
             *state = CallState::Done(Arc::new(outcome));
@@ -375,6 +391,14 @@ fn record(
 }
 
 impl Change {
+    /// Returns the position of a call that is about to begin.
+    pub(crate) fn started_call(&self) -> Option<u16> {
+        match self {
+            Self::Started { call, .. } => Some(*call),
+            _ => None,
+        }
+    }
+
     /// Returns the kind of change, as it is written in logs.
     pub fn name(&self) -> &'static str {
         match self {

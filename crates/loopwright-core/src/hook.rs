@@ -35,7 +35,8 @@ pub use self::{
 ///
 /// A hook that fails, or panics, fails the step or the execution it belongs to; it never brings down
 /// the program. When a run is interrupted at a point, the point is asked again later, and the edits
-/// of the interrupted round do not count.
+/// of the interrupted round do not count; nor do those of a round in which a hook failed. Once the run
+/// is cancelled, hooks that do not come to an end within the grace are given up.
 #[async_trait]
 pub trait Hook: Send + Sync {
     /// Names the hook in events and stop signals.

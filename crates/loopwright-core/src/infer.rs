@@ -1,9 +1,14 @@
 //! The one way to a model: hooks, account, cancellation, deadline and events around every call.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use futures::future::{Either, select};
-use loopwright_messages::{Cost, InferenceRequest, InferenceResponse, Message, Prompt, Usage};
+use loopwright_messages::{
+    Cost, InferenceRequest, InferenceResponse, Message, Prompt, StablePart, Usage,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -17,22 +22,35 @@ use crate::{
     meter::Meter,
     model::{ChatModel, Delta, InferCx, ModelError, ModelErrorKind},
     state::AgentState,
-    stop::{StopReason, StopSignal},
 };
 
-/// Everything that a model call of a step goes through.
+/// Everything that a model call of a step goes through, with a ledger of its own.
 #[derive(Debug)]
 pub(crate) struct Inference {
+    pub(crate) way: Arc<Way>,
+    pub(crate) step: u32,
+    /// Hooks are not asked about the model calls of hooks that are asked about model calls.
+    pub(crate) nested: bool,
+    pub(crate) spent: Mutex<Ledger>,
+}
+
+/// What all model calls of a run have in common.
+#[derive(Debug)]
+pub(crate) struct Way {
     pub(crate) agent: AgentLoop,
     pub(crate) env: Env,
     pub(crate) meter: Meter,
     pub(crate) cancel: CancellationToken,
     pub(crate) events: Events,
     pub(crate) deadline: Option<Timestamp>,
-    pub(crate) step: u32,
-    /// Hooks are not asked about the model calls of hooks that are asked about model calls.
-    pub(crate) nested: bool,
-    pub(crate) spent: Mutex<Ledger>,
+}
+
+impl Deref for Inference {
+    type Target = Way;
+
+    fn deref(&self) -> &Way {
+        &self.way
+    }
 }
 
 /// What the model calls of a scope consumed.
@@ -47,7 +65,7 @@ pub(crate) struct Ledger {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub(crate) prompt: Option<Prompt>,
-    pub(crate) sent: Option<InferenceRequest>,
+    pub(crate) sent: Option<StablePart>,
     pub(crate) system: Option<Composed>,
     pub(crate) last: Spend,
     /// The hook that answered the last request.
@@ -70,17 +88,7 @@ pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Inference {
     /// Makes the same way with a ledger of its own.
     pub(crate) fn scope(&self, nested: bool) -> Self {
-        Self {
-            agent: self.agent.clone(),
-            env: self.env.clone(),
-            meter: self.meter.clone(),
-            cancel: self.cancel.clone(),
-            events: self.events.clone(),
-            deadline: self.deadline,
-            step: self.step,
-            nested,
-            spent: Mutex::default(),
-        }
+        Self { way: Arc::clone(&self.way), step: self.step, nested, spent: Mutex::default() }
     }
 
     pub(crate) fn ledger(&self) -> Ledger {
@@ -103,7 +111,7 @@ impl Inference {
         let began = self.env.clock.monotonic();
         let mut response = match answer {
             Some(response) => response,
-            None => self.ask(model, &request, memory).await?,
+            None => self.ask(state, model, &request, memory).await?,
         };
         if let Some(memory) = memory {
             lock(memory).source.clone_from(&by);
@@ -169,11 +177,11 @@ impl Inference {
     ) {
         if let Some(memory) = memory {
             let mut memory = lock(memory);
-            let broken = memory.sent.as_ref().and_then(|it| it.prefix_broken_by(request));
+            let broken = memory.sent.as_ref().and_then(|it| it.broken_by(request));
             if let Some(cause) = broken {
                 self.events.emit(|| PrefixBroken { step: self.step, cause });
             }
-            memory.sent = Some(request.clone());
+            memory.sent = Some(request.stable_part());
         }
         self.events.emit(|| InferenceRequestStarted {
             step: self.step,
@@ -186,6 +194,7 @@ impl Inference {
 
     async fn ask(
         &self,
+        state: &AgentState,
         model: &dyn ChatModel,
         request: &InferenceRequest,
         memory: Option<&SharedMemory>,
@@ -194,7 +203,7 @@ impl Inference {
         let guess = memory.map(|it| lock(it).last).unwrap_or_default();
         let tokens = guess.usage.total().max(request.options.max_output_tokens.unwrap_or(0));
         let reserved = self.meter.reserve(tokens, guess.cost).map_err(StepError::Stopped)?;
-        let result = self.race(model, request).await;
+        let result = self.race(state, model, request).await;
         let spend = match &result {
             Ok(it) => Spend { usage: it.usage, cost: it.cost.unwrap_or_default() },
             Err(StepError::Model(error)) => Spend { usage: error.usage, cost: Cost::ZERO },
@@ -217,6 +226,7 @@ impl Inference {
     /// Waits for the model, but not longer than the run itself may wait.
     async fn race(
         &self,
+        state: &AgentState,
         model: &dyn ChatModel,
         request: &InferenceRequest,
     ) -> Result<InferenceResponse, StepError> {
@@ -235,7 +245,7 @@ impl Inference {
             clock: &*self.env.clock,
         };
         let answer = model.infer(request, cx);
-        let limit = std::pin::pin!(self.limit());
+        let limit = std::pin::pin!(self.limit(state));
         match select(answer, limit).await {
             Either::Left((Err(error), _)) if error.kind == ModelErrorKind::Cancelled => {
                 Err(StepError::Cancelled)
@@ -246,7 +256,7 @@ impl Inference {
     }
 
     /// Ends when the run is cancelled or its deadline has come.
-    async fn limit(&self) -> StepError {
+    async fn limit(&self, state: &AgentState) -> StepError {
         let Some(deadline) = self.deadline else {
             self.cancel.cancelled().await;
             return StepError::Cancelled;
@@ -254,11 +264,7 @@ impl Inference {
         let left = deadline.since(self.env.clock.now());
         let timer = self.env.clock.sleep(left);
         match select(timer, std::pin::pin!(self.cancel.cancelled())).await {
-            Either::Left(_) => {
-                let text = "the time was used up while the model was answering";
-                let signal = StopSignal::new(StopReason::TimeLimitReached, "budget", text);
-                StepError::Stopped(signal.with("limit", "deadline"))
-            }
+            Either::Left(_) => StepError::Stopped(state.lateness(self.env.clock.now())),
             Either::Right(_) => StepError::Cancelled,
         }
     }

@@ -25,12 +25,13 @@ impl Outbox {
         self.push(Stamped { at: UNSTAMPED, change });
     }
 
-    pub(crate) fn stamp(&mut self, now: Timestamp) {
-        for stamped in &mut self.entries {
-            if stamped.at == UNSTAMPED {
-                stamped.at = now;
-            }
+    /// Stamps what has no stamp; tells whether there was any.
+    pub(crate) fn stamp(&mut self, now: Timestamp) -> bool {
+        let mut stamped = false;
+        for entry in self.entries.iter_mut().filter(|it| it.at == UNSTAMPED) {
+            (entry.at, stamped) = (now, true);
         }
+        stamped
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -180,6 +180,16 @@ pub struct Question {
     pub source: Arc<str>,
 }
 
+impl Question {
+    /// The source of questions about calls that were interrupted.
+    pub(crate) const RECOVERY: &'static str = "recovery";
+
+    /// Tells whether the call had begun, and may have taken effect.
+    pub(crate) fn is_recovery(&self) -> bool {
+        &*self.source == Self::RECOVERY
+    }
+}
+
 /// What was decided about a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

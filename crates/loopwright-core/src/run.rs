@@ -14,8 +14,9 @@ mod think;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either, select};
 use loopwright_messages::{AgentId, ExecutionId};
+use tokio_util::sync::CancellationToken;
 
 use self::{act::Batch, handle::Inbox, record::Broken};
 use crate::{
@@ -29,7 +30,7 @@ use crate::{
     events::Events,
     execution::Status,
     failure::{Failure, FailureKind},
-    infer::{Inference, Ledger, SharedMemory},
+    infer::{Inference, Ledger, SharedMemory, Way},
     interceptor::{Ask, HookError, Word},
     journal::EffectKey,
     meter::Meter,
@@ -59,12 +60,21 @@ pub struct Run {
     unsaid: Vec<AgentEvent>,
     inbox: Arc<Inbox>,
     memory: SharedMemory,
+    way: Arc<Way>,
     step_began: Duration,
     hooks: Option<BoxFuture<'static, Round>>,
     thinking: Option<BoxFuture<'static, Thinking>>,
     batch: Option<Box<Batch>>,
+    /// Ends the tools of a step that is stopped, and not the run.
+    tools: CancellationToken,
     /// Why the step that was just taken failed for good.
     failure: Option<Failure>,
+    /// Calls whose beginning nobody acknowledged before this run: they did not begin.
+    unbegun: Vec<u16>,
+    /// Whether a state is to be handed out.
+    is_due: bool,
+    /// Whether the journal failed: there is no further effect, hook or append.
+    is_broken: bool,
 }
 
 /// Where a run stands: what is to be done next.
@@ -102,7 +112,18 @@ struct Thinking {
 
 impl Run {
     pub(crate) fn new(agent: AgentLoop, state: AgentState, options: RunOptions) -> Self {
+        let way = Way {
+            agent: agent.clone(),
+            env: options.env.clone(),
+            meter: Meter::unlimited(),
+            cancel: options.cancel.clone(),
+            events: Events::default(),
+            deadline: None,
+        };
+        let unbegun = state.outbox.changes().filter_map(Change::started_call).collect();
         Self {
+            tools: options.cancel.child_token(),
+            way: Arc::new(way),
             agent,
             state,
             options,
@@ -118,6 +139,9 @@ impl Run {
             thinking: None,
             batch: None,
             failure: None,
+            unbegun,
+            is_due: false,
+            is_broken: false,
         }
     }
 
@@ -131,17 +155,20 @@ impl Run {
         }
         // A step that is handed out is on record. If that fails, the run ends here.
         let _broken = self.flush().await.is_err();
+        self.is_due = false;
         Some(&self.state)
     }
 
     /// Tells whether there is anything left to do.
     pub fn has_next(&self) -> bool {
-        !matches!(self.point, Point::Over)
+        self.is_due || !matches!(self.point, Point::Over)
     }
 
     /// Runs to the end and returns the final state.
     pub async fn finish(mut self) -> AgentState {
-        while self.turn().await {}
+        while self.turn().await {
+            self.is_due = false;
+        }
         self.state
     }
 
@@ -151,31 +178,35 @@ impl Run {
     }
 
     /// Gives the state back, and ends what the run was waiting for.
-    pub fn into_state(self) -> AgentState {
+    pub fn into_state(mut self) -> AgentState {
+        self.hear_the_last();
         self.state
     }
 
     /// Returns a handle to steer and cancel the run with.
     pub fn handle(&self) -> RunHandle {
-        RunHandle { cancel: self.options.cancel.clone(), inbox: Arc::clone(&self.inbox) }
+        RunHandle { cancel: self.options.cancel.clone(), inbox: Arc::downgrade(&self.inbox) }
     }
 
     /// Goes on until a step is over or the execution ended; `false` if it had ended before.
     async fn turn(&mut self) -> bool {
-        loop {
-            let goes_on = match self.advance().await {
-                Ok(goes_on) => goes_on,
-                Err(Broken) => Turn::Over,
-            };
-            match goes_on {
-                Turn::On => (),
-                Turn::Step | Turn::Over => return true,
-                Turn::Nothing => return false,
+        while !self.is_due {
+            match self.advance().await {
+                Ok(Turn::On) => (),
+                Ok(Turn::Step | Turn::Over) | Err(Broken) => self.is_due = true,
+                Ok(Turn::Nothing) => return false,
             }
         }
+        true
     }
 
     async fn advance(&mut self) -> Result<Turn, Broken> {
+        if self.is_broken {
+            return Ok(Turn::Nothing);
+        }
+        if matches!(self.point, Point::Open) {
+            self.state.stamp(self.options.env.clock.now());
+        }
         if self.state.outbox.is_sending() {
             self.flush().await?;
         }
@@ -203,9 +234,8 @@ impl Run {
     /// Begins an execution, or goes on with one that was interrupted or paused.
     fn open(&mut self) -> Turn {
         let now = self.options.env.clock.now();
-        self.state.outbox.stamp(now);
         if *self.state.status() == Status::Paused && !self.state.pending().is_empty() {
-            self.inbox.close();
+            self.hear_the_last();
             self.point = Point::Over;
             return Turn::Over;
         }
@@ -213,6 +243,7 @@ impl Run {
         let change = if resumed { Change::Resumed } else { self.opened(now) };
         self.record(change);
         self.set_up();
+        self.step_began = self.options.env.clock.monotonic();
         let (messages, tools) = (self.state.transcript().len(), self.agent.tools().len());
         self.say(|_| ExecutionStarted { messages, tools, resumed });
         self.go(if resumed { self.resume_at() } else { Point::BeforeExecution })
@@ -261,6 +292,7 @@ impl Run {
             let (parent, id) = (self.state.parent().cloned(), execution.id().clone());
             self.events = Events::new(&sinks, &self.options.env.clock, agent, parent, id);
         }
+        self.way = self.make_way();
     }
 
     async fn before_execution(&mut self) -> Result<Turn, Broken> {
@@ -275,12 +307,20 @@ impl Run {
 
     /// Looks whether anything keeps the step from beginning.
     fn checkpoint(&mut self) -> Turn {
-        self.hear();
+        let execution = self.state.execution();
+        let is_again = execution.is_some_and(|it| it.open_step().is_some());
+        let is_signalled = execution.is_some_and(|it| !it.signals().is_empty());
+        let heard = self.hear();
+        if heard && is_again {
+            // What is said while a step is open follows it, and wants another step.
+            self.record(asked_by_user());
+        } else if heard && is_signalled {
+            self.record(Change::Continued);
+        }
         if let Some(stop) = self.is_kept_from_stepping() {
             return self.go(stop);
         }
         self.step_began = self.options.env.clock.monotonic();
-        let is_again = self.state.execution().is_some_and(|it| it.open_step().is_some());
         if is_again {
             return self.begin_step();
         }
@@ -345,6 +385,20 @@ impl Run {
         self.take_messages(messages)
     }
 
+    /// Takes over what was said when the run goes no further. Whoever goes on with the state answers
+    /// it.
+    fn hear_the_last(&mut self) {
+        let is_open = self.state.execution().is_some_and(|it| it.open_step().is_some());
+        let is_early = matches!(
+            self.point,
+            Point::Open | Point::BeforeExecution | Point::Checkpoint | Point::BeforeStep
+        );
+        let messages = self.inbox.close();
+        if self.take_messages(messages) && (is_open || !is_early) {
+            self.record(asked_by_user());
+        }
+    }
+
     fn take_messages(
         &mut self,
         messages: impl IntoIterator<Item = loopwright_messages::Message>,
@@ -365,12 +419,17 @@ impl Run {
             return self.go(Point::Close(Status::Failed(failure)));
         }
         if self.hear() {
-            self.record(Change::ContinuationRequested { by: Arc::from("user") });
+            self.record(asked_by_user());
         }
         self.note_limits();
-        let Some(outcome) = self.state.execution().map(crate::Execution::continuation) else {
+        let Some(execution) = self.state.execution() else {
             return self.go(Point::Close(Status::Completed));
         };
+        if execution.plainly_goes_on() && !self.events.has_listeners() {
+            self.point = Point::Checkpoint;
+            return Turn::Step;
+        }
+        let outcome = execution.continuation();
         if !outcome.should_continue {
             let ending = self.ending(outcome);
             return self.go(ending);
@@ -397,16 +456,22 @@ impl Run {
     fn inference(&self) -> Inference {
         let open = self.state.execution().and_then(|it| it.open_step());
         Inference {
+            way: Arc::clone(&self.way),
+            step: open.map_or(self.state.step_count() + 1, OpenStep::number),
+            nested: false,
+            spent: std::sync::Mutex::default(),
+        }
+    }
+
+    fn make_way(&self) -> Arc<Way> {
+        Arc::new(Way {
             agent: self.agent.clone(),
             env: self.options.env.clone(),
             meter: self.meter.clone(),
             cancel: self.options.cancel.clone(),
             events: self.events.clone(),
             deadline: self.deadline,
-            step: open.map_or(self.state.step_count() + 1, OpenStep::number),
-            nested: false,
-            spent: std::sync::Mutex::default(),
-        }
+        })
     }
 
     fn key(&self) -> Option<EffectKey> {
@@ -414,6 +479,23 @@ impl Run {
         let step = execution.open_step()?.number();
         Some(EffectKey { execution: execution.id().clone(), step, call: None })
     }
+}
+
+/// Waits for something that is awaited of others, but not for ever once the run is cancelled: the way
+/// to the model gives up by itself, drivers and hooks may not.
+async fn wait<T>(parked: &mut BoxFuture<'static, T>, options: &RunOptions) -> Option<T> {
+    let patience = std::pin::pin!(async {
+        options.cancel.cancelled().await;
+        options.env.clock.sleep(options.grace).await;
+    });
+    match select(parked, patience).await {
+        Either::Left((came, _)) => Some(came),
+        Either::Right(_) => None,
+    }
+}
+
+fn asked_by_user() -> Change {
+    Change::ContinuationRequested { by: Arc::from("user") }
 }
 
 /// How far a point has brought the run.

@@ -19,7 +19,7 @@ use crate::{
     outbox::Outbox,
     outcome::{Question, Resolution},
     step::{Step, StepKind},
-    stop::StopSignal,
+    stop::{StopReason, StopSignal},
 };
 
 /// Everything an agent remembers. Immutable to callers but by [`edit`](AgentState::edit); cheap to
@@ -292,6 +292,15 @@ impl AgentState {
         self.execution.as_ref().map(Execution::spent).unwrap_or_default()
     }
 
+    /// Returns the signal for a run that went on for too long.
+    pub(crate) fn lateness(&self, now: Timestamp) -> StopSignal {
+        let used = self.execution.as_ref().map(|it| it.used(now)).unwrap_or_default();
+        self.budget.late_by(used, now).unwrap_or_else(|| {
+            let text = "the time is used up";
+            StopSignal::new(StopReason::TimeLimitReached, "budget", text).with("limit", "deadline")
+        })
+    }
+
     /// Returns the tokens and the money of all executions.
     pub fn total_spent(&self) -> Spend {
         self.total_spent
@@ -374,6 +383,11 @@ impl AgentState {
             Status::Stopped(signal) => Some(signal),
             _ => self.execution.as_ref()?.strongest_signal(),
         }
+    }
+
+    /// Tells whether the loop would end here: there is no execution, or no further step is due.
+    pub fn should_stop(&self) -> bool {
+        self.execution.as_ref().is_none_or(|it| !it.continuation().should_continue)
     }
 
     /// Returns the calls that somebody has to decide about.

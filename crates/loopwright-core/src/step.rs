@@ -133,6 +133,11 @@ impl Step {
         self.started_at
     }
 
+    /// Returns when the step was over, if it was not interrupted.
+    pub fn ended_at(&self) -> Timestamp {
+        self.started_at.plus(self.took)
+    }
+
     /// Returns how long the step was worked on, model and tools included.
     pub fn duration(&self) -> Duration {
         self.took

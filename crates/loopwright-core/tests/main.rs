@@ -1,3 +1,15 @@
 //! The core as facts. One binary: a module below is one theme.
 
+mod support;
+mod bad_input;
+mod budget;
+mod events;
+mod hooks;
+mod journal;
 mod property;
+mod request;
+mod rounds;
+mod state;
+mod steering;
+mod stop;
+mod tools;

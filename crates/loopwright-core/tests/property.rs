@@ -14,8 +14,8 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, BoxError, Budget, CallState, Change, ChatModel, Driver, Effects,
-    EffectKey, Failure, FailureKind, Flow, Hook, HookCx, HookPoint, HookStack, InferCx,
+    AgentLoop, AgentState, BoxError, Budget, CallState, Change, ChatModel, Driver, EffectKey,
+    Effects, Failure, FailureKind, Flow, Hook, HookCx, HookPoint, HookStack, InferCx,
     InferenceDecision, Key, ModelError, Priority, Question, Recovery, Resolution, Retry, Run,
     RunOptions, Stamped, StateEdit, Status, StepError, StopSignal, ThinkCx, Thought, ToolCx,
     ToolDecision, ToolError, ToolOptions, ToolOutcome, ToolOutput, Verdict,
@@ -43,9 +43,8 @@ fn cases() -> u32 {
 #[test]
 fn a_run_survives_whatever_befalls_it() {
     let config = Config { cases: cases(), failure_persistence: None, ..Config::default() };
-    let result = TestRunner::new(config).run(&case(), |case| {
-        World::live_through(&case).map_err(TestCaseError::fail)
-    });
+    let result = TestRunner::new(config)
+        .run(&case(), |case| World::live_through(&case).map_err(TestCaseError::fail));
     if let Err(error) = result {
         panic!("{error}");
     }
@@ -97,7 +96,15 @@ enum Op {
 }
 
 const TOOLS: &[&str] = &[
-    "pure", "idempotent", "resumable", "once", "alone", "effects", "failing", "late", "stopping",
+    "pure",
+    "idempotent",
+    "resumable",
+    "once",
+    "alone",
+    "effects",
+    "failing",
+    "late",
+    "stopping",
     "missing",
 ];
 
@@ -117,16 +124,18 @@ fn case() -> impl Strategy<Value = Case> {
             .prop_map(|(calls, finish, pauses)| Plan::Calls { calls, finish, pauses }),
         1 => (0..3u32).prop_map(|pauses| Plan::Fail { pauses }),
     ];
-    let fault = select(&[
-        Fault::CrashBefore,
-        Fault::CrashAfter,
-        Fault::CrashBefore,
-        Fault::CrashAfter,
-        Fault::Unavailable,
-        Fault::Unacknowledged,
-        Fault::Conflict,
-        Fault::LeaseLost,
-    ][..]);
+    let fault = select(
+        &[
+            Fault::CrashBefore,
+            Fault::CrashAfter,
+            Fault::CrashBefore,
+            Fault::CrashAfter,
+            Fault::Unavailable,
+            Fault::Unacknowledged,
+            Fault::Conflict,
+            Fault::LeaseLost,
+        ][..],
+    );
     let op = prop_oneof![
         4 => (1..4u32).prop_map(Op::Next),
         6 => (1..8u32).prop_map(Op::PollAndDrop),
@@ -200,9 +209,9 @@ impl Witness {
         self.journal.look(|changes| {
             let of_step =
                 changes.iter().rev().take_while(|it| !matches!(it.change, Change::Thought(_)));
-            of_step.into_iter().any(|it| {
-                matches!(it.change, Change::Started { call, .. } if Some(call) == key.call)
-            })
+            of_step.into_iter().any(
+                |it| matches!(it.change, Change::Started { call, .. } if Some(call) == key.call),
+            )
         })
     }
 }
@@ -246,9 +255,9 @@ impl Driver for PlannedDriver {
             Plan::Answer { pauses } => ("done".into(), pauses),
             Plan::Fail { pauses } => (ScenarioStep::error("down"), pauses),
             Plan::Calls { calls, finish, pauses } => {
-                let calls = calls.iter().map(|it| {
-                    (it.tool, json!({ "decision": it.decision, "pauses": it.pauses }))
-                });
+                let calls = calls
+                    .iter()
+                    .map(|it| (it.tool, json!({ "decision": it.decision, "pauses": it.pauses })));
                 let step = ScenarioStep::tool_calls(calls);
                 (finish.into_iter().fold(step, ScenarioStep::with_finish), pauses)
             }
@@ -456,6 +465,8 @@ struct World {
     run: Option<Run>,
     /// What no run holds.
     state: AgentState,
+    /// What was said to a run that took it.
+    said: Vec<String>,
 }
 
 type Checked = Result<(), String>;
@@ -492,7 +503,7 @@ impl World {
         }
         let budget = Budget { steps: case.steps, ..Budget::default() };
         let state = AgentState::new().with_budget(budget).with_user_message("go");
-        Self { agent, witness, clock: FrozenClock::new(), run: None, state }
+        Self { agent, witness, clock: FrozenClock::new(), run: None, state, said: Vec::new() }
     }
 
     fn suffer(&mut self, op: Op) -> Checked {
@@ -509,10 +520,9 @@ impl World {
             }
             Op::Cancel => self.run().handle().cancel(),
             Op::Steer => {
-                let message = Message::user("steered");
-                let is_over = !self.run().has_next();
-                if self.run().handle().steer(message).is_err() && !is_over {
-                    return Err("a message was refused before the run was over".into());
+                let text = format!("message {}", self.said.len());
+                if self.run().handle().steer(Message::user(text.clone())).is_ok() {
+                    self.said.push(text);
                 }
             }
             Op::Fail(append, fault) => {
@@ -576,6 +586,7 @@ impl World {
     /// Forgets everything but what the journal kept.
     fn restore(&mut self) {
         self.run = None;
+        self.said.clear();
         let journal = &self.witness.journal;
         journal.heal();
         self.state = AgentState::new().replay(journal.changes()).unwrap();
@@ -622,7 +633,8 @@ impl World {
 
     fn is_the_fold_of_its_changes(&self) -> Checked {
         let (state, journal) = (self.live(), &self.witness.journal);
-        let is_away = matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Journal);
+        let is_away =
+            matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Journal);
         if state.unsaved().next().is_some() || is_away {
             return Ok(());
         }
@@ -631,7 +643,10 @@ impl World {
         if replayed == *state {
             return Ok(());
         }
-        Err(format!("replayed {replayed:#?}\nis not\n{state:#?}"))
+        let (replayed, live) = (format!("{replayed:#?}"), format!("{state:#?}"));
+        let differ = |(one, other): &(&str, &str)| one != other;
+        let first = replayed.lines().zip(live.lines()).find(differ);
+        Err(format!("replayed is not live, first in {first:?}: {:?}", journal.names()))
     }
 
     fn nothing_happened_twice(&self) -> Checked {
@@ -641,6 +656,16 @@ impl World {
         once.sort();
         match once.windows(2).find(|pair| pair[0] == pair[1]) {
             Some(pair) => Err(format!("{} ran twice: {}", pair[0].0, pair[0].1)),
+            None => Ok(()),
+        }
+    }
+
+    fn nothing_said_is_lost(&self) -> Checked {
+        let heard = |text: &String| {
+            self.state.transcript().iter().any(|turn| turn.message().text() == *text)
+        };
+        match self.said.iter().find(|text| !heard(text)) {
+            Some(text) => Err(format!("{text} is lost")),
             None => Ok(()),
         }
     }
@@ -661,7 +686,7 @@ impl World {
             }
             let is_away = matches!(self.state.status(), Status::Failed(it) if it.kind == FailureKind::Journal);
             if self.state.status().is_terminal() && !is_away {
-                return Ok(());
+                return self.nothing_said_is_lost();
             }
         }
         Err(format!("the run does not end: {}", self.live().explain_stop()))
@@ -684,9 +709,10 @@ fn no_outcome_is_lost(changes: &[Stamped], state: &AgentState) -> Checked {
     }
     for ((execution, step, call), outcome) in settled {
         let index = usize::from(call);
-        let of_step = state.transcript().iter().find(|turn| {
-            turn.meta().execution == execution && turn.meta().step == Some(step)
-        });
+        let of_step = state
+            .transcript()
+            .iter()
+            .find(|turn| turn.meta().execution == execution && turn.meta().step == Some(step));
         let told = of_step.and_then(|turn| match turn.body() {
             TurnBody::Exchange(exchange) => exchange.results().get(index).cloned(),
             _ => None,

@@ -153,8 +153,7 @@ impl Entry {
     pub(crate) fn private(&self) -> syn::Result<Path> {
         let example = "\"loopwright_core\"";
         let text = self.string(example)?;
-        let mut path =
-            text.parse_with(Path::parse_mod_style).map_err(|_| self.unlike(example))?;
+        let mut path = text.parse_with(Path::parse_mod_style).map_err(|_| self.unlike(example))?;
         let first = path.segments.first().map(|segment| segment.ident.to_string());
         if !matches!(first.as_deref(), Some("crate" | "self" | "super")) {
             path.leading_colon = Some(Token![::](text.span()));

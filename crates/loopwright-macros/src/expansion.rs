@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Attribute, Expr, LitStr, ReturnType, parse_quote, spanned::Spanned as _};
+use syn::{Attribute, Expr, LitStr, Path, ReturnType, parse_quote, spanned::Spanned};
 
 use crate::{
     description,
@@ -25,15 +25,20 @@ pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
         }
     };
     let expansion = Expansion::new(options, function, &mut problems);
-    match problems.into_compile_errors() {
-        None => expansion.tool(),
-        Some(errors) if expansion.function.is_method() => errors,
-        Some(errors) => expansion.placeholder(&errors),
+    match (problems.into_compile_errors(), expansion) {
+        (None, Some(expansion)) => expansion.tool(),
+        (errors, Some(expansion)) if !expansion.function.is_method() => {
+            let placeholder = expansion.placeholder();
+            quote!(#errors #placeholder)
+        }
+        (errors, _) => errors.unwrap_or_default(),
     }
 }
 
 /// A tool, about to be written down.
 struct Expansion {
+    /// Where the names are found that it needs.
+    private: Path,
     options: Options,
     function: Function,
     parameters: Vec<Parameter>,
@@ -42,49 +47,27 @@ struct Expansion {
 }
 
 impl Expansion {
-    fn new(options: Options, mut function: Function, problems: &mut Problems) -> Self {
+    /// Reports what is wrong with the function. `None`: nothing can be written down at all.
+    fn new(mut options: Options, mut function: Function, problems: &mut Problems) -> Option<Self> {
         function.check(problems);
         let parameters = function.take_parameters(problems);
-        let name = options.name.clone().unwrap_or_else(|| function.name(problems));
-        let given = options.description.clone();
-        let description = given.unwrap_or_else(|| function.description(problems));
-        Self { options, function, parameters, name, description }
+        let name = options.name.take().unwrap_or_else(|| function.name(problems));
+        let description = options.description.take();
+        let description = description.unwrap_or_else(|| function.description(problems));
+        let private = options.private.take()?;
+        Some(Self { private, options, function, parameters, name, description })
     }
 
     fn tool(&self) -> TokenStream {
-        let ident = &self.function.signature.ident;
-        let cfgs = self.attributes(Place::Everywhere);
-        let (unit_struct, run) = (self.unit_struct(), self.run());
-        let (arguments, tool) = (self.arguments(), self.implementation());
-        quote! {
-            #unit_struct
-
-            #(#cfgs)*
-            const _: () = {
-                // A binding cannot have the name of a unit struct, but it can have that of a
-                // function: with this one in scope, a parameter may be called like the tool.
-                #[allow(dead_code, non_snake_case)]
-                fn #ident() {}
-
-                #run
-                #arguments
-                #tool
-            };
-        }
+        let (arguments, implementation) = (self.arguments(), self.implementation());
+        self.items(&quote!(#arguments #implementation))
     }
 
     /// Stands in for a tool that cannot be made, so that its users do not fail as well.
-    fn placeholder(&self, errors: &TokenStream) -> TokenStream {
-        let p = &self.options.private;
+    fn placeholder(&self) -> TokenStream {
+        let p = &self.private;
         let ident = &self.function.signature.ident;
-        let cfgs = self.attributes(Place::Everywhere);
-        let unit_struct = self.unit_struct();
-        quote! {
-            #errors
-            #unit_struct
-
-            #(#cfgs)*
-            #[automatically_derived]
+        self.items(&quote! {
             impl #p::Tool for #ident {
                 type Args = ();
                 type Output = ();
@@ -100,11 +83,37 @@ impl Expansion {
                     #p::std::result::Result::Ok(())
                 }
             }
+        })
+    }
+
+    /// Returns the struct, the function and what makes a tool of them.
+    fn items(&self, implementation: &TokenStream) -> TokenStream {
+        let ident = &self.function.signature.ident;
+        let cfgs = self.attributes(Place::Everywhere);
+        let is_deprecated = |attribute: &Attribute| attribute.path().is_ident("deprecated");
+        let deprecated = self.function.attributes.iter().any(is_deprecated);
+        // What is deprecated may speak of itself.
+        let deprecated = deprecated.then(|| quote!(#[allow(deprecated)]));
+        let (unit_struct, run) = (self.unit_struct(), self.run());
+        quote! {
+            #unit_struct
+
+            #(#cfgs)*
+            #deprecated
+            const _: () = {
+                // A variable cannot have the name of a unit struct, but it can have that of a
+                // function: with this one in scope, a parameter may be called like the tool.
+                #[allow(dead_code, non_snake_case)]
+                fn #ident() {}
+
+                #run
+                #implementation
+            };
         }
     }
 
     fn unit_struct(&self) -> TokenStream {
-        let p = &self.options.private;
+        let p = &self.private;
         let Function { visibility, signature, .. } = &self.function;
         let ident = &signature.ident;
         let cfgs = self.attributes(Place::Everywhere);
@@ -144,14 +153,14 @@ impl Expansion {
             impl #ident {
                 /// Calls the function itself, without an agent.
                 #(#attributes)*
-                #[allow(unreachable_pub, clippy::missing_errors_doc, clippy::unused_async)]
+                #[allow(clippy::missing_errors_doc, clippy::unused_async)]
                 #visibility #run #body
             }
         }
     }
 
     fn arguments(&self) -> TokenStream {
-        let p = &self.options.private;
+        let p = &self.private;
         let path = |name: &str| format!("{p}::{name}", p = quote!(#p)).replace(' ', "");
         let (serde, schemars) = (path("serde"), path("schemars"));
         let arguments: Vec<&Argument> =
@@ -168,7 +177,6 @@ impl Expansion {
             #[serde(crate = #serde)]
             #closed
             #[schemars(crate = #schemars)]
-            #[allow(unreachable_pub)]
             pub struct __Arguments {
                 #(#fields,)*
             }
@@ -176,19 +184,19 @@ impl Expansion {
     }
 
     fn implementation(&self) -> TokenStream {
-        let p = &self.options.private;
+        let p = &self.private;
         let Self { name, description, .. } = self;
         let ident = &self.function.signature.ident;
-        let options = self.options.expression().map(|options| {
+        let options = self.options.expression(p).map(|options| {
             quote! {
+                #[allow(clippy::needless_update)]
                 fn options(&self) -> #p::ToolOptions {
                     #options
                 }
             }
         });
         let output = self.output();
-        quote! {
-            #[automatically_derived]
+        quote_spanned! {at(ident)=>
             impl #p::Tool for #ident {
                 type Args = __Arguments;
                 type Output = #p::ToolOutput;
@@ -215,34 +223,40 @@ impl Expansion {
         }
     }
 
-    /// Returns the call and what is made of its answer. If that is not possible, the compiler points
-    /// at the type that the function returns.
+    /// Returns the call and what is made of its answer. The compiler is to point at the type that
+    /// the function returns if nothing can be made of it.
     fn output(&self) -> TokenStream {
-        let p = &self.options.private;
+        let p = &self.private;
+        let place = match &self.function.signature.output {
+            ReturnType::Default => at(&self.function.signature.ident),
+            ReturnType::Type(_, output) => at(output),
+        };
         let passed = self.parameters.iter().map(|parameter| match parameter {
             Parameter::Context => quote!(__cx),
             Parameter::Argument(Argument { name, .. }) => quote!(__arguments.#name),
         });
-        let answer = quote!(Self::run(#(#passed),*).await);
-        let place = match &self.function.signature.output {
-            ReturnType::Default => Span::call_site(),
-            ReturnType::Type(_, output) => Span::call_site().located_at(output.span()),
-        };
+        let mut output = quote_spanned!(place=> Self::run(#(#passed),*).await);
         if self.function.is_fallible() {
-            quote_spanned! {place=>
-                #p::IntoToolOutput::into_tool_output(
-                    #answer.map_err(#p::std::convert::Into::<#p::BoxError>::into)?
-                )
-            }
-        } else {
-            quote_spanned!(place=> #p::IntoToolOutput::into_tool_output(#answer))
+            output = quote_spanned!(place=> match #output {
+                #p::std::result::Result::Ok(__output) => __output,
+                #p::std::result::Result::Err(__error) => {
+                    return #p::std::result::Result::Err(#p::std::convert::Into::into(__error));
+                }
+            });
         }
+        quote_spanned!(place=> #p::IntoToolOutput::into_tool_output(#output))
     }
 
     fn attributes(&self, place: Place) -> impl Iterator<Item = &Attribute> {
         let attributes = self.function.attributes.iter();
         attributes.filter(move |attribute| Place::all_of(attribute).contains(&place))
     }
+}
+
+/// Where the compiler is to point if it does not accept what is made of some code. The names are
+/// still the macro's, and lints know that nobody wrote it.
+fn at(code: &impl Spanned) -> Span {
+    Span::call_site().located_at(code.span())
 }
 
 /// Where an attribute of the function goes.

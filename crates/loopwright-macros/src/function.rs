@@ -10,6 +10,9 @@ use syn::{
 
 use crate::{description, name, parameter::Parameter, problems::Problems, types};
 
+/// Variables of what `#[derive(JsonSchema)]` makes.
+const VARIABLES: [&str; 2] = ["generator", "schema"];
+
 /// The function below `#[tool]`.
 pub(crate) struct Function {
     pub(crate) attributes: Vec<Attribute>,
@@ -54,6 +57,22 @@ impl Function {
             problems.add(variadic, "a tool takes a fixed list of arguments");
         }
         self.check_generics(problems);
+        self.check_ident(problems);
+    }
+
+    /// A struct without fields forbids variables of its name, also where the arguments of the
+    /// module's tools are derived.
+    fn check_ident(&self, problems: &mut Problems) {
+        let ident = &self.signature.ident;
+        if VARIABLES.iter().any(|variable| ident == variable) {
+            problems.add(
+                ident,
+                format!(
+                    "a function of this name is in the way of `#[derive(JsonSchema)]`: \
+                     give it another, and the tool this one with `name = \"{ident}\"`"
+                ),
+            );
+        }
     }
 
     fn check_generics(&self, problems: &mut Problems) {

@@ -1,18 +1,21 @@
 //! The `#[tool]` attribute.
+//!
+//! [`macro@tool`] reads the options (`options.rs`) and the function (`function.rs`), collects what is
+//! wrong with them (`problems.rs`), and writes down a tool (`expansion.rs`).
 
+mod problems;
+mod name;
+mod types;
 mod description;
 mod entry;
-mod expansion;
-mod function;
-mod name;
 mod options;
 mod parameter;
-mod problems;
-mod types;
+mod function;
+mod expansion;
 
 use proc_macro::TokenStream;
 
-/// Doc
+#[doc = include_str!("tool.md")]
 #[proc_macro_attribute]
 pub fn tool(options: TokenStream, item: TokenStream) -> TokenStream {
     expansion::expand(options.into(), &item.into()).into()

@@ -20,8 +20,8 @@ pub(crate) struct Options {
     pub(crate) name: Option<LitStr>,
     /// What the tool does, if its documentation does not say it; of type `&'static str`.
     pub(crate) description: Option<Expr>,
-    /// Where the expansion finds what it needs.
-    pub(crate) private: Path,
+    /// Where the expansion finds what it needs; `None` if that could not be read.
+    pub(crate) private: Option<Path>,
     instructions: Option<Expr>,
     namespace: Option<LitStr>,
     timeout: Option<Duration>,
@@ -66,7 +66,10 @@ impl Options {
             "effects" => self.effects = Some(entry.effects()?),
             "retry" => self.retry = Some(entry.attempts()?),
             "exclusive" => self.exclusive = entry.flag()?,
-            "crate" => self.private = entry.private()?,
+            "crate" => {
+                self.private = None;
+                self.private = Some(entry.private()?);
+            }
             key => return Err(Error::new_spanned(&entry.key, unknown("option", key, &KEYS))),
         }
         Ok(())
@@ -98,8 +101,7 @@ impl Options {
     }
 
     /// Returns the tool's options as an expression, unless they are the default.
-    pub(crate) fn expression(&self) -> Option<TokenStream> {
-        let p = &self.private;
+    pub(crate) fn expression(&self, p: &Path) -> Option<TokenStream> {
         let some = |value| quote!(#p::std::option::Option::Some(#value));
         let default = quote!(#p::std::default::Default::default());
         let effects = self.effects.map(|effects| {
@@ -112,9 +114,8 @@ impl Options {
             quote!(timeout: #timeout)
         });
         let exclusive = self.exclusive.then(|| quote!(exclusive: true));
-        let retry = self
-            .retry
-            .map(|attempts| quote!(retry: #p::Retry { attempts: #attempts, ..#default }));
+        let retry =
+            self.retry.map(|attempts| quote!(retry: #p::Retry { attempts: #attempts, ..#default }));
         let namespace = self.namespace.as_ref().map(|text| {
             let text = some(quote!(#p::std::convert::From::from(#text)));
             quote!(namespace: #text)
@@ -134,7 +135,7 @@ impl Default for Options {
         Self {
             name: None,
             description: None,
-            private: syn::parse_quote!(::loopwright::__private),
+            private: Some(syn::parse_quote!(::loopwright::__private)),
             instructions: None,
             namespace: None,
             timeout: None,
@@ -152,7 +153,8 @@ fn entries(tokens: TokenStream, problems: &mut Problems) -> Vec<Entry> {
         while !input.is_empty() {
             entries.push(input.parse()?);
             if !input.is_empty() {
-                input.parse::<Token![,]>()?;
+                let comma = input.parse::<Token![,]>();
+                comma.map_err(|error| Error::new(error.span(), "expected a comma"))?;
             }
         }
         Ok(())

@@ -32,11 +32,11 @@ impl Parameter {
         let (attributes, others) =
             std::mem::take(&mut input.attrs).into_iter().partition(is_for_argument);
         input.attrs = others;
+        input.attrs.retain(|attribute| is_for_function(attribute, problems));
         if is_context(&input.ty) {
             check_context(&input.ty, problems);
             return Some(Self::Context);
         }
-        check_attributes(&input.attrs, problems);
         check_type(&input.ty, problems);
         let name = name(&input.pat, problems)?;
         Some(Self::Argument(Argument { attributes, name, ty: input.ty.clone() }))
@@ -65,18 +65,19 @@ fn is_for_argument(attribute: &Attribute) -> bool {
     is_one_of(attribute, &["doc", "serde", "schemars"])
 }
 
-fn check_attributes(attributes: &[Attribute], problems: &mut Problems) {
-    let levels = ["allow", "expect", "warn", "deny", "forbid"];
-    for attribute in attributes.iter().filter(|attribute| !is_one_of(attribute, &levels)) {
+fn is_for_function(attribute: &Attribute, problems: &mut Problems) -> bool {
+    let is_level = is_one_of(attribute, &["allow", "expect", "warn", "deny", "forbid"]);
+    if !is_level {
         let path = attribute.path().to_token_stream().to_string().replace(' ', "");
         problems.add(
             attribute,
             format!(
-                "`#[{path}]` has no meaning for an argument: \
-                 there are doc comments, `#[serde(…)]`, `#[schemars(…)]` and levels of lints"
+                "an argument cannot have `#[{path}]`: \
+                 it takes doc comments, `#[serde(…)]`, `#[schemars(…)]` and the levels of lints"
             ),
         );
     }
+    is_level
 }
 
 fn is_one_of(attribute: &Attribute, names: &[&str]) -> bool {
@@ -135,14 +136,14 @@ fn name(pattern: &Pat, problems: &mut Problems) -> Option<Ident> {
     match pattern {
         Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }) => Some(ident.clone()),
         Pat::Wild(_) => {
-            problems.add(pattern, "an argument has a name: the model passes it by that");
+            problems.add(pattern, "the model passes arguments by name: give this one a name");
             None
         }
         _ => {
             problems.add(
                 pattern,
-                "an argument has a name, the model passes it by that: \
-                 name it, and take it apart in the body",
+                "the model passes arguments by name: \
+                 give this one a name, and take it apart in the body",
             );
             None
         }

@@ -2,9 +2,9 @@
 
 use std::{fmt, time::Duration};
 
-use loopwright_core::{AnyTool, BoxError, Effects, Json, Retry, ToolCx, ToolError, ToolOptions, ToolSet};
+use loopwright_core::{AnyTool, Effects, Retry, Tool, ToolOptions, ToolSet};
 use loopwright_macros::tool;
-use serde::Serialize;
+use loopwright_testing::block_on;
 
 /// Adds two numbers.
 #[tool(crate = "loopwright_core")]
@@ -23,11 +23,11 @@ impl fmt::Display for Overflow {
 
 impl std::error::Error for Overflow {}
 
-#[tokio::test]
-async fn the_function_can_still_be_called() {
-    assert_eq!(add::run(1, Some(2)).await, Ok(3));
-    assert_eq!(add::run(1, None).await, Ok(1));
-    assert_eq!(add::run(i64::MAX, Some(1)).await, Err(Overflow));
+#[test]
+fn the_function_can_still_be_called() {
+    assert_eq!(block_on(add::run(1, Some(2))), Ok(3));
+    assert_eq!(block_on(add::run(1, None)), Ok(1));
+    assert_eq!(block_on(add::run(i64::MAX, Some(1))), Err(Overflow));
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn the_tool_is_a_value() {
 
 #[test]
 fn name_description_and_options_are_plain_without_options() {
-    check(AnyTool::new(add), "add", "Adds two numbers.", &ToolOptions::default());
+    check(add, "add", "Adds two numbers.", &ToolOptions::default());
 }
 
 mod elsewhere {
@@ -72,18 +72,24 @@ fn every_option_arrives() {
         namespace: Some("web".into()),
         instructions: Some(include_str!("../Cargo.toml").into()),
     };
-    check(AnyTool::new(elsewhere::read), "read-page_2", "Reads a page.", &options);
+    check(elsewhere::read, "read-page_2", "Reads a page.", &options);
 }
 
 #[test]
 fn a_time_has_a_unit_or_is_in_seconds() {
     #[tool(crate = "loopwright_core", description = "Short.", timeout = "500ms")]
     async fn short() {}
-    #[tool(crate = "loopwright_core", description = "Long.", timeout = 1_200)]
+    #[tool(crate = "loopwright_core", description = "Long.", timeout = 1_205)]
     async fn long() {}
 
-    assert_eq!(AnyTool::new(short).options().timeout, Some(Duration::from_millis(500)));
-    assert_eq!(AnyTool::new(long).options().timeout, Some(Duration::from_secs(1200)));
+    check_options(
+        short,
+        &ToolOptions { timeout: Some(Duration::from_millis(500)), ..ToolOptions::default() },
+    );
+    check_options(
+        long,
+        &ToolOptions { timeout: Some(Duration::from_secs(1205)), ..ToolOptions::default() },
+    );
 }
 
 #[test]
@@ -95,9 +101,10 @@ fn effects_are_text_or_a_word() {
     #[tool(crate = "loopwright_core", description = "Pays.", effects = once)]
     async fn pay() {}
 
-    assert_eq!(AnyTool::new(look).options().effects, Effects::Pure);
-    assert_eq!(AnyTool::new(copy).options().effects, Effects::Resumable);
-    assert_eq!(AnyTool::new(pay).options().effects, Effects::Once);
+    let retry = Retry { attempts: 2, ..Retry::default() };
+    check_options(look, &ToolOptions { effects: Effects::Pure, retry, ..ToolOptions::default() });
+    check_options(copy, &ToolOptions { effects: Effects::Resumable, ..ToolOptions::default() });
+    check_options(pay, &ToolOptions::default());
 }
 
 const TEXT: &str = "Said elsewhere.";
@@ -126,13 +133,10 @@ async fn say_what_is_made() {}
 
 #[test]
 fn the_description_is_what_the_doc_comment_says_or_what_is_given() {
-    check_description(
-        AnyTool::new(say),
-        "Says something:\n\n- a list\n  of things\n\nThat is all.",
-    );
-    check_description(AnyTool::new(say_in_a_block), "Says something.\n  Indented.");
-    check_description(AnyTool::new(say_a_constant), "Said elsewhere.");
-    check_description(AnyTool::new(say_what_is_made), "Says 2 things.");
+    check_description(say, "Says something:\n\n- a list\n  of things\n\nThat is all.");
+    check_description(say_in_a_block, "Says something.\n  Indented.");
+    check_description(say_a_constant, "Said elsewhere.");
+    check_description(say_what_is_made, "Says 2 things.");
 }
 
 /// Is called like its parameter.
@@ -142,29 +146,35 @@ async fn echo(mut echo: String) -> String {
     echo
 }
 
-#[tokio::test]
-async fn a_parameter_may_be_called_like_the_tool() {
-    assert_eq!(echo::run("ho".to_owned()).await, "ho!");
+#[test]
+fn a_parameter_may_be_called_like_the_tool() {
+    assert_eq!(block_on(echo::run("ho".to_owned())), "ho!");
 }
 
-/// Is called like a variable in what `JsonSchema` derives.
-#[tool(crate = "loopwright_core")]
-async fn schema(generator: u8) -> u8 {
-    generator
-}
-
-/// Is called like another.
+/// Is called like a keyword.
 #[tool(crate = "loopwright_core")]
 async fn r#match(r#type: u8) -> u8 {
     r#type
 }
 
 #[test]
-fn any_name_will_do() {
-    check(AnyTool::new(schema), "schema", schema_description(), &ToolOptions::default());
-    check(AnyTool::new(r#match), "match", "Is called like another.", &ToolOptions::default());
+fn a_raw_name_is_plain_to_the_model() {
+    assert_eq!(&**AnyTool::new(r#match).name(), "match");
 }
 
-fn schema_description() -> &'static str {
-    "Is called like a variable in what `JsonSchema` derives."
+#[track_caller]
+fn check(tool: impl Tool, name: &str, description: &str, options: &ToolOptions) {
+    let tool = AnyTool::new(tool);
+    assert_eq!((&**tool.name(), &*tool.spec().description), (name, description));
+    assert_eq!(tool.options(), options);
+}
+
+#[track_caller]
+fn check_description(tool: impl Tool, expect: &str) {
+    assert_eq!(&*AnyTool::new(tool).spec().description, expect);
+}
+
+#[track_caller]
+fn check_options(tool: impl Tool, expect: &ToolOptions) {
+    assert_eq!(AnyTool::new(tool).options(), expect);
 }

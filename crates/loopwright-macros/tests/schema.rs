@@ -3,7 +3,7 @@
 use loopwright_core::{AnyTool, Tool, ToolCx};
 use loopwright_macros::tool;
 use schemars::JsonSchema;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::Deserialize;
 use serde_json::{Value, from_value, json};
 
 /// Does nothing.
@@ -13,7 +13,7 @@ async fn idle() {}
 #[test]
 fn no_parameters_make_an_empty_object() {
     let schema = json!({ "type": "object", "properties": {}, "additionalProperties": false });
-    check_schema(idle, schema);
+    check_schema(idle, &schema);
 }
 
 /// Searches.
@@ -34,7 +34,7 @@ async fn search(
 fn a_parameter_is_a_property_and_its_doc_comment_the_description() {
     check_schema(
         search,
-        json!({
+        &json!({
             "type": "object",
             "properties": {
                 "pattern": {
@@ -96,7 +96,7 @@ enum Kind {
 fn attributes_of_serde_and_schemars_hold_for_parameters() {
     check_schema(
         read,
-        json!({
+        &json!({
             "type": "object",
             "properties": {
                 "url": { "type": "string" },
@@ -126,7 +126,7 @@ fn attributes_of_serde_and_schemars_hold_for_parameters() {
 /// Tells who calls.
 #[tool(crate = "loopwright_core")]
 async fn who(before: u8, cx: &ToolCx<'_>, after: u8) -> String {
-    format!("{before}{}{after}", cx.call.id)
+    format!("{before}{}{after}", cx.call.name)
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn the_context_is_no_argument() {
     let number = json!({ "type": "integer", "format": "uint8", "minimum": 0, "maximum": 255 });
     check_schema(
         who,
-        json!({
+        &json!({
             "type": "object",
             "properties": { "before": number, "after": number },
             "required": ["before", "after"],
@@ -162,7 +162,7 @@ fn a_flattened_parameter_lends_its_fields() {
     let number = json!({ "type": "integer", "format": "int32" });
     check_schema(
         draw,
-        json!({
+        &json!({
             "type": "object",
             "properties": {
                 "color": { "type": "string" },
@@ -174,7 +174,7 @@ fn a_flattened_parameter_lends_its_fields() {
                     "description": "Up.",
                 },
             },
-            "required": ["color", "x"],
+            "required": ["x", "color"],
         }),
     );
     accepts::<draw>(json!({ "color": "red", "x": 1 }));
@@ -182,9 +182,9 @@ fn a_flattened_parameter_lends_its_fields() {
 }
 
 #[track_caller]
-fn check_schema(tool: impl Tool, expect: Value) {
+fn check_schema(tool: impl Tool, expect: &Value) {
     let tool = AnyTool::new(tool);
-    assert_eq!(*tool.spec().parameters, expect);
+    assert_eq!(&*tool.spec().parameters, expect);
 }
 
 #[track_caller]
@@ -194,7 +194,7 @@ fn accepts<T: Tool>(arguments: Value) {
 
 #[track_caller]
 fn refuses<T: Tool>(arguments: Value, because: &str) {
-    let complaint = reading::<T>(arguments).expect("nothing to complain about");
+    let complaint = reading::<T>(arguments).unwrap_or_default();
     assert!(complaint.contains(because), "{complaint}");
 }
 

@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     message::Message,
-    prompt::{PrefixBreak, Prompt},
+    prompt::{Dialect, PrefixBreak, Prompt},
     tool::ToolSpecs,
+    transcript::Mark,
     usage::{Cost, Usage},
 };
 
@@ -191,9 +192,20 @@ impl FinishReason {
     }
 }
 
-impl InferenceRequest {
-    /// Returns why `next` does not begin with the stable part of this request, in constant time.
-    pub fn prefix_broken_by(&self, next: &Self) -> Option<PrefixBreak> {
+/// What of a request the next one begins with, as far as it takes to tell whether it does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StablePart {
+    model: Option<Arc<str>>,
+    system: Option<Arc<str>>,
+    tools: ToolSpecs,
+    dialect: Dialect,
+    head: Mark,
+    turns: Mark,
+}
+
+impl StablePart {
+    /// Returns why a request does not begin with this, in constant time.
+    pub fn broken_by(&self, next: &InferenceRequest) -> Option<PrefixBreak> {
         if self.model != next.model {
             return Some(PrefixBreak::ModelChanged);
         }
@@ -203,11 +215,30 @@ impl InferenceRequest {
         if self.system != next.system {
             return Some(PrefixBreak::PromptEdited);
         }
-        let (then, now) = (&self.prompt, &next.prompt);
-        let same_head = now.head.len() == then.head.len() && now.head.starts_with(&then.head);
-        if same_head && now.dialect == then.dialect && now.turns.starts_with(&then.turns) {
+        let prompt = &next.prompt;
+        let same_head = prompt.head.mark() == self.head && prompt.dialect == self.dialect;
+        if same_head && prompt.turns.continues(self.turns) {
             return None;
         }
-        Some(now.broke.clone().unwrap_or(PrefixBreak::HookRewrote))
+        Some(prompt.broke.clone().unwrap_or(PrefixBreak::HookRewrote))
+    }
+}
+
+impl InferenceRequest {
+    /// Remembers what the next request is to begin with.
+    pub fn stable_part(&self) -> StablePart {
+        StablePart {
+            model: self.model.clone(),
+            system: self.system.clone(),
+            tools: self.tools.clone(),
+            dialect: self.prompt.dialect,
+            head: self.prompt.head.mark(),
+            turns: self.prompt.turns.mark(),
+        }
+    }
+
+    /// Returns why `next` does not begin with the stable part of this request, in constant time.
+    pub fn prefix_broken_by(&self, next: &Self) -> Option<PrefixBreak> {
+        self.stable_part().broken_by(next)
     }
 }

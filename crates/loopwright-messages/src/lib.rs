@@ -23,14 +23,14 @@ pub use crate::{
     ids::{AgentId, ExecutionId},
     inference::{
         FinishReason, InferenceOptions, InferenceRequest, InferenceResponse, ReasoningEffort,
-        ResponseFormat, ToolChoice,
+        ResponseFormat, StablePart, ToolChoice,
     },
     message::{Message, Origin, Role},
     part::{Content, Media, MediaSource, Opaque, Part},
-    prompt::{Dialect, PrefixBreak, Prompt, Selection},
+    prompt::{Dialect, PrefixBreak, Prompt, Selected, Selection},
     sections::{SectionName, Sections},
     tool::{ToolCall, ToolResult, ToolSpec, ToolSpecs},
-    transcript::{Transcript, Turns},
+    transcript::{Mark, Transcript, Turns},
     turn::{Exchange, Turn, TurnBody, TurnError, TurnMeta},
     usage::{Cost, Usage},
 };

@@ -1,10 +1,16 @@
 //! What a model is shown of a conversation.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{message::Message, sections::SectionName, transcript::Transcript, turn::Turn};
+use crate::{
+    ids::ExecutionId,
+    message::Message,
+    sections::SectionName,
+    transcript::{Mark, Transcript},
+    turn::Turn,
+};
 
 /// The conversation of a request.
 ///
@@ -24,7 +30,7 @@ pub struct Prompt {
     /// Why the compiler did not continue the previous prompt, if it did not.
     pub broke: Option<PrefixBreak>,
     /// What the turns were selected from.
-    pub selection: Option<Arc<Selection>>,
+    pub selected: Option<Arc<Selected>>,
 }
 
 /// How tool calls and their results are written for a model.
@@ -63,22 +69,42 @@ pub enum PrefixBreak {
 /// What a prompt's turns were selected from, and by which rule; lets the next prompt be made by
 /// looking at new turns only.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Selection {
-    rule: Arc<str>,
-    sources: Vec<(SectionName, Transcript)>,
+pub struct Selected {
+    rule: Rule,
+    sources: Vec<(SectionName, Mark)>,
 }
 
-impl Selection {
+/// How turns are judged: by a rule of some name, about one execution if it depends on one.
+#[derive(Clone, Debug, PartialEq)]
+struct Rule {
+    name: Cow<'static, str>,
+    about: Option<ExecutionId>,
+}
+
+/// Turns to be selected from, and the rule to do it by.
+#[derive(Clone, Debug)]
+pub struct Selection<'a> {
+    rule: Rule,
+    sources: Vec<(SectionName, &'a Transcript)>,
+}
+
+impl<'a> Selection<'a> {
     /// Names the sources, in reading order; the last one is the one that grows.
     ///
     /// The rule is any text that changes when the same turns would be judged differently.
-    pub fn new<'a>(
-        rule: impl Into<Arc<str>>,
-        sources: impl IntoIterator<Item = (&'a str, &'a Transcript)>,
+    pub fn new<N: Into<SectionName>>(
+        rule: impl Into<Cow<'static, str>>,
+        sources: impl IntoIterator<Item = (N, &'a Transcript)>,
     ) -> Self {
-        let sources = sources.into_iter();
-        let sources = sources.map(|(name, section)| (name.into(), section.clone())).collect();
-        Self { rule: rule.into(), sources }
+        let sources = sources.into_iter().map(|(name, section)| (name.into(), section)).collect();
+        Self { rule: Rule { name: rule.into(), about: None }, sources }
+    }
+
+    /// Says that turns are judged differently in every execution.
+    #[must_use]
+    pub fn about(mut self, execution: Option<&ExecutionId>) -> Self {
+        self.rule.about = execution.cloned();
+        self
     }
 
     /// Selects the turns to show, continuing the previous prompt where its sources only grew.
@@ -91,36 +117,41 @@ impl Selection {
             let grown = self.sources.last().map(|(_, section)| section.iter_from(seen));
             prompt.turns.extend(grown.into_iter().flatten().filter(|it| keep(it)).cloned());
         } else {
-            prompt.broke = previous.and_then(|it| self.cause(it.selection.as_deref()));
+            prompt.broke = previous.and_then(|it| self.cause(it.selected.as_deref()));
             for (_, section) in &self.sources {
                 prompt.turns.extend(section.iter().filter(|it| keep(it)).cloned());
             }
         }
-        prompt.selection = Some(Arc::new(self));
+        prompt.selected = Some(Arc::new(self.selected()));
         prompt
+    }
+
+    fn selected(self) -> Selected {
+        let sources = self.sources.into_iter().map(|(name, section)| (name, section.mark()));
+        Selected { rule: self.rule, sources: sources.collect() }
     }
 
     fn grew_from<'p>(&self, previous: Option<&'p Prompt>) -> Option<(&'p Prompt, usize)> {
         let previous = previous?;
-        let before = previous.selection.as_deref()?;
+        let before = previous.selected.as_deref()?;
         if before.rule != self.rule || before.sources.len() != self.sources.len() {
             return None;
         }
         let (last, fixed) = self.sources.split_last()?;
         let (last_before, fixed_before) = before.sources.split_last()?;
-        let unchanged = fixed.iter().zip(fixed_before).all(|(now, then)| {
-            now.0 == then.0 && now.1.len() == then.1.len() && now.1.starts_with(&then.1)
-        });
-        let grew = last.0 == last_before.0 && last.1.starts_with(&last_before.1);
-        (unchanged && grew).then(|| (previous, last_before.1.len()))
+        let unchanged = |(now, then): (&(SectionName, &Transcript), &(SectionName, Mark))| {
+            now.0 == then.0 && now.1.mark() == then.1
+        };
+        let is_same = fixed.iter().zip(fixed_before).all(unchanged);
+        let grew = last.0 == last_before.0 && last.1.continues(last_before.1);
+        (is_same && grew).then(|| (previous, last_before.1.turns()))
     }
 
-    fn cause(&self, before: Option<&Self>) -> Option<PrefixBreak> {
+    fn cause(&self, before: Option<&Selected>) -> Option<PrefixBreak> {
         let before = before?;
-        let rule_name = |it: &Self| it.rule.split(' ').next().map(str::to_owned);
         Some(if before.rule == self.rule {
             PrefixBreak::Compaction
-        } else if rule_name(before) == rule_name(self) {
+        } else if before.rule.name == self.rule.name {
             PrefixBreak::TraceDropped
         } else {
             PrefixBreak::CompilerChanged

@@ -1,15 +1,28 @@
 //! Named parts of a conversation.
 
-use std::{borrow::Borrow, fmt, sync::Arc};
+use std::{
+    borrow::Borrow,
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 
 use crate::transcript::Transcript;
 
 /// Names a section.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SectionName(Arc<str>);
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct SectionName(Name);
+
+#[derive(Clone)]
+enum Name {
+    /// One of the names that every conversation knows.
+    Known(&'static str),
+    Other(Arc<str>),
+}
 
 impl SectionName {
     /// The conversation itself.
@@ -19,33 +32,72 @@ impl SectionName {
     /// What is left of turns that were summarised.
     pub const SUMMARY: &'static str = "summary";
 
+    const KNOWN: [&'static str; 3] = [Self::MESSAGES, Self::BUFFER, Self::SUMMARY];
+
     /// Returns the name as text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        match &self.0 {
+            Name::Known(name) => name,
+            Name::Other(name) => name,
+        }
     }
 }
 
-impl<T: Into<Arc<str>>> From<T> for SectionName {
+impl<T: AsRef<str>> From<T> for SectionName {
     fn from(name: T) -> Self {
-        Self(name.into())
+        let name = name.as_ref();
+        let known = Self::KNOWN.into_iter().find(|known| *known == name);
+        Self(known.map_or_else(|| Name::Other(name.into()), Name::Known))
+    }
+}
+
+impl From<SectionName> for String {
+    fn from(name: SectionName) -> Self {
+        name.as_str().to_owned()
+    }
+}
+
+impl PartialEq for SectionName {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
+impl Eq for SectionName {}
+
+impl PartialOrd for SectionName {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for SectionName {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.as_str().cmp(other.as_str())
+    }
+}
+
+impl Hash for SectionName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
     }
 }
 
 impl Borrow<str> for SectionName {
     fn borrow(&self) -> &str {
-        &self.0
+        self.as_str()
     }
 }
 
 impl fmt::Debug for SectionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
+        fmt::Debug::fmt(self.as_str(), f)
     }
 }
 
 impl fmt::Display for SectionName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.as_str())
     }
 }
 

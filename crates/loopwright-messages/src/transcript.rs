@@ -18,6 +18,20 @@ use crate::{
 #[derive(Clone, Default)]
 pub struct Transcript(Vector<Link>);
 
+/// Remembers how far a conversation had come, without keeping it alive; see [`Transcript::mark`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    len: usize,
+    chain: u64,
+}
+
+impl Mark {
+    /// Returns the number of turns there were.
+    pub fn turns(self) -> usize {
+        self.len
+    }
+}
+
 /// A turn, and what identifies it together with all turns before it.
 #[derive(Clone)]
 struct Link {
@@ -92,7 +106,17 @@ impl Transcript {
     /// It compares which turns they are, not what they say: of two transcripts that were loaded
     /// apart, neither begins with the other.
     pub fn starts_with(&self, other: &Self) -> bool {
-        other.len() <= self.len() && self.chain_at(other.len()) == other.chain_at(other.len())
+        self.continues(other.mark())
+    }
+
+    /// Remembers how far the conversation has come.
+    pub fn mark(&self) -> Mark {
+        Mark { len: self.len(), chain: self.chain_at(self.len()) }
+    }
+
+    /// Tells whether the conversation begins with what a mark remembers, in constant time.
+    pub fn continues(&self, mark: Mark) -> bool {
+        mark.len <= self.len() && self.chain_at(mark.len) == mark.chain
     }
 
     fn chain_at(&self, len: usize) -> u64 {
@@ -100,11 +124,10 @@ impl Transcript {
     }
 }
 
-/// Extends a chain by a turn. Both transcripts that are compared keep their turns alive, so that
-/// equal addresses mean the same turn.
+/// Extends a chain by a turn. No two turns that differ have the same id.
 fn link(chain: u64, turn: &Arc<Turn>) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-    let mixed = (chain.rotate_left(23) ^ (Arc::as_ptr(turn) as u64)).wrapping_mul(MULTIPLIER);
+    let mixed = (chain.rotate_left(23) ^ turn.id()).wrapping_mul(MULTIPLIER);
     mixed ^ (mixed >> 29)
 }
 

@@ -1,6 +1,9 @@
 //! One turn of a conversation, valid by construction.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -12,9 +15,11 @@ use crate::{
 };
 
 /// A turn and where it came from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "StoredTurn", into = "StoredTurn")]
 pub struct Turn {
+    /// Tells this value from every other one that this process has made.
+    id: u64,
     meta: TurnMeta,
     body: TurnBody,
     encoded: EncodedCache,
@@ -157,6 +162,17 @@ fn check_no_calls(turn: &'static str, message: &Message) -> Result<(), TurnError
     }
 }
 
+fn new_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Relaxed)
+}
+
+impl PartialEq for Turn {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id || (self.meta == other.meta && self.body == other.body)
+    }
+}
+
 impl Turn {
     /// Makes a turn without tags.
     ///
@@ -165,7 +181,8 @@ impl Turn {
     /// If the body does not keep its variant's promise.
     pub fn new(body: TurnBody) -> Result<Self, TurnError> {
         body.check()?;
-        Ok(Self { meta: TurnMeta::default(), body, encoded: EncodedCache::default() })
+        let (meta, encoded) = (TurnMeta::default(), EncodedCache::default());
+        Ok(Self { id: new_id(), meta, body, encoded })
     }
 
     /// Makes an input, or of what the model said a reply.
@@ -182,9 +199,12 @@ impl Turn {
 
     /// Sets the tags.
     #[must_use]
-    pub fn with_meta(mut self, meta: TurnMeta) -> Self {
-        self.meta = meta;
-        self
+    pub fn with_meta(self, meta: TurnMeta) -> Self {
+        Self { id: new_id(), meta, ..self }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Returns the tags.

@@ -38,12 +38,8 @@ pub fn exchange_text(exchange: &Exchange) -> ExchangeText {
     for (call, result) in exchange.pairs() {
         let arguments = call.arguments.trim();
         let arguments = if arguments.is_empty() { "{}" } else { arguments };
-        let _ = write!(
-            reply,
-            "{}Action: {}\nAction Input: {arguments}",
-            line_break(&reply),
-            call.name
-        );
+        let _ =
+            write!(reply, "{}Action: {}\nAction Input: {arguments}", line_break(&reply), call.name);
         let line_break = line_break(&observations);
         let _ = write!(observations, "{line_break}Observation: {}", result.to_text());
     }

@@ -88,7 +88,8 @@ impl ErrorContext {
             code: envelope.code.as_deref().unwrap_or_default(),
             message: &message,
         };
-        let mut error = self.error(said.kind(), if message.is_empty() { "an error" } else { &message });
+        let mut error =
+            self.error(said.kind(), if message.is_empty() { "an error" } else { &message });
         error.code = envelope.code.or(envelope.kind.map(str::to_owned)).map(|mut code| {
             self.redact(&mut code);
             code
@@ -104,7 +105,9 @@ impl ErrorContext {
         let shown = &text[..end.unwrap_or(0)];
         let said = Said { status: self.status, kind: "", code: "", message: shown };
         match (self.status, shown.is_empty()) {
-            (Some(status), true) => self.error(said.kind(), format!("status {status}, and no word why")),
+            (Some(status), true) => {
+                self.error(said.kind(), format!("status {status}, and no word why"))
+            }
             (Some(status), false) => self.error(said.kind(), format!("status {status}: {shown}")),
             (None, _) => self.error(said.kind(), shown),
         }
@@ -199,7 +202,9 @@ struct Said<'a> {
 
 impl Said<'_> {
     fn kind(&self) -> ModelErrorKind {
-        self.kind_by_words().or_else(|| self.kind_by_status()).unwrap_or_else(|| self.kind_by_type())
+        self.kind_by_words()
+            .or_else(|| self.kind_by_status())
+            .unwrap_or_else(|| self.kind_by_type())
     }
 
     /// The kinds for which the words are surer than the status.

@@ -28,8 +28,8 @@ impl Default for Timeouts {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(10),
-            first_byte: Duration::from_secs(600),
-            idle: Duration::from_secs(300),
+            first_byte: Duration::new(10 * 60, 0),
+            idle: Duration::new(5 * 60, 0),
         }
     }
 }

@@ -27,5 +27,5 @@ pub use crate::{
     preset::{MaxTokensField, Provider, Quirks, Wire, presets},
     provider::Providers,
     retry::RetryPolicy,
-    secret::{EnvKeys, KeySource, Secret},
+    secret::{EnvKeys, KeyRef, KeySource, NotAReference, Secret},
 };

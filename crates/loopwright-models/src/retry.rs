@@ -29,7 +29,7 @@ impl Default for RetryPolicy {
         Self {
             attempts: 3,
             base_delay: Duration::from_millis(500),
-            max_delay: Duration::from_secs(60),
+            max_delay: Duration::new(60, 0),
             jitter: 0.25,
         }
     }

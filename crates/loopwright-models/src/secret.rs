@@ -2,6 +2,8 @@
 
 use std::{fmt, sync::Arc};
 
+use serde::{Deserialize, Serialize};
+
 /// A key. It is neither printed nor stored.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
@@ -59,3 +61,55 @@ pub(crate) fn lookup(keys: &dyn KeySource, variable: &str) -> Option<String> {
     let value = value.trim();
     (!value.is_empty()).then(|| value.to_owned())
 }
+
+/// Says where a key is. Written as `env:NAME`; the key itself is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct KeyRef(Arc<str>);
+
+/// What references to variables begin with.
+const ENV: &str = "env:";
+
+impl KeyRef {
+    /// Refers to a variable.
+    pub fn env(variable: impl Into<Arc<str>>) -> Self {
+        Self(variable.into())
+    }
+
+    /// Returns the variable's name.
+    pub fn variable(&self) -> &str {
+        &self.0
+    }
+
+    /// Reads a reference; nothing if the text is something else.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let variable = text.strip_prefix(ENV)?.trim();
+        (!variable.is_empty()).then(|| Self(variable.into()))
+    }
+}
+
+impl TryFrom<String> for KeyRef {
+    type Error = NotAReference;
+
+    fn try_from(text: String) -> Result<Self, NotAReference> {
+        Self::parse(&text).ok_or(NotAReference)
+    }
+}
+
+impl From<KeyRef> for String {
+    fn from(key: KeyRef) -> Self {
+        format!("{ENV}{}", key.0)
+    }
+}
+
+/// A key stands where a reference to it should. It does not say which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotAReference;
+
+impl fmt::Display for NotAReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected a reference such as `env:NAME`, never the key itself")
+    }
+}
+
+impl std::error::Error for NotAReference {}

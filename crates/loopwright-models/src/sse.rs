@@ -112,10 +112,7 @@ impl Decoder {
     /// # Errors
     ///
     /// What `take` returns.
-    pub fn finish<E>(
-        mut self,
-        mut take: impl FnMut(Event<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn finish<E>(mut self, mut take: impl FnMut(Event<'_>) -> Result<(), E>) -> Result<(), E> {
         let line = std::mem::take(&mut self.line);
         let line = self.begin_line(&line);
         let mut lent = None;

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use async_trait::async_trait;
 use loopwright_core::{
     AgentState, ChatModel, Driver, LlmConfig, Models, OneModel, StepError, ThinkCx, Thought,
-    messages::{Content, Message, Part, ResponseFormat, ToolChoice},
+    messages::{Message, Part, ResponseFormat, ToolChoice},
 };
 use serde_json::Value;
 
@@ -95,17 +95,16 @@ impl fmt::Debug for ToolCallingDriver {
 
 /// Drops text that is nothing but the arguments of a call: some providers repeat them as content.
 fn without_leaked_arguments(message: Message) -> Message {
-    let calls: Vec<Value> =
-        message.tool_calls().filter_map(|call| call.parse_arguments().ok()).collect();
-    let is_leaked = |part: &Part| match part.content() {
-        Content::Text(text) if text.trim_start().starts_with('{') => {
-            serde_json::from_str::<Value>(text).is_ok_and(|value| calls.contains(&value))
-        }
-        _ => false,
-    };
-    if calls.is_empty() || !message.parts().iter().any(is_leaked) {
+    let written = |part: &Part| part.as_text().is_some_and(|it| it.trim_start().starts_with('{'));
+    if !message.parts().iter().any(written) {
         return message;
     }
+    let calls: Vec<Value> =
+        message.tool_calls().filter_map(|call| call.parse_arguments().ok()).collect();
+    let is_leaked = |part: &Part| {
+        let value = part.as_text().and_then(|text| serde_json::from_str::<Value>(text).ok());
+        value.is_some_and(|value| calls.contains(&value))
+    };
     let kept: Vec<Part> = message.parts().iter().filter(|part| !is_leaked(part)).cloned().collect();
     message.with_parts(kept)
 }

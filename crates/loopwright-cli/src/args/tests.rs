@@ -221,7 +221,7 @@ fn a_demo_has_surroundings_and_nothing_else() {
         panic!("not a demo")
     };
     let expect = SurroundingArgs {
-        workdir: "x".into(),
+        workdir: Some("x".into()),
         output_format: Some(OutputFormat::Json),
         json: false,
         quiet: true,

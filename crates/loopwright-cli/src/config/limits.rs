@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-use super::{Dollars, Setting};
+use super::{Dollars, Origin, Setting};
 
 /// The limits that somebody set; where nobody did, the agent's own apply.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,13 +19,27 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Fills what is not set from a weaker layer.
+    /// Fills what is not set from a weaker layer. A project may tighten a limit and not widen it.
     pub(super) fn or(self, weaker: Self) -> Self {
         Self {
-            steps: self.steps.or(weaker.steps),
-            tokens: self.tokens.or(weaker.tokens),
-            seconds: self.seconds.or(weaker.seconds),
-            cost: self.cost.or(weaker.cost),
+            steps: stricter(self.steps, weaker.steps),
+            tokens: stricter(self.tokens, weaker.tokens),
+            seconds: stricter(self.seconds, weaker.seconds),
+            cost: stricter(self.cost, weaker.cost),
         }
+    }
+}
+
+fn stricter<T: PartialOrd>(
+    strong: Option<Setting<T>>,
+    weak: Option<Setting<T>>,
+) -> Option<Setting<T>> {
+    match (strong, weak) {
+        (Some(strong), Some(weak)) => {
+            let is_widened =
+                matches!(strong.origin, Origin::Project(_)) && weak.value < strong.value;
+            Some(if is_widened { weak } else { strong })
+        }
+        (strong, weak) => strong.or(weak),
     }
 }

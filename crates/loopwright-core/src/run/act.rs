@@ -14,15 +14,16 @@ use loopwright_messages::FinishReason;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    agent_loop::AgentLoop,
     change::Change,
     event::{ExecutionPaused, ToolCallAsked, ToolCallBlocked, ToolCallCompleted},
     executor::{Acting, Ended, JournalRef, Ready, Verdict},
-    failure::Failure,
+    failure::{Failure, FailureKind},
     hook::HookPoint,
     outcome::{Arguments, Question, Resolution, ToolOutcome},
-    run::{Interrupted, Point, Run, Turn, record::Broken},
+    run::{Interrupted, Point, Run, Turn, record::Broken, wait},
     step::CallState,
-    stop::{StopReason, StopSignal},
+    stop::StopSignal,
     tool::Effects,
 };
 
@@ -32,6 +33,8 @@ pub(super) struct Batch {
     /// Calls about which nothing is decided yet.
     queue: VecDeque<Queued>,
     preparing: Option<BoxFuture<'static, Vec<(u16, Verdict)>>>,
+    /// Calls that hooks are being asked about, and whether they were begun before.
+    deciding: Vec<(u16, bool)>,
     /// Calls whose beginning is recorded.
     ready: Vec<(u16, Ready)>,
     running: FuturesUnordered<BoxFuture<'static, (u16, Ended)>>,
@@ -75,9 +78,12 @@ impl Run {
         loop {
             let Some(batch) = &mut self.batch else { return Ok(self.close_step()) };
             if let Some(preparing) = &mut batch.preparing {
-                let verdicts = preparing.await;
+                let verdicts = wait(preparing, &self.options).await;
                 batch.preparing = None;
-                self.take_verdicts(verdicts);
+                match verdicts {
+                    Some(verdicts) => self.take_verdicts(verdicts),
+                    None => self.give_up_deciding(),
+                }
             } else if !batch.ready.is_empty() {
                 self.flush().await?;
                 self.launch();
@@ -87,8 +93,14 @@ impl Run {
                 if self.batch.as_ref().is_some_and(|it| !it.running.is_empty()) {
                     self.flush().await?;
                 }
-            } else if !self.next_wave() {
-                return self.finish_batch().await;
+            } else {
+                if self.asks_hooks() {
+                    // What hooks see is on record.
+                    self.flush().await?;
+                }
+                if !self.next_wave() {
+                    return self.finish_batch().await;
+                }
             }
         }
     }
@@ -108,11 +120,17 @@ impl Run {
             if cut_off && state == CallState::Waiting {
                 let reason = "the answer was cut off, so the call may not be whole".to_owned();
                 self.settle(&batch.acting, index, ToolOutcome::Skipped { reason }.into());
-            } else if let Some(outcome) = batch.sort(index, state, self.options.interrupted) {
+            } else if let Some(outcome) = batch.sort(index, state, self) {
                 self.settle(&batch.acting, index, outcome.into());
             }
         }
         Some(batch)
+    }
+
+    /// Tells whether hooks are asked about the next calls.
+    fn asks_hooks(&self) -> bool {
+        let has_calls = self.batch.as_ref().is_some_and(|it| !it.queue.is_empty());
+        has_calls && has_tool_hooks(&self.agent)
     }
 
     /// Begins with the next calls that may run together; `false` if there are none.
@@ -131,8 +149,8 @@ impl Run {
             return false;
         }
         let acting = Arc::clone(&batch.acting);
-        let hooks = acting.agent.interceptor();
-        if hooks.has(HookPoint::BeforeTool) || hooks.has(HookPoint::AfterTool) {
+        if has_tool_hooks(&acting.agent) {
+            batch.deciding = wave.iter().map(|it| (it.index, it.again.is_some())).collect();
             batch.preparing = Some(Box::pin(join_all(
                 wave.into_iter().map(move |it| prepare(Arc::clone(&acting), it)),
             )));
@@ -145,26 +163,38 @@ impl Run {
 
     fn take_verdicts(&mut self, verdicts: Vec<(u16, Verdict)>) {
         let Some(acting) = self.batch.as_ref().map(|it| Arc::clone(&it.acting)) else { return };
-        let stops = verdicts.iter().any(|(_, it)| matches!(it, Verdict::Stop(_)));
+        let halt = verdicts.iter().find_map(|(_, it)| it.halt());
         for (index, verdict) in verdicts {
-            match verdict {
-                Verdict::Run(_) if stops => {
-                    let reason = "the run was stopped before the tool began".to_owned();
-                    self.settle(&acting, index, ToolOutcome::Skipped { reason }.into());
+            match (verdict, &halt) {
+                (Verdict::Run(ready), Some(halt)) => {
+                    let outcome =
+                        if ready.attempt > 1 { ToolOutcome::Unknown } else { halt.outcome() };
+                    self.settle(&acting, index, outcome.into());
                 }
-                Verdict::Run(ready) => self.begin_call(index, ready),
-                Verdict::Over(ended) => self.settle(&acting, index, ended),
-                Verdict::Ask(question) => {
+                (Verdict::Run(ready), None) => self.begin_call(index, ready),
+                (Verdict::Over(ended), _) => self.settle(&acting, index, ended),
+                (Verdict::Ask(question), _) => {
                     if let Some(batch) = &mut self.batch {
                         batch.asked.push((index, question));
                     }
                 }
-                Verdict::Stop(signal) => {
+                (Verdict::Stop(signal), _) => {
                     let reason = format!("the run was stopped: {}", signal.message);
                     self.settle(&acting, index, ToolOutcome::Skipped { reason }.into());
                     self.halt(Halt::Stopped, Some(signal));
                 }
             }
+        }
+    }
+
+    /// Settles calls whose hooks did not come to an end.
+    fn give_up_deciding(&mut self) {
+        let Some(batch) = &mut self.batch else { return };
+        let (acting, deciding) = (Arc::clone(&batch.acting), std::mem::take(&mut batch.deciding));
+        for (index, begun_before) in deciding {
+            let outcome =
+                if begun_before { ToolOutcome::Unknown } else { Halt::Cancelled.outcome() };
+            self.settle(&acting, index, outcome.into());
         }
     }
 
@@ -203,14 +233,14 @@ impl Run {
                 Ok(())
             }
             Event::Late => {
-                let text = "the time was used up while tools were running";
-                let signal = StopSignal::new(StopReason::TimeLimitReached, "budget", text);
                 batch.deadline = None;
+                let signal = self.state.lateness(self.options.env.clock.now());
                 self.halt(Halt::Stopped, Some(signal));
                 Ok(())
             }
             Event::GraceOver => {
                 acting.cancel.cancel();
+                self.tools = self.options.cancel.child_token();
                 batch.running = FuturesUnordered::new();
                 for index in std::mem::take(&mut batch.begun) {
                     self.settle(&acting, index, ToolOutcome::Cancelled { started: true }.into());
@@ -238,14 +268,10 @@ impl Run {
         let queued = std::mem::take(&mut batch.queue);
         let asked = std::mem::take(&mut batch.asked);
         let rest = queued.into_iter().map(|it| (it.index, it.again.is_some()));
-        let rest: Vec<_> = rest.chain(asked.into_iter().map(|(index, _)| (index, false))).collect();
+        let rest: Vec<_> =
+            rest.chain(asked.into_iter().map(|(index, it)| (index, it.is_recovery()))).collect();
         for (index, begun_before) in rest {
-            let outcome = match halt {
-                _ if begun_before => ToolOutcome::Unknown,
-                Halt::Cancelled => ToolOutcome::Cancelled { started: false },
-                Halt::Stopped => skipped("the run was stopped before the tool began"),
-                Halt::HookFailed => skipped("a hook failed before the tool began"),
-            };
+            let outcome = if begun_before { ToolOutcome::Unknown } else { halt.outcome() };
             self.settle(&acting, index, outcome.into());
         }
     }
@@ -302,6 +328,7 @@ impl Run {
             return Ok(self.close_step());
         }
         let (acting, asked) = (Arc::clone(&batch.acting), std::mem::take(&mut batch.asked));
+        self.hear_the_last();
         let calls: Vec<u16> = asked.iter().map(|(index, _)| *index).collect();
         for (call, question) in asked {
             let tool = acting.call(call).map(|it| Arc::clone(&it.name)).unwrap_or_default();
@@ -311,8 +338,7 @@ impl Run {
         self.record(Change::Paused);
         self.say(|_| ExecutionPaused { calls });
         self.batch = None;
-        self.inbox.close();
-        self.point = Point::Over;
+        (self.point, self.is_due) = (Point::Over, true);
         self.flush().await?;
         Ok(Turn::Over)
     }
@@ -328,8 +354,33 @@ impl Run {
     }
 }
 
-fn skipped(reason: &str) -> ToolOutcome {
-    ToolOutcome::Skipped { reason: reason.to_owned() }
+fn has_tool_hooks(agent: &AgentLoop) -> bool {
+    let hooks = agent.interceptor();
+    hooks.has(HookPoint::BeforeTool) || hooks.has(HookPoint::AfterTool)
+}
+
+impl Halt {
+    /// Returns what becomes of a call that has not begun.
+    fn outcome(&self) -> ToolOutcome {
+        let skipped = |reason: &str| ToolOutcome::Skipped { reason: reason.to_owned() };
+        match self {
+            Self::Cancelled => ToolOutcome::Cancelled { started: false },
+            Self::Stopped => skipped("the run was stopped before the tool began"),
+            Self::HookFailed => skipped("a hook failed before the tool began"),
+        }
+    }
+}
+
+impl Verdict {
+    /// Returns why no call that was decided about at the same time begins, if it is so.
+    fn halt(&self) -> Option<Halt> {
+        match self {
+            Self::Stop(_) => Some(Halt::Stopped),
+            Self::Over(Ended { failure: Some(_), .. }) => Some(Halt::HookFailed),
+            Self::Over(Ended { signal: Some(_), .. }) => Some(Halt::Stopped),
+            _ => None,
+        }
+    }
 }
 
 async fn prepare(acting: Arc<Acting>, queued: Queued) -> (u16, Verdict) {
@@ -373,7 +424,7 @@ impl Batch {
             agent: run.agent.clone(),
             state: run.state.clone(),
             journal: run.options.journal.clone().map(JournalRef),
-            cancel: run.options.cancel.child_token(),
+            cancel: run.tools.clone(),
             inference: run.inference(),
             key,
         };
@@ -383,6 +434,7 @@ impl Batch {
             acting: Arc::new(acting),
             queue: VecDeque::new(),
             preparing: None,
+            deciding: Vec::new(),
             ready: Vec::new(),
             running: FuturesUnordered::new(),
             begun: Vec::new(),
@@ -395,7 +447,7 @@ impl Batch {
     }
 
     /// Files a call by where it stands; returns its outcome if it already has one.
-    fn sort(&mut self, index: u16, state: CallState, policy: Interrupted) -> Option<ToolOutcome> {
+    fn sort(&mut self, index: u16, state: CallState, run: &Run) -> Option<ToolOutcome> {
         let (resolved, again) = match state {
             CallState::Done(_) => return None,
             CallState::Waiting => (false, None),
@@ -411,8 +463,14 @@ impl Batch {
                 return Some(ToolOutcome::Returned(output));
             }
             CallState::Started { attempt, arguments } => {
-                if !self.may_run_again(index) {
-                    return self.interrupted(index, policy);
+                let has_begun = !run.unbegun.contains(&index);
+                if has_begun && !self.may_run_again(index) {
+                    return self.interrupted(index, run.options.interrupted);
+                }
+                if has_begun && attempt >= run.options.max_attempts {
+                    let text = format!("the tool was interrupted {attempt} times");
+                    let failure = Failure::new(FailureKind::CrashLoop, text);
+                    return Some(ToolOutcome::Failed(failure));
                 }
                 (true, Some((attempt, arguments)))
             }
@@ -431,7 +489,8 @@ impl Batch {
             Interrupted::TellModel => Some(ToolOutcome::Unknown),
             Interrupted::Ask => {
                 let text = "the tool was interrupted, and may have taken effect: run it again?";
-                let question = Question { text: text.to_owned(), source: "recovery".into() };
+                let question =
+                    Question { text: text.to_owned(), source: Question::RECOVERY.into() };
                 self.asked.push((index, question));
                 None
             }

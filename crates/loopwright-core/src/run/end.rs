@@ -75,10 +75,11 @@ impl Run {
             self.take_messages(messages);
             return Ok(self.go(Point::Close(status_of(signal))));
         }
-        let messages = self.inbox.drain_or_close();
         let asked =
             self.state.execution().is_some_and(|it| it.continuation_requested_by().is_some());
-        if self.take_messages(messages) || asked || word == Word::Continue {
+        let goes_on = asked || word == Word::Continue;
+        let messages = if goes_on { self.inbox.drain() } else { self.inbox.drain_or_close() };
+        if self.take_messages(messages) || goes_on {
             self.go_on();
             return Ok(Turn::Step);
         }
@@ -97,7 +98,7 @@ impl Run {
         };
         self.record(Change::Closed(status));
         self.say_end();
-        self.point = Point::Over;
+        (self.point, self.is_due) = (Point::Over, true);
         self.flush().await?;
         Ok(Turn::Over)
     }

@@ -3,7 +3,7 @@
 use std::{
     collections::VecDeque,
     fmt,
-    sync::{Arc, Mutex},
+    sync::{Mutex, Weak},
 };
 
 use loopwright_messages::Message;
@@ -15,7 +15,7 @@ use crate::infer::lock;
 #[derive(Clone)]
 pub struct RunHandle {
     pub(super) cancel: CancellationToken,
-    pub(super) inbox: Arc<Inbox>,
+    pub(super) inbox: Weak<Inbox>,
 }
 
 impl RunHandle {
@@ -37,7 +37,10 @@ impl RunHandle {
     ///
     /// Gives the message back if the run is over.
     pub fn steer(&self, message: Message) -> Result<(), Message> {
-        self.inbox.put(message)
+        match self.inbox.upgrade() {
+            Some(inbox) => inbox.put(message),
+            None => Err(message),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{
     hook::HookPoint,
     interceptor::{Ask, HookError, Word},
     journal::JournalError,
-    run::{Point, Round, Run},
+    run::{Point, Round, Run, wait},
     stop::StopSignal,
 };
 
@@ -27,7 +27,9 @@ impl Run {
         let stamped = Stamped { at: self.options.env.clock.now(), change };
         let applied = self.state.apply(&stamped);
         debug_assert!(applied.is_ok(), "the run recorded what does not follow: {applied:?}");
-        self.state.outbox.push(stamped);
+        if self.options.journal.is_some() {
+            self.state.outbox.push(stamped);
+        }
     }
 
     /// Notes an event; it is told when the changes before it are acknowledged.
@@ -51,6 +53,9 @@ impl Run {
 
     /// Has everything acknowledged that is part of the state, and tells of it.
     pub(super) async fn flush(&mut self) -> Result<(), Broken> {
+        if self.is_broken {
+            return Err(Broken);
+        }
         while !self.state.outbox.is_empty() {
             let Some(journal) = &self.options.journal else {
                 self.state.outbox.clear();
@@ -73,14 +78,15 @@ impl Run {
     pub(super) fn break_off(&mut self, error: &JournalError) -> Broken {
         let failure = Failure::of(FailureKind::Journal, error);
         self.batch = None;
+        self.hear_the_last();
         self.unsaid.clear();
-        self.inbox.close();
         if let Some(execution) = &mut self.state.execution {
             execution.status = Status::Failed(failure.clone());
         }
         let (steps, usage) = (self.state.step_count(), self.state.usage());
         self.events.emit(|| ExecutionFailed { failure, steps, usage });
         self.point = Point::Over;
+        self.is_broken = true;
         Broken
     }
 
@@ -97,9 +103,9 @@ impl Run {
             self.hooks = Some(self.round(ask));
         }
         let Some(parked) = &mut self.hooks else { return Ok(Ok(Word::Nothing)) };
-        let round = parked.await;
+        let came = wait(parked, &self.options).await;
         self.hooks = None;
-        Ok(self.take_over(round))
+        Ok(came.map_or(Ok(Word::Nothing), |round| self.take_over(round)))
     }
 
     fn round(&self, ask: Ask) -> BoxFuture<'static, Round> {
@@ -113,16 +119,19 @@ impl Run {
         })
     }
 
+    /// Takes over what a round of hooks did: of a round that failed, only what it consumed.
     fn take_over(&mut self, round: Round) -> Result<Word, HookError> {
-        let outbox = std::mem::take(&mut self.state.outbox);
-        self.state = round.state;
-        self.state.outbox = outbox;
-        for stamped in round.log {
-            if let Change::Signalled(signal) = &stamped.change {
-                let signal = signal.clone();
-                self.say(|_| StopSignalReceived { signal });
+        if round.said.is_ok() {
+            let outbox = std::mem::take(&mut self.state.outbox);
+            self.state = round.state;
+            self.state.outbox = outbox;
+            for stamped in round.log {
+                if let Change::Signalled(signal) = &stamped.change {
+                    let signal = signal.clone();
+                    self.say(|_| StopSignalReceived { signal });
+                }
+                self.state.outbox.push(stamped);
             }
-            self.state.outbox.push(stamped);
         }
         if !round.ledger.spend.is_zero() {
             self.record(Change::Spent(round.ledger.spend));

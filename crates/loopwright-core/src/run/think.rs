@@ -2,10 +2,8 @@
 
 use std::panic::AssertUnwindSafe;
 
-use futures::{
-    FutureExt as _,
-    future::{BoxFuture, Either, select},
-};
+use futures::{FutureExt as _, future::BoxFuture};
+use loopwright_messages::Role;
 
 use crate::{
     budget::Spend,
@@ -15,7 +13,7 @@ use crate::{
     infer::lock,
     interceptor::Panicked,
     journal::Begun,
-    run::{Point, Run, RunOptions, Thinking, Turn, record::Broken},
+    run::{Point, Run, Thinking, Turn, record::Broken, wait},
     step::{OpenStep, Thought},
 };
 
@@ -89,6 +87,10 @@ impl Run {
         let Thinking { thought, ledger, .. } = thinking;
         match thought {
             Ok(thought) => {
+                if thought.message.role() != Role::Assistant {
+                    let text = "the driver's answer does not speak as the model";
+                    return self.fail(Failure::new(FailureKind::Driver, text), ledger.spend);
+                }
                 let calls = thought.message.tool_calls().count();
                 if calls > usize::from(u16::MAX) {
                     let text = format!("the model asked for {calls} tools at once");
@@ -116,19 +118,6 @@ impl Run {
         if !spend.is_zero() {
             self.record(Change::Spent(spend));
         }
-    }
-}
-
-/// Waits for a thought, but not for ever once the run is cancelled: the way to the model gives up by
-/// itself, a driver may not.
-async fn wait(parked: &mut BoxFuture<'static, Thinking>, options: &RunOptions) -> Option<Thinking> {
-    let patience = std::pin::pin!(async {
-        options.cancel.cancelled().await;
-        options.env.clock.sleep(options.grace).await;
-    });
-    match select(parked, patience).await {
-        Either::Left((thinking, _)) => Some(thinking),
-        Either::Right(_) => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! An answer while it is being put together.
 
-use std::sync::Arc;
+use std::{fmt::Write as _, sync::Arc};
 
 use loopwright_core::{
     Delta, DeltaSink,
@@ -111,7 +111,9 @@ impl Answer {
         match &said.content {
             WireContent::Text(text) => self.take_text(text, deltas),
             WireContent::Parts(parts) => {
-                parts.iter().for_each(|part| self.take_part(part, deltas));
+                for part in parts {
+                    self.take_part(part, deltas);
+                }
             }
         }
         self.take_refusal(&said.refusal);
@@ -170,12 +172,11 @@ impl Answer {
             return;
         }
         deltas.push(Delta::Text(text));
-        match self.text.and_then(|at| self.pieces.get_mut(at)) {
-            Some(Piece::Text(so_far)) => so_far.push_str(text),
-            _ => {
-                self.text = Some(self.pieces.len());
-                self.pieces.push(Piece::Text(text.to_owned()));
-            }
+        if let Some(Piece::Text(so_far)) = self.text.and_then(|at| self.pieces.get_mut(at)) {
+            so_far.push_str(text);
+        } else {
+            self.text = Some(self.pieces.len());
+            self.pieces.push(Piece::Text(text.to_owned()));
         }
     }
 
@@ -366,7 +367,8 @@ impl Reasoning {
         let opaque = if self.details.is_empty() {
             format!("{{\"{}\":{}}}", self.field, json(&self.text))
         } else {
-            let details: Vec<String> = self.details.into_iter().map(OpenDetail::into_json).collect();
+            let details: Vec<String> =
+                self.details.into_iter().map(OpenDetail::into_json).collect();
             format!("{{\"reasoning_details\":[{}]}}", details.join(","))
         };
         let text = if self.text.is_empty() { self.detail_text } else { self.text };
@@ -426,11 +428,11 @@ impl OpenDetail {
             ("format", &self.format),
         ] {
             if !value.is_empty() {
-                object += &format!(",\"{name}\":{}", json(value));
+                let _ = write!(object, ",\"{name}\":{}", json(value));
             }
         }
         if let Some(index) = self.index {
-            object += &format!(",\"index\":{index}");
+            let _ = write!(object, ",\"index\":{index}");
         }
         object + "}"
     }

@@ -11,10 +11,6 @@ use super::encode::{key, value};
 /// What only its own provider understands is written if the message is that provider's own, and let
 /// go otherwise. So is its reasoning: the wire has no form for the reasoning of somebody else.
 pub(super) fn write(out: &mut Vec<u8>, message: &Message, ids: &[String], is_own: bool) {
-    let opaque = |part: &Part| match part.opaque() {
-        Some(opaque) if is_own => serde_json::from_str(opaque.as_str()).ok().unwrap_or_default(),
-        _ => Own::default(),
-    };
     let text = message.text();
     let refusal = message.refusal().filter(|_| text.is_empty());
     out.extend_from_slice(b"{\"role\":\"assistant\"");
@@ -23,7 +19,9 @@ pub(super) fn write(out: &mut Vec<u8>, message: &Message, ids: &[String], is_own
         key(out, "refusal");
         value(out, refusal);
     }
-    write_reasoning(out, message.parts().iter().map(opaque));
+    if is_own {
+        write_reasoning(out, message.parts().iter().map(Own::of));
+    }
     if !ids.is_empty() {
         key(out, "tool_calls");
         out.push(b'[');
@@ -32,7 +30,8 @@ pub(super) fn write(out: &mut Vec<u8>, message: &Message, ids: &[String], is_own
             if index > 0 {
                 out.push(b',');
             }
-            write_call(out, id, call, &opaque(part));
+            let own = if is_own { Own::of(part) } else { Own::default() };
+            write_call(out, id, call, &own);
         }
         out.push(b']');
     }
@@ -53,6 +52,13 @@ struct Own<'a> {
     reasoning_details: Option<&'a RawValue>,
     #[serde(borrow)]
     extra_content: Option<&'a RawValue>,
+}
+
+impl<'a> Own<'a> {
+    fn of(part: &'a Part) -> Self {
+        let opaque = part.opaque().map(|opaque| serde_json::from_str(opaque.as_str()));
+        opaque.and_then(Result::ok).unwrap_or_default()
+    }
 }
 
 /// Writes the content: words, null if there are calls instead, or a list if thinking is part of it.
@@ -77,9 +83,8 @@ fn write_content(
 
 /// Returns a part's payload if it is a part of Mistral's content.
 fn thinking(part: &Part) -> Option<&str> {
-    let opaque = part.opaque()?.as_str();
-    let own: Own<'_> = serde_json::from_str(opaque).ok()?;
-    (own.kind == "thinking").then_some(opaque)
+    let opaque = part.opaque()?;
+    (Own::of(part).kind == "thinking").then_some(opaque.as_str())
 }
 
 fn write_list(out: &mut Vec<u8>, message: &Message) {

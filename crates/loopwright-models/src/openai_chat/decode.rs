@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use loopwright_core::{
     Delta, DeltaSink, ModelError, ModelErrorKind, NoDeltas,
-    messages::{
-        Content, FinishReason, InferenceResponse, Message, Origin, Part, Role, Usage,
-    },
+    messages::{Content, FinishReason, InferenceResponse, Message, Origin, Part, Role, Usage},
 };
 use serde_json::value::RawValue;
 
@@ -312,3 +310,6 @@ fn read_usage(raw: &RawValue) -> Option<Usage> {
         reasoning,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,16 +7,15 @@ use std::{
 };
 
 use loopwright_core::messages::{
-    Dialect, Exchange, InferenceRequest, Media, MediaSource, Message, Origin, Part, ReasoningEffort,
-    ResponseFormat, Role, ToolChoice, ToolResult, Turn, TurnBody, TurnMeta,
+    Dialect, Exchange, InferenceRequest, Message, Origin, Role, ToolCall, Turn, TurnBody, TurnMeta,
 };
 use serde::Serialize;
 
-use super::{WIRE, assistant};
-use crate::{
-    dialect::exchange_text,
-    preset::{MaxTokensField, Quirks},
+use super::{
+    WIRE, assistant, fields,
+    parts::{WirePart, announced_media, media_of, tool_text, wire_part},
 };
+use crate::{dialect::exchange_text, preset::Quirks};
 
 /// Writes requests of one model.
 ///
@@ -28,9 +27,6 @@ pub struct Encoder {
     quirks: Quirks,
 }
 
-/// Fields that no passthrough may replace: the answer would not be what is expected.
-const RESERVED: [&str; 3] = ["model", "messages", "stream"];
-
 impl Encoder {
     /// Writes requests for the model that the origin names.
     pub fn new(origin: Arc<Origin>, quirks: Quirks) -> Self {
@@ -41,57 +37,12 @@ impl Encoder {
     pub fn encode(&self, request: &InferenceRequest) -> Vec<u8> {
         let mut body = Vec::with_capacity(4096);
         body.push(b'{');
-        self.write_fields(request, &mut body);
+        fields::write(&mut body, &self.origin.model, self.quirks, request);
         key(&mut body, "messages");
         body.push(b'[');
         self.write_messages(request, &mut body);
         body.extend_from_slice(b"]}");
         body
-    }
-
-    fn write_fields(&self, request: &InferenceRequest, body: &mut Vec<u8>) {
-        let options = &request.options;
-        let mut fields = Fields { body, extra: &options.extra };
-        fields.always("model", &self.origin.model);
-        if !request.tools.is_empty() {
-            let tools: Vec<_> = request.tools.iter().map(WireTool::of).collect();
-            fields.put("tools", &tools);
-            fields.tool_choice(&request.tool_choice);
-            fields.maybe("parallel_tool_calls", request.parallel_tool_calls.as_ref());
-        }
-        match &request.response_format {
-            None => {}
-            Some(ResponseFormat::JsonSchema { name, schema, strict }) => {
-                let json_schema = JsonSchema { name, schema, strict: *strict };
-                let format = WireFormat { kind: "json_schema", json_schema: Some(json_schema) };
-                fields.put("response_format", &format);
-            }
-            Some(ResponseFormat::JsonObject) => {
-                let format = WireFormat { kind: "json_object", json_schema: None };
-                fields.put("response_format", &format);
-            }
-            Some(_) => {
-                fields.put("response_format", &WireFormat { kind: "text", json_schema: None });
-            }
-        }
-        let stream = options.stream.unwrap_or(true);
-        fields.always("stream", &stream);
-        if stream {
-            fields.put("stream_options", &StreamOptions { include_usage: true });
-        }
-        let most = match self.quirks.max_tokens {
-            MaxTokensField::MaxTokens => "max_tokens",
-            MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
-        };
-        fields.maybe(most, options.max_output_tokens.as_ref());
-        fields.maybe("temperature", options.temperature.as_ref());
-        fields.maybe("top_p", options.top_p.as_ref());
-        fields.maybe("stop", Some(&options.stop).filter(|it| !it.is_empty()));
-        fields.maybe("seed", options.seed.as_ref());
-        fields.maybe("reasoning_effort", options.reasoning_effort.map(effort).as_ref());
-        for (name, value) in options.extra.iter().filter(|it| !RESERVED.contains(&it.0.as_str())) {
-            fields.always(name, value);
-        }
     }
 
     fn write_messages(&self, request: &InferenceRequest, body: &mut Vec<u8>) {
@@ -127,7 +78,7 @@ impl Encoder {
                 list.item(|out| self.write_message(out, message));
             }
             TurnBody::Exchange(exchange) if dialect == Dialect::Text => {
-                self.write_exchange_as_text(&mut list, exchange);
+                Self::write_exchange_as_text(&mut list, exchange);
             }
             TurnBody::Exchange(exchange) => self.write_exchange(&mut list, exchange, turn.meta()),
         }
@@ -149,25 +100,24 @@ impl Encoder {
                 out.push(b'}');
             });
         }
-        let media = exchange.results().iter().flat_map(media_of);
-        let parts: Vec<_> = media.flat_map(|(part, media)| labelled(part, media)).collect();
+        let parts: Vec<_> = exchange.results().iter().flat_map(announced_media).collect();
         if !parts.is_empty() {
             list.item(|out| write_parts_message(out, "user", &parts));
         }
     }
 
-    fn write_exchange_as_text(&self, list: &mut List<'_>, exchange: &Exchange) {
+    fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
         let text = exchange_text(exchange);
         list.item(|out| write_text_message(out, "assistant", &text.reply));
         let media = exchange.results().iter().flat_map(media_of);
         let media: Vec<_> = media.filter_map(|(part, _)| wire_part(part)).collect();
-        list.item(|out| match media.is_empty() {
-            true => write_text_message(out, "user", &text.observations),
-            false => {
-                let words = WirePart::Text { text: text.observations.as_str().into() };
-                let parts: Vec<_> = [words].into_iter().chain(media).collect();
-                write_parts_message(out, "user", &parts);
+        list.item(|out| {
+            if media.is_empty() {
+                return write_text_message(out, "user", &text.observations);
             }
+            let words = WirePart::text(text.observations.as_str());
+            let parts: Vec<_> = [words].into_iter().chain(media).collect();
+            write_parts_message(out, "user", &parts);
         });
     }
 
@@ -181,7 +131,9 @@ impl Encoder {
             Role::System | Role::Developer => "system",
         };
         match message.parts() {
-            [part] if let Some(text) = part.as_text() => write_text_message(out, role, text),
+            [part] if part.as_text().is_some() => {
+                write_text_message(out, role, part.as_text().unwrap_or_default());
+            }
             parts if message.is_system() || parts.iter().all(|it| wire_part(it).is_none()) => {
                 write_text_message(out, role, &message.text());
             }
@@ -204,7 +156,7 @@ impl Encoder {
 fn call_ids(exchange: &Exchange, meta: &TurnMeta) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let step = meta.step.unwrap_or(0);
-    let id = |(index, call): (usize, &loopwright_core::messages::ToolCall)| {
+    let id = |(index, call): (usize, &ToolCall)| {
         let id = match call.id.as_deref() {
             Some(id) if !id.is_empty() => id.to_owned(),
             _ => format!("call_{step}_{index}"),
@@ -218,100 +170,6 @@ fn call_ids(exchange: &Exchange, meta: &TurnMeta) -> Vec<String> {
         unique
     };
     exchange.reply().tool_calls().enumerate().map(id).collect()
-}
-
-/// Returns what a tool said in words; the wire lets tools say nothing else, so media are announced
-/// here and follow as a message of the user.
-fn tool_text(result: &ToolResult) -> String {
-    let mut text = result.to_text();
-    for (_, media) in media_of(result) {
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text += &format!("See file {}", label(media));
-    }
-    text
-}
-
-fn media_of(result: &ToolResult) -> impl Iterator<Item = (&Part, &Media)> {
-    use loopwright_core::messages::Content::{Document, Image};
-    result.content.iter().filter_map(|part| match part.content() {
-        Image(media) | Document(media) => Some((part, media)),
-        _ => None,
-    })
-}
-
-fn labelled<'a>(part: &'a Part, media: &Media) -> impl Iterator<Item = WirePart<'a>> {
-    let words = WirePart::Text { text: format!("This is file {}:", label(media)).into() };
-    wire_part(part).into_iter().flat_map(move |part| [words.clone(), part])
-}
-
-/// Names a file after what is in it, so that its name is the same every time (FNV-1a).
-fn label(media: &Media) -> String {
-    let (MediaSource::Base64(text) | MediaSource::Url(text) | MediaSource::File(text)) =
-        &media.source
-    else {
-        return "unknown".to_owned();
-    };
-    let hash = text.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
-    });
-    format!("{:06x}", hash >> 40)
-}
-
-/// A part of a user's message.
-#[derive(Clone, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum WirePart<'a> {
-    Text { text: std::borrow::Cow<'a, str> },
-    ImageUrl { image_url: ImageUrl },
-    File { file: File<'a> },
-}
-
-#[derive(Clone, Serialize)]
-struct ImageUrl {
-    url: String,
-}
-
-#[derive(Clone, Serialize)]
-struct File<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    filename: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_data: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file_id: Option<&'a str>,
-}
-
-/// Returns a part as users say it; nothing for what they cannot say.
-fn wire_part(part: &Part) -> Option<WirePart<'_>> {
-    use loopwright_core::messages::Content;
-    match part.content() {
-        Content::Text(text) => Some(WirePart::Text { text: (&**text).into() }),
-        Content::Image(media) => {
-            let url = address(media)?;
-            Some(WirePart::ImageUrl { image_url: ImageUrl { url } })
-        }
-        Content::Document(media) => {
-            let file_id = match &media.source {
-                MediaSource::File(id) => Some(&**id),
-                _ => None,
-            };
-            let name = media.name.as_deref();
-            // A name is required beside data.
-            let filename = name.or(file_id.is_none().then_some("document"));
-            Some(WirePart::File { file: File { filename, file_data: address(media), file_id } })
-        }
-        _ => None,
-    }
-}
-
-fn address(media: &Media) -> Option<String> {
-    match &media.source {
-        MediaSource::Base64(data) => Some(format!("data:{};base64,{data}", media.mime)),
-        MediaSource::Url(url) => Some(url.to_string()),
-        _ => None,
-    }
 }
 
 fn write_text_message(out: &mut Vec<u8>, role: &str, text: &str) {
@@ -328,48 +186,6 @@ fn write_parts_message(out: &mut Vec<u8>, role: &str, parts: &[WirePart<'_>]) {
     key(out, "content");
     value(out, parts);
     out.push(b'}');
-}
-
-/// The fields before the messages.
-struct Fields<'a> {
-    body: &'a mut Vec<u8>,
-    extra: &'a serde_json::Map<String, serde_json::Value>,
-}
-
-impl Fields<'_> {
-    fn always(&mut self, name: &str, content: &(impl Serialize + ?Sized)) {
-        if self.body.len() > 1 {
-            self.body.push(b',');
-        }
-        value(self.body, name);
-        self.body.push(b':');
-        value(self.body, content);
-    }
-
-    /// Writes a field unless the passthrough has one of that name.
-    fn put(&mut self, name: &str, content: &(impl Serialize + ?Sized)) {
-        if !self.extra.contains_key(name) {
-            self.always(name, content);
-        }
-    }
-
-    fn maybe(&mut self, name: &str, content: Option<&impl Serialize>) {
-        if let Some(content) = content {
-            self.put(name, content);
-        }
-    }
-
-    fn tool_choice(&mut self, choice: &ToolChoice) {
-        match choice {
-            ToolChoice::Required => self.put("tool_choice", "required"),
-            ToolChoice::None => self.put("tool_choice", "none"),
-            ToolChoice::Tool(name) => {
-                let choice = WireChoice { kind: "function", function: Named { name } };
-                self.put("tool_choice", &choice);
-            }
-            _ => {}
-        }
-    }
 }
 
 /// Items with commas between them.
@@ -408,66 +224,5 @@ pub(super) fn value(out: &mut Vec<u8>, content: &(impl Serialize + ?Sized)) {
     serde_json::to_writer(out, content).expect("texts, numbers and JSON values are JSON");
 }
 
-fn effort(effort: ReasoningEffort) -> &'static str {
-    match effort {
-        ReasoningEffort::Minimal => "minimal",
-        ReasoningEffort::Low => "low",
-        ReasoningEffort::High => "high",
-        _ => "medium",
-    }
-}
-
-#[derive(Serialize)]
-struct WireTool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: WireFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct WireFunction<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    parameters: &'a serde_json::Value,
-}
-
-impl<'a> WireTool<'a> {
-    fn of(tool: &'a loopwright_core::messages::ToolSpec) -> Self {
-        let (name, description) = (&*tool.name, &*tool.description);
-        let function = WireFunction { name, description, parameters: &tool.parameters };
-        Self { kind: "function", function }
-    }
-}
-
-#[derive(Serialize)]
-struct WireChoice<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: Named<'a>,
-}
-
-#[derive(Serialize)]
-struct Named<'a> {
-    name: &'a str,
-}
-
-#[derive(Serialize)]
-struct WireFormat<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    json_schema: Option<JsonSchema<'a>>,
-}
-
-#[derive(Serialize)]
-struct JsonSchema<'a> {
-    name: &'a str,
-    schema: &'a serde_json::Value,
-    strict: bool,
-}
-
-#[derive(Serialize)]
-struct StreamOptions {
-    include_usage: bool,
-}
+#[cfg(test)]
+mod tests;

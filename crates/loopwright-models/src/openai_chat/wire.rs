@@ -113,7 +113,7 @@ pub(crate) struct Custom<'a> {
     pub(crate) input: Text<'a>,
 }
 
-/// One piece of reasoning as OpenRouter gives it.
+/// One of the `reasoning_details`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Detail<'a> {

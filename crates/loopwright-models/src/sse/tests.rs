@@ -94,30 +94,25 @@ fn a_refused_event_ends_the_push() {
 
 /// Rewrites a stream in a way that must not change what it means.
 fn rewrite(events: &[(Option<&str>, Vec<String>)], line_end: &str, noise: u8) -> String {
-    let mut stream = String::new();
-    if noise & 1 != 0 {
-        stream.push('\u{feff}');
-    }
-    let space = if noise & 2 != 0 { "" } else { " " };
+    let (space, end) = (if noise & 2 != 0 { "" } else { " " }, line_end);
+    let mut lines = Vec::new();
     for (kind, data) in events {
         if noise & 4 != 0 {
-            stream += &format!(": comment{line_end}{line_end}");
+            lines.extend([": comment".to_owned(), String::new()]);
         }
         if noise & 8 != 0 {
-            stream += &format!("id: 1{line_end}retry: 10{line_end}");
+            lines.extend(["id: 1".to_owned(), "retry: 10".to_owned()]);
         }
-        if let Some(kind) = kind {
-            stream += &format!("event:{space}{kind}{line_end}");
-        }
-        for line in data {
-            stream += &format!("data:{space}{line}{line_end}");
-        }
-        stream += line_end;
+        lines.extend(kind.map(|kind| format!("event:{space}{kind}")));
+        lines.extend(data.iter().map(|line| format!("data:{space}{line}")));
+        lines.push(String::new());
         if noise & 16 != 0 {
-            stream += line_end;
+            lines.push(String::new());
         }
     }
-    stream
+    lines.push(String::new());
+    let mark = if noise & 1 != 0 { "\u{feff}" } else { "" };
+    mark.to_owned() + &lines.join(end)
 }
 
 fn cut<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<&'a [u8]> {

@@ -109,7 +109,7 @@ fn limits_steps() {
         flag: Some((|flags| flags.max_steps = parse("4"), "4")),
         variable: Some(("LOOPWRIGHT_MAX_STEPS", "3", "3")),
         project: Some(("limits.steps = 2", "2")),
-        user: ("[limits]\nsteps = 1", "1"),
+        user: ("[limits]\nsteps = 9", "9"),
         shown: |config| show(config.limits.steps.as_ref(), ToString::to_string),
     });
 }
@@ -133,7 +133,7 @@ fn limits_seconds() {
         flag: Some((|flags| flags.max_seconds = parse("0.5"), "500ms")),
         variable: Some(("LOOPWRIGHT_MAX_SECONDS", "3", "3s")),
         project: Some(("limits.seconds = 2.5", "2.5s")),
-        user: ("[limits]\nseconds = 1", "1s"),
+        user: ("[limits]\nseconds = 9", "9s"),
         shown: |config| show(config.limits.seconds.as_ref(), |duration| format!("{duration:?}")),
     });
 }
@@ -210,7 +210,7 @@ fn keys_that_only_the_user_may_set() {
 #[test]
 fn keys_are_decided_one_by_one() {
     let world = World::new()
-        .user("model = 'a/user'\n[limits]\nsteps = 1\ncost = 1")
+        .user("model = 'a/user'\n[limits]\nsteps = 9\ncost = 1")
         .project("limits.steps = 2\nsystem = 'project'")
         .env("LOOPWRIGHT_MAX_TOKENS", "3");
     let Config { model, system, limits, .. } = world.config();
@@ -225,4 +225,19 @@ fn keys_are_decided_one_by_one() {
         cost: parse("1").map(|cost| Setting::new(cost, user)),
     };
     assert_eq!(limits, expect);
+}
+
+#[test]
+fn a_project_may_tighten_a_limit_and_not_widen_it() {
+    let world = World::new().user("[limits]\nsteps = 5\ncost = 1").project(
+        "[limits]\nsteps = 1000\ncost = 0.5\nseconds = 7",
+    );
+    let limits = world.config().limits;
+    let user = Origin::User(world.path("home/.config/loopwright/config.toml").into());
+    let project = Origin::Project(world.path("repo/loopwright.toml").into());
+    assert_eq!(limits.steps, parse("5").map(|steps| Setting::new(steps, user)));
+    assert_eq!(limits.cost, parse("0.5").map(|cost| Setting::new(cost, project.clone())));
+    assert_eq!(limits.seconds, parse("7").map(|seconds| Setting::new(seconds, project)));
+    let limits = world.env("LOOPWRIGHT_MAX_STEPS", "50").config().limits;
+    assert_eq!(limits.steps.map(|steps| steps.value.get()), Some(50));
 }

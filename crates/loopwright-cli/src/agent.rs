@@ -1,0 +1,71 @@
+//! The agent of the command line: what it is told and what it can do.
+
+use std::sync::Arc;
+
+use loopwright_agent::{
+    AgentBuilder, BuildError, UseContextConfig, UseHook, UseLlmConfig, UseTools,
+};
+use loopwright_core::{AgentLoop, Hook, LlmConfig, Models};
+
+use crate::tools::{Bash, ReadFile, Workdir};
+
+const INSTRUCTIONS: &str = "\
+You are Loopwright, a careful assistant that works in one directory of the user's machine.
+Look before you answer: list and read what matters, and rely on what you have seen, not on guesses.
+Your tools only look. They reach nothing outside the working directory.
+When a tool fails, read why and try another way; do not repeat the same call.
+Answer briefly and in plain text, name files by their paths, and say what you could not find out.";
+
+/// What an agent is made of.
+#[derive(Clone)]
+pub struct Setup {
+    /// Who answers.
+    pub models: Arc<dyn Models>,
+    /// Which of them, and how.
+    pub llm: LlmConfig,
+    /// Where it works.
+    pub workdir: Workdir,
+    /// What the user adds to its instructions.
+    pub system: Option<String>,
+    /// Where commands are found.
+    pub path: String,
+}
+
+impl Setup {
+    /// Builds the agent. Its limits are in the budget of the state it runs, which bounds a step that
+    /// is under way too.
+    ///
+    /// # Errors
+    ///
+    /// If something is missing.
+    pub fn build(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
+        let directory = format!("The working directory is {}.", self.workdir.path().display());
+        let parts = [INSTRUCTIONS, &directory, self.system.as_deref().unwrap_or_default()];
+        let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
+        let tools = UseTools::new()
+            .and(Bash::new(self.workdir.clone(), &self.path))
+            .and(ReadFile::new(self.workdir.clone()));
+        AgentBuilder::base()
+            .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
+            .with_capability(tools)
+            .with_capability(UseLlmConfig::of(Arc::clone(&self.models)).with_llm(self.llm.clone()))
+            .with_capability(UseHook::new(listener))
+            .build()
+    }
+
+    /// Names the model as it is typed.
+    pub fn model(&self) -> String {
+        let parts = [&self.llm.provider, &self.llm.model];
+        let parts = parts.into_iter().flatten().map(|part| &**part).collect::<Vec<_>>();
+        parts.join("/")
+    }
+}
+
+impl std::fmt::Debug for Setup {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Setup")
+            .field("llm", &self.llm)
+            .field("workdir", &self.workdir)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,52 @@
+//! What the program itself says, as opposed to a run.
+
+use std::error::Error;
+use std::io::{self, Write as _};
+
+use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+use clap::ColorChoice;
+
+use crate::exit::ExitCode;
+
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+
+/// Decides about colours for the whole process; `auto` leaves it to each stream and its variables.
+pub fn set_color(choice: ColorChoice) {
+    match choice {
+        ColorChoice::Auto => anstream::ColorChoice::Auto,
+        ColorChoice::Always => anstream::ColorChoice::Always,
+        ColorChoice::Never => anstream::ColorChoice::Never,
+    }
+    .write_global();
+}
+
+/// Says a line on standard error. If nobody hears it there, nobody does.
+pub fn tell(line: &str) {
+    writeln!(AutoStream::auto(io::stderr()), "{line}").ok();
+}
+
+/// Says that something is odd.
+pub fn warn(warning: &dyn std::fmt::Display) {
+    tell(&format!("{WARNING}warning:{WARNING:#} {warning}"));
+}
+
+/// Says what went wrong, with its causes, and hands the exit status on.
+pub fn fail(error: &dyn Error, exit_code: ExitCode) -> ExitCode {
+    tell(&format!("{BAD}error:{BAD:#} {error}"));
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        tell(&format!("  caused by: {error}"));
+        cause = error.source();
+    }
+    exit_code
+}
+
+/// Writes to standard output; a reader that hangs up has read enough.
+pub fn print(bytes: &[u8]) -> ExitCode {
+    match io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => fail(&error, ExitCode::Internal),
+        _ => ExitCode::Done,
+    }
+}

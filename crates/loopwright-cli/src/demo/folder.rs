@@ -1,0 +1,155 @@
+//! The folder that the demonstration takes place in, and what is said about it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use loopwright_core::Env;
+use serde_json::json;
+
+use super::script::Line;
+use crate::tools::Workdir;
+
+const FILES: [(&str, &str); 3] = [
+    (
+        "README.md",
+        "# Corner Bakery\n\nOrders are in orders.txt, prices in prices.txt.\nClosed on Mondays.\n",
+    ),
+    (
+        "orders.txt",
+        "Fri  Amal   2 rye\nSat  Bea    4 rye, 1 walnut\nSat  Chidi  6 rolls\nSat  Dana   1 walnut\n",
+    ),
+    ("prices.txt", "rye     4.20\nwalnut  5.50\nroll    0.60\n"),
+];
+
+/// Where it takes place, what is asked, and what the script says.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) workdir: Workdir,
+    /// Where the state is kept, which no tool reaches.
+    pub(super) kept: PathBuf,
+    pub(super) questions: [String; 2],
+    pub(super) lines: Vec<Line>,
+}
+
+impl Folder {
+    /// Makes a bakery.
+    pub(super) fn make(parent: &Path) -> io::Result<Self> {
+        let kept = private_directory(parent)?;
+        let bakery = kept.join("bakery");
+        fs::create_dir(&bakery)?;
+        for (name, text) in FILES {
+            fs::write(bakery.join(name), text)?;
+        }
+        Ok(Self {
+            workdir: Workdir::new(&bakery)?,
+            kept,
+            questions: [
+                "What has to be baked for Saturday?".to_owned(),
+                "And what does Bea have to pay?".to_owned(),
+            ],
+            lines: bakery_lines(),
+        })
+    }
+
+    /// Takes a folder that is there.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        let workdir = Workdir::new(path)?;
+        let file = readable_file(workdir.path())?;
+        let kept = private_directory(&std::env::temp_dir())?;
+        let questions = [
+            "What is in this folder?".to_owned(),
+            match &file {
+                Some(file) => format!("How long is {file}?"),
+                None => "Is there anything below it?".to_owned(),
+            },
+        ];
+        Ok(Self { workdir, kept, questions, lines: any_lines(file.as_deref()) })
+    }
+}
+
+fn private_directory(parent: &Path) -> io::Result<PathBuf> {
+    let path = parent.join(format!("loopwright-demo-{:08x}", Env::system().seed >> 32));
+    fs::DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
+}
+
+/// Finds a text file to read: what introduces the folder, if it is there.
+fn readable_file(directory: &Path) -> io::Result<Option<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_short = entry.metadata().is_ok_and(|it| it.is_file() && it.len() < 1 << 20);
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let is_plain = name.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+        if is_short && is_plain && fs::read_to_string(entry.path()).is_ok() {
+            names.push(name);
+        }
+    }
+    names.sort_by_key(|name| (!name.to_lowercase().starts_with("readme"), name.starts_with('.'), name.clone()));
+    Ok(names.into_iter().next())
+}
+
+fn bakery_lines() -> Vec<Line> {
+    vec![
+        Line::new("Let me see what there is.").call("bash", json!({"command": "ls -p"})),
+        Line::new("The orders, then. And a file that is none of my business, to show what happens.")
+            .call("read_file", json!({"path": "orders.txt"}))
+            .call("read_file", json!({"path": "/etc/passwd"})),
+        Line::new(
+            "For Saturday there are three orders: 4 rye and 1 walnut for Bea, 6 rolls for\n\
+             Chidi, 1 walnut for Dana. So bake 4 rye, 2 walnut and 6 rolls.",
+        ),
+        Line::new("I know the orders already; the prices are missing.")
+            .call("read_file", json!({"path": "prices.txt"}))
+            .call("bash", json!({"command": "grep -n Bea orders.txt"})),
+        Line::new("Bea pays 22.30: four rye at 4.20 and one walnut at 5.50."),
+    ]
+}
+
+fn any_lines(file: Option<&str>) -> Vec<Line> {
+    let Some(file) = file else {
+        return vec![
+            Line::new("Let me see what there is.").call("bash", json!({"command": "ls -p"})),
+            Line::new("No text file that I could read, as the list above shows."),
+            Line::new("Let me look.").call("bash", json!({"command": "find . -maxdepth 2"})),
+            Line::new("The list above is what was found."),
+        ];
+    };
+    vec![
+        Line::new("Let me see what there is.").call("bash", json!({"command": "ls -p"})),
+        Line::new("One of them first. And one outside the folder, to show what happens.")
+            .call("read_file", json!({"path": file, "limit": 20}))
+            .call("read_file", json!({"path": "/etc/passwd"})),
+        Line::new(format!(
+            "The list above is what is here, and {file} begins as shown. What it means, a\n\
+             real model would tell you; this one is a script."
+        )),
+        Line::new("Let me count.").call("bash", json!({"command": format!("wc {file}")})),
+        Line::new("The lines, words and bytes are above."),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_the_user_is_read_where_it_introduces_itself() {
+        let home = tempfile::tempdir().unwrap();
+        let check = |expect: Option<&str>| {
+            assert_eq!(readable_file(home.path()).unwrap().as_deref(), expect);
+        };
+        check(None);
+        fs::write(home.path().join("a b.txt"), "x").unwrap();
+        fs::write(home.path().join("image"), b"\xff\0").unwrap();
+        check(None);
+        fs::write(home.path().join(".hidden"), "x").unwrap();
+        check(Some(".hidden"));
+        fs::write(home.path().join("main.rs"), "x").unwrap();
+        check(Some("main.rs"));
+        fs::write(home.path().join("Readme.md"), "x").unwrap();
+        check(Some("Readme.md"));
+    }
+}

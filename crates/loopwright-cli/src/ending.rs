@@ -1,0 +1,309 @@
+//! How a run ended, and the exit status that says so.
+//!
+//! [`Ending::all`] lists every ending there is; `docs/exit-codes.md` shows the same list to people.
+
+use loopwright_core::{
+    AgentState, FailureKind, Status, Step, StopReason, StopSignal, messages::FinishReason,
+};
+
+use crate::exit::ExitCode;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The model gave its final answer.
+    Answered,
+    /// The model gave its final answer, and tools had failed on the way.
+    AnsweredInSpiteOfToolErrors,
+    /// The last answer was cut off at the limit of its length.
+    CutOff,
+    /// The provider's filter cut the last answer off.
+    Filtered,
+    /// The model declined.
+    Refused,
+    /// A guard declared that the model's reason to stop writing ends the run.
+    FinishReason,
+    /// Somebody or something stopped the run.
+    Stopped(StopReason),
+    /// A policy did not go on after the provider had failed.
+    ForbiddenAfterProvider,
+    /// `SIGTERM` stopped the run.
+    Terminated,
+    /// The reader of standard output went away, and with it the reason to go on.
+    HungUp,
+    /// The run failed.
+    Failed(FailureKind),
+    /// Somebody has to decide about a call.
+    Paused,
+    /// The run gave up in the middle, which it never should.
+    Unfinished,
+}
+
+/// Why this process asked a run to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interruption {
+    /// `SIGINT`, which is what Ctrl-C sends.
+    Interrupt,
+    /// `SIGTERM`.
+    Terminate,
+    /// Nobody reads standard output any more.
+    HangUp,
+}
+
+const KINDS: [FailureKind; 16] = [
+    FailureKind::NoModel,
+    FailureKind::Model,
+    FailureKind::RateLimit,
+    FailureKind::Timeout,
+    FailureKind::Network,
+    FailureKind::Validation,
+    FailureKind::Tool,
+    FailureKind::UnknownTool,
+    FailureKind::InvalidArguments,
+    FailureKind::Hook,
+    FailureKind::Compile,
+    FailureKind::Driver,
+    FailureKind::Journal,
+    FailureKind::Panic,
+    FailureKind::CrashLoop,
+    FailureKind::Other,
+];
+
+impl Ending {
+    /// Reads the ending off a state; the interruption tells apart whoever asked it to stop.
+    pub fn of(state: &AgentState, interruption: Option<Interruption>) -> Self {
+        match state.status() {
+            Status::Completed => Self::natural(state),
+            Status::Stopped(signal) => Self::forced(state, signal, interruption),
+            Status::Failed(failure) => Self::Failed(failure.kind),
+            Status::Paused => Self::Paused,
+            Status::Pending | Status::InProgress => Self::Unfinished,
+        }
+    }
+
+    fn natural(state: &AgentState) -> Self {
+        let step = state.last_step();
+        let has_declined = step.and_then(Step::message).is_some_and(|it| it.refusal().is_some());
+        match step.and_then(Step::finish_reason) {
+            Some(FinishReason::Length) => Self::CutOff,
+            Some(FinishReason::ContentFilter) => Self::Filtered,
+            Some(FinishReason::Refusal) => Self::Refused,
+            _ if has_declined => Self::Refused,
+            _ if is_by_guard(state) => Self::FinishReason,
+            _ if state.had_tool_errors() => Self::AnsweredInSpiteOfToolErrors,
+            _ => Self::Answered,
+        }
+    }
+
+    fn forced(
+        state: &AgentState,
+        signal: &StopSignal,
+        interruption: Option<Interruption>,
+    ) -> Self {
+        match (signal.reason, interruption) {
+            (StopReason::UserRequested, Some(Interruption::Terminate)) => Self::Terminated,
+            (StopReason::UserRequested, Some(Interruption::HangUp)) => Self::HungUp,
+            (StopReason::ErrorForbade, _) if is_after_provider(state) => {
+                Self::ForbiddenAfterProvider
+            }
+            (reason, _) => Self::Stopped(reason),
+        }
+    }
+
+    /// Returns the exit status.
+    pub fn exit_code(self) -> ExitCode {
+        match self {
+            Self::Answered
+            | Self::AnsweredInSpiteOfToolErrors
+            | Self::FinishReason
+            | Self::HungUp => ExitCode::Done,
+            Self::CutOff => ExitCode::Limit,
+            Self::Filtered | Self::Refused => ExitCode::Denied,
+            Self::Stopped(reason) => of_reason(reason),
+            Self::ForbiddenAfterProvider => ExitCode::Provider,
+            Self::Terminated => ExitCode::Terminated,
+            Self::Failed(kind) => of_kind(kind),
+            Self::Paused => ExitCode::NeedsInput,
+            Self::Unfinished => ExitCode::Internal,
+        }
+    }
+
+    /// Returns the word for it in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answered | Self::AnsweredInSpiteOfToolErrors => StopReason::Completed.as_str(),
+            Self::CutOff => "length",
+            Self::Filtered => "content_filter",
+            Self::Refused => "refusal",
+            Self::FinishReason => StopReason::FinishReasonReceived.as_str(),
+            Self::Stopped(reason) => reason.as_str(),
+            Self::ForbiddenAfterProvider => StopReason::ErrorForbade.as_str(),
+            Self::Terminated => "terminated",
+            Self::HungUp => "hung_up",
+            Self::Failed(kind) => name_of_kind(kind),
+            Self::Paused => "paused",
+            Self::Unfinished => "unfinished",
+        }
+    }
+
+    /// Returns the status that the state has.
+    fn status(self) -> &'static str {
+        match self {
+            Self::Answered
+            | Self::AnsweredInSpiteOfToolErrors
+            | Self::CutOff
+            | Self::Filtered
+            | Self::Refused
+            | Self::FinishReason => "completed",
+            Self::Stopped(_) | Self::ForbiddenAfterProvider | Self::Terminated | Self::HungUp => {
+                "stopped"
+            }
+            Self::Failed(_) => "failed",
+            Self::Paused => "paused",
+            Self::Unfinished => "in_progress",
+        }
+    }
+
+    /// Lists every ending.
+    pub fn all() -> Vec<Self> {
+        let natural = [
+            Self::Answered,
+            Self::AnsweredInSpiteOfToolErrors,
+            Self::FinishReason,
+            Self::CutOff,
+            Self::Filtered,
+            Self::Refused,
+        ];
+        let forced = StopReason::ALL.into_iter().filter(|it| it.is_forced()).map(Self::Stopped);
+        let others = [Self::ForbiddenAfterProvider, Self::Terminated, Self::HungUp];
+        let failed = KINDS.map(Self::Failed);
+        let unfinished = [Self::Paused, Self::Unfinished];
+        natural.into_iter().chain(forced).chain(others).chain(failed).chain(unfinished).collect()
+    }
+
+    /// Says for people when a run ends so.
+    fn meaning(self) -> &'static str {
+        match self {
+            Self::Answered => "the model gave its final answer",
+            Self::AnsweredInSpiteOfToolErrors => {
+                "the model gave its final answer, and knew of calls that failed or were blocked on the way; `errors` lists them"
+            }
+            Self::CutOff => "the answer was cut off at the limit of its length",
+            Self::Filtered => "the provider's filter cut the answer off",
+            Self::Refused => "the model declined to answer",
+            Self::FinishReason => "a guard ends runs at this reason of the model to stop writing",
+            Self::Stopped(reason) => meaning_of_reason(reason),
+            Self::ForbiddenAfterProvider => {
+                "a policy did not go on after an error of the provider"
+            }
+            Self::Terminated => "`SIGTERM`; the run was cancelled cleanly",
+            Self::HungUp => "the reader of standard output went away",
+            Self::Failed(kind) => meaning_of_kind(kind),
+            Self::Paused => "a call waits for a decision that nobody is there to make",
+            Self::Unfinished => "the run gave up in the middle, which is a defect",
+        }
+    }
+
+    /// Renders the list as a table for `docs/exit-codes.md`.
+    pub fn table() -> String {
+        let head = "| `status` | `stop_reason` | when | exit code |\n|---|---|---|---|\n".to_owned();
+        Self::all().into_iter().fold(head, |table, it| {
+            let (status, name, meaning) = (it.status(), it.name(), it.meaning());
+            table + &format!("| {status} | `{name}` | {meaning} | {} |\n", it.exit_code().code())
+        })
+    }
+}
+
+fn is_by_guard(state: &AgentState) -> bool {
+    state.stop_signal().is_some_and(|it| it.reason == StopReason::FinishReasonReceived)
+}
+
+fn is_after_provider(state: &AgentState) -> bool {
+    let failure = state.last_step().and_then(Step::failure);
+    failure.is_some_and(|it| of_kind(it.kind) == ExitCode::Provider)
+}
+
+fn of_reason(reason: StopReason) -> ExitCode {
+    match reason {
+        StopReason::StopRequested => ExitCode::Denied,
+        StopReason::UserRequested => ExitCode::Interrupted,
+        StopReason::StepsLimitReached
+        | StopReason::TokenLimitReached
+        | StopReason::TimeLimitReached
+        | StopReason::CostLimitReached
+        | StopReason::RetryLimitReached => ExitCode::Limit,
+        StopReason::Completed | StopReason::FinishReasonReceived => ExitCode::Done,
+        _ => ExitCode::Internal,
+    }
+}
+
+fn meaning_of_reason(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::ErrorForbade => "a policy did not go on after any other error",
+        StopReason::StopRequested => "a tool or a hook did not let the run go on",
+        StopReason::UserRequested => "Ctrl-C; the run was cancelled cleanly",
+        StopReason::StepsLimitReached => "`--max-steps` is used up",
+        StopReason::TokenLimitReached => "`--max-tokens` is used up",
+        StopReason::TimeLimitReached => "`--max-seconds` is used up",
+        StopReason::CostLimitReached => "`--max-cost` is used up",
+        StopReason::RetryLimitReached => "something was tried as often as it may be",
+        _ => "it was stopped and nobody said why",
+    }
+}
+
+fn of_kind(kind: FailureKind) -> ExitCode {
+    match kind {
+        FailureKind::NoModel => ExitCode::NoModel,
+        FailureKind::Model
+        | FailureKind::RateLimit
+        | FailureKind::Timeout
+        | FailureKind::Network
+        | FailureKind::Validation => ExitCode::Provider,
+        _ => ExitCode::Internal,
+    }
+}
+
+fn name_of_kind(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::NoModel => "no_model",
+        FailureKind::Model => "model",
+        FailureKind::RateLimit => "rate_limit",
+        FailureKind::Timeout => "timeout",
+        FailureKind::Network => "network",
+        FailureKind::Validation => "validation",
+        FailureKind::Tool => "tool",
+        FailureKind::UnknownTool => "unknown_tool",
+        FailureKind::InvalidArguments => "invalid_arguments",
+        FailureKind::Hook => "hook",
+        FailureKind::Compile => "compile",
+        FailureKind::Driver => "driver",
+        FailureKind::Journal => "journal",
+        FailureKind::Panic => "panic",
+        FailureKind::CrashLoop => "crash_loop",
+        _ => "other",
+    }
+}
+
+fn meaning_of_kind(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::NoModel => "no model is chosen, or the provider does not take the key",
+        FailureKind::Model => "the provider did not answer, or not in a way that makes sense",
+        FailureKind::RateLimit => "the provider asks to slow down, after all retries",
+        FailureKind::Timeout => "the provider took too long, after all retries",
+        FailureKind::Network => "the provider cannot be reached, after all retries",
+        FailureKind::Validation => "the model's answer does not have the form it must have",
+        FailureKind::Tool => "a tool failed and took the run with it",
+        FailureKind::UnknownTool => "an unknown tool was called and took the run with it",
+        FailureKind::InvalidArguments => "invalid arguments took the run with them",
+        FailureKind::Hook => "a hook failed",
+        FailureKind::Compile => "the conversation could not be put together for the model",
+        FailureKind::Driver => "the driver failed for its own reasons",
+        FailureKind::Journal => "the journal refused or lost the run",
+        FailureKind::Panic => "a driver or a hook panicked",
+        FailureKind::CrashLoop => "the same step was interrupted too often",
+        _ => "anything else",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,179 @@
+//! What a run shows while it goes on and when it is over.
+//!
+//! The run tells a [`Feed`], which never waits; [`play`] takes from it, on a thread of its own, and lets
+//! a [`Renderer`] write. So a slow terminal slows nothing down, and Ctrl-C works even while a reader
+//! does not read.
+
+mod json;
+mod progress;
+mod stream_json;
+mod text;
+mod words;
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentEvent, AgentState, BoxError, Envelope, EventSink, Flow, Hook, HookCx, HookPoint,
+    HookPoints,
+    messages::{InferenceResponse, ToolCall},
+};
+
+use crate::report::Report;
+
+pub use self::{
+    json::Json,
+    progress::{Details, Progress},
+    stream_json::StreamJson,
+    text::{Scope, Text},
+};
+
+/// Something to show.
+#[derive(Clone, Debug)]
+pub enum Note {
+    /// A run begins.
+    Began(Beginning),
+    /// Something happened.
+    Event(AgentEvent),
+    /// A model has answered: what fragments did not say is said by this.
+    Answered(Answer),
+    /// Ctrl-C was pressed, and the run is coming to its end.
+    Interrupted,
+    /// The run is over.
+    Over(Box<Report>),
+}
+
+/// What is known before a run.
+#[derive(Clone, Debug, Default)]
+pub struct Beginning {
+    /// The model as it is typed, if one was found.
+    pub model: Option<String>,
+    /// The names of the tools.
+    pub tools: Vec<String>,
+    /// The working directory.
+    pub workdir: String,
+    /// Whether there is a limit of money.
+    pub has_cost_limit: bool,
+}
+
+/// An answer as a whole.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The step that it belongs to.
+    pub step: u32,
+    /// The words.
+    pub text: String,
+    /// The calls, by their positions.
+    pub calls: Vec<ToolCall>,
+    /// Whether it is known what it cost.
+    pub is_priced: bool,
+}
+
+/// Writes notes down as they come.
+pub trait Renderer: Send {
+    /// Takes a note.
+    ///
+    /// # Errors
+    ///
+    /// If standard output does not take what is written; nothing more will be asked of it then.
+    fn take(&mut self, note: &Note) -> io::Result<()>;
+
+    /// Called again and again while there is nothing to take.
+    fn tick(&mut self) {}
+}
+
+/// Where a run tells what happens. Cheap to clone, and it never waits.
+#[derive(Clone, Debug)]
+pub struct Feed(Sender<Note>);
+
+impl Feed {
+    /// Makes a feed, and the end that [`play`] takes from.
+    pub fn new() -> (Self, Receiver<Note>) {
+        let (sender, receiver) = mpsc::channel();
+        (Self(sender), receiver)
+    }
+
+    /// Tells something.
+    pub fn tell(&self, note: Note) {
+        // If nobody listens any more, nobody needs to know.
+        self.0.send(note).ok();
+    }
+}
+
+impl EventSink for Feed {
+    fn emit(&self, envelope: &Envelope) {
+        self.tell(Note::Event(envelope.event.clone()));
+    }
+}
+
+/// Hears the answers as a whole: events only carry the fragments that a provider sends.
+#[async_trait]
+impl Hook for Feed {
+    fn name(&self) -> Cow<'static, str> {
+        "render".into()
+    }
+
+    fn points(&self) -> HookPoints {
+        HookPoint::AfterInference.into()
+    }
+
+    async fn after_inference(
+        &self,
+        response: &mut InferenceResponse,
+        state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        self.tell(Note::Answered(Answer {
+            step: state.step_count() + 1,
+            text: response.message.text(),
+            calls: response.message.tool_calls().cloned().collect(),
+            is_priced: response.cost.is_some(),
+        }));
+        Ok(Flow::Go)
+    }
+}
+
+/// How often something moves while nothing happens.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Shows notes until the run is over. If standard output is gone, `hang_up` is called once.
+///
+/// # Errors
+///
+/// What standard output said when it went.
+pub fn play(
+    mut renderer: Box<dyn Renderer>,
+    notes: &Receiver<Note>,
+    hang_up: impl Fn(),
+) -> io::Result<()> {
+    let mut gone = None;
+    loop {
+        let note = match notes.recv_timeout(TICK) {
+            Ok(note) => note,
+            Err(RecvTimeoutError::Timeout) => {
+                renderer.tick();
+                continue;
+            }
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        if gone.is_none()
+            && let Err(error) = renderer.take(&note)
+        {
+            gone = Some(error);
+            hang_up();
+        }
+        if matches!(note, Note::Over(_)) {
+            break;
+        }
+    }
+    gone.map_or(Ok(()), Err)
+}
+
+/// Something to write to, whatever it is.
+type Output = Box<dyn Write + Send>;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! One JSON object at the end.
+
+use std::io::{self, Write as _};
+
+use super::{Note, Output, Progress, Renderer};
+
+/// Writes the report to standard output, and everything else to standard error.
+pub struct Json {
+    output: Output,
+    progress: Progress,
+}
+
+impl Json {
+    /// Writes to the standard output of this process.
+    pub fn stdout(progress: Progress) -> Self {
+        Self::to(Box::new(io::stdout()), progress)
+    }
+
+    pub(super) fn to(output: Output, progress: Progress) -> Self {
+        Self { output, progress }
+    }
+}
+
+impl Renderer for Json {
+    fn take(&mut self, note: &Note) -> io::Result<()> {
+        self.progress.take(note);
+        if let Note::Over(report) = note {
+            writeln!(self.output, "{}", serde_json::to_string(report)?)?;
+            self.output.flush()?;
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) {
+        self.progress.tick();
+    }
+}

@@ -1,0 +1,141 @@
+//! One JSON object per line for whatever happens.
+//!
+//! The first line is of type `init`, the last one of type `result`. Types and fields may be added; what
+//! is there does not change within a version of the schema.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use loopwright_core::{AgentEvent, OwnedDelta, ToolOutcome};
+use serde_json::{Value, json};
+
+use super::text::Scope;
+use super::{Answer, Beginning, Note, Output, Progress, Renderer};
+use crate::report::{Report, SCHEMA_VERSION, Tokens};
+
+/// Writes lines to standard output.
+pub struct StreamJson {
+    output: Output,
+    progress: Progress,
+    scope: Scope,
+    has_spoken: bool,
+}
+
+impl StreamJson {
+    /// Writes to the standard output of this process.
+    pub fn stdout(progress: Progress, scope: Scope) -> Self {
+        Self::to(Box::new(io::stdout()), progress, scope)
+    }
+
+    pub(super) fn to(output: Output, progress: Progress, scope: Scope) -> Self {
+        Self { output, progress, scope, has_spoken: false }
+    }
+
+    fn write(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
+        writeln!(self.output, "{}", serde_json::to_string(value)?)?;
+        self.output.flush()
+    }
+
+    fn answered(&mut self, answer: &Answer) -> io::Result<()> {
+        let step = answer.step;
+        if !std::mem::take(&mut self.has_spoken) && !answer.text.is_empty() {
+            self.write(&json!({"type": "text_delta", "step": step, "text": answer.text}))?;
+        }
+        for (index, call) in (0u16..).zip(&answer.calls) {
+            // What is no JSON is shown as the text that it is.
+            let arguments = serde_json::from_str(&call.arguments)
+                .unwrap_or_else(|_| Value::String(call.arguments.to_string()));
+            self.write(&json!({
+                "type": "tool_call", "step": step, "call": index, "id": call.id,
+                "tool": call.name, "arguments": arguments,
+            }))?;
+        }
+        Ok(())
+    }
+
+    fn over(&mut self, report: &Report) -> io::Result<()> {
+        self.write(report)
+    }
+}
+
+impl Renderer for StreamJson {
+    fn take(&mut self, note: &Note) -> io::Result<()> {
+        if matches!(note, Note::Interrupted) {
+            self.progress.take(note);
+        }
+        match note {
+            Note::Over(report) => self.over(report),
+            _ if self.scope == Scope::Answer => Ok(()),
+            Note::Began(beginning) => self.write(&init(beginning)),
+            Note::Answered(answer) => self.answered(answer),
+            Note::Event(event) => {
+                self.has_spoken |= is_text(event);
+                line(event).map_or(Ok(()), |line| self.write(&line))
+            }
+            Note::Interrupted => Ok(()),
+        }
+    }
+}
+
+fn init(beginning: &Beginning) -> Value {
+    json!({
+        "type": "init", "schema_version": SCHEMA_VERSION, "version": env!("CARGO_PKG_VERSION"),
+        "model": beginning.model, "tools": beginning.tools, "workdir": beginning.workdir,
+    })
+}
+
+fn is_text(event: &AgentEvent) -> bool {
+    matches!(event, AgentEvent::StreamDelta(it) if matches!(it.delta, OwnedDelta::Text(_)))
+}
+
+/// Returns the line of an event; `None` for those that others already tell.
+fn line(event: &AgentEvent) -> Option<Value> {
+    Some(match event {
+        AgentEvent::StepStarted(it) => json!({"type": "step_started", "step": it.step}),
+        AgentEvent::StreamDelta(it) => match &it.delta {
+            OwnedDelta::Text(text) => {
+                json!({"type": "text_delta", "step": it.step, "text": text})
+            }
+            OwnedDelta::Reasoning(text) => {
+                json!({"type": "reasoning_delta", "step": it.step, "text": text})
+            }
+            _ => return None,
+        },
+        AgentEvent::ToolCallCompleted(it) => json!({
+            "type": "tool_result", "step": it.step, "call": it.call, "id": it.id, "tool": it.tool,
+            "success": it.success, "output": output(&it.outcome), "error": error(&it.outcome),
+            "duration_ms": millis(it.took),
+        }),
+        AgentEvent::ToolCallAsked(it) => json!({
+            "type": "tool_question", "step": it.step, "call": it.call, "tool": it.tool,
+            "question": it.question.text,
+        }),
+        AgentEvent::StepCompleted(it) => json!({
+            "type": "step_completed", "step": it.step, "kind": it.kind,
+            "finish_reason": it.finish.as_ref().map(loopwright_core::messages::FinishReason::as_str),
+            "usage": Tokens::from(it.usage), "errors": it.errors, "duration_ms": millis(it.took),
+        }),
+        AgentEvent::ContinuationEvaluated(it) => json!({
+            "type": "continuation", "step": it.step, "continues": it.outcome.should_continue,
+            "decided_by": it.outcome.resolved_by, "stop_reason": it.outcome.stop_reason,
+        }),
+        AgentEvent::StopSignalReceived(it) => json!({
+            "type": "stop_signal", "reason": it.signal.reason, "message": it.signal.message,
+            "source": it.signal.source,
+        }),
+        AgentEvent::ExecutionPaused(it) => json!({"type": "paused", "calls": it.calls}),
+        _ => return None,
+    })
+}
+
+fn output(outcome: &ToolOutcome) -> Option<String> {
+    outcome.output().map(loopwright_core::ToolOutput::to_text)
+}
+
+fn error(outcome: &ToolOutcome) -> Option<String> {
+    outcome.is_error().then(|| outcome.error_message())
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

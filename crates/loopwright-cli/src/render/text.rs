@@ -1,0 +1,123 @@
+//! The answer as text, while it is written.
+
+use std::io::{self, IsTerminal as _, Write as _};
+
+use loopwright_core::{
+    AgentEvent, OwnedDelta,
+    kinds::StreamDelta,
+};
+
+use super::words::harmless;
+use super::{Note, Output, Progress, Renderer};
+
+/// Writes words to standard output as they come, and everything else to standard error.
+pub struct Text {
+    output: Output,
+    progress: Progress,
+    scope: Scope,
+    target: Target,
+    /// Whether fragments of the answer under way have been written.
+    has_spoken: bool,
+    is_mid_line: bool,
+}
+
+/// Which of a model's words are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// All, as they come.
+    All,
+    /// The final answer, when it is whole.
+    Answer,
+}
+
+/// What reads the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A terminal, which must not be steered by them.
+    Terminal,
+    /// Anything else, which gets them as they are.
+    File,
+}
+
+impl Text {
+    /// Writes to the standard output of this process.
+    pub fn stdout(progress: Progress, scope: Scope) -> Self {
+        let is_terminal = io::stdout().is_terminal();
+        let target = if is_terminal { Target::Terminal } else { Target::File };
+        Self::to(Box::new(io::stdout()), progress, scope, target)
+    }
+
+    pub(super) fn to(output: Output, progress: Progress, scope: Scope, target: Target) -> Self {
+        Self { output, progress, scope, target, has_spoken: false, is_mid_line: false }
+    }
+
+    fn say(&mut self, text: &str) -> io::Result<()> {
+        // Space before the first word is the model clearing its throat.
+        let text = if self.has_spoken { text } else { text.trim_start() };
+        if text.is_empty() {
+            return Ok(());
+        }
+        self.progress.leave_block();
+        self.has_spoken = true;
+        self.is_mid_line = !text.ends_with('\n');
+        match self.target {
+            Target::Terminal => self.output.write_all(harmless(text).as_bytes())?,
+            Target::File => self.output.write_all(text.as_bytes())?,
+        }
+        self.output.flush()
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        self.has_spoken = false;
+        if !std::mem::take(&mut self.is_mid_line) {
+            return Ok(());
+        }
+        self.output.write_all(b"\n")?;
+        self.output.flush()
+    }
+}
+
+impl Renderer for Text {
+    fn take(&mut self, note: &Note) -> io::Result<()> {
+        let is_wordy = self.scope == Scope::All;
+        match note {
+            Note::Event(AgentEvent::StreamDelta(StreamDelta {
+                delta: OwnedDelta::Text(text), ..
+            })) => {
+                self.progress.take(note);
+                if is_wordy {
+                    self.say(text)?;
+                }
+            }
+            Note::Event(AgentEvent::InferenceRequestStarted(_)) => {
+                // An answer that broke off leaves its line open.
+                self.end_line()?;
+                self.progress.take(note);
+            }
+            Note::Answered(answer) => {
+                self.progress.take(note);
+                if is_wordy && !self.has_spoken {
+                    self.say(&answer.text)?;
+                }
+                self.end_line()?;
+            }
+            Note::Interrupted => {
+                self.end_line()?;
+                self.progress.take(note);
+            }
+            Note::Over(report) => {
+                if self.scope == Scope::Answer {
+                    self.say(&report.text)?;
+                }
+                self.end_line()?;
+                self.progress.take(note);
+            }
+            _ => self.progress.take(note),
+        }
+        Ok(())
+    }
+
+    fn tick(&mut self) {
+        self.progress.tick();
+    }
+}

@@ -1,0 +1,136 @@
+//! Texts of others, made fit for a line of a terminal.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// The width that lines keep to.
+pub(super) const WIDTH: usize = 80;
+
+/// Replaces what could steer a terminal; line breaks and tabs stay.
+pub(super) fn harmless(text: &str) -> String {
+    let replace = |c: char| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER };
+    text.chars().map(replace).collect()
+}
+
+/// Control characters, and those that turn the direction of writing round.
+fn is_harmless(c: char) -> bool {
+    let turns = matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    matches!(c, '\n' | '\t') || !(c.is_control() || turns)
+}
+
+/// Makes one line of a text, of at most so many characters.
+pub(super) fn line(text: &str, most: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    cut(&harmless(&words.join(" ")), most)
+}
+
+/// Keeps a text to so many characters.
+pub(super) fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    kept.trim_end().to_owned() + "…"
+}
+
+/// Breaks a text between words into at most so many lines.
+pub(super) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
+    let text = harmless(text);
+    let mut lines: Vec<String> = Vec::new();
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        match lines.last_mut() {
+            Some(last) if last.chars().count() + 1 + word.chars().count() <= width => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            Some(last) if lines.len() == most => {
+                let rest = words.by_ref().fold(word.to_owned(), |rest, word| rest + " " + word);
+                *last = cut(&format!("{last} {rest}"), width);
+            }
+            _ => lines.push(cut(word, width)),
+        }
+    }
+    lines
+}
+
+/// Says in a few characters what a tool was asked.
+pub(super) fn summary(arguments: &str, most: usize) -> String {
+    const TELLING: [&str; 6] = ["command", "path", "file", "pattern", "query", "url"];
+    let value: Value = match serde_json::from_str(arguments) {
+        Ok(value) => value,
+        Err(_) => return line(arguments, most),
+    };
+    let telling = TELLING.iter().find_map(|name| value.get(name)?.as_str());
+    match (telling, &value) {
+        (Some(telling), _) => line(telling, most),
+        (None, Value::Object(map)) if map.is_empty() => String::new(),
+        _ => line(&value.to_string(), most),
+    }
+}
+
+/// Says how long something took.
+pub(super) fn duration(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{} ms", duration.as_millis()),
+        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        _ => format!("{} min {:02} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// Groups the digits of a number.
+pub(super) fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let group = |(index, digit)| match index {
+        0 => vec![digit],
+        index if (digits.len() - index).is_multiple_of(3) => vec![',', digit],
+        _ => vec![digit],
+    };
+    digits.chars().enumerate().flat_map(group).collect()
+}
+
+/// Puts a noun behind a number.
+pub(super) fn count(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", number(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_not_steered_by_texts_of_others() {
+        assert_eq!(harmless("a\u{1b}[31mb\tc\nd\u{7}\u{202E}e\r"), "a\u{fffd}[31mb\tc\nd\u{fffd}\u{fffd}e\u{fffd}");
+        assert_eq!(line(" a\n b\u{1b}  c ", 80), "a b\u{fffd} c");
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+        assert_eq!(wrap("one two three four five", 9, 2), ["one two", "three fo…"]);
+        assert_eq!(wrap("one two three", 9, 2), ["one two", "three"]);
+        assert_eq!(wrap("", 9, 2), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_summary_is_the_telling_argument() {
+        assert_eq!(summary(r#"{"command":"ls -l","x":1}"#, 80), "ls -l");
+        assert_eq!(summary(r#"{"offset":2,"path":"a.txt"}"#, 80), "a.txt");
+        assert_eq!(summary(r#"{"a":1}"#, 80), r#"{"a":1}"#);
+        assert_eq!(summary("{}", 80), "");
+        assert_eq!(summary("not json", 5), "not…");
+    }
+
+    #[test]
+    fn numbers_are_for_people() {
+        assert_eq!([number(0), number(999), number(1000)], ["0", "999", "1,000"]);
+        assert_eq!(number(12_345_678), "12,345,678");
+        assert_eq!([count(1, "step"), count(2, "step")], ["1 step", "2 steps"]);
+        let shown = [7, 999, 1500, 59_990, 61_000].map(Duration::from_millis).map(duration);
+        assert_eq!(shown, ["7 ms", "999 ms", "1.5 s", "60.0 s", "1 min 01 s"]);
+    }
+}

@@ -1,0 +1,163 @@
+//! What there is to say about a run when it is over.
+
+use std::time::Duration;
+
+use loopwright_core::{AgentState, Status, StopReason, messages::Usage};
+use serde::Serialize;
+
+use crate::ending::{Ending, Interruption};
+use crate::exit::ExitCode;
+
+/// The version of everything that is written as JSON.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What there is to say about a run when it is over: the last thing that is written as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename = "result")]
+pub struct Report {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The final answer; empty if there is none.
+    pub text: String,
+    /// Where the execution stands: `completed`, `stopped`, `failed`, `paused`.
+    pub status: &'static str,
+    /// Why it ended; see `docs/exit-codes.md`.
+    pub stop_reason: &'static str,
+    /// The exit status of the program.
+    pub exit_code: ExitCode,
+    /// Steps that were taken.
+    pub steps: u32,
+    /// Tokens.
+    pub usage: Tokens,
+    /// Money, if prices are known.
+    pub cost_usd: Option<f64>,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// What went wrong on the way.
+    pub errors: Vec<String>,
+    /// The agent's name.
+    pub agent_id: Option<String>,
+    /// The execution's name.
+    pub execution_id: Option<String>,
+    /// What people should hear about the ending.
+    #[serde(skip)]
+    pub remark: Option<String>,
+}
+
+/// Tokens with their sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tokens {
+    #[serde(flatten)]
+    usage: Usage,
+    /// Read and written, each once.
+    pub total: u64,
+}
+
+impl Report {
+    /// Sums a run up.
+    pub fn of(state: &AgentState, interruption: Option<Interruption>, took: Duration) -> Self {
+        let ending = Ending::of(state, interruption);
+        let spent = state.spent();
+        Self {
+            schema_version: SCHEMA_VERSION,
+            text: state.text(),
+            status: state.status().as_str(),
+            stop_reason: ending.name(),
+            exit_code: ending.exit_code(),
+            steps: state.step_count(),
+            usage: spent.usage.into(),
+            cost_usd: Some(spent.cost.dollars()).filter(|dollars| *dollars > 0.0),
+            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            errors: errors(state),
+            agent_id: state.id().map(ToString::to_string),
+            execution_id: state.execution().map(|it| it.id().to_string()),
+            remark: remark(state, ending),
+        }
+    }
+
+    /// Reports a run that never began.
+    pub fn refused(exit_code: ExitCode, stop_reason: &'static str, error: String) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            text: String::new(),
+            status: "failed",
+            stop_reason,
+            exit_code,
+            steps: 0,
+            usage: Tokens::default(),
+            cost_usd: None,
+            duration_ms: 0,
+            errors: vec![error],
+            agent_id: None,
+            execution_id: None,
+            remark: None,
+        }
+    }
+}
+
+impl From<Usage> for Tokens {
+    fn from(usage: Usage) -> Self {
+        Self { usage, total: usage.total() }
+    }
+}
+
+fn errors(state: &AgentState) -> Vec<String> {
+    let mut errors: Vec<String> = state.errors().collect();
+    if let Status::Failed(failure) = state.status() {
+        let failure = failure.to_string();
+        if !errors.contains(&failure) {
+            errors.push(failure);
+        }
+    }
+    errors
+}
+
+/// Says what happened and what can be done about it; nothing after an answer that is whole.
+fn remark(state: &AgentState, ending: Ending) -> Option<String> {
+    Some(match ending {
+        Ending::Answered | Ending::AnsweredInSpiteOfToolErrors | Ending::FinishReason => {
+            let has_answer = state.has_final_response();
+            return (!has_answer).then(|| "the model ended without an answer".to_owned());
+        }
+        Ending::HungUp => return None,
+        Ending::CutOff => {
+            "the answer is not complete: the model reached the limit of its length".to_owned()
+        }
+        Ending::Filtered => {
+            "the answer is not complete: the provider's filter cut it off".to_owned()
+        }
+        Ending::Refused => match state.last_step().and_then(|step| step.message()?.refusal()) {
+            Some(words) => format!("the model declined: {words}"),
+            None => "the model declined to answer".to_owned(),
+        },
+        Ending::Stopped(StopReason::UserRequested) => "interrupted".to_owned(),
+        Ending::Terminated => "terminated".to_owned(),
+        Ending::Stopped(reason) => {
+            let said = state.stop_signal().map_or("", |signal| signal.message.as_str());
+            match option_of(reason) {
+                Some(option) => format!("stopped: {said}; raise {option} to allow more"),
+                None => format!("stopped: {said}"),
+            }
+        }
+        Ending::ForbiddenAfterProvider => state.explain_stop(),
+        Ending::Failed(_) => match state.status() {
+            Status::Failed(failure) => failure.to_string(),
+            _ => state.explain_stop(),
+        },
+        Ending::Paused => {
+            let asked = state.pending().iter().map(|it| it.question.text.clone()).collect::<Vec<_>>();
+            format!("a decision is needed: {}", asked.join("; "))
+        }
+        Ending::Unfinished => "the run gave up in the middle; this is a defect".to_owned(),
+    })
+}
+
+fn option_of(reason: StopReason) -> Option<&'static str> {
+    match reason {
+        StopReason::StepsLimitReached => Some("--max-steps"),
+        StopReason::TokenLimitReached => Some("--max-tokens"),
+        StopReason::TimeLimitReached => Some("--max-seconds"),
+        StopReason::CostLimitReached => Some("--max-cost"),
+        _ => None,
+    }
+}

@@ -1,0 +1,88 @@
+//! Ctrl-C and the polite request to end.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::pin;
+use std::process;
+use std::sync::{Arc, OnceLock};
+
+use futures::future::{Either, select};
+use loopwright_core::RunHandle;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::ending::Interruption;
+use crate::exit::ExitCode;
+use crate::render::{Feed, Note};
+
+/// Stops a run, and remembers why. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Brake {
+    run: RunHandle,
+    why: Arc<OnceLock<Interruption>>,
+}
+
+impl Brake {
+    /// Makes a brake of a run.
+    pub fn new(run: RunHandle) -> Self {
+        Self { run, why: Arc::default() }
+    }
+
+    /// Cancels the run; the first reason counts.
+    pub fn pull(&self, why: Interruption) {
+        self.why.get_or_init(|| why);
+        self.run.cancel();
+    }
+
+    /// Returns why the run was cancelled, if it was.
+    pub fn why(&self) -> Option<Interruption> {
+        self.why.get().copied()
+    }
+}
+
+/// Takes signals from the moment it is made.
+#[derive(Debug)]
+pub struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// Takes over from the system, which would end the process at once.
+    ///
+    /// # Errors
+    ///
+    /// If the system does not allow it.
+    pub fn new() -> io::Result<Self> {
+        let interrupt = signal(SignalKind::interrupt())?;
+        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Cancels the run at the first signal and ends the process at the second. Never returns.
+    pub async fn watch(mut self, brake: &Brake, feed: &Feed) -> Infallible {
+        let mut is_first = true;
+        loop {
+            let why = self.next().await;
+            if !std::mem::take(&mut is_first) {
+                process::exit(i32::from(exit_code(why).code()));
+            }
+            brake.pull(why);
+            if why == Interruption::Interrupt {
+                feed.tell(Note::Interrupted);
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Interruption {
+        match select(pin!(self.interrupt.recv()), pin!(self.terminate.recv())).await {
+            Either::Left(_) => Interruption::Interrupt,
+            Either::Right(_) => Interruption::Terminate,
+        }
+    }
+}
+
+fn exit_code(why: Interruption) -> ExitCode {
+    match why {
+        Interruption::Terminate => ExitCode::Terminated,
+        _ => ExitCode::Interrupted,
+    }
+}

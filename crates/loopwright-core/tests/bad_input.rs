@@ -1,0 +1,183 @@
+//! Whatever a model, a tool or a caller does wrong: the outcome, the status, and that the state can
+//! go on.
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentLoop, AgentState, Budget, Driver, FailureKind, Status, StepError, StopReason, ThinkCx,
+    Thought, ToolOptions,
+    messages::{FinishReason, Message, Usage},
+};
+use loopwright_testing::{
+    FakeDriver, FakeModel, MockTool, ModelDriver, ScenarioStep, loop_of, validate,
+};
+use serde_json::json;
+use std::time::Duration;
+
+use crate::support::{agent, asked, execute, outcomes, told};
+
+/// What the model is told of a call that goes wrong; the run goes on and completes, and so does
+/// another one after it.
+#[track_caller]
+fn check_call(tool: MockTool, call: (&'static str, &'static str), expect: &str) -> AgentState {
+    let steps = [ScenarioStep::raw_tool_calls([call]), "done".into(), "again".into()];
+    let agent = agent(steps).with_tool(tool);
+    let state = execute(&agent, asked());
+    assert!(told(&state)[0].contains(expect), "{:?}", told(&state));
+    assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, "done"));
+    goes_on(&agent, &state, "again");
+    state
+}
+
+#[track_caller]
+fn goes_on(agent: &AgentLoop, state: &AgentState, expect: &str) {
+    validate(state.transcript()).unwrap();
+    let state = execute(agent, state.clone().with_user_message("once more"));
+    assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, expect));
+    validate(state.transcript()).unwrap();
+}
+
+fn typed() -> MockTool {
+    let schema = json!({
+        "type": "object",
+        "properties": { "count": { "type": "integer" } },
+        "required": ["count"],
+    });
+    MockTool::returning("typed", "", "counted").with_schema(schema)
+}
+
+#[test]
+fn a_tool_that_there_is_not() {
+    let state = check_call(
+        typed(),
+        ("mistyped", "{}"),
+        "Error: there is no tool named `mistyped`; known are: scripted, typed",
+    );
+    assert_eq!(kinds(&state), [FailureKind::UnknownTool]);
+}
+
+#[test]
+fn arguments_that_break_the_schema() {
+    let state = check_call(
+        typed(),
+        ("typed", r#"{"count":"three"}"#),
+        "the arguments do not fit the schema of `typed`: at /count:",
+    );
+    assert_eq!(kinds(&state), [FailureKind::InvalidArguments]);
+    check_call(typed(), ("typed", "{}"), "at /:");
+    check_call(typed(), ("typed", "[1]"), "at /:");
+}
+
+#[test]
+fn arguments_that_are_not_json() {
+    let tool = typed();
+    let state =
+        check_call(tool.clone(), ("typed", r#"{"count": 3"#), "the arguments are not JSON:");
+    assert_eq!(kinds(&state), [FailureKind::InvalidArguments]);
+    assert_eq!(tool.keys().len(), 0);
+}
+
+#[test]
+fn arguments_that_are_nothing_are_an_empty_object() {
+    check_call(MockTool::returning("look", "", "seen"), ("look", ""), "seen");
+    check_call(MockTool::returning("look", "", "seen"), ("look", "null"), "seen");
+}
+
+#[test]
+fn a_tool_that_panics() {
+    let text = "Error: the tool panicked: the tool lost its head";
+    let state = check_call(MockTool::panicking("panic"), ("panic", "{}"), text);
+    assert_eq!(kinds(&state), [FailureKind::Panic]);
+}
+
+#[test]
+fn a_tool_that_hangs() {
+    let options = ToolOptions { timeout: Some(Duration::from_secs(3)), ..ToolOptions::default() };
+    let tool = MockTool::hanging("hang").with_options(options);
+    let state = check_call(tool, ("hang", "{}"), "did not answer within 3s");
+    assert_eq!(kinds(&state), [FailureKind::Timeout]);
+}
+
+#[test]
+fn a_tool_that_fails() {
+    let state =
+        check_call(MockTool::failing("fail", "it broke"), ("fail", "{}"), "Error: it broke");
+    assert_eq!(kinds(&state), [FailureKind::Tool]);
+}
+
+#[test]
+fn a_tool_that_returns_100_megabytes() {
+    let tool = MockTool::huge("huge", 100_000_000);
+    let state = check_call(tool, ("huge", "{}"), "[cut: the tool answered with 100000000 bytes");
+    assert!(told(&state)[0].len() < 1_100_000);
+}
+
+#[test]
+fn a_prompt_that_says_nothing() {
+    let model = FakeModel::echo();
+    let agent = loop_of(ModelDriver::new(model.clone()));
+    let state = execute(&agent, AgentState::new());
+    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    assert_eq!(failure.to_string(), "there is nothing to send: add a user message to the state");
+    assert_eq!((model.asked(), state.step_count()), (0, 1));
+    goes_on(&agent, &state, "once more");
+}
+
+#[test]
+fn a_model_that_never_stops_under_a_budget() {
+    let agent = agent([ScenarioStep::tool("more"), ScenarioStep::tool("more"), "again".into()]);
+    let budget = Budget { steps: Some(2), ..Budget::default() };
+    let state = execute(&agent, asked().with_budget(budget));
+    assert_eq!(state.stop_signal().unwrap().reason, StopReason::StepsLimitReached);
+    goes_on(&agent, &state, "again");
+}
+
+#[test]
+fn a_driver_that_fails_or_panics() {
+    let agent = agent([ScenarioStep::error("down"), "again".into()]);
+    let state = execute(&agent, asked());
+    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    assert_eq!(
+        (failure.kind, failure.to_string().as_str()),
+        (FailureKind::Driver, "the driver failed: down")
+    );
+    goes_on(&agent, &state, "again");
+    let state = execute(&loop_of(Odd(|| panic!("no idea"))), asked());
+    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    assert_eq!(failure.kind, FailureKind::Panic);
+    goes_on(&loop_of(FakeDriver::default()), &state, "ok");
+}
+
+struct Odd(fn() -> Message);
+
+#[async_trait]
+impl Driver for Odd {
+    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+        let spend = loopwright_core::Spend { usage: Usage::new(1, 1), ..Default::default() };
+        Ok(Thought { message: (self.0)(), finish: FinishReason::Stop, spend, source: None })
+    }
+}
+
+#[test]
+fn a_driver_that_answers_as_somebody_else() {
+    let state = execute(&loop_of(Odd(|| Message::user("I am you"))), asked());
+    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    assert_eq!(failure.kind, FailureKind::Driver);
+    goes_on(&loop_of(FakeDriver::default()), &state, "ok");
+}
+
+#[test]
+fn calls_without_ids_and_with_the_same_ids_are_paired_by_position() {
+    let names = [("one", json!({})), ("two", json!({}))];
+    let agent = agent([ScenarioStep::tool_calls(names), "done".into()])
+        .with_tool(MockTool::returning("one", "", "1"))
+        .with_tool(MockTool::returning("two", "", "2"));
+    assert_eq!(told(&execute(&agent, asked())), ["1", "2"]);
+}
+
+fn kinds(state: &AgentState) -> Vec<FailureKind> {
+    let kind = |it| match it {
+        loopwright_core::ToolOutcome::Failed(failure) => Some(failure.kind),
+        _ => None,
+    };
+    outcomes(state, 0).into_iter().filter_map(kind).collect()
+}

@@ -1,0 +1,278 @@
+//! What an execution may use, over a whole tree of agents.
+
+use std::time::Duration;
+
+use loopwright_core::{
+    BoxError, Budget, CallableHook, Clock as _, Flow, Meter, Recovery, RunOptions, Spend, Status,
+    StopReason, ToolOutput, Used,
+    messages::{Cost, Usage},
+};
+use loopwright_testing::{
+    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
+};
+use serde_json::{Value, json};
+
+use crate::support::{agent, asked, execute, hooked, options, outcomes};
+
+fn spend(tokens: u64, picodollars: u64) -> Spend {
+    Spend { usage: Usage::new(tokens, 0), cost: Cost::from_picodollars(picodollars) }
+}
+
+/// Runs an agent that would never stop by itself; each step takes a minute, ten tokens and a cent.
+#[track_caller]
+fn check(budget: Budget, reason: StopReason, steps: u32, context: &[(&str, Value)]) {
+    let clock = FrozenClock::new();
+    let slow = clock.clone();
+    let wait = MockTool::new("wait", "", move |_| {
+        slow.advance(Duration::from_secs(60));
+        Ok::<_, BoxError>("waited")
+    });
+    let step = ScenarioStep::tool_call("wait", json!({}))
+        .with_usage(Usage::new(7, 3))
+        .with_cost(Cost::from_dollars(0.01));
+    let agent = agent([step]).with_tool(wait);
+    let options = RunOptions { env: clock.env(1), ..options() };
+    let state = block_on(agent.start(asked().with_budget(budget), options).finish());
+    let Status::Stopped(signal) = state.status() else { panic!("{state:?}") };
+    assert_eq!((signal.reason, state.step_count()), (reason, steps));
+    assert_eq!(signal.source.as_deref(), Some("budget"));
+    for (key, value) in context {
+        assert_eq!(signal.context.get(*key), Some(value), "{signal:?}");
+    }
+}
+
+#[test]
+fn each_limit_stops_the_run_with_its_counts() {
+    let none = Budget::unlimited();
+    check(
+        Budget { steps: Some(3), ..none },
+        StopReason::StepsLimitReached,
+        3,
+        &[("current_steps", json!(3)), ("max_steps", json!(3))],
+    );
+    check(
+        Budget { tokens: Some(25), ..none },
+        StopReason::TokenLimitReached,
+        3,
+        &[("total_tokens", json!(30)), ("max_tokens", json!(25))],
+    );
+    check(
+        Budget { time: Some(Duration::from_secs(90)), ..none },
+        StopReason::TimeLimitReached,
+        2,
+        &[
+            ("limit", json!("seconds")),
+            ("elapsed_seconds", json!(120.0)),
+            ("max_seconds", json!(90.0)),
+        ],
+    );
+    check(
+        Budget { cost: Some(Cost::from_dollars(0.02)), ..none },
+        StopReason::CostLimitReached,
+        2,
+        &[("cost", json!(0.02)), ("max_cost", json!(0.02))],
+    );
+    let deadline = FrozenClock::new().now().plus(Duration::from_secs(150));
+    check(
+        Budget { deadline: Some(deadline), ..none },
+        StopReason::TimeLimitReached,
+        3,
+        &[("limit", json!("deadline")), ("deadline", json!(deadline.to_string()))],
+    );
+}
+
+#[test]
+fn a_limit_of_nothing_stops_before_the_first_step() {
+    let none = Budget::unlimited();
+    check(Budget { steps: Some(0), ..none }, StopReason::StepsLimitReached, 0, &[]);
+    check(Budget { tokens: Some(0), ..none }, StopReason::TokenLimitReached, 0, &[]);
+    check(Budget { cost: Some(Cost::ZERO), ..none }, StopReason::CostLimitReached, 0, &[]);
+    check(Budget { time: Some(Duration::ZERO), ..none }, StopReason::TimeLimitReached, 0, &[]);
+}
+
+#[test]
+fn below_its_limits_a_run_is_not_stopped() {
+    let budget = Budget {
+        steps: Some(3),
+        tokens: Some(100),
+        time: Some(Duration::from_secs(5)),
+        cost: Some(Cost::from_dollars(1.0)),
+        deadline: None,
+    };
+    let steps = [ScenarioStep::tool("looking").with_usage(Usage::new(1, 1)), "done".into()];
+    let state = execute(&agent(steps), asked().with_budget(budget));
+    assert_eq!((state.status(), state.stop_signal()), (&Status::Completed, None));
+}
+
+#[test]
+fn time_that_is_used_up_while_a_model_answers_ends_the_call_with_the_right_limit() {
+    let budget = Budget { time: Some(Duration::from_secs(5)), ..Budget::unlimited() };
+    let state = execute(&loop_of(ModelDriver::new(FakeModel::deaf())), asked().with_budget(budget));
+    let signal = state.stop_signal().unwrap();
+    assert_eq!((signal.reason, state.step_count()), (StopReason::TimeLimitReached, 0));
+    assert_eq!(signal.context["limit"], "seconds");
+    assert_eq!(signal.context["max_seconds"], 5.0);
+}
+
+#[test]
+fn time_that_is_used_up_while_tools_run_ends_them_with_the_right_limit() {
+    for (budget, limit) in [
+        (Budget { time: Some(Duration::from_secs(5)), ..Budget::unlimited() }, "seconds"),
+        (
+            Budget {
+                deadline: Some(FrozenClock::new().now().plus(Duration::from_secs(5))),
+                ..Budget::unlimited()
+            },
+            "deadline",
+        ),
+    ] {
+        let agent = agent([ScenarioStep::tool_call("hang", json!({}))])
+            .with_tool(MockTool::hanging("hang"));
+        let state = execute(&agent, asked().with_budget(budget));
+        let signal = state.stop_signal().unwrap();
+        assert_eq!((signal.reason, state.step_count()), (StopReason::TimeLimitReached, 1));
+        assert_eq!(signal.context["limit"], limit);
+        let cancelled = loopwright_core::ToolOutcome::Cancelled { started: true };
+        assert_eq!(outcomes(&state, 0), [cancelled]);
+    }
+}
+
+#[test]
+fn a_model_that_never_stops_is_stopped_by_any_budget() {
+    let model = FakeModel::script([ScenarioStep::tool("more").with_usage(Usage::new(4, 1))]);
+    let budget = Budget { tokens: Some(12), ..Budget::unlimited() };
+    let agent = loop_of(ModelDriver::new(model.clone()));
+    let state = execute(&agent, asked().with_budget(budget));
+    assert_eq!(state.stop_signal().unwrap().reason, StopReason::TokenLimitReached);
+    assert_eq!(model.asked(), 2, "what is left of it does not cover a third call");
+}
+
+#[test]
+fn a_failed_inference_is_charged_what_it_cost() {
+    let hook = CallableHook::new("retry").on_error(|_, _, _| Ok(Recovery::Retry));
+    let model = FakeModel::script([ScenarioStep::error("broke off").with_usage(Usage::new(6, 0))]);
+    let agent = hooked(&loop_of(ModelDriver::new(model)), hook);
+    let budget = Budget { tokens: Some(10), steps: Some(9), ..Budget::unlimited() };
+    let state = execute(&agent, asked().with_budget(budget));
+    assert_eq!(state.usage().total(), 12);
+    assert_eq!(state.stop_signal().unwrap().reason, StopReason::TokenLimitReached);
+    assert_eq!(state.step_count(), 2);
+}
+
+#[test]
+fn a_hook_may_raise_the_budget_of_a_run() {
+    let hook = CallableHook::new("generous").after_step(|state, _| {
+        if state.step_count() == 1 {
+            state.set_budget(Budget { steps: Some(2), ..Budget::unlimited() });
+        }
+        Ok(Flow::Go)
+    });
+    let agent = hooked(&agent([ScenarioStep::tool("more")]), hook);
+    let budget = Budget { steps: Some(1), ..Budget::unlimited() };
+    assert_eq!(execute(&agent, asked().with_budget(budget)).step_count(), 2);
+}
+
+#[test]
+fn what_remains_is_capped_and_never_below_nothing() {
+    let budget = Budget {
+        steps: Some(5),
+        tokens: Some(10),
+        time: Some(Duration::from_secs(1)),
+        cost: None,
+        deadline: None,
+    };
+    let used = Used { steps: 2, tokens: 50, time: Duration::ZERO, cost: Cost::from_dollars(1.0) };
+    let left = budget.remaining(used);
+    assert_eq!((left.steps, left.tokens, left.cost), (Some(3), Some(0), None));
+    let own = Budget { steps: Some(1), cost: Some(Cost::ZERO), ..Budget::unlimited() };
+    let capped = left.capped_by(&own);
+    assert_eq!((capped.steps, capped.tokens, capped.cost), (Some(1), Some(0), Some(Cost::ZERO)));
+}
+
+// ------------------------------------------------------------------------------------------------
+// One account
+
+#[test]
+fn children_share_one_account_and_nothing_beyond_it_is_reserved() {
+    let parent = Meter::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
+    let own = Budget { tokens: Some(8), ..Budget::unlimited() };
+    let children: Vec<Meter> = (0..4).map(|_| parent.child(&own)).collect();
+    let held: Vec<_> = children
+        .iter()
+        .flat_map(|child| (0..10).map(|_| child.reserve(1, Cost::ZERO)))
+        .flatten()
+        .collect();
+    assert_eq!(held.len(), 10);
+    let refused = parent.reserve(1, Cost::ZERO).unwrap_err();
+    assert_eq!(refused.reason, StopReason::TokenLimitReached);
+    drop(held);
+    assert!(parent.reserve(10, Cost::ZERO).is_ok());
+}
+
+#[test]
+fn a_child_is_capped_by_its_own_budget() {
+    let parent = Meter::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
+    let child = parent.child(&Budget { tokens: Some(3), ..Budget::unlimited() });
+    assert!(child.reserve(4, Cost::ZERO).is_err());
+    let held = child.reserve(3, Cost::ZERO).unwrap();
+    assert!(parent.reserve(8, Cost::ZERO).is_err());
+    drop(held);
+}
+
+#[test]
+fn settling_replaces_the_estimate_here_and_above() {
+    let parent = Meter::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
+    let child = parent.child(&Budget { tokens: Some(10), ..Budget::unlimited() });
+    child.reserve(8, Cost::ZERO).unwrap().settle(spend(2, 0));
+    assert!(parent.reserve(9, Cost::ZERO).is_err());
+    assert!(parent.reserve(8, Cost::ZERO).is_ok());
+    child.charge(spend(100, 0));
+    assert!(parent.reserve(0, Cost::ZERO).is_err(), "an empty account refuses even nothing");
+}
+
+#[test]
+fn what_is_refused_for_money_is_not_kept_of_tokens() {
+    let budget =
+        Budget { tokens: Some(10), cost: Some(Cost::from_picodollars(5)), ..Budget::unlimited() };
+    let meter = Meter::new(&budget);
+    let refused = meter.reserve(10, Cost::from_picodollars(6)).unwrap_err();
+    assert_eq!(refused.reason, StopReason::CostLimitReached);
+    assert!(meter.reserve(10, Cost::from_picodollars(5)).is_ok());
+}
+
+#[test]
+fn an_account_without_limits_refuses_nothing() {
+    let meter = Meter::unlimited();
+    let held = meter.reserve(u64::MAX, Cost::from_picodollars(u64::MAX)).unwrap();
+    held.settle(spend(u64::MAX, u64::MAX));
+    assert!(meter.reserve(u64::MAX, Cost::ZERO).is_ok());
+    let only_money =
+        meter.child(&Budget { cost: Some(Cost::from_dollars(1.0)), ..Budget::unlimited() });
+    only_money.charge(spend(u64::MAX, 0));
+    assert!(only_money.reserve(u64::MAX, Cost::ZERO).is_ok(), "tokens are without limit");
+}
+
+#[test]
+fn sub_agents_draw_from_the_account_of_their_parent() {
+    let model = FakeModel::script([ScenarioStep::tool("more").with_usage(Usage::new(5, 0))]);
+    let child = loop_of(ModelDriver::new(model.clone()));
+    let spawn = MockTool::with_cx("spawn", "", move |_, cx| {
+        let child = child.clone();
+        Box::pin(async move {
+            let options = RunOptions {
+                env: cx.env.clone(),
+                meter: Some(cx.meter.clone()),
+                ..RunOptions::default()
+            };
+            let state = child.start(asked(), options).finish().await;
+            Ok(ToolOutput::text(state.explain_stop()))
+        })
+    });
+    let calls = [("spawn", json!({})), ("spawn", json!({}))];
+    let agent = agent([ScenarioStep::tool_calls(calls), "done".into()]).with_tool(spawn);
+    let budget = Budget { tokens: Some(20), ..Budget::unlimited() };
+    let state = execute(&agent, asked().with_budget(budget));
+    assert_eq!(model.asked(), 4, "both children together");
+    let told: Vec<_> = outcomes(&state, 0);
+    assert!(told.iter().all(|it| it.output().unwrap().to_text().contains("token_limit")));
+}

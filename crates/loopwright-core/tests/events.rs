@@ -1,0 +1,266 @@
+//! What is told, and in which order.
+
+use std::sync::Arc;
+
+use loopwright_core::{
+    AgentLoop, AgentState, BoxError, Budget, CallableHook, Envelope, EventSink, InferenceDecision,
+    Question, Resolution, RunOptions, StopSignal, ToolDecision,
+    kinds::{
+        ContinuationEvaluated, HookExecuted, InferenceResponseReceived, StateUpdated,
+        StepCompleted, StepStarted, StopSignalReceived, TokenUsageReported, ToolCallBlocked,
+        ToolCallCompleted, ToolCallStarted,
+    },
+    messages::{InferenceResponse, Message, Usage},
+};
+use loopwright_testing::{
+    EventRecorder, FakeModel, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
+};
+use serde_json::json;
+
+use crate::support::{agent, asked, execute, hooked, options};
+
+#[track_caller]
+fn check(agent: &AgentLoop, state: AgentState, expect: &[&str]) -> (AgentState, EventRecorder) {
+    let events = EventRecorder::new();
+    let state = execute(&agent.with_event_sink(events.sink()), state);
+    assert_eq!(events.names(), expect);
+    (state, events)
+}
+
+#[test]
+fn an_answer_in_one_step() {
+    let model = FakeModel::script(["hello"]);
+    let (_, events) = check(
+        &loop_of(ModelDriver::new(model)),
+        asked(),
+        &[
+            "ExecutionStarted",
+            "StepStarted",
+            "InferenceRequestStarted",
+            "InferenceResponseReceived",
+            "StepCompleted",
+            "StateUpdated",
+            "ContinuationEvaluated",
+            "ExecutionCompleted",
+        ],
+    );
+    let (names, ids): (Vec<_>, Vec<_>) =
+        events.envelopes().into_iter().map(|it| (it.agent, it.execution)).unzip();
+    assert!(names.windows(2).all(|pair| pair[0] == pair[1]));
+    assert!(ids.windows(2).all(|pair| pair[0] == pair[1]));
+    assert_eq!(events.of::<StateUpdated>()[0].step_count, 1);
+}
+
+#[test]
+fn a_tool_then_an_answer() {
+    let steps = [ScenarioStep::tool("looking").with_usage(Usage::new(3, 4)), "done".into()];
+    let (_, events) = check(
+        &agent(steps),
+        asked(),
+        &[
+            "ExecutionStarted",
+            "StepStarted",
+            "ToolCallStarted",
+            "ToolCallCompleted",
+            "StepCompleted",
+            "TokenUsageReported",
+            "StateUpdated",
+            "ContinuationEvaluated",
+            "StepStarted",
+            "StepCompleted",
+            "StateUpdated",
+            "ContinuationEvaluated",
+            "ExecutionCompleted",
+        ],
+    );
+    let begun: Vec<_> =
+        events.of::<StepStarted>().iter().map(|it| (it.step, it.messages)).collect();
+    assert_eq!(begun, [(1, 1), (2, 2)]);
+    assert_eq!(events.of::<TokenUsageReported>()[0].usage, Usage::new(3, 4));
+    let call = &events.of::<ToolCallCompleted>()[0];
+    assert_eq!((call.step, call.call, call.success), (1, 0, true));
+}
+
+#[test]
+fn a_driver_that_fails() {
+    let (state, events) = check(
+        &agent([ScenarioStep::error("down")]),
+        asked(),
+        &[
+            "ExecutionStarted",
+            "StepStarted",
+            "StepCompleted",
+            "StateUpdated",
+            "ExecutionFailed",
+            "ExecutionCompleted",
+        ],
+    );
+    assert_eq!(state.step_count(), 1);
+    assert_eq!(events.of::<StepCompleted>()[0].errors, ["the driver failed: down"]);
+}
+
+#[test]
+fn a_stop_before_the_first_step() {
+    let budget = Budget { steps: Some(0), ..Budget::default() };
+    let (state, events) = check(
+        &agent([]),
+        asked().with_budget(budget),
+        &[
+            "ExecutionStarted",
+            "StopSignalReceived",
+            "ContinuationEvaluated",
+            "ExecutionStopped",
+            "ExecutionCompleted",
+        ],
+    );
+    assert_eq!(state.step_count(), 0);
+    assert_eq!(events.of::<ContinuationEvaluated>()[0].step, 0);
+}
+
+#[test]
+fn a_call_that_a_hook_blocks() {
+    let hook = CallableHook::new("policy")
+        .before_tool(|_, _, _| Ok(ToolDecision::Block { reason: "not today".into() }));
+    let (state, events) = check(
+        &hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook),
+        asked(),
+        &[
+            "ExecutionStarted",
+            "StepStarted",
+            "HookExecuted",
+            "ToolCallBlocked",
+            "ToolCallCompleted",
+            "StepCompleted",
+            "StateUpdated",
+            "ContinuationEvaluated",
+            "StepStarted",
+            "StepCompleted",
+            "StateUpdated",
+            "ContinuationEvaluated",
+            "ExecutionCompleted",
+        ],
+    );
+    let blocked = &events.of::<ToolCallBlocked>()[0];
+    assert_eq!((&*blocked.hook, &*blocked.reason), ("policy", "not today"));
+    assert_eq!(events.of::<ToolCallStarted>(), []);
+    assert_eq!(state.status().as_str(), "completed");
+    assert_eq!(events.of::<HookExecuted>()[0].point, "before_tool");
+}
+
+#[test]
+fn a_pause_and_what_comes_after_it() {
+    let hook = CallableHook::new("approval").before_tool(|_, _, _| {
+        Ok(ToolDecision::Ask(Question { text: "may it?".into(), source: "approval".into() }))
+    });
+    let agent = hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook);
+    let (state, _) = check(
+        &agent,
+        asked(),
+        &["ExecutionStarted", "StepStarted", "HookExecuted", "ToolCallAsked", "ExecutionPaused"],
+    );
+    assert_eq!(state.pending()[0].question.text, "may it?");
+    let (state, _) = check(
+        &agent,
+        state.resolve(0, Resolution::Approve),
+        &[
+            "ExecutionStarted",
+            "HookExecuted",
+            "ToolCallStarted",
+            "ToolCallCompleted",
+            "StepCompleted",
+            "StateUpdated",
+            "ContinuationEvaluated",
+            "StepStarted",
+            "StepCompleted",
+            "StateUpdated",
+            "ContinuationEvaluated",
+            "ExecutionCompleted",
+        ],
+    );
+    assert_eq!(state.text(), "done");
+}
+
+#[test]
+fn a_paused_run_that_nobody_has_decided_about_tells_nothing() {
+    let hook = CallableHook::new("approval").before_tool(|_, _, _| {
+        Ok(ToolDecision::Ask(Question { text: "may it?".into(), source: "approval".into() }))
+    });
+    let agent = hooked(&agent([ScenarioStep::tool("looking")]), hook);
+    let paused = execute(&agent, asked());
+    let (state, _) = check(&agent, paused.clone(), &[]);
+    assert_eq!(state, paused);
+}
+
+#[test]
+fn an_answer_of_a_hook_names_the_hook_and_costs_nothing() {
+    let answer = InferenceResponse::new(Message::assistant("known"), Usage::new(9, 9));
+    let hook = CallableHook::new("cache")
+        .before_inference(move |_, _, _| Ok(InferenceDecision::Answer(answer.clone())));
+    let model = FakeModel::echo();
+    let events = EventRecorder::new();
+    let agent =
+        hooked(&loop_of(ModelDriver::new(model.clone())), hook).with_event_sink(events.sink());
+    let state = execute(&agent, asked());
+    assert_eq!(
+        (state.text().as_str(), model.asked(), state.usage()),
+        ("known", 0, Usage::default())
+    );
+    let answered = &events.of::<InferenceResponseReceived>()[0];
+    assert_eq!(answered.answered_by.as_deref(), Some("cache"));
+}
+
+#[test]
+fn a_listener_that_panics_is_contained_and_hears_of_the_next_event() {
+    let events = EventRecorder::new();
+    let panicking: Arc<dyn EventSink> = Arc::new(|_: &Envelope| panic!("the sink lost its head"));
+    let agent = agent([]).with_event_sink(panicking).with_event_sink(events.sink());
+    let state = execute(&agent, asked());
+    assert_eq!(state.text(), "ok");
+    assert_eq!(events.names().last(), Some(&"ExecutionCompleted"));
+}
+
+#[test]
+fn a_listener_to_one_kind_hears_that_kind_of_loop_and_run() {
+    let heard = EventRecorder::new();
+    let sink = heard.sink();
+    let agent = agent([]).on_event(move |_: &StepCompleted, envelope| sink.emit(envelope));
+    let mut options = options();
+    let of_run = EventRecorder::new();
+    options.sinks.add(of_run.sink());
+    drop(block_on(agent.start(asked(), options).finish()));
+    assert_eq!(heard.names(), ["StepCompleted"]);
+    assert_eq!(of_run.names().len(), 6);
+}
+
+#[test]
+fn a_retried_call_begins_anew_each_time_and_ends_once() {
+    let options = loopwright_core::ToolOptions {
+        effects: loopwright_core::Effects::Idempotent,
+        retry: loopwright_core::Retry { attempts: 3, ..Default::default() },
+        ..Default::default()
+    };
+    let tool = MockTool::failing("flaky", "it broke").with_options(options);
+    let events = EventRecorder::new();
+    let agent = agent([ScenarioStep::tool_call("flaky", json!({})), "done".into()])
+        .with_tool(tool)
+        .with_event_sink(events.sink());
+    drop(execute(&agent, asked()));
+    let attempts: Vec<u32> = events.of::<ToolCallStarted>().iter().map(|it| it.attempt).collect();
+    assert_eq!(attempts, [1, 2, 3]);
+    assert_eq!(events.of::<ToolCallCompleted>().len(), 1);
+}
+
+#[test]
+fn every_signal_is_told_with_its_source() {
+    let hook = CallableHook::new("guard").before_step(|state, _| {
+        state.signal(StopSignal::requested("one", "first"));
+        Ok::<_, BoxError>(loopwright_core::Flow::Stop(StopSignal::requested("two", "second")))
+    });
+    let events = EventRecorder::new();
+    let agent = hooked(&agent([]), hook).with_event_sink(events.sink());
+    let state = block_on(agent.start(asked(), RunOptions { ..options() }).finish());
+    let told = events.of::<StopSignalReceived>();
+    let sources: Vec<_> = told.iter().map(|it| it.signal.source.as_deref().unwrap()).collect();
+    assert_eq!(sources, ["one", "two"]);
+    assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("one"));
+}

@@ -1,0 +1,622 @@
+//! What is on record before anything happens, and what is made of it afterwards.
+
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
+
+use futures::FutureExt as _;
+use loopwright_core::{
+    AgentLoop, AgentState, Begun, CallState, CallableHook, Change, EffectKey, Effects, FailureKind,
+    Flow, Interrupted, Resolution, RunOptions, Stamped, Status, StopSignal, Thought, ToolDecision,
+    ToolError, ToolOptions, ToolOutcome, ToolOutput,
+    messages::{InferenceResponse, Message, Usage},
+};
+use loopwright_testing::{
+    EventRecorder, FakeModel, Fault, FrozenClock, MemoryJournal, MockTool, ModelDriver,
+    ScenarioStep, Timeline, block_on, loop_of, pause, poll_times, run_until_stuck, validate,
+};
+use serde_json::json;
+
+use crate::support::{agent, asked, execute_with, hooked, journaled, outcomes, told};
+
+fn with_effects(effects: Effects) -> ToolOptions {
+    ToolOptions { effects, ..ToolOptions::default() }
+}
+
+fn replay(journal: &MemoryJournal) -> AgentState {
+    AgentState::new().replay(journal.changes()).unwrap()
+}
+
+/// Calls one tool of each kind, then answers. Which of the two is a function of the request, so that
+/// a thought that was lost is thought again.
+fn model_of_each_kind() -> FakeModel {
+    let calls = ["pure", "idempotent", "resumable", "once"].map(|name| (name, json!({})));
+    let steps = [ScenarioStep::tool_calls(calls).with_usage(Usage::new(3, 4)), "done".into()];
+    FakeModel::script_by(|request| usize::from(request.prompt.turns.len() > 1), steps)
+}
+
+/// Offers one tool of each kind, each taking a while.
+fn tools_of_each_kind() -> [MockTool; 4] {
+    let tool = |name, effects| {
+        let tool = MockTool::with_cx(name, "", |_, _| {
+            Box::pin(pause(2).map(|()| Ok(ToolOutput::text("done"))))
+        });
+        tool.with_options(with_effects(effects))
+    };
+    [
+        tool("pure", Effects::Pure),
+        tool("idempotent", Effects::Idempotent),
+        tool("resumable", Effects::Resumable),
+        tool("once", Effects::Once),
+    ]
+}
+
+fn of_each_kind(model: &FakeModel, tools: &[MockTool]) -> AgentLoop {
+    let agent = loop_of(ModelDriver::new(model.clone()));
+    tools.iter().fold(agent, |agent, tool| agent.with_tool(tool.clone()))
+}
+
+// ------------------------------------------------------------------------------------------------
+// The order of things
+
+#[test]
+fn nothing_begins_and_nothing_is_told_before_what_leads_to_it_is_kept() {
+    let timeline = Timeline::new();
+    let journal = MemoryJournal::new().noting_in(&timeline);
+    let events = EventRecorder::new().noting_in(&timeline);
+    let noting = timeline.clone();
+    let tool = MockTool::new("look", "", move |_| {
+        noting.note("ran look");
+        Ok::<_, loopwright_core::BoxError>("seen")
+    });
+    let noting = timeline.clone();
+    let hook = CallableHook::new("watch")
+        .before_tool(move |_, _, _| {
+            noting.note("asked before_tool");
+            Ok(ToolDecision::Run)
+        })
+        .after_step({
+            let timeline = timeline.clone();
+            move |_, _| {
+                timeline.note("asked after_step");
+                Ok(Flow::Go)
+            }
+        });
+    let steps = [ScenarioStep::tool_call("look", json!({})), "done".into()];
+    let agent = hooked(&agent(steps), hook).with_tool(tool).with_event_sink(events.sink());
+    drop(execute_with(&agent, asked(), &journal));
+    let notes: Vec<String> =
+        timeline.notes().into_iter().filter(|it| it != "told HookExecuted").collect();
+    assert_eq!(
+        notes,
+        [
+            "kept edited opened thinking",
+            "told ExecutionStarted",
+            "told StepStarted",
+            "begun 1",
+            "kept thought",
+            "asked before_tool",
+            "kept started",
+            "begun 1/0",
+            "told ToolCallStarted",
+            "ran look",
+            "kept settled step_closed",
+            "told ToolCallCompleted",
+            "asked after_step",
+            "kept thinking",
+            "told StepCompleted",
+            "told StateUpdated",
+            "told ContinuationEvaluated",
+            "told StepStarted",
+            "begun 2",
+            "kept thought step_closed",
+            "asked after_step",
+            "kept closed",
+            "told StepCompleted",
+            "told StateUpdated",
+            "told ContinuationEvaluated",
+            "told ExecutionCompleted",
+        ]
+    );
+}
+
+#[test]
+fn without_hooks_the_thought_and_all_beginnings_are_one_append() {
+    let journal = MemoryJournal::new();
+    let timeline = Timeline::new();
+    let calls = [("scripted", json!({})), ("scripted", json!({}))];
+    let agent = agent([ScenarioStep::tool_calls(calls), "done".into()]);
+    drop(execute_with(&agent, asked(), &journal.clone().noting_in(&timeline)));
+    let kept: Vec<_> =
+        timeline.notes().into_iter().filter(|note| note.starts_with("kept")).collect();
+    assert_eq!(
+        kept,
+        [
+            "kept edited opened thinking",
+            "kept thought started started",
+            "kept settled",
+            "kept settled step_closed thinking",
+            "kept thought step_closed closed",
+        ]
+    );
+    assert_eq!(replay(&journal).text(), "done");
+}
+
+#[test]
+fn a_pure_call_needs_no_beginning() {
+    let journal = MemoryJournal::new();
+    let tool = MockTool::returning("look", "", 1).with_options(with_effects(Effects::Pure));
+    let agent = agent([ScenarioStep::tool_call("look", json!({})), "done".into()]).with_tool(tool);
+    drop(execute_with(&agent, asked(), &journal));
+    assert!(!journal.names().contains(&"started"));
+}
+
+#[test]
+fn a_pause_is_one_append_and_everything_before_it_is_settled() {
+    let timeline = Timeline::new();
+    let journal = MemoryJournal::new().noting_in(&timeline);
+    let hook = CallableHook::new("approval").before_tool(|call, _, _| {
+        let question = || loopwright_core::Question { text: "?".into(), source: "approval".into() };
+        Ok(if &*call.name == "pay" { ToolDecision::Ask(question()) } else { ToolDecision::Run })
+    });
+    let calls = [("pay", json!({})), ("scripted", json!({})), ("pay", json!({}))];
+    let pay = MockTool::returning("pay", "", "paid");
+    let agent = hooked(&agent([ScenarioStep::tool_calls(calls), "done".into()]), hook)
+        .with_tool(pay.clone());
+    let paused = execute_with(&agent, asked(), &journal);
+    assert_eq!(paused.status(), &Status::Paused);
+    assert_eq!(paused.pending().iter().map(|it| it.index).collect::<Vec<_>>(), [0, 2]);
+    let notes = timeline.notes();
+    assert_eq!(notes.last().unwrap(), "kept settled asked asked paused");
+    let restored = replay(&journal);
+    assert_eq!(restored, paused);
+    let denied = Resolution::Deny { reason: "no".into() };
+    let state = restored.resolve(0, Resolution::Approve).resolve(2, denied);
+    let state = execute_with(&agent, state, &journal);
+    assert_eq!(told(&state), ["paid", "done", "Blocked: no"]);
+    assert_eq!(pay.keys().len(), 1);
+    assert_eq!(replay(&journal), state);
+}
+
+// ------------------------------------------------------------------------------------------------
+// Crashes
+
+/// Lets the machine stop at each append of a run in turn, and goes on from what was kept.
+#[track_caller]
+fn crash_everywhere(fault: Fault, check: impl Fn(usize, &AgentState, &FakeModel, &[MockTool])) {
+    for append in 0.. {
+        let (model, tools, journal) =
+            (model_of_each_kind(), tools_of_each_kind(), MemoryJournal::new());
+        let agent = of_each_kind(&model, &tools);
+        journal.fail_at(append, fault);
+        let before = run_until_stuck(agent.start(asked(), journaled(&journal)).finish());
+        if before.is_some() {
+            assert!(append > 5, "the run made {append} appends");
+            return;
+        }
+        journal.heal();
+        let kept = replay(&journal);
+        let kept = if kept.transcript().is_empty() { kept.with_user_message("go") } else { kept };
+        let is_over = kept.status().is_terminal();
+        let state = if is_over { kept } else { execute_with(&agent, kept, &journal) };
+        assert_eq!(state.status(), &Status::Completed, "append {append}");
+        assert_eq!(state.text(), "done");
+        assert_eq!(state.step_count(), 2);
+        validate(state.transcript()).unwrap();
+        assert_eq!(replay(&journal), state, "append {append}");
+        check(append, &state, &model, &tools);
+    }
+}
+
+#[track_caller]
+fn nothing_happens_twice(append: usize, state: &AgentState, model: &FakeModel, tools: &[MockTool]) {
+    let [pure, idempotent, resumable, once] = tools else { panic!("{tools:?}") };
+    assert!(once.keys().len() <= 1, "append {append}");
+    for tool in [pure, idempotent, resumable] {
+        let keys = tool.keys();
+        assert!(keys.windows(2).all(|pair| pair[0] == pair[1]), "append {append}");
+    }
+    let outcomes = outcomes(state, 0);
+    assert!(outcomes[..3].iter().all(|it| !it.is_error()), "append {append}: {outcomes:?}");
+    match once.keys().len() {
+        1 => assert!(matches!(outcomes[3], ToolOutcome::Returned(_) | ToolOutcome::Unknown)),
+        _ => assert_eq!(outcomes[3], ToolOutcome::Unknown, "append {append}"),
+    }
+    assert!(model.asked() <= 3, "append {append}: the model was asked {} times", model.asked());
+}
+
+#[test]
+fn whatever_append_the_machine_stops_before_no_effect_happens_twice() {
+    crash_everywhere(Fault::CrashBefore, nothing_happens_twice);
+}
+
+#[test]
+fn whatever_append_the_machine_stops_after_no_effect_happens_twice() {
+    crash_everywhere(Fault::CrashAfter, nothing_happens_twice);
+}
+
+#[test]
+fn a_thought_on_record_is_not_paid_again() {
+    crash_everywhere(Fault::CrashAfter, |append, _, model, _| {
+        // The thoughts are the appends 1 and 6; a crash after the appends between costs nothing.
+        if append > 0 {
+            assert_eq!(model.asked(), 2, "append {append}");
+        }
+    });
+}
+
+#[test]
+fn an_interrupted_once_call_is_unknown_and_the_model_is_told() {
+    let (journal, pay) = (MemoryJournal::new(), MockTool::hanging("pay"));
+    let agent =
+        agent([ScenarioStep::tool_call("pay", json!({})), "done".into()]).with_tool(pay.clone());
+    assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
+    let state = execute_with(&agent, replay(&journal), &journal);
+    assert_eq!(pay.keys().len(), 1);
+    assert_eq!(outcomes(&state, 0), [ToolOutcome::Unknown]);
+    assert!(told(&state)[0].starts_with("Unknown: the tool began and was interrupted"));
+    assert!(state.had_tool_errors());
+    assert_eq!(state.status(), &Status::Completed);
+}
+
+#[test]
+fn an_interrupted_call_can_be_asked_about_and_run_again() {
+    let journal = MemoryJournal::new();
+    let began = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&began);
+    let pay = MockTool::with_cx("pay", "", move |_, _| {
+        let first = counter.fetch_add(1, SeqCst) == 0;
+        Box::pin(async move {
+            if first { std::future::pending().await } else { Ok(ToolOutput::text("paid")) }
+        })
+    });
+    let agent =
+        agent([ScenarioStep::tool_call("pay", json!({})), "done".into()]).with_tool(pay.clone());
+    assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
+    let options = RunOptions { interrupted: Interrupted::Ask, ..journaled(&journal) };
+    let paused = block_on(agent.start(replay(&journal), options.clone()).finish());
+    assert_eq!(paused.status(), &Status::Paused);
+    assert_eq!(&*paused.pending()[0].question.source, "recovery");
+    let state = block_on(agent.start(paused.resolve(0, Resolution::Approve), options).finish());
+    assert_eq!((told(&state), began.load(SeqCst)), (vec!["paid".to_owned()], 2));
+    assert!(pay.keys().windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+#[test]
+fn an_interrupted_call_that_nobody_decided_about_stays_unknown_when_the_run_is_given_up() {
+    let journal = MemoryJournal::new();
+    let agent = agent([ScenarioStep::tool_call("pay", json!({})), "done".into()])
+        .with_tool(MockTool::hanging("pay"));
+    assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
+    let options = || RunOptions { interrupted: Interrupted::Ask, ..journaled(&journal) };
+    let run = agent.start(replay(&journal), options());
+    run.handle().cancel();
+    let state = block_on(run.finish());
+    assert_eq!(outcomes(&state, 0), [ToolOutcome::Unknown]);
+}
+
+#[test]
+fn an_idempotent_call_runs_again_with_the_same_key_and_the_effective_arguments() {
+    let journal = MemoryJournal::new();
+    let began = Arc::new(AtomicUsize::new(0));
+    let put = MockTool::with_cx("put", "", move |_, _| {
+        let first = began.fetch_add(1, SeqCst) == 0;
+        Box::pin(async move {
+            if first { std::future::pending().await } else { Ok(ToolOutput::text("put")) }
+        })
+    });
+    let put = put.with_schema(json!({ "type": "object" }));
+    let put = put.with_options(with_effects(Effects::Idempotent));
+    let rewritten = json!({ "to": "elsewhere" });
+    let to = rewritten.clone();
+    let hook = CallableHook::new("redirect")
+        .before_tool(move |_, _, _| Ok(ToolDecision::Rewrite((&to).into())));
+    let agent = hooked(&agent([ScenarioStep::tool_call("put", json!({})), "done".into()]), hook)
+        .with_tool(put.clone());
+    assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
+    let interrupted = replay(&journal);
+    let open = interrupted.execution().unwrap().open_step().unwrap().clone();
+    assert!(matches!(&open.calls()[0], CallState::Started { attempt: 1, .. }));
+    // Hooks were asked before the interruption: they are not asked again.
+    let agent = agent.with_interceptor(loopwright_core::Interceptor::default());
+    let state = execute_with(&agent, interrupted, &journal);
+    assert_eq!(told(&state), ["put"]);
+    assert_eq!(put.calls(), [rewritten.clone(), rewritten]);
+    assert_eq!(put.keys()[0], put.keys()[1]);
+    let attempts: Vec<_> = journal.changes().iter().filter_map(attempt_of_call).collect();
+    assert_eq!(attempts, [1, 2]);
+}
+
+fn attempt_of_call(stamped: &Stamped) -> Option<u32> {
+    match stamped.change {
+        Change::Started { attempt, .. } => Some(attempt),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_step_that_always_crashes_is_given_up_after_max_attempts() {
+    let journal = MemoryJournal::new();
+    let model = FakeModel::deaf();
+    let agent = loop_of(ModelDriver::new(model.clone()));
+    let options = || RunOptions { max_attempts: 3, ..journaled(&journal) };
+    let mut state = asked();
+    for _ in 0..3 {
+        assert!(run_until_stuck(agent.start(state, options()).finish()).is_none());
+        state = replay(&journal);
+    }
+    let state = block_on(agent.start(state, options()).finish());
+    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    assert_eq!(failure.kind, FailureKind::CrashLoop);
+    assert_eq!(model.asked(), 3);
+}
+
+#[test]
+fn a_call_that_always_crashes_is_given_up_after_max_attempts() {
+    let journal = MemoryJournal::new();
+    let put = MockTool::hanging("put").with_options(with_effects(Effects::Idempotent));
+    let agent =
+        agent([ScenarioStep::tool_call("put", json!({})), "done".into()]).with_tool(put.clone());
+    let options = || RunOptions { max_attempts: 3, ..journaled(&journal) };
+    let mut state = asked();
+    for _ in 0..3 {
+        assert!(run_until_stuck(agent.start(state, options()).finish()).is_none());
+        state = replay(&journal);
+    }
+    let state = block_on(agent.start(state, options()).finish());
+    let ToolOutcome::Failed(failure) = &outcomes(&state, 0)[0] else { panic!("{state:?}") };
+    assert_eq!((failure.kind, put.keys().len()), (FailureKind::CrashLoop, 3));
+    assert_eq!(state.status(), &Status::Completed);
+}
+
+#[test]
+fn a_step_that_is_resumed_is_timed_from_where_it_went_on() {
+    let journal = MemoryJournal::new();
+    let agent = agent([ScenarioStep::tool_call("pay", json!({})), "done".into()])
+        .with_tool(MockTool::hanging("pay"));
+    let clock = FrozenClock::new();
+    clock.advance(std::time::Duration::from_secs(1000));
+    let options = || RunOptions { env: clock.env(1), ..journaled(&journal) };
+    assert!(run_until_stuck(agent.start(asked(), options()).finish()).is_none());
+    let state = block_on(agent.start(replay(&journal), options()).finish());
+    assert_eq!(state.step_at(0).unwrap().duration(), std::time::Duration::ZERO);
+}
+
+// ------------------------------------------------------------------------------------------------
+// Journals that fail
+
+/// An agent whose second step must not begin, and the tool that it would call.
+fn two_tools(journal: &MemoryJournal) -> (AgentLoop, MockTool, EventRecorder) {
+    let (pay, events) = (MockTool::returning("pay", "", "paid"), EventRecorder::new());
+    let steps =
+        [ScenarioStep::tool("looking"), ScenarioStep::tool_call("pay", json!({})), "done".into()];
+    let agent = agent(steps).with_tool(pay.clone()).with_event_sink(events.sink());
+    assert!(journal.changes().is_empty());
+    (agent, pay, events)
+}
+
+#[track_caller]
+fn check_fenced(fault: Fault) {
+    for append in 0..5 {
+        let journal = MemoryJournal::new();
+        let (agent, pay, events) = two_tools(&journal);
+        journal.fail_at(append, fault);
+        let state = execute_with(&agent, asked(), &journal);
+        let Status::Failed(failure) = state.status() else { panic!("{append}: {state:?}") };
+        assert_eq!(failure.kind, FailureKind::Journal);
+        assert_eq!(journal.appends(), append + 1, "nothing is appended after a failure");
+        assert_eq!(pay.keys().len(), usize::from(append > 3), "append {append}");
+        let failed = events.names().iter().filter(|it| **it == "ExecutionFailed").count();
+        assert_eq!(failed, usize::from(append > 0) + usize::from(append == 0));
+    }
+}
+
+#[test]
+fn after_a_conflict_there_is_no_further_effect_and_no_further_append() {
+    check_fenced(Fault::Conflict);
+}
+
+#[test]
+fn after_a_lost_lease_there_is_no_further_effect_and_no_further_append() {
+    check_fenced(Fault::LeaseLost);
+}
+
+#[test]
+fn a_run_whose_journal_failed_is_over_and_is_handed_out_once() {
+    let journal = MemoryJournal::new();
+    journal.lose_lease();
+    let mut run = agent([]).start(asked(), journaled(&journal));
+    assert!(block_on(run.next()).is_some());
+    assert!(!run.has_next());
+    assert!(block_on(run.next()).is_none());
+    assert_eq!(journal.appends(), 1);
+}
+
+#[test]
+fn a_lease_that_is_lost_while_a_tool_runs_ends_the_run_before_the_next_effect() {
+    let journal = MemoryJournal::new();
+    let losing = journal.clone();
+    let look = MockTool::new("look", "", move |_| {
+        losing.lose_lease();
+        Ok::<_, loopwright_core::BoxError>("seen")
+    });
+    let model = FakeModel::script([ScenarioStep::tool_call("look", json!({})), "done".into()]);
+    let agent = loop_of(ModelDriver::new(model.clone())).with_tool(look);
+    let state = execute_with(&agent, asked(), &journal);
+    assert!(matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+    assert_eq!(model.asked(), 1);
+    assert_eq!(outcomes(&state, 0).len(), 1, "what the tool said is not lost");
+}
+
+#[track_caller]
+fn check_healed(fault: Fault) {
+    for append in 0..5 {
+        let journal = MemoryJournal::new();
+        let (agent, pay, _) = two_tools(&journal);
+        journal.fail_at(append, fault);
+        let state = execute_with(&agent, asked(), &journal);
+        assert!(matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+        // A caller may go on talking; that comes after what was not acknowledged.
+        let state = execute_with(&agent, state.with_user_message("are you there?"), &journal);
+        assert_eq!(state.status(), &Status::Completed, "append {append}");
+        let sent = journal.sent();
+        assert_eq!(sent[append], sent[append + 1], "append {append}");
+        assert_eq!(pay.keys().len(), 1);
+        assert_eq!(state.step_count(), 3);
+        assert_eq!(replay(&journal), state, "append {append}");
+    }
+}
+
+#[test]
+fn what_an_absent_store_did_not_take_is_sent_first_byte_for_byte() {
+    check_healed(Fault::Unavailable);
+}
+
+#[test]
+fn what_a_store_took_without_saying_so_is_sent_again_and_kept_once() {
+    check_healed(Fault::Unacknowledged);
+}
+
+#[test]
+fn a_run_that_is_dropped_while_it_appends_sends_the_same_batch_again() {
+    let journal = MemoryJournal::new().delaying(3);
+    let (agent, pay, _) = two_tools(&journal);
+    let mut run = agent.start(asked(), journaled(&journal));
+    let mut state = None;
+    while run.has_next() {
+        if let Some(Some(handed_out)) = poll_times(pin!(run.next()), 4) {
+            state = Some(handed_out.clone());
+        }
+    }
+    let state = state.unwrap();
+    assert_eq!((state.text().as_str(), pay.keys().len()), ("done", 1));
+    assert_eq!(replay(&journal), state);
+    assert_eq!(run.into_state(), state);
+}
+
+#[test]
+fn the_final_state_is_handed_out_even_if_next_was_dropped_in_the_last_append() {
+    let journal = MemoryJournal::new().delaying(2);
+    let mut run = agent([]).start(asked(), journaled(&journal));
+    let mut handed_out = 0;
+    for _ in 0..50 {
+        if let Some(Some(_)) = poll_times(pin!(run.next()), 1) {
+            handed_out += 1;
+        }
+    }
+    // A poll never gets past a delay of two: every append is sent anew.
+    assert_eq!(handed_out, 0);
+    while let Some(state) = block_on(run.next()) {
+        handed_out += 1;
+        assert_eq!(state.text(), "ok");
+    }
+    assert_eq!(handed_out, 1);
+}
+
+#[test]
+fn a_message_that_came_while_the_journal_failed_is_answered_when_the_run_goes_on() {
+    let journal = MemoryJournal::new();
+    let agent = agent(["one".into(), "two".into()]);
+    journal.fail_at(1, Fault::Unavailable);
+    let mut run = agent.start(asked(), journaled(&journal));
+    let handle = run.handle();
+    handle.steer(Message::user("heard at once")).unwrap();
+    assert!(poll_times(pin!(run.next()), 0).is_none());
+    let failed = block_on(run.finish());
+    assert!(matches!(failed.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+    assert_eq!(handle.steer(Message::user("late")), Err(Message::user("late")));
+    let state = execute_with(&agent, failed, &journal);
+    assert_eq!(state.text(), "one");
+    assert_eq!(replay(&journal), state);
+}
+
+// ------------------------------------------------------------------------------------------------
+// Hosts that replay
+
+#[test]
+fn what_a_host_has_on_record_does_not_happen_again() {
+    let journal = MemoryJournal::new();
+    let (model, pay) = (FakeModel::echo(), MockTool::returning("pay", "", "paid"));
+    let agent = loop_of(ModelDriver::new(model.clone())).with_tool(pay.clone());
+    let mut run = agent.start(asked(), journaled(&journal));
+    // The id of the execution is known once it has begun.
+    journal.fail_at(0, Fault::Delay(1));
+    assert!(poll_times(pin!(run.next()), 1).is_none());
+    let execution = run.state().execution().unwrap().id().clone();
+    let key = |step, call| EffectKey { execution: execution.clone(), step, call };
+    let thought = ScenarioStep::tool_call("pay", json!({})).to_thought().unwrap();
+    journal.put_on_record(key(1, None), Begun::Thought(Arc::new(thought)));
+    let outcome = ToolOutcome::Returned(ToolOutput::text("paid before"));
+    journal.put_on_record(key(1, Some(0)), Begun::Outcome(Arc::new(outcome)));
+    let answer = InferenceResponse::new(Message::assistant("known"), Usage::new(1, 1));
+    journal.put_on_record(key(2, None), Begun::Thought(Arc::new(Thought::of(answer))));
+    let state = block_on(run.finish());
+    assert_eq!((told(&state), state.text().as_str()), (vec!["paid before".to_owned()], "known"));
+    assert_eq!((model.asked(), pay.keys().len()), (0, 0));
+    assert_eq!(journal.begun(), [key(1, None), key(1, Some(0)), key(2, None)]);
+}
+
+#[test]
+fn a_sub_agent_is_entered_again_with_the_journal_of_its_call() {
+    let journal = MemoryJournal::new();
+    let child = agent([ScenarioStep::tool("child looks"), "child is done".into()]);
+    let runs = Arc::new(AtomicUsize::new(0));
+    let spawn = MockTool::with_cx("spawn", "", move |_, cx| {
+        let (child, attempt) = (child.clone(), runs.fetch_add(1, SeqCst));
+        Box::pin(async move {
+            let own = cx.journal.ok_or_else(|| ToolError::InvalidArguments("none".into()))?;
+            let options = RunOptions {
+                env: cx.env.clone(),
+                journal: Some(own.child(cx.key)),
+                ..RunOptions::default()
+            };
+            if attempt == 0 {
+                // Its first step is on record when the machine stops.
+                let mut run = child.start(asked(), options);
+                let _first = run.next().await;
+                return std::future::pending().await;
+            }
+            Ok(ToolOutput::text(cx.key.to_string()))
+        })
+    });
+    let spawn = spawn.with_options(with_effects(Effects::Resumable));
+    let agent = agent([ScenarioStep::tool_call("spawn", json!({})), "done".into()])
+        .with_tool(spawn.clone());
+    assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
+    let state = execute_with(&agent, replay(&journal), &journal);
+    assert_eq!(state.text(), "done");
+    assert_eq!(spawn.keys()[0], spawn.keys()[1]);
+    assert_eq!(told(&state), [spawn.keys()[0].to_string()]);
+}
+
+#[test]
+fn changes_that_do_not_follow_are_refused_with_their_number() {
+    let journal = MemoryJournal::new();
+    drop(execute_with(&agent([ScenarioStep::tool("looking"), "done".into()]), asked(), &journal));
+    let mut changes = journal.changes();
+    let thought = changes.iter().position(|it| it.change.name() == "thought").unwrap();
+    changes.remove(thought);
+    let error = AgentState::new().replay(changes).unwrap_err();
+    assert_eq!((error.seq, error.change), (thought as u64, "started"));
+}
+
+#[test]
+fn every_change_survives_the_journal_as_it_was() {
+    let journal = MemoryJournal::new();
+    let hook = CallableHook::new("busy").after_step(|state, _| {
+        state.set_metadata("seen", json!(state.step_count()));
+        state.signal(StopSignal::requested("busy", "no"));
+        state.withdraw(loopwright_core::StopReason::StopRequested);
+        Ok(Flow::Go)
+    });
+    let agent = hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook);
+    let state = execute_with(&agent, asked(), &journal);
+    let text = serde_json::to_string(&journal.changes()).unwrap();
+    let changes: Vec<Stamped> = serde_json::from_str(&text).unwrap();
+    assert_eq!(changes, journal.changes());
+    assert_eq!(AgentState::new().replay(changes).unwrap(), state);
+}

@@ -1,0 +1,188 @@
+//! The loop: steps, executions, and what becomes of the conversation.
+
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use loopwright_core::{
+    AgentState, CallableHook, Flow, Status, StepKind,
+    kinds::ContinuationEvaluated,
+    messages::{Content, FinishReason, Message, Part, Role, ToolCall, Transcript, TurnBody, Usage},
+};
+use loopwright_testing::{
+    CurrentTrace, EventRecorder, FakeDriver, FakeModel, ModelDriver, ScenarioStep, block_on,
+    loop_of, validate,
+};
+use serde_json::json;
+
+use crate::support::{agent, asked, execute, hooked, options, said};
+
+#[test]
+fn a_tool_then_an_answer_takes_two_steps_and_yields_two_states() {
+    let events = EventRecorder::new();
+    let agent =
+        agent([ScenarioStep::tool("looking"), "done".into()]).with_event_sink(events.sink());
+    let states: Vec<AgentState> = block_on(agent.iterate(asked()).collect());
+    let counts: Vec<_> = states.iter().map(AgentState::step_count).collect();
+    assert_eq!(counts, [1, 2]);
+    let kinds: Vec<_> = states[1].execution().unwrap().steps().map(|it| it.kind()).collect();
+    assert_eq!(kinds, [StepKind::ToolExecution, StepKind::FinalResponse]);
+    let evaluated: Vec<_> = events.of::<ContinuationEvaluated>().iter().map(|it| it.step).collect();
+    assert_eq!(evaluated, [1, 2]);
+    assert_eq!(states[1].status(), &Status::Completed);
+}
+
+#[test]
+fn the_final_state_is_handed_out_once() {
+    let mut run = agent([]).start(asked(), options());
+    assert!(block_on(run.next()).is_some_and(|it| it.text() == "ok"));
+    assert!(!run.has_next());
+    assert!(block_on(run.next()).is_none());
+    assert!(block_on(run.next()).is_none());
+}
+
+#[test]
+fn requesting_continuation_once_after_an_answer_buys_one_more_step() {
+    let hook = CallableHook::new("again").after_step(|state, _| {
+        if state.step_count() == 1 {
+            state.request_continuation();
+        }
+        Ok(Flow::Go)
+    });
+    let state = execute(&hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook), asked());
+    assert_eq!((state.step_count(), state.text().as_str()), (2, "two"));
+    assert_eq!(state.status(), &Status::Completed);
+}
+
+#[test]
+fn a_second_execution_is_a_new_one_on_the_same_conversation() {
+    let agent = agent([ScenarioStep::tool("looking"), "one".into(), "two".into()]);
+    let first = execute(&agent, asked());
+    let stored = serde_json::to_string(&first).unwrap();
+    let restored: AgentState = serde_json::from_str(&stored).unwrap();
+    assert_eq!(restored, first);
+    for state in [first.clone(), restored] {
+        let second = execute(&agent, state.with_user_message("and now?"));
+        assert_ne!(second.execution().unwrap().id(), first.execution().unwrap().id());
+        assert_eq!((second.step_count(), second.execution_count()), (1, 2));
+        assert_eq!(said(&second), ["go", "looking", "one", "and now?", "two"]);
+        assert_eq!(second.id(), first.id());
+        assert_eq!(second.total_steps(), 3);
+    }
+}
+
+#[test]
+fn tool_turns_of_earlier_executions_are_hidden_and_those_of_this_one_are_shown() {
+    let tool = || ScenarioStep::tool("looking");
+    let model = FakeModel::script([tool(), tool(), "one".into(), tool(), "two".into()]);
+    let agent = loop_of(ModelDriver::new(model.clone()))
+        .with(|parts| parts.compiler = Arc::new(CurrentTrace));
+    let first = execute(&agent, asked());
+    assert_eq!(said(&first), ["go", "looking", "looking", "one"]);
+    let second = execute(&agent, first.with_user_message("again"));
+    let shown: Vec<Vec<String>> = model
+        .requests()
+        .iter()
+        .map(|it| it.prompt.turns.iter().map(|turn| turn.message().text()).collect())
+        .collect();
+    assert_eq!(shown[2], ["go", "looking", "looking"]);
+    assert_eq!(shown[3], ["go", "one", "again"]);
+    assert_eq!(shown[4], ["go", "one", "again", "looking"]);
+    assert_eq!(second.transcript().len(), 7);
+    validate(second.transcript()).unwrap();
+}
+
+#[test]
+fn a_reply_with_calls_and_its_results_are_one_exchange_paired_by_position() {
+    let call = |text: &str| {
+        Part::new(Content::ToolCall(ToolCall {
+            id: None,
+            name: "scripted".into(),
+            arguments: text.into(),
+        }))
+    };
+    let reply = Message::new(
+        Role::Assistant,
+        [Part::text("before"), call("{}"), Part::text("between"), call(" { } ")],
+    );
+    let expected = reply.clone();
+    let driver = FakeModel::from_fn(move |request| {
+        if request.prompt.turns.len() > 1 {
+            return ScenarioStep::final_answer("done").to_response();
+        }
+        let usage = Usage::default();
+        Ok(loopwright_core::messages::InferenceResponse {
+            finish: FinishReason::ToolCalls,
+            ..loopwright_core::messages::InferenceResponse::new(reply.clone(), usage)
+        })
+    });
+    let state = execute(&loop_of(ModelDriver::new(driver)), asked());
+    let turn = state.transcript().get(1).unwrap();
+    let TurnBody::Exchange(exchange) = turn.body() else { panic!("{turn:?}") };
+    assert_eq!(exchange.reply(), &expected);
+    assert_eq!(exchange.results().len(), 2);
+    let meta = turn.meta();
+    assert_eq!(meta.execution.as_ref(), state.execution().map(|it| it.id()));
+    assert_eq!((meta.step, meta.trace), (Some(1), true));
+    let answer = state.transcript().last().unwrap();
+    assert!(matches!(answer.body(), TurnBody::Reply(_)));
+    assert_eq!((answer.meta().step, answer.meta().trace), (Some(2), false));
+}
+
+#[test]
+fn arguments_stay_as_the_model_wrote_them_byte_for_byte() {
+    let raw = r#"{"b":1.0e2,"a":  "x", "a": 2}"#;
+    let agent = agent([ScenarioStep::raw_tool_calls([("scripted", raw)]), "done".into()]);
+    let state = execute(&agent, asked());
+    let stored: AgentState = serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
+    for state in [state, stored] {
+        let turn = Arc::clone(state.transcript().get(1).unwrap());
+        let written: Vec<_> = turn.message().tool_calls().map(|it| &*it.arguments).collect();
+        assert_eq!(written, [raw]);
+    }
+}
+
+#[test]
+fn a_snapshot_and_an_append_share_all_turns_at_any_length() {
+    for len in [10, 10_000] {
+        let turns: Transcript = (0..len)
+            .map(|_| loopwright_core::messages::Turn::said(Message::user("x")).unwrap())
+            .collect();
+        let before = AgentState::new().with_transcript(turns);
+        let after = before.clone().with_user_message("y");
+        let pairs = before.transcript().iter().zip(after.transcript());
+        assert_eq!(pairs.filter(|(one, other)| Arc::ptr_eq(one, other)).count(), len);
+        assert!(after.transcript().starts_with(before.transcript()));
+    }
+}
+
+#[test]
+fn the_same_answers_make_the_same_state_byte_for_byte() {
+    let run = || {
+        let steps = [
+            ScenarioStep::tool_calls([("scripted", json!({})), ("missing", json!({ "a": 1 }))]),
+            "done".into(),
+        ];
+        let state = execute(&agent(steps), asked());
+        (serde_json::to_string(&state).unwrap(), state)
+    };
+    assert_eq!(run(), run());
+}
+
+#[test]
+fn an_answer_that_says_nothing_completes_without_a_turn() {
+    let state = execute(&agent(["".into()]), asked());
+    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(said(&state), ["go"]);
+    assert!(!state.has_final_response());
+}
+
+#[test]
+fn refusals_and_filtered_answers_are_outcomes_and_not_failures() {
+    for finish in [FinishReason::Length, FinishReason::ContentFilter, FinishReason::Refusal] {
+        let step = ScenarioStep::final_answer("part").with_finish(finish.clone());
+        let state = execute(&agent([step]), asked());
+        assert_eq!(state.status(), &Status::Completed);
+        assert_eq!(state.last_step().unwrap().finish_reason(), Some(&finish));
+        assert_eq!(state.text(), "part");
+    }
+}

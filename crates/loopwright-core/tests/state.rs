@@ -1,0 +1,237 @@
+//! What a state remembers, and in which form.
+
+use std::time::Duration;
+
+use loopwright_core::{
+    AgentState, BoxError, Budget, Clock as _, Edit, LlmConfig, RunOptions, Status, StopReason,
+    StopSignal, Timestamp,
+    messages::{AgentId, Message, Role, Usage},
+};
+use loopwright_testing::{
+    FakeDriver, FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep,
+    block_on, loop_of, run_until_stuck,
+};
+use serde_json::{Value, json};
+
+use crate::support::{agent, asked, execute, execute_with, options, said};
+
+#[track_caller]
+fn round_trip(state: &AgentState) -> AgentState {
+    let restored: AgentState =
+        serde_json::from_str(&serde_json::to_string(state).unwrap()).unwrap();
+    assert_eq!(&restored, state);
+    restored
+}
+
+#[test]
+fn a_stored_state_without_an_execution_stays_without_one() {
+    let state = AgentState::new();
+    assert_eq!(round_trip(&state).execution(), None);
+    let stored = json!({ "execution": null });
+    let restored: AgentState = serde_json::from_value(stored).unwrap();
+    assert_eq!((restored.execution(), restored.status()), (None, &Status::Pending));
+}
+
+#[test]
+fn malformed_dates_of_a_stored_state_read_as_none() {
+    let stored = json!({ "created_at": "yesterday", "updated_at": 7 });
+    let restored: AgentState = serde_json::from_value(stored).unwrap();
+    assert_eq!((restored.created_at(), restored.updated_at()), (None, None));
+}
+
+#[test]
+fn ids_configuration_and_stamps_survive_the_round_trip() {
+    let budget = Budget {
+        steps: Some(4),
+        time: Some(Duration::from_millis(1500)),
+        deadline: Some(FrozenClock::new().now().plus(Duration::from_secs(3600))),
+        ..Budget::default()
+    };
+    let state = asked()
+        .with_budget(budget)
+        .with_llm(LlmConfig::named("openai/gpt"))
+        .with_parent(AgentId::new("parent"))
+        .with_system_prompt("Be brief.")
+        .with_metadata("color", "red");
+    let state = execute(&agent([ScenarioStep::tool("looking"), "done".into()]), state);
+    let restored = round_trip(&state);
+    assert_eq!(restored.id(), state.id());
+    assert_eq!(restored.budget(), &budget);
+    assert_eq!(restored.llm().unwrap().model.as_deref(), Some("gpt"));
+    let stored = serde_json::to_value(&state).unwrap();
+    assert_eq!(stored["created_at"], "2026-01-01T00:00:00.000Z");
+}
+
+#[test]
+fn a_state_in_the_middle_of_a_step_survives_the_round_trip() {
+    let agent =
+        agent([ScenarioStep::tool_call("hang", json!({}))]).with_tool(MockTool::hanging("hang"));
+    let journal = MemoryJournal::new();
+    let mut run = agent.start(asked(), crate::support::journaled(&journal));
+    assert!(run_until_stuck(run.next()).is_none());
+    assert_eq!(run.state().execution().unwrap().open_step().unwrap().calls().len(), 1);
+    round_trip(run.state());
+}
+
+#[test]
+fn a_stamp_is_written_in_utc_with_milliseconds() {
+    let stamp: Timestamp = "2026-03-04T05:06:07.089Z".parse().unwrap();
+    assert_eq!(stamp.to_string(), "2026-03-04T05:06:07.089Z");
+    assert_eq!(serde_json::to_value(stamp).unwrap(), json!("2026-03-04T05:06:07.089Z"));
+}
+
+#[test]
+fn only_a_final_step_that_says_something_gives_a_final_answer() {
+    #[track_caller]
+    fn check(steps: impl IntoIterator<Item = ScenarioStep>, expect: Option<&str>) -> AgentState {
+        let budget = Budget { steps: Some(1), ..Budget::default() };
+        let state = execute(&agent(steps), asked().with_budget(budget));
+        assert_eq!(state.final_response().map(Message::text).as_deref(), expect);
+        assert_eq!(state.has_final_response(), expect.is_some());
+        state
+    }
+    check(["yes".into()], Some("yes"));
+    check([" \n ".into()], None);
+    check([ScenarioStep::error("down")], None);
+    let state = check([ScenarioStep::tool("looking")], None);
+    assert_eq!(state.current_response().map(Message::text).as_deref(), Some("looking"));
+    assert!(state.into_reply().unwrap_err().to_string().contains("steps_limit"));
+}
+
+#[test]
+fn an_unfinished_second_execution_has_no_final_answer() {
+    let first = execute(&agent([]), asked());
+    assert!(first.has_final_response());
+    let deaf = loop_of(ModelDriver::new(FakeModel::deaf()));
+    let mut run = deaf.start(first.with_user_message("again"), options());
+    assert!(run_until_stuck(run.next()).is_none());
+    assert_eq!(run.state().final_response(), None);
+    assert_eq!(run.state().text(), "");
+}
+
+#[test]
+fn a_duration_is_measured_below_one_second_on_the_monotonic_clock() {
+    let clock = FrozenClock::new();
+    let slow = clock.clone();
+    let wait = MockTool::new("wait", "", move |_| {
+        slow.advance(Duration::from_micros(1500));
+        Ok::<_, BoxError>("waited")
+    });
+    let agent = agent([ScenarioStep::tool_call("wait", json!({})), "done".into()]).with_tool(wait);
+    let options = RunOptions { env: clock.env(1), ..options() };
+    let state = block_on(agent.start(asked(), options).finish());
+    assert_eq!(state.step_at(0).unwrap().duration(), Duration::from_micros(1500));
+    assert_eq!(state.execution().unwrap().worked(), Duration::from_micros(1500));
+    assert_eq!(state.cumulative_time(), Duration::from_micros(1500));
+}
+
+#[test]
+fn a_change_moves_the_updated_stamp_and_never_the_created_one() {
+    let clock = FrozenClock::new();
+    let run = |state: AgentState| {
+        let options = RunOptions { env: clock.env(1), ..options() };
+        block_on(agent([]).start(state, options).finish())
+    };
+    let first = run(asked());
+    assert_eq!(first.created_at(), first.updated_at());
+    clock.advance(Duration::from_secs(60));
+    let second = run(first.clone().with_user_message("again"));
+    assert_eq!(second.created_at(), first.created_at());
+    assert_eq!(
+        second.updated_at().unwrap().since(first.updated_at().unwrap()),
+        Duration::from_secs(60)
+    );
+}
+
+#[test]
+fn edits_outside_a_run_are_stamped_by_the_next_one_as_the_journal_has_them() {
+    let (clock, journal) = (FrozenClock::new(), MemoryJournal::new());
+    let question = || loopwright_core::Question { text: "?".into(), source: "approval".into() };
+    let hook = loopwright_core::CallableHook::new("approval")
+        .before_tool(move |_, _, _| Ok(loopwright_core::ToolDecision::Ask(question())));
+    let agent = crate::support::hooked(&agent([ScenarioStep::tool("looking")]), hook);
+    let run = |state| {
+        let options = RunOptions { env: clock.env(1), ..crate::support::journaled(&journal) };
+        block_on(agent.start(state, options).finish())
+    };
+    let paused = run(asked());
+    clock.advance(Duration::from_secs(1));
+    // Nobody has decided: the run only keeps what was said.
+    let paused = run(paused.with_user_message("hurry up"));
+    assert_eq!(paused.status(), &Status::Paused);
+    assert_eq!(AgentState::new().replay(journal.changes()).unwrap(), paused);
+}
+
+#[test]
+fn what_a_caller_edits_waits_for_a_journal() {
+    let state = asked().with_metadata("color", json!("red"));
+    assert_eq!(state.unsaved().map(|it| it.name()).collect::<Vec<_>>(), ["edited", "edited"]);
+    assert_eq!(state.seq(), 2);
+    let journal = MemoryJournal::new();
+    let state = execute_with(&agent([]), state, &journal);
+    assert_eq!(state.unsaved().count(), 0);
+    assert_eq!(state.seq(), journal.changes().len() as u64);
+    assert_eq!(AgentState::new().replay(journal.changes()).unwrap(), state);
+}
+
+#[test]
+fn an_empty_message_is_not_said() {
+    let state =
+        AgentState::new().with_user_message("  ").with_message(Message::new(Role::User, []));
+    assert!(state.transcript().is_empty());
+}
+
+#[test]
+fn sums_of_executions_and_of_the_state() {
+    let step = |tokens| ScenarioStep::final_answer("ok").with_usage(Usage::new(tokens, 1));
+    let agent = loop_of(FakeDriver::steps([step(2), step(5)]));
+    let first = execute(&agent, asked());
+    let second = execute(&agent, first.with_user_message("again"));
+    assert_eq!((second.usage().total(), second.total_spent().usage.total()), (6, 9));
+    assert_eq!((second.step_count(), second.total_steps()), (1, 2));
+}
+
+#[test]
+fn a_caller_cannot_decide_about_a_call_that_is_over() {
+    let state = execute(&agent([ScenarioStep::tool("looking"), "done".into()]), asked());
+    let edit = Edit::Resolve { call: 0, resolution: loopwright_core::Resolution::Approve };
+    assert_eq!(state.clone().edit(edit).execution(), state.execution());
+}
+
+#[test]
+fn stop_reasons_are_written_as_the_contract_has_them() {
+    let written: Vec<Value> =
+        StopReason::ALL.iter().map(|it| serde_json::to_value(it).unwrap()).collect();
+    let names: Vec<&str> = StopReason::ALL.iter().map(|it| it.as_str()).collect();
+    assert_eq!(written, names);
+    assert_eq!(
+        names,
+        [
+            "error",
+            "stop_requested",
+            "user_requested",
+            "steps_limit",
+            "token_limit",
+            "time_limit",
+            "cost_limit",
+            "retry_limit",
+            "finish_reason",
+            "completed",
+            "unknown",
+        ]
+    );
+    let ranks: Vec<usize> = StopReason::ALL.iter().map(|it| it.priority()).collect();
+    assert!(ranks.is_sorted());
+    assert_eq!(StopSignal::strongest([]), None);
+}
+
+#[test]
+fn dropping_an_execution_keeps_what_it_said() {
+    let agent =
+        agent([ScenarioStep::tool_call("hang", json!({}))]).with_tool(MockTool::hanging("hang"));
+    let mut run = agent.start(asked(), options());
+    assert!(run_until_stuck(run.next()).is_none());
+    let state = run.into_state().for_next_execution();
+    assert_eq!((state.execution(), said(&state).len()), (None, 2));
+    loopwright_testing::validate(state.transcript()).unwrap();
+}

@@ -1,0 +1,362 @@
+//! What is said to a run while it goes on, and how it is cancelled.
+
+use std::{pin::pin, sync::Arc, time::Duration};
+
+use futures::FutureExt as _;
+use loopwright_core::{
+    CallableHook, Effects, Flow, Run, RunHandle, RunOptions, Status, StopReason, StopSignal,
+    ToolOptions, ToolOutcome, ToolOutput, messages::Message,
+};
+use loopwright_testing::{
+    FakeDriver, FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep,
+    block_on, loop_of, pause, poll_times, run_until_stuck, validate,
+};
+use serde_json::json;
+use std::sync::Mutex;
+
+use crate::support::{agent, asked, execute, hooked, journaled, options, outcomes, said};
+
+/// A place where a hook or tool finds the handle of the run that it belongs to.
+type Handle = Arc<Mutex<Option<RunHandle>>>;
+
+fn steering(handle: &Handle, text: &'static str) {
+    handle.lock().unwrap().as_ref().unwrap().steer(Message::user(text)).unwrap();
+}
+
+fn with_handle(run: &Run, handle: &Handle) {
+    *handle.lock().unwrap() = Some(run.handle());
+}
+
+#[test]
+fn a_message_extends_a_soft_ending_until_it_is_answered() {
+    let handle = Handle::default();
+    let slot = Arc::clone(&handle);
+    let hook = CallableHook::new("user").after_step(move |state, _| {
+        if state.step_count() == 1 {
+            steering(&slot, "one more thing");
+        }
+        Ok(Flow::Go)
+    });
+    let run =
+        hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook).start(asked(), options());
+    with_handle(&run, &handle);
+    let state = block_on(run.finish());
+    assert_eq!(said(&state), ["go", "one", "one more thing", "two"]);
+    assert_eq!(state.status(), &Status::Completed);
+}
+
+#[test]
+fn a_message_in_the_last_moment_of_a_soft_ending_is_answered() {
+    let handle = Handle::default();
+    let slot = Arc::clone(&handle);
+    let hook = CallableHook::new("user").on_stop(move |_, state, _| {
+        if state.step_count() == 1 {
+            steering(&slot, "wait");
+        }
+        Ok(loopwright_core::Verdict::Stop)
+    });
+    let run =
+        hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook).start(asked(), options());
+    with_handle(&run, &handle);
+    assert_eq!(said(&block_on(run.finish())), ["go", "one", "wait", "two"]);
+}
+
+#[test]
+fn a_message_stays_in_the_conversation_at_a_hard_ending() {
+    let handle = Handle::default();
+    let slot = Arc::clone(&handle);
+    let hook = CallableHook::new("user").after_step(move |_, _| {
+        steering(&slot, "wait");
+        Ok(Flow::Stop(StopSignal::new(StopReason::StepsLimitReached, "guard", "")))
+    });
+    let run = hooked(&agent([]), hook).start(asked(), options());
+    with_handle(&run, &handle);
+    let state = block_on(run.finish());
+    assert_eq!(said(&state), ["go", "ok", "wait"]);
+    assert_eq!(state.stop_signal().unwrap().reason, StopReason::StepsLimitReached);
+}
+
+#[test]
+fn a_message_before_the_first_step_is_part_of_it() {
+    let run = loop_of(FakeDriver::responses(["one", "two"])).start(asked(), options());
+    run.handle().steer(Message::user("by the way")).unwrap();
+    assert_eq!(said(&block_on(run.finish())), ["go", "by the way", "one"]);
+}
+
+#[test]
+fn a_message_before_the_first_step_overrules_a_soft_stop_before_it() {
+    let hook = CallableHook::new("closed")
+        .before_execution(|_, _| Ok(Flow::Stop(StopSignal::requested("closed", "no"))));
+    let run =
+        hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook).start(asked(), options());
+    run.handle().steer(Message::user("please")).unwrap();
+    assert_eq!(said(&block_on(run.finish())), ["go", "please", "one"]);
+}
+
+#[test]
+fn a_message_while_tools_run_comes_after_their_step() {
+    let handle = Handle::default();
+    let slot = Arc::clone(&handle);
+    let look = MockTool::new("look", "", move |_| {
+        steering(&slot, "and then?");
+        Ok::<_, loopwright_core::BoxError>("seen")
+    });
+    let steps = [ScenarioStep::tool_call("look", json!({})).with_text("looking"), "done".into()];
+    let run = agent(steps).with_tool(look).start(asked(), options());
+    with_handle(&run, &handle);
+    let state = block_on(run.finish());
+    assert_eq!(said(&state), ["go", "looking", "and then?", "done"]);
+    assert_eq!(state.step_count(), 2);
+}
+
+#[test]
+fn a_message_while_a_step_begins_again_is_answered_by_another_one() {
+    let journal = MemoryJournal::new();
+    let agent = loop_of(ModelDriver::new(FakeModel::deaf()));
+    assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
+    let kept = loopwright_core::AgentState::new().replay(journal.changes()).unwrap();
+    let agent = loop_of(FakeDriver::responses(["one", "two"]));
+    let run = agent.start(kept, journaled(&journal));
+    run.handle().steer(Message::user("are you there?")).unwrap();
+    assert_eq!(said(&block_on(run.finish())), ["go", "one", "are you there?", "two"]);
+}
+
+#[test]
+fn a_message_while_a_run_pauses_is_not_lost() {
+    let handle = Handle::default();
+    let slot = Arc::clone(&handle);
+    let hook = CallableHook::new("approval").before_tool(move |_, _, cx| {
+        if !cx.resolved {
+            steering(&slot, "wait");
+        }
+        let question = loopwright_core::Question { text: "?".into(), source: "approval".into() };
+        Ok(loopwright_core::ToolDecision::Ask(question))
+    });
+    let agent = hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook);
+    let run = agent.start(asked(), options());
+    with_handle(&run, &handle);
+    let paused = block_on(run.finish());
+    assert_eq!(paused.status(), &Status::Paused);
+    let state = execute(&agent, paused.resolve(0, loopwright_core::Resolution::Approve));
+    assert_eq!(said(&state), ["go", "looking", "wait", "done"]);
+}
+
+#[test]
+fn after_the_end_a_message_is_given_back() {
+    let run = agent([]).start(asked(), options());
+    let handle = run.handle();
+    drop(block_on(run.finish()));
+    assert_eq!(handle.steer(Message::user("late")), Err(Message::user("late")));
+    let run = agent([]).start(asked(), options());
+    let handle = run.handle();
+    drop(run);
+    assert_eq!(handle.steer(Message::user("late")), Err(Message::user("late")));
+}
+
+#[test]
+fn a_message_that_nobody_heard_is_part_of_the_state_that_is_given_back() {
+    let run = agent([]).start(asked(), options());
+    run.handle().steer(Message::user("by the way")).unwrap();
+    let state = run.into_state();
+    assert_eq!(said(&state), ["go", "by the way"]);
+    assert_eq!(said(&execute(&agent([]), state)), ["go", "by the way", "ok"]);
+}
+
+#[test]
+fn a_veto_does_not_close_the_run_to_messages() {
+    let hook = CallableHook::new("again").on_stop(|_, state, _| {
+        let is_first = state.step_count() == 1;
+        Ok(if is_first {
+            loopwright_core::Verdict::Continue
+        } else {
+            loopwright_core::Verdict::Stop
+        })
+    });
+    let agent = hooked(&loop_of(FakeDriver::responses(["one", "two", "three"])), hook);
+    let mut run = agent.start(asked(), options());
+    assert!(block_on(run.next()).is_some());
+    run.handle().steer(Message::user("still there?")).unwrap();
+    assert_eq!(said(&block_on(run.finish())), ["go", "one", "still there?", "two"]);
+}
+
+// ------------------------------------------------------------------------------------------------
+// Cancelling
+
+#[test]
+fn a_run_that_is_cancelled_before_it_begins_takes_no_step() {
+    let run = agent([]).start(asked(), options());
+    run.handle().cancel();
+    let state = block_on(run.finish());
+    assert_eq!(
+        (state.step_count(), state.stop_signal().unwrap().reason),
+        (0, StopReason::UserRequested)
+    );
+}
+
+#[test]
+fn cancelling_gives_up_the_model_call() {
+    for model in [FakeModel::hanging(), FakeModel::deaf()] {
+        let mut run = loop_of(ModelDriver::new(model.clone())).start(asked(), options());
+        assert!(run_until_stuck(run.next()).is_none());
+        run.handle().cancel();
+        let state = block_on(run.finish());
+        assert_eq!(state.stop_signal().unwrap().reason, StopReason::UserRequested);
+        assert_eq!((state.step_count(), model.asked()), (0, 1));
+        assert_eq!(said(&state), ["go"]);
+    }
+}
+
+#[test]
+fn cancelling_gives_running_tools_their_grace_and_then_drops_them() {
+    let clock = FrozenClock::manual();
+    let quick = MockTool::with_cx("quick", "", |_, cx| {
+        let cancelled = cx.cancel.cancelled();
+        Box::pin(async move {
+            cancelled.await;
+            Ok(ToolOutput::text("stopped in time"))
+        })
+    });
+    let calls = [("quick", json!({})), ("hang", json!({}))];
+    let agent = agent([ScenarioStep::tool_calls(calls)])
+        .with_tool(quick)
+        .with_tool(MockTool::hanging("hang"));
+    let options = RunOptions { env: clock.env(1), grace: Duration::from_secs(5), ..options() };
+    let mut run = agent.start(asked(), options);
+    assert!(run_until_stuck(run.next()).is_none());
+    run.handle().cancel();
+    assert!(run_until_stuck(run.next()).is_none(), "the grace has not passed");
+    clock.advance(Duration::from_secs(5));
+    let state = block_on(run.finish());
+    let outcomes = outcomes(&state, 0);
+    assert_eq!(outcomes[0], ToolOutcome::Returned(ToolOutput::text("stopped in time")));
+    assert_eq!(outcomes[1], ToolOutcome::Cancelled { started: true });
+    assert_eq!(state.stop_signal().unwrap().reason, StopReason::UserRequested);
+    validate(state.transcript()).unwrap();
+}
+
+#[test]
+fn calls_that_have_not_begun_are_cancelled_without_having_begun() {
+    let handle = Handle::default();
+    let slot = Arc::clone(&handle);
+    let first = MockTool::new("first", "", move |_| {
+        slot.lock().unwrap().as_ref().unwrap().cancel();
+        Ok::<_, loopwright_core::BoxError>("done")
+    });
+    let alone = ToolOptions { exclusive: true, ..ToolOptions::default() };
+    let second = MockTool::returning("second", "", 2);
+    let calls = [("first", json!({})), ("second", json!({}))];
+    let run = agent([ScenarioStep::tool_calls(calls)])
+        .with_tool(first.with_options(alone))
+        .with_tool(second.clone())
+        .start(asked(), options());
+    with_handle(&run, &handle);
+    let state = block_on(run.finish());
+    assert_eq!(outcomes(&state, 0)[1], ToolOutcome::Cancelled { started: false });
+    assert_eq!(second.calls(), [json!({}); 0]);
+}
+
+#[test]
+fn nothing_overrules_a_cancellation() {
+    let hook = CallableHook::new("stubborn")
+        .after_step(|state, _| {
+            state.request_continuation();
+            Ok(Flow::Go)
+        })
+        .on_stop(|_, _, _| Ok(loopwright_core::Verdict::Continue));
+    let mut run = hooked(&agent([]), hook).start(asked(), options());
+    assert!(block_on(run.next()).is_some());
+    run.handle().steer(Message::user("go on")).unwrap();
+    run.handle().cancel();
+    let state = block_on(run.finish());
+    assert_eq!(
+        (state.step_count(), state.stop_signal().unwrap().reason),
+        (1, StopReason::UserRequested)
+    );
+    assert_eq!(said(&state), ["go", "ok", "go on"]);
+}
+
+struct Hanging;
+
+#[async_trait::async_trait]
+impl loopwright_core::Hook for Hanging {
+    async fn before_tool(
+        &self,
+        _: &loopwright_core::messages::ToolCall,
+        _: &loopwright_core::AgentState,
+        _: &loopwright_core::HookCx<'_>,
+    ) -> Result<loopwright_core::ToolDecision, loopwright_core::BoxError> {
+        std::future::pending().await
+    }
+
+    async fn on_stop(
+        &self,
+        _: Option<&StopSignal>,
+        _: &mut loopwright_core::StateEdit<'_>,
+        _: &loopwright_core::HookCx<'_>,
+    ) -> Result<loopwright_core::Verdict, loopwright_core::BoxError> {
+        std::future::pending().await
+    }
+}
+
+#[test]
+fn hooks_that_hang_are_given_up_once_the_run_is_cancelled() {
+    let mut run =
+        hooked(&agent([ScenarioStep::tool("looking")]), Hanging).start(asked(), options());
+    assert!(run_until_stuck(run.next()).is_none());
+    run.handle().cancel();
+    let state = block_on(run.finish());
+    assert_eq!(outcomes(&state, 0), [ToolOutcome::Cancelled { started: false }]);
+    assert_eq!(state.stop_signal().unwrap().reason, StopReason::UserRequested);
+}
+
+// ------------------------------------------------------------------------------------------------
+// Dropping
+
+#[test]
+fn a_dropped_next_repeats_nothing() {
+    let slow = || {
+        let once = MockTool::with_cx("slow", "", |_, _| {
+            Box::pin(pause(5).map(|()| Ok(ToolOutput::text("done"))))
+        });
+        once.with_options(ToolOptions { effects: Effects::Once, ..ToolOptions::default() })
+    };
+    let (slow, pay) = (slow(), MockTool::returning("pay", "", "paid"));
+    let steps =
+        [ScenarioStep::tool_calls([("pay", json!({})), ("slow", json!({}))]), "done".into()];
+    let model = FakeModel::script(steps).pausing(3);
+    let agent =
+        loop_of(ModelDriver::new(model.clone())).with_tool(slow.clone()).with_tool(pay.clone());
+    let mut run = agent.start(asked(), options());
+    while run.has_next() {
+        let _handed_out = poll_times(pin!(run.next()), 1).flatten();
+    }
+    assert_eq!((model.asked(), slow.keys().len(), pay.keys().len()), (2, 1, 1));
+    assert_eq!(run.state().text(), "done");
+}
+
+#[test]
+fn dropping_a_run_ends_its_tools() {
+    struct Alive(Arc<Mutex<u32>>);
+    impl Drop for Alive {
+        fn drop(&mut self) {
+            *self.0.lock().unwrap() -= 1;
+        }
+    }
+    let alive = Arc::new(Mutex::new(0));
+    let counter = Arc::clone(&alive);
+    let tool = MockTool::with_cx("work", "", move |_, _| {
+        *counter.lock().unwrap() += 1;
+        let alive = Alive(Arc::clone(&counter));
+        Box::pin(async move {
+            let _alive = alive;
+            std::future::pending().await
+        })
+    });
+    let calls = [("work", json!({})), ("work", json!({}))];
+    let mut run =
+        agent([ScenarioStep::tool_calls(calls)]).with_tool(tool).start(asked(), options());
+    assert!(run_until_stuck(run.next()).is_none());
+    assert_eq!(*alive.lock().unwrap(), 2);
+    drop(run);
+    assert_eq!(*alive.lock().unwrap(), 0);
+}

@@ -1,0 +1,240 @@
+//! Why a run ends, and who may say that it does not.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, Budget, CallableHook, ContinuationDecision, ContinuationOutcome, Driver,
+    Evaluation, Flow, Hook, Status, StepError, StopReason, StopSignal, ThinkCx, Thought, Verdict,
+    kinds::{ContinuationEvaluated, ExecutionStopped, StopSignalReceived},
+};
+use loopwright_testing::{
+    EventRecorder, FakeDriver, MemoryJournal, ScenarioStep, loop_of, run_until_stuck,
+};
+use serde_json::json;
+
+use crate::support::{agent, asked, execute, execute_with, hooked, hooks, journaled};
+
+struct Stopping;
+
+#[async_trait]
+impl Driver for Stopping {
+    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+        let signal = StopSignal::requested("driver", "no more").with("why", json!("because"));
+        Err(StepError::Stopped(signal))
+    }
+}
+
+#[test]
+fn a_driver_that_asks_to_stop_ends_the_run_before_its_step() {
+    let events = EventRecorder::new();
+    let state = execute(&loop_of(Stopping).with_event_sink(events.sink()), asked());
+    let Status::Stopped(signal) = state.status() else { panic!("{state:?}") };
+    assert_eq!(state.step_count(), 0);
+    assert_eq!((signal.reason, &*signal.message), (StopReason::StopRequested, "no more"));
+    assert_eq!(signal.source.as_deref(), Some("driver"));
+    assert_eq!(signal.context["why"], json!("because"));
+    let evaluated: Vec<_> = events.of::<ContinuationEvaluated>().iter().map(|it| it.step).collect();
+    assert_eq!(evaluated, [0]);
+    assert_eq!(state.execution().unwrap().open_step(), None);
+}
+
+#[track_caller]
+fn check_strongest(reasons: &[(StopReason, &'static str)], expect: &str) {
+    let signals: Vec<_> =
+        reasons.iter().map(|(reason, by)| StopSignal::new(*reason, *by, "")).collect();
+    let hook = CallableHook::new("signals").before_step(move |state, _| {
+        signals.iter().for_each(|it| state.signal(it.clone()));
+        Ok(Flow::Go)
+    });
+    let events = EventRecorder::new();
+    let agent = hooked(&agent([]), hook).with_event_sink(events.sink());
+    let state = execute(&agent, asked());
+    let Status::Stopped(decisive) = state.status() else { panic!("{state:?}") };
+    assert_eq!(decisive.source.as_deref(), Some(expect));
+    assert_eq!(state.stop_signal(), Some(decisive));
+    assert_eq!(&events.of::<ExecutionStopped>()[0].signal, decisive);
+    assert_eq!(events.of::<StopSignalReceived>().len(), reasons.len());
+}
+
+#[test]
+fn the_strongest_signal_decides_and_of_equal_ones_the_first() {
+    use StopReason::{CostLimitReached, ErrorForbade, StepsLimitReached, UserRequested};
+    check_strongest(&[(StepsLimitReached, "weak"), (UserRequested, "strong")], "strong");
+    check_strongest(&[(UserRequested, "strong"), (StepsLimitReached, "weak")], "strong");
+    check_strongest(&[(CostLimitReached, "weak"), (ErrorForbade, "strong")], "strong");
+    check_strongest(&[(UserRequested, "first"), (UserRequested, "second")], "first");
+}
+
+#[test]
+fn a_signal_completed_yields_to_a_later_request_of_the_user() {
+    let hook = CallableHook::new("signals")
+        .after_step(|state, _| {
+            state.signal(StopSignal::new(StopReason::Completed, "early", ""));
+            state.request_continuation();
+            Ok(Flow::Go)
+        })
+        .before_step(|state, _| {
+            if state.step_count() == 1 {
+                return Ok(Flow::Stop(StopSignal::user_requested("enough")));
+            }
+            Ok(Flow::Go)
+        });
+    let state = execute(&hooked(&agent([]), hook), asked());
+    let Status::Stopped(signal) = state.status() else { panic!("{state:?}") };
+    assert_eq!((signal.reason, state.step_count()), (StopReason::UserRequested, 1));
+}
+
+#[test]
+fn a_veto_overrules_soft_endings_only() {
+    use StopReason::{FinishReasonReceived, StopRequested, Unknown};
+    for reason in StopReason::ALL {
+        let hook = CallableHook::new("stops")
+            .after_step(move |state, _| {
+                if state.step_count() == 1 {
+                    return Ok(Flow::Stop(StopSignal::new(reason, "stops", "")));
+                }
+                Ok(Flow::Go)
+            })
+            .on_stop(|_, state, _| {
+                Ok(if state.step_count() == 1 { Verdict::Continue } else { Verdict::Stop })
+            });
+        let state = execute(&hooked(&agent([]), hook), asked());
+        let is_soft = matches!(
+            reason,
+            StopRequested | FinishReasonReceived | Unknown | StopReason::Completed
+        );
+        assert_eq!(state.step_count(), if is_soft { 2 } else { 1 }, "{reason}");
+        assert_eq!(matches!(state.status(), Status::Stopped(_)), !is_soft, "{reason}");
+    }
+}
+
+#[test]
+fn a_continuation_request_overrules_soft_endings_only() {
+    for (reason, steps) in [(StopReason::StopRequested, 2), (StopReason::RetryLimitReached, 1)] {
+        let hook = CallableHook::new("both").after_step(move |state, _| {
+            if state.step_count() == 1 {
+                state.request_continuation();
+                return Ok(Flow::Stop(StopSignal::new(reason, "both", "")));
+            }
+            Ok(Flow::Go)
+        });
+        assert_eq!(execute(&hooked(&agent([]), hook), asked()).step_count(), steps);
+    }
+}
+
+#[test]
+fn a_natural_end_can_be_vetoed_and_is_then_decided_about_anew() {
+    let hook = CallableHook::new("again").on_stop(|signal, state, _| {
+        assert_eq!(signal, None);
+        Ok(if state.step_count() < 3 { Verdict::Continue } else { Verdict::Stop })
+    });
+    let state = execute(&hooked(&agent([]), hook), asked());
+    assert_eq!((state.step_count(), state.status()), (3, &Status::Completed));
+}
+
+#[test]
+fn a_hook_may_withdraw_a_soft_signal_and_not_a_hard_one() {
+    for (reason, status) in
+        [(StopReason::StopRequested, "completed"), (StopReason::TokenLimitReached, "stopped")]
+    {
+        let raise = CallableHook::new("raise").after_step(move |state, _| {
+            state.signal(StopSignal::new(reason, "raise", ""));
+            Ok(Flow::Go)
+        });
+        let withdraw = CallableHook::new("withdraw").after_step(move |state, _| {
+            state.withdraw(reason);
+            Ok(Flow::Go)
+        });
+        let interceptor = hooks([Arc::new(raise) as Arc<dyn Hook>, Arc::new(withdraw)]);
+        let state = execute(&agent([]).with_interceptor(interceptor), asked());
+        assert_eq!(state.status().as_str(), status, "{reason}");
+    }
+}
+
+#[test]
+fn a_hook_that_stops_before_the_first_execution_stops_at_no_step() {
+    let hook = CallableHook::new("closed").before_execution(|_, _| {
+        Ok(Flow::Stop(StopSignal::requested("closed", "come back later")))
+    });
+    let state = execute(&hooked(&agent([]), hook), asked());
+    assert_eq!((state.step_count(), state.status().as_str()), (0, "stopped"));
+}
+
+#[test]
+fn a_limit_of_so_many_steps_gives_exactly_so_many() {
+    for steps in 0..4 {
+        let budget = Budget { steps: Some(steps), ..Budget::default() };
+        let state = execute(&agent([ScenarioStep::tool("more")]), asked().with_budget(budget));
+        assert_eq!(state.step_count(), steps);
+        assert_eq!(state.stop_signal().unwrap().reason, StopReason::StepsLimitReached);
+    }
+}
+
+#[test]
+fn a_failed_step_counts_against_the_limit_and_may_be_tried_again() {
+    let hook = CallableHook::new("retry").on_error(|_, _, _| Ok(loopwright_core::Recovery::Retry));
+    let budget = Budget { steps: Some(3), ..Budget::default() };
+    let agent = hooked(&agent([ScenarioStep::error("down")]), hook);
+    let state = execute(&agent, asked().with_budget(budget));
+    assert_eq!(state.step_count(), 3);
+    assert_eq!(state.execution().unwrap().failed_in_a_row(), 3);
+    assert_eq!(state.stop_signal().unwrap().reason, StopReason::StepsLimitReached);
+}
+
+#[test]
+fn what_was_signalled_before_a_crash_still_stops_the_run() {
+    let journal = MemoryJournal::new();
+    let hook = CallableHook::new("stops")
+        .after_step(|_, _| Ok(Flow::Stop(StopSignal::new(StopReason::ErrorForbade, "stops", ""))));
+    let agent = hooked(&loop_of(FakeDriver::steps([ScenarioStep::tool("more")])), hook);
+    journal.fail_at(4, loopwright_testing::Fault::CrashAfter);
+    let crashed = run_until_stuck(agent.start(asked(), journaled(&journal)).finish());
+    let state = match crashed {
+        Some(state) => state,
+        None => {
+            journal.heal();
+            let kept = AgentState::new().replay(journal.changes()).unwrap();
+            execute_with(&agent, kept, &journal)
+        }
+    };
+    assert_eq!(state.stop_signal().unwrap().reason, StopReason::ErrorForbade);
+    assert_eq!(state.step_count(), 1);
+}
+
+#[test]
+fn voices_are_resolved_in_whatever_order_they_spoke() {
+    use ContinuationDecision::{
+        AllowContinuation, AllowStop, ForbidContinuation, RequestContinuation,
+    };
+    let voice = |decision| Evaluation {
+        criterion: "it".into(),
+        decision,
+        reason: String::new(),
+        stop_reason: None,
+    };
+    let resolve = |decisions: &[ContinuationDecision]| {
+        let voices = decisions.iter().map(|it| voice(*it)).collect();
+        let reversed = decisions.iter().rev().map(|it| voice(*it)).collect();
+        let goes_on = ContinuationOutcome::resolve(voices).should_continue;
+        assert_eq!(goes_on, ContinuationOutcome::resolve(reversed).should_continue);
+        goes_on
+    };
+    assert!(!resolve(&[RequestContinuation, ForbidContinuation, AllowContinuation]));
+    assert!(resolve(&[AllowStop, RequestContinuation]));
+    assert!(!resolve(&[AllowContinuation, AllowStop]));
+    assert!(resolve(&[AllowContinuation]));
+    assert!(!resolve(&[]));
+}
+
+#[test]
+fn a_decision_explains_itself() {
+    let state = execute(&agent([]), asked());
+    assert_eq!(state.explain_stop(), "it completed after 1 steps: the model asked for no tools");
+    let budget = Budget { steps: Some(0), ..Budget::default() };
+    let state = execute(&agent([]), asked().with_budget(budget));
+    assert_eq!(
+        state.explain_stop(),
+        "it was stopped after 0 steps by budget: steps_limit: 0 steps are used up"
+    );
+}

@@ -1,0 +1,76 @@
+//! What many facts need.
+
+use std::sync::Arc;
+
+use loopwright_core::{
+    AgentLoop, AgentState, Hook, HookStack, Interceptor, Priority, RunOptions, ToolOutcome,
+    messages::{Turn, TurnBody},
+};
+use loopwright_testing::{FakeDriver, MemoryJournal, ScenarioStep, block_on, loop_of, test_env};
+
+/// An agent that follows a script.
+pub(crate) fn agent(steps: impl IntoIterator<Item = ScenarioStep>) -> AgentLoop {
+    loop_of(FakeDriver::steps(steps))
+}
+
+/// A state in which the user has said something.
+pub(crate) fn asked() -> AgentState {
+    AgentState::new().with_user_message("go")
+}
+
+pub(crate) fn options() -> RunOptions {
+    RunOptions { env: test_env(1), ..RunOptions::default() }
+}
+
+pub(crate) fn journaled(journal: &MemoryJournal) -> RunOptions {
+    RunOptions { journal: Some(Arc::new(journal.clone())), ..options() }
+}
+
+/// Runs to the end, by a frozen clock.
+#[track_caller]
+pub(crate) fn execute(agent: &AgentLoop, state: AgentState) -> AgentState {
+    block_on(agent.start(state, options()).finish())
+}
+
+/// Runs to the end with a journal.
+#[track_caller]
+pub(crate) fn execute_with(
+    agent: &AgentLoop,
+    state: AgentState,
+    journal: &MemoryJournal,
+) -> AgentState {
+    block_on(agent.start(state, journaled(journal)).finish())
+}
+
+pub(crate) fn hooked(agent: &AgentLoop, hook: impl Hook + 'static) -> AgentLoop {
+    agent.with_interceptor(Interceptor::custom(Arc::new(hook)))
+}
+
+/// Several hooks, in the order given.
+pub(crate) fn hooks(hooks: impl IntoIterator<Item = Arc<dyn Hook>>) -> Interceptor {
+    let mut stack = HookStack::default();
+    for hook in hooks {
+        stack.add_shared(Priority::default(), hook);
+    }
+    stack.freeze()
+}
+
+/// What the model was told about the calls of all exchanges, in order.
+pub(crate) fn told(state: &AgentState) -> Vec<String> {
+    let results = |turn: &Arc<Turn>| match turn.body() {
+        TurnBody::Exchange(exchange) => exchange.results().to_vec(),
+        _ => Vec::new(),
+    };
+    state.transcript().iter().flat_map(results).map(|it| it.to_text()).collect()
+}
+
+/// What became of the calls of a step.
+pub(crate) fn outcomes(state: &AgentState, step: usize) -> Vec<ToolOutcome> {
+    let step = state.step_at(step).unwrap();
+    step.tool_executions().map(|(_, outcome)| outcome.clone()).collect()
+}
+
+/// What was said, turn by turn.
+pub(crate) fn said(state: &AgentState) -> Vec<String> {
+    state.transcript().iter().map(|turn| turn.message().text()).collect()
+}

@@ -1,0 +1,186 @@
+//! Finds a model where none is named.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, Timestamp};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+
+use crate::{
+    error::ErrorContext,
+    openai_chat::{authorization, endpoint},
+    preset::Provider,
+    provider::{Providers, no_model},
+    secret::{KeyRef, lookup},
+};
+
+/// How long a server on this machine may take to say that it is there.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// How long a provider that was named may take to list its models.
+const LONG_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The most bytes of a list of models.
+const MOST: usize = 4 << 20;
+
+#[derive(Deserialize)]
+struct ModelList {
+    data: Vec<ListedModel>,
+}
+
+#[derive(Deserialize)]
+struct ListedModel {
+    id: String,
+}
+
+impl Providers {
+    /// Completes a selection: the first provider that can be used, and its first model.
+    ///
+    /// If no provider is named, that is the first one whose key is set; if there is none, the first
+    /// server on this machine that answers at once. If no model is named and the provider has no
+    /// default one, the provider is asked for its models. What is named stays.
+    ///
+    /// # Errors
+    ///
+    /// If nothing was found: the error says what can be done.
+    pub async fn choose(&self, llm: Option<&LlmConfig>) -> Result<LlmConfig, ModelError> {
+        let options =
+            llm.or(self.default.as_ref()).map(|it| it.options.clone()).unwrap_or_default();
+        let (provider, model) = self.selected(llm);
+        let (provider, model) = match provider {
+            Some(name) => {
+                let model = self.model_of(&name, model).await?;
+                (name, model)
+            }
+            None => match self.first_with_key() {
+                Some(name) => {
+                    let model = self.model_of(&name, model).await?;
+                    (name, model)
+                }
+                None => self.first_local(model).await?,
+            },
+        };
+        Ok(LlmConfig { provider: Some(provider), model: Some(model), options })
+    }
+
+    /// Asks a provider for the names of its models.
+    ///
+    /// # Errors
+    ///
+    /// If it does not answer, or with something else.
+    pub async fn models(&self, name: &str) -> Result<Vec<String>, ModelError> {
+        let provider = self.provider(name)?;
+        let key = self.key(name, provider)?;
+        let context = ErrorContext::new(name);
+        let context = key.iter().cloned().fold(context, ErrorContext::with_secret);
+        let path = provider.probe.as_deref().unwrap_or("models");
+        let url = endpoint(&self.base_url(name, provider)?, path, &context)?;
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &key {
+            headers.insert(AUTHORIZATION, authorization(key, &context)?);
+        }
+        for (header, value) in self.headers(name, provider)? {
+            let pair = (HeaderName::try_from(header), HeaderValue::try_from(value.expose()));
+            if let (Ok(header), Ok(value)) = pair {
+                headers.insert(header, value);
+            }
+        }
+        let answer = self.http.get(url, headers).await;
+        let answer = answer.map_err(|error| error.into_model_error(&context))?;
+        let is_success = answer.is_success();
+        let head = |name: &str| answer.header(name);
+        let context = context.with_head(answer.status(), head, Timestamp::default());
+        let body = answer.body(MOST).await;
+        if !is_success {
+            return Err(context.of_body(&body));
+        }
+        let list: ModelList = serde_json::from_slice(&body).map_err(|error| {
+            let message = "this is not a list of models";
+            context.error(ModelErrorKind::Protocol, message).with_source(error)
+        })?;
+        Ok(list.data.into_iter().map(|model| model.id).collect())
+    }
+
+    async fn model_of(&self, name: &str, model: Option<Arc<str>>) -> Result<Arc<str>, ModelError> {
+        let default = || self.provider(name).map(|provider| provider.model.clone());
+        if let Some(model) = model.map_or_else(default, |model| Ok(Some(model)))? {
+            return Ok(model);
+        }
+        let listed = tokio::time::timeout(LONG_PATIENCE, self.models(name)).await;
+        let listed = listed.unwrap_or_else(|_| {
+            let message = format!("{name}: it does not list its models");
+            Err(ModelError::new(ModelErrorKind::Timeout, message))
+        })?;
+        first_chat_model(&listed).ok_or_else(|| {
+            no_model(format!("`{name}` has no model yet: load one, or name one as `{name}/model`"))
+        })
+    }
+
+    fn first_with_key(&self) -> Option<Arc<str>> {
+        let can_be_used = |provider: &Provider| {
+            let key = provider.key.as_ref()?;
+            let is_set = |variable: &str| lookup(&*self.keys, variable).is_some();
+            let has_address =
+                provider.base_url.is_some() || provider.base_url_var.as_deref().is_some_and(is_set);
+            (!provider.local && has_address && is_set(key.variable())).then_some(())
+        };
+        let mut entries = self.entries.iter();
+        entries.find(|(_, it)| can_be_used(it).is_some()).map(|(name, _)| Arc::clone(name))
+    }
+
+    async fn first_local(
+        &self,
+        model: Option<Arc<str>>,
+    ) -> Result<(Arc<str>, Arc<str>), ModelError> {
+        let local: Vec<_> = self.entries.iter().filter(|(_, provider)| provider.local).collect();
+        let asked = local.iter().map(|(name, _)| tokio::time::timeout(PATIENCE, self.models(name)));
+        let answers = join_all(asked).await;
+        let mut is_empty_handed = None;
+        for ((name, provider), answer) in local.iter().zip(answers) {
+            let Ok(Ok(listed)) = answer else { continue };
+            let known = model.clone().or_else(|| provider.model.clone());
+            match known.or_else(|| first_chat_model(&listed)) {
+                Some(model) => return Ok((Arc::clone(name), model)),
+                None => is_empty_handed = is_empty_handed.or(Some(Arc::clone(name))),
+            }
+        }
+        Err(no_model(self.advice(is_empty_handed.as_deref())))
+    }
+
+    fn advice(&self, is_empty_handed: Option<&str>) -> String {
+        let keys: Vec<&str> = self
+            .entries
+            .iter()
+            .filter(|(_, provider)| provider.key_required && !provider.local)
+            .filter_map(|(_, provider)| provider.key.as_ref().map(KeyRef::variable))
+            .collect();
+        let local: Vec<&str> = self
+            .entries
+            .iter()
+            .filter(|(_, provider)| provider.local)
+            .map(|(name, _)| &**name)
+            .collect();
+        let mut ways = Vec::new();
+        if let Some(name) = is_empty_handed {
+            ways.push(format!("load a model into {name}, which is running without one"));
+        }
+        if !keys.is_empty() {
+            ways.push(format!("set {}", keys.join(" or ")));
+        }
+        if !local.is_empty() {
+            ways.push(format!("start a server on this machine ({})", local.join(", ")));
+        }
+        ways.push("name one as `provider/model`".to_owned());
+        format!("there is no model to ask: {}", ways.join("; or "))
+    }
+}
+
+/// Returns the first model that is not made for something else than talking.
+fn first_chat_model(listed: &[String]) -> Option<Arc<str>> {
+    let talks = |id: &&String| {
+        let id = id.to_ascii_lowercase();
+        !["embed", "rerank", "whisper", "tts"].iter().any(|other| id.contains(other))
+    };
+    listed.iter().find(talks).map(|id| id.as_str().into())
+}

@@ -1,0 +1,91 @@
+use super::*;
+
+fn context(status: u16) -> ErrorContext {
+    ErrorContext::new("p").with_head(status, |_| None, Timestamp::default())
+}
+
+fn check(status: u16, body: &str, kind: ModelErrorKind, message: &str, code: Option<&str>) {
+    let error = context(status).of_body(body.as_bytes());
+    let got = (error.kind, &*error.message, error.code.as_deref());
+    assert_eq!(got, (kind, &*format!("p: {message}"), code), "{status} {body}");
+}
+
+#[test]
+fn every_envelope_is_opened() {
+    use ModelErrorKind::{Auth, InvalidRequest, NotFound, RateLimited, Unavailable};
+    check(404, r#"{"error":{"message":"m","type":"t","code":"c"}}"#, NotFound, "m", Some("c"));
+    check(
+        529,
+        r#"{"type":"error","error":{"type":"t","message":"m"}}"#,
+        Unavailable,
+        "m",
+        Some("t"),
+    );
+    check(400, r#"{"error":"m"}"#, InvalidRequest, "m", None);
+    check(400, r#"{"code":"c","error":"m"}"#, InvalidRequest, "m", Some("c"));
+    check(401, r#"{"detail":"m"}"#, Auth, "m", None);
+    check(400, r#"{"detail":[{"msg":"m"}]}"#, InvalidRequest, r#"[{"msg":"m"}]"#, None);
+    check(404, r#"{"message":"m","type":"t","code":"c"}"#, NotFound, "m", Some("c"));
+    check(
+        429,
+        r#"[{"error":{"message":"m","code":429,"status":"S"}}]"#,
+        RateLimited,
+        "m",
+        Some("429"),
+    );
+    check(500, r#"{"error":{"code":500,"message":"m","type":"t"}}"#, Unavailable, "m", Some("500"));
+    check(400, r#"{"error":{}}"#, InvalidRequest, "an error", None);
+    check(502, "", Unavailable, "status 502, and no word why", None);
+    check(502, " bad gateway ", Unavailable, "status 502: bad gateway", None);
+}
+
+#[test]
+fn a_long_page_is_not_shown_whole() {
+    let message = context(500).of_body("ä".repeat(5000).as_bytes()).message;
+    assert!(message.len() < 2 * SHOWN, "{}", message.len());
+}
+
+#[test]
+fn words_may_be_surer_than_the_status() {
+    use ModelErrorKind::{Auth, ContextLength, NotFound, Quota};
+    let kind = |status: u16, body: &str| context(status).of_body(body.as_bytes()).kind;
+    assert_eq!(kind(429, r#"{"error":{"message":"m","code":"insufficient_quota"}}"#), Quota);
+    assert_eq!(
+        kind(400, r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#),
+        ContextLength
+    );
+    let long = r#"{"error":{"message":"This model's maximum context length is 8192 tokens"}}"#;
+    assert_eq!(kind(400, long), ContextLength);
+    assert_eq!(kind(400, r#"{"code":"c","error":"Incorrect API key provided"}"#), Auth);
+    assert_eq!(kind(400, r#"{"error":{"message":"m","code":"model_not_found"}}"#), NotFound);
+}
+
+#[test]
+fn an_error_in_a_successful_answer_is_told_by_its_words() {
+    use ModelErrorKind::{InvalidRequest, RateLimited, Unavailable};
+    let kind = |body: &str| context(200).of_body(body.as_bytes()).kind;
+    assert_eq!(kind(r#"{"error":{"message":"m","code":429}}"#), RateLimited);
+    assert_eq!(kind(r#"{"error":{"message":"m","type":"rate_limit_exceeded"}}"#), RateLimited);
+    assert_eq!(kind(r#"{"error":{"message":"m","type":"overloaded_error"}}"#), Unavailable);
+    assert_eq!(kind(r#"{"error":{"message":"m","status_code":400}}"#), InvalidRequest);
+    assert_eq!(kind(r#"{"error":{"message":"m","type":"invalid_request_error"}}"#), InvalidRequest);
+    assert_eq!(kind(r#"{"error":{"message":"m"}}"#), Unavailable);
+}
+
+#[test]
+fn a_wait_may_stand_in_the_body() {
+    let body = r#"{"error":{"message":"m","details":[{"x":1},{"retryDelay":"1.5s"}]}}"#;
+    let error = context(429).of_body(body.as_bytes());
+    assert_eq!(error.retry_after, Some(Duration::from_millis(1500)));
+}
+
+#[test]
+fn secrets_are_blackened() {
+    let context = context(401).with_secret(Secret::new("k1")).with_secret(Secret::new(""));
+    let error = context.of_body(br#"{"error":{"message":"k1 is wrong","code":"k1"}}"#);
+    assert_eq!(
+        (&*error.message, error.code.as_deref()),
+        ("p: [redacted] is wrong", Some("[redacted]"))
+    );
+    assert!(!format!("{context:?}").contains("k1"));
+}

@@ -1,0 +1,3 @@
+//! Tests of the whole: what users of the facade get.
+
+mod recorded;
