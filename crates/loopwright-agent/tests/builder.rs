@@ -14,7 +14,8 @@ use loopwright_agent::{
 };
 use loopwright_core::{
     AgentLoop, AgentState, AnyTool, BoxError, CallableHook, CompileError, ContextCompiler, Flow,
-    HookCx, HookPoint, Interceptor, IntoTool as _, Priority, StateEdit, kinds::StepStarted,
+    HookCx, HookPoint, Interceptor, IntoTool as _, Priority, StateEdit,
+    kinds::StepStarted,
     messages::{Message, Prompt, ResponseFormat, Transcript, Turn},
 };
 use loopwright_testing::{
@@ -88,7 +89,8 @@ impl Capability for Everything {
         }));
         agent.hooks.add_at(Priority::GUARD, noting("hook", &timeline));
         agent.prompt.add(0, "everything", "Be complete.");
-        let head: Transcript = [Turn::said(Message::user("example")).unwrap()].into_iter().collect();
+        let head: Transcript =
+            [Turn::said(Message::user("example")).unwrap()].into_iter().collect();
         agent.prompt.extend_head(&head);
         agent.prompt.set_response_format(ResponseFormat::JsonObject);
         agent.compiler.wrap(|inner| Arc::new(Tail(inner, "tail")));
@@ -272,8 +274,9 @@ fn wiring(agent: &AgentLoop) -> String {
         .map(|it| (it.name().to_owned(), it.priority(), it.points()))
         .collect();
     let fragments: Vec<_> = agent.instructions().fragments().collect();
+    let head: Vec<_> = agent.head().iter().map(|turn| turn.message()).collect();
     let (driver, tools) = (agent.driver().name(), agent.tools().specs());
-    format!("{driver} {tools:?} {hooks:?} {fragments:?} {:?}", agent.head())
+    format!("{driver} {tools:?} {hooks:?} {fragments:?} {head:?}")
 }
 
 #[test]

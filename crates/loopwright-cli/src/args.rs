@@ -72,13 +72,13 @@ pub struct RunArgs {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Stop after this many steps
+    /// Stop after this many steps [default: 50]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU32>)]
     pub max_steps: Option<NonZeroU32>,
-    /// Stop after this many tokens, input and output together
+    /// Stop after this many tokens, input and output together [default: 1000000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU64>)]
     pub max_tokens: Option<NonZeroU64>,
-    /// Stop after this many seconds
+    /// Stop after this many seconds [default: 900]
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = parsed::<Duration>)]
     pub max_seconds: Option<Duration>,
     /// Stop before this many US dollars are spent
@@ -98,7 +98,7 @@ pub struct DemoArgs {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Surroundings")]
 pub struct SurroundingArgs {
-    /// Work in this directory
+    /// Work in this directory and see nothing outside it
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub workdir: Option<PathBuf>,
     /// What to write to standard output [default: text]

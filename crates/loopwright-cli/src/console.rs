@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 
 use crate::exit::ExitCode;
+use crate::render::harmless;
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -29,15 +30,15 @@ pub fn tell(line: &str) {
 
 /// Says that something is odd.
 pub fn warn(warning: &dyn std::fmt::Display) {
-    tell(&format!("{WARNING}warning:{WARNING:#} {warning}"));
+    tell(&format!("{WARNING}warning:{WARNING:#} {}", harmless(&warning.to_string())));
 }
 
 /// Says what went wrong, with its causes, and hands the exit status on.
 pub fn fail(error: &dyn Error, exit_code: ExitCode) -> ExitCode {
-    tell(&format!("{BAD}error:{BAD:#} {error}"));
+    tell(&format!("{BAD}error:{BAD:#} {}", harmless(&error.to_string())));
     let mut cause = error.source();
     while let Some(error) = cause {
-        tell(&format!("  caused by: {error}"));
+        tell(&format!("  caused by: {}", harmless(&error.to_string())));
         cause = error.source();
     }
     exit_code

@@ -20,7 +20,7 @@ use crate::config::{OutputFormat, Sources};
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::Details;
-use crate::run::{path, with_runtime};
+use crate::run::{search_path, with_runtime};
 use crate::stage::Stage;
 
 const BOLD: Style = Style::new().bold();
@@ -73,7 +73,7 @@ struct Show {
 }
 
 impl Show {
-    async fn run(&self, folder: &Folder) -> Result<ExitCode, DemoError> {
+    async fn run(self, folder: &Folder) -> Result<ExitCode, DemoError> {
         let setup = setup(folder)?;
         self.introduce(folder);
         let [first, second] = &folder.questions;
@@ -98,7 +98,7 @@ impl Show {
         Ok(performed.exit_code)
     }
 
-    fn introduce(&self, folder: &Folder) {
+    fn introduce(self, folder: &Folder) {
         self.tell(&format!(
             "{BOLD}Loopwright demo{BOLD:#}\n\n\
              The loop, the tools and the folder are real. The model in this demo is a script:\n\
@@ -108,12 +108,12 @@ impl Show {
         ));
     }
 
-    fn ask(&self, question: &str, state: AgentState) -> AgentState {
+    fn ask(self, question: &str, state: AgentState) -> AgentState {
         self.tell(&format!("\n{QUESTION}> {question}{QUESTION:#}\n"));
         state.with_user_message(question)
     }
 
-    fn conclude(&self, folder: &Folder) {
+    fn conclude(self, folder: &Folder) {
         let [first, _] = &folder.questions;
         self.tell(&format!(
             "\n{BOLD}Next, ask a real model the same:{BOLD:#}\n  \
@@ -123,18 +123,18 @@ impl Show {
         ));
     }
 
-    fn tell(&self, text: &str) {
+    fn tell(self, text: &str) {
         if self.is_told {
             console::tell(text);
         }
     }
 
-    fn refuse(&self, error: &DemoError) -> ExitCode {
-        let exit_code = match error {
-            DemoError::Workdir { .. } => ExitCode::Usage,
-            _ => ExitCode::Internal,
+    fn refuse(self, error: &DemoError) -> ExitCode {
+        let (exit_code, stop_reason) = match error {
+            DemoError::Workdir { .. } => (ExitCode::Usage, "usage"),
+            _ => (ExitCode::Internal, "demo"),
         };
-        self.stage.refuse(error, exit_code, "demo")
+        self.stage.refuse(error, exit_code, stop_reason)
     }
 }
 
@@ -152,7 +152,7 @@ fn setup(folder: &Folder) -> Result<Setup, DemoError> {
         llm: LlmConfig::named("demo/script"),
         workdir,
         system: None,
-        path: path(&sources),
+        path: search_path(&sources),
     })
 }
 
@@ -166,7 +166,6 @@ fn keep(state: &AgentState, file: &Path) -> Result<usize, DemoError> {
 
 fn load(file: &Path) -> Result<AgentState, DemoError> {
     let path = file.to_path_buf();
-    let json =
-        fs::read(file).map_err(|source| DemoError::Keep { path: path.clone(), source })?;
+    let json = fs::read(file).map_err(|source| DemoError::Keep { path: path.clone(), source })?;
     serde_json::from_slice(&json).map_err(|source| DemoError::ReadBack { path, source })
 }

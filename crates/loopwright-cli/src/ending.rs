@@ -95,11 +95,7 @@ impl Ending {
         }
     }
 
-    fn forced(
-        state: &AgentState,
-        signal: &StopSignal,
-        interruption: Option<Interruption>,
-    ) -> Self {
+    fn forced(state: &AgentState, signal: &StopSignal, interruption: Option<Interruption>) -> Self {
         match (signal.reason, interruption) {
             (StopReason::UserRequested, Some(Interruption::Terminate)) => Self::Terminated,
             (StopReason::UserRequested, Some(Interruption::HangUp)) => Self::HungUp,
@@ -193,9 +189,7 @@ impl Ending {
             Self::Refused => "the model declined to answer",
             Self::FinishReason => "a guard ends runs at this reason of the model to stop writing",
             Self::Stopped(reason) => meaning_of_reason(reason),
-            Self::ForbiddenAfterProvider => {
-                "a policy did not go on after an error of the provider"
-            }
+            Self::ForbiddenAfterProvider => "a policy did not go on after an error of the provider",
             Self::Terminated => "`SIGTERM`; the run was cancelled cleanly",
             Self::HungUp => "the reader of standard output went away",
             Self::Failed(kind) => meaning_of_kind(kind),
@@ -206,7 +200,8 @@ impl Ending {
 
     /// Renders the list as a table for `docs/exit-codes.md`.
     pub fn table() -> String {
-        let head = "| `status` | `stop_reason` | when | exit code |\n|---|---|---|---|\n".to_owned();
+        let head =
+            "| `status` | `stop_reason` | when | exit code |\n|---|---|---|---|\n".to_owned();
         Self::all().into_iter().fold(head, |table, it| {
             let (status, name, meaning) = (it.status(), it.name(), it.meaning());
             table + &format!("| {status} | `{name}` | {meaning} | {} |\n", it.exit_code().code())

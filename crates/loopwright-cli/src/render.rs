@@ -24,6 +24,7 @@ use loopwright_core::{
 
 use crate::report::Report;
 
+pub(crate) use self::words::harmless;
 pub use self::{
     json::Json,
     progress::{Details, Progress},

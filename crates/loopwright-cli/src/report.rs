@@ -145,7 +145,8 @@ fn remark(state: &AgentState, ending: Ending) -> Option<String> {
             _ => state.explain_stop(),
         },
         Ending::Paused => {
-            let asked = state.pending().iter().map(|it| it.question.text.clone()).collect::<Vec<_>>();
+            let asked =
+                state.pending().iter().map(|it| it.question.text.clone()).collect::<Vec<_>>();
             format!("a decision is needed: {}", asked.join("; "))
         }
         Ending::Unfinished => "the run gave up in the middle; this is a defect".to_owned(),

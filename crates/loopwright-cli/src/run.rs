@@ -7,7 +7,7 @@ use loopwright_core::{AgentState, Budget, messages::Cost};
 
 use crate::agent::Setup;
 use crate::args::{Cli, RunArgs};
-use crate::config::{Config, ConfigError, Limits, Loaded, OutputFormat, Sources};
+use crate::config::{Config, ConfigError, Limits, Loaded, Sources};
 use crate::console;
 use crate::exit::ExitCode;
 use crate::model;
@@ -68,7 +68,7 @@ async fn perform(stage: Stage, config: &Config, sources: &Sources, prompt: Strin
         llm: chosen.llm,
         workdir,
         system: config.system.as_ref().map(|it| it.value.clone()),
-        path: path(sources),
+        path: search_path(sources),
     };
     let state = AgentState::new().with_budget(budget(&config.limits)).with_user_message(prompt);
     stage.perform(&setup, state).await.exit_code
@@ -92,7 +92,7 @@ fn budget(limits: &Limits) -> Budget {
 }
 
 /// Returns where commands are found.
-pub(crate) fn path(sources: &Sources) -> String {
+pub(crate) fn search_path(sources: &Sources) -> String {
     let path = sources.environment.get("PATH").map(|it| it.to_string_lossy().into_owned());
     path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned())
 }
@@ -108,7 +108,10 @@ mod tests {
     #[test]
     fn a_run_without_limits_has_some() {
         let budget = budget(&Limits::default());
-        assert_eq!((budget.steps, budget.tokens, budget.time), (Some(STEPS), Some(TOKENS), Some(TIME)));
+        assert_eq!(
+            (budget.steps, budget.tokens, budget.time),
+            (Some(STEPS), Some(TOKENS), Some(TIME))
+        );
         assert_eq!(budget.cost, None);
     }
 }

@@ -42,14 +42,15 @@ pub struct Performed {
 impl Stage {
     /// Shows much, or only what was asked for.
     pub fn new(format: OutputFormat, is_quiet: bool) -> Self {
-        match is_quiet {
-            true => Self { format, scope: Scope::Answer, details: Details::Errors },
-            false => Self { format, scope: Scope::All, details: Details::Calls },
+        if is_quiet {
+            Self { format, scope: Scope::Answer, details: Details::Errors }
+        } else {
+            Self { format, scope: Scope::All, details: Details::Calls }
         }
     }
 
     /// Runs an agent and shows how it goes. Needs a tokio runtime.
-    pub async fn perform(&self, setup: &Setup, state: AgentState) -> Performed {
+    pub async fn perform(self, setup: &Setup, state: AgentState) -> Performed {
         let (feed, notes) = Feed::new();
         let agent = match setup.build(feed.clone()) {
             Ok(agent) => agent,
@@ -90,7 +91,7 @@ impl Stage {
 
     /// Reports a run that cannot begin, to whoever reads standard output too.
     pub fn refuse(
-        &self,
+        self,
         error: &dyn Error,
         exit_code: ExitCode,
         stop_reason: &'static str,
@@ -100,18 +101,18 @@ impl Stage {
             return exit_code;
         }
         let report = Report::refused(exit_code, stop_reason, chain(error));
-        let mut renderer = Self { details: Details::Errors, ..*self }.renderer();
+        let mut renderer = Self { details: Details::Errors, ..self }.renderer();
         let notes = [Note::Began(Beginning::default()), Note::Over(Box::new(report))];
         let shown = notes.iter().try_for_each(|note| renderer.take(note));
         of_writing(shown).unwrap_or(exit_code)
     }
 
-    fn renderer(&self) -> Box<dyn Renderer> {
+    fn renderer(self) -> Box<dyn Renderer> {
         let progress = Progress::stderr(self.details);
         match self.format {
             OutputFormat::Text => Box::new(Text::stdout(progress, self.scope)),
             OutputFormat::Json => Box::new(Json::stdout(progress)),
-            OutputFormat::StreamJson => Box::new(StreamJson::stdout(progress, self.scope)),
+            OutputFormat::StreamJson => Box::new(StreamJson::stdout(self.scope)),
         }
     }
 }

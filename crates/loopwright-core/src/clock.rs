@@ -78,6 +78,14 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
+/// Reads a stamp that nothing depends on: what is malformed reads as none.
+pub(crate) fn stamp_or_none<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Timestamp>, D::Error> {
+    let stored = serde_json::Value::deserialize(deserializer)?;
+    Ok(stored.as_str().and_then(|text| text.parse().ok()))
+}
+
 /// Tells the time and lets it pass.
 pub trait Clock: Send + Sync {
     /// Returns the time of day, for stamps.

@@ -169,6 +169,8 @@ impl Run {
         while self.turn().await {
             self.is_due = false;
         }
+        // Where the run was over at once, there may be edits that no journal has.
+        let _broken = self.flush().await.is_err();
         self.state
     }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     budget::{Budget, Spend},
     change::{Change, Edit, Seq},
-    clock::Timestamp,
+    clock::{Timestamp, stamp_or_none},
     execution::{Execution, Status},
     failure::Failure,
     key::{Key, Metadata, Scope, Slot, Space},
@@ -34,9 +34,9 @@ pub struct AgentState {
     pub(crate) id: Option<AgentId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) parent: Option<AgentId>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "stamp_or_none")]
     pub(crate) created_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "stamp_or_none")]
     pub(crate) updated_at: Option<Timestamp>,
     pub(crate) context: Context,
     pub(crate) budget: Budget,

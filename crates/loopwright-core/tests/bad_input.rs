@@ -7,13 +7,11 @@ use loopwright_core::{
     Thought, ToolOptions,
     messages::{FinishReason, Message, Usage},
 };
-use loopwright_testing::{
-    FakeDriver, FakeModel, MockTool, ModelDriver, ScenarioStep, loop_of, validate,
-};
+use loopwright_testing::{FakeDriver, FakeModel, MockTool, ModelDriver, ScenarioStep, loop_of};
 use serde_json::json;
 use std::time::Duration;
 
-use crate::support::{agent, asked, execute, outcomes, told};
+use crate::support::{agent, asked, execute, is_valid, outcomes, told};
 
 /// What the model is told of a call that goes wrong; the run goes on and completes, and so does
 /// another one after it.
@@ -30,10 +28,10 @@ fn check_call(tool: MockTool, call: (&'static str, &'static str), expect: &str) 
 
 #[track_caller]
 fn goes_on(agent: &AgentLoop, state: &AgentState, expect: &str) {
-    validate(state.transcript()).unwrap();
+    is_valid(state);
     let state = execute(agent, state.clone().with_user_message("once more"));
     assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, expect));
-    validate(state.transcript()).unwrap();
+    is_valid(&state);
 }
 
 fn typed() -> MockTool {

@@ -24,7 +24,7 @@ fn check(budget: Budget, reason: StopReason, steps: u32, context: &[(&str, Value
     let clock = FrozenClock::new();
     let slow = clock.clone();
     let wait = MockTool::new("wait", "", move |_| {
-        slow.advance(Duration::from_secs(60));
+        slow.advance(Duration::from_mins(1));
         Ok::<_, BoxError>("waited")
     });
     let step = ScenarioStep::tool_call("wait", json!({}))

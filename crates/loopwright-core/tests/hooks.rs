@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use loopwright_core::{
     AgentLoop, AgentState, BoxError, CallableHook, Edit, FailureKind, Flow, Hook, HookCx,
     HookPoint, HookPoints, HookStack, InferenceDecision, Interceptor, Key, Priority, Recovery,
-    StateEdit, Status, StepKind, StopSignal, ToolOutcome, Verdict,
+    RegisteredHook, StateEdit, Status, Step, StepKind, StopSignal, ToolOutcome, Verdict,
     kinds::{HookExecuted, StepCompleted, StepStarted},
     messages::{
         InferenceResponse, Message, Opaque, Part, PrefixBreak, Role, SectionName, Transcript, Usage,
@@ -17,11 +17,14 @@ use loopwright_core::{
 };
 use loopwright_testing::{
     EventRecorder, FakeModel, MemoryJournal, MockTool, ModelDriver, ScenarioStep, block_on,
-    loop_of, pause, poll_times, validate,
+    loop_of, pause, poll_times,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::support::{agent, asked, execute, execute_with, hooked, hooks, options, outcomes, said};
+use crate::support::{
+    agent, asked, execute, execute_with, hooked, hooks, is_valid, lock, options, outcomes, replay,
+    said,
+};
 
 // ------------------------------------------------------------------------------------------------
 // Order
@@ -33,7 +36,7 @@ fn higher_priorities_run_first_and_equal_ones_as_they_were_added() {
     let mut add = |name: &'static str, priority: i16| {
         let order = Arc::clone(&order);
         let hook = CallableHook::new(name).before_step(move |_, _| {
-            order.lock().unwrap().push(name);
+            lock(&order).push(name);
             Ok(Flow::Go)
         });
         stack.add_at(Priority(priority), hook);
@@ -45,8 +48,8 @@ fn higher_priorities_run_first_and_equal_ones_as_they_were_added() {
     let agent = agent([]).with_interceptor(stack.freeze());
     drop(execute(&agent, asked()));
     let expect = ["first", "first of two", "second of two", "last"];
-    assert_eq!(*order.lock().unwrap(), expect);
-    let names: Vec<_> = agent.interceptor().hooks().iter().map(|it| it.name()).collect();
+    assert_eq!(*lock(&order), expect);
+    let names: Vec<_> = agent.interceptor().hooks().iter().map(RegisteredHook::name).collect();
     assert_eq!(names, expect);
 }
 
@@ -54,7 +57,7 @@ fn higher_priorities_run_first_and_equal_ones_as_they_were_added() {
 fn each_hook_sees_the_edits_of_the_one_before() {
     let count = |name: &'static str| {
         CallableHook::new(name).before_step(|state, _| {
-            let count = state.context().metadata().get("count").and_then(|it| it.as_u64());
+            let count = state.context().metadata().get("count").and_then(Value::as_u64);
             state.set_metadata("count", json!(count.unwrap_or(0) + 1));
             Ok(Flow::Go)
         })
@@ -99,7 +102,7 @@ struct Noting(Arc<Mutex<Vec<&'static str>>>);
 
 impl Noting {
     fn note(&self, point: HookPoint) {
-        self.0.lock().unwrap().push(point.as_str());
+        lock(&self.0).push(point.as_str());
     }
 }
 
@@ -151,7 +154,7 @@ fn a_hook_can_be_registered_at_some_of_its_points_only() {
         Arc::new(Noting(Arc::clone(&notes))),
     );
     drop(execute(&agent([]).with_interceptor(stack.freeze()), asked()));
-    assert_eq!(*notes.lock().unwrap(), ["before_step", "on_stop"]);
+    assert_eq!(*lock(&notes), ["before_step", "on_stop"]);
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -198,7 +201,7 @@ fn a_hook_that_fails_at_any_point_fails_the_run_and_leaves_a_state_that_can_go_o
             let text = format!("hook `failing` failed at {}", point.as_str());
             assert!(failure.message().contains(&text), "{failure}");
             assert!(failure.to_string().contains("no luck"), "{failure}");
-            validate(state.transcript()).unwrap();
+            is_valid(&state);
             let state = execute(&agent, state.with_user_message("again"));
             assert_eq!(
                 (state.status(), state.text().as_str()),
@@ -213,7 +216,7 @@ fn a_hook_that_fails_at_any_point_fails_the_run_and_leaves_a_state_that_can_go_o
 fn what_a_failing_hook_leaves_of_its_step() {
     for point in HookPoint::EVERY {
         let (_, state) = fail_at(*point, || "no luck".into());
-        let kinds: Vec<_> = state.execution().unwrap().steps().map(|it| it.kind()).collect();
+        let kinds: Vec<_> = state.execution().unwrap().steps().map(Step::kind).collect();
         let expect = match point {
             HookPoint::BeforeExecution => vec![],
             HookPoint::BeforeStep
@@ -319,7 +322,7 @@ fn an_interrupted_round_does_not_count_and_is_asked_again() {
     let mut run = agent.start(asked(), crate::support::journaled(&journal));
     assert!(poll_times(std::pin::pin!(run.next()), 3).is_none());
     drop(run);
-    let kept = AgentState::new().replay(journal.changes()).unwrap();
+    let kept = replay(&journal);
     let state = execute_with(&agent, kept, &journal);
     assert_eq!(
         (state.get(&ROUNDS), said(&state)),
@@ -341,7 +344,7 @@ fn the_edits_of_a_round_in_which_a_hook_fails_do_not_count() {
     let journal = MemoryJournal::new();
     let state = execute_with(&agent([]).with_interceptor(interceptor), asked(), &journal);
     assert_eq!(said(&state), ["go"]);
-    assert_eq!(AgentState::new().replay(journal.changes()).unwrap(), state);
+    assert_eq!(replay(&journal), state);
 }
 
 #[test]
@@ -370,7 +373,7 @@ fn an_edit_cannot_put_calls_without_results_into_the_conversation() {
         Ok(Flow::Go)
     });
     let state = execute(&hooked(&agent([]), hook), asked());
-    validate(state.transcript()).unwrap();
+    is_valid(&state);
     assert_eq!(said(&state), ["go", "ok"]);
 }
 

@@ -17,18 +17,16 @@ use loopwright_core::{
 };
 use loopwright_testing::{
     EventRecorder, FakeModel, Fault, FrozenClock, MemoryJournal, MockTool, ModelDriver,
-    ScenarioStep, Timeline, block_on, loop_of, pause, poll_times, run_until_stuck, validate,
+    ScenarioStep, Timeline, block_on, loop_of, pause, poll_times, run_until_stuck,
 };
 use serde_json::json;
 
-use crate::support::{agent, asked, execute_with, hooked, journaled, outcomes, told};
+use crate::support::{
+    agent, asked, execute_with, hooked, is_valid, journaled, outcomes, replay, told,
+};
 
 fn with_effects(effects: Effects) -> ToolOptions {
     ToolOptions { effects, ..ToolOptions::default() }
-}
-
-fn replay(journal: &MemoryJournal) -> AgentState {
-    AgentState::new().replay(journal.changes()).unwrap()
 }
 
 /// Calls one tool of each kind, then answers. Which of the two is a function of the request, so that
@@ -206,7 +204,7 @@ fn crash_everywhere(fault: Fault, check: impl Fn(usize, &AgentState, &FakeModel,
         assert_eq!(state.status(), &Status::Completed, "append {append}");
         assert_eq!(state.text(), "done");
         assert_eq!(state.step_count(), 2);
-        validate(state.transcript()).unwrap();
+        is_valid(&state);
         assert_eq!(replay(&journal), state, "append {append}");
         check(append, &state, &model, &tools);
     }

@@ -7,6 +7,7 @@ mod events;
 mod hooks;
 mod journal;
 mod property;
+mod registry;
 mod request;
 mod rounds;
 mod state;

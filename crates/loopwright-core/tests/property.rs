@@ -15,7 +15,7 @@ use std::{
 use async_trait::async_trait;
 use loopwright_core::{
     AgentLoop, AgentState, BoxError, Budget, CallState, Change, ChatModel, Driver, EffectKey,
-    Effects, Failure, FailureKind, Flow, Hook, HookCx, HookPoint, HookStack, InferCx,
+    Effects, Execution, Failure, FailureKind, Flow, Hook, HookCx, HookPoint, HookStack, InferCx,
     InferenceDecision, Key, ModelError, Priority, Question, Recovery, Resolution, Retry, Run,
     RunOptions, Stamped, StateEdit, Status, StepError, StopSignal, ThinkCx, Thought, ToolCx,
     ToolDecision, ToolError, ToolOptions, ToolOutcome, ToolOutput, Verdict,
@@ -34,6 +34,8 @@ use proptest::{
     test_runner::{Config, TestRunner},
 };
 use serde_json::{Value, json};
+
+use crate::support::{lock, replay};
 
 /// How many cases are tried: enough to be sure of a change, or with `LOOPWRIGHT_LONG` of a release.
 fn cases() -> u32 {
@@ -177,7 +179,7 @@ struct Witness {
 
 impl Witness {
     fn complain(&self, problem: impl Into<String>) {
-        self.problems.lock().unwrap().push(problem.into());
+        lock(&self.problems).push(problem.into());
     }
 
     /// A model is asked: its answer is not on record yet, and that it is asked is.
@@ -202,7 +204,7 @@ impl Witness {
         if tool != "pure" && !self.is_started(key) {
             self.complain(format!("{tool} began before that was on record"));
         }
-        self.ran.lock().unwrap().push((tool, key.clone()));
+        lock(&self.ran).push((tool, key.clone()));
     }
 
     fn is_started(&self, key: &EffectKey) -> bool {
@@ -325,7 +327,7 @@ struct PlannedHook {
 impl PlannedHook {
     async fn at(&self, point: HookPoint) -> Result<(), BoxError> {
         pause(self.pauses).await;
-        let mut failing = self.witness.failing_hook.lock().unwrap();
+        let mut failing = lock(&self.witness.failing_hook);
         match failing.take_if(|it| *it == point) {
             Some(point) => Err(format!("the hook fails at {}", point.as_str()).into()),
             None => Ok(()),
@@ -441,7 +443,7 @@ impl Hook for PlannedHook {
         _cx: &HookCx<'_>,
     ) -> Result<Recovery, BoxError> {
         self.at(HookPoint::OnError).await?;
-        let failed = state.execution().map_or(0, |it| it.failed_in_a_row());
+        let failed = state.execution().map_or(0, Execution::failed_in_a_row);
         Ok(if failed <= self.retries { Recovery::Retry } else { Recovery::Fail })
     }
 
@@ -529,7 +531,7 @@ impl World {
                 let journal = &self.witness.journal;
                 journal.fail_at(journal.appends() + append as usize, fault);
             }
-            Op::FailHook(point) => *self.witness.failing_hook.lock().unwrap() = Some(point),
+            Op::FailHook(point) => *lock(&self.witness.failing_hook) = Some(point),
             Op::StartAgain => self.rest(),
             Op::Resolve(how) => {
                 self.rest();
@@ -589,7 +591,7 @@ impl World {
         self.said.clear();
         let journal = &self.witness.journal;
         journal.heal();
-        self.state = AgentState::new().replay(journal.changes()).unwrap();
+        self.state = replay(journal);
         if self.state.transcript().is_empty() {
             self.state = std::mem::take(&mut self.state).with_user_message("go");
         }
@@ -625,7 +627,7 @@ impl World {
         self.is_the_fold_of_its_changes()?;
         self.nothing_happened_twice()?;
         no_outcome_is_lost(&self.witness.journal.changes(), state)?;
-        match self.witness.problems.lock().unwrap().first() {
+        match lock(&self.witness.problems).first() {
             Some(problem) => Err(problem.clone()),
             None => Ok(()),
         }
@@ -651,7 +653,7 @@ impl World {
 
     fn nothing_happened_twice(&self) -> Checked {
         const ONCE: &[&str] = &["once", "alone", "effects", "failing", "stopping"];
-        let ran = self.witness.ran.lock().unwrap();
+        let ran = lock(&self.witness.ran);
         let mut once: Vec<_> = ran.iter().filter(|(tool, _)| ONCE.contains(tool)).collect();
         once.sort();
         match once.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -673,7 +675,7 @@ impl World {
     /// The run ends, once nothing more befalls it.
     fn terminates(&mut self) -> Checked {
         self.witness.journal.heal();
-        *self.witness.failing_hook.lock().unwrap() = None;
+        *lock(&self.witness.failing_hook) = None;
         for _ in 0..60 {
             self.next()?;
             self.check()?;

@@ -78,7 +78,7 @@ fn check_broken(
     expect: &[PrefixBreak],
 ) {
     let hook = CallableHook::new("edit").after_step(move |state, _| {
-        if state.step_count() == 1 {
+        if state.step_count() == 2 {
             edit(state);
         }
         Ok(loopwright_core::Flow::Go)

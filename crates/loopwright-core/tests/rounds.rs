@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use loopwright_core::{
-    AgentState, CallableHook, Flow, Status, StepKind,
+    AgentState, CallableHook, Execution, Flow, Status, Step, StepKind,
     kinds::ContinuationEvaluated,
     messages::{Content, FinishReason, Message, Part, Role, ToolCall, Transcript, TurnBody, Usage},
 };
 use loopwright_testing::{
     CurrentTrace, EventRecorder, FakeDriver, FakeModel, ModelDriver, ScenarioStep, block_on,
-    loop_of, validate,
+    loop_of,
 };
 use serde_json::json;
 
-use crate::support::{agent, asked, execute, hooked, options, said};
+use crate::support::{agent, asked, execute, hooked, is_valid, options, said};
 
 #[test]
 fn a_tool_then_an_answer_takes_two_steps_and_yields_two_states() {
@@ -24,7 +24,7 @@ fn a_tool_then_an_answer_takes_two_steps_and_yields_two_states() {
     let states: Vec<AgentState> = block_on(agent.iterate(asked()).collect());
     let counts: Vec<_> = states.iter().map(AgentState::step_count).collect();
     assert_eq!(counts, [1, 2]);
-    let kinds: Vec<_> = states[1].execution().unwrap().steps().map(|it| it.kind()).collect();
+    let kinds: Vec<_> = states[1].execution().unwrap().steps().map(Step::kind).collect();
     assert_eq!(kinds, [StepKind::ToolExecution, StepKind::FinalResponse]);
     let evaluated: Vec<_> = events.of::<ContinuationEvaluated>().iter().map(|it| it.step).collect();
     assert_eq!(evaluated, [1, 2]);
@@ -88,7 +88,7 @@ fn tool_turns_of_earlier_executions_are_hidden_and_those_of_this_one_are_shown()
     assert_eq!(shown[3], ["go", "one", "again"]);
     assert_eq!(shown[4], ["go", "one", "again", "looking"]);
     assert_eq!(second.transcript().len(), 7);
-    validate(second.transcript()).unwrap();
+    is_valid(&second);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_reply_with_calls_and_its_results_are_one_exchange_paired_by_position() {
     assert_eq!(exchange.reply(), &expected);
     assert_eq!(exchange.results().len(), 2);
     let meta = turn.meta();
-    assert_eq!(meta.execution.as_ref(), state.execution().map(|it| it.id()));
+    assert_eq!(meta.execution.as_ref(), state.execution().map(Execution::id));
     assert_eq!((meta.step, meta.trace), (Some(1), true));
     let answer = state.transcript().last().unwrap();
     assert!(matches!(answer.body(), TurnBody::Reply(_)));

@@ -9,22 +9,25 @@ use loopwright_core::{
 };
 use loopwright_testing::{
     FakeDriver, FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep,
-    block_on, loop_of, pause, poll_times, run_until_stuck, validate,
+    block_on, loop_of, pause, poll_times, run_until_stuck,
 };
 use serde_json::json;
 use std::sync::Mutex;
 
-use crate::support::{agent, asked, execute, hooked, journaled, options, outcomes, said};
+use crate::support::{
+    agent, asked, execute, hooked, is_valid, journaled, lock, options, outcomes, replay, said,
+};
 
 /// A place where a hook or tool finds the handle of the run that it belongs to.
 type Handle = Arc<Mutex<Option<RunHandle>>>;
 
+#[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
 fn steering(handle: &Handle, text: &'static str) {
-    handle.lock().unwrap().as_ref().unwrap().steer(Message::user(text)).unwrap();
+    lock(handle).as_ref().unwrap().steer(Message::user(text)).unwrap();
 }
 
 fn with_handle(run: &Run, handle: &Handle) {
-    *handle.lock().unwrap() = Some(run.handle());
+    *lock(handle) = Some(run.handle());
 }
 
 #[test]
@@ -114,7 +117,7 @@ fn a_message_while_a_step_begins_again_is_answered_by_another_one() {
     let journal = MemoryJournal::new();
     let agent = loop_of(ModelDriver::new(FakeModel::deaf()));
     assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
-    let kept = loopwright_core::AgentState::new().replay(journal.changes()).unwrap();
+    let kept = replay(&journal);
     let agent = loop_of(FakeDriver::responses(["one", "two"]));
     let run = agent.start(kept, journaled(&journal));
     run.handle().steer(Message::user("are you there?")).unwrap();
@@ -231,7 +234,7 @@ fn cancelling_gives_running_tools_their_grace_and_then_drops_them() {
     assert_eq!(outcomes[0], ToolOutcome::Returned(ToolOutput::text("stopped in time")));
     assert_eq!(outcomes[1], ToolOutcome::Cancelled { started: true });
     assert_eq!(state.stop_signal().unwrap().reason, StopReason::UserRequested);
-    validate(state.transcript()).unwrap();
+    is_valid(&state);
 }
 
 #[test]
@@ -239,7 +242,7 @@ fn calls_that_have_not_begun_are_cancelled_without_having_begun() {
     let handle = Handle::default();
     let slot = Arc::clone(&handle);
     let first = MockTool::new("first", "", move |_| {
-        slot.lock().unwrap().as_ref().unwrap().cancel();
+        lock(&slot).as_ref().unwrap().cancel();
         Ok::<_, loopwright_core::BoxError>("done")
     });
     let alone = ToolOptions { exclusive: true, ..ToolOptions::default() };
@@ -252,7 +255,7 @@ fn calls_that_have_not_begun_are_cancelled_without_having_begun() {
     with_handle(&run, &handle);
     let state = block_on(run.finish());
     assert_eq!(outcomes(&state, 0)[1], ToolOutcome::Cancelled { started: false });
-    assert_eq!(second.calls(), [json!({}); 0]);
+    assert!(second.calls().is_empty());
 }
 
 #[test]
@@ -339,13 +342,13 @@ fn dropping_a_run_ends_its_tools() {
     struct Alive(Arc<Mutex<u32>>);
     impl Drop for Alive {
         fn drop(&mut self) {
-            *self.0.lock().unwrap() -= 1;
+            *lock(&self.0) -= 1;
         }
     }
     let alive = Arc::new(Mutex::new(0));
     let counter = Arc::clone(&alive);
     let tool = MockTool::with_cx("work", "", move |_, _| {
-        *counter.lock().unwrap() += 1;
+        *lock(&counter) += 1;
         let alive = Alive(Arc::clone(&counter));
         Box::pin(async move {
             let _alive = alive;
@@ -356,7 +359,7 @@ fn dropping_a_run_ends_its_tools() {
     let mut run =
         agent([ScenarioStep::tool_calls(calls)]).with_tool(tool).start(asked(), options());
     assert!(run_until_stuck(run.next()).is_none());
-    assert_eq!(*alive.lock().unwrap(), 2);
+    assert_eq!(*lock(&alive), 2);
     drop(run);
-    assert_eq!(*alive.lock().unwrap(), 0);
+    assert_eq!(*lock(&alive), 0);
 }

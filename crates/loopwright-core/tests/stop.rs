@@ -9,11 +9,11 @@ use loopwright_core::{
     kinds::{ContinuationEvaluated, ExecutionStopped, StopSignalReceived},
 };
 use loopwright_testing::{
-    EventRecorder, FakeDriver, MemoryJournal, ScenarioStep, loop_of, run_until_stuck,
+    EventRecorder, FakeDriver, Fault, MemoryJournal, ScenarioStep, loop_of, run_until_stuck,
 };
 use serde_json::json;
 
-use crate::support::{agent, asked, execute, execute_with, hooked, hooks, journaled};
+use crate::support::{agent, asked, execute, execute_with, hooked, hooks, journaled, replay};
 
 struct Stopping;
 
@@ -44,7 +44,9 @@ fn check_strongest(reasons: &[(StopReason, &'static str)], expect: &str) {
     let signals: Vec<_> =
         reasons.iter().map(|(reason, by)| StopSignal::new(*reason, *by, "")).collect();
     let hook = CallableHook::new("signals").before_step(move |state, _| {
-        signals.iter().for_each(|it| state.signal(it.clone()));
+        for signal in &signals {
+            state.signal(signal.clone());
+        }
         Ok(Flow::Go)
     });
     let events = EventRecorder::new();
@@ -185,20 +187,17 @@ fn a_failed_step_counts_against_the_limit_and_may_be_tried_again() {
 #[test]
 fn what_was_signalled_before_a_crash_still_stops_the_run() {
     let journal = MemoryJournal::new();
+    // That the last hook is asked, the signal is on record.
     let hook = CallableHook::new("stops")
-        .after_step(|_, _| Ok(Flow::Stop(StopSignal::new(StopReason::ErrorForbade, "stops", ""))));
+        .after_step(|_, _| Ok(Flow::Stop(StopSignal::new(StopReason::ErrorForbade, "stops", ""))))
+        .on_stop(|_, _, _| Ok(Verdict::Stop));
     let agent = hooked(&loop_of(FakeDriver::steps([ScenarioStep::tool("more")])), hook);
-    journal.fail_at(4, loopwright_testing::Fault::CrashAfter);
-    let crashed = run_until_stuck(agent.start(asked(), journaled(&journal)).finish());
-    let state = match crashed {
-        Some(state) => state,
-        None => {
-            journal.heal();
-            let kept = AgentState::new().replay(journal.changes()).unwrap();
-            execute_with(&agent, kept, &journal)
-        }
-    };
-    assert_eq!(state.stop_signal().unwrap().reason, StopReason::ErrorForbade);
+    journal.fail_at(4, Fault::CrashBefore);
+    assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
+    assert_eq!(journal.names().last(), Some(&"signalled"));
+    journal.heal();
+    let state = execute_with(&agent, replay(&journal), &journal);
+    assert_eq!(state.stop_signal().map(|it| it.reason), Some(StopReason::ErrorForbade));
     assert_eq!(state.step_count(), 1);
 }
 

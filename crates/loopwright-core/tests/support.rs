@@ -1,12 +1,14 @@
 //! What many facts need.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use loopwright_core::{
     AgentLoop, AgentState, Hook, HookStack, Interceptor, Priority, RunOptions, ToolOutcome,
     messages::{Turn, TurnBody},
 };
-use loopwright_testing::{FakeDriver, MemoryJournal, ScenarioStep, block_on, loop_of, test_env};
+use loopwright_testing::{
+    FakeDriver, MemoryJournal, ScenarioStep, block_on, loop_of, test_env, validate,
+};
 
 /// An agent that follows a script.
 pub(crate) fn agent(steps: impl IntoIterator<Item = ScenarioStep>) -> AgentLoop {
@@ -65,6 +67,7 @@ pub(crate) fn told(state: &AgentState) -> Vec<String> {
 }
 
 /// What became of the calls of a step.
+#[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
 pub(crate) fn outcomes(state: &AgentState, step: usize) -> Vec<ToolOutcome> {
     let step = state.step_at(step).unwrap();
     step.tool_executions().map(|(_, outcome)| outcome.clone()).collect()
@@ -73,4 +76,22 @@ pub(crate) fn outcomes(state: &AgentState, step: usize) -> Vec<ToolOutcome> {
 /// What was said, turn by turn.
 pub(crate) fn said(state: &AgentState) -> Vec<String> {
     state.transcript().iter().map(|turn| turn.message().text()).collect()
+}
+
+/// The state that a journal tells of, from its beginning.
+#[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
+pub(crate) fn replay(journal: &MemoryJournal) -> AgentState {
+    AgentState::new().replay(journal.changes()).unwrap()
+}
+
+/// The conversation is one that a provider accepts.
+#[track_caller]
+pub(crate) fn is_valid(state: &AgentState) {
+    assert_eq!(validate(state.transcript()), Ok(()));
+}
+
+/// What threads share, where none of them panics.
+#[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
+pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap()
 }

@@ -11,16 +11,18 @@ use std::{
 use futures::FutureExt as _;
 use loopwright_core::{
     AgentState, Arguments, BoxError, CallableHook, Effects, FailureKind, Flow, Hook, Key, Question,
-    Resolution, Retry, Status, StopReason, StopSignal, ToolDecision, ToolError, ToolOptions,
-    ToolOutcome, ToolOutput,
-    messages::{FinishReason, Message, Usage},
+    Resolution, Retry, RunOptions, Status, StopReason, StopSignal, ToolDecision, ToolError,
+    ToolOptions, ToolOutcome, ToolOutput,
+    messages::{FinishReason, InferenceRequest, Message, Usage},
 };
 use loopwright_testing::{
-    FakeModel, FrozenClock, MockTool, ScenarioStep, Timeline, block_on, pause, validate,
+    FakeModel, FrozenClock, MockTool, ScenarioStep, Timeline, block_on, pause, run_until_stuck,
 };
 use serde_json::json;
 
-use crate::support::{agent, asked, execute, hooked, hooks, options, outcomes, said, told};
+use crate::support::{
+    agent, asked, execute, hooked, hooks, is_valid, lock, options, outcomes, said, told,
+};
 
 fn deciding(
     name: &'static str,
@@ -81,14 +83,14 @@ fn the_strongest_decision_wins_in_whatever_order() {
 #[test]
 fn a_rewrite_asks_all_hooks_again_about_the_new_arguments() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let sees = Arc::clone(&seen);
+    let notes = Arc::clone(&seen);
     let approve = deciding("approve", move |arguments| {
-        sees.lock().unwrap().push(arguments.to_owned());
+        lock(&notes).push(arguments.to_owned());
         ToolDecision::Run
     });
     let rewrite = deciding("rewrite", |_| ToolDecision::Rewrite(Arguments::new(r#"{"a":2}"#)));
     let (state, echo) = run_under([approve, rewrite]);
-    assert_eq!(*seen.lock().unwrap(), [r#"{"a":1}"#, r#"{"a":2}"#]);
+    assert_eq!(*lock(&seen), [r#"{"a":1}"#, r#"{"a":2}"#]);
     assert_eq!(echo.calls(), [json!({ "a": 2 })]);
     assert_eq!(told(&state), [r#"{"a":2}"#]);
     let turn = Arc::clone(state.transcript().get(1).unwrap());
@@ -217,18 +219,39 @@ fn a_tool_that_stops_keeps_finished_results_and_skips_the_rest() {
     let signal = state.stop_signal().unwrap();
     assert_eq!((signal.reason, &*signal.message), (StopReason::StopRequested, "found it"));
     assert_eq!(look.keys().len(), 1);
-    assert!(!state.execution().unwrap().last_step().unwrap().outcomes_failed());
-    validate(state.transcript()).unwrap();
+    assert!(!outcomes(&state, 0).iter().any(|it| matches!(it, ToolOutcome::Failed(_))));
+    is_valid(&state);
 }
 
-trait OutcomesFailed {
-    fn outcomes_failed(&self) -> bool;
-}
-
-impl OutcomesFailed for loopwright_core::Step {
-    fn outcomes_failed(&self) -> bool {
-        self.tool_executions().any(|(_, it)| matches!(it, ToolOutcome::Failed(_)))
+#[test]
+fn when_a_tool_stops_the_run_those_that_run_get_their_grace() {
+    let clock = FrozenClock::manual();
+    let stop = MockTool::with_cx("stop", "", |_, _| {
+        let signal = StopSignal::requested("stop", "found it");
+        Box::pin(async move { Err(ToolError::Stop(signal)) })
+    });
+    let sleeping = |name: &'static str, seconds: u64| {
+        MockTool::with_cx(name, "", move |_, cx| {
+            let sleep = cx.env.clock.sleep(Duration::from_secs(seconds));
+            Box::pin(sleep.map(move |()| Ok(ToolOutput::text(name))))
+        })
+    };
+    let calls = [("quick", json!({})), ("slow", json!({})), ("stop", json!({}))];
+    let agent = agent([ScenarioStep::tool_calls(calls)])
+        .with_tool(stop)
+        .with_tool(sleeping("quick", 2))
+        .with_tool(sleeping("slow", 9));
+    let options = RunOptions { env: clock.env(1), grace: Duration::from_secs(5), ..options() };
+    let mut run = agent.start(asked(), options);
+    for second in 0..5 {
+        assert!(run_until_stuck(run.next()).is_none(), "second {second}");
+        clock.advance(Duration::from_secs(1));
     }
+    let state = block_on(run.finish());
+    assert_eq!(told(&state)[0], "quick");
+    assert_eq!(outcomes(&state, 0)[1], ToolOutcome::Cancelled { started: true });
+    assert_eq!(state.stop_signal().map(|it| it.reason), Some(StopReason::StopRequested));
+    is_valid(&state);
 }
 
 #[test]
@@ -281,17 +304,18 @@ fn flaky(failures: usize, options: ToolOptions) -> MockTool {
 }
 
 #[track_caller]
+#[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
 fn check_retry(effects: Effects, attempts: u32, ran: usize, expect: &str) {
     let retry = Retry { attempts, delay: Duration::from_secs(1) };
     let tool = flaky(2, ToolOptions { effects, retry, ..ToolOptions::default() });
     let clock = FrozenClock::new();
     let agent =
         agent([ScenarioStep::tool_call("flaky", json!({})), "done".into()]).with_tool(tool.clone());
-    let options = loopwright_core::RunOptions { env: clock.env(1), ..options() };
+    let options = RunOptions { env: clock.env(1), ..options() };
     let state = block_on(agent.start(asked(), options).finish());
     assert_eq!(told(&state), [expect]);
     assert_eq!(tool.keys().len(), ran);
-    let waited: u64 = (0..ran as u32 - 1).map(|it| 1 << it).sum();
+    let waited: u64 = (1..ran).map(|it| 1 << (it - 1)).sum();
     assert_eq!(state.step_at(0).unwrap().duration(), Duration::from_secs(waited));
 }
 
@@ -378,9 +402,9 @@ fn effects_are_applied_in_call_order_when_the_step_is_recorded() {
 #[test]
 fn a_hook_may_change_an_outcome_and_sees_calls_that_did_not_run() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let sees = Arc::clone(&seen);
+    let notes = Arc::clone(&seen);
     let hook = CallableHook::new("watch").after_tool(move |call, outcome, _, _| {
-        sees.lock().unwrap().push(call.name.to_string());
+        lock(&notes).push(call.name.to_string());
         if &*call.name == "scripted" {
             *outcome = ToolOutcome::Returned(ToolOutput::text("redacted"));
         }
@@ -390,7 +414,7 @@ fn a_hook_may_change_an_outcome_and_sees_calls_that_did_not_run() {
     let agent = hooked(&agent([ScenarioStep::tool_calls(calls), "done".into()]), hook);
     let state = execute(&agent, asked());
     assert_eq!(told(&state)[0], "redacted");
-    let mut seen = seen.lock().unwrap().clone();
+    let mut seen = lock(&seen).clone();
     seen.sort();
     assert_eq!(seen, ["missing", "scripted"]);
 }
@@ -444,7 +468,8 @@ fn what_a_tool_asks_of_a_model_is_charged_to_the_execution() {
     let tool = MockTool::with_cx("ask", "", move |_, cx| {
         let model = asking.clone();
         Box::pin(async move {
-            let answer = cx.infer(&model, Default::default()).await.map_err(BoxError::from)?;
+            let answer =
+                cx.infer(&model, InferenceRequest::default()).await.map_err(BoxError::from)?;
             Ok(ToolOutput::text(answer.message.text()))
         })
     });

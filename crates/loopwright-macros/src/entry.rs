@@ -43,9 +43,11 @@ impl Parse for Entry {
             return Err(input.error(format!("expected a comma, or `{key} = …`")));
         }
         input.parse::<Token![=]>()?;
-        // Without a value the key is treated as if it stood alone, so that what it needs is said.
-        let value = if ends() { None } else { Some(input.parse()?) };
-        Ok(Self { key, value })
+        if ends() {
+            let message = format!("`{key}` has no value: write one after the `=`");
+            return Err(Error::new_spanned(key, message));
+        }
+        Ok(Self { key, value: Some(input.parse()?) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What happens when a model calls a tool.
 
 use loopwright_core::{
-    AgentState, Json, RunOptions, Status, StopSignal, Tool, ToolCx, ToolError, ToolOutcome,
+    AgentState, Json, RunOptions, Status, Step, StopSignal, Tool, ToolCx, ToolError, ToolOutcome,
     ToolOutput,
 };
 use loopwright_macros::tool;
@@ -105,7 +105,7 @@ fn call(tool: impl Tool, arguments: &Value) -> AgentState {
 #[track_caller]
 fn told(tool: impl Tool, arguments: &Value) -> String {
     let state = call(tool, arguments);
-    let executions = state.step_at(0).into_iter().flat_map(|step| step.tool_executions());
+    let executions = state.step_at(0).into_iter().flat_map(Step::tool_executions);
     let outcomes: Vec<&ToolOutcome> = executions.map(|(_, outcome)| outcome).collect();
     let [outcome] = outcomes[..] else { panic!("there was not one call: {outcomes:?}") };
     outcome.to_result().to_text()

@@ -118,15 +118,19 @@ impl Providers {
     }
 
     fn first_with_key(&self) -> Option<Arc<str>> {
+        let is_set = |variable: &str| lookup(&*self.keys, variable).is_some();
         let can_be_used = |provider: &Provider| {
-            let key = provider.key.as_ref()?;
-            let is_set = |variable: &str| lookup(&*self.keys, variable).is_some();
-            let has_address =
-                provider.base_url.is_some() || provider.base_url_var.as_deref().is_some_and(is_set);
-            (!provider.local && has_address && is_set(key.variable())).then_some(())
+            let has_key = provider.key.as_ref().is_some_and(|key| is_set(key.variable()));
+            let is_placed = provider.base_url_var.as_deref().is_some_and(is_set);
+            match provider.base_url {
+                _ if provider.local => false,
+                Some(_) => has_key,
+                // Whoever sets the address of a provider that has none wants it, key or not.
+                None => is_placed && (has_key || !provider.key_required),
+            }
         };
         let mut entries = self.entries.iter();
-        entries.find(|(_, it)| can_be_used(it).is_some()).map(|(name, _)| Arc::clone(name))
+        entries.find(|(_, provider)| can_be_used(provider)).map(|(name, _)| Arc::clone(name))
     }
 
     async fn first_local(

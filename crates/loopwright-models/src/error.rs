@@ -60,8 +60,9 @@ impl ErrorContext {
 
     /// Makes an error of our own words.
     pub fn error(&self, kind: ModelErrorKind, message: impl AsRef<str>) -> ModelError {
-        let mut message = format!("{}: {}", self.provider, message.as_ref());
+        let mut message = message.as_ref().to_owned();
         self.redact(&mut message);
+        let message = format!("{}: {message}", self.provider);
         ModelError {
             status: self.status,
             request_id: self.request_id.clone(),

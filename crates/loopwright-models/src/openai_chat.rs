@@ -1,6 +1,6 @@
 //! The wire of chat completions, which nearly every provider speaks.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -46,7 +46,7 @@ pub const WIRE: &str = "openai-chat";
 const ERROR_BODY: usize = 64 << 10;
 
 /// A model that is asked by chat completions.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct OpenAiChat {
     origin: Arc<Origin>,
     url: Url,
@@ -241,6 +241,13 @@ impl ChatModel for OpenAiChat {
 
     fn model(&self) -> Option<Arc<str>> {
         Some(Arc::clone(&self.origin.model))
+    }
+}
+
+impl fmt::Debug for OpenAiChat {
+    /// Shows neither headers nor the address: both may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAiChat").field("origin", &self.origin).finish_non_exhaustive()
     }
 }
 

@@ -20,8 +20,11 @@ impl Secret {
     }
 
     /// Blackens the key wherever it stands in a text.
+    ///
+    /// What is too short to be a key is a word that stands for none, such as `none`: it stays.
     pub(crate) fn redact(&self, text: &mut String) {
-        if !self.0.is_empty() && text.contains(&*self.0) {
+        const SHORTEST: usize = 8;
+        if self.0.len() >= SHORTEST && text.contains(&*self.0) {
             *text = text.replace(&*self.0, "[redacted]");
         }
     }

@@ -117,6 +117,16 @@ async fn the_first_provider_with_a_key_is_chosen() {
 }
 
 #[tokio::test]
+async fn a_provider_whose_address_was_set_is_chosen() {
+    let list = json!({ "data": [{ "id": "m1" }] });
+    let server = Server::start([Reply::json(200, &list)]).await;
+    let address = format!("{}/v1", server.address);
+    let keys = move |name: &str| (name == "OPENAI_COMPATIBLE_BASE_URL").then(|| address.clone());
+    let llm = presets(keys).choose(None).await.unwrap();
+    assert_eq!(llm, LlmConfig::named("openai-compatible/m1"));
+}
+
+#[tokio::test]
 async fn without_a_key_the_first_server_that_answers_is_chosen_and_its_first_model() {
     let silent = Server::start([Reply::Silence]).await;
     let wrong = Server::start([Reply::json(200, "<html>")]).await;

@@ -87,16 +87,20 @@ fn readable_file(directory: &Path) -> io::Result<Option<String>> {
             names.push(name);
         }
     }
-    names.sort_by_key(|name| (!name.to_lowercase().starts_with("readme"), name.starts_with('.'), name.clone()));
+    names.sort_by_key(|name| {
+        (!name.to_lowercase().starts_with("readme"), name.starts_with('.'), name.clone())
+    });
     Ok(names.into_iter().next())
 }
 
 fn bakery_lines() -> Vec<Line> {
     vec![
         Line::new("Let me see what there is.").call("bash", json!({"command": "ls -p"})),
-        Line::new("The orders, then. And a file that is none of my business, to show what happens.")
-            .call("read_file", json!({"path": "orders.txt"}))
-            .call("read_file", json!({"path": "/etc/passwd"})),
+        Line::new(
+            "The orders, then. And a file that is none of my business, to show what happens.",
+        )
+        .call("read_file", json!({"path": "orders.txt"}))
+        .call("read_file", json!({"path": "/etc/passwd"})),
         Line::new(
             "For Saturday there are three orders: 4 rye and 1 walnut for Bea, 6 rolls for\n\
              Chidi, 1 walnut for Dana. So bake 4 rye, 2 walnut and 6 rolls.",

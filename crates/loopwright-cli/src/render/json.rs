@@ -1,5 +1,6 @@
 //! One JSON object at the end.
 
+use std::fmt;
 use std::io::{self, Write as _};
 
 use super::{Note, Output, Progress, Renderer};
@@ -33,5 +34,11 @@ impl Renderer for Json {
 
     fn tick(&mut self) {
         self.progress.tick();
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Json").field("progress", &self.progress).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,7 @@
 //! What standard error shows: a line for each call, something that turns while one is long, a summary.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,11 @@ pub struct Progress {
     spinner: Option<ProgressBar>,
     /// What is being waited for, by what began first.
     pending: BTreeMap<Option<u16>, Pending>,
+    /// The arguments of the calls of the step.
     calls: BTreeMap<u16, String>,
+    /// Calls that are over and wait for their turn, which is the order of the calls.
+    settled: BTreeMap<u16, ToolCallCompleted>,
+    turn: u16,
     is_at_block: bool,
     has_cost_limit: bool,
 }
@@ -83,6 +88,8 @@ impl Progress {
             spinner: None,
             pending: BTreeMap::new(),
             calls: BTreeMap::new(),
+            settled: BTreeMap::new(),
+            turn: 0,
             is_at_block: false,
             has_cost_limit: false,
         }
@@ -100,8 +107,11 @@ impl Progress {
             Note::Event(AgentEvent::ToolCallCompleted(completed)) => self.completed(completed),
             Note::Event(_) => (),
             Note::Answered(answer) => self.answered(answer),
+            Note::Interrupted if self.details == Details::Errors => (),
             Note::Interrupted => {
-                self.say(&format!("{FAINT}interrupted; press Ctrl-C again to exit at once{FAINT:#}"));
+                self.say(&format!(
+                    "{FAINT}interrupted; press Ctrl-C again to exit at once{FAINT:#}"
+                ));
             }
             Note::Over(report) => self.over(report),
         }
@@ -118,9 +128,13 @@ impl Progress {
             1 => String::new(),
             many => format!(" and {} more", many - 1),
         };
+        let seconds = match elapsed.as_secs() {
+            0 => String::new(),
+            seconds => format!(" · {seconds} s"),
+        };
         let label = cut(&first.label, WIDTH - 30);
         let spinner = self.spinner.get_or_insert_with(spinner);
-        spinner.set_message(format!("{label}{others} · {:.0} s", elapsed.as_secs_f64()));
+        spinner.set_message(format!("{label}{others}{seconds}"));
         spinner.tick();
     }
 
@@ -154,10 +168,13 @@ impl Progress {
 
     fn answered(&mut self, answer: &Answer) {
         self.came(None);
+        self.show_rest();
         let calls = (0u16..).zip(&answer.calls);
         self.calls = calls.map(|(index, call)| (index, call.arguments.to_string())).collect();
         if std::mem::take(&mut self.has_cost_limit) && !answer.is_priced {
-            self.say("warning: prices are not known for this model, so --max-cost does not bound it");
+            self.say(
+                "warning: prices are not known for this model, so --max-cost does not bound it",
+            );
         }
     }
 
@@ -168,17 +185,25 @@ impl Progress {
 
     fn completed(&mut self, completed: &ToolCallCompleted) {
         self.came(Some(completed.call));
+        self.settled.insert(completed.call, completed.clone());
+        while let Some(next) = self.settled.remove(&self.turn) {
+            self.turn += 1;
+            self.show_call(&next);
+        }
+    }
+
+    fn show_call(&mut self, completed: &ToolCallCompleted) {
         if self.details == Details::Errors {
             return;
         }
         let arguments = self.calls.get(&completed.call).map_or("", String::as_str);
-        let (tool, took) = (line(&completed.tool, 30), duration(completed.took));
-        let room = WIDTH.saturating_sub(tool.chars().count() + took.chars().count() + 8);
+        let (name, took) = (line(&completed.tool, 30), duration(completed.took));
+        let room = WIDTH.saturating_sub(name.chars().count() + took.chars().count() + 8);
         let asked = summary(arguments, room);
         let space = if asked.is_empty() { "" } else { " " };
         let (style, mark) = if completed.success { (GOOD, '✓') } else { (BAD, '✗') };
         self.say(&format!(
-            "  {style}{mark}{style:#} {BOLD}{tool}{BOLD:#}{space}{asked} {FAINT}· {took}{FAINT:#}"
+            "  {style}{mark}{style:#} {BOLD}{name}{BOLD:#}{space}{asked} {FAINT}· {took}{FAINT:#}"
         ));
         match &*completed.outcome {
             ToolOutcome::Returned(output) if self.details == Details::Results => {
@@ -192,6 +217,14 @@ impl Progress {
             }
         }
         self.is_at_block = true;
+    }
+
+    /// Shows what is left of a step that did not settle all calls.
+    fn show_rest(&mut self) {
+        for (_, completed) in std::mem::take(&mut self.settled) {
+            self.show_call(&completed);
+        }
+        self.turn = 0;
     }
 
     fn show_result(&mut self, text: &str) {
@@ -210,6 +243,7 @@ impl Progress {
     fn over(&mut self, report: &Report) {
         self.pending.clear();
         self.clear();
+        self.show_rest();
         self.is_at_block = false;
         if let Some(remark) = &report.remark {
             let (style, word) = match report.exit_code {
@@ -239,5 +273,11 @@ fn spinner() -> ProgressBar {
     match ProgressStyle::with_template("  {spinner} {msg}") {
         Ok(style) => spinner.with_style(style),
         Err(_) => spinner,
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Progress").field("details", &self.details).finish_non_exhaustive()
     }
 }

@@ -3,6 +3,7 @@
 //! The first line is of type `init`, the last one of type `result`. Types and fields may be added; what
 //! is there does not change within a version of the schema.
 
+use std::fmt;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use loopwright_core::{AgentEvent, OwnedDelta, ToolOutcome};
 use serde_json::{Value, json};
 
 use super::text::Scope;
-use super::{Answer, Beginning, Note, Output, Progress, Renderer};
-use crate::report::{Report, SCHEMA_VERSION, Tokens};
+use super::{Answer, Beginning, Details, Note, Output, Progress, Renderer};
+use crate::report::{SCHEMA_VERSION, Tokens};
 
 /// Writes lines to standard output.
 pub struct StreamJson {
@@ -22,9 +23,10 @@ pub struct StreamJson {
 }
 
 impl StreamJson {
-    /// Writes to the standard output of this process.
-    pub fn stdout(progress: Progress, scope: Scope) -> Self {
-        Self::to(Box::new(io::stdout()), progress, scope)
+    /// Writes to the standard output of this process. What happens is told there, so that standard
+    /// error only shows what went wrong.
+    pub fn stdout(scope: Scope) -> Self {
+        Self::to(Box::new(io::stdout()), Progress::stderr(Details::Errors), scope)
     }
 
     pub(super) fn to(output: Output, progress: Progress, scope: Scope) -> Self {
@@ -52,19 +54,13 @@ impl StreamJson {
         }
         Ok(())
     }
-
-    fn over(&mut self, report: &Report) -> io::Result<()> {
-        self.write(report)
-    }
 }
 
 impl Renderer for StreamJson {
     fn take(&mut self, note: &Note) -> io::Result<()> {
-        if matches!(note, Note::Interrupted) {
-            self.progress.take(note);
-        }
+        self.progress.take(note);
         match note {
-            Note::Over(report) => self.over(report),
+            Note::Over(report) => self.write(report),
             _ if self.scope == Scope::Answer => Ok(()),
             Note::Began(beginning) => self.write(&init(beginning)),
             Note::Answered(answer) => self.answered(answer),
@@ -138,4 +134,10 @@ fn error(outcome: &ToolOutcome) -> Option<String> {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl fmt::Debug for StreamJson {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamJson").field("scope", &self.scope).finish_non_exhaustive()
+    }
 }

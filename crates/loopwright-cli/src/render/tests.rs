@@ -1,1 +1,221 @@
-fn placeholder() {}
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use loopwright_core::{LlmConfig, OneModel, RunOptions, Sinks, messages::Usage};
+use loopwright_testing::{FakeModel, ScenarioStep};
+use serde_json::{Value, json};
+
+use super::text::Target;
+use super::*;
+use crate::agent::Setup;
+use crate::tools::Workdir;
+
+/// Keeps what is written.
+#[derive(Clone, Default)]
+struct Sheet(Arc<Mutex<Vec<u8>>>);
+
+impl Sheet {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Sheet {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn conversation() -> Vec<ScenarioStep> {
+    let calls = [
+        ("bash", json!({"command": "ls"})),
+        ("read_file", json!({"path": "../secret"})),
+        ("no_such_tool", json!({"a": 1})),
+    ];
+    let look = ScenarioStep::tool_calls(calls).with_text("\n\nLet me look.");
+    vec![
+        look.with_usage(Usage::new(1000, 200)),
+        ScenarioStep::final_answer("There is a\u{1b}[2J file.").with_usage(Usage::new(30, 4)),
+    ]
+}
+
+/// Runs the conversation in a directory with one file; durations are redacted.
+fn show(
+    model: FakeModel,
+    renderer: impl FnOnce(Output, Output) -> Box<dyn Renderer>,
+) -> (String, String) {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("a.txt"), "a").unwrap();
+    let setup = Setup {
+        models: Arc::new(OneModel(Arc::new(model))),
+        llm: LlmConfig::named("fake/model"),
+        workdir: Workdir::new(root.path()).unwrap(),
+        system: None,
+        path: "/usr/bin:/bin".to_owned(),
+    };
+    let (feed, notes) = Feed::new();
+    let agent = setup.build(feed.clone()).unwrap();
+    let mut sinks = Sinks::default();
+    sinks.wiretap(feed.clone());
+    feed.tell(Note::Began(Beginning { model: Some(setup.model()), ..Beginning::default() }));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let state = AgentState::new().with_user_message("hi");
+    let run = agent.start(state, RunOptions { sinks, ..RunOptions::default() });
+    let state = runtime.block_on(run.finish());
+    feed.tell(Note::Over(Box::new(Report::of(&state, None, Duration::from_millis(1234)))));
+    let (stdout, stderr) = (Sheet::default(), Sheet::default());
+    let renderer = renderer(Box::new(stdout.clone()), Box::new(stderr.clone()));
+    play(renderer, &notes, || panic!("nobody hangs up")).unwrap();
+    (stdout.text(), plain(&redact(&stderr.text())))
+}
+
+fn redact(text: &str) -> String {
+    let line = |line: &str| match line.rsplit_once("· ") {
+        Some((before, took)) if took.contains(" ms") => format!("{before}· T\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}
+
+fn text(scope: Scope, target: Target, model: FakeModel, details: Details) -> (String, String) {
+    show(model, |stdout, stderr| {
+        Box::new(Text::to(stdout, Progress::to(stderr, details), scope, target))
+    })
+}
+
+const PROGRESS: &str = "  ✓ bash ls · T
+  ✗ read_file ../secret · T
+    `../secret` is outside the working directory; use a path inside it
+  ✗ no_such_tool {\"a\":1} · T
+";
+
+#[test]
+fn words_go_to_one_stream_and_everything_else_to_the_other() {
+    for model in [FakeModel::script(conversation()).streaming(3), FakeModel::script(conversation())]
+    {
+        let (stdout, stderr) = text(Scope::All, Target::File, model, Details::Calls);
+        assert_eq!(stdout, "Let me look.\nThere is a\u{1b}[2J file.\n");
+        let (calls, rest) = stderr.split_at(PROGRESS.len());
+        assert_eq!(calls, PROGRESS);
+        assert!(rest.starts_with("    there is no tool named `no_such_tool`"), "{rest}");
+        assert!(rest.ends_with("\n\n\n2 steps · 1,234 tokens · 1.2 s\n"), "{rest}");
+    }
+}
+
+#[test]
+fn a_terminal_is_not_steered_by_the_model() {
+    let model = FakeModel::script(conversation()).streaming(1);
+    let (stdout, _) = text(Scope::All, Target::Terminal, model, Details::Calls);
+    assert_eq!(stdout, "Let me look.\nThere is a\u{fffd}[2J file.\n");
+}
+
+#[test]
+fn a_quiet_run_prints_the_answer_only() {
+    let model = FakeModel::script(conversation()).streaming(3);
+    let (stdout, stderr) = text(Scope::Answer, Target::File, model, Details::Errors);
+    assert_eq!((stdout.as_str(), stderr.as_str()), ("There is a\u{1b}[2J file.\n", ""));
+}
+
+#[test]
+fn results_are_shown_if_asked_for() {
+    let model = FakeModel::script(conversation());
+    let (_, stderr) = text(Scope::All, Target::File, model, Details::Results);
+    assert!(stderr.starts_with("  ✓ bash ls · T\n    a.txt\n"), "{stderr}");
+}
+
+#[test]
+fn json_is_one_line_at_the_end() {
+    let (stdout, stderr) =
+        show(FakeModel::script(conversation()).streaming(3), |stdout, stderr| {
+            Box::new(Json::to(stdout, Progress::to(stderr, Details::Calls)))
+        });
+    assert_eq!(stdout.lines().count(), 1);
+    let report: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(report["type"], "result");
+    assert_eq!(report["text"], "There is a\u{1b}[2J file.");
+    assert!(!stdout.contains('\u{1b}') && stderr.starts_with(PROGRESS));
+}
+
+#[test]
+fn stream_json_tells_whatever_happens() {
+    for (model, deltas) in [
+        (FakeModel::script(conversation()), 1),
+        (FakeModel::script(conversation()).streaming(100), 1),
+    ] {
+        let (stdout, stderr) = show(model, |stdout, stderr| {
+            Box::new(StreamJson::to(stdout, Progress::to(stderr, Details::Errors), Scope::All))
+        });
+        assert_eq!(stderr, "");
+        let lines: Vec<Value> =
+            stdout.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+        let types: Vec<&str> = lines.iter().map(|it| it["type"].as_str().unwrap()).collect();
+        let mut sorted = types.clone();
+        // Calls that run at the same time end in any order.
+        sorted.dedup();
+        assert_eq!(
+            sorted,
+            [
+                "init",
+                "step_started",
+                "text_delta",
+                "tool_call",
+                "tool_result",
+                "step_completed",
+                "continuation",
+                "step_started",
+                "text_delta",
+                "step_completed",
+                "continuation",
+                "result",
+            ]
+        );
+        assert_eq!(types.iter().filter(|it| **it == "text_delta").count(), 2 * deltas);
+        assert_eq!(lines[0]["model"], "fake/model");
+        let call = lines.iter().find(|it| it["type"] == "tool_call").unwrap();
+        assert_eq!(call["arguments"], json!({"command": "ls"}));
+        let results = lines.iter().filter(|it| it["type"] == "tool_result");
+        let result = results.clone().find(|it| it["tool"] == "bash").unwrap();
+        assert_eq!((&result["output"], &result["success"]), (&json!("a.txt"), &json!(true)));
+        let refused = results.clone().find(|it| it["tool"] == "read_file").unwrap();
+        assert_eq!(refused["output"], Value::Null);
+        assert!(refused["error"].as_str().unwrap().contains("outside"));
+    }
+}
+
+#[test]
+fn a_quiet_stream_is_the_result() {
+    let (stdout, _) = show(FakeModel::script(conversation()), |stdout, stderr| {
+        Box::new(StreamJson::to(stdout, Progress::to(stderr, Details::Errors), Scope::Answer))
+    });
+    assert_eq!(stdout.lines().count(), 1);
+    assert!(stdout.contains(r#""type":"result""#));
+}
+
+#[test]
+fn a_reader_that_hangs_up_is_told_of_once_and_nothing_more_is_written() {
+    struct Closed;
+    impl Renderer for Closed {
+        fn take(&mut self, _: &Note) -> io::Result<()> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+    }
+    let (feed, notes) = Feed::new();
+    for _ in 0..3 {
+        feed.tell(Note::Interrupted);
+    }
+    let report = Report::refused(crate::exit::ExitCode::Done, "", String::new());
+    feed.tell(Note::Over(Box::new(report)));
+    let told = std::cell::Cell::new(0);
+    let shown = play(Box::new(Closed), &notes, || told.set(told.get() + 1));
+    assert_eq!(shown.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    assert_eq!(told.get(), 1);
+}

@@ -1,11 +1,9 @@
 //! The answer as text, while it is written.
 
+use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 
-use loopwright_core::{
-    AgentEvent, OwnedDelta,
-    kinds::StreamDelta,
-};
+use loopwright_core::{AgentEvent, OwnedDelta, kinds::StreamDelta};
 
 use super::words::harmless;
 use super::{Note, Output, Progress, Renderer};
@@ -82,7 +80,8 @@ impl Renderer for Text {
         let is_wordy = self.scope == Scope::All;
         match note {
             Note::Event(AgentEvent::StreamDelta(StreamDelta {
-                delta: OwnedDelta::Text(text), ..
+                delta: OwnedDelta::Text(text),
+                ..
             })) => {
                 self.progress.take(note);
                 if is_wordy {
@@ -119,5 +118,11 @@ impl Renderer for Text {
 
     fn tick(&mut self) {
         self.progress.tick();
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Text").field("scope", &self.scope).finish_non_exhaustive()
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 pub(super) const WIDTH: usize = 80;
 
 /// Replaces what could steer a terminal; line breaks and tabs stay.
-pub(super) fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     let replace = |c: char| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER };
     text.chars().map(replace).collect()
 }
@@ -40,12 +40,13 @@ pub(super) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
+        let is_last = lines.len() == most;
         match lines.last_mut() {
             Some(last) if last.chars().count() + 1 + word.chars().count() <= width => {
                 last.push(' ');
                 last.push_str(word);
             }
-            Some(last) if lines.len() == most => {
+            Some(last) if is_last => {
                 let rest = words.by_ref().fold(word.to_owned(), |rest, word| rest + " " + word);
                 *last = cut(&format!("{last} {rest}"), width);
             }
@@ -103,7 +104,10 @@ mod tests {
 
     #[test]
     fn a_terminal_is_not_steered_by_texts_of_others() {
-        assert_eq!(harmless("a\u{1b}[31mb\tc\nd\u{7}\u{202E}e\r"), "a\u{fffd}[31mb\tc\nd\u{fffd}\u{fffd}e\u{fffd}");
+        assert_eq!(
+            harmless("a\u{1b}[31mb\tc\nd\u{7}\u{202E}e\r"),
+            "a\u{fffd}[31mb\tc\nd\u{fffd}\u{fffd}e\u{fffd}"
+        );
         assert_eq!(line(" a\n b\u{1b}  c ", 80), "a b\u{fffd} c");
     }
 

@@ -87,6 +87,7 @@ impl Bash {
     fn start(&self, name: &str, arguments: &[String]) -> std::io::Result<Child> {
         let program = self.find(name).ok_or(std::io::ErrorKind::NotFound)?;
         Command::new(program)
+            .arg0(name)
             .args(arguments)
             .current_dir(self.workdir.path())
             .env_clear()
@@ -180,7 +181,8 @@ mod tests {
         std::fs::write(root.path().join("big"), "x\n".repeat(MOST_BYTES)).unwrap();
         let bash = Bash::new(Workdir::new(root.path()).unwrap(), "/usr/bin:/bin:.");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let said = runtime.block_on(bash.run(line)).unwrap_or_else(|error| format!("error: {error}"));
+        let said =
+            runtime.block_on(bash.run(line)).unwrap_or_else(|error| format!("error: {error}"));
         assert_eq!(said, expect, "{line}");
     }
 

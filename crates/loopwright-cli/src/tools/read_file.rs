@@ -32,7 +32,7 @@ pub struct ReadFileArgs {
 
 /// Why a file is not shown; the model is told.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadFileError {
+enum ReadFileError {
     /// Its path is not used.
     #[error(transparent)]
     Path(#[from] PathRefusal),
@@ -146,7 +146,7 @@ fn lines(text: &str, args: &ReadFileArgs) -> Result<String, ReadFileError> {
         let kept = &line[..line.floor_char_boundary(LONGEST_LINE)];
         let cut = if kept.len() < line.len() { " … [line cut]" } else { "" };
         // Writing to a string cannot fail.
-        let _infallible = writeln!(shown, "{next:>6}\t{kept}{cut}");
+        let _infallible = writeln!(shown, "{next:>4}\t{kept}{cut}");
         next += 1;
     }
     if next <= total {
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn lines_have_their_numbers() {
-        check(b"one\ntwo\n", r#"{"path":"f"}"#, "     1\tone\n     2\ttwo\n");
+        check(b"one\ntwo\n", r#"{"path":"f"}"#, "   1\tone\n   2\ttwo\n");
         check(b"", r#"{"path":"f"}"#, "(the file is empty)");
     }
 
@@ -183,7 +183,7 @@ mod tests {
         check(
             b"a\nb\nc\nd",
             r#"{"path":"f","offset":2,"limit":2}"#,
-            "     2\tb\n     3\tc\n[lines 2 to 3 of 4; go on with offset 4]\n",
+            "   2\tb\n   3\tc\n[lines 2 to 3 of 4; go on with offset 4]\n",
         );
         check(
             b"a\n",
@@ -210,9 +210,10 @@ mod tests {
         };
         let cut = show("ä".repeat(5000));
         assert!(cut.ends_with("ä … [line cut]\n") && cut.len() < 2100, "{}", cut.len());
-        let bounded = show("x".repeat(1000).repeat(1) .to_owned().lines().cycle().take(500).collect::<Vec<_>>().join("\n"));
+        let bounded = show(vec!["x".repeat(1000); 500].join("\n"));
         assert!(bounded.len() < MOST_SHOWN + 3000 && bounded.contains("of 500; go on with offset"));
-        fs::write(root.path().join("f"), vec![b'x'; usize::try_from(MOST_BYTES).unwrap() + 1]).unwrap();
+        fs::write(root.path().join("f"), vec![b'x'; usize::try_from(MOST_BYTES).unwrap() + 1])
+            .unwrap();
         let error = tool.show(&serde_json::from_str(r#"{"path":"f"}"#).unwrap()).unwrap_err();
         assert!(matches!(error, ReadFileError::TooLarge(_)));
     }

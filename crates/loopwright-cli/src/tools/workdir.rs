@@ -132,9 +132,6 @@ mod tests {
         ] {
             check(outside, "outside");
         }
-        assert_eq!(
-            workdir.resolve("a\0b").unwrap_err().to_string(),
-            "`a\0b` cannot be used"
-        );
+        assert_eq!(workdir.resolve("a\0b").unwrap_err().to_string(), "`a\0b` cannot be used");
     }
 }

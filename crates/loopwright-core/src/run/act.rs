@@ -375,9 +375,8 @@ impl Verdict {
     /// Returns why no call that was decided about at the same time begins, if it is so.
     fn halt(&self) -> Option<Halt> {
         match self {
-            Self::Stop(_) => Some(Halt::Stopped),
             Self::Over(Ended { failure: Some(_), .. }) => Some(Halt::HookFailed),
-            Self::Over(Ended { signal: Some(_), .. }) => Some(Halt::Stopped),
+            Self::Stop(_) | Self::Over(Ended { signal: Some(_), .. }) => Some(Halt::Stopped),
             _ => None,
         }
     }

@@ -15,7 +15,7 @@ async fn call() {}
 async fn comma() {}
 
 /// Forgets values.
-#[tool(crate = "loopwright_core", name, timeout =, effects, retry)]
+#[tool(crate = "loopwright_core", name, effects, retry, timeout =)]
 async fn values() {}
 
 fn main() {}

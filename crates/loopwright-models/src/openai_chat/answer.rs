@@ -105,7 +105,7 @@ impl Answer {
             self.reasoning(field).text.push_str(text);
             deltas.push(Delta::Reasoning(text));
         }
-        for raw in said.reasoning_details.iter().flatten() {
+        for raw in said.reasoning_details.iter() {
             self.take_detail(raw, text.is_empty(), deltas)?;
         }
         match &said.content {
@@ -117,7 +117,7 @@ impl Answer {
             }
         }
         self.take_refusal(&said.refusal);
-        for call in said.tool_calls.iter().flatten() {
+        for call in said.tool_calls.iter() {
             self.take_call(call, entries, deltas);
         }
         if let Some(function) = &said.function_call {
@@ -296,7 +296,7 @@ impl Answer {
         }
         let is_whole = !arguments.is_empty()
             && (id.is_empty() || open.id.is_empty())
-            && !open.arguments.is_empty()
+            && open.arguments.ends_with(['}', ' ', '\n'])
             && is_whole_json(&open.arguments);
         (!is_whole).then_some(at)
     }

@@ -12,7 +12,7 @@ use super::{
     answer::{Answer, Entries},
     error::{error_in, is_first},
     stream::StreamDecoder,
-    wire::{Chunk, Count, WireUsage},
+    wire::{Chunk, Count, Few, WireUsage},
 };
 use crate::error::{ErrorContext, with_usage};
 
@@ -196,7 +196,7 @@ impl Reading {
         if self.id.is_none() && !chunk.id.is_empty() {
             self.id = Some((&*chunk.id).into());
         }
-        for choice in chunk.choices.iter().flatten().filter(|it| is_first(it)) {
+        for choice in chunk.choices.iter().flat_map(Few::iter).filter(|it| is_first(it)) {
             self.seen = true;
             let said = match entries {
                 Entries::Whole => choice.message.as_ref().or(choice.delta.as_ref()),

@@ -1,9 +1,9 @@
 //! Errors that come in the place of an answer, or in the middle of one.
 
 use loopwright_core::ModelError;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Map, Value, value::RawValue};
 
-use super::wire::{Choice, Chunk};
+use super::wire::{Choice, Chunk, Few};
 use crate::error::ErrorContext;
 
 /// Returns the error that a chunk or a body holds, if it holds one.
@@ -14,14 +14,15 @@ pub(crate) fn error_in(
     text: &[u8],
     context: &ErrorContext,
 ) -> Option<ModelError> {
-    let choices = chunk.choices.as_deref().unwrap_or_default();
-    let within = choices.iter().filter(|it| is_first(it)).find_map(|choice| choice.error);
+    let mut choices = chunk.choices.iter().flat_map(Few::iter).filter(|it| is_first(it));
+    let within = choices.find_map(|choice| choice.error);
     let groq = chunk.x_groq.as_ref().and_then(|it| it.error);
     if let Some(error) = [chunk.error, groq, within].into_iter().flatten().find(|it| says(it)) {
         // The fields beside the error may say more, such as xAI's `code`.
-        let mut envelope = serde_json::from_slice(text).unwrap_or_else(|_| json!({}));
-        envelope["error"] = serde_json::from_str(error.get()).unwrap_or(Value::Null);
-        return Some(context.of_envelope(&envelope));
+        let mut envelope: Map<String, Value> = serde_json::from_slice(text).unwrap_or_default();
+        let error = serde_json::from_str(error.get()).unwrap_or(Value::Null);
+        envelope.insert("error".to_owned(), error);
+        return Some(context.of_envelope(&envelope.into()));
     }
     let named = &*chunk.object == "error" || &*chunk.kind == "error";
     let told = chunk.message.is_some() || chunk.detail.is_some();

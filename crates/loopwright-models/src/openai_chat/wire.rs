@@ -3,7 +3,7 @@
 //! Providers fill fields they do not mean with null, nothing, zeros and empty texts, and add fields of
 //! their own. So every field may be missing, and what is not named here is let go.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, marker::PhantomData};
 
 use serde::{
     Deserialize, Deserializer,
@@ -22,7 +22,7 @@ pub(crate) struct Chunk<'a> {
     #[serde(borrow, rename = "type")]
     pub(crate) kind: Text<'a>,
     #[serde(borrow)]
-    pub(crate) choices: Option<Vec<Choice<'a>>>,
+    pub(crate) choices: Option<Few<Choice<'a>>>,
     #[serde(borrow)]
     pub(crate) usage: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -73,9 +73,9 @@ pub(crate) struct Said<'a> {
     #[serde(borrow)]
     pub(crate) reasoning: Text<'a>,
     #[serde(borrow)]
-    pub(crate) reasoning_details: Option<Vec<&'a RawValue>>,
+    pub(crate) reasoning_details: Few<&'a RawValue>,
     #[serde(borrow)]
-    pub(crate) tool_calls: Option<Vec<Call<'a>>>,
+    pub(crate) tool_calls: Few<Call<'a>>,
     #[serde(borrow)]
     pub(crate) function_call: Option<Function<'a>>,
 }
@@ -132,6 +132,51 @@ pub(crate) struct Detail<'a> {
     pub(crate) data: Text<'a>,
     #[serde(borrow)]
     pub(crate) signature: Text<'a>,
+}
+
+/// A list that nearly always has one item, which then needs no memory of its own.
+#[derive(Debug)]
+pub(crate) struct Few<T> {
+    first: Option<T>,
+    rest: Vec<T>,
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Self { first: None, rest: Vec::new() }
+    }
+}
+
+impl<T> Few<T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.first.iter().chain(&self.rest)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(FewVisitor(PhantomData))
+    }
+}
+
+struct FewVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for FewVisitor<T> {
+    type Value = Few<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list or null")
+    }
+
+    fn visit_unit<E>(self) -> Result<Few<T>, E> {
+        Ok(Few::default())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Few<T>, A::Error> {
+        let first = list.next_element()?;
+        let rest = Vec::deserialize(SeqAccessDeserializer::new(list))?;
+        Ok(Few { first, rest })
+    }
 }
 
 /// A text; what is not a text counts as an empty one.

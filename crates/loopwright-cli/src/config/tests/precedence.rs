@@ -229,9 +229,9 @@ fn keys_are_decided_one_by_one() {
 
 #[test]
 fn a_project_may_tighten_a_limit_and_not_widen_it() {
-    let world = World::new().user("[limits]\nsteps = 5\ncost = 1").project(
-        "[limits]\nsteps = 1000\ncost = 0.5\nseconds = 7",
-    );
+    let world = World::new()
+        .user("[limits]\nsteps = 5\ncost = 1")
+        .project("[limits]\nsteps = 1000\ncost = 0.5\nseconds = 7");
     let limits = world.config().limits;
     let user = Origin::User(world.path("home/.config/loopwright/config.toml").into());
     let project = Origin::Project(world.path("repo/loopwright.toml").into());

@@ -316,6 +316,14 @@ fn errors_stand_in_many_places() {
 }
 
 #[test]
+fn a_list_in_the_place_of_an_answer_is_an_error() {
+    for body in ["[]", r#"["","","",null,null,{"m":1}]"#, r#"[{"error":{"message":"e"}}]"#] {
+        assert!(read(body.as_bytes(), &[]).is_err(), "{body}");
+        assert!(read(format!("data: {body}\n\n").as_bytes(), &[]).is_err(), "{body}");
+    }
+}
+
+#[test]
 fn an_empty_error_is_none() {
     for none in [json!(null), json!(""), json!({}), json!(false)] {
         let chunk = json!({ "error": none, "choices": [{ "delta": { "content": "a" }, "finish_reason": "stop" }] });

@@ -1,0 +1,408 @@
+//! Whether another step is taken: criteria, and what the loop makes of them.
+
+use std::{sync::Arc, time::Duration};
+
+use loopwright_agent::{
+    AgentBuilder, ContinuationCriteria, ErrorPolicy, Opinion, UseContinuation, UseGuards, UseHook,
+    continuation::{
+        Closure, always, cumulative_execution_time_limit, error_policy, error_presence,
+        execution_time_limit, finish_reason, response_content, retry_limit, steps_limit,
+        token_usage_limit, tool_call_presence,
+    },
+};
+use loopwright_core::{
+    AgentState, CallableHook, Clock as _, ContinuationDecision, ContinuationOutcome, Evaluation,
+    Flow, Recovery, Status, StopReason, StopSignal, Timestamp,
+    kinds::ContinuationEvaluated,
+    messages::{FinishReason, Usage},
+};
+use loopwright_testing::{FrozenClock, ScenarioStep};
+use proptest::prelude::*;
+
+use crate::support::{asked, execute, recorded, scripted, stopped, with};
+
+use ContinuationDecision::{AllowContinuation, AllowStop, ForbidContinuation, RequestContinuation};
+
+const DECISIONS: [ContinuationDecision; 4] =
+    [ForbidContinuation, RequestContinuation, AllowStop, AllowContinuation];
+
+fn voice(criterion: &str, decision: ContinuationDecision) -> Evaluation {
+    Evaluation { criterion: criterion.into(), decision, reason: String::new(), stop_reason: None }
+}
+
+#[track_caller]
+fn check_table(decisions: &[ContinuationDecision], expect: (bool, &str, Option<StopReason>)) {
+    let names = ["first", "second", "third"];
+    let voices = names.iter().zip(decisions).map(|(name, it)| voice(name, *it)).collect();
+    let outcome = ContinuationOutcome::resolve(voices);
+    assert_eq!((outcome.should_continue, &*outcome.resolved_by, outcome.stop_reason), expect);
+}
+
+#[test]
+fn forbid_wins_over_request_and_request_over_stop_and_stop_over_allow() {
+    let stop = |by| (false, by, Some(StopReason::Completed));
+    let go = |by| (true, by, None);
+    check_table(&[], stop("nobody"));
+    check_table(&[AllowContinuation], go("first"));
+    check_table(&[AllowContinuation, AllowStop], stop("second"));
+    check_table(&[AllowStop, AllowContinuation, RequestContinuation], go("third"));
+    check_table(&[RequestContinuation, ForbidContinuation], stop("second"));
+    check_table(&[ForbidContinuation, ForbidContinuation], stop("first"));
+    check_table(&[RequestContinuation, AllowStop, RequestContinuation], go("first"));
+}
+
+#[test]
+fn of_several_that_forbid_the_strongest_reason_is_told() {
+    let forbid = |name: &str, reason| {
+        let stop_reason = Some(reason);
+        Evaluation { stop_reason, ..voice(name, ForbidContinuation) }
+    };
+    let outcome = ContinuationOutcome::resolve(vec![
+        forbid("tokens", StopReason::TokenLimitReached),
+        forbid("error", StopReason::ErrorForbade),
+        forbid("steps", StopReason::StepsLimitReached),
+    ]);
+    assert_eq!(outcome.stop_reason, Some(StopReason::ErrorForbade));
+    assert_eq!(&*outcome.resolved_by, "error");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_order_in_which_criteria_speak_makes_no_difference(
+        spoken in prop::collection::vec((0..4_usize, prop::option::of(0..11_usize)), 0..8),
+        order in any::<prop::sample::Index>(),
+    ) {
+        let voices: Vec<Evaluation> = spoken
+            .iter()
+            .map(|(decision, reason)| Evaluation {
+                stop_reason: reason.map(|it| StopReason::ALL[it]),
+                ..voice("somebody", DECISIONS[*decision])
+            })
+            .collect();
+        let mut turned = voices.clone();
+        turned.reverse();
+        if !turned.is_empty() {
+            turned.rotate_left(order.index(voices.len()));
+        }
+        let (one, other) = (ContinuationOutcome::resolve(voices), ContinuationOutcome::resolve(turned));
+        prop_assert_eq!(one.should_continue, other.should_continue);
+        prop_assert_eq!(one.stop_reason, other.stop_reason);
+        let has = |decision| one.evaluations.iter().any(|it| it.decision == decision);
+        let expect = !has(ForbidContinuation)
+            && (has(RequestContinuation) || (!has(AllowStop) && has(AllowContinuation)));
+        prop_assert_eq!(one.should_continue, expect);
+    }
+}
+
+fn now() -> Timestamp {
+    FrozenClock::new().now()
+}
+
+#[test]
+fn criteria_can_be_asked_in_tests() {
+    let criteria = ContinuationCriteria::new()
+        .with(steps_limit(1))
+        .when("never_enough", |_| RequestContinuation);
+    let fresh = criteria.evaluate(&AgentState::new(), now());
+    assert_eq!((fresh.should_continue, &*fresh.resolved_by), (true, "never_enough"));
+
+    let state = execute(&scripted(["done"]).build().unwrap(), asked());
+    let outcome = criteria.evaluate(&state, now());
+    let forbid = Evaluation {
+        reason: "1 of 1 are used".into(),
+        stop_reason: Some(StopReason::StepsLimitReached),
+        ..voice("steps_limit", ForbidContinuation)
+    };
+    let request = Evaluation {
+        reason: "the closure said so".into(),
+        ..voice("never_enough", RequestContinuation)
+    };
+    let expect = ContinuationOutcome {
+        should_continue: false,
+        resolved_by: "steps_limit".into(),
+        stop_reason: Some(StopReason::StepsLimitReached),
+        evaluations: vec![forbid, request],
+    };
+    assert_eq!(outcome, expect);
+    let text = "STOP, decided by steps_limit: steps_limit forbids another step (1 of 1 are used); \
+                never_enough requests another step (the closure said so)";
+    assert_eq!(outcome.explain(), text);
+    assert_eq!(format!("{criteria:?}"), r#"["steps_limit", "never_enough"]"#);
+}
+
+#[test]
+fn nobody_to_ask_is_a_stop() {
+    let outcome = ContinuationCriteria::new().evaluate(&AgentState::new(), now());
+    assert_eq!((outcome.should_continue, &*outcome.resolved_by), (false, "nobody"));
+}
+
+fn usage(step: ScenarioStep) -> ScenarioStep {
+    step.with_usage(Usage::new(8, 2))
+}
+
+/// One tool step of ten tokens.
+fn working() -> AgentState {
+    let steps = [usage(ScenarioStep::tool("looking")), ScenarioStep::error("down")];
+    let state = execute(&scripted(steps).build().unwrap(), asked());
+    assert_eq!(state.step_count(), 2);
+    state
+}
+
+/// One answer of ten tokens.
+fn answered() -> AgentState {
+    execute(&scripted([usage("forty two".into())]).build().unwrap(), asked())
+}
+
+/// A tool that is not there, then a model that does not answer.
+fn troubled() -> AgentState {
+    let steps =
+        [ScenarioStep::tool_call("missing", serde_json::json!({})), ScenarioStep::error("down")];
+    execute(&scripted(steps).build().unwrap(), asked())
+}
+
+/// What one criterion says.
+#[track_caller]
+fn check(
+    criteria: ContinuationCriteria,
+    state: &AgentState,
+    decision: ContinuationDecision,
+    reason: impl Into<Option<StopReason>>,
+) {
+    let said = criteria.evaluations(state, now());
+    let [said] = &said[..] else { panic!("one voice: {said:?}") };
+    assert_eq!((said.decision, said.stop_reason), (decision, reason.into()), "{}", said.reason);
+}
+
+fn only(criterion: impl loopwright_agent::ContinuationCriterion + 'static) -> ContinuationCriteria {
+    ContinuationCriteria::new().with(criterion)
+}
+
+#[test]
+fn limits_forbid_at_their_edge_and_allow_below_it() {
+    use StopReason::{RetryLimitReached, StepsLimitReached, TimeLimitReached, TokenLimitReached};
+    let (working, troubled) = (working(), troubled());
+    check(only(steps_limit(2)), &working, ForbidContinuation, StepsLimitReached);
+    check(only(steps_limit(3)), &working, AllowContinuation, None);
+    check(only(steps_limit(0)), &AgentState::new(), ForbidContinuation, StepsLimitReached);
+    check(only(token_usage_limit(10)), &working, ForbidContinuation, TokenLimitReached);
+    check(only(token_usage_limit(11)), &working, AllowContinuation, None);
+    check(only(retry_limit(2)), &troubled, ForbidContinuation, RetryLimitReached);
+    check(only(retry_limit(3)), &troubled, AllowContinuation, None);
+    check(only(retry_limit(2)), &working, AllowContinuation, None);
+    let second = Duration::from_secs(1);
+    let none = Duration::ZERO;
+    check(only(execution_time_limit(none)), &working, ForbidContinuation, TimeLimitReached);
+    check(only(execution_time_limit(second)), &working, AllowContinuation, None);
+    let cumulative = cumulative_execution_time_limit;
+    check(only(cumulative(none)), &working, ForbidContinuation, TimeLimitReached);
+    check(only(cumulative(second)), &working, AllowContinuation, None);
+
+    let later = now().plus(second);
+    let late = only(execution_time_limit(second)).evaluate(&working, later);
+    assert_eq!(late.stop_reason, Some(TimeLimitReached));
+}
+
+#[test]
+fn errors_forbid_where_a_policy_or_their_presence_says_so() {
+    use StopReason::ErrorForbade;
+    let (answered, troubled) = (answered(), troubled());
+    check(only(error_presence()), &troubled, ForbidContinuation, ErrorForbade);
+    check(only(error_presence()), &answered, AllowContinuation, None);
+    check(only(error_presence()), &AgentState::new(), AllowContinuation, None);
+    let strict = ErrorPolicy::stop_on_any_error();
+    check(only(error_policy(strict)), &troubled, ForbidContinuation, ErrorForbade);
+    check(only(error_policy(strict)), &answered, AllowContinuation, None);
+    let patient = ErrorPolicy::retry_all(3);
+    check(only(error_policy(patient)), &troubled, AllowContinuation, None);
+    let used_up = ErrorPolicy::retry_all(2);
+    check(only(error_policy(used_up)), &troubled, ForbidContinuation, ErrorForbade);
+}
+
+#[test]
+fn a_finish_reason_forbids_and_words_request_and_never_forbid() {
+    let (answered, fresh) = (answered(), AgentState::new());
+    let finish = StopReason::FinishReasonReceived;
+    check(only(finish_reason([FinishReason::Stop])), &answered, ForbidContinuation, finish);
+    check(only(finish_reason([FinishReason::Length])), &answered, AllowContinuation, None);
+    check(only(finish_reason([FinishReason::Stop])), &fresh, AllowContinuation, None);
+    let content = |word: &'static str| only(response_content(move |text| text.contains(word)));
+    check(content("two"), &answered, AllowStop, None);
+    check(content("three"), &answered, RequestContinuation, None);
+    check(content("two"), &fresh, AllowContinuation, None);
+}
+
+#[test]
+fn tool_calls_request_and_always_says_the_same() {
+    check(only(tool_call_presence()), &AgentState::new(), RequestContinuation, None);
+    check(only(tool_call_presence()), &answered(), AllowStop, None);
+    for decision in DECISIONS {
+        check(only(always(decision)), &AgentState::new(), decision, None);
+    }
+}
+
+/// An agent that answers `one`, `two` and so on, and asks these criteria.
+fn counting(criteria: ContinuationCriteria) -> AgentBuilder {
+    scripted(["one", "two", "three", "four"]).with_capability(UseContinuation(criteria))
+}
+
+#[test]
+fn a_request_buys_steps_until_the_criterion_is_content() {
+    let criteria =
+        ContinuationCriteria::new().with(response_content(|text| text.contains("three")));
+    let state = execute(&counting(criteria).build().unwrap(), asked());
+    assert_eq!((state.step_count(), state.text().as_str()), (3, "three"));
+    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.explain_stop(), "it completed after 3 steps: the model asked for no tools");
+}
+
+#[test]
+fn a_request_buys_steps_until_a_limit_forbids() {
+    let endless = || ContinuationCriteria::new().with(always(RequestContinuation));
+    let limited = endless().with(steps_limit(2));
+    let state = execute(&counting(limited).build().unwrap(), asked());
+    assert_eq!(state.step_count(), 2);
+    assert_eq!(stopped(&state), Some((StopReason::StepsLimitReached, "steps_limit".into())));
+    let text = "it was stopped after 2 steps by steps_limit: steps_limit: 2 of 2 are used";
+    assert_eq!(state.explain_stop(), text);
+
+    let state = execute(&with(counting(endless()), UseGuards::none().max_steps(3)), asked());
+    assert_eq!(state.step_count(), 3);
+    assert_eq!(stopped(&state), Some((StopReason::StepsLimitReached, "guard:steps_limit".into())));
+}
+
+#[test]
+fn criteria_are_asked_before_the_first_step() {
+    let state = execute(&counting(only(steps_limit(0))).build().unwrap(), asked());
+    assert_eq!(state.step_count(), 0);
+    assert_eq!(stopped(&state), Some((StopReason::StepsLimitReached, "steps_limit".into())));
+    let state = execute(&counting(only(always(AllowStop))).build().unwrap(), asked());
+    assert_eq!(state.text(), "one");
+}
+
+/// What the loop told of each decision: the step, whether it goes on, who decided, and the voices.
+#[track_caller]
+fn decisions(builder: AgentBuilder) -> Vec<(u32, bool, String, Vec<String>)> {
+    let (_, events) = recorded(&builder.build().unwrap(), asked());
+    let told = |it: ContinuationEvaluated| {
+        let voices = it.outcome.evaluations.iter();
+        let voices = voices.map(|it| format!("{} {:?}", it.criterion, it.decision)).collect();
+        (it.step, it.outcome.should_continue, it.outcome.resolved_by.to_string(), voices)
+    };
+    events.of::<ContinuationEvaluated>().into_iter().map(told).collect()
+}
+
+#[test]
+fn every_voice_is_part_of_the_event() {
+    let criteria = ContinuationCriteria::new()
+        .with(steps_limit(2))
+        .when("more", |_| RequestContinuation)
+        .when("whatever", |_| AllowContinuation);
+    let told = decisions(counting(criteria));
+    let voices = |it: &[&str]| it.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let first = voices(&[
+        "continuation RequestContinuation",
+        "steps_limit AllowContinuation",
+        "more RequestContinuation",
+        "whatever AllowContinuation",
+        "tool_calls AllowStop",
+    ]);
+    let second = voices(&[
+        "steps_limit ForbidContinuation",
+        "more RequestContinuation",
+        "whatever AllowContinuation",
+    ]);
+    let expect =
+        [(1, true, "continuation".into(), first), (2, false, "steps_limit".into(), second)];
+    assert_eq!(told, expect);
+}
+
+#[test]
+fn criteria_of_two_capabilities_all_speak() {
+    let one = UseContinuation(ContinuationCriteria::new().when("one", |_| AllowContinuation));
+    let other = UseContinuation(ContinuationCriteria::new().when("other", |_| AllowStop));
+    let told = decisions(scripted(["done"]).with_capability(one).with_capability(other));
+    let voices = ["one AllowContinuation", "other AllowStop", "tool_calls AllowStop"];
+    let [(1, false, _, said)] = &told[..] else { panic!("one decision: {told:?}") };
+    assert_eq!(*said, voices);
+}
+
+#[test]
+fn a_criterion_that_forbids_softly_still_forbids() {
+    let criteria = ContinuationCriteria::new()
+        .when("enough", |state| match state.step_count() {
+            2.. => ForbidContinuation,
+            _ => AllowContinuation,
+        })
+        .with(always(RequestContinuation));
+    let state = execute(&counting(criteria).build().unwrap(), asked());
+    assert_eq!((state.step_count(), state.text().as_str()), (2, "two"));
+    assert_eq!(stopped(&state), Some((StopReason::StopRequested, "enough".into())));
+}
+
+#[test]
+fn what_criteria_said_of_one_step_does_not_speak_for_the_next() {
+    let criteria = || ContinuationCriteria::new().with(always(RequestContinuation));
+    let stop = CallableHook::new("stop").before_step(|state, _| {
+        Ok(match state.step_count() {
+            1 => Flow::Stop(StopSignal::requested("stop", "that is enough")),
+            _ => Flow::Go,
+        })
+    });
+    let agent = with(counting(criteria()), UseHook::new(stop));
+    let state = execute(&agent, asked());
+    assert_eq!(state.step_count(), 1);
+    assert_eq!(stopped(&state), Some((StopReason::StopRequested, "stop".into())));
+}
+
+#[test]
+fn a_run_that_stopped_after_one_step_says_why() {
+    let check = |builder: AgentBuilder, expect: &str| {
+        let state = execute(&builder.build().unwrap(), asked());
+        assert_eq!((state.step_count(), state.explain_stop().as_str()), (1, expect));
+    };
+    check(scripted(["done"]), "it completed after 1 steps: the model asked for no tools");
+    check(
+        scripted([ScenarioStep::tool("looking")]).with_capability(UseGuards::none().max_steps(1)),
+        "it was stopped after 1 steps by guard:steps_limit: steps_limit: 1 steps are used up",
+    );
+    check(
+        scripted([ScenarioStep::error("no paper")]),
+        "it failed after 1 steps: the driver failed: no paper",
+    );
+    let policy = loopwright_agent::UseErrorPolicy(ErrorPolicy::stop_on_any_error());
+    check(
+        scripted([ScenarioStep::tool_call("missing", serde_json::json!({}))])
+            .with_capability(policy),
+        "it was stopped after 1 steps by error_policy: error: the error policy does not go on after \
+         1 failed steps",
+    );
+    assert_eq!(AgentState::new().explain_stop(), "it has not run yet");
+}
+
+#[test]
+fn a_failed_step_is_not_tried_again_for_a_request_alone() {
+    let builder = scripted([ScenarioStep::error("down"), "done".into()])
+        .with_capability(UseContinuation(only(always(RequestContinuation))));
+    assert!(matches!(execute(&builder.build().unwrap(), asked()).status(), Status::Failed(_)));
+    let retry = CallableHook::new("retry").on_error(|_, _, _| Ok(Recovery::Retry));
+    let limited = UseGuards::none().max_steps(2);
+    let state = execute(&with(builder.with_capability(UseHook::new(retry)), limited), asked());
+    assert_eq!(state.text(), "done");
+}
+
+#[test]
+fn a_closure_sees_the_time() {
+    let moment = now();
+    let criterion = Closure::new("noon", move |_: &AgentState, at| {
+        if at >= moment {
+            Opinion::forbid(StopReason::TimeLimitReached, "it is noon")
+        } else {
+            Opinion::allow("")
+        }
+    });
+    let criteria = Arc::new(only(criterion));
+    assert!(!criteria.evaluate(&AgentState::new(), moment).should_continue);
+    assert!(criteria.evaluate(&AgentState::new(), Timestamp::from_millis(0)).should_continue);
+}

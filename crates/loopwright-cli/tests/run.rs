@@ -1,0 +1,260 @@
+//! `run` against a provider on this machine.
+
+use serde_json::Value;
+
+use crate::server::{Reply, Server, error, nowhere, streamed, streamed_call, whole};
+use crate::world::{Done, World, redact};
+
+/// A command line that asks a provider at this address.
+fn line<'a>(url: &'a str, options: &[&'a str], prompt: &'a str) -> Vec<&'a str> {
+    let model = ["run", "-m", "openai-compatible/test", "--base-url", url];
+    [&model, options, &[prompt]].concat()
+}
+
+/// Runs against a provider that gives these replies.
+fn run(replies: Vec<Reply>, options: &[&str]) -> (Done, Server) {
+    let server = Server::start(replies);
+    (World::new().run(&line(&server.url, options, "What is here?")), server)
+}
+
+fn conversation() -> Vec<Reply> {
+    vec![streamed_call("Let me look.", "ls"), streamed("There is a.txt.", "stop")]
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn the_answer_is_on_standard_output_and_the_work_on_standard_error() {
+    let (done, server) = run(conversation(), &[]);
+    assert_eq!(
+        (done.status, done.stdout.as_str(), redact(&done.stderr).as_str()),
+        (0, "Let me look.\nThere is a.txt.\n", "  ✓ bash ls · T\n\n\n2 steps · 120 tokens · T\n")
+    );
+    let first = server.request();
+    assert_eq!(first["stream"], true);
+    let tools = first["tools"].as_array().unwrap();
+    let names: Vec<&Value> = tools.iter().map(|it| &it["function"]["name"]).collect();
+    assert_eq!(names, ["bash", "read_file"]);
+    assert_eq!(first["messages"][1]["content"], "What is here?");
+    let second = server.request();
+    assert_eq!(second["messages"][3]["content"], "a.txt");
+}
+
+#[test]
+fn without_streaming_the_same_is_said() {
+    let replies = vec![whole("Let me look.", Some("ls")), whole("There is a.txt.", None)];
+    let (done, server) = run(replies, &["--no-stream"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Let me look.\nThere is a.txt.\n"));
+    assert_ne!(server.request()["stream"], true);
+}
+
+#[test]
+fn a_quiet_run_prints_the_answer_and_nothing_else() {
+    let (done, _) = run(conversation(), &["-q"]);
+    let expect = Done { status: 0, stdout: "There is a.txt.\n".to_owned(), stderr: String::new() };
+    assert_eq!(done, expect);
+}
+
+#[test]
+fn json_is_one_object() {
+    let (done, _) = run(conversation(), &["--output-format", "json"]);
+    let report = &lines(&done.stdout)[0];
+    let keys: Vec<&String> = report.as_object().unwrap().keys().collect();
+    let mut expect = [
+        "type",
+        "schema_version",
+        "text",
+        "status",
+        "stop_reason",
+        "exit_code",
+        "steps",
+        "usage",
+        "cost_usd",
+        "duration_ms",
+        "errors",
+        "agent_id",
+        "execution_id",
+    ];
+    expect.sort_unstable();
+    let mut keys = keys;
+    keys.sort_unstable();
+    assert_eq!(keys, expect);
+    assert_eq!(report["text"], "There is a.txt.");
+    assert_eq!(report["status"], "completed");
+    assert_eq!(report["stop_reason"], "completed");
+    assert_eq!((&report["exit_code"], &report["steps"]), (&0.into(), &2.into()));
+    assert_eq!((&report["usage"]["input"], &report["usage"]["total"]), (&100.into(), &120.into()));
+    assert_eq!(report["cost_usd"], Value::Null);
+    assert!(done.stderr.contains("✓ bash ls"), "{}", done.stderr);
+}
+
+#[test]
+fn stream_json_begins_with_init_and_ends_with_the_result() {
+    let (done, _) = run(conversation(), &["--json"]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    let lines = lines(&done.stdout);
+    let (first, last) = (&lines[0], &lines[lines.len() - 1]);
+    assert_eq!((&first["type"], &first["schema_version"]), (&"init".into(), &1.into()));
+    assert_eq!(first["model"], "openai-compatible/test");
+    assert_eq!(first["workdir"], "/work");
+    assert_eq!(first["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(first["tools"], Value::from(vec!["bash", "read_file"]));
+    assert_eq!((&last["type"], &last["exit_code"]), (&"result".into(), &0.into()));
+    let texts: Vec<&str> = lines.iter().filter_map(|it| it["text"].as_str()).collect();
+    assert_eq!(texts, ["Let me look.", "There i", "s a.txt.", "There is a.txt."]);
+}
+
+#[test]
+fn a_tool_that_fails_is_told_to_the_model_and_does_not_fail_the_run() {
+    let replies = vec![streamed_call("", "cat ../secret"), streamed("I may not.", "stop")];
+    let (done, server) = run(replies, &[]);
+    assert_eq!(done.status, 0);
+    assert!(done.stderr.starts_with("  ✗ bash cat ../secret ·"), "{}", done.stderr);
+    server.request();
+    let told = server.request()["messages"][3]["content"].to_string();
+    assert!(told.contains("outside the working directory"), "{told}");
+}
+
+#[test]
+fn a_limit_ends_with_6() {
+    let again = || streamed_call("Again.", "ls");
+    let (done, _) = run(vec![again(), again()], &["--max-steps", "1"]);
+    assert_eq!((done.status, done.stdout.as_str()), (6, "Again.\n"));
+    let remark = "stopped: 1 steps are used up; raise --max-steps to allow more\n";
+    assert!(done.stderr.contains(remark), "{}", done.stderr);
+    let (done, _) = run(vec![again(), again()], &["--max-tokens", "60", "-q"]);
+    assert_eq!((done.status, done.stdout.as_str()), (6, ""));
+    let (done, _) = run(vec![Reply::Nothing], &["--max-seconds", "0.2"]);
+    assert_eq!(done.status, 6, "{}", done.stderr);
+}
+
+#[test]
+fn an_answer_that_is_cut_off_or_filtered_is_printed_and_said_to_be() {
+    let (done, _) = run(vec![streamed("As far as", "length")], &[]);
+    assert_eq!((done.status, done.stdout.as_str()), (6, "As far as\n"));
+    assert!(done.stderr.starts_with("the answer is not complete"), "{}", done.stderr);
+    let (done, _) = run(vec![streamed("As far as", "content_filter")], &["--json"]);
+    assert_eq!(done.status, 8);
+    let last = &lines(&done.stdout).pop().unwrap();
+    assert_eq!(
+        (&last["stop_reason"], &last["text"]),
+        (&"content_filter".into(), &"As far as".into())
+    );
+}
+
+#[test]
+fn a_wrong_key_ends_with_4_and_another_refusal_with_5() {
+    let (done, _) = run(vec![error(401, "Incorrect API key provided")], &[]);
+    assert_eq!((done.status, done.stdout.as_str()), (4, ""));
+    assert!(
+        done.stderr.contains("error: ") && done.stderr.contains("Incorrect API key"),
+        "{}",
+        done.stderr
+    );
+    let (done, _) = run(vec![error(400, "bad request")], &["--output-format", "json"]);
+    assert_eq!(done.status, 5);
+    let report = &lines(&done.stdout)[0];
+    assert_eq!((&report["status"], &report["stop_reason"]), (&"failed".into(), &"model".into()));
+    assert!(report["errors"][0].as_str().unwrap().contains("bad request"), "{report}");
+}
+
+#[test]
+fn a_provider_that_is_not_there_ends_with_5() {
+    let url = nowhere();
+    let done = World::new().run(&line(&url, &["--json"], "x"));
+    assert_eq!(done.status, 5, "{}", done.stderr);
+    let lines = lines(&done.stdout);
+    assert_eq!(
+        (&lines[0]["type"], &lines[lines.len() - 1]["type"]),
+        (&"init".into(), &"result".into())
+    );
+    assert_eq!(lines[lines.len() - 1]["stop_reason"], "network");
+    assert!(done.stderr.starts_with("error: openai-compatible: "), "{}", done.stderr);
+}
+
+/// A machine on which nothing answers.
+fn lonely() -> World {
+    let local = ["OLLAMA", "LM_STUDIO", "LLAMA_CPP", "VLLM"];
+    local.iter().fold(World::new(), |world, it| world.env(&format!("{it}_BASE_URL"), &nowhere()))
+}
+
+#[test]
+fn without_a_model_it_ends_with_4_and_says_what_to_do() {
+    let done = lonely().run(&["run", "x"]);
+    assert_eq!((done.status, done.stdout.as_str()), (4, ""));
+    for remedy in ["OPENAI_API_KEY", "ollama", "provider/model", "loopwright demo"] {
+        assert!(done.stderr.contains(remedy), "{remedy}: {}", done.stderr);
+    }
+    let done = lonely().run(&["run", "--json", "x"]);
+    let lines = lines(&done.stdout);
+    assert_eq!(lines.iter().map(|it| &it["type"]).collect::<Vec<_>>(), ["init", "result"]);
+    assert_eq!((&lines[1]["exit_code"], &lines[1]["stop_reason"]), (&4.into(), &"no_model".into()));
+    let done = lonely().run(&["run", "-m", "openai/gpt", "x"]);
+    assert_eq!(done.status, 4);
+    assert!(done.stderr.contains("set OPENAI_API_KEY"), "{}", done.stderr);
+    assert_eq!(lonely().run(&["run", "-m", "nobody/x", "x"]).status, 4);
+}
+
+#[test]
+fn a_server_on_this_machine_is_found() {
+    let models = serde_json::json!({"object": "list", "data": [{"id": "tiny"}]});
+    let server = Server::start([Reply::Whole(200, models), streamed("Hello.", "stop")]);
+    let done = lonely().env("OLLAMA_BASE_URL", &server.url).run(&["run", "--json", "x"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(lines(&done.stdout)[0]["model"], "ollama/tiny");
+}
+
+#[test]
+fn a_provider_of_the_user_is_reached_with_its_key() {
+    let server = Server::start([streamed("Hello.", "stop")]);
+    let config = format!(
+        "model = 'mine/m'\n[providers.mine]\nbase_url = '{}'\nkey = 'env:MY_KEY'\n",
+        server.url
+    );
+    let world = World::new().file(".config/loopwright/config.toml", &config);
+    assert_eq!(world.run(&["run", "x"]).status, 4);
+    let done = world.env("MY_KEY", "k").run(&["run", "x"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Hello.\n"));
+    assert_eq!(server.request()["model"], "m");
+    let config = "model = 'mine/m'\n[providers.mine]\nwire = 'telex'\n";
+    let world = World::new().file(".config/loopwright/config.toml", config);
+    assert_eq!(world.run(&["run", "x"]).status, 3);
+}
+
+#[test]
+fn a_project_does_not_send_its_choice_of_model_to_the_address_of_the_user() {
+    let server = Server::start([streamed("Hello.", "stop")]);
+    let user = format!("base_url = '{}'", server.url);
+    let world = World::new()
+        .file(".config/loopwright/config.toml", &user)
+        .file("work/loopwright.toml", "model = 'openai-compatible/m'");
+    let done = world.run(&["run", "x"]);
+    assert_eq!(done.status, 4, "{}", done.stderr);
+    assert!(done.stderr.starts_with("warning: `base_url` of the user file"), "{}", done.stderr);
+    let done = world.run(&["run", "-m", "openai-compatible/m", "x"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Hello.\n"));
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_insist() {
+    let has_colours = |world: World, options: &[&str]| {
+        let server = Server::start(conversation());
+        let done = world.run(&line(&server.url, options, "x"));
+        assert!(!done.stdout.contains('\u{1b}'));
+        done.stderr.contains('\u{1b}')
+    };
+    assert!(!has_colours(World::new(), &[]));
+    assert!(has_colours(World::new(), &["--color", "always"]));
+    assert!(has_colours(World::new().env("CLICOLOR_FORCE", "1"), &[]));
+    assert!(!has_colours(World::new().env("CLICOLOR_FORCE", "1"), &["--color", "never"]));
+    assert!(!has_colours(World::new().env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1"), &[]));
+}
+
+#[test]
+fn a_limit_of_money_that_cannot_be_kept_is_warned_about() {
+    let (done, _) = run(conversation(), &["--max-cost", "1"]);
+    assert_eq!(done.status, 0);
+    assert_eq!(done.stderr.matches("warning: prices are not known").count(), 1, "{}", done.stderr);
+}

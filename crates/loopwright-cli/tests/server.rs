@@ -1,0 +1,170 @@
+//! A provider on this machine that plays a scenario.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// What the provider answers to one request.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// Pieces of a streamed answer.
+    Stream(Vec<Value>),
+    /// A whole answer.
+    Whole(u16, Value),
+    /// A streamed answer of so many bytes that then stays open.
+    Flood(usize),
+    /// Nothing, for as long as anybody waits.
+    Nothing,
+}
+
+/// A provider on this machine. Each request gets the next reply.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    requests: Receiver<Value>,
+}
+
+impl Server {
+    pub(crate) fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/v1", listener.local_addr().unwrap());
+        let (sender, requests) = channel();
+        let replies: Vec<Reply> = replies.into_iter().collect();
+        std::thread::spawn(move || {
+            for reply in replies {
+                let (stream, _) = listener.accept().unwrap();
+                let sender = sender.clone();
+                std::thread::spawn(move || answer(stream, &reply, &sender));
+            }
+        });
+        Self { url, requests }
+    }
+
+    /// Waits for the next request and returns its body.
+    pub(crate) fn request(&self) -> Value {
+        self.requests.recv_timeout(Duration::from_mins(1)).unwrap()
+    }
+}
+
+/// An address where nobody listens.
+pub(crate) fn nowhere() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}/v1", listener.local_addr().unwrap())
+}
+
+fn answer(mut stream: TcpStream, reply: &Reply, requests: &Sender<Value>) {
+    let body = read_request(&stream);
+    requests.send(serde_json::from_slice(&body).unwrap_or(Value::Null)).ok();
+    let head = |status: u16, kind: &str| {
+        format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n")
+    };
+    // Whoever has read enough closes the connection.
+    match reply {
+        Reply::Whole(status, value) => {
+            write!(stream, "{}{value}", head(*status, "application/json")).ok();
+        }
+        Reply::Stream(pieces) => {
+            write!(stream, "{}", head(200, "text/event-stream")).ok();
+            for piece in pieces {
+                write!(stream, "data: {piece}\n\n").ok();
+            }
+            write!(stream, "data: [DONE]\n\n").ok();
+        }
+        Reply::Flood(bytes) => {
+            write!(stream, "{}", head(200, "text/event-stream")).ok();
+            let line = format!("{}\n", "x".repeat(99));
+            for _ in 0..bytes.div_ceil(line.len()) {
+                if write!(stream, "data: {}\n\n", delta(json!({"content": line}))).is_err() {
+                    return;
+                }
+            }
+            wait(&mut stream);
+        }
+        Reply::Nothing => wait(&mut stream),
+    }
+}
+
+fn wait(stream: &mut TcpStream) {
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).ok();
+}
+
+fn read_request(stream: &TcpStream) -> Vec<u8> {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        let line = line.trim().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).unwrap();
+    body
+}
+
+/// A piece of a streamed answer.
+pub(crate) fn delta(delta: Value) -> Value {
+    json!({
+        "id": "c", "object": "chat.completion.chunk", "created": 0, "model": "test",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": null}],
+    })
+}
+
+fn last(reason: &str) -> Value {
+    json!({
+        "id": "c", "object": "chat.completion.chunk", "created": 0, "model": "test",
+        "choices": [{"index": 0, "delta": {}, "finish_reason": reason}],
+        "usage": {"prompt_tokens": 50, "completion_tokens": 10, "total_tokens": 60},
+    })
+}
+
+fn call(command: &str) -> Value {
+    let arguments = json!({"command": command}).to_string();
+    json!({
+        "index": 0, "id": "call_1", "type": "function",
+        "function": {"name": "bash", "arguments": arguments},
+    })
+}
+
+/// Says something in two pieces, and stops for a reason.
+pub(crate) fn streamed(text: &str, reason: &str) -> Reply {
+    let (one, two) = text.split_at(text.len() / 2);
+    let pieces = [one, two].map(|text| delta(json!({"content": text})));
+    Reply::Stream(pieces.into_iter().chain([last(reason)]).collect())
+}
+
+/// Says something and calls `bash`, in pieces.
+pub(crate) fn streamed_call(text: &str, command: &str) -> Reply {
+    let call = delta(json!({"tool_calls": [call(command)]}));
+    Reply::Stream(vec![delta(json!({"content": text})), call, last("tool_calls")])
+}
+
+/// Says something, and calls `bash` if there is a command, in one piece.
+pub(crate) fn whole(text: &str, command: Option<&str>) -> Reply {
+    let mut message = json!({"role": "assistant", "content": text});
+    if let Some(command) = command {
+        message["tool_calls"] = json!([call(command)]);
+    }
+    let reason = if command.is_some() { "tool_calls" } else { "stop" };
+    Reply::Whole(
+        200,
+        json!({
+            "id": "c", "object": "chat.completion", "created": 0, "model": "test",
+            "choices": [{"index": 0, "message": message, "finish_reason": reason}],
+            "usage": {"prompt_tokens": 50, "completion_tokens": 10, "total_tokens": 60},
+        }),
+    )
+}
+
+/// An error as providers word it.
+pub(crate) fn error(status: u16, message: &str) -> Reply {
+    Reply::Whole(status, json!({"error": {"message": message, "type": "error"}}))
+}

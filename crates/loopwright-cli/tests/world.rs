@@ -1,0 +1,103 @@
+//! A home directory, a working directory, and the program in them.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use tempfile::TempDir;
+
+/// A home directory with a working directory in it, and nothing of the machine's own environment.
+pub(crate) struct World {
+    home: TempDir,
+    variables: Vec<(String, String)>,
+}
+
+/// What a program left behind.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let home = TempDir::new().unwrap();
+        fs::create_dir_all(home.path().join("work/.git")).unwrap();
+        fs::write(home.path().join("work/a.txt"), "one\ntwo\n").unwrap();
+        Self { home, variables: Vec::new() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.home.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(crate) fn file(self, name: &str, text: &str) -> Self {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn command(&self, line: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_loopwright"));
+        command
+            .args(line)
+            .current_dir(self.path("work"))
+            .env_clear()
+            .env("HOME", self.path(""))
+            .env("TMPDIR", self.path(""))
+            .env("PATH", "/usr/bin:/bin")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Starts the program with an empty standard input.
+    pub(crate) fn start(&self, line: &[&str]) -> Child {
+        let mut child = self.command(line).spawn().unwrap();
+        drop(child.stdin.take());
+        child
+    }
+
+    pub(crate) fn run(&self, line: &[&str]) -> Done {
+        self.run_with(line, "")
+    }
+
+    pub(crate) fn run_with(&self, line: &[&str], stdin: &str) -> Done {
+        let mut child = self.command(line).spawn().unwrap();
+        // A program that ends before it reads closes the pipe, which is none of this test's business.
+        child.stdin.take().unwrap().write_all(stdin.as_bytes()).ok();
+        self.done(child.wait_with_output().unwrap())
+    }
+
+    /// Reads what a program left behind; its home directory is not repeated.
+    pub(crate) fn done(&self, output: Output) -> Done {
+        let home = self.path("");
+        let home = home.to_str().unwrap().trim_end_matches('/');
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(home, "");
+        Done {
+            status: output.status.code().expect("the program was not killed"),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+}
+
+/// Takes the time out of a text.
+pub(crate) fn redact(text: &str) -> String {
+    let is_time = |time: &str| time.ends_with(" ms") || time.ends_with(" s");
+    let line = |line: &str| match line.rsplit_once("· ") {
+        Some((before, time)) if is_time(time) => format!("{before}· T\n"),
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
