@@ -1,20 +1,19 @@
 //! What a step costs in process: time, and memory that stays.
 //!
 //! `cargo bench -p loopwright-agent --bench steps` prints, for runs of up to 10,000 steps with a
-//! model in process and one tool call a step, the time of a step in windows of a thousand, and how
-//! much the process grows by each step, beside the size of the step as it would be stored.
+//! model in process and one tool call a step, how much the process grows by each step beside the size
+//! of a stored step, the time of a step in windows of a thousand, and what a hundred steps cost after
+//! so many others.
 
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use divan::counter::ItemsCount;
 use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
 use loopwright_core::{
-    AgentLoop, AgentState, BoxError, ChatModel, InferCx, ModelError, RunOptions,
+    AgentLoop, AgentState, BoxError, ChatModel, InferCx, ModelError, Run, RunOptions,
     messages::{
         Content, InferenceRequest, InferenceResponse, Message, Part, Role, ToolCall, Usage,
     },
@@ -60,48 +59,68 @@ fn resident() -> usize {
     kib.unwrap_or(0) * 1024
 }
 
+/// A run that has taken so many steps.
+fn run_of(steps: u32) -> Run {
+    let mut run = agent().start(AgentState::new().with_user_message("go"), RunOptions::default());
+    take(&mut run, steps);
+    run
+}
+
+fn take(run: &mut Run, steps: u32) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    runtime.expect("a runtime").block_on(async {
+        for _ in 0..steps {
+            run.next().await;
+        }
+    });
+}
+
+/// A hundred steps, after so many others.
+#[divan::bench(args = [0, 1_000, 5_000, 10_000], sample_count = 30, sample_size = 1)]
+fn hundred_steps_after(bencher: divan::Bencher<'_, '_>, steps: u32) {
+    let input = || run_of(steps);
+    bencher.counter(ItemsCount::new(100usize)).with_inputs(input).bench_local_values(|mut run| {
+        take(&mut run, 100);
+        run
+    });
+}
+
 const WINDOW: u32 = 1_000;
 const WINDOWS: u32 = 10;
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    let agent = agent();
-    let mut best = vec![Duration::MAX; WINDOWS as usize];
-    let mut growth = Vec::new();
-    let mut stored = 0;
-    for round in 0..7 {
-        let mut run = agent.start(AgentState::new().with_user_message("go"), RunOptions::default());
-        let before = resident();
+    print_growth();
+    print_windows();
+    divan::main();
+}
+
+/// Prints how much the process grows by a step, beside what the step is when it is stored.
+fn print_growth() {
+    let steps = WINDOW * WINDOWS;
+    let before = resident();
+    let run = run_of(steps);
+    let grown = resident().saturating_sub(before) / steps as usize;
+    let stored = serde_json::to_vec(run.state()).map_or(0, |it| it.len()) / steps as usize;
+    println!(
+        "resident growth per step at step {steps}: {grown} bytes; a stored step: {stored} bytes"
+    );
+}
+
+/// Prints the best time of a step in windows of a thousand.
+fn print_windows() {
+    let mut best = [Duration::MAX; WINDOWS as usize];
+    for _ in 0..9 {
+        let mut run = run_of(0);
         for slot in &mut best {
             let began = Instant::now();
-            runtime.block_on(async {
-                for _ in 0..WINDOW {
-                    run.next().await;
-                }
-            });
+            take(&mut run, WINDOW);
             *slot = (*slot).min(began.elapsed());
         }
-        let steps = (WINDOW * WINDOWS) as usize;
-        // The first round also pays for what the allocator keeps for itself.
-        if round == 0 {
-            growth.push(resident().saturating_sub(before) / steps);
-            let state = run.state();
-            stored = serde_json::to_vec(state).unwrap().len() / steps;
-        }
-        drop(Arc::new(run));
     }
-    println!("steps          time per step (best of 7)");
-    for (index, time) in best.iter().enumerate() {
-        let last = (index as u32 + 1) * WINDOW;
-        println!(
-            "{:>6}–{last:<6}  {:>8.2} µs",
-            last - WINDOW + 1,
-            time.as_secs_f64() * 1e6 / f64::from(WINDOW)
-        );
+    println!("steps          time per step, best of 9");
+    for (window, time) in (1..).zip(best) {
+        let (first, last) = ((window - 1) * WINDOW + 1, window * WINDOW);
+        let micros = time.as_secs_f64() * 1e6 / f64::from(WINDOW);
+        println!("{first:>6}–{last:<6}  {micros:>6.2} µs");
     }
-    println!(
-        "resident growth per step at {}: {} bytes; stored step: {stored} bytes",
-        WINDOW * WINDOWS,
-        growth[0]
-    );
 }

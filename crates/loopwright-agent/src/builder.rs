@@ -11,6 +11,7 @@ use crate::{
     capability::{BuildError, Capability},
     compilers::ConversationWithCurrentToolTrace,
     configurator::Configurator,
+    criteria::CriteriaHook,
 };
 
 /// Composes an agent from capabilities.
@@ -94,6 +95,9 @@ impl AgentBuilder {
         // 6. The interceptor: an explicit one, or else the hooks.
         if !agent.processors.0.is_empty() {
             agent.hooks.add_at(Priority::default(), agent.processors);
+        }
+        if !agent.criteria.is_empty() {
+            agent.hooks.add_at(Priority::FINISH, CriteriaHook(agent.criteria));
         }
         let hooks = agent.hooks;
         let interceptor = agent.interceptor.unwrap_or_else(|| hooks.freeze());

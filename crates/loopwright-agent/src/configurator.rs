@@ -10,6 +10,7 @@ use loopwright_core::{
 
 use crate::{
     capability::BuildError,
+    criteria::ContinuationCriteria,
     processor::{Processors, StateProcessor},
 };
 
@@ -33,12 +34,19 @@ pub struct Configurator {
     /// Who listens.
     pub sinks: Sinks,
     pub(crate) processors: Processors,
+    pub(crate) criteria: ContinuationCriteria,
 }
 
 impl Configurator {
     /// Adds a wrapper around whole steps.
     pub fn add_processor(&mut self, processor: Arc<dyn StateProcessor>) {
         self.processors.0.push(processor);
+    }
+
+    /// Adds voices on whether another step is taken. They are heard together with those of other
+    /// capabilities.
+    pub fn add_criteria(&mut self, criteria: &ContinuationCriteria) {
+        self.criteria.merge(criteria);
     }
 }
 
@@ -203,6 +211,15 @@ impl PromptChannel {
         match self.fragments.iter_mut().find(|it| it.name == fragment.name) {
             Some(same) => *same = fragment,
             None => self.fragments.push(fragment),
+        }
+    }
+
+    /// Adds instructions to those of a name, which keep their place.
+    pub fn append(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
+        let (name, text) = (name.into(), text.into());
+        match self.fragments.iter_mut().find(|it| it.name == name) {
+            Some(same) => same.text = format!("{}\n\n{text}", same.text).into(),
+            None => self.fragments.push(Fragment { order, name, text }),
         }
     }
 

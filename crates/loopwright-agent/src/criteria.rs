@@ -101,6 +101,16 @@ impl ContinuationCriteria {
         self.with(ready::Closure::new(name, decide))
     }
 
+    /// Adds all criteria of another list after these.
+    pub fn merge(&mut self, other: &Self) {
+        self.0.extend(other.0.iter().cloned());
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Asks every criterion.
     pub fn evaluations(&self, state: &AgentState, now: Timestamp) -> Vec<Evaluation> {
         let evaluate = |it: &Arc<dyn ContinuationCriterion>| {

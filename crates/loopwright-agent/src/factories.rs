@@ -62,14 +62,17 @@ impl DefinitionLoopFactory {
         let mut tools = built.clone();
         for name in definition.tools.iter().flat_map(NameList::iter) {
             if tools.get(name).is_none() {
-                tools.add(self.tools.get(name).map_err(|error| BuildError::Unknown {
-                    kind: "tool",
-                    name: error.name,
-                    known: format!("{}, {}", built.names().join(", "), error.known),
-                })?);
+                tools.add(self.tools.get(name).map_err(|_| self.unknown_tool(name, built))?);
             }
         }
         Ok(tools.filter(|tool| definition.allows_tool(tool.name())))
+    }
+
+    fn unknown_tool(&self, name: &str, built: &ToolSet) -> BuildError {
+        let built = built.names().iter().map(|it| &**it);
+        let known: NameList = built.chain(self.tools.names()).collect();
+        let known = known.iter().collect::<Vec<_>>().join(", ");
+        BuildError::Unknown { kind: "tool", name: name.to_owned(), known }
     }
 }
 
@@ -77,12 +80,7 @@ impl LoopFactory for DefinitionLoopFactory {
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         let mut builder = self.base.clone();
         for name in definition.capabilities.iter() {
-            let capability = self.capabilities.get(name).map_err(|error| BuildError::Unknown {
-                kind: "capability",
-                name: name.to_owned(),
-                known: error.to_string(),
-            })?;
-            builder = builder.with_shared_capability(capability);
+            builder = builder.with_shared_capability(self.capabilities.get(name)?);
         }
         let agent = builder.build()?;
         let tools = self.tools_of(definition, agent.tools())?;

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, sync::Arc};
 
 use async_trait::async_trait;
-use loopwright_core::{BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit};
+use loopwright_core::{BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopSignal};
 
 /// Wraps whole steps: what it does before the step and after it belongs together.
 ///
@@ -55,14 +55,19 @@ impl Hook for Processors {
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        let mut last = Flow::Go;
-        // Every wrapper that was opened is closed, even if an inner one stops the run.
+        let (mut stops, mut failed) = (Vec::new(), None);
+        // Every wrapper that was opened is closed, even if an inner one fails or stops the run.
         for processor in self.0.iter().rev() {
-            if let stop @ Flow::Stop(_) = processor.after(state, cx).await? {
-                last = stop;
+            match processor.after(state, cx).await {
+                Ok(Flow::Go) => (),
+                Ok(Flow::Stop(signal)) => stops.push(signal),
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        Ok(last)
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        Ok(StopSignal::strongest(&stops).cloned().map_or(Flow::Go, Flow::Stop))
     }
 }
 

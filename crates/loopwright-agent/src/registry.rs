@@ -43,6 +43,17 @@ pub enum CapabilityError {
     },
 }
 
+impl From<CapabilityError> for BuildError {
+    fn from(error: CapabilityError) -> Self {
+        match error {
+            CapabilityError::Unknown { name, known } => {
+                Self::Unknown { kind: "capability", name, known }
+            }
+            CapabilityError::Factory { source, .. } => source,
+        }
+    }
+}
+
 impl CapabilityRegistry {
     /// Creates an empty registry.
     pub fn new() -> Self {

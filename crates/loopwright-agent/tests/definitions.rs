@@ -1,1 +1,339 @@
 //! Agents as data, and registries.
+
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use loopwright_agent::{
+    AgentBuilder, AgentDefinition, BuildError, Capability, CapabilityError, CapabilityRegistry,
+    Configurator, DefinitionError, DefinitionLoopFactory, DefinitionRegistry,
+    DefinitionStateFactory, Definitions as _, LoopFactory as _, NameList, StateFactory as _,
+    UseContextConfig, UseGuards, UseLlmConfig, UseTools,
+};
+use loopwright_core::{
+    AgentLoop, AgentState, Budget, LlmConfig, RegistryError, ToolRegistry, messages::Message,
+};
+use loopwright_testing::{FakeModel, MockTool};
+use serde_json::json;
+
+use crate::support::{asked, execute, tool_names};
+
+fn names<const N: usize>(list: [&str; N]) -> NameList {
+    list.into_iter().collect()
+}
+
+fn tool(name: &str) -> MockTool {
+    MockTool::returning(name, "Answers.", "done")
+}
+
+fn definition() -> AgentDefinition {
+    AgentDefinition::new("reviewer", "Reviews changes.", "You review.")
+}
+
+#[test]
+fn a_name_list_keeps_each_name_once_in_order_and_no_blank_one() {
+    let list = names(["b", " a ", "", "b", "  ", "a", "c"]);
+    assert_eq!(list.iter().collect::<Vec<_>>(), ["b", "a", "c"]);
+    assert_eq!((list.len(), list.is_empty()), (3, false));
+    assert!(list.contains("a") && !list.contains(" a ") && !list.contains("d"));
+    assert!(names([""]).is_empty());
+    assert_eq!(serde_json::to_value(&list).unwrap(), json!(["b", "a", "c"]));
+    let read: NameList = serde_json::from_value(json!(["x", "", "x "])).unwrap();
+    assert_eq!(read, names(["x"]));
+    assert!(serde_json::from_value::<NameList>(json!("x")).is_err());
+    assert!(serde_json::from_value::<NameList>(json!([1])).is_err());
+}
+
+#[test]
+fn absent_tools_are_all_empty_tools_are_none_and_denial_wins() {
+    let allowed = |tools: Option<NameList>, deny: NameList| {
+        let definition = AgentDefinition { tools, tools_deny: deny, ..definition() };
+        ["read", "write"].map(|name| definition.allows_tool(name))
+    };
+    let none = NameList::default;
+    assert_eq!(allowed(None, none()), [true, true]);
+    assert_eq!(allowed(Some(none()), none()), [false, false]);
+    assert_eq!(allowed(Some(names(["read"])), none()), [true, false]);
+    assert_eq!(allowed(None, names(["read"])), [false, true]);
+    assert_eq!(allowed(Some(names(["read", "write"])), names(["write"])), [true, false]);
+}
+
+#[test]
+fn a_definition_is_read_and_written_without_loss() {
+    let check = |definition: &AgentDefinition, expect: serde_json::Value| {
+        let written = serde_json::to_value(definition).unwrap();
+        assert_eq!(written, expect);
+        assert_eq!(&serde_json::from_value::<AgentDefinition>(written).unwrap(), definition);
+    };
+    let plain = json!({
+        "name": "reviewer", "description": "Reviews changes.", "system_prompt": "You review.",
+    });
+    check(&definition(), plain.clone());
+    for (tools, written) in [(names([]), json!([])), (names(["read"]), json!(["read"]))] {
+        let mut expect = plain.clone();
+        expect["tools"] = written;
+        check(&AgentDefinition { tools: Some(tools), ..definition() }, expect);
+    }
+    let full = AgentDefinition {
+        label: Some("The reviewer".into()),
+        llm: Some(LlmConfig::named("house/small")),
+        capabilities: names(["files"]),
+        tools_deny: names(["write"]),
+        skills: names(["style"]),
+        budget: Some(Budget { steps: Some(3), ..Budget::default() }),
+        metadata: [("team".to_owned(), json!("core"))].into_iter().collect(),
+        ..definition()
+    };
+    let written = serde_json::to_string(&full).unwrap();
+    assert_eq!(serde_json::from_str::<AgentDefinition>(&written).unwrap(), full);
+    assert_eq!((full.label(), definition().label()), ("The reviewer", "reviewer"));
+}
+
+#[test]
+fn null_is_absent_and_a_wrong_type_is_an_error() {
+    let read = |tools| serde_json::from_value::<AgentDefinition>(json!({"tools": tools}));
+    assert_eq!(read(json!(null)).unwrap().tools, None);
+    assert!(read(json!("read")).is_err());
+    assert!(read(json!([["read"]])).is_err());
+}
+
+#[test]
+fn a_registry_of_definitions_finds_them_by_name() {
+    let mut registry = DefinitionRegistry::new();
+    registry.register(definition());
+    registry.register(AgentDefinition::new("author", "Writes.", ""));
+    registry.register(AgentDefinition::new("reviewer", "Reviews again.", ""));
+    assert_eq!((registry.names(), registry.count()), (vec!["author".into(), "reviewer".into()], 2));
+    assert_eq!(registry.get("reviewer").unwrap().description, "Reviews again.");
+    let all: Vec<_> = registry.all().iter().map(|it| it.name.clone()).collect();
+    assert_eq!(all, registry.names());
+    let error = registry.get("painter").unwrap_err();
+    let expect = DefinitionError { name: "painter".into(), known: "author, reviewer".into() };
+    assert_eq!(error, expect);
+    let text = "there is no agent named `painter`; known are: author, reviewer";
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn a_registry_of_tools_knows_instances_and_makes_others_once() {
+    let made = Arc::new(AtomicU32::new(0));
+    let mut registry = ToolRegistry::new();
+    registry.register(tool("zebra"));
+    registry.register(tool("both"));
+    for name in ["late", "both", "early"] {
+        let made = Arc::clone(&made);
+        registry.register_factory(name, move || {
+            made.fetch_add(1, SeqCst);
+            MockTool::returning(name, "Was made.", "made")
+        });
+    }
+    assert_eq!(registry.names().collect::<Vec<_>>(), ["both", "early", "late", "zebra"]);
+    assert_eq!((registry.count(), made.load(SeqCst)), (4, 0));
+    assert!(registry.has("late") && registry.has("zebra") && !registry.has("none"));
+
+    let (one, again) = (registry.get("late").unwrap(), registry.clone().get("late").unwrap());
+    assert!(Arc::ptr_eq(one.name(), again.name()));
+    assert_eq!(made.load(SeqCst), 1);
+    // An instance wins over a factory of its name.
+    assert_eq!(&*registry.get("both").unwrap().spec().description, "Answers.");
+    assert_eq!(registry.all().len(), 4);
+    assert_eq!(made.load(SeqCst), 2);
+
+    let error = registry.get("none").unwrap_err();
+    let known = "both, early, late, zebra".to_owned();
+    assert_eq!(error, RegistryError { name: "none".into(), known });
+}
+
+/// Adds one tool of its name.
+struct Brings(&'static str);
+
+impl Capability for Brings {
+    fn name(&self) -> Cow<'static, str> {
+        self.0.into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        agent.tools.add(tool(self.0));
+        Ok(())
+    }
+}
+
+fn broken() -> Result<Brings, BuildError> {
+    Err(BuildError::capability("search", "add a key"))
+}
+
+#[test]
+fn a_registry_of_capabilities_knows_instances_and_makes_others_once() {
+    let made = Arc::new(AtomicU32::new(0));
+    let mut registry = CapabilityRegistry::new();
+    registry.register("zebra", Brings("stripes"));
+    registry.register("both", Brings("instance"));
+    for name in ["late", "both"] {
+        let made = Arc::clone(&made);
+        registry.register_factory(name, move || {
+            made.fetch_add(1, SeqCst);
+            Ok(Brings("made"))
+        });
+    }
+    registry.register_factory("broken", broken);
+    assert_eq!(registry.names().collect::<Vec<_>>(), ["both", "broken", "late", "zebra"]);
+    assert_eq!((registry.count(), registry.all().len()), (4, 3));
+    assert!(registry.has("broken") && registry.has("zebra") && !registry.has("none"));
+    // The name it is found by need not be its own.
+    assert_eq!(registry.get("zebra").unwrap().name(), "stripes");
+    assert_eq!(registry.get("both").unwrap().name(), "instance");
+    assert!(Arc::ptr_eq(&registry.get("late").unwrap(), &registry.get("late").unwrap()));
+    assert_eq!(made.load(SeqCst), 1);
+
+    let error = |name| registry.get(name).err().unwrap();
+    let text = "there is no capability named `none`; known are: both, broken, late, zebra";
+    assert_eq!(error("none").to_string(), text);
+    let error = error("broken");
+    assert_eq!(error.to_string(), "capability `broken` could not be made");
+    let CapabilityError::Factory { source, .. } = error else { panic!("{error:?}") };
+    assert_eq!(source.to_string(), "capability `search` cannot be used: add a key");
+}
+
+/// A factory whose agents have `read` and `write`, can be given `search`, and may take `paint` from
+/// the registry.
+fn factory(model: &FakeModel) -> DefinitionLoopFactory {
+    let base = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .with_capability(UseTools::new().and(tool("read")).and(tool("write")));
+    let mut capabilities = CapabilityRegistry::new();
+    capabilities.register("searching", Brings("search"));
+    capabilities.register_factory("broken", broken);
+    let mut tools = ToolRegistry::new();
+    tools.register(tool("paint"));
+    tools.register(tool("read"));
+    DefinitionLoopFactory::new(base).with_capabilities(Arc::new(capabilities)).with_tools(tools)
+}
+
+fn built(definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+    factory(&FakeModel::default()).instantiate(definition)
+}
+
+#[test]
+fn a_definition_has_the_tools_it_allows_and_those_it_names() {
+    let check = |tools: Option<NameList>, deny: NameList, expect: &[&str]| {
+        let capabilities = names(["searching"]);
+        let definition = AgentDefinition { tools, tools_deny: deny, capabilities, ..definition() };
+        assert_eq!(tool_names(&built(&definition).unwrap()), expect);
+    };
+    let none = NameList::default;
+    check(None, none(), &["read", "write", "search"]);
+    check(Some(none()), none(), &[]);
+    check(Some(names(["write", "read"])), none(), &["read", "write"]);
+    check(Some(names(["paint", "search"])), none(), &["search", "paint"]);
+    check(None, names(["write", "search"]), &["read"]);
+    check(Some(names(["read", "paint"])), names(["paint"]), &["read"]);
+    check(None, names(["unheard of"]), &["read", "write", "search"]);
+}
+
+#[test]
+fn what_a_definition_names_and_there_is_not_is_an_error_that_names_what_there_is() {
+    let check = |definition: AgentDefinition, expect: &str| {
+        assert_eq!(built(&definition).unwrap_err().to_string(), expect);
+    };
+    check(
+        AgentDefinition { tools: Some(names(["fly"])), ..definition() },
+        "there is no tool named `fly`; known are: read, write, paint",
+    );
+    check(
+        AgentDefinition { capabilities: names(["flying"]), ..definition() },
+        "there is no capability named `flying`; known are: broken, searching",
+    );
+    check(
+        AgentDefinition { capabilities: names(["broken"]), ..definition() },
+        "capability `search` cannot be used: add a key",
+    );
+    let error = DefinitionLoopFactory::new(AgentBuilder::base()).instantiate(&definition());
+    assert!(matches!(error, Err(BuildError::NoDriver)));
+}
+
+#[test]
+fn every_agent_of_a_factory_is_of_its_own() {
+    let model = FakeModel::default();
+    let factory = factory(&model);
+    let narrow = AgentDefinition { tools: Some(names(["read"])), ..definition() };
+    assert_eq!(tool_names(&factory.instantiate(&narrow).unwrap()), ["read"]);
+    assert_eq!(tool_names(&factory.instantiate(&definition()).unwrap()), ["read", "write"]);
+}
+
+#[test]
+fn a_state_carries_what_the_definition_says() {
+    let full = AgentDefinition {
+        llm: Some(LlmConfig::named("house/small")),
+        budget: Some(Budget { steps: Some(3), ..Budget::default() }),
+        metadata: [("team".to_owned(), json!("core"))].into_iter().collect(),
+        ..definition()
+    };
+    let state = DefinitionStateFactory.instantiate(&full, asked());
+    let expect = asked()
+        .with_budget(Budget { steps: Some(3), ..Budget::default() })
+        .with_system_prompt("You review.")
+        .with_llm(LlmConfig::named("house/small"))
+        .with_metadata("team", "core");
+    assert_eq!(state, expect);
+}
+
+#[test]
+fn what_a_definition_leaves_open_stays_as_the_seed_has_it() {
+    let seed = asked()
+        .with_system_prompt("Be brief.")
+        .with_llm(LlmConfig::named("large"))
+        .with_budget(Budget { tokens: Some(9), steps: Some(2), ..Budget::default() });
+    let open = AgentDefinition::new("open", "Says nothing.", " ");
+    let state = DefinitionStateFactory.instantiate(&open, seed.clone());
+    let parts = |state: &AgentState| {
+        (*state.budget(), state.llm().cloned(), state.context().system_prompt().cloned())
+    };
+    assert_eq!(parts(&state), parts(&seed));
+    // A budget is never more than the seed's.
+    let time = Some(Duration::from_secs(1));
+    let budget = Some(Budget { steps: Some(5), tokens: Some(5), time, ..Budget::default() });
+    let state = DefinitionStateFactory.instantiate(&AgentDefinition { budget, ..open }, seed);
+    let expect = Budget { steps: Some(2), tokens: Some(5), time, ..Budget::default() };
+    assert_eq!(*state.budget(), expect);
+}
+
+#[test]
+fn a_defined_agent_runs() {
+    let model = FakeModel::script(["done"]);
+    let limited = AgentDefinition {
+        tools: Some(names(["read"])),
+        llm: Some(LlmConfig::named("small")),
+        ..definition()
+    };
+    let agent = factory(&model).instantiate(&limited).unwrap();
+    let seed = AgentState::new().with_message(Message::user("go"));
+    let state = execute(&agent, DefinitionStateFactory.instantiate(&limited, seed));
+    assert_eq!(state.text(), "done");
+    let request = model.requests().pop().unwrap();
+    let offered: Vec<_> = request.tools.iter().map(|it| it.name.to_string()).collect();
+    assert_eq!(offered, ["read"]);
+    assert_eq!(request.system.as_deref(), Some("You review."));
+    assert_eq!(request.model.as_deref(), Some("small"));
+}
+
+#[test]
+fn capabilities_of_a_definition_come_after_those_of_the_factory() {
+    let mut capabilities = CapabilityRegistry::new();
+    capabilities.register("strict", UseGuards::none().max_steps(0));
+    capabilities.register("polite", UseContextConfig::new("Be polite."));
+    let model = FakeModel::default();
+    let base = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseContextConfig::new("Be quick."));
+    let factory = DefinitionLoopFactory::new(base).with_capabilities(Arc::new(capabilities));
+    let both = AgentDefinition { capabilities: names(["polite", "strict"]), ..definition() };
+    let agent = factory.instantiate(&both).unwrap();
+    let fragments: Vec<_> = agent.instructions().fragments().collect();
+    assert_eq!(fragments, [("context_config", "Be polite.")]);
+    assert_eq!(execute(&agent, asked()).step_count(), 0);
+}

@@ -37,7 +37,7 @@ pub enum ChoiceError {
     },
     /// No provider can be used, or the chosen one cannot.
     #[error("{0}\n  see an agent at work without one: loopwright demo")]
-    None(#[source] ModelError),
+    None(ModelError),
     /// The provider was asked for its models and did not answer.
     #[error(transparent)]
     Provider(ModelError),

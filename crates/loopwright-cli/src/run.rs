@@ -70,8 +70,8 @@ async fn perform(stage: Stage, config: &Config, sources: &Sources, prompt: Strin
         system: config.system.as_ref().map(|it| it.value.clone()),
         path: search_path(sources),
     };
-    let state = AgentState::new().with_budget(budget(&config.limits)).with_user_message(prompt);
-    stage.perform(&setup, state).await.exit_code
+    let asked = AgentState::new().with_budget(budget(&config.limits)).with_user_message(prompt);
+    stage.perform(&setup, asked).await.exit_code
 }
 
 fn load(cli: &Cli, args: &RunArgs) -> Result<(Sources, Loaded), ConfigError> {

@@ -187,6 +187,7 @@ fn without_a_model_it_ends_with_4_and_says_what_to_do() {
     for remedy in ["OPENAI_API_KEY", "ollama", "provider/model", "loopwright demo"] {
         assert!(done.stderr.contains(remedy), "{remedy}: {}", done.stderr);
     }
+    assert_eq!(done.stderr.lines().count(), 2, "{}", done.stderr);
     let done = lonely().run(&["run", "--json", "x"]);
     let lines = lines(&done.stdout);
     assert_eq!(lines.iter().map(|it| &it["type"]).collect::<Vec<_>>(), ["init", "result"]);

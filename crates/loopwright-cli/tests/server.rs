@@ -111,7 +111,8 @@ fn read_request(stream: &TcpStream) -> Vec<u8> {
 }
 
 /// A piece of a streamed answer.
-pub(crate) fn delta(delta: Value) -> Value {
+pub(crate) fn delta(delta: impl Into<Value>) -> Value {
+    let delta = delta.into();
     json!({
         "id": "c", "object": "chat.completion.chunk", "created": 0, "model": "test",
         "choices": [{"index": 0, "delta": delta, "finish_reason": null}],

@@ -124,7 +124,7 @@ impl Capability for UseCachedContext {
             self.messages.iter().cloned().partition(Message::is_system);
         let texts: Vec<String> = system.iter().map(Message::text).collect();
         if !texts.is_empty() {
-            agent.prompt.add(OWN, "cached_context", texts.join("\n\n"));
+            agent.prompt.append(OWN, "cached_context", texts.join("\n\n"));
         }
         let mut head = Transcript::new();
         for message in others {

@@ -34,7 +34,7 @@ impl Default for UseGuards {
         Self {
             steps: Some(20),
             tokens: Some(32_768),
-            time: Some(Duration::from_secs(300)),
+            time: Some(Duration::from_mins(5)),
             ..Self::none()
         }
     }

@@ -4,7 +4,7 @@ use loopwright_core::Priority;
 
 use crate::{
     capabilities::capability,
-    criteria::{ContinuationCriteria, CriteriaHook},
+    criteria::ContinuationCriteria,
     error_policy::{ErrorPolicy, ErrorPolicyHook},
 };
 
@@ -17,11 +17,11 @@ capability!(UseErrorPolicy, "use_error_policy", |it, agent| {
     agent.hooks.add_at(Priority::FINISH, ErrorPolicyHook(it.0));
 });
 
-/// Asks criteria whether another step is taken; every voice is part of the event that tells of the
-/// decision.
+/// Asks criteria whether another step is taken, together with those of other capabilities; every
+/// voice is part of the event that tells of the decision.
 #[derive(Clone, Debug)]
 pub struct UseContinuation(pub ContinuationCriteria);
 
 capability!(UseContinuation, "use_continuation", |it, agent| {
-    agent.hooks.add_at(Priority::FINISH, CriteriaHook(it.0.clone()));
+    agent.add_criteria(&it.0);
 });

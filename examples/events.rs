@@ -1,0 +1,44 @@
+//! Listening to a run: everything, or one kind of event. Listeners cannot change or fail the run.
+//!
+//! `cargo run -p loopwright --example events`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
+};
+
+use loopwright::{
+    core::kinds::{StepCompleted, StreamDelta, ToolCallCompleted},
+    messages::Usage,
+    prelude::*,
+};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let model = FakeModel::script([
+        ScenarioStep::tool("I have to look.").with_usage(Usage::new(20, 5)),
+        ScenarioStep::final_answer("It is there.").with_usage(Usage::new(40, 4)),
+    ])
+    .streaming(6);
+
+    // It makes no difference whether listeners are added before the capabilities or after them.
+    let tokens = Arc::new(AtomicU64::new(0));
+    let sum = Arc::clone(&tokens);
+    let agent = AgentBuilder::standard()
+        .wiretap(|it| println!("{:>3} {}", it.seq, it.event.name()))
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .on_event(|it: &StreamDelta, _| println!("      a fragment: {:?}", it.delta))
+        .on_event(|it: &ToolCallCompleted, _| println!("      {} answered", it.tool))
+        .on_event(move |it: &StepCompleted, _| {
+            sum.fetch_add(it.usage.total(), Relaxed);
+        })
+        .build()?;
+
+    let state = agent.execute(AgentState::new().with_user_message("Is it there?")).await;
+    println!("{} ({} tokens)", state.text(), tokens.load(Relaxed));
+    Ok(())
+}

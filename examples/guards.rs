@@ -1,0 +1,40 @@
+//! Guards end a run at a limit, and the state tells which limit it was.
+//!
+//! `cargo run -p loopwright --example guards`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::{messages::Usage, prelude::*};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
+
+/// An agent whose model never stops asking for a tool, at ten tokens a step.
+async fn run(guards: UseGuards) -> Result<AgentState, BoxError> {
+    let model =
+        FakeModel::script([ScenarioStep::tool("One more look.").with_usage(Usage::new(8, 2))]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(guards)
+        .build()?;
+    Ok(agent.execute(AgentState::new().with_user_message("Look around.")).await)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    // Without a limit this agent would never come to an end.
+    let limits = [
+        UseGuards::default(),
+        UseGuards::none().max_steps(3),
+        UseGuards::none().max_tokens(45),
+        UseGuards::none().max_seconds(0.0),
+    ];
+    for guards in limits {
+        let state = run(guards).await?;
+        println!("{}", state.explain_stop());
+        // What people read is also there as data.
+        if let Some(signal) = state.stop_signal() {
+            println!("    {:?} {:?}", signal.reason, signal.context);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Hooks take part in a run: this agent is not allowed to delete anything, and what a tool says is
+//! cleaned before the model sees it.
+//!
+//! `cargo run -p loopwright --example hooks`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::{
+    core::{ToolDecision, ToolOutcome},
+    prelude::*,
+};
+use loopwright_testing::{FakeModel, ScenarioStep};
+use serde_json::json;
+
+/// Reads a file.
+#[tool]
+async fn read(path: String) -> String {
+    format!("contents of {path}, password=hunter2")
+}
+
+/// Deletes a file.
+#[tool]
+async fn delete(path: String) -> String {
+    format!("deleted {path}")
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    // Closures as hooks: one closure for each point of the run that the hook takes part in.
+    let read_only = CallableHook::new("read_only").before_tool(|call, _state, _cx| {
+        Ok(match &*call.name {
+            "delete" => ToolDecision::Block { reason: "this agent only reads".into() },
+            _ => ToolDecision::Run,
+        })
+    });
+    let no_secrets = CallableHook::new("no_secrets").after_tool(|_call, outcome, _state, _cx| {
+        if let ToolOutcome::Returned(output) = outcome {
+            *output = ToolOutput::text(output.to_text().replace("hunter2", "***"));
+        }
+        Ok(Flow::Go)
+    });
+
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("read", json!({ "path": "notes.txt" })),
+        ScenarioStep::tool_call("delete", json!({ "path": "notes.txt" })),
+        ScenarioStep::final_answer("I read the file, and was not allowed to delete it."),
+    ]);
+    let agent = AgentBuilder::standard()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseTools::new().and(read).and(delete))
+        .with_capability(UseHook::new(read_only))
+        .with_capability(UseHook::new(no_secrets))
+        .build()?;
+
+    let state = agent.execute(AgentState::new().with_user_message("Tidy up.")).await;
+    for step in state.execution().into_iter().flat_map(|it| it.steps()) {
+        for (call, outcome) in step.tool_executions() {
+            println!("{:>6}: {}", call.name, outcome.to_result().to_text());
+        }
+    }
+    println!("{}", state.text());
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! A run that its caller advances: step by step, with something said in between.
+//!
+//! `cargo run -p loopwright --example iterate`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use futures::StreamExt as _;
+use loopwright::prelude::*;
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
+
+fn agent() -> Result<AgentLoop, BoxError> {
+    let model = FakeModel::script([
+        ScenarioStep::tool("I look at the first room."),
+        ScenarioStep::tool("I look at the second room."),
+        ScenarioStep::final_answer("Both rooms are empty."),
+    ]);
+    let builder = AgentBuilder::standard()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseTools::new().and(MockTool::scripted()));
+    Ok(builder.build()?)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let asked = AgentState::new().with_user_message("Is anybody there?");
+
+    println!("As a stream of states, one for each step:");
+    let agent = agent()?;
+    let mut states = std::pin::pin!(agent.iterate(asked.clone()));
+    while let Some(state) = states.next().await {
+        let said = state.current_response().map(Message::text).unwrap_or_default();
+        println!("  step {}, {}: {said}", state.step_count(), state.status().as_str());
+    }
+
+    println!("As a run, which can be steered and left:");
+    let mut run = agent.start(asked, RunOptions::default());
+    let handle = run.handle();
+    while let Some(state) = run.next().await {
+        println!("  step {} is over", state.step_count());
+        if state.step_count() == 1 {
+            // Whoever holds the handle may speak up at any time, from any thread.
+            drop(handle.steer("Look under the beds, too."));
+        } else {
+            break;
+        }
+    }
+    // A run that was left is a state in progress: it can be stored, and continued by any agent.
+    let state = run.into_state();
+    println!("  left: {}", state.explain_stop());
+    println!("Continued:");
+    println!("  {}", agent.execute(state).await.text());
+    Ok(())
+}

@@ -1,0 +1,41 @@
+//! A conversation of several executions. Between them the state is a value that can be stored.
+//!
+//! `cargo run -p loopwright --example multi_execution`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::prelude::*;
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let model = FakeModel::script([
+        ScenarioStep::tool("I look it up."),
+        ScenarioStep::final_answer("It is a harbour town."),
+        ScenarioStep::final_answer("About forty thousand people live there."),
+    ]);
+    let agent = AgentBuilder::standard()
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .build()?;
+
+    let state = AgentState::new().with_user_message("What is Piran?");
+    let state = agent.execute(state).await;
+    println!("1: {} ({} steps)", state.text(), state.step_count());
+
+    // Days may pass, and it may be another process that goes on.
+    let stored = serde_json::to_string(&state)?;
+    println!("   stored in {} bytes", stored.len());
+    let state: AgentState = serde_json::from_str(&stored)?;
+
+    // Steps and limits begin anew; the conversation and the totals go on.
+    let state = agent.execute(state.with_user_message("How large is it?")).await;
+    println!("2: {} ({} step)", state.text(), state.step_count());
+    println!("{} executions, {} steps in all", state.execution_count(), state.total_steps());
+
+    // How the first answer was found is kept, but it is not shown to the model any more.
+    let last = model.requests().pop().unwrap_or_default();
+    let shown: Vec<String> = last.prompt.turns.iter().map(|it| it.message().text()).collect();
+    println!("kept:  {} turns\nshown: {}", state.transcript().len(), shown.join(" | "));
+    Ok(())
+}
