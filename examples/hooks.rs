@@ -1,14 +1,11 @@
-//! Hooks take part in a run: this agent is not allowed to delete anything, and what a tool says is
-//! cleaned before the model sees it.
+//! Hooks: this agent may not delete anything, and what tools say is cleaned before the model sees it.
 //!
 //! `cargo run -p loopwright --example hooks`
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use loopwright::{
-    core::{ToolDecision, ToolOutcome},
-    prelude::*,
-};
+use loopwright::core::{ToolDecision, ToolOutcome};
+use loopwright::prelude::*;
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 
@@ -53,10 +50,9 @@ async fn main() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Tidy up.")).await;
-    for step in state.execution().into_iter().flat_map(|it| it.steps()) {
-        for (call, outcome) in step.tool_executions() {
-            println!("{:>6}: {}", call.name, outcome.to_result().to_text());
-        }
+    let steps = state.execution().into_iter().flat_map(|it| it.steps());
+    for (call, outcome) in steps.flat_map(|step| step.tool_executions()) {
+        println!("{:>6}: {}", call.name, outcome.to_result().to_text());
     }
     println!("{}", state.text());
     Ok(())

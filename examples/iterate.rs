@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use loopwright::prelude::*;
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 
-fn agent() -> Result<AgentLoop, BoxError> {
+fn looking() -> Result<AgentLoop, BoxError> {
     let model = FakeModel::script([
         ScenarioStep::tool("I look at the first room."),
         ScenarioStep::tool("I look at the second room."),
@@ -25,7 +25,7 @@ async fn main() -> Result<(), BoxError> {
     let asked = AgentState::new().with_user_message("Is anybody there?");
 
     println!("As a stream of states, one for each step:");
-    let agent = agent()?;
+    let agent = looking()?;
     let mut states = std::pin::pin!(agent.iterate(asked.clone()));
     while let Some(state) = states.next().await {
         let said = state.current_response().map(Message::text).unwrap_or_default();
@@ -33,13 +33,15 @@ async fn main() -> Result<(), BoxError> {
     }
 
     println!("As a run, which can be steered and left:");
+    let agent = looking()?;
     let mut run = agent.start(asked, RunOptions::default());
     let handle = run.handle();
     while let Some(state) = run.next().await {
         println!("  step {} is over", state.step_count());
         if state.step_count() == 1 {
             // Whoever holds the handle may speak up at any time, from any thread.
-            drop(handle.steer("Look under the beds, too."));
+            let is_late = handle.steer(Message::user("Look under the beds, too.")).is_err();
+            println!("  told to look again{}", if is_late { ", too late" } else { "" });
         } else {
             break;
         }

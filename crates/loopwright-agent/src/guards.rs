@@ -45,7 +45,7 @@ pub struct StepsLimit(pub u32);
 before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, _cx| {
     let (steps, max) = (state.step_count(), it.0);
     (steps >= max).then(|| {
-        let text = format!("{max} steps are used up");
+        let text = format!("the limit of steps, {max}, is reached");
         StopSignal::new(StopReason::StepsLimitReached, "guard:steps_limit", text)
             .with("current_steps", steps)
             .with("max_steps", max)

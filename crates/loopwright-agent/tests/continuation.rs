@@ -363,20 +363,20 @@ fn a_run_that_stopped_after_one_step_says_why() {
         let state = execute(&builder.build().unwrap(), asked());
         assert_eq!((state.step_count(), state.explain_stop().as_str()), (1, expect));
     };
-    check(scripted(["done"]), "it completed after 1 steps: the model asked for no tools");
+    check(scripted(["done"]), "it completed after 1 step: the model asked for no tools");
     check(
         scripted([ScenarioStep::tool("looking")]).with_capability(UseGuards::none().max_steps(1)),
-        "it was stopped after 1 steps by guard:steps_limit: steps_limit: 1 steps are used up",
+        "it was stopped after 1 step by guard:steps_limit: steps_limit: the limit of steps, 1, is reached",
     );
     check(
         scripted([ScenarioStep::error("no paper")]),
-        "it failed after 1 steps: the driver failed: no paper",
+        "it failed after 1 step: the driver failed: no paper",
     );
     let policy = loopwright_agent::UseErrorPolicy(ErrorPolicy::stop_on_any_error());
     check(
         scripted([ScenarioStep::tool_call("missing", serde_json::json!({}))])
             .with_capability(policy),
-        "it was stopped after 1 steps by error_policy: error: the error policy does not go on after \
+        "it was stopped after 1 step by error_policy: error: the error policy does not go on after \
          1 failed steps",
     );
     assert_eq!(AgentState::new().explain_stop(), "it has not run yet");

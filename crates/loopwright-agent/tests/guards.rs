@@ -42,7 +42,7 @@ fn check(agent: &AgentLoop, steps: u32, expect: StopSignal) {
 #[test]
 fn a_limit_of_n_steps_gives_exactly_n_steps() {
     for max in [0, 1, 3] {
-        let text = format!("{max} steps are used up");
+        let text = format!("the limit of steps, {max}, is reached");
         let context = json!({"current_steps": max, "max_steps": max});
         let source = "guard:steps_limit";
         let expect = signal(StopReason::StepsLimitReached, source, &text, &context);

@@ -1,7 +1,5 @@
 //! Which model is asked: the one that is named, or one that can be used.
 
-mod undated;
-
 use std::sync::Arc;
 
 use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, Models};
@@ -10,8 +8,6 @@ use loopwright_models::{KeyRef, Provider, Providers, Wire};
 use crate::config::{self, Config, Origin, Sources, Text};
 use crate::console;
 use crate::exit::ExitCode;
-
-use undated::Undated;
 
 /// The preset that a bare address stands for.
 const COMPATIBLE: &str = "openai-compatible";
@@ -100,7 +96,7 @@ pub async fn choose(config: &Config, sources: &Sources) -> Result<Chosen, Choice
     llm.options.stream = (!config.stream.value).then_some(false);
     // A missing key should be known before anything is sent.
     providers.resolve(Some(&llm))?;
-    Ok(Chosen { models: Arc::new(Undated(providers)), llm })
+    Ok(Chosen { models: Arc::new(providers), llm })
 }
 
 /// Returns the address that replaces the provider's own. A project chooses the model, so it must not

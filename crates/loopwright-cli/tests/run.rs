@@ -122,7 +122,7 @@ fn a_limit_ends_with_6() {
     let again = || streamed_call("Again.", "ls");
     let (done, _) = run(vec![again(), again()], &["--max-steps", "1"]);
     assert_eq!((done.status, done.stdout.as_str()), (6, "Again.\n"));
-    let remark = "stopped: 1 steps are used up; raise --max-steps to allow more\n";
+    let remark = "stopped: the limit of steps, 1, is reached; raise --max-steps to allow more\n";
     assert!(done.stderr.contains(remark), "{}", done.stderr);
     let (done, _) = run(vec![again(), again()], &["--max-tokens", "60", "-q"]);
     assert_eq!((done.status, done.stdout.as_str()), (6, ""));

@@ -202,7 +202,10 @@ impl AgentState {
     /// Says in a sentence where the agent stands, and if it stopped, why.
     pub fn explain_stop(&self) -> String {
         let Some(execution) = &self.execution else { return "it has not run yet".to_owned() };
-        let after = format!("after {} steps", execution.step_count());
+        let after = match execution.step_count() {
+            1 => "after 1 step".to_owned(),
+            steps => format!("after {steps} steps"),
+        };
         match &execution.status {
             Status::Pending => "it has not run yet".to_owned(),
             Status::Paused => {

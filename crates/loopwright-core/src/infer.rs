@@ -250,9 +250,19 @@ impl Inference {
             Either::Left((Err(error), _)) if error.kind == ModelErrorKind::Cancelled => {
                 Err(StepError::Cancelled)
             }
+            // The wire knows the deadline too, and may be the first to give up.
+            Either::Left((Err(error), _))
+                if error.kind == ModelErrorKind::Timeout && self.is_late() =>
+            {
+                Err(StepError::Stopped(state.lateness(self.env.clock.now())))
+            }
             Either::Left((answer, _)) => Ok(answer?),
             Either::Right((error, _)) => Err(error),
         }
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| self.env.clock.now() >= deadline)
     }
 
     /// Ends when the run is cancelled or its deadline has come.

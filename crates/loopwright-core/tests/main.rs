@@ -13,4 +13,5 @@ mod rounds;
 mod state;
 mod steering;
 mod stop;
+mod surface;
 mod tools;

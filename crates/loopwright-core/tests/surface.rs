@@ -1,0 +1,136 @@
+//! What can be read of a loop, a run and what became of it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+use loopwright_core::{
+    AgentState, BoxError, Budget, CallableHook, Edit, Flow, NoArgs, Status, StepKind, StopReason,
+    StopSignal, Timestamp, ToolExecutor, ToolSet,
+    kinds::{StepCompleted, TokenUsageReported, ToolCallCompleted},
+    messages::{Message, PrefixBreak, SectionName, Transcript, Usage},
+    tool_fn,
+};
+use loopwright_testing::{EventRecorder, MockTool, ScenarioStep};
+use serde_json::json;
+
+use crate::support::{agent, asked, execute, hooked, told};
+
+#[test]
+fn a_tap_hears_every_event_of_the_loop_it_is_on() {
+    let heard = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&heard);
+    let plain = agent(["done".into()]);
+    let tapped = plain.wiretap(move |_| {
+        counter.fetch_add(1, Relaxed);
+    });
+    execute(&plain, asked());
+    assert_eq!(heard.load(Relaxed), 0);
+    execute(&tapped, asked());
+    assert!(heard.load(Relaxed) > 4);
+}
+
+#[test]
+fn an_executor_bounds_what_tools_answer() {
+    let executor = ToolExecutor { max_output_bytes: 4, ..ToolExecutor::default() };
+    let agent = agent([ScenarioStep::tool_call("say", json!({})), "done".into()])
+        .with_tool(MockTool::returning("say", "", "abcdefgh"));
+    assert_eq!(agent.executor().max_output_bytes, 1 << 20);
+    let state = execute(&agent.with_executor(executor), asked());
+    assert!(told(&state)[0].starts_with("abcd\n[cut"), "{:?}", told(&state));
+}
+
+#[test]
+fn tools_can_be_replaced_all_at_once() {
+    let set: ToolSet = [MockTool::returning("one", "", 1)].into_iter().collect();
+    let mut other = ToolSet::new().with(MockTool::returning("two", "", 2));
+    other.merge(&set);
+    let agent = agent([]).with_tool(MockTool::returning("zero", "", 0)).with_tools(other);
+    let names: Vec<&str> = agent.tools().iter().map(|tool| &**tool.name()).collect();
+    assert_eq!(names, ["two", "one"]);
+}
+
+#[test]
+fn a_budget_with_nothing_left_is_exhausted() {
+    let now = Timestamp::from_millis(1_000);
+    let spent = Budget { tokens: Some(0), ..Budget::default() };
+    let late = Budget { deadline: Some(now), ..Budget::default() };
+    let left = Budget { steps: Some(1), ..Budget::default() };
+    let exhausted = [spent, late, left, Budget::unlimited()].map(|it| it.is_exhausted(now));
+    assert_eq!(exhausted, [true, true, false, false]);
+}
+
+#[test]
+fn a_section_can_be_replaced() {
+    let turns: Transcript =
+        [loopwright_core::messages::Turn::said(Message::user("anew")).unwrap()].into_iter().collect();
+    let state = asked().edit(Edit::Replace {
+        section: SectionName::MESSAGES.into(),
+        turns: turns.clone(),
+        cause: PrefixBreak::Compaction,
+    });
+    assert_eq!(state.transcript(), &turns);
+}
+
+#[test]
+fn a_step_tells_what_it_was_and_how_long_it_took() {
+    let events = EventRecorder::new();
+    let step = ScenarioStep::tool_call("look", json!({})).with_usage(Usage::new(5, 2));
+    let agent = agent([step, "done".into()])
+        .with_tool(MockTool::returning("look", "", "seen"))
+        .with_event_sink(events.sink());
+    let state = execute(&agent, asked());
+    let execution = state.execution().unwrap();
+    let step = execution.step_at(0).unwrap();
+    assert_eq!((step.kind(), step.has_tool_calls()), (StepKind::ToolExecution, true));
+    assert_eq!(step.ended_at(), step.started_at().plus(step.duration()));
+    assert!(execution.started_at() <= step.started_at());
+    assert!(execution.ended_at().unwrap() >= step.ended_at());
+    let told = &events.of::<StepCompleted>()[0];
+    assert_eq!((told.has_tool_calls, told.took), (true, step.duration()));
+    let called = &events.of::<ToolCallCompleted>()[0];
+    assert!(called.success && called.took <= step.duration());
+    assert_eq!(events.of::<TokenUsageReported>()[0].operation, "step");
+}
+
+#[test]
+fn a_state_says_whether_the_loop_would_end_here() {
+    let agent = agent([ScenarioStep::tool("looking"), "done".into()]);
+    assert!(AgentState::new().should_stop());
+    let mut run = agent.start(asked(), crate::support::options());
+    let first = loopwright_testing::block_on(run.next()).unwrap().clone();
+    assert_eq!((first.should_stop(), first.status()), (false, &Status::InProgress));
+    let last = loopwright_testing::block_on(run.finish());
+    assert_eq!((last.should_stop(), last.status()), (true, &Status::Completed));
+}
+
+#[test]
+fn signals_can_be_read_and_the_strongest_of_them() {
+    let hook = CallableHook::new("two").before_step(|state, _| {
+        state.signal(StopSignal::new(StopReason::StepsLimitReached, "two", "enough"));
+        Ok(Flow::Stop(StopSignal::requested("two", "please")))
+    });
+    let state = execute(&hooked(&agent([]), hook), asked());
+    let execution = state.execution().unwrap();
+    let reasons: Vec<StopReason> = execution.signals().iter().map(|it| it.reason).collect();
+    assert_eq!(reasons, [StopReason::StepsLimitReached, StopReason::StopRequested]);
+    assert_eq!(execution.strongest_signal().unwrap().reason, StopReason::StopRequested);
+}
+
+#[test]
+fn metadata_and_prompt_are_part_of_the_context() {
+    let state = asked().with_metadata("topic", "rye").with_system_prompt("Be brief.");
+    assert_eq!(state.context().metadata().get("topic"), Some(&json!("rye")));
+    assert_eq!(state.context().system_prompt().map(|it| &**it), Some("Be brief."));
+    assert_eq!(state.metadata().iter().collect::<Vec<_>>(), [("topic", &json!("rye"))]);
+}
+
+#[test]
+fn a_closure_is_a_tool() {
+    let dice = tool_fn("roll", "Rolls a die.", |_: NoArgs| async { Ok::<_, BoxError>(4) });
+    let agent = agent([ScenarioStep::tool_call("roll", json!({})), "done".into()]).with_tool(dice);
+    assert_eq!(told(&execute(&agent, asked())), ["4"]);
+    let shown = agent.tools().get("roll").unwrap().descriptor();
+    assert_eq!((shown.name(), shown.summary().as_str()), ("roll", "Rolls a die."));
+}
