@@ -4,7 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use loopwright::core::{ToolDecision, ToolOutcome};
+use loopwright::core::{Execution, Step, ToolDecision, ToolOutcome};
 use loopwright::prelude::*;
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
@@ -50,8 +50,8 @@ async fn main() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Tidy up.")).await;
-    let steps = state.execution().into_iter().flat_map(|it| it.steps());
-    for (call, outcome) in steps.flat_map(|step| step.tool_executions()) {
+    let steps = state.execution().into_iter().flat_map(Execution::steps);
+    for (call, outcome) in steps.flat_map(Step::tool_executions) {
         println!("{:>6}: {}", call.name, outcome.to_result().to_text());
     }
     println!("{}", state.text());

@@ -5,7 +5,10 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use loopwright::{core::kinds::ValidationFailed, prelude::*};
+use loopwright::{
+    core::{Execution, kinds::ValidationFailed},
+    prelude::*,
+};
 use loopwright_testing::FakeModel;
 
 /// Returns the length of a text.
@@ -32,7 +35,7 @@ async fn main() -> Result<(), BoxError> {
     let state = agent.execute(AgentState::new().with_user_message(question)).await;
 
     // The conversation is kept in the same form as with any other driver.
-    for step in state.execution().into_iter().flat_map(|it| it.steps()) {
+    for step in state.execution().into_iter().flat_map(Execution::steps) {
         println!(
             "step {}: {}",
             step.number(),

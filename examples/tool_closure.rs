@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use loopwright::prelude::*;
+use loopwright::{core::Step, prelude::*};
 use loopwright_testing::{FakeModel, ScenarioStep};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -43,7 +43,7 @@ async fn main() -> Result<(), BoxError> {
 
     let question = "What do an apple and a durian cost?";
     let state = agent.execute(AgentState::new().with_user_message(question)).await;
-    for (call, outcome) in state.step_at(0).into_iter().flat_map(|step| step.tool_executions()) {
+    for (call, outcome) in state.step_at(0).into_iter().flat_map(Step::tool_executions) {
         println!("{} -> {}", call.arguments, outcome.to_result().to_text());
     }
     println!("{}", state.text());

@@ -5,7 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use loopwright::prelude::*;
+use loopwright::{core::Execution, prelude::*};
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 
@@ -39,7 +39,7 @@ async fn main() -> Result<(), BoxError> {
     println!("with the schema: {}\n", shown.parameters);
 
     let state = agent.execute(AgentState::new().with_user_message("17 + 25?")).await;
-    for step in state.execution().into_iter().flat_map(|it| it.steps()) {
+    for step in state.execution().into_iter().flat_map(Execution::steps) {
         for (call, outcome) in step.tool_executions() {
             println!("{}({})", call.name, call.arguments);
             println!("  -> {}", outcome.to_result().to_text());

@@ -109,12 +109,12 @@ fn builder_essence() {
     assert_eq!(base.capability_names(), [""; 0]);
     assert!(matches!(base.build(), Err(BuildError::NoDriver)));
 
-    let bare = base.with_capability(driver()).build().unwrap();
-    let (tools, hooks) = (tool_names(&bare), hook_names(&bare));
+    let agent = base.with_capability(driver()).build().unwrap();
+    let (tools, hooks) = (tool_names(&agent), hook_names(&agent));
     assert_eq!((tools, hooks), (vec![], vec![]));
-    assert_eq!((bare.sinks().is_empty(), bare.head().is_empty()), (true, true));
-    assert_eq!((bare.instructions().fragments().count(), bare.response_format()), (0, None));
-    assert_eq!(bare.driver().name(), "fake");
+    assert_eq!((agent.sinks().is_empty(), agent.head().is_empty()), (true, true));
+    assert_eq!((agent.instructions().fragments().count(), agent.response_format()), (0, None));
+    assert_eq!(agent.driver().name(), "fake");
 
     let standard = AgentBuilder::standard();
     let same = AgentBuilder::base().with_capability(UseGuards::default());
@@ -208,9 +208,9 @@ fn event_commutativity() {
             ])))
             .with_capability(UseDriverDecorator::new(|inner| inner))
     };
-    let heard = |build: &dyn Fn(AgentBuilder, EventRecorder) -> AgentBuilder| {
+    let heard = |build: &dyn Fn(AgentBuilder, &EventRecorder) -> AgentBuilder| {
         let events = EventRecorder::new();
-        let agent = build(AgentBuilder::base(), events.clone()).build().unwrap();
+        let agent = build(AgentBuilder::base(), &events).build().unwrap();
         drop(execute(&agent, asked()));
         events.envelopes()
     };
@@ -225,7 +225,7 @@ fn event_commutativity() {
     assert_eq!(held, before);
 }
 
-fn tapped(builder: AgentBuilder, events: EventRecorder) -> AgentBuilder {
+fn tapped(builder: AgentBuilder, events: &EventRecorder) -> AgentBuilder {
     let sink = events.sink();
     builder.wiretap(move |envelope| sink.emit(envelope))
 }

@@ -165,7 +165,7 @@ fn troubled() -> AgentState {
 /// What one criterion says.
 #[track_caller]
 fn check(
-    criteria: ContinuationCriteria,
+    criteria: &ContinuationCriteria,
     state: &AgentState,
     decision: ContinuationDecision,
     reason: impl Into<Option<StopReason>>,
@@ -183,21 +183,21 @@ fn only(criterion: impl loopwright_agent::ContinuationCriterion + 'static) -> Co
 fn limits_forbid_at_their_edge_and_allow_below_it() {
     use StopReason::{RetryLimitReached, StepsLimitReached, TimeLimitReached, TokenLimitReached};
     let (working, troubled) = (working(), troubled());
-    check(only(steps_limit(2)), &working, ForbidContinuation, StepsLimitReached);
-    check(only(steps_limit(3)), &working, AllowContinuation, None);
-    check(only(steps_limit(0)), &AgentState::new(), ForbidContinuation, StepsLimitReached);
-    check(only(token_usage_limit(10)), &working, ForbidContinuation, TokenLimitReached);
-    check(only(token_usage_limit(11)), &working, AllowContinuation, None);
-    check(only(retry_limit(2)), &troubled, ForbidContinuation, RetryLimitReached);
-    check(only(retry_limit(3)), &troubled, AllowContinuation, None);
-    check(only(retry_limit(2)), &working, AllowContinuation, None);
+    check(&only(steps_limit(2)), &working, ForbidContinuation, StepsLimitReached);
+    check(&only(steps_limit(3)), &working, AllowContinuation, None);
+    check(&only(steps_limit(0)), &AgentState::new(), ForbidContinuation, StepsLimitReached);
+    check(&only(token_usage_limit(10)), &working, ForbidContinuation, TokenLimitReached);
+    check(&only(token_usage_limit(11)), &working, AllowContinuation, None);
+    check(&only(retry_limit(2)), &troubled, ForbidContinuation, RetryLimitReached);
+    check(&only(retry_limit(3)), &troubled, AllowContinuation, None);
+    check(&only(retry_limit(2)), &working, AllowContinuation, None);
     let second = Duration::from_secs(1);
     let none = Duration::ZERO;
-    check(only(execution_time_limit(none)), &working, ForbidContinuation, TimeLimitReached);
-    check(only(execution_time_limit(second)), &working, AllowContinuation, None);
+    check(&only(execution_time_limit(none)), &working, ForbidContinuation, TimeLimitReached);
+    check(&only(execution_time_limit(second)), &working, AllowContinuation, None);
     let cumulative = cumulative_execution_time_limit;
-    check(only(cumulative(none)), &working, ForbidContinuation, TimeLimitReached);
-    check(only(cumulative(second)), &working, AllowContinuation, None);
+    check(&only(cumulative(none)), &working, ForbidContinuation, TimeLimitReached);
+    check(&only(cumulative(second)), &working, AllowContinuation, None);
 
     let later = now().plus(second);
     let late = only(execution_time_limit(second)).evaluate(&working, later);
@@ -208,37 +208,37 @@ fn limits_forbid_at_their_edge_and_allow_below_it() {
 fn errors_forbid_where_a_policy_or_their_presence_says_so() {
     use StopReason::ErrorForbade;
     let (answered, troubled) = (answered(), troubled());
-    check(only(error_presence()), &troubled, ForbidContinuation, ErrorForbade);
-    check(only(error_presence()), &answered, AllowContinuation, None);
-    check(only(error_presence()), &AgentState::new(), AllowContinuation, None);
+    check(&only(error_presence()), &troubled, ForbidContinuation, ErrorForbade);
+    check(&only(error_presence()), &answered, AllowContinuation, None);
+    check(&only(error_presence()), &AgentState::new(), AllowContinuation, None);
     let strict = ErrorPolicy::stop_on_any_error();
-    check(only(error_policy(strict)), &troubled, ForbidContinuation, ErrorForbade);
-    check(only(error_policy(strict)), &answered, AllowContinuation, None);
+    check(&only(error_policy(strict)), &troubled, ForbidContinuation, ErrorForbade);
+    check(&only(error_policy(strict)), &answered, AllowContinuation, None);
     let patient = ErrorPolicy::retry_all(3);
-    check(only(error_policy(patient)), &troubled, AllowContinuation, None);
+    check(&only(error_policy(patient)), &troubled, AllowContinuation, None);
     let used_up = ErrorPolicy::retry_all(2);
-    check(only(error_policy(used_up)), &troubled, ForbidContinuation, ErrorForbade);
+    check(&only(error_policy(used_up)), &troubled, ForbidContinuation, ErrorForbade);
 }
 
 #[test]
 fn a_finish_reason_forbids_and_words_request_and_never_forbid() {
     let (answered, fresh) = (answered(), AgentState::new());
     let finish = StopReason::FinishReasonReceived;
-    check(only(finish_reason([FinishReason::Stop])), &answered, ForbidContinuation, finish);
-    check(only(finish_reason([FinishReason::Length])), &answered, AllowContinuation, None);
-    check(only(finish_reason([FinishReason::Stop])), &fresh, AllowContinuation, None);
+    check(&only(finish_reason([FinishReason::Stop])), &answered, ForbidContinuation, finish);
+    check(&only(finish_reason([FinishReason::Length])), &answered, AllowContinuation, None);
+    check(&only(finish_reason([FinishReason::Stop])), &fresh, AllowContinuation, None);
     let content = |word: &'static str| only(response_content(move |text| text.contains(word)));
-    check(content("two"), &answered, AllowStop, None);
-    check(content("three"), &answered, RequestContinuation, None);
-    check(content("two"), &fresh, AllowContinuation, None);
+    check(&content("two"), &answered, AllowStop, None);
+    check(&content("three"), &answered, RequestContinuation, None);
+    check(&content("two"), &fresh, AllowContinuation, None);
 }
 
 #[test]
 fn tool_calls_request_and_always_says_the_same() {
-    check(only(tool_call_presence()), &AgentState::new(), RequestContinuation, None);
-    check(only(tool_call_presence()), &answered(), AllowStop, None);
+    check(&only(tool_call_presence()), &AgentState::new(), RequestContinuation, None);
+    check(&only(tool_call_presence()), &answered(), AllowStop, None);
     for decision in DECISIONS {
-        check(only(always(decision)), &AgentState::new(), decision, None);
+        check(&only(always(decision)), &AgentState::new(), decision, None);
     }
 }
 
@@ -283,7 +283,7 @@ fn criteria_are_asked_before_the_first_step() {
 
 /// What the loop told of each decision: the step, whether it goes on, who decided, and the voices.
 #[track_caller]
-fn decisions(builder: AgentBuilder) -> Vec<(u32, bool, String, Vec<String>)> {
+fn decisions(builder: &AgentBuilder) -> Vec<(u32, bool, String, Vec<String>)> {
     let (_, events) = recorded(&builder.build().unwrap(), asked());
     let told = |it: ContinuationEvaluated| {
         let voices = it.outcome.evaluations.iter();
@@ -299,7 +299,7 @@ fn every_voice_is_part_of_the_event() {
         .with(steps_limit(2))
         .when("more", |_| RequestContinuation)
         .when("whatever", |_| AllowContinuation);
-    let told = decisions(counting(criteria));
+    let told = decisions(&counting(criteria));
     let voices = |it: &[&str]| it.iter().map(ToString::to_string).collect::<Vec<_>>();
     let first = voices(&[
         "continuation RequestContinuation",
@@ -322,7 +322,7 @@ fn every_voice_is_part_of_the_event() {
 fn criteria_of_two_capabilities_all_speak() {
     let one = UseContinuation(ContinuationCriteria::new().when("one", |_| AllowContinuation));
     let other = UseContinuation(ContinuationCriteria::new().when("other", |_| AllowStop));
-    let told = decisions(scripted(["done"]).with_capability(one).with_capability(other));
+    let told = decisions(&scripted(["done"]).with_capability(one).with_capability(other));
     let voices = ["one AllowContinuation", "other AllowStop", "tool_calls AllowStop"];
     let [(1, false, _, said)] = &told[..] else { panic!("one decision: {told:?}") };
     assert_eq!(*said, voices);

@@ -7,7 +7,7 @@ use loopwright_agent::{
     UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, CallableHook, FailureKind, LlmConfig, Recovery, Status, StepKind,
+    AgentLoop, AgentState, CallableHook, FailureKind, LlmConfig, Recovery, Status, Step, StepKind,
     kinds::{DecisionExtractionFailed, ExecutionFailed, ValidationFailed},
     messages::{
         Dialect, FinishReason, InferenceOptions, InferenceRequest, ResponseFormat, TurnBody, Usage,
@@ -59,7 +59,7 @@ fn a_call_and_an_answer_are_kept_as_those_of_any_other_driver() {
     assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, "It is 3."));
     assert_eq!(said(&state), ["go", "I need the sum.", "It is 3."]);
     assert_eq!(validate(state.transcript()), Ok(()));
-    let kinds: Vec<_> = state.execution().unwrap().steps().map(|it| it.kind()).collect();
+    let kinds: Vec<_> = state.execution().unwrap().steps().map(Step::kind).collect();
     assert_eq!(kinds, [StepKind::ToolExecution, StepKind::FinalResponse]);
     let TurnBody::Exchange(exchange) = state.transcript().get(1).unwrap().body() else {
         panic!("an exchange");
@@ -216,7 +216,7 @@ fn tokens_of_all_attempts_are_counted() {
     let step = |text: &str| ScenarioStep::final_answer(text).with_usage(Usage::new(10, 1));
     let model = FakeModel::script([step("what?"), step("{}"), step(CALL), step(ANSWER)]);
     let state = execute(&agent(&model), asked());
-    let usage: Vec<_> = state.execution().unwrap().steps().map(|it| it.usage()).collect();
+    let usage: Vec<_> = state.execution().unwrap().steps().map(Step::usage).collect();
     assert_eq!(usage, [Usage::new(30, 3), Usage::new(10, 1)]);
     assert_eq!(state.usage(), Usage::new(40, 4));
 

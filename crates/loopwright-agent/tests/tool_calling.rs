@@ -11,8 +11,8 @@ use loopwright_core::{
     LlmConfig, ModelError, ModelErrorKind, Models, Status,
     messages::{
         InferenceOptions, InferenceRequest, InferenceResponse, Message, PrefixBreak,
-        ReasoningEffort, ResponseFormat, Role, SectionName, ToolChoice, Transcript, Turn, TurnBody,
-        Usage,
+        ReasoningEffort, ResponseFormat, Role, SectionName, ToolChoice, ToolResult, Transcript,
+        Turn, TurnBody, Usage,
     },
 };
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep};
@@ -186,7 +186,7 @@ fn prose_and_calls_are_one_message_with_the_results_beside_it() {
     let TurnBody::Exchange(exchange) = state.transcript().get(1).unwrap().body() else {
         panic!("an exchange");
     };
-    let results: Vec<_> = exchange.results().iter().map(|it| it.to_text()).collect();
+    let results: Vec<_> = exchange.results().iter().map(ToolResult::to_text).collect();
     assert_eq!((exchange.reply().role(), results), (Role::Assistant, vec!["done".to_owned()]));
 }
 
@@ -200,8 +200,8 @@ fn the_drivers_form_of_answers_wins_over_the_states_and_the_states_over_the_agen
         request_of(&builder.build().unwrap(), &model, state).response_format
     };
     let plain = AgentBuilder::base().with_capability(UseDriver::new(driver.clone()));
-    let driven = driver.with_response_format(form("driver"));
-    let strict = AgentBuilder::base().with_capability(UseDriver::new(driven));
+    let formed = driver.with_response_format(form("driver"));
+    let strict = AgentBuilder::base().with_capability(UseDriver::new(formed));
     let stated = || asked().with_response_format(form("state"));
     assert_eq!(used(plain.clone(), asked()), None);
     let formed = plain.with_capability(agents.clone());

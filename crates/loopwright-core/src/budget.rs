@@ -115,7 +115,10 @@ impl Budget {
     /// Returns the strongest signal for a limit that was reached.
     pub fn exhausted_by(&self, used: Used, now: Timestamp) -> Option<StopSignal> {
         if let Some(max) = self.steps.filter(|max| used.steps >= *max) {
-            let signal = signal(StopReason::StepsLimitReached, format!("the limit of steps, {max}, is reached"));
+            let signal = signal(
+                StopReason::StepsLimitReached,
+                format!("the limit of steps, {max}, is reached"),
+            );
             return Some(signal.with("current_steps", used.steps).with("max_steps", max));
         }
         if let Some(max) = self.tokens.filter(|max| used.tokens >= *max) {

@@ -63,8 +63,9 @@ fn a_budget_with_nothing_left_is_exhausted() {
 
 #[test]
 fn a_section_can_be_replaced() {
-    let turns: Transcript =
-        [loopwright_core::messages::Turn::said(Message::user("anew")).unwrap()].into_iter().collect();
+    let turns: Transcript = [loopwright_core::messages::Turn::said(Message::user("anew")).unwrap()]
+        .into_iter()
+        .collect();
     let state = asked().edit(Edit::Replace {
         section: SectionName::MESSAGES.into(),
         turns: turns.clone(),
