@@ -67,7 +67,7 @@ impl ContinuationOutcome {
         let first = |decision| evaluations.iter().find(|it| it.decision == decision);
         let strongest = |decision| {
             let such = evaluations.iter().filter(|it| it.decision == decision);
-            such.min_by_key(|it| it.stop_reason.unwrap_or(StopReason::Unknown))
+            such.min_by_key(|it| it.reason_to_stop())
         };
         let forbids = strongest(ContinuationDecision::ForbidContinuation);
         let requests = first(ContinuationDecision::RequestContinuation);
@@ -79,7 +79,7 @@ impl ContinuationOutcome {
             (_, _, Some(by), _) => (false, Some(by)),
             (.., allows) => (allows.is_some(), allows),
         };
-        let stop_reason = by.and_then(|it| it.stop_reason).unwrap_or(StopReason::Completed);
+        let stop_reason = by.map_or(StopReason::Completed, Evaluation::reason_to_stop);
         Self {
             should_continue,
             resolved_by: by.map_or_else(|| "nobody".into(), |it| Arc::clone(&it.criterion)),
@@ -93,6 +93,16 @@ impl ContinuationOutcome {
         let verdict = if self.should_continue { "CONTINUE" } else { "STOP" };
         let voices: Vec<String> = self.evaluations.iter().map(ToString::to_string).collect();
         format!("{verdict}, decided by {}: {}", self.resolved_by, voices.join("; "))
+    }
+}
+
+impl Evaluation {
+    /// Returns why the execution ends if this voice decides that it does, whether it said so or not.
+    fn reason_to_stop(&self) -> StopReason {
+        self.stop_reason.unwrap_or(match self.decision {
+            ContinuationDecision::ForbidContinuation => StopReason::StopRequested,
+            _ => StopReason::Completed,
+        })
     }
 }
 
@@ -149,11 +159,12 @@ impl Execution {
         if self.signals.is_empty() {
             return None;
         }
-        let outcome = ContinuationOutcome::resolve(self.voices());
+        let outcome = ContinuationOutcome::resolve(self.standing_voices());
         (!outcome.should_continue).then_some(outcome)
     }
 
-    fn voices(&self) -> Vec<Evaluation> {
+    /// Returns what holds until it is withdrawn or answered: signals, and a request to go on.
+    fn standing_voices(&self) -> Vec<Evaluation> {
         let mut voices: Vec<Evaluation> = self.signals.iter().map(Evaluation::from).collect();
         if let Some(by) = &self.continuation {
             voices.push(Evaluation {
@@ -163,6 +174,13 @@ impl Execution {
                 stop_reason: None,
             });
         }
+        voices
+    }
+
+    /// Returns everybody who has something to say about the step after the newest one, but for the
+    /// loop's own rule.
+    fn voices(&self) -> Vec<Evaluation> {
+        let mut voices = self.standing_voices();
         let said = self.values.typed::<Vec<Evaluation>>(&EVALUATIONS.slot());
         // Criteria that forbid have raised a signal, and those that request have requested.
         let quiet = |it: &Evaluation| {

@@ -97,7 +97,9 @@ pub trait Hook: Send + Sync {
         Ok(ToolDecision::Run)
     }
 
-    /// Called with what became of each tool call, run or not.
+    /// Called with what became of each tool call that hooks were asked about, run or not. Calls that
+    /// the user decided about, that were cut off or skipped, or that a crash or a cancellation ended,
+    /// are not shown to hooks.
     async fn after_tool(
         &self,
         _call: &ToolCall,

@@ -272,6 +272,11 @@ impl AgentState {
         self.total_steps
     }
 
+    /// Returns the steps of the execution that are over, oldest first.
+    pub fn steps(&self) -> impl DoubleEndedIterator<Item = &Step> {
+        self.execution.iter().flat_map(Execution::steps)
+    }
+
     /// Returns a step of the execution by its position.
     pub fn step_at(&self, index: usize) -> Option<&Step> {
         self.execution.as_ref()?.step_at(index)

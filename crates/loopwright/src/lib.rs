@@ -24,17 +24,24 @@ pub use loopwright_core::__private;
 /// What most programs need.
 pub mod prelude {
     pub use loopwright_agent::{
-        AgentBuilder, Capability, Configurator, SimpleLoop, UseCachedContext, UseContextCompiler,
-        UseContextConfig, UseContinuation, UseDriver, UseErrorPolicy, UseGuards, UseHook,
-        UseLlmConfig, UseReActConfig, UseStateProcessor, UseTools,
+        AgentBuilder, Capability, Configurator, ContinuationCriteria, ErrorPolicy, SimpleLoop,
+        UseCachedContext, UseContextCompiler, UseContextCompilerDecorator, UseContextConfig,
+        UseContinuation, UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook,
+        UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor, UseToolFactory, UseTools,
     };
     pub use loopwright_core::{
-        AgentLoop, AgentState, BoxError, Budget, CallableHook, Envelope, Flow, Hook, HookCx, Json,
-        LlmConfig, NoArgs, Run, RunHandle, RunOptions, StateEdit, Status, StopReason, StopSignal,
-        Tool, ToolCx, ToolError, ToolOutput, ToolSet, kinds,
+        AgentLoop, AgentState, BoxError, Budget, CallableHook, Envelope, Execution, Flow, Hook,
+        HookCx, Json, LlmConfig, NoArgs, Run, RunHandle, RunOptions, StateEdit, Status, Step,
+        StopReason, StopSignal, Tool, ToolCx, ToolDecision, ToolError, ToolOutcome, ToolOutput,
+        ToolSet, kinds,
         messages::{Message, Part, Role},
         tool_fn,
     };
     pub use loopwright_macros::tool;
     pub use loopwright_models::Providers;
 }
+
+/// Compiles the programs in the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
