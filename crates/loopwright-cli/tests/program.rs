@@ -4,7 +4,7 @@ use crate::world::{Done, World};
 
 /// Runs with a configuration file, and gives the status and both outputs.
 fn check(config: &str, line: &[&str], stdin: &str) -> (i32, String, String) {
-    let world = World::new().file("work/mine.toml", config);
+    let world = World::new().file("project/mine.toml", config);
     let Done { status, stdout, stderr } = world.run_with(line, stdin);
     (status, stdout, stderr)
 }
@@ -30,7 +30,7 @@ fn a_directory_that_is_not_there_is_wrong_usage() {
     assert_eq!(status, 2);
     assert_eq!(
         stderr,
-        "error: cannot work in /work/missing: name a directory that exists with `--workdir`\n  caused by: No such file or directory (os error 2)\n"
+        "error: cannot work in /project/missing: name a directory that exists with `--workdir`\n  caused by: No such file or directory (os error 2)\n"
     );
 }
 
@@ -47,7 +47,7 @@ fn a_wrong_configuration_ends_with_3() {
         (
             3,
             String::new(),
-            "error: `stream` in /work/mine.toml must be `true` or `false`, not an integer: write `stream = false`, for example\n"
+            "error: `stream` in /project/mine.toml must be `true` or `false`, not an integer: write `stream = false`, for example\n"
                 .to_owned()
         )
     );
@@ -60,7 +60,7 @@ fn an_unknown_key_is_a_warning_on_standard_error() {
     assert_eq!(stdout, "");
     assert!(
         stderr.starts_with(
-            "warning: unknown key `modle` in /work/mine.toml: did you mean `model`?\n"
+            "warning: unknown key `modle` in /project/mine.toml: did you mean `model`?\n"
         ),
         "{stderr}"
     );

@@ -98,7 +98,7 @@ fn stream_json_begins_with_init_and_ends_with_the_result() {
     let (first, last) = (&lines[0], &lines[lines.len() - 1]);
     assert_eq!((&first["type"], &first["schema_version"]), (&"init".into(), &1.into()));
     assert_eq!(first["model"], "openai-compatible/test");
-    assert_eq!(first["workdir"], "/work");
+    assert_eq!(first["workdir"], "/project");
     assert_eq!(first["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(first["tools"], Value::from(vec!["bash", "read_file"]));
     assert_eq!((&last["type"], &last["exit_code"]), (&"result".into(), &0.into()));
@@ -230,7 +230,7 @@ fn a_project_does_not_send_its_choice_of_model_to_the_address_of_the_user() {
     let user = format!("base_url = '{}'", server.url);
     let world = World::new()
         .file(".config/loopwright/config.toml", &user)
-        .file("work/loopwright.toml", "model = 'openai-compatible/m'");
+        .file("project/loopwright.toml", "model = 'openai-compatible/m'");
     let done = world.run(&["run", "x"]);
     assert_eq!(done.status, 4, "{}", done.stderr);
     assert!(done.stderr.starts_with("warning: `base_url` of the user file"), "{}", done.stderr);

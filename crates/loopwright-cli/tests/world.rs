@@ -24,8 +24,8 @@ pub(crate) struct Done {
 impl World {
     pub(crate) fn new() -> Self {
         let home = TempDir::new().unwrap();
-        fs::create_dir_all(home.path().join("work/.git")).unwrap();
-        fs::write(home.path().join("work/a.txt"), "one\ntwo\n").unwrap();
+        fs::create_dir_all(home.path().join("project/.git")).unwrap();
+        fs::write(home.path().join("project/a.txt"), "one\ntwo\n").unwrap();
         Self { home, variables: Vec::new() }
     }
 
@@ -49,7 +49,7 @@ impl World {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loopwright"));
         command
             .args(line)
-            .current_dir(self.path("work"))
+            .current_dir(self.path("project"))
             .env_clear()
             .env("HOME", self.path(""))
             .env("TMPDIR", self.path(""))
