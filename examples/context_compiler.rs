@@ -23,7 +23,7 @@ impl ContextCompiler for WithTasks {
     async fn compile(
         &self,
         state: &AgentState,
-        previous: Option<&Prompt>,
+        previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError> {
         let mut prompt = self.0.compile(state, previous).await?;
         // The tail is for what changes from step to step. So the requests still begin alike, and the

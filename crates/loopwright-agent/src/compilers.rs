@@ -18,7 +18,7 @@ impl ContextCompiler for ConversationWithCurrentToolTrace {
     async fn compile(
         &self,
         state: &AgentState,
-        previous: Option<&Prompt>,
+        previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError> {
         let current = state.execution().map(loopwright_core::Execution::id);
         let shown = |turn: &Turn| !turn.meta().trace || turn.meta().execution.as_ref() == current;
@@ -37,7 +37,7 @@ impl ContextCompiler for AllSections {
     async fn compile(
         &self,
         state: &AgentState,
-        previous: Option<&Prompt>,
+        previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError> {
         let sections = state.context().sections().in_order();
         Ok(Selection::new("all_sections", sections).select(previous, |_| true))
@@ -79,7 +79,7 @@ impl ContextCompiler for SelectedSections {
     async fn compile(
         &self,
         state: &AgentState,
-        previous: Option<&Prompt>,
+        previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError> {
         let sections = state.context().sections();
         let found = |name: &SectionName| Some((name.clone(), sections.get(name.as_str())?));

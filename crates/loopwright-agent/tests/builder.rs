@@ -35,7 +35,7 @@ impl ContextCompiler for Tail {
     async fn compile(
         &self,
         state: &AgentState,
-        previous: Option<&Prompt>,
+        previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError> {
         let mut prompt = self.0.compile(state, previous).await?;
         prompt.tail.push(Message::user(self.1));

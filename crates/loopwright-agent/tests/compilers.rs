@@ -38,7 +38,7 @@ fn compile(
     state: &AgentState,
     previous: Option<&Prompt>,
 ) -> Prompt {
-    block_on(compiler.compile(state, previous)).unwrap()
+    block_on(compiler.compile(state, previous.cloned())).unwrap()
 }
 
 fn shown(prompt: &Prompt) -> Vec<String> {

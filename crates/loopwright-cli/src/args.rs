@@ -81,7 +81,7 @@ pub struct LimitArgs {
     /// Stop after this many seconds [default: 900]
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = parsed::<Duration>)]
     pub max_seconds: Option<Duration>,
-    /// Stop before this many US dollars are spent
+    /// Stop before this many US dollars are spent, where prices are known
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
     pub max_cost: Option<Dollars>,
 }

@@ -18,7 +18,7 @@ pub trait ContextCompiler: Send + Sync {
     async fn compile(
         &self,
         state: &AgentState,
-        previous: Option<&Prompt>,
+        previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError>;
 }
 

@@ -81,8 +81,8 @@ impl ThinkCx<'_> {
     ///
     /// If the compiler fails.
     pub async fn prompt(&self) -> Result<Prompt, CompileError> {
-        let previous = lock(self.memory).prompt.clone();
-        let mut prompt = self.agent().compiler().compile(self.state, previous.as_ref()).await?;
+        let previous = lock(self.memory).prompt.take();
+        let mut prompt = self.agent().compiler().compile(self.state, previous).await?;
         lock(self.memory).prompt = Some(prompt.clone());
         prompt.head = self.agent().head().clone();
         Ok(prompt)

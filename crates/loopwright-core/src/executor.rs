@@ -19,7 +19,7 @@ use crate::{
     hook::{Flow, HookCx, HookPoint, ToolDecision},
     infer::Inference,
     interceptor::HookError,
-    journal::{Begun, EffectKey, Journal, JournalError},
+    journal::{Begun, EffectKey, Journal, JournalError, contained},
     outcome::{Arguments, Question, ToolOutcome, ToolOutput},
     state::AgentState,
     stop::StopSignal,
@@ -202,7 +202,7 @@ impl Acting {
     pub(crate) async fn run(&self, index: u16, ready: Ready) -> Ended {
         let key = self.key(index);
         if let Some(JournalRef(journal)) = &self.journal {
-            match journal.begin(&key).await {
+            match contained(async { journal.begin(&key).await }).await {
                 Ok(Begun::Outcome(outcome)) => return ToolOutcome::clone(&outcome).into(),
                 Ok(_) => (),
                 Err(error) => {
@@ -214,11 +214,12 @@ impl Acting {
                 }
             }
         }
-        let began = self.inference.env.clock.monotonic();
+        let clock = &self.inference.env.clock;
+        let began = self.inference.events.has_listeners().then(|| clock.monotonic());
         let inner = self.inference.scope(false);
         let mut ended = self.attempts(index, &key, ready, &inner).await;
         ended.spend += inner.ledger().spend;
-        ended.took = self.inference.env.clock.monotonic().saturating_sub(began);
+        ended.took = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
         self.finish(index, ended).await
     }
 

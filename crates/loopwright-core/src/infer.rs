@@ -3,6 +3,7 @@
 use std::{
     ops::Deref,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use futures::future::{Either, select};
@@ -108,7 +109,7 @@ impl Inference {
     ) -> Result<InferenceResponse, StepError> {
         let (answer, by) = self.before(&mut request, state).await?;
         self.announce(&request, model, memory);
-        let began = self.env.clock.monotonic();
+        let began = self.events.has_listeners().then(|| self.env.clock.monotonic());
         let mut response = match answer {
             Some(response) => response,
             None => self.ask(state, model, &request, memory).await?,
@@ -121,7 +122,7 @@ impl Inference {
             step: self.step,
             usage: response.usage,
             finish: response.finish.clone(),
-            took: self.env.clock.monotonic().saturating_sub(began),
+            took: began.map_or(Duration::ZERO, |it| self.env.clock.monotonic().saturating_sub(it)),
             answered_by: by,
         });
         Ok(response)

@@ -269,7 +269,10 @@ impl Interceptor {
         let mut word = Word::Nothing;
         for it in self.at(ask.point()) {
             let mut edit = StateEdit::new(state, log, Arc::clone(&it.name), cx.env.clock.now());
-            match it.guard(ask.point(), cx, ask.put(&*it.hook, &mut edit, cx)).await? {
+            match it
+                .guard(ask.point(), cx, async { ask.put(&*it.hook, &mut edit, cx).await })
+                .await?
+            {
                 Word::Nothing => (),
                 stop @ Word::Stop(_) => return Ok(stop),
                 said => word = said,
@@ -287,7 +290,10 @@ impl Interceptor {
     ) -> Result<(InferenceDecision, Option<Arc<str>>), HookError> {
         let point = HookPoint::BeforeInference;
         for it in self.at(point) {
-            match it.guard(point, cx, it.hook.before_inference(request, state, cx)).await? {
+            match it
+                .guard(point, cx, async { it.hook.before_inference(request, state, cx).await })
+                .await?
+            {
                 InferenceDecision::Go => (),
                 decided => return Ok((decided, Some(Arc::clone(&it.name)))),
             }
@@ -303,7 +309,9 @@ impl Interceptor {
     ) -> Result<Flow, HookError> {
         let point = HookPoint::AfterInference;
         for it in self.at(point) {
-            let flow = it.guard(point, cx, it.hook.after_inference(response, state, cx)).await?;
+            let flow = it
+                .guard(point, cx, async { it.hook.after_inference(response, state, cx).await })
+                .await?;
             if flow != Flow::Go {
                 return Ok(flow);
             }
@@ -346,7 +354,8 @@ impl Interceptor {
         let point = HookPoint::BeforeTool;
         let mut strongest = (ToolDecision::Run, Arc::from("nobody"));
         for it in self.at(point) {
-            let decision = it.guard(point, cx, it.hook.before_tool(call, state, cx)).await?;
+            let decision =
+                it.guard(point, cx, async { it.hook.before_tool(call, state, cx).await }).await?;
             match decision {
                 ToolDecision::Rewrite(ref to) if to.as_str() == &*call.arguments => (),
                 ToolDecision::Rewrite(_) => return Ok((decision, Arc::clone(&it.name))),
@@ -369,7 +378,9 @@ impl Interceptor {
     ) -> Result<Flow, HookError> {
         let point = HookPoint::AfterTool;
         for it in self.at(point) {
-            let flow = it.guard(point, cx, it.hook.after_tool(call, outcome, state, cx)).await?;
+            let flow = it
+                .guard(point, cx, async { it.hook.after_tool(call, outcome, state, cx).await })
+                .await?;
             if flow != Flow::Go {
                 return Ok(flow);
             }

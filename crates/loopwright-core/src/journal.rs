@@ -1,13 +1,16 @@
 //! Where changes are kept before anybody relies on them.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
 use async_trait::async_trait;
+use futures::FutureExt as _;
 use loopwright_messages::ExecutionId;
 
 use crate::{
     BoxError,
     change::{Seq, Stamped},
+    failure::panic_message,
+    interceptor::Panicked,
     outcome::ToolOutcome,
     step::Thought,
 };
@@ -79,4 +82,13 @@ pub enum JournalError {
     /// The store cannot be reached or is full. Nothing that was kept is lost.
     #[error("the session store is not available: the run stopped before its next effect")]
     Unavailable(#[source] BoxError),
+}
+
+/// Awaits a journal; one that panics is not available.
+pub(crate) async fn contained<T>(
+    call: impl Future<Output = Result<T, JournalError>>,
+) -> Result<T, JournalError> {
+    AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|payload| {
+        Err(JournalError::Unavailable(Panicked(panic_message(&*payload)).into()))
+    })
 }

@@ -4,7 +4,7 @@ use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::SeqCst},
+        atomic::{AtomicI64, Ordering::SeqCst},
     },
 };
 
@@ -24,8 +24,9 @@ use crate::{
 pub struct Meter(Option<Arc<Account>>);
 
 struct Account {
-    tokens: AtomicU64,
-    picodollars: AtomicU64,
+    /// What is left; less than nothing if a call took more than was set aside for it.
+    tokens: AtomicI64,
+    picodollars: AtomicI64,
     parent: Meter,
 }
 
@@ -56,8 +57,8 @@ impl Meter {
             return self.clone();
         }
         Self(Some(Arc::new(Account {
-            tokens: AtomicU64::new(budget.tokens.unwrap_or(u64::MAX)),
-            picodollars: AtomicU64::new(budget.cost.map_or(u64::MAX, Cost::picodollars)),
+            tokens: AtomicI64::new(signed(budget.tokens)),
+            picodollars: AtomicI64::new(signed(budget.cost.map(Cost::picodollars))),
             parent: self.clone(),
         })))
     }
@@ -92,8 +93,9 @@ impl Meter {
 impl Reservation {
     /// Replaces the estimate by what it really was.
     pub fn settle(mut self, spend: Spend) {
-        self.give_back();
+        // Charged first: in between, too little is left rather than too much.
         self.meter.charge(spend);
+        self.give_back();
         self.meter = Meter::unlimited();
     }
 
@@ -112,7 +114,15 @@ impl Drop for Reservation {
 }
 
 /// An account without this limit holds this much for ever.
-const WITHOUT_LIMIT: u64 = u64::MAX;
+const WITHOUT_LIMIT: i64 = i64::MAX;
+
+fn signed(limit: Option<u64>) -> i64 {
+    limit.map_or(WITHOUT_LIMIT, |it| amount(it).min(WITHOUT_LIMIT - 1))
+}
+
+fn amount(of: u64) -> i64 {
+    i64::try_from(of).unwrap_or(i64::MAX)
+}
 
 impl Account {
     fn take(&self, tokens: u64, cost: Cost) -> Result<(), StopSignal> {
@@ -139,25 +149,26 @@ impl Account {
     }
 
     fn draw(&self, tokens: u64, cost: Cost) {
-        let subtract = |left: &AtomicU64, amount: u64| {
-            update(left, |it| Some(it.saturating_sub(amount)));
+        let subtract = |left: &AtomicI64, drawn: u64| {
+            update(left, |it| Some(it.saturating_sub(amount(drawn))));
         };
         subtract(&self.tokens, tokens);
         subtract(&self.picodollars, cost.picodollars());
     }
 }
 
-fn try_subtract(left: &AtomicU64, amount: u64) -> Result<(), ()> {
+fn try_subtract(left: &AtomicI64, wanted: u64) -> Result<(), ()> {
     // An account that holds nothing refuses even an estimate of nothing.
-    update(left, |it| it.checked_sub(amount.max(1)).map(|_| it - amount)).then_some(()).ok_or(())
+    let taken = |it: i64| (it >= amount(wanted.max(1))).then(|| it - amount(wanted));
+    update(left, taken).then_some(()).ok_or(())
 }
 
-fn add(left: &AtomicU64, amount: u64) {
-    update(left, |it| Some(it.saturating_add(amount).min(WITHOUT_LIMIT - 1)));
+fn add(left: &AtomicI64, given: u64) {
+    update(left, |it| Some(it.saturating_add(amount(given)).min(WITHOUT_LIMIT - 1)));
 }
 
 /// Changes what is left, unless it is without limit; tells whether the change was allowed.
-fn update(left: &AtomicU64, change: impl Fn(u64) -> Option<u64>) -> bool {
+fn update(left: &AtomicI64, change: impl Fn(i64) -> Option<i64>) -> bool {
     let changed = left
         .fetch_update(SeqCst, SeqCst, |it| if it == WITHOUT_LIMIT { Some(it) } else { change(it) });
     changed.is_ok()
@@ -165,7 +176,7 @@ fn update(left: &AtomicU64, change: impl Fn(u64) -> Option<u64>) -> bool {
 
 impl fmt::Debug for Meter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let left = |it: &AtomicU64| Some(it.load(SeqCst)).filter(|left| *left != WITHOUT_LIMIT);
+        let left = |it: &AtomicI64| Some(it.load(SeqCst)).filter(|left| *left != WITHOUT_LIMIT);
         f.debug_struct("Meter")
             .field("tokens", &self.0.as_ref().and_then(|it| left(&it.tokens)))
             .field("picodollars", &self.0.as_ref().and_then(|it| left(&it.picodollars)))

@@ -69,6 +69,8 @@ pub struct Run {
     tools: CancellationToken,
     /// Why the step that was just taken failed for good.
     failure: Option<Failure>,
+    /// How often an ending was overruled since the last step began.
+    vetoes: u32,
     /// Calls whose beginning nobody acknowledged before this run: they did not begin.
     unbegun: Vec<u16>,
     /// Whether a state is to be handed out.
@@ -111,7 +113,9 @@ struct Thinking {
 }
 
 impl Run {
-    pub(crate) fn new(agent: AgentLoop, state: AgentState, options: RunOptions) -> Self {
+    pub(crate) fn new(agent: AgentLoop, state: AgentState, mut options: RunOptions) -> Self {
+        // Whoever cancels this run does not cancel what else its owner's token stands for.
+        options.cancel = options.cancel.child_token();
         let way = Way {
             agent: agent.clone(),
             env: options.env.clone(),
@@ -139,6 +143,7 @@ impl Run {
             thinking: None,
             batch: None,
             failure: None,
+            vetoes: 0,
             unbegun,
             is_due: false,
             is_broken: false,
@@ -277,8 +282,8 @@ impl Run {
         Change::Opened { agent, execution: ExecutionId::new(id("execution")) }
     }
 
-    /// Makes what needs the names, the start and the budget of the execution.
-    fn set_up(&mut self) {
+    /// Makes what needs the start and the budget of the execution.
+    fn set_limits(&mut self) {
         let Some(execution) = self.state.execution() else { return };
         let budget = *self.state.budget();
         let by_time = budget.time.map(|time| execution.started_at().plus(time));
@@ -288,13 +293,19 @@ impl Run {
             Some(meter) => meter.child(&budget.remaining(used)),
             None => Meter::new(&budget.remaining(used)),
         };
+        self.way = self.make_way();
+    }
+
+    /// Makes what needs the names and the budget of the execution.
+    fn set_up(&mut self) {
+        let Some(execution) = self.state.execution() else { return };
         let mut sinks = self.agent.sinks().clone();
         sinks.extend(&self.options.sinks);
         if let Some(agent) = self.state.id().cloned() {
             let (parent, id) = (self.state.parent().cloned(), execution.id().clone());
             self.events = Events::new(&sinks, &self.options.env.clock, agent, parent, id);
         }
-        self.way = self.make_way();
+        self.set_limits();
     }
 
     async fn before_execution(&mut self) -> Result<Turn, Broken> {
@@ -406,7 +417,7 @@ impl Run {
         messages: impl IntoIterator<Item = loopwright_messages::Message>,
     ) -> bool {
         let mut heard = false;
-        for message in messages {
+        for message in messages.into_iter().filter(|it| !it.is_empty()) {
             heard = true;
             let text = message.text();
             self.record(Change::Steered(message));

@@ -129,7 +129,8 @@ pub struct ToolCx<'a> {
     pub meter: &'a Meter,
     /// The session's journal, if it has one.
     pub journal: Option<&'a Arc<dyn Journal>>,
-    /// Fires when the run is being stopped or cancelled.
+    /// Fires when the run is being cancelled: what is under way has its grace to come to an end. When
+    /// the run is stopped, the call has the same grace without being told.
     pub cancel: &'a CancellationToken,
     /// Where to tell what happens.
     pub events: &'a Events,

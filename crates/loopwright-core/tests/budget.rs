@@ -276,3 +276,24 @@ fn sub_agents_draw_from_the_account_of_their_parent() {
     let told: Vec<_> = outcomes(&state, 0);
     assert!(told.iter().all(|it| it.output().unwrap().to_text().contains("token_limit")));
 }
+
+#[test]
+fn what_was_drawn_beyond_an_account_is_not_forgotten() {
+    let meter = Meter::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
+    let (one, other) =
+        (meter.reserve(5, Cost::ZERO).unwrap(), meter.reserve(5, Cost::ZERO).unwrap());
+    other.settle(spend(1_000, 0));
+    drop(one);
+    assert!(meter.reserve(5, Cost::ZERO).is_err());
+}
+
+#[test]
+fn a_hook_may_tighten_the_budget_of_a_run_that_is_under_way() {
+    let hook = CallableHook::new("hurry").before_execution(|state, _| {
+        state.set_budget(Budget { time: Some(Duration::from_secs(5)), ..Budget::unlimited() });
+        Ok(Flow::Go)
+    });
+    let agent = hooked(&loop_of(ModelDriver::new(FakeModel::deaf())), hook);
+    let signal = execute(&agent, asked()).stop_signal().cloned();
+    assert_eq!(signal.unwrap().reason, StopReason::TimeLimitReached);
+}

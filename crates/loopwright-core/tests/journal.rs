@@ -618,3 +618,29 @@ fn every_change_survives_the_journal_as_it_was() {
     assert_eq!(changes, journal.changes());
     assert_eq!(AgentState::new().replay(changes).unwrap(), state);
 }
+
+struct Panicking;
+
+#[async_trait::async_trait]
+impl loopwright_core::Journal for Panicking {
+    async fn append(
+        &self,
+        _: u64,
+        _: &[loopwright_core::Stamped],
+    ) -> Result<(), loopwright_core::JournalError> {
+        panic!("the disk is on fire")
+    }
+
+    fn child(&self, _: &loopwright_core::EffectKey) -> Arc<dyn loopwright_core::Journal> {
+        Arc::new(Self)
+    }
+}
+
+#[test]
+fn a_journal_that_panics_is_not_available() {
+    let options = RunOptions { journal: Some(Arc::new(Panicking)), ..crate::support::options() };
+    let state = block_on(agent(["done".into()]).start(asked(), options).finish());
+    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    assert_eq!(failure.kind, loopwright_core::FailureKind::Journal);
+    assert!(failure.to_string().contains("the disk is on fire"), "{failure}");
+}

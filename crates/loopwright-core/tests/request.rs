@@ -31,7 +31,7 @@ impl ContextCompiler for WithTail {
     async fn compile(
         &self,
         state: &AgentState,
-        previous: Option<&Prompt>,
+        previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError> {
         let mut prompt = WholeConversation.compile(state, previous).await?;
         prompt.tail.push(Message::user(format!("step {}", state.step_count() + 1)));
@@ -140,11 +140,7 @@ fn a_compiler_that_fails_fails_the_step() {
     struct Failing;
     #[async_trait]
     impl ContextCompiler for Failing {
-        async fn compile(
-            &self,
-            _: &AgentState,
-            _: Option<&Prompt>,
-        ) -> Result<Prompt, CompileError> {
+        async fn compile(&self, _: &AgentState, _: Option<Prompt>) -> Result<Prompt, CompileError> {
             Err(CompileError(BoxError::from("no room")))
         }
     }

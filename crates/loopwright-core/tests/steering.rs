@@ -363,3 +363,13 @@ fn dropping_a_run_ends_its_tools() {
     drop(run);
     assert_eq!(*lock(&alive), 0);
 }
+
+#[test]
+fn cancelling_a_run_leaves_the_token_of_its_owner_alone() {
+    let owner = options();
+    let run = agent([]).start(asked(), owner.clone());
+    run.handle().cancel();
+    assert!(!owner.cancel.is_cancelled());
+    let state = block_on(run.finish());
+    assert_eq!(state.stop_signal().unwrap().reason, StopReason::UserRequested);
+}

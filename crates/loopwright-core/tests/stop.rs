@@ -237,3 +237,13 @@ fn a_decision_explains_itself() {
         "it was stopped after 0 steps by budget: steps_limit: the limit of steps, 0, is reached"
     );
 }
+
+#[test]
+fn an_ending_that_is_overruled_again_and_again_without_a_step_is_an_ending() {
+    let hook = CallableHook::new("undecided")
+        .before_step(|_, _| Ok(Flow::Stop(StopSignal::requested("undecided", "stop"))))
+        .on_stop(|_, _, _| Ok(Verdict::Continue));
+    let state = execute(&hooked(&agent([]), hook), asked());
+    assert_eq!(state.stop_signal().unwrap().reason, StopReason::StopRequested);
+    assert_eq!(state.step_count(), 0);
+}

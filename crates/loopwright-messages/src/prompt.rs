@@ -110,10 +110,11 @@ impl<'a> Selection<'a> {
     /// Selects the turns to show, continuing the previous prompt where its sources only grew.
     ///
     /// The cost is that of the turns that came since, or of all turns where the prefix broke.
-    pub fn select(self, previous: Option<&Prompt>, keep: impl Fn(&Turn) -> bool) -> Prompt {
+    pub fn select(self, previous: Option<Prompt>, keep: impl Fn(&Turn) -> bool) -> Prompt {
         let mut prompt = Prompt::default();
-        if let Some((previous, seen)) = self.grew_from(previous) {
-            prompt.turns = previous.turns.clone();
+        if let Some(seen) = self.grew_from(previous.as_ref()) {
+            // Nobody else holds the previous prompt as a rule, so that it grows where it is.
+            prompt.turns = previous.map(|it| it.turns).unwrap_or_default();
             let grown = self.sources.last().map(|(_, section)| section.iter_from(seen));
             prompt.turns.extend(grown.into_iter().flatten().filter(|it| keep(it)).cloned());
         } else {
@@ -131,9 +132,8 @@ impl<'a> Selection<'a> {
         Selected { rule: self.rule, sources: sources.collect() }
     }
 
-    fn grew_from<'p>(&self, previous: Option<&'p Prompt>) -> Option<(&'p Prompt, usize)> {
-        let previous = previous?;
-        let before = previous.selected.as_deref()?;
+    fn grew_from(&self, previous: Option<&Prompt>) -> Option<usize> {
+        let before = previous?.selected.as_deref()?;
         if before.rule != self.rule || before.sources.len() != self.sources.len() {
             return None;
         }
@@ -144,7 +144,7 @@ impl<'a> Selection<'a> {
         };
         let is_same = fixed.iter().zip(fixed_before).all(unchanged);
         let grew = last.0 == last_before.0 && last.1.continues(last_before.1);
-        (is_same && grew).then(|| (previous, last_before.1.turns()))
+        (is_same && grew).then(|| last_before.1.turns())
     }
 
     fn cause(&self, before: Option<&Selected>) -> Option<PrefixBreak> {

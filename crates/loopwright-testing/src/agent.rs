@@ -36,7 +36,7 @@ impl ContextCompiler for WholeConversation {
     async fn compile(
         &self,
         state: &AgentState,
-        previous: Option<&Prompt>,
+        previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError> {
         let turns = state.transcript();
         Ok(Selection::new("whole", [(SectionName::MESSAGES, turns)]).select(previous, |_| true))
@@ -52,7 +52,7 @@ impl ContextCompiler for CurrentTrace {
     async fn compile(
         &self,
         state: &AgentState,
-        previous: Option<&Prompt>,
+        previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError> {
         let execution = state.execution().map(|it| it.id().clone());
         let rule = format!("trace {execution:?}");

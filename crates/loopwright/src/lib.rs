@@ -22,7 +22,11 @@ pub use loopwright_models as models;
 pub use loopwright_core::__private;
 
 /// What most programs need.
+///
+/// A `Hook` or a `ChatModel` of one's own is implemented under the attribute `#[async_trait]`, which is
+/// here as well.
 pub mod prelude {
+    pub use async_trait::async_trait;
     pub use loopwright_agent::{
         AgentBuilder, Capability, Configurator, ContinuationCriteria, ErrorPolicy, SimpleLoop,
         UseCachedContext, UseContextCompiler, UseContextCompilerDecorator, UseContextConfig,
@@ -34,7 +38,7 @@ pub mod prelude {
         HookCx, Json, LlmConfig, NoArgs, Run, RunHandle, RunOptions, StateEdit, Status, Step,
         StopReason, StopSignal, Tool, ToolCx, ToolDecision, ToolError, ToolOutcome, ToolOutput,
         ToolSet, kinds,
-        messages::{Message, Part, Role},
+        messages::{Message, Part, Role, ToolCall},
         tool_fn,
     };
     pub use loopwright_macros::tool;

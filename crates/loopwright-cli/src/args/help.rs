@@ -6,7 +6,7 @@ Examples:
   See an agent work, without a key and without a network
     loopwright demo
 
-  Ask a model to do something in this directory
+  Ask a model about this directory; its tools read, and never write
     export OPENAI_API_KEY=…
     loopwright run -m openai/gpt-5-mini \"Which of these files are not used?\"
 
@@ -25,15 +25,15 @@ Exit status:
 /// Ends `loopwright run --help`.
 pub(super) const RUN: &str = "\
 Examples:
-  Say what to do
-    loopwright run \"Add a test for the parser\"
+  Ask about this directory; the tools read, and never write
+    loopwright run \"Where is the parser tested?\"
 
   Pipe the prompt in
-    git diff | loopwright run -m anthropic/claude-sonnet-4-5
+    git diff | loopwright run -m openai/gpt-5-mini
     loopwright run - < task.md
 
   Work in another directory, but not for long
-    loopwright run -C ../web --max-steps 10 --max-cost 0.50 \"Fix the tests\"
+    loopwright run -C ../web --max-steps 10 --max-seconds 60 \"Which tests are slow?\"
 
   Use a model on this machine
     export LOOPWRIGHT_BASE_URL=http://localhost:11434/v1
@@ -41,7 +41,7 @@ Examples:
 
   Let a script read the answer, or watch every event
     loopwright run -q \"Name the largest module\" > answer.txt
-    loopwright run --json \"Fix the warnings\" | jq .type
+    loopwright run --json \"Which files are tests?\" | jq .type
 
 Variables:
   LOOPWRIGHT_MODEL, LOOPWRIGHT_BASE_URL, LOOPWRIGHT_SYSTEM,

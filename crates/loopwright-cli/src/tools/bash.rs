@@ -101,7 +101,9 @@ impl Bash {
     }
 
     fn find(&self, name: &str) -> Option<PathBuf> {
-        std::env::split_paths(&self.path).map(|it| it.join(name)).find(|it| Path::is_file(it))
+        // An empty list has one empty entry, which would be the current directory.
+        let folders = std::env::split_paths(&self.path).filter(|it| it.is_absolute());
+        folders.map(|it| it.join(name)).find(|it| Path::is_file(it))
     }
 }
 
@@ -225,5 +227,7 @@ mod tests {
         let path = format!("{}:.::relative:/usr/bin", own.display());
         let bash = Bash::new(Workdir::new(root.path()).unwrap(), &path);
         assert_eq!(bash.path, "/usr/bin");
+        let bash = Bash::new(Workdir::new(root.path()).unwrap(), "");
+        assert_eq!(bash.find("Cargo.toml"), None, "nothing is found in the current directory");
     }
 }

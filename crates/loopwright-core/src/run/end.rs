@@ -15,6 +15,9 @@ use crate::{
     stop::{StopSignal, Strength},
 };
 
+/// How often an ending may be overruled without a step between.
+const MAX_VETOES: u32 = 8;
+
 impl Run {
     /// Records a step that has no answer.
     pub(super) fn fail(&mut self, failure: Failure, spend: Spend) -> Turn {
@@ -77,7 +80,9 @@ impl Run {
         }
         let asked =
             self.state.execution().is_some_and(|it| it.continuation_requested_by().is_some());
-        let goes_on = asked || word == Word::Continue;
+        // An ending that is overruled again and again without a step between is an ending.
+        let goes_on = (asked || word == Word::Continue) && self.vetoes < MAX_VETOES;
+        self.vetoes += 1;
         let messages = if goes_on { self.inbox.drain() } else { self.inbox.drain_or_close() };
         if self.take_messages(messages) || goes_on {
             self.go_on();

@@ -13,7 +13,7 @@ use crate::{
     failure::{Failure, FailureKind},
     hook::HookPoint,
     interceptor::{Ask, HookError, Word},
-    journal::JournalError,
+    journal::{JournalError, contained},
     run::{Point, Round, Run, wait},
     stop::StopSignal,
 };
@@ -62,7 +62,8 @@ impl Run {
                 break;
             };
             let first = self.state.seq - self.state.outbox.len() as u64;
-            match journal.append(first, self.state.outbox.batch()).await {
+            let batch = self.state.outbox.batch();
+            match contained(async { journal.append(first, batch).await }).await {
                 Ok(()) => self.state.outbox.acknowledge(),
                 Err(error) => return Err(self.break_off(&error)),
             }
@@ -123,8 +124,12 @@ impl Run {
     fn take_over(&mut self, round: Round) -> Result<Word, HookError> {
         if round.said.is_ok() {
             let outbox = std::mem::take(&mut self.state.outbox);
+            let is_rebudgeted = self.state.budget() != round.state.budget();
             self.state = round.state;
             self.state.outbox = outbox;
+            if is_rebudgeted {
+                self.set_limits();
+            }
             for stamped in round.log {
                 if let Change::Signalled(signal) = &stamped.change {
                     let signal = signal.clone();

@@ -12,7 +12,7 @@ use crate::{
     failure::{Failure, FailureKind, panic_message},
     infer::lock,
     interceptor::Panicked,
-    journal::Begun,
+    journal::{Begun, contained},
     run::{Point, Run, Thinking, Turn, record::Broken, wait},
     step::{OpenStep, Thought},
 };
@@ -28,6 +28,7 @@ impl Run {
             );
             return self.fail(Failure::new(FailureKind::CrashLoop, text), Spend::default());
         }
+        self.vetoes = 0;
         self.record(Change::Thinking { attempt: attempt + 1 });
         self.go(Point::Think)
     }
@@ -53,7 +54,7 @@ impl Run {
             (self.memory.clone(), self.key(), self.options.journal.clone());
         Box::pin(async move {
             if let (Some(journal), Some(key)) = (journal, key) {
-                match journal.begin(&key).await {
+                match contained(async { journal.begin(&key).await }).await {
                     Ok(Begun::Thought(thought)) => {
                         return Thinking::known(Ok(Thought::clone(&thought)));
                     }
@@ -68,7 +69,8 @@ impl Run {
             }
             let cx = ThinkCx { state: &state, inference: &inference, memory: &memory };
             let driver = inference.agent.driver();
-            let thought = AssertUnwindSafe(driver.think(&state, &cx)).catch_unwind().await;
+            let thought =
+                AssertUnwindSafe(async { driver.think(&state, &cx).await }).catch_unwind().await;
             let mut thought = thought.unwrap_or_else(|payload| {
                 Err(StepError::Driver(Panicked(panic_message(&*payload)).into()))
             });
