@@ -211,7 +211,7 @@ struct BadCompiler;
 
 #[async_trait]
 impl ContextCompiler for BadCompiler {
-    async fn compile(&self, _: &AgentState, _: Option<&Prompt>) -> Result<Prompt, CompileError> {
+    async fn compile(&self, _: &AgentState, _: Option<Prompt>) -> Result<Prompt, CompileError> {
         Err(CompileError("it does not compile on purpose".into()))
     }
 }
