@@ -133,10 +133,10 @@ impl ThinkCx<'_> {
     pub async fn infer(
         &self,
         model: &dyn ChatModel,
-        request: InferenceRequest,
+        mut request: InferenceRequest,
     ) -> Result<InferenceResponse, StepError> {
         check_prompt(&request.prompt)?;
-        self.inference.infer(self.state, model, request, Some(self.memory)).await
+        self.inference.infer(self.state, model, &mut request, Some(self.memory)).await
     }
 
     /// Tells that a model's decision could not be read.

@@ -172,9 +172,9 @@ impl HookCx<'_> {
         &self,
         state: &AgentState,
         model: &dyn ChatModel,
-        request: InferenceRequest,
+        mut request: InferenceRequest,
     ) -> Result<InferenceResponse, StepError> {
-        self.inference.infer(state, model, request, None).await
+        self.inference.infer(state, model, &mut request, None).await
     }
 }
 

@@ -104,15 +104,15 @@ impl Inference {
         &self,
         state: &AgentState,
         model: &dyn ChatModel,
-        mut request: InferenceRequest,
+        request: &mut InferenceRequest,
         memory: Option<&SharedMemory>,
     ) -> Result<InferenceResponse, StepError> {
-        let (answer, by) = self.before(&mut request, state).await?;
-        self.announce(&request, model, memory);
+        let (answer, by) = self.before(request, state).await?;
+        self.announce(request, model, memory);
         let began = self.events.has_listeners().then(|| self.env.clock.monotonic());
         let mut response = match answer {
             Some(response) => response,
-            None => self.ask(state, model, &request, memory).await?,
+            None => self.ask(state, model, request, memory).await?,
         };
         if let Some(memory) = memory {
             lock(memory).source.clone_from(&by);

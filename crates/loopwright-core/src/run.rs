@@ -10,6 +10,7 @@ mod end;
 mod handle;
 mod options;
 mod record;
+mod running;
 mod think;
 
 use std::{fmt, sync::Arc, time::Duration};

@@ -149,9 +149,9 @@ impl ToolCx<'_> {
     pub async fn infer(
         &self,
         model: &dyn ChatModel,
-        request: InferenceRequest,
+        mut request: InferenceRequest,
     ) -> Result<InferenceResponse, StepError> {
-        self.inference.infer(self.state, model, request, None).await
+        self.inference.infer(self.state, model, &mut request, None).await
     }
 }
 

@@ -111,20 +111,38 @@ impl<'a> Selection<'a> {
     ///
     /// The cost is that of the turns that came since, or of all turns where the prefix broke.
     pub fn select(self, previous: Option<Prompt>, keep: impl Fn(&Turn) -> bool) -> Prompt {
-        let mut prompt = Prompt::default();
-        if let Some(seen) = self.grew_from(previous.as_ref()) {
-            // Nobody else holds the previous prompt as a rule, so that it grows where it is.
-            prompt.turns = previous.map(|it| it.turns).unwrap_or_default();
-            let grown = self.sources.last().map(|(_, section)| section.iter_from(seen));
-            prompt.turns.extend(grown.into_iter().flatten().filter(|it| keep(it)).cloned());
-        } else {
-            prompt.broke = previous.and_then(|it| self.cause(it.selected.as_deref()));
-            for (_, section) in &self.sources {
-                prompt.turns.extend(section.iter().filter(|it| keep(it)).cloned());
-            }
+        match (self.grew_from(previous.as_ref()), previous) {
+            (Some(seen), Some(previous)) => self.go_on(previous, seen, keep),
+            (_, previous) => self.start_over(previous, keep),
         }
-        prompt.selected = Some(Arc::new(self.selected()));
-        prompt
+    }
+
+    /// Adds what came since. Nobody else holds the previous prompt as a rule, so that it grows where
+    /// it is.
+    fn go_on(self, previous: Prompt, seen: usize, keep: impl Fn(&Turn) -> bool) -> Prompt {
+        let (mut turns, mut selected) = (previous.turns, previous.selected);
+        let grown = self.sources.last().map(|(_, section)| *section);
+        let new = grown.into_iter().flat_map(|section| section.iter_from(seen));
+        turns.extend(new.filter(|it| keep(it)).cloned());
+        match (selected.as_mut().and_then(Arc::get_mut), grown) {
+            (Some(Selected { sources, .. }), Some(grown)) => {
+                if let Some((_, mark)) = sources.last_mut() {
+                    *mark = grown.mark();
+                }
+            }
+            _ => selected = Some(Arc::new(self.selected())),
+        }
+        Prompt { turns, selected, ..Prompt::default() }
+    }
+
+    fn start_over(self, previous: Option<Prompt>, keep: impl Fn(&Turn) -> bool) -> Prompt {
+        let broke = previous.and_then(|it| self.cause(it.selected.as_deref()));
+        let mut turns = Transcript::new();
+        for (_, section) in &self.sources {
+            turns.extend(section.iter().filter(|it| keep(it)).cloned());
+        }
+        let selected = Some(Arc::new(self.selected()));
+        Prompt { turns, broke, selected, ..Prompt::default() }
     }
 
     fn selected(self) -> Selected {

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::{
     future::{BoxFuture, Either, join_all, pending, select},
-    stream::{FuturesUnordered, StreamExt as _},
+    stream::StreamExt as _,
 };
 use loopwright_messages::FinishReason;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ use crate::{
     failure::{Failure, FailureKind},
     hook::HookPoint,
     outcome::{Arguments, Question, Resolution, ToolOutcome},
-    run::{Interrupted, Point, Run, Turn, record::Broken, wait},
+    run::{Interrupted, Point, Run, Turn, record::Broken, running::Running, wait},
     step::CallState,
     stop::StopSignal,
     tool::Effects,
@@ -37,7 +37,7 @@ pub(super) struct Batch {
     deciding: Vec<(u16, bool)>,
     /// Calls whose beginning is recorded.
     ready: Vec<(u16, Ready)>,
-    running: FuturesUnordered<BoxFuture<'static, (u16, Ended)>>,
+    running: Running,
     begun: Vec<u16>,
     asked: Vec<(u16, Question)>,
     /// Why no further call begins.
@@ -241,7 +241,7 @@ impl Run {
             Event::GraceOver => {
                 acting.cancel.cancel();
                 self.tools = self.options.cancel.child_token();
-                batch.running = FuturesUnordered::new();
+                batch.running = Running::None;
                 for index in std::mem::take(&mut batch.begun) {
                     self.settle(&acting, index, ToolOutcome::Cancelled { started: true }.into());
                 }
@@ -435,7 +435,7 @@ impl Batch {
             preparing: None,
             deciding: Vec::new(),
             ready: Vec::new(),
-            running: FuturesUnordered::new(),
+            running: Running::None,
             begun: Vec::new(),
             asked: Vec::new(),
             halt: None,

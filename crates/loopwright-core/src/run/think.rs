@@ -1,6 +1,6 @@
 //! The first half of a step: an answer is made of the state.
 
-use std::panic::AssertUnwindSafe;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures::{FutureExt as _, future::BoxFuture};
 use loopwright_messages::Role;
@@ -49,9 +49,10 @@ impl Run {
     }
 
     fn start_thinking(&self) -> BoxFuture<'static, Thinking> {
-        let (inference, state) = (self.inference(), self.state.clone());
-        let (memory, key, journal) =
-            (self.memory.clone(), self.key(), self.options.journal.clone());
+        // Shared, so that the future that is boxed around it stays small.
+        let (inference, state) = (self.inference(), Arc::new(self.state.clone()));
+        let (memory, journal) = (self.memory.clone(), self.options.journal.clone());
+        let key = journal.as_ref().and_then(|_| self.key());
         Box::pin(async move {
             if let (Some(journal), Some(key)) = (journal, key) {
                 match contained(async { journal.begin(&key).await }).await {

@@ -61,6 +61,10 @@ impl ToolSet {
 
     /// Returns the tool of that name.
     pub fn get(&self, name: &str) -> Option<&AnyTool> {
+        // Few names are sooner compared than hashed.
+        if self.len() <= 8 {
+            return self.iter().find(|tool| &**tool.name() == name);
+        }
         self.0.places.get(name).map(|place| &self.0.tools[*place])
     }
 
