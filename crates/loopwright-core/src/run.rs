@@ -1,9 +1,9 @@
 //! One execution in progress.
 //!
 //! [`Run`] is a machine: [`Point`] says where it stands, each point does one thing and says which
-//! point is next. Whatever is awaited (hooks, a thought, running tools, an append) is kept in the run
-//! and not in the future that awaits it. So `next()` may be dropped at any await: the next call goes
-//! on with what was begun and begins nothing twice.
+//! point is next. Hooks, a thought and running tools that are awaited are kept in the run and not in
+//! the future that awaits them; an append that was given up is sent again as it was. So `next()` may
+//! be dropped at any await: the next call goes on with what was begun and begins nothing twice.
 
 mod act;
 mod end;
