@@ -144,13 +144,10 @@ fn changed(
         provider.model = Some(model.value.as_str().into());
     }
     if let Some(wire) = &changes.wire {
-        provider.wire = match wire.value.as_str() {
-            "openai-chat" => Wire::OpenAiChat,
-            wire => {
-                let (provider, wire) = (name.to_owned(), wire.to_owned());
-                return Err(ChoiceError::Wire { provider, wire });
-            }
-        };
+        provider.wire = Wire::named(&wire.value).ok_or_else(|| {
+            let (provider, wire) = (name.to_owned(), wire.value.clone());
+            ChoiceError::Wire { provider, wire }
+        })?;
     }
     for (header, value) in &changes.headers {
         let value = match &value.value {

@@ -9,9 +9,9 @@ use serde::Deserialize;
 
 use crate::{
     error::ErrorContext,
-    openai_chat::{authorization, endpoint},
     preset::Provider,
     provider::{Providers, no_model},
+    remote::{address, authorization, extend},
     secret::{KeyRef, lookup},
 };
 
@@ -75,7 +75,8 @@ impl Providers {
         let context = ErrorContext::new(name);
         let context = key.iter().cloned().fold(context, ErrorContext::with_secret);
         let path = provider.probe.as_deref().unwrap_or("models");
-        let url = endpoint(&self.base_url(name, provider)?, path, &context)?;
+        let mut url = address(&self.base_url(name, provider)?, &context)?;
+        extend(&mut url, &path.split('/').collect::<Vec<_>>());
         let mut headers = HeaderMap::new();
         if let Some(key) = &key {
             headers.insert(AUTHORIZATION, authorization(key, &context)?);

@@ -1,7 +1,8 @@
 //! Language models behind providers' HTTP interfaces.
 //!
 //! - [`Providers`] finds the model that a state asks for: presets and the user's own providers.
-//! - [`openai_chat`] is the wire of chat completions, spoken by most of them.
+//! - [`RemoteModel`] asks one model, on one of the [`Wire`]s that providers speak.
+//! - [`Encoder`] writes requests and [`AnswerDecoder`] reads answers, without a network.
 //! - [`Http`] carries requests, [`RetryPolicy`] says which are sent again, and [`sse`] splits what
 //!   comes back into events.
 //!
@@ -9,23 +10,39 @@
 //! successful answer never becomes a short answer.
 
 mod secret;
-mod preset;
+mod quirks;
+mod error;
 mod http;
 mod retry;
-mod error;
-mod dialect;
-mod choose;
-mod provider;
 
-pub mod openai_chat;
 pub mod sse;
+mod lines;
+mod lenient;
+mod json;
+mod dialect;
+mod call_ids;
+
+mod wire;
+mod decoder;
+mod encoder;
+mod openai_chat;
+
+mod remote;
+mod preset;
+mod provider;
+mod choose;
 
 pub use crate::{
+    decoder::AnswerDecoder,
     dialect::{ExchangeText, exchange_text},
+    encoder::Encoder,
     error::ErrorContext,
     http::{Http, Timeouts},
-    preset::{MaxTokensField, Provider, Quirks, Wire, presets},
+    preset::{Provider, presets},
     provider::Providers,
+    quirks::{MaxTokensField, Quirks},
+    remote::RemoteModel,
     retry::RetryPolicy,
     secret::{EnvKeys, KeyRef, KeySource, NotAReference, Secret},
+    wire::{UnknownWire, Wire},
 };

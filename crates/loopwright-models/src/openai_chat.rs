@@ -1,26 +1,13 @@
 //! The wire of chat completions, which nearly every provider speaks.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use async_trait::async_trait;
-use bytes::Bytes;
-use loopwright_core::{
-    ChatModel, Clock, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind, Timestamp,
-    messages::{InferenceRequest, InferenceResponse, Origin, Usage},
-};
-use reqwest::{
-    Url,
-    header::{
-        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
-    },
-};
+use loopwright_core::messages::Origin;
 
 use crate::{
-    error::{ErrorContext, with_usage},
-    http::{Http, HttpError},
-    preset::Quirks,
-    retry::{Attempts, RetryPolicy},
-    secret::Secret,
+    decoder::Reading,
+    error::ErrorContext,
+    wire::{Protocol, Question},
 };
 
 mod wire;
@@ -33,298 +20,19 @@ mod parts;
 mod fields;
 mod encode;
 
-pub use self::{
-    decode::{AnswerDecoder, decode},
-    encode::Encoder,
-    stream::StreamDecoder,
-};
+/// Chat completions.
+pub(crate) struct OpenAiChat;
 
-/// The wire's name in the origin of messages.
-pub const WIRE: &str = "openai-chat";
-
-/// The most bytes of an error that are read.
-const ERROR_BODY: usize = 64 << 10;
-
-/// A model that is asked by chat completions.
-#[derive(Clone)]
-pub struct OpenAiChat {
-    origin: Arc<Origin>,
-    url: Url,
-    headers: HeaderMap,
-    quirks: Quirks,
-    context: ErrorContext,
-    http: Http,
-    retry: RetryPolicy,
-}
-
-impl OpenAiChat {
-    /// Asks a model of the provider at this address, such as `http://127.0.0.1:11434/v1`.
-    ///
-    /// # Errors
-    ///
-    /// If the address is none.
-    pub fn new(
-        provider: impl Into<Arc<str>>,
-        base_url: &str,
-        model: impl Into<Arc<str>>,
-    ) -> Result<Self, ModelError> {
-        let provider = provider.into();
-        let context = ErrorContext::new(Arc::clone(&provider));
-        let url = endpoint(base_url, "chat/completions", &context)?;
-        let origin = Arc::new(Origin { wire: WIRE.into(), provider, model: model.into() });
-        let mut headers = HeaderMap::new();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        let (quirks, http, retry) = Default::default();
-        Ok(Self { origin, url, headers, quirks, context, http, retry })
+impl Protocol for OpenAiChat {
+    fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
+        vec!["chat".into(), "completions".into()]
     }
 
-    /// Shows this key.
-    ///
-    /// # Errors
-    ///
-    /// If the key cannot stand in a header.
-    pub fn with_key(mut self, key: Secret) -> Result<Self, ModelError> {
-        let header = authorization(&key, &self.context)?;
-        self.headers.insert(AUTHORIZATION, header);
-        self.context = self.context.with_secret(key);
-        Ok(self)
+    fn encode(&self, question: &Question<'_>) -> Vec<u8> {
+        encode::encode(question)
     }
 
-    /// Sends a header whose value is kept secret.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be a header.
-    pub fn with_header(mut self, name: &str, value: Secret) -> Result<Self, ModelError> {
-        let (name, mut header) = header(name, value.expose(), &self.context)?;
-        header.set_sensitive(true);
-        self.headers.insert(name, header);
-        self.context = self.context.with_secret(value);
-        Ok(self)
+    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading> {
+        Box::new(decode::ChatReading::new(origin, context))
     }
-
-    /// Knows where the provider differs from others.
-    #[must_use]
-    pub fn with_quirks(mut self, quirks: Quirks) -> Self {
-        self.quirks = quirks;
-        self
-    }
-
-    /// Sends requests by this transport.
-    #[must_use]
-    pub fn with_http(mut self, http: Http) -> Self {
-        self.http = http;
-        self
-    }
-
-    /// Sends what failed again, or not.
-    #[must_use]
-    pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
-        self.retry = retry;
-        self
-    }
-
-    /// Returns the origin of the answers to a request.
-    fn origin_of(&self, request: &InferenceRequest) -> Arc<Origin> {
-        match &request.model {
-            Some(model) if *model != self.origin.model => {
-                Arc::new(Origin { model: Arc::clone(model), ..(*self.origin).clone() })
-            }
-            _ => Arc::clone(&self.origin),
-        }
-    }
-
-    fn headers_of(&self, request: &InferenceRequest) -> Result<HeaderMap, ModelError> {
-        let mut headers = self.headers.clone();
-        if request.options.stream.unwrap_or(true) {
-            headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-            // A compressed stream is one that waits until a block is full.
-            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        } else {
-            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
-        }
-        add_headers(&mut headers, &request.options.headers, &self.context)?;
-        Ok(headers)
-    }
-
-    async fn answer(
-        &self,
-        request: &InferenceRequest,
-        deltas: &mut dyn DeltaSink,
-        deadline: Option<Timestamp>,
-        clock: &dyn Clock,
-    ) -> Result<InferenceResponse, ModelError> {
-        let origin = self.origin_of(request);
-        let body = Bytes::from(Encoder::new(Arc::clone(&origin), self.quirks).encode(request));
-        let headers = self.headers_of(request)?;
-        let mut deltas = Watched { deltas, has_content: false };
-        let (policy, made) = (&self.retry, 0);
-        let mut attempts = Attempts { policy, request: &body, clock, deadline, made };
-        let mut spent = Usage::default();
-        loop {
-            let exchange =
-                self.exchange(&origin, headers.clone(), body.clone(), &mut deltas, clock);
-            let left = deadline.map(|deadline| deadline.since(clock.now()));
-            let mut error = match self.before(left, exchange).await {
-                Ok(mut response) => {
-                    response.usage += spent;
-                    return Ok(response);
-                }
-                Err(error) => error,
-            };
-            spent += error.usage;
-            error.usage = spent;
-            if deltas.has_content {
-                return Err(error);
-            }
-            attempts.wait(error).await?;
-        }
-    }
-
-    /// Gives up when the time is over.
-    async fn before(
-        &self,
-        left: Option<Duration>,
-        exchange: impl Future<Output = Result<InferenceResponse, ModelError>>,
-    ) -> Result<InferenceResponse, ModelError> {
-        let Some(left) = left else { return exchange.await };
-        tokio::time::timeout(left, exchange).await.unwrap_or_else(|_| {
-            let message = "the deadline passed before the answer was complete";
-            Err(self.context.error(ModelErrorKind::Timeout, message))
-        })
-    }
-
-    /// Sends a request once and reads the answer.
-    async fn exchange(
-        &self,
-        origin: &Arc<Origin>,
-        headers: HeaderMap,
-        body: Bytes,
-        deltas: &mut dyn DeltaSink,
-        clock: &dyn Clock,
-    ) -> Result<InferenceResponse, ModelError> {
-        let sent = self.http.post(self.url.clone(), headers, body).await;
-        let mut answer = sent.map_err(|error| error.into_model_error(&self.context))?;
-        let head = |name: &str| answer.header(name);
-        let context = self.context.clone().with_head(answer.status(), head, clock.now());
-        if !answer.is_success() {
-            return Err(context.of_body(&answer.body(ERROR_BODY).await));
-        }
-        let mut decoder = AnswerDecoder::new(Arc::clone(origin), context.clone());
-        while !decoder.is_done() {
-            match answer.chunk().await {
-                Ok(Some(chunk)) => decoder.push(&chunk, deltas)?,
-                Ok(None) => return decoder.finish(deltas),
-                Err(error) => {
-                    return Err(with_usage(error.into_model_error(&context), decoder.usage()));
-                }
-            }
-        }
-        let response = decoder.finish(deltas)?;
-        answer.drain().await;
-        Ok(response)
-    }
-}
-
-#[async_trait]
-impl ChatModel for OpenAiChat {
-    async fn infer(
-        &self,
-        request: &InferenceRequest,
-        cx: InferCx<'_>,
-    ) -> Result<InferenceResponse, ModelError> {
-        let answer = self.answer(request, cx.deltas, cx.deadline, cx.clock);
-        cx.cancel.run_until_cancelled(answer).await.unwrap_or_else(|| {
-            Err(self.context.error(ModelErrorKind::Cancelled, "the request was cancelled"))
-        })
-    }
-
-    fn model(&self) -> Option<Arc<str>> {
-        Some(Arc::clone(&self.origin.model))
-    }
-}
-
-impl fmt::Debug for OpenAiChat {
-    /// Shows neither headers nor the address: both may hold secrets.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAiChat").field("origin", &self.origin).finish_non_exhaustive()
-    }
-}
-
-/// Notes whether content was passed on: from then on nothing is sent again.
-struct Watched<'a> {
-    deltas: &'a mut dyn DeltaSink,
-    has_content: bool,
-}
-
-impl DeltaSink for Watched<'_> {
-    fn push(&mut self, delta: Delta<'_>) {
-        self.has_content |= !matches!(delta, Delta::Usage(_));
-        self.deltas.push(delta);
-    }
-}
-
-impl HttpError {
-    pub(crate) fn into_model_error(self, context: &ErrorContext) -> ModelError {
-        let error = context.error(self.kind, self.message);
-        ModelError { source: self.source, ..error }
-    }
-}
-
-/// Puts a path beneath an address; its query stays.
-pub(crate) fn endpoint(
-    base_url: &str,
-    path: &str,
-    context: &ErrorContext,
-) -> Result<Url, ModelError> {
-    let invalid = || {
-        let message = "the base URL must look like `https://host/v1`";
-        context.error(ModelErrorKind::InvalidRequest, message)
-    };
-    let mut url = Url::parse(base_url.trim()).map_err(|_| invalid())?;
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(invalid());
-    }
-    if !url.path().ends_with(path) {
-        let mut segments = url.path_segments_mut().map_err(|()| invalid())?;
-        segments.pop_if_empty().extend(path.split('/'));
-    }
-    Ok(url)
-}
-
-pub(crate) fn authorization(
-    key: &Secret,
-    context: &ErrorContext,
-) -> Result<HeaderValue, ModelError> {
-    let value = HeaderValue::try_from(format!("Bearer {}", key.expose()));
-    let mut value = value.map_err(|_| {
-        context.error(ModelErrorKind::Auth, "the key holds characters that no header can hold")
-    })?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-fn add_headers(
-    headers: &mut HeaderMap,
-    more: &BTreeMap<String, String>,
-    context: &ErrorContext,
-) -> Result<(), ModelError> {
-    for (name, value) in more {
-        let (name, value) = header(name, value, context)?;
-        headers.insert(name, value);
-    }
-    Ok(())
-}
-
-fn header(
-    name: &str,
-    value: &str,
-    context: &ErrorContext,
-) -> Result<(HeaderName, HeaderValue), ModelError> {
-    let invalid = || {
-        let message = format!("`{name}` cannot be a header, or its value cannot");
-        context.error(ModelErrorKind::InvalidRequest, message)
-    };
-    let header = HeaderName::try_from(name).map_err(|_| invalid())?;
-    Ok((header, HeaderValue::try_from(value).map_err(|_| invalid())?))
 }

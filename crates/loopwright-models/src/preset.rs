@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::secret::KeyRef;
+use crate::{quirks::Quirks, secret::KeyRef, wire::Wire};
 
 /// How to reach a provider: what a preset holds, and what a user writes for a provider of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,39 +34,6 @@ pub struct Provider {
     pub headers: BTreeMap<String, String>,
     /// Where it differs from others that speak the wire.
     pub quirks: Quirks,
-}
-
-/// The language that a provider speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum Wire {
-    /// Chat completions, which nearly everyone understands.
-    #[default]
-    #[serde(rename = "openai-chat")]
-    OpenAiChat,
-}
-
-/// Where a provider differs from others that speak its wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Quirks {
-    /// The field that limits the tokens written.
-    pub max_tokens: MaxTokensField,
-    /// Whether it tells the developer's instructions from the system's; otherwise they are sent as
-    /// the system's.
-    pub developer_role: bool,
-}
-
-/// The field that limits the tokens written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MaxTokensField {
-    /// The one that nearly everyone knows.
-    #[default]
-    MaxTokens,
-    /// The one that counts reasoning too.
-    MaxCompletionTokens,
 }
 
 #[derive(Deserialize)]
@@ -96,6 +63,7 @@ fn read_presets(text: &str) -> Result<Vec<(Arc<str>, Provider)>, toml::de::Error
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quirks::MaxTokensField;
 
     #[test]
     fn presets_are_valid() {

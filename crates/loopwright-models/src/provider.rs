@@ -10,8 +10,8 @@ use loopwright_core::{ChatModel, LlmConfig, ModelError, ModelErrorKind, Models};
 
 use crate::{
     http::Http,
-    openai_chat::OpenAiChat,
-    preset::{Provider, Wire, presets},
+    preset::{Provider, presets},
+    remote::RemoteModel,
     retry::RetryPolicy,
     secret::{EnvKeys, KeyRef, KeySource, Secret, lookup},
 };
@@ -176,22 +176,19 @@ impl Providers {
     fn make(&self, name: &Arc<str>, model: &Arc<str>) -> Result<Arc<dyn ChatModel>, ModelError> {
         let provider = self.provider(name)?;
         let base_url = self.base_url(name, provider)?;
-        match provider.wire {
-            Wire::OpenAiChat => {
-                let chat = OpenAiChat::new(Arc::clone(name), &base_url, Arc::clone(model))?
-                    .with_quirks(provider.quirks)
-                    .with_http(self.http.clone())
-                    .with_retry(self.retry);
-                let chat = match self.key(name, provider)? {
-                    Some(key) => chat.with_key(key)?,
-                    None => chat,
-                };
-                let mut headers = self.headers(name, provider)?.into_iter();
-                let chat = headers
-                    .try_fold(chat, |chat, (header, value)| chat.with_header(&header, value))?;
-                Ok(Arc::new(chat))
-            }
-        }
+        let model =
+            RemoteModel::new(provider.wire, Arc::clone(name), &base_url, Arc::clone(model))?
+                .with_quirks(provider.quirks)
+                .with_http(self.http.clone())
+                .with_retry(self.retry);
+        let model = match self.key(name, provider)? {
+            Some(key) => model.with_key(key)?,
+            None => model,
+        };
+        let mut headers = self.headers(name, provider)?.into_iter();
+        let model =
+            headers.try_fold(model, |model, (header, value)| model.with_header(&header, value))?;
+        Ok(Arc::new(model))
     }
 }
 

@@ -13,10 +13,7 @@ use loopwright_core::{
     Delta, ModelError, ModelErrorKind, NoDeltas, Timestamp,
     messages::{FinishReason, InferenceResponse, Origin, ToolCall},
 };
-use loopwright_models::{
-    ErrorContext,
-    openai_chat::{AnswerDecoder, WIRE},
-};
+use loopwright_models::{AnswerDecoder, ErrorContext, Wire};
 use serde_json::{Value, json};
 
 /// One recorded answer and what it means.
@@ -73,7 +70,7 @@ pub(crate) fn recorded() -> Vec<Recorded> {
     for (name, scenario, expected) in scenarios() {
         let exchanges = scenario["exchanges"].as_array().unwrap().iter();
         for (index, exchange) in exchanges.enumerate() {
-            if exchange.get("api").unwrap_or(&scenario["api"]) == WIRE {
+            if exchange.get("api").unwrap_or(&scenario["api"]) == Wire::OpenAiChat.name() {
                 all.push(Recorded {
                     scenario: name.clone(),
                     index,
@@ -101,7 +98,7 @@ pub(crate) fn read<'a>(
     }
     let mut fragments = Fragments::default();
     let mut deltas = |delta: Delta<'_>| fragments.take(delta);
-    let mut decoder = AnswerDecoder::new(origin(), context);
+    let mut decoder = AnswerDecoder::new(Wire::OpenAiChat, origin(), context, true);
     for piece in pieces {
         decoder.push(piece, &mut deltas)?;
         if decoder.is_done() {
@@ -113,7 +110,11 @@ pub(crate) fn read<'a>(
 }
 
 fn origin() -> Arc<Origin> {
-    Arc::new(Origin { wire: WIRE.into(), provider: "test".into(), model: "m".into() })
+    Arc::new(Origin {
+        wire: Wire::OpenAiChat.name().into(),
+        provider: "test".into(),
+        model: "m".into(),
+    })
 }
 
 /// What was passed on.
@@ -310,7 +311,8 @@ fn hand_written_faults_are_told_from_answers() {
     let Some(folder) = folder() else { return };
     let read = |name: &str| {
         let body = fs::read(folder.with_file_name("faults").join(name)).ok()?;
-        let mut decoder = AnswerDecoder::new(origin(), ErrorContext::new("test"));
+        let mut decoder =
+            AnswerDecoder::new(Wire::OpenAiChat, origin(), ErrorContext::new("test"), true);
         let pushed = decoder.push(&body, &mut NoDeltas);
         Some(pushed.and_then(|()| decoder.finish(&mut NoDeltas)))
     };
@@ -336,7 +338,8 @@ fn hand_written_faults_are_told_from_answers() {
 
 #[test]
 fn nothing_is_passed_on_without_need() {
-    let mut decoder = AnswerDecoder::new(origin(), ErrorContext::new("test"));
+    let mut decoder =
+        AnswerDecoder::new(Wire::OpenAiChat, origin(), ErrorContext::new("test"), true);
     decoder.push(b"\n\n \xEF\xBB\xBF", &mut NoDeltas).unwrap();
     let error = decoder.finish(&mut NoDeltas).unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Protocol);

@@ -8,10 +8,7 @@ use loopwright_core::messages::{
     Content, Exchange, InferenceRequest, Media, MediaSource, Message, Origin, Part, Role,
     ToolResult, ToolSpec, Transcript, Turn, TurnBody,
 };
-use loopwright_models::{
-    Quirks,
-    openai_chat::{Encoder, WIRE},
-};
+use loopwright_models::{Encoder, Quirks, Wire};
 use serde_json::{Value, json};
 
 use crate::recorded::{Recorded, read, recorded, scenarios};
@@ -38,8 +35,15 @@ impl Play {
             ..InferenceRequest::default()
         };
         // What `read` says the answers come from.
-        let origin = Origin { wire: WIRE.into(), provider: "test".into(), model: "m".into() };
-        Self { request, encoder: Encoder::new(Arc::new(origin), Quirks::default()) }
+        let origin = Origin {
+            wire: Wire::OpenAiChat.name().into(),
+            provider: "test".into(),
+            model: "m".into(),
+        };
+        Self {
+            request,
+            encoder: Encoder::new(Wire::OpenAiChat, Arc::new(origin), Quirks::default()),
+        }
     }
 
     fn turns(&mut self) -> &mut Transcript {

@@ -13,7 +13,7 @@ use loopwright_core::{
     ChatModel as _, Clock, Delta, InferCx, ModelError, ModelErrorKind, Timestamp,
     messages::{FinishReason, InferenceRequest, InferenceResponse, Message, Prompt, Usage},
 };
-use loopwright_models::{Http, RetryPolicy, Secret, Timeouts, openai_chat::OpenAiChat};
+use loopwright_models::{Http, RemoteModel, RetryPolicy, Secret, Timeouts, Wire};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -70,13 +70,14 @@ fn question() -> InferenceRequest {
     InferenceRequest { prompt, ..InferenceRequest::default() }
 }
 
-fn chat(server: &Server) -> OpenAiChat {
+fn chat(server: &Server) -> RemoteModel {
     let timeouts = Timeouts {
         connect: Duration::from_secs(5),
         first_byte: Duration::from_millis(300),
         idle: Duration::from_millis(300),
     };
-    let chat = OpenAiChat::new("test", &format!("{}/v1", server.address), "m").unwrap();
+    let chat =
+        RemoteModel::new(Wire::OpenAiChat, "test", &format!("{}/v1", server.address), "m").unwrap();
     chat.with_key(Secret::new("sk-hidden")).unwrap().with_http(Http::new(timeouts))
 }
 
@@ -287,7 +288,8 @@ async fn a_page_instead_of_an_answer_is_an_error() {
 #[tokio::test]
 async fn nobody_there_is_a_network_error_that_names_the_place() {
     let address = Server::start([Reply::Drop]).await.address.clone();
-    let chat = OpenAiChat::new("test", &format!("{address}/v1?key=hidden"), "m").unwrap();
+    let chat = RemoteModel::new(Wire::OpenAiChat, "test", &format!("{address}/v1?key=hidden"), "m")
+        .unwrap();
     let chat = chat.with_retry(RetryPolicy::never());
     let cx = InferCx {
         deltas: &mut loopwright_core::NoDeltas,

@@ -9,6 +9,7 @@ use loopwright_core::{
 use serde_json::value::RawValue;
 
 use super::wire::{Call, Content as WireContent, ContentPart, Detail, Function, Said};
+use crate::json::quoted as json;
 
 /// Puts an answer together from what the model said, piece by piece.
 ///
@@ -452,8 +453,4 @@ fn thinking_part(text: String, signature: &str) -> Part {
 
 fn some(text: &str) -> Option<&str> {
     Some(text).filter(|it| !it.is_empty())
-}
-
-fn json(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }

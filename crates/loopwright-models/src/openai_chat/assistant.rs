@@ -4,7 +4,7 @@ use loopwright_core::messages::{Content, Message, Part, ToolCall};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::encode::{key, value};
+use crate::json::{key, value};
 
 /// Writes a message of the model, its calls under these ids.
 ///

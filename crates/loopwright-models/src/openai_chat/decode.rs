@@ -3,165 +3,50 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    Delta, DeltaSink, ModelError, ModelErrorKind, NoDeltas,
-    messages::{Content, FinishReason, InferenceResponse, Message, Origin, Part, Role, Usage},
+    Delta, DeltaSink, ModelError, ModelErrorKind,
+    messages::{FinishReason, InferenceResponse, Message, Origin, Part, Role, Usage},
 };
 use serde_json::value::RawValue;
 
 use super::{
     answer::{Answer, Entries},
     error::{error_in, is_first},
-    stream::StreamDecoder,
-    wire::{Chunk, Count, Few, WireUsage},
+    wire::{Chunk, WireUsage},
 };
-use crate::error::{ErrorContext, with_usage};
-
-/// The most bytes of an answer that is not streamed.
-const MOST: usize = 64 << 20;
-
-/// Reads a successful answer, however it is sent: as one JSON text or as a stream of events.
-///
-/// Which of them it is shows in its first character; servers do not always do what they were asked,
-/// and their content types are not to be trusted.
-#[derive(Debug)]
-pub struct AnswerDecoder {
-    origin: Arc<Origin>,
-    context: ErrorContext,
-    form: Form,
-}
-
-#[derive(Debug)]
-enum Form {
-    /// Nothing but blanks so far.
-    Unknown,
-    Json(Vec<u8>),
-    Events(Box<StreamDecoder>),
-}
-
-impl AnswerDecoder {
-    /// Expects the answer of a model.
-    pub fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
-        Self { origin, context, form: Form::Unknown }
-    }
-
-    /// Takes the next bytes; fragments of a stream are passed on at once.
-    ///
-    /// # Errors
-    ///
-    /// If the answer is an error or makes no sense.
-    pub fn push(&mut self, bytes: &[u8], deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
-        if let Form::Unknown = self.form {
-            let is_blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);
-            match bytes.iter().find(|byte| !is_blank(byte)) {
-                None => return Ok(()),
-                Some(b'{' | b'[' | b'"' | b'<') => self.form = Form::Json(Vec::new()),
-                Some(_) => {
-                    let (origin, context) = (Arc::clone(&self.origin), self.context.clone());
-                    self.form = Form::Events(Box::new(StreamDecoder::new(origin, context)));
-                }
-            }
-        }
-        match &mut self.form {
-            Form::Json(body) if body.len() + bytes.len() > MOST => {
-                let message = "the answer is too long to be one";
-                Err(self.context.error(ModelErrorKind::Protocol, message))
-            }
-            Form::Json(body) => {
-                body.extend_from_slice(bytes);
-                Ok(())
-            }
-            Form::Events(stream) => stream.push(bytes, deltas),
-            Form::Unknown => Ok(()),
-        }
-    }
-
-    /// Tells whether everything was said, although more bytes may come.
-    pub fn is_done(&self) -> bool {
-        matches!(&self.form, Form::Events(stream) if stream.is_done())
-    }
-
-    /// Returns what was consumed so far, if the provider said so.
-    pub fn usage(&self) -> Option<Usage> {
-        match &self.form {
-            Form::Events(stream) => stream.usage(),
-            _ => None,
-        }
-    }
-
-    /// Returns the answer, after its last byte.
-    ///
-    /// # Errors
-    ///
-    /// If it is an error, makes no sense or broke off.
-    pub fn finish(self, deltas: &mut dyn DeltaSink) -> Result<InferenceResponse, ModelError> {
-        match self.form {
-            Form::Json(body) => decode(&body, self.origin, self.context, deltas),
-            Form::Events(stream) => stream.finish(deltas),
-            Form::Unknown => {
-                Err(self.context.error(ModelErrorKind::Protocol, "the answer is empty"))
-            }
-        }
-    }
-}
-
-/// Reads an answer that is one JSON text.
-///
-/// # Errors
-///
-/// If it is an error, is cut off, or holds no answer.
-pub fn decode(
-    body: &[u8],
-    origin: Arc<Origin>,
-    context: ErrorContext,
-    deltas: &mut dyn DeltaSink,
-) -> Result<InferenceResponse, ModelError> {
-    let body = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
-    let mut reading = Reading::new(origin, context);
-    reading.take(body, Entries::Whole, &mut NoDeltas)?;
-    if !reading.seen {
-        return Err(reading.fail("the answer holds no choice"));
-    }
-    let response = reading.end(&mut NoDeltas)?;
-    pass_on(&response, deltas);
-    Ok(response)
-}
-
-/// Passes on a whole answer as the fragments that it would have come in.
-fn pass_on(response: &InferenceResponse, deltas: &mut dyn DeltaSink) {
-    let mut index = 0;
-    for part in response.message.parts() {
-        match part.content() {
-            Content::Text(text) => deltas.push(Delta::Text(text)),
-            Content::Reasoning(text) if !text.is_empty() => deltas.push(Delta::Reasoning(text)),
-            Content::ToolCall(call) => {
-                deltas.push(Delta::ToolCall { index, id: call.id.as_deref(), name: &call.name });
-                deltas.push(Delta::ToolArguments { index, fragment: &call.arguments });
-                index = index.saturating_add(1);
-            }
-            _ => {}
-        }
-    }
-    deltas.push(Delta::Usage(response.usage));
-    deltas.push(Delta::End);
-}
+use crate::{
+    error::{ErrorContext, with_usage},
+    lenient::{Count, Few},
+};
 
 /// An answer as far as it has been read.
 #[derive(Debug)]
-pub(crate) struct Reading {
+pub(super) struct ChatReading {
     origin: Arc<Origin>,
-    pub(crate) context: ErrorContext,
+    pub(super) context: ErrorContext,
     answer: Answer,
     /// Whether the first choice has appeared.
-    pub(crate) seen: bool,
-    pub(crate) finish: Option<String>,
-    pub(crate) usage: Option<Usage>,
+    pub(super) seen: bool,
+    pub(super) finish: Option<String>,
+    pub(super) usage: Option<Usage>,
     /// Whether the usage is the one that counts, not Groq's early one.
     usage_is_plain: bool,
     id: Option<Arc<str>>,
+    pub(super) stream: Stream,
 }
 
-impl Reading {
-    pub(crate) fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
+/// How far a stream has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    /// The answer is none.
+    None,
+    /// More is to come.
+    Open,
+    /// It said `[DONE]`.
+    Done,
+}
+
+impl ChatReading {
+    pub(super) fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
         Self {
             origin,
             context,
@@ -171,11 +56,12 @@ impl Reading {
             usage: None,
             usage_is_plain: false,
             id: None,
+            stream: Stream::None,
         }
     }
 
     /// Takes a chunk, or a whole body.
-    pub(crate) fn take(
+    pub(super) fn take(
         &mut self,
         text: &[u8],
         entries: Entries,
@@ -228,16 +114,15 @@ impl Reading {
     }
 
     /// Makes an error of an answer that makes no sense.
-    pub(crate) fn fail(&self, message: &str) -> ModelError {
+    pub(super) fn fail(&self, message: &str) -> ModelError {
         with_usage(self.context.error(ModelErrorKind::Protocol, message), self.usage)
     }
 
     /// Returns the answer, which is known to have ended.
-    pub(crate) fn end(self, deltas: &mut dyn DeltaSink) -> Result<InferenceResponse, ModelError> {
+    pub(super) fn end(self) -> Result<InferenceResponse, ModelError> {
         let finish = self.finish_reason()?;
         let parts: Vec<Part> = self.answer.into_parts();
         let message = Message::new(Role::Assistant, parts).with_origin(self.origin);
-        deltas.push(Delta::End);
         let usage = self.usage.unwrap_or_default();
         Ok(InferenceResponse { message, finish, usage, cost: None, id: self.id })
     }

@@ -3,8 +3,8 @@
 use loopwright_core::ModelError;
 use serde_json::{Map, Value, value::RawValue};
 
-use super::wire::{Choice, Chunk, Few};
-use crate::error::ErrorContext;
+use super::wire::{Choice, Chunk};
+use crate::{error::ErrorContext, lenient::Few};
 
 /// Returns the error that a chunk or a body holds, if it holds one.
 ///

@@ -1,26 +1,24 @@
 //! Writes what a request says besides its messages.
 
-use loopwright_core::messages::{
-    InferenceRequest, ReasoningEffort, ResponseFormat, ToolChoice, ToolSpec,
-};
+use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice, ToolSpec};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::encode::value;
-use crate::preset::{MaxTokensField, Quirks};
+use crate::{json::Fields, quirks::MaxTokensField, wire::Question};
 
 /// Fields that no passthrough may replace: the answer would not be what is expected.
 const RESERVED: [&str; 3] = ["model", "messages", "stream"];
 
 /// Writes the fields before the messages.
-pub(super) fn write(body: &mut Vec<u8>, model: &str, quirks: Quirks, request: &InferenceRequest) {
+pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
+    let request = question.request;
     let options = &request.options;
-    let mut fields = Fields { body, extra: &options.extra };
-    fields.always("model", model);
+    let mut fields = Fields { out, extra: &options.extra };
+    fields.always("model", question.model());
     if !request.tools.is_empty() {
         let tools: Vec<_> = request.tools.iter().map(WireTool::of).collect();
         fields.put("tools", &tools);
-        fields.tool_choice(&request.tool_choice);
+        tool_choice(&mut fields, &request.tool_choice);
         fields.maybe("parallel_tool_calls", request.parallel_tool_calls.as_ref());
     }
     match &request.response_format {
@@ -38,12 +36,11 @@ pub(super) fn write(body: &mut Vec<u8>, model: &str, quirks: Quirks, request: &I
             fields.put("response_format", &WireFormat { kind: "text", json_schema: None });
         }
     }
-    let stream = options.stream.unwrap_or(true);
-    fields.always("stream", &stream);
-    if stream {
+    fields.always("stream", &question.streams());
+    if question.streams() {
         fields.put("stream_options", &StreamOptions { include_usage: true });
     }
-    let most = match quirks.max_tokens {
+    let most = match question.quirks.max_tokens {
         MaxTokensField::MaxTokens => "max_tokens",
         MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
     };
@@ -53,50 +50,18 @@ pub(super) fn write(body: &mut Vec<u8>, model: &str, quirks: Quirks, request: &I
     fields.maybe("stop", Some(&options.stop).filter(|it| !it.is_empty()));
     fields.maybe("seed", options.seed.as_ref());
     fields.maybe("reasoning_effort", options.reasoning_effort.map(effort).as_ref());
-    for (name, value) in options.extra.iter().filter(|it| !RESERVED.contains(&it.0.as_str())) {
-        fields.always(name, value);
-    }
+    fields.pass_through(&RESERVED);
 }
 
-/// Fields with commas between them, and those that replace them.
-struct Fields<'a> {
-    body: &'a mut Vec<u8>,
-    extra: &'a Map<String, Value>,
-}
-
-impl Fields<'_> {
-    fn always(&mut self, name: &str, content: &(impl Serialize + ?Sized)) {
-        if self.body.len() > 1 {
-            self.body.push(b',');
+fn tool_choice(fields: &mut Fields<'_>, choice: &ToolChoice) {
+    match choice {
+        ToolChoice::Required => fields.put("tool_choice", "required"),
+        ToolChoice::None => fields.put("tool_choice", "none"),
+        ToolChoice::Tool(name) => {
+            let choice = WireChoice { kind: "function", function: Named { name } };
+            fields.put("tool_choice", &choice);
         }
-        value(self.body, name);
-        self.body.push(b':');
-        value(self.body, content);
-    }
-
-    /// Writes a field unless the passthrough has one of that name.
-    fn put(&mut self, name: &str, content: &(impl Serialize + ?Sized)) {
-        if !self.extra.contains_key(name) {
-            self.always(name, content);
-        }
-    }
-
-    fn maybe(&mut self, name: &str, content: Option<&impl Serialize>) {
-        if let Some(content) = content {
-            self.put(name, content);
-        }
-    }
-
-    fn tool_choice(&mut self, choice: &ToolChoice) {
-        match choice {
-            ToolChoice::Required => self.put("tool_choice", "required"),
-            ToolChoice::None => self.put("tool_choice", "none"),
-            ToolChoice::Tool(name) => {
-                let choice = WireChoice { kind: "function", function: Named { name } };
-                self.put("tool_choice", &choice);
-            }
-            _ => {}
-        }
+        _ => {}
     }
 }
 

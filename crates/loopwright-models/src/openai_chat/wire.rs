@@ -3,13 +3,15 @@
 //! Providers fill fields they do not mean with null, nothing, zeros and empty texts, and add fields of
 //! their own. So every field may be missing, and what is not named here is let go.
 
-use std::{borrow::Cow, fmt, marker::PhantomData};
+use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor, value::SeqAccessDeserializer},
 };
 use serde_json::value::RawValue;
+
+use crate::lenient::{Arguments, Count, Few, Text};
 
 /// A whole answer, or a piece of a streamed one.
 #[derive(Debug, Default, Deserialize)]
@@ -134,72 +136,6 @@ pub(crate) struct Detail<'a> {
     pub(crate) signature: Text<'a>,
 }
 
-/// A list that nearly always has one item, which then needs no memory of its own.
-#[derive(Debug)]
-pub(crate) struct Few<T> {
-    first: Option<T>,
-    rest: Vec<T>,
-}
-
-impl<T> Default for Few<T> {
-    fn default() -> Self {
-        Self { first: None, rest: Vec::new() }
-    }
-}
-
-impl<T> Few<T> {
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.first.iter().chain(&self.rest)
-    }
-}
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Few<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(FewVisitor(PhantomData))
-    }
-}
-
-struct FewVisitor<T>(PhantomData<T>);
-
-impl<'de, T: Deserialize<'de>> Visitor<'de> for FewVisitor<T> {
-    type Value = Few<T>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list or null")
-    }
-
-    fn visit_unit<E>(self) -> Result<Few<T>, E> {
-        Ok(Few::default())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Few<T>, A::Error> {
-        let first = list.next_element()?;
-        let rest = Vec::deserialize(SeqAccessDeserializer::new(list))?;
-        Ok(Few { first, rest })
-    }
-}
-
-/// A text; what is not a text counts as an empty one.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Text<'a>(pub(crate) Cow<'a, str>);
-
-impl std::ops::Deref for Text<'_> {
-    type Target = str;
-
-    fn deref(&self) -> &str {
-        &self.0
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Lenient).map(|it| match it {
-            Content::Text(text) => text,
-            Content::Parts(_) => Self::default(),
-        })
-    }
-}
-
 /// What stands under `content`: a text or a list of parts.
 #[derive(Debug)]
 pub(crate) enum Content<'a> {
@@ -287,23 +223,6 @@ impl<'de> Visitor<'de> for Lenient {
     }
 }
 
-/// Arguments: a text of JSON, or from some servers the JSON itself.
-#[derive(Debug, Default)]
-pub(crate) struct Arguments<'a>(pub(crate) Cow<'a, str>);
-
-impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Some(raw) = Option::<&'a RawValue>::deserialize(deserializer)? else {
-            return Ok(Self::default());
-        };
-        if !raw.get().starts_with('"') {
-            return Ok(Self(Cow::Borrowed(raw.get())));
-        }
-        let text: Text<'a> = serde_json::from_str(raw.get()).map_err(serde::de::Error::custom)?;
-        Ok(Self(text.0))
-    }
-}
-
 /// Token counts, in the words of all providers that speak this wire.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -331,18 +250,4 @@ pub(crate) struct PromptDetails {
 #[serde(default)]
 pub(crate) struct CompletionDetails {
     pub(crate) reasoning_tokens: Count,
-}
-
-/// A number of tokens, if it is one.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Count(pub(crate) Option<u64>);
-
-impl<'de> Deserialize<'de> for Count {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = Option::<&RawValue>::deserialize(deserializer)?;
-        let number = raw.and_then(|raw| raw.get().parse::<f64>().ok()).filter(|it| it.is_finite());
-        // Token counts are far below the 53 bits that a float keeps.
-        Ok(Self(number.map(|it| it as u64)))
-    }
 }

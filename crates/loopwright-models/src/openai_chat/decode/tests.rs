@@ -1,7 +1,9 @@
+use loopwright_core::{NoDeltas, messages::Content};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::{AnswerDecoder, Wire};
 
 fn origin() -> Arc<Origin> {
     Arc::new(Origin { wire: "w".into(), provider: "p".into(), model: "m".into() })
@@ -10,7 +12,7 @@ fn origin() -> Arc<Origin> {
 type Answered = Result<InferenceResponse, ModelError>;
 
 fn read(body: &[u8], cuts: &[usize]) -> Answered {
-    let mut decoder = AnswerDecoder::new(origin(), ErrorContext::new("p"));
+    let mut decoder = AnswerDecoder::new(Wire::OpenAiChat, origin(), ErrorContext::new("p"), true);
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();
     cuts.extend([0, body.len()]);
     cuts.sort_unstable();

@@ -1,18 +1,20 @@
+use std::sync::Arc;
+
 use loopwright_core::messages::{
-    Content, Media, MediaSource, Opaque, Part, Prompt, ReasoningEffort, ResponseFormat, ToolChoice,
+    Content, InferenceRequest, Origin, ToolCall, Media, MediaSource, Opaque, Part, Prompt, ReasoningEffort, ResponseFormat, ToolChoice,
     ToolResult, ToolSpec, Transcript,
 };
 use serde_json::{Value, json};
 
 use super::*;
-use crate::preset::MaxTokensField;
+use crate::{Encoder, MaxTokensField, Quirks, Wire};
 
 fn origin(model: &str) -> Arc<Origin> {
-    Arc::new(Origin { wire: WIRE.into(), provider: "p".into(), model: model.into() })
+    Arc::new(Origin { wire: "openai-chat".into(), provider: "p".into(), model: model.into() })
 }
 
 fn encoder() -> Encoder {
-    Encoder::new(origin("m"), Quirks::default())
+    Encoder::new(Wire::OpenAiChat, origin("m"), Quirks::default())
 }
 
 fn body(request: &InferenceRequest) -> Value {
@@ -110,10 +112,10 @@ fn settings_are_written_as_the_wire_calls_them() {
 
 #[test]
 fn quirks_change_names() {
-    let quirks = Quirks { max_tokens: MaxTokensField::MaxCompletionTokens, developer_role: true };
+    let quirks = Quirks { max_tokens: MaxTokensField::MaxCompletionTokens, developer_role: true, ..Quirks::default() };
     let mut request = asking([said(Message::new(Role::Developer, [Part::text("d")]))]);
     request.options.max_output_tokens = Some(9);
-    let bytes = Encoder::new(origin("m"), quirks).encode(&request);
+    let bytes = Encoder::new(Wire::OpenAiChat, origin("m"), quirks).encode(&request);
     let body_of: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(
         (&body_of["max_completion_tokens"], &body_of["max_tokens"]),
@@ -306,7 +308,8 @@ fn a_turn_is_encoded_once() {
     let request = asking([said(Message::user("a"))]);
     let turn = request.prompt.turns.iter().next().unwrap();
     let first = encoder().encode(&request);
-    let key = encoder().cache_key(Dialect::Native);
+    let (origin, quirks) = (origin("m"), Quirks::default());
+    let key = Question { origin: &origin, quirks, request: &request }.cache_key();
     turn.encoded().get_or_encode(key, || panic!("the bytes are kept"));
     assert_eq!(encoder().encode(&request), first);
 }

@@ -1,0 +1,220 @@
+//! Reads answers, on whatever wire.
+
+use std::{fmt, sync::Arc};
+
+use loopwright_core::{
+    Delta, DeltaSink, ModelError, ModelErrorKind,
+    messages::{Content, InferenceResponse, Origin, Usage},
+};
+
+use crate::{
+    error::ErrorContext,
+    lines,
+    sse::{self, Event},
+    wire::Wire,
+};
+
+/// The most bytes of an answer that is not streamed, and of one event of an answer that is.
+const MOST: usize = 64 << 20;
+
+/// What a wire makes of the events, or of the JSON text, of one answer.
+pub(crate) trait Reading: fmt::Debug + Send {
+    /// Takes an event of a stream and passes on what it says, but for the end.
+    ///
+    /// # Errors
+    ///
+    /// If it says that something went wrong, or makes no sense.
+    fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError>;
+
+    /// Takes an answer that is one JSON text, without a byte order mark.
+    ///
+    /// # Errors
+    ///
+    /// If it is an error, is cut off, or holds no answer.
+    fn whole(&mut self, body: &[u8]) -> Result<(), ModelError>;
+
+    /// Tells whether the stream said that it is done. Later events are not handed over.
+    fn is_done(&self) -> bool;
+
+    /// Returns what was consumed so far, if the provider said so.
+    fn usage(&self) -> Option<Usage>;
+
+    /// Returns the answer, after the last byte.
+    ///
+    /// # Errors
+    ///
+    /// If it broke off or makes no sense.
+    fn end(self: Box<Self>) -> Result<InferenceResponse, ModelError>;
+}
+
+/// How the events of a stream are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    /// As server-sent events.
+    Sse,
+    /// Each is a line of JSON.
+    Lines,
+}
+
+impl Framing {
+    /// Returns the content type that is asked for.
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Self::Sse => "text/event-stream",
+            Self::Lines => "application/x-ndjson",
+        }
+    }
+}
+
+/// Reads a successful answer, however it is sent: as one JSON text or as a stream of events.
+///
+/// Where the wire allows it, the first character shows which of them it is: servers do not always do
+/// what they were asked, and their content types are not to be trusted.
+#[derive(Debug)]
+pub struct AnswerDecoder {
+    context: ErrorContext,
+    framing: Framing,
+    is_streamed: bool,
+    form: Form,
+    reading: Box<dyn Reading>,
+}
+
+#[derive(Debug)]
+enum Form {
+    /// Nothing but blanks so far.
+    Unknown,
+    Json(Vec<u8>),
+    Events(sse::Decoder),
+    Lines(lines::Decoder),
+}
+
+impl AnswerDecoder {
+    /// Expects the answer of a model, streamed or not.
+    pub fn new(wire: Wire, origin: Arc<Origin>, context: ErrorContext, is_streamed: bool) -> Self {
+        let protocol = wire.protocol();
+        let (framing, reading) = (protocol.framing(), protocol.read(origin, context.clone()));
+        Self { context, framing, is_streamed, form: Form::Unknown, reading }
+    }
+
+    /// Takes the next bytes; fragments of a stream are passed on at once.
+    ///
+    /// # Errors
+    ///
+    /// If the answer is an error or makes no sense.
+    pub fn push(&mut self, bytes: &[u8], deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
+        if let Form::Unknown = self.form {
+            let is_blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);
+            match bytes.iter().find(|byte| !is_blank(byte)) {
+                None => return Ok(()),
+                Some(first) => self.form = self.form_of(*first),
+            }
+        }
+        let reading = &mut *self.reading;
+        let mut take = |event: Event<'_>| take(reading, event, deltas);
+        let held = match &mut self.form {
+            Form::Unknown => 0,
+            Form::Json(body) => {
+                if body.len() + bytes.len() <= MOST {
+                    body.extend_from_slice(bytes);
+                    return Ok(());
+                }
+                body.len() + bytes.len()
+            }
+            Form::Events(events) => {
+                events.push(bytes, &mut take)?;
+                events.buffered()
+            }
+            Form::Lines(lines) => {
+                lines.push(bytes, &mut take)?;
+                lines.buffered()
+            }
+        };
+        if held > MOST {
+            return Err(self.fail("the answer, or an event of it, is too long to be one"));
+        }
+        Ok(())
+    }
+
+    /// Chooses the form of an answer that begins with this character.
+    fn form_of(&self, first: u8) -> Form {
+        match (self.framing, first) {
+            (Framing::Lines, _) if self.is_streamed => Form::Lines(lines::Decoder::default()),
+            (Framing::Lines, _) | (_, b'{' | b'[' | b'"' | b'<') => Form::Json(Vec::new()),
+            (Framing::Sse, _) => Form::Events(sse::Decoder::new()),
+        }
+    }
+
+    /// Tells whether everything was said, although more bytes may come.
+    pub fn is_done(&self) -> bool {
+        self.reading.is_done()
+    }
+
+    /// Returns what was consumed so far, if the provider said so.
+    pub fn usage(&self) -> Option<Usage> {
+        self.reading.usage()
+    }
+
+    /// Returns the answer, after its last byte. One [`Delta::End`] is passed on then.
+    ///
+    /// # Errors
+    ///
+    /// If it is an error, makes no sense or broke off.
+    pub fn finish(mut self, deltas: &mut dyn DeltaSink) -> Result<InferenceResponse, ModelError> {
+        let reading = &mut *self.reading;
+        let mut take = |event: Event<'_>| take(reading, event, deltas);
+        match std::mem::replace(&mut self.form, Form::Unknown) {
+            Form::Unknown => return Err(self.fail("the answer is empty")),
+            Form::Json(body) => {
+                self.reading.whole(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&body))?;
+                let response = self.reading.end()?;
+                pass_on(&response, deltas);
+                return Ok(response);
+            }
+            Form::Events(events) => events.finish(&mut take)?,
+            Form::Lines(lines) => lines.finish(&mut take)?,
+        }
+        let response = self.reading.end()?;
+        deltas.push(Delta::End);
+        Ok(response)
+    }
+
+    fn fail(&self, message: &str) -> ModelError {
+        let error = self.context.error(ModelErrorKind::Protocol, message);
+        ModelError { usage: self.usage().unwrap_or_default(), ..error }
+    }
+}
+
+/// Hands an event over, unless the stream said that it is done: what some gateways say after the end
+/// is about the answer, not of it.
+fn take(
+    reading: &mut dyn Reading,
+    event: Event<'_>,
+    deltas: &mut dyn DeltaSink,
+) -> Result<(), ModelError> {
+    let event = Event { data: event.data.trim_ascii(), ..event };
+    if reading.is_done() || event.data.is_empty() {
+        return Ok(());
+    }
+    reading.event(event, deltas)
+}
+
+/// Passes on a whole answer as the fragments that it would have come in.
+fn pass_on(response: &InferenceResponse, deltas: &mut dyn DeltaSink) {
+    let mut index = 0;
+    for part in response.message.parts() {
+        match part.content() {
+            Content::Text(text) if !text.is_empty() => deltas.push(Delta::Text(text)),
+            Content::Reasoning(text) if !text.is_empty() => deltas.push(Delta::Reasoning(text)),
+            Content::ToolCall(call) => {
+                deltas.push(Delta::ToolCall { index, id: call.id.as_deref(), name: &call.name });
+                if !call.arguments.is_empty() {
+                    deltas.push(Delta::ToolArguments { index, fragment: &call.arguments });
+                }
+                index = index.saturating_add(1);
+            }
+            _ => {}
+        }
+    }
+    deltas.push(Delta::Usage(response.usage));
+    deltas.push(Delta::End);
+}

@@ -1,0 +1,364 @@
+//! Asks models behind providers' HTTP interfaces.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use loopwright_core::{
+    ChatModel, Clock, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind, Timestamp,
+    messages::{InferenceRequest, InferenceResponse, Origin, Usage},
+};
+use reqwest::{
+    Url,
+    header::{
+        ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+    },
+};
+
+use crate::{
+    decoder::AnswerDecoder,
+    encoder::Encoder,
+    error::{ErrorContext, with_usage},
+    http::{Http, HttpError},
+    quirks::Quirks,
+    retry::{Attempts, RetryPolicy},
+    secret::Secret,
+    wire::Wire,
+};
+
+/// The most bytes of an error that are read.
+const ERROR_BODY: usize = 64 << 10;
+
+/// A model behind a provider's HTTP interface.
+#[derive(Clone)]
+pub struct RemoteModel {
+    wire: Wire,
+    origin: Arc<Origin>,
+    base_url: Url,
+    headers: HeaderMap,
+    quirks: Quirks,
+    context: ErrorContext,
+    http: Http,
+    retry: RetryPolicy,
+}
+
+impl RemoteModel {
+    /// Asks a model of the provider at this address, such as `https://api.openai.com/v1`.
+    ///
+    /// # Errors
+    ///
+    /// If the address is none.
+    pub fn new(
+        wire: Wire,
+        provider: impl Into<Arc<str>>,
+        base_url: &str,
+        model: impl Into<Arc<str>>,
+    ) -> Result<Self, ModelError> {
+        let provider = provider.into();
+        let context = ErrorContext::new(Arc::clone(&provider));
+        let base_url = address(base_url, &context)?;
+        let origin = Arc::new(Origin { wire: wire.name().into(), provider, model: model.into() });
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        for (name, value) in wire.protocol().headers() {
+            headers.insert(*name, HeaderValue::from_static(value));
+        }
+        let (quirks, http, retry) = Default::default();
+        Ok(Self { wire, origin, base_url, headers, quirks, context, http, retry })
+    }
+
+    /// Shows this key, in the header in which the wire shows keys.
+    ///
+    /// # Errors
+    ///
+    /// If the key cannot stand in a header.
+    pub fn with_key(self, key: Secret) -> Result<Self, ModelError> {
+        match self.wire.protocol().key_header() {
+            Some(name) => self.with_header(name, key),
+            None => self.with_bearer(key),
+        }
+    }
+
+    /// Shows this key as a bearer token, whatever the wire.
+    ///
+    /// # Errors
+    ///
+    /// If the key cannot stand in a header.
+    pub fn with_bearer(mut self, key: Secret) -> Result<Self, ModelError> {
+        let header = authorization(&key, &self.context)?;
+        self.headers.insert(AUTHORIZATION, header);
+        self.context = self.context.with_secret(key);
+        Ok(self)
+    }
+
+    /// Sends a header whose value is kept secret.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be a header.
+    pub fn with_header(mut self, name: &str, value: Secret) -> Result<Self, ModelError> {
+        let (name, mut header) = header(name, value.expose(), &self.context)?;
+        header.set_sensitive(true);
+        self.headers.insert(name, header);
+        self.context = self.context.with_secret(value);
+        Ok(self)
+    }
+
+    /// Knows where the provider differs from others.
+    #[must_use]
+    pub fn with_quirks(mut self, quirks: Quirks) -> Self {
+        self.quirks = quirks;
+        self
+    }
+
+    /// Sends requests by this transport.
+    #[must_use]
+    pub fn with_http(mut self, http: Http) -> Self {
+        self.http = http;
+        self
+    }
+
+    /// Sends what failed again, or not.
+    #[must_use]
+    pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Returns the origin of the answers to a request.
+    fn origin_of(&self, request: &InferenceRequest) -> Arc<Origin> {
+        match &request.model {
+            Some(model) if *model != self.origin.model => {
+                Arc::new(Origin { model: Arc::clone(model), ..(*self.origin).clone() })
+            }
+            _ => Arc::clone(&self.origin),
+        }
+    }
+
+    /// Returns the address at which a model is asked.
+    fn url(&self, model: &str, streams: bool) -> Url {
+        let protocol = self.wire.protocol();
+        let mut url = self.base_url.clone();
+        extend(&mut url, &protocol.path(model, streams));
+        if let Some(query) = protocol.query(streams) {
+            let query = url.query().map_or(query.to_owned(), |own| format!("{own}&{query}"));
+            url.set_query(Some(&query));
+        }
+        url
+    }
+
+    fn headers_of(&self, request: &InferenceRequest) -> Result<HeaderMap, ModelError> {
+        let mut headers = self.headers.clone();
+        if streams(request) {
+            let accept = self.wire.protocol().framing().content_type();
+            headers.insert(ACCEPT, HeaderValue::from_static(accept));
+            // A compressed stream is one that waits until a block is full.
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        } else {
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        }
+        add_headers(&mut headers, &request.options.headers, &self.context)?;
+        Ok(headers)
+    }
+
+    async fn answer(
+        &self,
+        request: &InferenceRequest,
+        deltas: &mut dyn DeltaSink,
+        deadline: Option<Timestamp>,
+        clock: &dyn Clock,
+    ) -> Result<InferenceResponse, ModelError> {
+        let origin = self.origin_of(request);
+        let encoder = Encoder::new(self.wire, Arc::clone(&origin), self.quirks);
+        let body = Bytes::from(encoder.encode(request));
+        let url = self.url(&origin.model, streams(request));
+        let headers = self.headers_of(request)?;
+        let mut deltas = Watched { deltas, has_content: false };
+        let (policy, made) = (&self.retry, 0);
+        let mut attempts = Attempts { policy, request: &body, clock, deadline, made };
+        let mut spent = Usage::default();
+        loop {
+            let outgoing =
+                Outgoing { url: url.clone(), headers: headers.clone(), body: body.clone() };
+            let decoder = |context| {
+                AnswerDecoder::new(self.wire, Arc::clone(&origin), context, streams(request))
+            };
+            let exchange = self.exchange(outgoing, decoder, &mut deltas, clock);
+            let left = deadline.map(|deadline| deadline.since(clock.now()));
+            let mut error = match self.before(left, exchange).await {
+                Ok(mut response) => {
+                    response.usage += spent;
+                    return Ok(response);
+                }
+                Err(error) => error,
+            };
+            spent += error.usage;
+            error.usage = spent;
+            if deltas.has_content {
+                return Err(error);
+            }
+            attempts.wait(error).await?;
+        }
+    }
+
+    /// Gives up when the time is over.
+    async fn before(
+        &self,
+        left: Option<Duration>,
+        exchange: impl Future<Output = Result<InferenceResponse, ModelError>>,
+    ) -> Result<InferenceResponse, ModelError> {
+        let Some(left) = left else { return exchange.await };
+        tokio::time::timeout(left, exchange).await.unwrap_or_else(|_| {
+            let message = "the deadline passed before the answer was complete";
+            Err(self.context.error(ModelErrorKind::Timeout, message))
+        })
+    }
+
+    /// Sends a request once and reads the answer.
+    async fn exchange(
+        &self,
+        Outgoing { url, headers, body }: Outgoing,
+        decoder: impl FnOnce(ErrorContext) -> AnswerDecoder,
+        deltas: &mut dyn DeltaSink,
+        clock: &dyn Clock,
+    ) -> Result<InferenceResponse, ModelError> {
+        let sent = self.http.post(url, headers, body).await;
+        let mut answer = sent.map_err(|error| error.into_model_error(&self.context))?;
+        let head = |name: &str| answer.header(name);
+        let context = self.context.clone().with_head(answer.status(), head, clock.now());
+        if !answer.is_success() {
+            return Err(context.of_body(&answer.body(ERROR_BODY).await));
+        }
+        let mut decoder = decoder(context.clone());
+        while !decoder.is_done() {
+            match answer.chunk().await {
+                Ok(Some(chunk)) => decoder.push(&chunk, deltas)?,
+                Ok(None) => return decoder.finish(deltas),
+                Err(error) => {
+                    return Err(with_usage(error.into_model_error(&context), decoder.usage()));
+                }
+            }
+        }
+        let response = decoder.finish(deltas)?;
+        answer.drain().await;
+        Ok(response)
+    }
+}
+
+#[async_trait]
+impl ChatModel for RemoteModel {
+    async fn infer(
+        &self,
+        request: &InferenceRequest,
+        cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        let answer = self.answer(request, cx.deltas, cx.deadline, cx.clock);
+        cx.cancel.run_until_cancelled(answer).await.unwrap_or_else(|| {
+            Err(self.context.error(ModelErrorKind::Cancelled, "the request was cancelled"))
+        })
+    }
+
+    fn model(&self) -> Option<Arc<str>> {
+        Some(Arc::clone(&self.origin.model))
+    }
+}
+
+impl fmt::Debug for RemoteModel {
+    /// Shows neither headers nor the address: both may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteModel").field("origin", &self.origin).finish_non_exhaustive()
+    }
+}
+
+/// Notes whether content was passed on: from then on nothing is sent again.
+struct Watched<'a> {
+    deltas: &'a mut dyn DeltaSink,
+    has_content: bool,
+}
+
+impl DeltaSink for Watched<'_> {
+    fn push(&mut self, delta: Delta<'_>) {
+        self.has_content |= !matches!(delta, Delta::Usage(_));
+        self.deltas.push(delta);
+    }
+}
+
+impl HttpError {
+    pub(crate) fn into_model_error(self, context: &ErrorContext) -> ModelError {
+        let error = context.error(self.kind, self.message);
+        ModelError { source: self.source, ..error }
+    }
+}
+
+/// What is sent in one attempt.
+struct Outgoing {
+    url: Url,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+fn streams(request: &InferenceRequest) -> bool {
+    request.options.stream.unwrap_or(true)
+}
+
+/// Reads the address of a provider.
+pub(crate) fn address(base_url: &str, context: &ErrorContext) -> Result<Url, ModelError> {
+    let invalid = || {
+        let message = "the base URL must look like `https://host/v1`";
+        context.error(ModelErrorKind::InvalidRequest, message)
+    };
+    let url = Url::parse(base_url.trim()).map_err(|_| invalid())?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(invalid());
+    }
+    Ok(url)
+}
+
+/// Puts a path beneath an address, unless it is there already; the query stays.
+pub(crate) fn extend(url: &mut Url, path: &[impl AsRef<str>]) {
+    let path: Vec<&str> = path.iter().map(AsRef::as_ref).collect();
+    if url.path().ends_with(&path.join("/")) {
+        return;
+    }
+    // An address with a host has segments.
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.pop_if_empty().extend(path);
+    }
+}
+
+pub(crate) fn authorization(
+    key: &Secret,
+    context: &ErrorContext,
+) -> Result<HeaderValue, ModelError> {
+    let value = HeaderValue::try_from(format!("Bearer {}", key.expose()));
+    let mut value = value.map_err(|_| {
+        context.error(ModelErrorKind::Auth, "the key holds characters that no header can hold")
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn add_headers(
+    headers: &mut HeaderMap,
+    more: &BTreeMap<String, String>,
+    context: &ErrorContext,
+) -> Result<(), ModelError> {
+    for (name, value) in more {
+        let (name, value) = header(name, value, context)?;
+        headers.insert(name, value);
+    }
+    Ok(())
+}
+
+fn header(
+    name: &str,
+    value: &str,
+    context: &ErrorContext,
+) -> Result<(HeaderName, HeaderValue), ModelError> {
+    let invalid = || {
+        let message = format!("`{name}` cannot be a header, or its value cannot");
+        context.error(ModelErrorKind::InvalidRequest, message)
+    };
+    let header = HeaderName::try_from(name).map_err(|_| invalid())?;
+    Ok((header, HeaderValue::try_from(value).map_err(|_| invalid())?))
+}
