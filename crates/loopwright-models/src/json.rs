@@ -23,6 +23,12 @@ impl<'a> List<'a> {
         write(self.out);
     }
 
+    /// Makes room for so many bytes, and a little more.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        const MORE: usize = 4096;
+        self.out.reserve(bytes + MORE);
+    }
+
     /// Writes items that are JSON already, commas between them; nothing if there are none.
     pub(crate) fn raw(&mut self, bytes: &[u8]) {
         if !bytes.is_empty() {

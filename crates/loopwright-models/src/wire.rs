@@ -2,12 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
-use loopwright_core::messages::{InferenceRequest, Message, Origin};
+use loopwright_core::messages::{InferenceRequest, Message, Origin, Turn};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     decoder::{Framing, Reading},
     error::ErrorContext,
+    json::List,
     openai_chat,
     quirks::Quirks,
 };
@@ -141,5 +142,17 @@ impl Question<'_> {
         let Origin { wire, provider, model } = self.origin;
         (wire, provider, model, self.request.prompt.dialect, self.quirks).hash(&mut hasher);
         hasher.finish()
+    }
+
+    /// Writes the turns of the conversation, each as it was encoded when it was first sent.
+    pub(crate) fn write_turns(&self, list: &mut List<'_>, encode: impl Fn(&Turn) -> Vec<u8>) {
+        let key = self.cache_key();
+        let encode = |turn: &Arc<Turn>| turn.encoded().get_or_encode(key, || encode(turn));
+        let turns: Vec<Arc<[u8]>> = self.request.prompt.stable().map(encode).collect();
+        // The body is allocated once, and nothing is copied twice.
+        list.reserve(turns.iter().map(|turn| turn.len() + 1).sum());
+        for turn in &turns {
+            list.raw(turn);
+        }
     }
 }

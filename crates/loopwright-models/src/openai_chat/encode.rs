@@ -7,7 +7,7 @@ use super::{
     parts::{WirePart, announced_media, media_of, tool_text, wire_part},
 };
 use crate::{
-    call_ids::call_ids,
+    call_ids::{accepted, call_ids},
     dialect::exchange_text,
     json::{List, key, value},
     wire::Question,
@@ -37,11 +37,7 @@ impl Writer<'_> {
         if let Some(system) = request.system.as_deref().filter(|it| !it.is_empty()) {
             list.item(|out| write_text_message(out, "system", system));
         }
-        let cache_key = self.question.cache_key();
-        for turn in request.prompt.stable() {
-            let bytes = turn.encoded().get_or_encode(cache_key, || self.turn(turn, dialect));
-            list.raw(&bytes);
-        }
+        self.question.write_turns(&mut list, |turn| self.turn(turn, dialect));
         for message in &request.prompt.tail {
             list.item(|out| self.write_message(out, message));
         }
@@ -64,7 +60,7 @@ impl Writer<'_> {
     }
 
     fn write_exchange(&self, list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
-        let ids = call_ids(exchange, meta);
+        let ids = accepted(call_ids(exchange, meta), self.question.quirks.call_ids);
         list.item(|out| {
             let is_own = self.question.is_own(exchange.reply());
             assistant::write(out, exchange.reply(), &ids, is_own);

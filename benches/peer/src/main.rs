@@ -1,0 +1,196 @@
+//! The same agent runs as the programs that other frameworks are measured with, through the public
+//! interface as a user would write it.
+//!
+//! The work is described by the environment:
+//!
+//! | variable | meaning | default |
+//! |---|---|---|
+//! | `BASE_URL` | address of a provider that speaks chat completions | `http://127.0.0.1:18080/v1` |
+//! | `STEPS` | steps of a run in which the model calls a tool | 10 |
+//! | `PAR` | calls in each of them | 1 |
+//! | `PAD` | bytes that each tool result is longer | 0 |
+//! | `RUNS`, `CONC` | runs, and how many of them at once | 1 |
+//! | `STREAM` | `1`: answers are streamed | 0 |
+//! | `LAT` | milliseconds that the model takes, told to it in the prompt | 0 |
+//! | `MODE` | `fake`: the model is in process and no network is used | `http` |
+//! | `RT` | `current`: one thread | as many as the machine has cores |
+//!
+//! The last line printed is `{"final": text, "tool_calls": number}`.
+
+#![expect(clippy::print_stdout, reason = "a bench prints")]
+
+use std::{
+    error::Error,
+    fmt::Write as _,
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use futures::future::join_all;
+use loopwright::{
+    core::{ChatModel, InferCx, ModelError},
+    messages::{Content, InferenceOptions, InferenceRequest, InferenceResponse, Usage},
+    models::{RemoteModel, Secret, Wire},
+    prelude::*,
+};
+
+const SYSTEM: &str = "You are a calculator agent. Use the tools you are given.";
+const LINE: &str = "The quick brown fox jumps over the lazy dog, line 0042.\n";
+
+type Failure = Box<dyn Error + Send + Sync>;
+
+/// What is to be done.
+struct Work {
+    base_url: String,
+    steps: u64,
+    par: u64,
+    pad: usize,
+    runs: u64,
+    conc: u64,
+    lat: u64,
+    streams: bool,
+    is_fake: bool,
+}
+
+impl Work {
+    fn from_env() -> Result<Self, Failure> {
+        Ok(Self {
+            base_url: read("BASE_URL", "http://127.0.0.1:18080/v1".to_owned())?,
+            steps: read("STEPS", 10)?,
+            par: read("PAR", 1)?,
+            pad: read("PAD", 0)?,
+            runs: read("RUNS", 1)?,
+            conc: read("CONC", 1)?,
+            lat: read("LAT", 0)?,
+            streams: read("STREAM", 0)? == 1,
+            is_fake: read("MODE", "http".to_owned())? == "fake",
+        })
+    }
+
+    fn prompt(&self) -> String {
+        let Self { steps, par, pad, lat, .. } = self;
+        format!(
+            "STEPS={steps} PAR={par} PAD={pad} LAT={lat} \
+             Call the add tool until you are told to stop."
+        )
+    }
+
+    fn agent(&self, calls: Arc<AtomicU64>) -> Result<AgentLoop, Failure> {
+        let padding: Arc<str> = LINE.chars().cycle().take(self.pad).collect::<String>().into();
+        let add = tool_fn("add", "Add two numbers", move |args: Add| {
+            let (calls, padding) = (Arc::clone(&calls), Arc::clone(&padding));
+            async move {
+                calls.fetch_add(1, Relaxed);
+                let mut sum = (args.a + args.b).to_string();
+                sum.push_str(&padding);
+                Ok::<_, BoxError>(sum)
+            }
+        });
+        let options = InferenceOptions::default().with_stream(self.streams);
+        let llm = LlmConfig { options, ..LlmConfig::default() };
+        let model = if self.is_fake {
+            UseLlmConfig::model(Scripted { steps: self.steps, par: self.par })
+        } else {
+            let model = RemoteModel::new(Wire::OpenAiChat, "mock", &self.base_url, "mock")?;
+            UseLlmConfig::model(model.with_key(Secret::new("sk-mock"))?)
+        };
+        let agent = AgentBuilder::base()
+            .with_capability(UseContextConfig::new(SYSTEM))
+            .with_capability(model.with_llm(llm))
+            .with_capability(UseTools::new().and(add))
+            .build()?;
+        Ok(agent)
+    }
+}
+
+fn read<T: FromStr<Err: Error + Send + Sync + 'static>>(
+    name: &str,
+    default: T,
+) -> Result<T, Failure> {
+    std::env::var(name).map_or(Ok(default), |text| Ok(text.parse()?))
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Add {
+    a: i64,
+    b: i64,
+}
+
+/// Calls the tool so many times and is done then.
+struct Scripted {
+    steps: u64,
+    par: u64,
+}
+
+#[async_trait]
+impl ChatModel for Scripted {
+    async fn infer(
+        &self,
+        request: &InferenceRequest,
+        _cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        let step = request.prompt.turns.len() as u64 - 1;
+        let parts: Vec<Part> = if step >= self.steps {
+            vec![Part::text(format!("DONE steps={}", self.steps))]
+        } else {
+            let call = |index| {
+                let arguments = format!("{{\"a\":{step},\"b\":{index}}}");
+                let call = ToolCall::new(format!("call_{step}_{index}"), "add", arguments);
+                Part::new(Content::ToolCall(call))
+            };
+            (0..self.par).map(call).collect()
+        };
+        Ok(InferenceResponse::new(Message::new(Role::Assistant, parts), Usage::default()))
+    }
+}
+
+async fn work(work: Work) -> Result<(String, u64), Failure> {
+    let calls = Arc::new(AtomicU64::new(0));
+    let agent = Arc::new(work.agent(Arc::clone(&calls))?);
+    let left = Arc::new(AtomicU64::new(work.runs));
+    let prompt: Arc<str> = work.prompt().into();
+    let one_after_another = || {
+        let (agent, left, prompt) = (Arc::clone(&agent), Arc::clone(&left), Arc::clone(&prompt));
+        async move {
+            let mut last = String::new();
+            while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+                let state = agent.execute(AgentState::new().with_user_message(&*prompt)).await;
+                if state.text().is_empty() {
+                    return Err(Failure::from(state.explain_stop().to_string()));
+                }
+                last = state.text();
+            }
+            Ok(last)
+        }
+    };
+    let conc = work.conc.min(work.runs);
+    if conc == 1 {
+        let text = one_after_another().await?;
+        return Ok((text, calls.load(Relaxed)));
+    }
+    let tasks = (0..conc).map(|_| tokio::spawn(one_after_another()));
+    let mut text = String::new();
+    for last in join_all(tasks).await {
+        let last = last??;
+        if !last.is_empty() {
+            text = last;
+        }
+    }
+    Ok((text, calls.load(Relaxed)))
+}
+
+fn main() -> Result<(), Failure> {
+    let mut runtime = match read("RT", String::new())?.as_str() {
+        "current" => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.enable_all().build()?;
+    let (text, calls) = runtime.block_on(work(Work::from_env()?))?;
+    let mut quoted = String::new();
+    write!(quoted, "{text:?}")?;
+    println!("{{\"final\":{quoted},\"tool_calls\":{calls}}}");
+    Ok(())
+}

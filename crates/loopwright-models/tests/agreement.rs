@@ -1,0 +1,102 @@
+//! What holds for any bytes whatever: reading them neither panics nor depends on how they arrive, and
+//! what is passed on on the way is what the answer says in the end.
+
+use std::sync::Arc;
+
+use loopwright_core::{
+    Delta, ModelError,
+    messages::{Content, InferenceResponse, Origin},
+};
+use loopwright_models::{AnswerDecoder, ErrorContext, Wire};
+
+/// What came of reading some bytes.
+struct Read {
+    answer: Result<InferenceResponse, ModelError>,
+    fragments: Fragments,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Fragments {
+    text: String,
+    reasoning: String,
+    calls: Vec<(String, String)>,
+    ends: usize,
+}
+
+impl Fragments {
+    fn take(&mut self, delta: Delta<'_>) {
+        assert_eq!(self.ends, 0, "something came after the end: {delta:?}");
+        match delta {
+            Delta::Text(text) => self.text += text,
+            Delta::Reasoning(text) => self.reasoning += text,
+            Delta::ToolCall { index, name, .. } => {
+                assert_eq!(usize::from(index), self.calls.len(), "calls come in order");
+                self.calls.push((name.to_owned(), String::new()));
+            }
+            Delta::ToolArguments { index, fragment } => {
+                self.calls[usize::from(index)].1 += fragment;
+            }
+            Delta::End => self.ends += 1,
+            _ => {}
+        }
+    }
+
+    /// What an answer says.
+    fn of(answer: &InferenceResponse) -> Self {
+        let mut said = Self { ends: 1, ..Self::default() };
+        for part in answer.message.parts() {
+            match part.content() {
+                Content::Text(text) => said.text += text,
+                Content::Reasoning(text) => said.reasoning += text,
+                Content::ToolCall(call) => {
+                    said.calls.push((call.name.to_string(), call.arguments.to_string()));
+                }
+                _ => {}
+            }
+        }
+        said
+    }
+}
+
+fn read<'a>(wire: Wire, streamed: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Read {
+    let origin = Origin { wire: wire.name().into(), provider: "p".into(), model: "m".into() };
+    let mut fragments = Fragments::default();
+    let mut deltas = |delta: Delta<'_>| fragments.take(delta);
+    let context = ErrorContext::new("p");
+    let mut decoder = AnswerDecoder::new(wire, Arc::new(origin), context, streamed);
+    let mut pushed = Ok(());
+    for piece in pieces {
+        pushed = decoder.push(piece, &mut deltas);
+        if pushed.is_err() {
+            break;
+        }
+    }
+    let answer = match pushed {
+        Ok(()) => decoder.finish(&mut deltas),
+        Err(error) => Err(error),
+    };
+    Read { answer, fragments }
+}
+
+/// Reads the bytes in one piece, one by one, and in pieces of some size.
+///
+/// # Panics
+///
+/// If the three differ, or an answer is not what was passed on.
+pub(crate) fn check(wire: Wire, streamed: bool, body: &[u8], size: u8) {
+    let whole = read(wire, streamed, std::iter::once(body));
+    let bytes = read(wire, streamed, body.chunks(1));
+    let pieces = read(wire, streamed, body.chunks(usize::from(size).max(1)));
+    for other in [bytes, pieces] {
+        match (&whole.answer, &other.answer) {
+            (Ok(one), Ok(two)) => assert_eq!(one, two),
+            (Err(one), Err(two)) => assert_eq!(one.to_string(), two.to_string()),
+            (one, two) => panic!("{one:?} in one piece, {two:?} in several"),
+        }
+        assert_eq!(whole.fragments, other.fragments);
+    }
+    match &whole.answer {
+        Ok(answer) => assert_eq!(Fragments::of(answer), whole.fragments),
+        Err(_) => assert_eq!(whole.fragments.ends, 0, "an error ends nothing"),
+    }
+}
