@@ -52,11 +52,11 @@ impl Outbox {
     }
 
     /// Returns the batch to send: the one that was sent and not acknowledged, or else everything.
-    pub(crate) fn batch(&mut self) -> &[Stamped] {
+    pub(crate) fn batch(&mut self) -> Vec<Stamped> {
         if self.sent == 0 {
             self.sent = self.entries.len();
         }
-        &self.entries[..self.sent]
+        self.entries[..self.sent].to_vec()
     }
 
     pub(crate) fn acknowledge(&mut self) {

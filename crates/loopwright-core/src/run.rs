@@ -1,25 +1,25 @@
 //! One execution in progress.
 //!
 //! [`Run`] is a machine: [`Point`] says where it stands, each point does one thing and says which
-//! point is next. Hooks, a thought and running tools that are awaited are kept in the run and not in
-//! the future that awaits them; an append that was given up is sent again as it was. So `next()` may
-//! be dropped at any await: the next call goes on with what was begun and begins nothing twice.
+//! point is next. Hooks, a thought, running tools and an append that are awaited are kept in the run
+//! and not in the future that awaits them. So `next()` may be dropped at any await: the next call goes
+//! on with what was begun and begins nothing twice.
 
 mod act;
 mod end;
 mod handle;
 mod options;
+mod parked;
 mod record;
 mod running;
 mod think;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use futures::future::{BoxFuture, Either, select};
 use loopwright_messages::{AgentId, ExecutionId};
 use tokio_util::sync::CancellationToken;
 
-use self::{act::Batch, handle::Inbox, record::Broken};
+use self::{act::Batch, handle::Inbox, parked::Parked, record::Broken};
 use crate::{
     agent_loop::AgentLoop,
     budget::Spend,
@@ -33,7 +33,7 @@ use crate::{
     failure::{Failure, FailureKind},
     infer::{Inference, Ledger, SharedMemory, Way},
     interceptor::{Ask, HookError, Word},
-    journal::EffectKey,
+    journal::{EffectKey, JournalError},
     meter::Meter,
     state::AgentState,
     step::{OpenStep, Thought},
@@ -63,9 +63,11 @@ pub struct Run {
     memory: SharedMemory,
     way: Arc<Way>,
     step_began: Duration,
-    hooks: Option<BoxFuture<'static, Round>>,
-    thinking: Option<BoxFuture<'static, Thinking>>,
+    hooks: Option<Parked<Round>>,
+    thinking: Option<Parked<Thinking>>,
     batch: Option<Box<Batch>>,
+    /// The batch of changes that is on its way to the journal.
+    appending: Option<Parked<Result<(), JournalError>>>,
     /// Ends the tools of a step that is stopped, and not the run.
     tools: CancellationToken,
     /// Why the step that was just taken failed for good.
@@ -110,7 +112,7 @@ struct Round {
 struct Thinking {
     thought: Result<Thought, StepError>,
     ledger: Ledger,
-    journal: Option<crate::journal::JournalError>,
+    journal: Option<JournalError>,
 }
 
 impl Run {
@@ -143,6 +145,7 @@ impl Run {
             hooks: None,
             thinking: None,
             batch: None,
+            appending: None,
             failure: None,
             vetoes: 0,
             unbegun,
@@ -492,19 +495,6 @@ impl Run {
         let execution = self.state.execution()?;
         let step = execution.open_step()?.number();
         Some(EffectKey { execution: execution.id().clone(), step, call: None })
-    }
-}
-
-/// Waits for something that is awaited of others, but not for ever once the run is cancelled: the way
-/// to the model gives up by itself, drivers and hooks may not.
-async fn wait<T>(parked: &mut BoxFuture<'static, T>, options: &RunOptions) -> Option<T> {
-    let patience = std::pin::pin!(async {
-        options.cancel.cancelled().await;
-        options.env.clock.sleep(options.grace).await;
-    });
-    match select(parked, patience).await {
-        Either::Left((came, _)) => Some(came),
-        Either::Right(_) => None,
     }
 }
 

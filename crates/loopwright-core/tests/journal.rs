@@ -480,19 +480,21 @@ fn what_a_store_took_without_saying_so_is_sent_again_and_kept_once() {
 }
 
 #[test]
-fn a_run_that_is_dropped_while_it_appends_sends_the_same_batch_again() {
+fn an_append_goes_on_where_it_was_however_often_next_is_dropped() {
     let journal = MemoryJournal::new().delaying(3);
     let (agent, pay, _) = two_tools(&journal);
     let mut run = agent.start(asked(), journaled(&journal));
     let mut state = None;
     while run.has_next() {
-        if let Some(Some(handed_out)) = poll_times(pin!(run.next()), 4) {
+        if let Some(Some(handed_out)) = poll_times(pin!(run.next()), 1) {
             state = Some(handed_out.clone());
         }
     }
     let state = state.unwrap();
     assert_eq!((state.text().as_str(), pay.keys().len()), ("done", 1));
     assert_eq!(replay(&journal), state);
+    let sent = journal.sent();
+    assert!(sent.windows(2).all(|pair| pair[0] != pair[1]), "nothing was sent twice");
     assert_eq!(run.into_state(), state);
 }
 
@@ -500,19 +502,34 @@ fn a_run_that_is_dropped_while_it_appends_sends_the_same_batch_again() {
 fn the_final_state_is_handed_out_even_if_next_was_dropped_in_the_last_append() {
     let journal = MemoryJournal::new().delaying(2);
     let mut run = agent([]).start(asked(), journaled(&journal));
-    let mut handed_out = 0;
+    let mut handed_out = Vec::new();
     for _ in 0..50 {
-        if let Some(Some(_)) = poll_times(pin!(run.next()), 1) {
-            handed_out += 1;
+        if let Some(Some(state)) = poll_times(pin!(run.next()), 1) {
+            handed_out.push(state.text());
         }
     }
-    // A poll never gets past a delay of two: every append is sent anew.
-    assert_eq!(handed_out, 0);
-    while let Some(state) = block_on(run.next()) {
-        handed_out += 1;
-        assert_eq!(state.text(), "ok");
-    }
-    assert_eq!(handed_out, 1);
+    assert_eq!(handed_out, ["ok"]);
+}
+
+#[test]
+fn a_journal_that_never_answers_does_not_keep_a_cancelled_run() {
+    let journal = MemoryJournal::new();
+    journal.fail_at(1, Fault::CrashBefore);
+    let clock = FrozenClock::manual();
+    let options = RunOptions { env: clock.env(0), ..journaled(&journal) };
+    let grace = options.grace;
+    let mut run = agent([]).start(asked(), options);
+    assert!(poll_times(pin!(run.next()), 100).is_none(), "it waits for the journal");
+    run.handle().cancel();
+    assert!(poll_times(pin!(run.next()), 100).is_none(), "it has the grace");
+    clock.advance(grace);
+    let state = block_on(run.finish());
+    assert!(matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+    journal.heal();
+    // Whoever goes on sends what was not acknowledged first.
+    let state = execute_with(&agent([]), state, &journal);
+    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(replay(&journal), state);
 }
 
 #[test]

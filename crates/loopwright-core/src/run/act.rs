@@ -21,7 +21,7 @@ use crate::{
     failure::{Failure, FailureKind},
     hook::HookPoint,
     outcome::{Arguments, Question, Resolution, ToolOutcome},
-    run::{Interrupted, Point, Run, Turn, record::Broken, running::Running, wait},
+    run::{Interrupted, Point, Run, Turn, parked::Parked, record::Broken, running::Running},
     step::CallState,
     stop::StopSignal,
     tool::Effects,
@@ -32,7 +32,7 @@ pub(super) struct Batch {
     acting: Arc<Acting>,
     /// Calls about which nothing is decided yet.
     queue: VecDeque<Queued>,
-    preparing: Option<BoxFuture<'static, Vec<(u16, Verdict)>>>,
+    preparing: Option<Parked<Vec<(u16, Verdict)>>>,
     /// Calls that hooks are being asked about, and whether they were begun before.
     deciding: Vec<(u16, bool)>,
     /// Calls whose beginning is recorded.
@@ -78,7 +78,7 @@ impl Run {
         loop {
             let Some(batch) = &mut self.batch else { return Ok(self.close_step()) };
             if let Some(preparing) = &mut batch.preparing {
-                let verdicts = wait(preparing, &self.options).await;
+                let verdicts = preparing.wait(&self.options).await;
                 batch.preparing = None;
                 match verdicts {
                     Some(verdicts) => self.take_verdicts(verdicts),
@@ -151,7 +151,7 @@ impl Run {
         let acting = Arc::clone(&batch.acting);
         if has_tool_hooks(&acting.agent) {
             batch.deciding = wave.iter().map(|it| (it.index, it.again.is_some())).collect();
-            batch.preparing = Some(Box::pin(join_all(
+            batch.preparing = Some(Parked::new(join_all(
                 wave.into_iter().map(move |it| prepare(Arc::clone(&acting), it)),
             )));
         } else {

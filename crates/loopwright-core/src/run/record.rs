@@ -4,8 +4,6 @@
 //! and no effect begins, before the journal has acknowledged them: [`Run::flush`] stands before every
 //! effect, and events wait with the changes they tell of.
 
-use futures::future::BoxFuture;
-
 use crate::{
     change::{Change, Stamped},
     event::{AgentEvent, ExecutionFailed, StopSignalReceived},
@@ -14,13 +12,16 @@ use crate::{
     hook::HookPoint,
     interceptor::{Ask, HookError, Word},
     journal::{JournalError, contained},
-    run::{Point, Round, Run, wait},
+    run::{Point, Round, Run, parked::Parked},
     stop::StopSignal,
 };
 
 /// The journal failed: no further effect, hook or append.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Broken;
+
+/// What is said of a journal that was given up because the run was cancelled.
+const NO_ANSWER: &str = "it did not answer, and the run was cancelled";
 
 impl Run {
     pub(super) fn record(&mut self, change: Change) {
@@ -57,13 +58,21 @@ impl Run {
             return Err(Broken);
         }
         while !self.state.outbox.is_empty() {
-            let Some(journal) = &self.options.journal else {
-                self.state.outbox.clear();
-                break;
-            };
-            let first = self.state.seq - self.state.outbox.len() as u64;
-            let batch = self.state.outbox.batch();
-            match contained(async { journal.append(first, batch).await }).await {
+            if self.appending.is_none() {
+                let Some(journal) = self.options.journal.clone() else {
+                    self.state.outbox.clear();
+                    break;
+                };
+                let first = self.state.seq - self.state.outbox.len() as u64;
+                let batch = self.state.outbox.batch();
+                self.appending = Some(Parked::new(async move {
+                    contained(async { journal.append(first, &batch).await }).await
+                }));
+            }
+            let Some(parked) = &mut self.appending else { break };
+            let appended = parked.wait(&self.options).await;
+            self.appending = None;
+            match appended.unwrap_or_else(|| Err(JournalError::Unavailable(NO_ANSWER.into()))) {
                 Ok(()) => self.state.outbox.acknowledge(),
                 Err(error) => return Err(self.break_off(&error)),
             }
@@ -104,14 +113,14 @@ impl Run {
             self.hooks = Some(self.round(ask));
         }
         let Some(parked) = &mut self.hooks else { return Ok(Ok(Word::Nothing)) };
-        let came = wait(parked, &self.options).await;
+        let came = parked.wait(&self.options).await;
         self.hooks = None;
         Ok(came.map_or(Ok(Word::Nothing), |round| self.take_over(round)))
     }
 
-    fn round(&self, ask: Ask) -> BoxFuture<'static, Round> {
+    fn round(&self, ask: Ask) -> Parked<Round> {
         let (inference, mut state) = (self.inference(), self.state.clone());
-        Box::pin(async move {
+        Parked::new(async move {
             let (inner, mut log) = (inference.scope(false), Vec::new());
             let cx = inference.hook_cx(&inner);
             let said = inference.agent.interceptor().ask(&ask, &mut state, &mut log, &cx).await;

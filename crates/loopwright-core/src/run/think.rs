@@ -2,7 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use futures::{FutureExt as _, future::BoxFuture};
+use futures::FutureExt as _;
 use loopwright_messages::Role;
 
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     infer::lock,
     interceptor::Panicked,
     journal::{Begun, contained},
-    run::{Point, Run, Thinking, Turn, record::Broken, wait},
+    run::{Point, Run, Thinking, Turn, parked::Parked, record::Broken},
     step::{OpenStep, Thought},
 };
 
@@ -39,7 +39,7 @@ impl Run {
             self.thinking = Some(self.start_thinking());
         }
         let Some(parked) = &mut self.thinking else { return Ok(Turn::On) };
-        let came = wait(parked, &self.options).await;
+        let came = parked.wait(&self.options).await;
         self.thinking = None;
         match came {
             Some(Thinking { journal: Some(error), .. }) => Err(self.break_off(&error)),
@@ -48,12 +48,12 @@ impl Run {
         }
     }
 
-    fn start_thinking(&self) -> BoxFuture<'static, Thinking> {
+    fn start_thinking(&self) -> Parked<Thinking> {
         // Shared, so that the future that is boxed around it stays small.
         let (inference, state) = (self.inference(), Arc::new(self.state.clone()));
         let (memory, journal) = (self.memory.clone(), self.options.journal.clone());
         let key = journal.as_ref().and_then(|_| self.key());
-        Box::pin(async move {
+        Parked::new(async move {
             if let (Some(journal), Some(key)) = (journal, key) {
                 match contained(async { journal.begin(&key).await }).await {
                     Ok(Begun::Thought(thought)) => {
