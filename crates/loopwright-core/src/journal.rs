@@ -46,6 +46,9 @@ pub trait Journal: Send + Sync {
     ///
     /// A batch that was not acknowledged is sent again, byte for byte, before anything new: the same
     /// batch at the same place by the same writer is acknowledged again and kept once.
+    ///
+    /// A run never gives an append up, not even when it is cancelled. So a journal that cannot reach
+    /// its store says [`Unavailable`](JournalError::Unavailable) after a time of its own choosing.
     async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError>;
 
     /// Asks whether an effect is on record already, just before it would begin. Hosts that replay

@@ -16,6 +16,7 @@ mod think;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use futures::future::BoxFuture;
 use loopwright_messages::{AgentId, ExecutionId};
 use tokio_util::sync::CancellationToken;
 
@@ -67,7 +68,7 @@ pub struct Run {
     thinking: Option<Parked<Thinking>>,
     batch: Option<Box<Batch>>,
     /// The batch of changes that is on its way to the journal.
-    appending: Option<Parked<Result<(), JournalError>>>,
+    appending: Option<BoxFuture<'static, Result<(), JournalError>>>,
     /// Ends the tools of a step that is stopped, and not the run.
     tools: CancellationToken,
     /// Why the step that was just taken failed for good.

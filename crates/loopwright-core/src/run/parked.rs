@@ -22,7 +22,7 @@ impl<T> Parked<T> {
     }
 
     /// Waits, but not for ever once the run is cancelled: the way to the model gives up by itself,
-    /// drivers, hooks and journals may not.
+    /// drivers and hooks may not.
     pub(super) async fn wait(&mut self, options: &RunOptions) -> Option<T> {
         poll_fn(|cx| self.poll(cx, options)).await
     }

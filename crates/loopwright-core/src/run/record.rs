@@ -20,9 +20,6 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Broken;
 
-/// What is said of a journal that was given up because the run was cancelled.
-const NO_ANSWER: &str = "it did not answer, and the run was cancelled";
-
 impl Run {
     pub(super) fn record(&mut self, change: Change) {
         let stamped = Stamped { at: self.options.env.clock.now(), change };
@@ -65,14 +62,15 @@ impl Run {
                 };
                 let first = self.state.seq - self.state.outbox.len() as u64;
                 let batch = self.state.outbox.batch();
-                self.appending = Some(Parked::new(async move {
+                self.appending = Some(Box::pin(async move {
                     contained(async { journal.append(first, &batch).await }).await
                 }));
             }
             let Some(parked) = &mut self.appending else { break };
-            let appended = parked.wait(&self.options).await;
+            // An append is never given up: nobody could tell whether it was kept.
+            let appended = parked.await;
             self.appending = None;
-            match appended.unwrap_or_else(|| Err(JournalError::Unavailable(NO_ANSWER.into()))) {
+            match appended {
                 Ok(()) => self.state.outbox.acknowledge(),
                 Err(error) => return Err(self.break_off(&error)),
             }
