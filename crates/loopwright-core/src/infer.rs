@@ -21,7 +21,7 @@ use crate::{
     events::Events,
     hook::{Flow, HookCx, HookPoint, InferenceDecision},
     meter::Meter,
-    model::{ChatModel, Delta, InferCx, ModelError, ModelErrorKind},
+    model::{ChatModel, Delta, InferCx, ModelError, ModelErrorKind, ModelMemory},
     state::AgentState,
 };
 
@@ -71,6 +71,8 @@ pub(crate) struct Memory {
     pub(crate) last: Spend,
     /// The hook that answered the last request.
     pub(crate) source: Option<Arc<str>>,
+    /// What the model keeps.
+    pub(crate) model: ModelMemory,
 }
 
 /// Instructions that were put together, and the session's own that they were made of.
@@ -204,16 +206,20 @@ impl Inference {
         let guess = memory.map(|it| lock(it).last).unwrap_or_default();
         let tokens = guess.usage.total().max(request.options.max_output_tokens.unwrap_or(0));
         let reserved = self.meter.reserve(tokens, guess.cost).map_err(StepError::Stopped)?;
-        let result = self.race(state, model, request).await;
+        let mut kept = memory.map(|it| std::mem::take(&mut lock(it).model)).unwrap_or_default();
+        let result = self.race(state, model, request, &mut kept).await;
         let spend = match &result {
             Ok(it) => Spend { usage: it.usage, cost: it.cost.unwrap_or_default() },
-            Err(StepError::Model(error)) => Spend { usage: error.usage, cost: Cost::ZERO },
+            Err(StepError::Model(error)) => {
+                Spend { usage: error.usage, cost: error.cost.unwrap_or_default() }
+            }
             Err(_) => Spend::default(),
         };
         reserved.settle(spend);
         self.add(spend);
         if let (Some(memory), Ok(_)) = (memory, &result) {
-            lock(memory).last = spend;
+            let mut memory = lock(memory);
+            (memory.last, memory.model) = (spend, kept);
         }
         result
     }
@@ -230,6 +236,7 @@ impl Inference {
         state: &AgentState,
         model: &dyn ChatModel,
         request: &InferenceRequest,
+        memory: &mut ModelMemory,
     ) -> Result<InferenceResponse, StepError> {
         let mut deltas = |delta: Delta<'_>| {
             let (step, events) = (self.step, &self.events);
@@ -244,6 +251,7 @@ impl Inference {
             cancel: &self.cancel,
             deadline: self.deadline,
             clock: &*self.env.clock,
+            memory,
         };
         let answer = model.infer(request, cx);
         let limit = std::pin::pin!(self.limit(state));

@@ -65,8 +65,8 @@ pub use crate::{
     llm::LlmConfig,
     meter::{Meter, Reservation},
     model::{
-        ChatModel, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind, Models, NoDeltas,
-        OneModel,
+        ChatModel, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind, ModelMemory, Models,
+        NoDeltas, OneModel,
     },
     outcome::{Arguments, Effect, Question, Resolution, ToolOutcome, ToolOutput},
     run::{Interrupted, Run, RunHandle, RunOptions},

@@ -1,9 +1,9 @@
 //! The seam to language models.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{any::Any, fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use loopwright_messages::{InferenceRequest, InferenceResponse, Usage};
+use loopwright_messages::{Cost, InferenceRequest, InferenceResponse, Usage};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -44,11 +44,38 @@ pub struct InferCx<'a> {
     pub deadline: Option<Timestamp>,
     /// The time, for waits between attempts.
     pub clock: &'a dyn Clock,
+    /// What the model kept from its last answer in this run.
+    pub memory: &'a mut ModelMemory,
 }
 
 impl fmt::Debug for InferCx<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("InferCx").field("deadline", &self.deadline).finish_non_exhaustive()
+    }
+}
+
+/// What a model keeps from one answer to the next of the same run, such as the bytes of its request.
+///
+/// It is a cache and may be empty at any time: in a run that was resumed, after an answer that was given
+/// up, and where another model answered in between.
+#[derive(Default)]
+pub struct ModelMemory(Option<Box<dyn Any + Send>>);
+
+impl ModelMemory {
+    /// Keeps a value in the place of what was kept.
+    pub fn keep<T: Any + Send>(&mut self, value: T) {
+        self.0 = Some(Box::new(value));
+    }
+
+    /// Takes out what was kept; nothing if that is of another type.
+    pub fn take<T: Any + Send>(&mut self) -> Option<T> {
+        self.0.take()?.downcast().ok().map(|value| *value)
+    }
+}
+
+impl fmt::Debug for ModelMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ModelMemory").field(&self.0.is_some()).finish()
     }
 }
 
@@ -162,6 +189,8 @@ pub struct ModelError {
     pub retry_after: Option<Duration>,
     /// What was consumed nevertheless.
     pub usage: Usage,
+    /// What that cost, where prices are known.
+    pub cost: Option<Cost>,
     /// What lies beneath.
     #[source]
     pub source: Option<BoxError>,
@@ -218,6 +247,7 @@ impl ModelError {
             request_id: None,
             retry_after: None,
             usage: Usage::default(),
+            cost: None,
             source: None,
         }
     }
