@@ -2,7 +2,9 @@
 
 use crate::{
     change::{Change, Stamped},
-    clock::Timestamp,
+    clock::{Clock, Timestamp},
+    journal::{Journal, JournalError, contained},
+    state::AgentState,
 };
 
 /// Changes that are part of the state and not yet acknowledged by a journal.
@@ -67,5 +69,28 @@ impl Outbox {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.sent = 0;
+    }
+}
+
+impl AgentState {
+    /// Has the changes acknowledged that no journal has yet. A run does this by itself; this is for what
+    /// was changed without one.
+    ///
+    /// # Errors
+    ///
+    /// If the journal does not take them. The state keeps them, and sends them again as they were.
+    pub async fn save(
+        &mut self,
+        journal: &dyn Journal,
+        clock: &dyn Clock,
+    ) -> Result<(), JournalError> {
+        self.stamp(clock.now());
+        while !self.outbox.is_empty() {
+            let first = self.seq - self.outbox.len() as u64;
+            let batch = self.outbox.batch();
+            contained(async { journal.append(first, &batch).await }).await?;
+            self.outbox.acknowledge();
+        }
+        Ok(())
     }
 }

@@ -653,3 +653,18 @@ fn a_journal_that_panics_is_not_available() {
     assert_eq!(failure.kind, loopwright_core::FailureKind::Journal);
     assert!(failure.to_string().contains("the disk is on fire"), "{failure}");
 }
+
+#[test]
+fn what_was_changed_without_a_run_can_be_saved_without_one() {
+    let journal = MemoryJournal::new();
+    let clock = FrozenClock::new();
+    let mut state = asked().with_metadata("a", 1);
+    journal.fail_at(0, Fault::Unavailable);
+    assert!(block_on(state.save(&journal, &clock)).is_err());
+    state = state.with_metadata("b", 2);
+    block_on(state.save(&journal, &clock)).unwrap();
+    assert_eq!(state.unsaved().count(), 0);
+    assert_eq!(replay(&journal), state);
+    let sent = journal.sent();
+    assert_eq!(sent[0], sent[1], "what failed is sent again as it was");
+}
