@@ -1,0 +1,103 @@
+//! What is done with a session.
+
+use std::{borrow::Cow, sync::Arc};
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use loopwright_agent::LoopFactory;
+use loopwright_core::{Env, Journal, Sinks};
+use tokio_util::sync::CancellationToken;
+
+use crate::{error::SessionError, session::AgentSession, store::SessionStore, wishes::Wishes};
+
+/// Something that is done with a session: the runtime loads it, hands it over and saves what comes
+/// back.
+#[async_trait]
+pub trait SessionAction: Send + Sync {
+    /// Returns the name under which it is told of.
+    fn name(&self) -> Cow<'static, str>;
+
+    /// Does it.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps it from being done. Nothing is saved then, but for what an agent had done
+    /// already.
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError>;
+
+    /// Returns what is left to whoever runs a session that is busy; nothing if the action is refused
+    /// then.
+    fn when_busy(&self) -> Option<crate::store::Wish> {
+        None
+    }
+}
+
+/// What an action may use.
+pub struct ActionCx<'a> {
+    /// Makes the agent of the session's definition.
+    pub loops: &'a dyn LoopFactory,
+    /// Keeps what a run changes, while it runs.
+    pub journal: Arc<dyn Journal>,
+    /// Where sessions are kept.
+    pub store: &'a Arc<dyn SessionStore>,
+    /// Time and ids.
+    pub env: &'a Env,
+    /// Who listens to agents.
+    pub sinks: &'a Sinks,
+    /// Cancels the action.
+    pub cancel: &'a CancellationToken,
+    /// What others want of whoever runs the session.
+    pub wishes: &'a Wishes,
+}
+
+impl std::fmt::Debug for ActionCx<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ActionCx").finish_non_exhaustive()
+    }
+}
+
+/// An action that a closure does.
+struct Closure<F> {
+    name: Cow<'static, str>,
+    run: F,
+}
+
+/// Makes an action of a closure.
+///
+/// ```
+/// use loopwright_sessions::{action_fn, AgentSession};
+///
+/// let rename = action_fn("rename", |session: AgentSession| async move {
+///     Ok(session.with_title("about this and that"))
+/// });
+/// ```
+pub fn action_fn<F, R>(name: impl Into<Cow<'static, str>>, run: F) -> impl SessionAction + 'static
+where
+    F: Fn(AgentSession) -> R + Send + Sync + 'static,
+    R: Future<Output = Result<AgentSession, SessionError>> + Send + 'static,
+{
+    let run = move |session| -> BoxFuture<'static, _> { Box::pin(run(session)) };
+    Closure { name: name.into(), run }
+}
+
+#[async_trait]
+impl<F> SessionAction for Closure<F>
+where
+    F: Fn(AgentSession) -> BoxFuture<'static, Result<AgentSession, SessionError>> + Send + Sync,
+{
+    fn name(&self) -> Cow<'static, str> {
+        self.name.clone()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        _cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        (self.run)(session).await
+    }
+}

@@ -1,0 +1,257 @@
+//! The actions that come with sessions.
+
+use std::{borrow::Cow, sync::Arc};
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, Budget, Edit, LlmConfig, RunOptions, Seq,
+    messages::{Message, PrefixBreak, SectionName, Transcript},
+};
+use serde_json::Value;
+
+use crate::{
+    action::{ActionCx, SessionAction},
+    error::SessionError,
+    header::{ForkPoint, SessionHeader},
+    id::SessionId,
+    repository::replay,
+    session::AgentSession,
+    status::SessionStatus,
+    store::{NewSession, Wish},
+};
+
+/// Says something to the agent and lets it answer.
+///
+/// The agent is made of the session's definition. An execution that fails is kept, and is no error.
+/// What was interrupted goes on first, and answers the message on the way.
+#[derive(Clone, Debug)]
+pub struct SendMessage {
+    message: Message,
+    is_queued: bool,
+}
+
+impl SendMessage {
+    /// Says this.
+    pub fn new(message: impl Into<Message>) -> Self {
+        Self { message: message.into(), is_queued: false }
+    }
+
+    /// Says this as the user.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::new(Message::user(text))
+    }
+
+    /// If the session is busy, leaves the message to whoever runs it; otherwise it is refused then.
+    #[must_use]
+    pub fn or_steer(self) -> Self {
+        Self { is_queued: true, ..self }
+    }
+}
+
+#[async_trait]
+impl SessionAction for SendMessage {
+    fn name(&self) -> Cow<'static, str> {
+        "send_message".into()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        let state = session.state.clone().with_message(self.message.clone());
+        run(session, state, cx).await
+    }
+
+    fn when_busy(&self) -> Option<Wish> {
+        self.is_queued.then(|| Wish::Say(self.message.clone()))
+    }
+}
+
+/// Goes on with what was interrupted, without saying anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Continue;
+
+#[async_trait]
+impl SessionAction for Continue {
+    fn name(&self) -> Cow<'static, str> {
+        "continue".into()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        let state = session.state.clone();
+        run(session, state, cx).await
+    }
+}
+
+async fn run(
+    session: AgentSession,
+    state: AgentState,
+    cx: &ActionCx<'_>,
+) -> Result<AgentSession, SessionError> {
+    let (id, status) = (session.id().clone(), session.status());
+    if status != SessionStatus::Active {
+        return Err(SessionError::NotActive { id, status });
+    }
+    let agent = cx.loops.instantiate(&session.definition)?;
+    let options = RunOptions {
+        env: cx.env.clone(),
+        journal: Some(Arc::clone(&cx.journal)),
+        sinks: cx.sinks.clone(),
+        cancel: cx.cancel.clone(),
+        ..RunOptions::default()
+    };
+    let state = cx.wishes.drive(agent.start(state, options)).await;
+    Ok(session.with_state(state))
+}
+
+/// Takes no messages from now on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SuspendSession;
+
+/// Takes messages again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ResumeSession;
+
+/// Forgets the conversation and the execution. Metadata, instructions, model and budget stay.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClearSession;
+
+/// Asks another model from now on; that of the definition if there is none.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeModel(pub Option<LlmConfig>);
+
+/// Replaces the budget.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChangeBudget(pub Budget);
+
+/// Replaces the session's instructions; the definition stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeSystemPrompt(pub Option<Arc<str>>);
+
+/// Keeps values of the metadata.
+#[derive(Clone, Debug, Default)]
+pub struct WriteMetadata(pub Vec<(Arc<str>, Value)>);
+
+impl WriteMetadata {
+    /// Keeps one value.
+    pub fn one(key: impl Into<Arc<str>>, value: impl Into<Value>) -> Self {
+        Self(vec![(key.into(), value.into())])
+    }
+}
+
+/// Edits the state without running the agent.
+macro_rules! edits {
+    ($action:ident, $name:literal, |$self:ident, $session:ident| $edited:expr) => {
+        #[async_trait]
+        impl SessionAction for $action {
+            fn name(&self) -> Cow<'static, str> {
+                $name.into()
+            }
+
+            async fn execute(
+                &self,
+                $session: AgentSession,
+                _cx: &ActionCx<'_>,
+            ) -> Result<AgentSession, SessionError> {
+                let $self = self;
+                $edited
+            }
+        }
+    };
+}
+
+edits!(SuspendSession, "suspend_session", |_it, session| Ok(session.suspended()?));
+edits!(ResumeSession, "resume_session", |_it, session| Ok(session.resumed()?));
+edits!(ClearSession, "clear_session", |_it, session| {
+    let section = SectionName::MESSAGES.into();
+    let (turns, cause) = (Transcript::new(), PrefixBreak::Compaction);
+    let state = session.state.clone().for_next_execution();
+    let state = state.edit(Edit::Replace { section, turns, cause });
+    Ok(session.with_state(state))
+});
+edits!(ChangeModel, "change_model", |it, session| {
+    let llm = it.0.clone().or_else(|| session.definition.llm.clone());
+    let state = session.state.clone().edit(Edit::Llm(llm.map(Arc::new)));
+    Ok(session.with_state(state))
+});
+edits!(ChangeBudget, "change_budget", |it, session| {
+    let state = session.state.clone().with_budget(it.0);
+    Ok(session.with_state(state))
+});
+edits!(ChangeSystemPrompt, "change_system_prompt", |it, session| {
+    let state = session.state.clone().edit(Edit::SystemPrompt(it.0.clone()));
+    Ok(session.with_state(state))
+});
+edits!(WriteMetadata, "write_metadata", |it, session| {
+    let state = it.0.iter().fold(session.state.clone(), |state, (key, value)| {
+        state.with_metadata(Arc::clone(key), value.clone())
+    });
+    Ok(session.with_state(state))
+});
+
+/// Makes another session that begins with what this one has so far. Nothing is copied; the other one
+/// comes back.
+#[derive(Clone, Debug, Default)]
+pub struct ForkSession {
+    id: Option<SessionId>,
+    at: Option<Seq>,
+}
+
+impl ForkSession {
+    /// Forks at the end, into a session whose name nobody has.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the other session.
+    #[must_use]
+    pub fn into_session(self, id: SessionId) -> Self {
+        Self { id: Some(id), ..self }
+    }
+
+    /// Forks after so many changes; see [`step_end`].
+    #[must_use]
+    pub fn at(self, at: Seq) -> Self {
+        Self { at: Some(at), ..self }
+    }
+}
+
+#[async_trait]
+impl SessionAction for ForkSession {
+    fn name(&self) -> Cow<'static, str> {
+        "fork_session".into()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        let source = &session.header;
+        let now = cx.env.clock.now();
+        let at = self.at.unwrap_or(source.length);
+        let id = self.id.clone().unwrap_or_else(SessionId::generate);
+        let header = SessionHeader {
+            agent_label: Arc::clone(&source.agent_label),
+            title: source.title.clone(),
+            parent: Some(source.id.clone()),
+            from: Some(ForkPoint { session: source.id.clone(), line: source.line, at }),
+            ..SessionHeader::new(id, Arc::clone(&source.agent_name), now)
+        };
+        let definition = &session.definition;
+        let new = NewSession { header: &header, definition, changes: &[] };
+        let header = cx.store.create(new).await?;
+        let state = if at == source.length {
+            session.state.clone()
+        } else {
+            let loaded = cx.store.load(&header.id).await?;
+            replay(&header.id, loaded.map(|it| it.changes).unwrap_or_default())?
+        };
+        Ok(AgentSession { header, definition: Arc::clone(definition), state })
+    }
+}

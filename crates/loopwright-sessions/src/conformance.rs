@@ -1,0 +1,492 @@
+//! What every store must do, as tests that any store can run.
+//!
+//! ```
+//! use loopwright_sessions::{MemoryStore, conformance};
+//!
+//! # loopwright_testing::block_on(async {
+//! for fact in conformance::FACTS {
+//!     println!("{}", fact.name);
+//!     (fact.check)(&MemoryStore::new()).await; // panics where it does not hold
+//! }
+//! # });
+//! ```
+
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "these are tests")]
+
+use std::{fmt, time::Duration};
+
+use futures::future::BoxFuture;
+use loopwright_agent::AgentDefinition;
+use loopwright_core::{
+    AgentState, Change, Edit, Seq, Stamped, Timestamp,
+    messages::{Message, SectionName},
+};
+
+use crate::{
+    header::{ForkPoint, SessionHeader, SessionQuery},
+    id::SessionId,
+    status::SessionStatus,
+    store::{Batch, Lease, Loaded, NewSession, SessionStore, StoreError, Wish, Write},
+};
+
+/// Something that holds of every store.
+#[derive(Clone, Copy)]
+pub struct Fact {
+    /// What holds.
+    pub name: &'static str,
+    /// Panics if it does not hold of a store, which is empty.
+    pub check: for<'a> fn(&'a dyn SessionStore) -> BoxFuture<'a, ()>,
+}
+
+impl fmt::Debug for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+macro_rules! facts {
+    ($($name:ident),* $(,)?) => {
+        /// What holds of every store.
+        pub const FACTS: &[Fact] = &[
+            $(Fact { name: stringify!($name), check: |store| Box::pin($name(store)) }),*
+        ];
+    };
+}
+
+facts![
+    what_is_created_is_loaded_as_it_was,
+    a_name_is_taken_once,
+    a_deleted_name_stays_taken,
+    what_is_appended_comes_after_what_was_there,
+    every_change_survives_as_it_was,
+    a_write_on_another_version_is_a_conflict,
+    a_batch_that_does_not_follow_is_a_conflict,
+    the_last_write_repeated_is_acknowledged_and_kept_once,
+    a_repeated_write_with_other_bytes_is_a_conflict,
+    a_write_may_change_the_header_only,
+    what_is_not_there_is_not_found,
+    a_deleted_session_is_not_loaded_and_not_written,
+    deleting_what_is_not_there_does_nothing,
+    a_fork_begins_with_what_its_source_had,
+    a_fork_and_its_source_go_on_by_themselves,
+    a_fork_of_a_fork_has_both,
+    a_fork_outlives_its_source,
+    what_is_not_there_cannot_be_forked,
+    a_rewound_session_goes_on_from_there,
+    what_was_rewound_is_still_there_for_a_fork_that_has_it,
+    a_rewind_on_another_version_is_a_conflict,
+    one_writer_has_the_lease,
+    a_lease_that_ended_is_taken_over_and_the_old_one_is_lost,
+    a_lease_in_force_refuses_whoever_shows_none,
+    a_lease_is_given_back,
+    a_renewed_lease_lasts_longer,
+    wishes_are_taken_once_and_in_order,
+    the_list_shows_the_latest_first_page_by_page,
+    the_list_can_be_narrowed,
+];
+
+/// The first moment of these tests.
+const BEGIN: u64 = 1_800_000_000_000;
+const LASTS: Duration = Duration::from_secs(30);
+
+fn moment(number: u64) -> Timestamp {
+    Timestamp::from_millis(BEGIN + number * 1_000)
+}
+
+fn id(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+/// Changes that follow one another from the number of the first.
+fn said(texts: &[&str]) -> Vec<Stamped> {
+    let change = |text: &&str| {
+        let section = SectionName::MESSAGES.into();
+        let edit = Edit::Append { section, message: Message::user(*text) };
+        Stamped { at: moment(0), change: Change::Edited { by: "test".into(), edit } }
+    };
+    texts.iter().map(change).collect()
+}
+
+fn header(name: &str) -> SessionHeader {
+    SessionHeader::new(id(name), "agent", moment(0))
+}
+
+fn definition() -> AgentDefinition {
+    AgentDefinition::new("agent", "does things", "You do things.")
+}
+
+async fn create(store: &dyn SessionStore, header: &SessionHeader, texts: &[&str]) -> SessionHeader {
+    let (definition, changes) = (definition(), said(texts));
+    let new = NewSession { header, definition: &definition, changes: &changes };
+    store.create(new).await.unwrap()
+}
+
+/// Appends at the end on some version.
+async fn append(
+    store: &dyn SessionStore,
+    name: &str,
+    expected: u64,
+    first: Seq,
+    texts: &[&str],
+) -> Result<u64, StoreError> {
+    append_with(store, name, expected, first, texts, None, moment(1)).await
+}
+
+async fn append_with(
+    store: &dyn SessionStore,
+    name: &str,
+    expected: u64,
+    first: Seq,
+    texts: &[&str],
+    lease: Option<&Lease>,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let (id, changes) = (id(name), said(texts));
+    let batch = Batch { first, changes: &changes };
+    store.append(Write { id: &id, expected, batch, status: None, title: None, lease, now }).await
+}
+
+async fn load(store: &dyn SessionStore, name: &str) -> Loaded {
+    store.load(&id(name)).await.unwrap().unwrap()
+}
+
+/// Returns what was said, as the state that the changes lead to has it.
+async fn texts(store: &dyn SessionStore, name: &str) -> Vec<String> {
+    let loaded = load(store, name).await;
+    assert_eq!(loaded.header.length, loaded.changes.len() as u64);
+    let state = AgentState::new().replay(loaded.changes).unwrap();
+    state.transcript().iter().map(|turn| turn.message().text()).collect()
+}
+
+#[track_caller]
+fn is_conflict<T: fmt::Debug>(result: Result<T, StoreError>) {
+    assert!(matches!(result, Err(StoreError::Conflict { .. })), "{result:?}");
+}
+
+async fn what_is_created_is_loaded_as_it_was(store: &dyn SessionStore) {
+    let header = SessionHeader { title: Some("t".into()), ..header("a") };
+    let created = create(store, &header, &["one", "two"]).await;
+    assert_eq!(created, SessionHeader { version: 1, length: 2, ..header });
+    assert_eq!(store.header(&id("a")).await.unwrap(), Some(created.clone()));
+    let changes = said(&["one", "two"]);
+    let expect = Loaded { header: created, definition: definition(), changes };
+    assert_eq!(store.load(&id("a")).await.unwrap(), Some(expect));
+}
+
+async fn a_name_is_taken_once(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    let (definition, changes) = (definition(), said(&["two"]));
+    let again = NewSession { header: &header("a"), definition: &definition, changes: &changes };
+    assert!(matches!(store.create(again).await, Err(StoreError::Exists(_))));
+    assert_eq!(texts(store, "a").await, ["one"]);
+}
+
+async fn a_deleted_name_stays_taken(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    store.delete(&id("a"), moment(1)).await.unwrap();
+    let definition = definition();
+    let again = NewSession { header: &header("a"), definition: &definition, changes: &[] };
+    assert!(matches!(store.create(again).await, Err(StoreError::Exists(_))));
+}
+
+async fn what_is_appended_comes_after_what_was_there(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    assert_eq!(append(store, "a", 1, 1, &["two", "three"]).await.unwrap(), 2);
+    assert_eq!(append(store, "a", 2, 3, &["four"]).await.unwrap(), 3);
+    assert_eq!(texts(store, "a").await, ["one", "two", "three", "four"]);
+    let header = store.header(&id("a")).await.unwrap().unwrap();
+    assert_eq!((header.version, header.length, header.updated_at), (3, 4, moment(1)));
+}
+
+async fn every_change_survives_as_it_was(store: &dyn SessionStore) {
+    let odd = ["", "\u{0}\n\"\\", "ünïcödé 🦀", &"x".repeat(100_000)];
+    create(store, &header("a"), &odd).await;
+    assert_eq!(load(store, "a").await.changes, said(&odd));
+}
+
+async fn a_write_on_another_version_is_a_conflict(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    append(store, "a", 1, 1, &["two"]).await.unwrap();
+    is_conflict(append(store, "a", 1, 1, &["other"]).await);
+    is_conflict(append(store, "a", 3, 2, &["other"]).await);
+    assert_eq!(texts(store, "a").await, ["one", "two"]);
+}
+
+async fn a_batch_that_does_not_follow_is_a_conflict(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    is_conflict(append(store, "a", 1, 0, &["other"]).await);
+    is_conflict(append(store, "a", 1, 2, &["other"]).await);
+    assert_eq!(texts(store, "a").await, ["one"]);
+}
+
+async fn the_last_write_repeated_is_acknowledged_and_kept_once(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    assert_eq!(append(store, "a", 1, 1, &["two"]).await.unwrap(), 2);
+    assert_eq!(append(store, "a", 1, 1, &["two"]).await.unwrap(), 2);
+    assert_eq!(append(store, "a", 2, 2, &["three"]).await.unwrap(), 3);
+    is_conflict(append(store, "a", 1, 1, &["two"]).await);
+    assert_eq!(texts(store, "a").await, ["one", "two", "three"]);
+}
+
+async fn a_repeated_write_with_other_bytes_is_a_conflict(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    append(store, "a", 1, 1, &["two"]).await.unwrap();
+    is_conflict(append(store, "a", 1, 1, &["2"]).await);
+    is_conflict(append(store, "a", 1, 1, &["two", "three"]).await);
+}
+
+async fn a_write_may_change_the_header_only(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    let (id, title) = (id("a"), "about".into());
+    let batch = Batch { first: 1, changes: &[] };
+    let status = Some(SessionStatus::Suspended);
+    let (expected, title, lease, now) = (1, Some(&title), None, moment(2));
+    let write = Write { id: &id, expected, batch, status, title, lease, now };
+    assert_eq!(store.append(write).await.unwrap(), 2);
+    let header = store.header(&id).await.unwrap().unwrap();
+    let told = (header.status, header.title.as_deref(), header.length);
+    assert_eq!(told, (SessionStatus::Suspended, Some("about"), 1));
+}
+
+async fn what_is_not_there_is_not_found(store: &dyn SessionStore) {
+    let id = id("nobody");
+    assert_eq!(store.header(&id).await.unwrap(), None);
+    assert_eq!(store.load(&id).await.unwrap(), None);
+    let not_found = |result: Result<(), StoreError>| {
+        assert!(matches!(result, Err(StoreError::NotFound(_))), "{result:?}");
+    };
+    not_found(append(store, "nobody", 1, 0, &["one"]).await.map(drop));
+    not_found(store.rewind(&id, 1, 0, None, moment(1)).await.map(drop));
+    not_found(store.lease(&id, "me", moment(1), LASTS).await.map(drop));
+    not_found(store.post(&id, &Wish::Stop).await);
+}
+
+async fn a_deleted_session_is_not_loaded_and_not_written(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    store.delete(&id("a"), moment(2)).await.unwrap();
+    assert_eq!(store.load(&id("a")).await.unwrap(), None);
+    let header = store.header(&id("a")).await.unwrap().unwrap();
+    assert_eq!(header.status, SessionStatus::Deleted);
+    for expected in [1, 2, 3] {
+        let written = append_with(store, "a", expected, 1, &["two"], Some(&lease), moment(3)).await;
+        assert!(matches!(written, Err(StoreError::NotFound(_))), "{written:?}");
+    }
+    let renewed = store.renew(&lease, moment(3), LASTS).await;
+    assert!(matches!(renewed, Err(StoreError::LeaseLost(_))), "{renewed:?}");
+}
+
+async fn deleting_what_is_not_there_does_nothing(store: &dyn SessionStore) {
+    store.delete(&id("nobody"), moment(1)).await.unwrap();
+    create(store, &header("a"), &[]).await;
+    store.delete(&id("a"), moment(1)).await.unwrap();
+    let deleted = store.header(&id("a")).await.unwrap();
+    store.delete(&id("a"), moment(2)).await.unwrap();
+    assert_eq!(store.header(&id("a")).await.unwrap(), deleted);
+}
+
+/// Forks a session where it stands, or earlier.
+async fn fork(store: &dyn SessionStore, source: &str, name: &str, at: Seq) -> SessionHeader {
+    let source = store.header(&id(source)).await.unwrap().unwrap();
+    let from = Some(ForkPoint { session: source.id.clone(), line: source.line, at });
+    let header = SessionHeader { from, parent: Some(source.id), ..header(name) };
+    create(store, &header, &[]).await
+}
+
+async fn a_fork_begins_with_what_its_source_had(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one", "two"]).await;
+    let created = fork(store, "a", "whole", 2).await;
+    assert_eq!((created.version, created.length), (1, 2));
+    fork(store, "a", "part", 1).await;
+    assert_eq!(texts(store, "whole").await, ["one", "two"]);
+    assert_eq!(texts(store, "part").await, ["one"]);
+    assert_eq!(load(store, "whole").await.header.parent, Some(id("a")));
+}
+
+async fn a_fork_and_its_source_go_on_by_themselves(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one", "two"]).await;
+    fork(store, "a", "b", 1).await;
+    append(store, "a", 1, 2, &["three"]).await.unwrap();
+    append(store, "b", 1, 1, &["other"]).await.unwrap();
+    assert_eq!(texts(store, "a").await, ["one", "two", "three"]);
+    assert_eq!(texts(store, "b").await, ["one", "other"]);
+}
+
+async fn a_fork_of_a_fork_has_both(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one", "two"]).await;
+    fork(store, "a", "b", 2).await;
+    append(store, "b", 1, 2, &["three", "four"]).await.unwrap();
+    fork(store, "b", "c", 3).await;
+    fork(store, "b", "d", 1).await;
+    append(store, "c", 1, 3, &["other"]).await.unwrap();
+    assert_eq!(texts(store, "c").await, ["one", "two", "three", "other"]);
+    assert_eq!(texts(store, "d").await, ["one"]);
+}
+
+async fn a_fork_outlives_its_source(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    fork(store, "a", "b", 1).await;
+    append(store, "b", 1, 1, &["two"]).await.unwrap();
+    store.delete(&id("a"), moment(2)).await.unwrap();
+    assert_eq!(texts(store, "b").await, ["one", "two"]);
+}
+
+async fn what_is_not_there_cannot_be_forked(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    create(store, &header("gone"), &["one"]).await;
+    store.delete(&id("gone"), moment(1)).await.unwrap();
+    for (session, at) in [("nobody", 0), ("gone", 0), ("a", 2)] {
+        let from = Some(ForkPoint { session: id(session), line: 0, at });
+        let header = SessionHeader { from, ..header("b") };
+        let definition = definition();
+        let new = NewSession { header: &header, definition: &definition, changes: &[] };
+        let created = store.create(new).await;
+        assert!(matches!(created, Err(StoreError::NotFound(_))), "{session}@{at}: {created:?}");
+        assert_eq!(store.header(&id("b")).await.unwrap(), None);
+    }
+}
+
+async fn a_rewound_session_goes_on_from_there(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one", "two", "three"]).await;
+    assert_eq!(store.rewind(&id("a"), 1, 1, None, moment(1)).await.unwrap(), 2);
+    assert_eq!(texts(store, "a").await, ["one"]);
+    assert_eq!(append(store, "a", 2, 1, &["other"]).await.unwrap(), 3);
+    assert_eq!(texts(store, "a").await, ["one", "other"]);
+    assert_eq!(store.rewind(&id("a"), 3, 0, None, moment(2)).await.unwrap(), 4);
+    assert_eq!(append(store, "a", 4, 0, &["anew"]).await.unwrap(), 5);
+    assert_eq!(texts(store, "a").await, ["anew"]);
+    let beyond = store.rewind(&id("a"), 5, 2, None, moment(3)).await;
+    assert!(matches!(beyond, Err(StoreError::NotFound(_))), "{beyond:?}");
+}
+
+async fn what_was_rewound_is_still_there_for_a_fork_that_has_it(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one", "two"]).await;
+    fork(store, "a", "b", 2).await;
+    store.rewind(&id("a"), 1, 0, None, moment(1)).await.unwrap();
+    append(store, "a", 2, 0, &["anew"]).await.unwrap();
+    assert_eq!(texts(store, "b").await, ["one", "two"]);
+}
+
+async fn a_rewind_on_another_version_is_a_conflict(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    is_conflict(store.rewind(&id("a"), 2, 0, None, moment(1)).await);
+    assert_eq!(texts(store, "a").await, ["one"]);
+}
+
+async fn one_writer_has_the_lease(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    let told = (&*lease.owner, lease.until);
+    assert_eq!(told, ("me", moment(31)));
+    let other = store.lease(&id("a"), "you", moment(2), LASTS).await;
+    match other {
+        Err(StoreError::Busy { owner, until, .. }) => {
+            assert_eq!((&*owner, until), ("me", moment(31)));
+        }
+        other => panic!("{other:?}"),
+    }
+    let again = store.lease(&id("a"), "me", moment(2), LASTS).await;
+    assert!(matches!(again, Err(StoreError::Busy { .. })), "also for the same owner: {again:?}");
+}
+
+async fn a_lease_that_ended_is_taken_over_and_the_old_one_is_lost(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    let old = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    // Nobody took it over, so whoever has it may still write.
+    append_with(store, "a", 1, 0, &["one"], Some(&old), moment(40)).await.unwrap();
+    let new = store.lease(&id("a"), "you", moment(41), LASTS).await.unwrap();
+    assert!(new.number > old.number);
+    let lost = append_with(store, "a", 2, 1, &["two"], Some(&old), moment(42)).await;
+    assert!(matches!(lost, Err(StoreError::LeaseLost(_))), "{lost:?}");
+    let lost = store.renew(&old, moment(42), LASTS).await;
+    assert!(matches!(lost, Err(StoreError::LeaseLost(_))), "{lost:?}");
+    store.release(&old).await.unwrap();
+    append_with(store, "a", 2, 1, &["two"], Some(&new), moment(42)).await.unwrap();
+    assert_eq!(texts(store, "a").await, ["one", "two"]);
+}
+
+async fn a_lease_in_force_refuses_whoever_shows_none(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    let written = append_with(store, "a", 1, 1, &["two"], None, moment(2)).await;
+    assert!(matches!(written, Err(StoreError::Busy { .. })), "{written:?}");
+    let rewound = store.rewind(&id("a"), 1, 0, None, moment(2)).await;
+    assert!(matches!(rewound, Err(StoreError::Busy { .. })), "{rewound:?}");
+    append_with(store, "a", 1, 1, &["two"], Some(&lease), moment(2)).await.unwrap();
+    // One that ended keeps nobody off.
+    append_with(store, "a", 2, 2, &["three"], None, moment(60)).await.unwrap();
+}
+
+async fn a_lease_is_given_back(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    store.release(&lease).await.unwrap();
+    let other = store.lease(&id("a"), "you", moment(2), LASTS).await.unwrap();
+    store.release(&lease).await.unwrap();
+    let lost = append_with(store, "a", 1, 0, &["one"], Some(&lease), moment(3)).await;
+    assert!(matches!(lost, Err(StoreError::LeaseLost(_))), "{lost:?}");
+    append_with(store, "a", 1, 0, &["one"], Some(&other), moment(3)).await.unwrap();
+}
+
+async fn a_renewed_lease_lasts_longer(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    let renewed = store.renew(&lease, moment(20), LASTS).await.unwrap();
+    assert_eq!(renewed, Lease { until: moment(50), ..lease });
+    let other = store.lease(&id("a"), "you", moment(40), LASTS).await;
+    assert!(matches!(other, Err(StoreError::Busy { .. })), "{other:?}");
+}
+
+async fn wishes_are_taken_once_and_in_order(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    let wishes = [Wish::Say(Message::user("hi")), Wish::Stop, Wish::Cancel];
+    for wish in &wishes {
+        store.post(&id("a"), wish).await.unwrap();
+    }
+    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    assert_eq!(store.collect(&lease).await.unwrap(), wishes);
+    assert_eq!(store.collect(&lease).await.unwrap(), []);
+    store.release(&lease).await.unwrap();
+    store.post(&id("a"), &Wish::Stop).await.unwrap();
+    let lost = store.collect(&lease).await;
+    assert!(matches!(lost, Err(StoreError::LeaseLost(_))), "{lost:?}");
+}
+
+async fn the_list_shows_the_latest_first_page_by_page(store: &dyn SessionStore) {
+    for number in 0..7 {
+        let moment = moment([3, 1, 4, 1, 5, 2, 6][number]);
+        let header = SessionHeader { updated_at: moment, ..header(&format!("s{number}")) };
+        create(store, &header, &["one"]).await;
+    }
+    let mut query = SessionQuery::first(3);
+    let mut pages = Vec::new();
+    loop {
+        let page = store.list(&query).await.unwrap();
+        pages.push(page.sessions.iter().map(|it| it.id.to_string()).collect::<Vec<_>>());
+        let Some(next) = page.next else { break };
+        query.after = Some(next);
+    }
+    assert_eq!(pages, [vec!["s6", "s4", "s2"], vec!["s0", "s5", "s3"], vec!["s1"]]);
+}
+
+async fn the_list_can_be_narrowed(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    create(store, &SessionHeader { agent_name: "other".into(), ..header("b") }, &[]).await;
+    create(store, &SessionHeader { status: SessionStatus::Suspended, ..header("c") }, &[]).await;
+    create(store, &header("d"), &[]).await;
+    store.delete(&id("d"), moment(1)).await.unwrap();
+    let names = async |query: SessionQuery| {
+        let page = store.list(&query).await.unwrap();
+        let mut names: Vec<_> = page.sessions.iter().map(|it| it.id.to_string()).collect();
+        names.sort();
+        names
+    };
+    let all = SessionQuery::first(10);
+    assert_eq!(names(all.clone()).await, ["a", "b", "c"]);
+    let agent_name = Some("other".into());
+    assert_eq!(names(SessionQuery { agent_name, ..all.clone() }).await, ["b"]);
+    let status = Some(SessionStatus::Suspended);
+    assert_eq!(names(SessionQuery { status, ..all.clone() }).await, ["c"]);
+    let status = Some(SessionStatus::Deleted);
+    assert_eq!(names(SessionQuery { status, ..all }).await, ["d"]);
+}

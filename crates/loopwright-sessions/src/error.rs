@@ -1,0 +1,61 @@
+//! Why something could not be done with a session.
+
+use loopwright_agent::BuildError;
+use loopwright_core::{BoxError, JournalError, ReplayError};
+
+use crate::{
+    id::{InvalidSessionId, SessionId},
+    status::{RefusedTransition, SessionStatus},
+    store::StoreError,
+};
+
+/// Why something could not be done with a session.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The store did not do it: no such session, a conflict, somebody else's lease, or no store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The status does not allow it.
+    #[error(transparent)]
+    Status(#[from] RefusedTransition),
+    /// Messages are for active sessions.
+    #[error("session `{id}` is {status} and takes no message: resume it first")]
+    NotActive {
+        /// The session.
+        id: SessionId,
+        /// What it is.
+        status: SessionStatus,
+    },
+    /// The name is none.
+    #[error(transparent)]
+    Id(#[from] InvalidSessionId),
+    /// The agent cannot be put together.
+    #[error("the agent of the session cannot be put together")]
+    Build(#[from] BuildError),
+    /// What is stored does not lead to a state.
+    #[error("session `{id}` cannot be read")]
+    Replay {
+        /// The session.
+        id: SessionId,
+        /// Where it goes wrong.
+        #[source]
+        source: ReplayError,
+    },
+    /// A step was asked for that the session does not have.
+    #[error("session `{id}` has {steps} steps, and no step {step}")]
+    NoStep {
+        /// The session.
+        id: SessionId,
+        /// The step that was asked for.
+        step: u64,
+        /// How many there are.
+        steps: u64,
+    },
+    /// The state could not be kept.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// An action or a hook failed.
+    #[error("{0}")]
+    Action(#[source] BoxError),
+}

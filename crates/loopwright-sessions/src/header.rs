@@ -1,0 +1,166 @@
+//! What is known of a session without reading its conversation.
+
+use std::sync::Arc;
+
+use loopwright_core::{Seq, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::{id::SessionId, status::SessionStatus};
+
+/// What is known of a session without reading its conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SessionHeader {
+    /// Its name.
+    pub id: SessionId,
+    /// What may be done with it.
+    pub status: SessionStatus,
+    /// How often it was written: 1 after it was created.
+    pub version: u64,
+    /// How many changes lead to its state, those before a fork included.
+    pub length: Seq,
+    /// Which of its lines is the current one: 0 until it is rewound for the first time.
+    pub line: u32,
+    /// Where the current line leaves another one, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<ForkPoint>,
+    /// The session that it is a fork of, or that works for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+    /// The agent's name.
+    pub agent_name: Arc<str>,
+    /// The agent's label.
+    pub agent_label: Arc<str>,
+    /// What it is about, for people who look for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Arc<str>>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it was written last.
+    pub updated_at: Timestamp,
+}
+
+/// The place where a line of changes leaves another one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForkPoint {
+    /// The session of the other line.
+    pub session: SessionId,
+    /// The other line.
+    pub line: u32,
+    /// How many changes they have in common.
+    pub at: Seq,
+}
+
+impl SessionHeader {
+    /// Describes a session that is about to be created.
+    pub fn new(id: SessionId, agent_name: impl Into<Arc<str>>, now: Timestamp) -> Self {
+        let agent_name = agent_name.into();
+        Self {
+            id,
+            status: SessionStatus::Active,
+            version: 0,
+            length: 0,
+            line: 0,
+            from: None,
+            parent: None,
+            agent_label: Arc::clone(&agent_name),
+            agent_name,
+            title: None,
+            created_at: now,
+            updated_at: now,
+        }
+    }
+}
+
+/// Which sessions are listed, and how many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionQuery {
+    /// Those with this status only; without one, all but the deleted.
+    pub status: Option<SessionStatus>,
+    /// Those of this agent only.
+    pub agent_name: Option<Arc<str>>,
+    /// Those that come after this one; from the beginning if there is none.
+    pub after: Option<SessionCursor>,
+    /// The most that are returned.
+    pub limit: usize,
+}
+
+/// The last session of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionCursor {
+    /// When it was written last.
+    pub updated_at: Timestamp,
+    /// Its name, which tells those apart that were written at the same time.
+    pub id: SessionId,
+}
+
+impl SessionQuery {
+    /// Asks for the first so many sessions, those written last first.
+    pub fn first(limit: usize) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    /// Tells whether a session is asked for, wherever it stands.
+    pub fn wants(&self, header: &SessionHeader) -> bool {
+        let status = match self.status {
+            Some(status) => header.status == status,
+            None => header.status != SessionStatus::Deleted,
+        };
+        let agent = self.agent_name.as_ref().is_none_or(|name| *name == header.agent_name);
+        let after = self
+            .after
+            .as_ref()
+            .is_none_or(|cursor| (header.updated_at, &header.id) < (cursor.updated_at, &cursor.id));
+        status && agent && after
+    }
+}
+
+/// A page of sessions, those written last first.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SessionList {
+    /// The sessions.
+    pub sessions: Vec<SessionHeader>,
+    /// Where the next page begins; nothing after the last one.
+    pub next: Option<SessionCursor>,
+}
+
+impl SessionList {
+    /// Makes a page of all headers that a query wants, in whatever order they come.
+    pub fn of(query: &SessionQuery, headers: impl IntoIterator<Item = SessionHeader>) -> Self {
+        let mut sessions: Vec<_> = headers.into_iter().filter(|it| query.wants(it)).collect();
+        sessions.sort_by(|a, b| (b.updated_at, &b.id).cmp(&(a.updated_at, &a.id)));
+        let is_more = sessions.len() > query.limit;
+        sessions.truncate(query.limit);
+        let last = sessions.last().filter(|_| is_more);
+        let next = last.map(|it| SessionCursor { updated_at: it.updated_at, id: it.id.clone() });
+        Self { sessions, next }
+    }
+
+    /// Keeps those with this status.
+    #[must_use]
+    pub fn with_status(mut self, status: SessionStatus) -> Self {
+        self.sessions.retain(|it| it.status == status);
+        self
+    }
+
+    /// Keeps those of this agent.
+    #[must_use]
+    pub fn with_agent_name(mut self, name: &str) -> Self {
+        self.sessions.retain(|it| *it.agent_name == *name);
+        self
+    }
+
+    /// Returns the one written last.
+    pub fn first(&self) -> Option<&SessionHeader> {
+        self.sessions.first()
+    }
+
+    /// Returns how many there are.
+    pub fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Tells whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+}

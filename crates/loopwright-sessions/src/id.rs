@@ -1,0 +1,108 @@
+//! Names of sessions.
+
+use std::{fmt, str::FromStr, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+/// The name of a session: letters, digits, `-` and `_`, the first one a letter or digit, at most 128.
+/// So it can be the name of a file, and stand in an address, as it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct SessionId(Arc<str>);
+
+/// A text that is no name of a session.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` cannot name a session: use letters, digits, `-` and `_`, beginning with a letter or digit, \
+     at most {LONGEST}"
+)]
+pub struct InvalidSessionId(String);
+
+/// The most characters of a name.
+const LONGEST: usize = 128;
+
+impl SessionId {
+    /// Takes a name that somebody chose.
+    ///
+    /// # Errors
+    ///
+    /// If it has other characters than a name may have, or too many.
+    pub fn new(name: impl Into<String>) -> Result<Self, InvalidSessionId> {
+        let name = name.into();
+        let mut bytes = name.bytes();
+        let begins = bytes.next().is_some_and(|it| it.is_ascii_alphanumeric());
+        let goes_on = bytes.all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'));
+        if begins && goes_on && name.len() <= LONGEST {
+            Ok(Self(name.into()))
+        } else {
+            Err(InvalidSessionId(name))
+        }
+    }
+
+    /// Makes a name that nobody has: a random UUID.
+    pub fn generate() -> Self {
+        Self(uuid::Uuid::new_v4().hyphenated().to_string().into())
+    }
+
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = InvalidSessionId;
+
+    fn from_str(name: &str) -> Result<Self, InvalidSessionId> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<String> for SessionId {
+    type Error = InvalidSessionId;
+
+    fn try_from(name: String) -> Result<Self, InvalidSessionId> {
+        Self::new(name)
+    }
+}
+
+impl From<SessionId> for String {
+    fn from(id: SessionId) -> Self {
+        id.0.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_safe_as_file_names() {
+        for name in ["a", "A-1_b", "0", &"x".repeat(LONGEST)] {
+            assert_eq!(SessionId::new(name).unwrap().as_str(), name);
+        }
+        for name in ["", "-a", "_a", ".", "..", "a/b", "a b", "ä", "a\n", &"x".repeat(LONGEST + 1)]
+        {
+            assert_eq!(SessionId::new(name), Err(InvalidSessionId(name.to_owned())));
+        }
+    }
+
+    #[test]
+    fn generated_names_are_names_and_differ() {
+        let (one, two) = (SessionId::generate(), SessionId::generate());
+        assert_eq!(SessionId::new(one.as_str()), Ok(one.clone()));
+        assert_ne!(one, two);
+    }
+
+    #[test]
+    fn what_is_stored_is_checked_when_it_is_read() {
+        assert!(serde_json::from_str::<SessionId>("\"../etc\"").is_err());
+        assert_eq!(serde_json::from_str::<SessionId>("\"a\"").unwrap().as_str(), "a");
+    }
+}

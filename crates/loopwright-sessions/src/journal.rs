@@ -1,0 +1,137 @@
+//! The journal of a run that belongs to a session.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use loopwright_agent::AgentDefinition;
+use loopwright_core::{Clock, EffectKey, Journal, JournalError, Seq, Stamped};
+
+use crate::{
+    header::SessionHeader,
+    id::SessionId,
+    repository::SessionRepository,
+    status::SessionStatus,
+    store::{Batch, Lease, NewSession, SessionStore, StoreError, Write},
+};
+
+/// Keeps the changes of a run in a store, under a lease.
+pub(crate) struct StoreJournal {
+    store: Arc<dyn SessionStore>,
+    clock: Arc<dyn Clock>,
+    place: Mutex<Place>,
+}
+
+/// Where the next batch goes.
+#[derive(Clone)]
+struct Place {
+    header: SessionHeader,
+    lease: Option<Lease>,
+    /// What the session is to be called with the next write, if that changes.
+    status: Option<SessionStatus>,
+    title: Option<Arc<str>>,
+    /// The agent, as long as the session is not created.
+    definition: Option<AgentDefinition>,
+}
+
+impl StoreJournal {
+    /// Continues a session, or creates it with the first batch if the agent's definition is given.
+    pub(crate) fn new(
+        repository: &SessionRepository,
+        header: SessionHeader,
+        lease: Option<Lease>,
+        definition: Option<AgentDefinition>,
+    ) -> Self {
+        let (store, clock) = (Arc::clone(&repository.store), Arc::clone(&repository.clock));
+        let place = Place { header, lease, status: None, title: None, definition };
+        Self { store, clock, place: Mutex::new(place) }
+    }
+
+    /// Returns the header as it was written last.
+    pub(crate) fn header(&self) -> SessionHeader {
+        self.place().header.clone()
+    }
+
+    pub(crate) fn set_lease(&self, lease: Lease) {
+        self.place().lease = Some(lease);
+    }
+
+    /// Notes what the next write changes of the header.
+    pub(crate) fn note(&self, status: Option<SessionStatus>, title: Option<Arc<str>>) {
+        let mut place = self.place();
+        (place.status, place.title) = (status, title);
+    }
+
+    /// Writes a batch, which may be empty, and what was noted.
+    pub(crate) async fn write(&self, batch: Batch<'_>) -> Result<(), StoreError> {
+        let Place { header, lease, status, title, definition } = self.place().clone();
+        let now = self.clock.now();
+        if let Some(definition) = &definition {
+            let header = &SessionHeader { status: status.unwrap_or(header.status), ..header };
+            let new = NewSession { header, definition, changes: batch.changes };
+            let created = self.store.create(new).await?;
+            *self.place() =
+                Place { header: created, lease, status: None, title: None, definition: None };
+            return Ok(());
+        }
+        let title = title.as_ref();
+        let (id, expected, lease) = (&header.id, header.version, lease.as_ref());
+        let write = Write { id, expected, batch, status, title, lease, now };
+        let version = self.store.append(write).await?;
+        let mut place = self.place();
+        let place = &mut *place;
+        place.header.version = version;
+        place.header.length += batch.changes.len() as u64;
+        place.header.updated_at = now;
+        place.header.status = place.status.take().unwrap_or(place.header.status);
+        if let Some(title) = place.title.take() {
+            place.header.title = Some(title);
+        }
+        Ok(())
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Journal for StoreJournal {
+    async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError> {
+        self.write(Batch { first, changes }).await.map_err(JournalError::from)
+    }
+
+    /// The session of a sub-agent is named after its parent, the step and the call.
+    fn child(&self, call: &EffectKey) -> Arc<dyn Journal> {
+        let parent = self.header();
+        let suffix = call.call.map_or_else(String::new, |call| format!("-{call}"));
+        let name = format!("{}-{}{suffix}", parent.id, call.step);
+        let now = self.clock.now();
+        let repository =
+            SessionRepository { store: Arc::clone(&self.store), clock: Arc::clone(&self.clock) };
+        let id = SessionId::new(name).unwrap_or_else(|_| SessionId::generate());
+        let mut header = SessionHeader::new(id, Arc::clone(&parent.agent_name), now);
+        header.parent = Some(parent.id);
+        Arc::new(Self::new(&repository, header, None, Some(AgentDefinition::default())))
+    }
+}
+
+impl fmt::Debug for StoreJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreJournal").field("session", &self.header().id).finish_non_exhaustive()
+    }
+}
+
+impl From<StoreError> for JournalError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Conflict { .. } | StoreError::Exists(_) | StoreError::NotFound(_) => {
+                Self::Conflict
+            }
+            StoreError::LeaseLost(_) | StoreError::Busy { .. } => Self::LeaseLost,
+            error => Self::Unavailable(error.into()),
+        }
+    }
+}

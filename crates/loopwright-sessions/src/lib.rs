@@ -1,0 +1,43 @@
+//! Conversations with agents that survive whatever happens.
+//!
+//! A session is a log of changes in a [`SessionStore`] and a small [`SessionHeader`] beside it. A
+//! [`SessionRuntime`] loads it, lets an action do something with it and keeps what changed; while an
+//! agent runs, every checkpoint is kept at once, so that a crash loses nothing and repeats nothing.
+
+mod id;
+mod status;
+mod header;
+mod session;
+mod store;
+mod memory;
+mod error;
+mod journal;
+mod repository;
+mod event;
+mod hook;
+mod wishes;
+mod action;
+mod actions;
+mod runtime;
+
+pub mod conformance;
+
+pub use crate::{
+    action::{ActionCx, SessionAction, action_fn},
+    actions::{
+        ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, Continue, ForkSession,
+        ResumeSession, SendMessage, SuspendSession, WriteMetadata,
+    },
+    error::SessionError,
+    event::{SessionAt, SessionEvent, SessionListener},
+    header::{ForkPoint, SessionCursor, SessionHeader, SessionList, SessionQuery},
+    hook::{SessionHook, SessionHooks, SessionStage},
+    id::{InvalidSessionId, SessionId},
+    memory::MemoryStore,
+    repository::SessionRepository,
+    runtime::{SessionRuntime, step_end},
+    session::{AgentSession, SessionFactory},
+    status::{RefusedTransition, SessionStatus},
+    store::{Batch, Lease, Loaded, NewSession, SessionStore, StoreError, Wish, Write},
+    wishes::Wishes,
+};

@@ -1,0 +1,144 @@
+//! Sessions as values, in and out of a store.
+
+use std::{fmt, sync::Arc};
+
+use loopwright_core::{AgentState, Clock, Stamped, SystemClock};
+
+use crate::{
+    error::SessionError,
+    header::{SessionHeader, SessionList, SessionQuery},
+    id::SessionId,
+    journal::StoreJournal,
+    session::AgentSession,
+    store::{Batch, Loaded, SessionStore, StoreError},
+};
+
+/// Loads, creates and saves sessions, without hooks, leases or events: for programs that work with
+/// sessions themselves. A [`SessionRuntime`](crate::SessionRuntime) does more.
+#[derive(Clone)]
+pub struct SessionRepository {
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl SessionRepository {
+    /// Keeps sessions in this store.
+    pub fn new(store: Arc<dyn SessionStore>) -> Self {
+        Self { store, clock: Arc::new(SystemClock::default()) }
+    }
+
+    /// Takes the time from here.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Returns a session.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, it was deleted, or what is stored makes no sense.
+    pub async fn load(&self, id: &SessionId) -> Result<AgentSession, SessionError> {
+        let Loaded { header, definition, changes } = self.loaded(id).await?;
+        let state = replay(id, changes)?;
+        Ok(AgentSession { header, definition: Arc::new(definition), state })
+    }
+
+    pub(crate) async fn loaded(&self, id: &SessionId) -> Result<Loaded, SessionError> {
+        let loaded = self.store.load(id).await?;
+        Ok(loaded.ok_or_else(|| StoreError::NotFound(id.clone()))?)
+    }
+
+    /// Keeps a session that was never kept, and returns it as it is kept: at version 1.
+    ///
+    /// # Errors
+    ///
+    /// If its name is taken, or it was kept before.
+    pub async fn create(&self, session: AgentSession) -> Result<AgentSession, SessionError> {
+        let now = self.clock.now();
+        let header = SessionHeader { created_at: now, updated_at: now, ..session.header.clone() };
+        if header.version != 0 {
+            let (id, found) = (header.id, header.version);
+            return Err(StoreError::Conflict { id, expected: 0, found }.into());
+        }
+        let definition = Some((*session.definition).clone());
+        let journal = StoreJournal::new(self, header, None, definition);
+        self.save_through(session, &journal).await
+    }
+
+    /// Appends what changed since the session was loaded, and returns it as it is kept: at the next
+    /// version.
+    ///
+    /// # Errors
+    ///
+    /// If somebody else wrote it in between or has a lease on it, or there is no such session.
+    pub async fn save(&self, session: AgentSession) -> Result<AgentSession, SessionError> {
+        let kept = self.store.header(session.id()).await?;
+        let kept = kept.ok_or_else(|| StoreError::NotFound(session.id().clone()))?;
+        if kept.version != session.version() {
+            let (id, expected) = (kept.id, session.version());
+            return Err(StoreError::Conflict { id, expected, found: kept.version }.into());
+        }
+        let journal = StoreJournal::new(self, kept, None, None);
+        self.save_through(session, &journal).await
+    }
+
+    /// Saves through a journal, which knows what is kept already.
+    pub(crate) async fn save_through(
+        &self,
+        session: AgentSession,
+        journal: &StoreJournal,
+    ) -> Result<AgentSession, SessionError> {
+        let AgentSession { header, definition, mut state } = session;
+        let kept = journal.header();
+        let status = (header.status != kept.status).then_some(header.status);
+        let title = header.title.clone().filter(|_| header.title != kept.title);
+        journal.note(status, title);
+        if state.unsaved().next().is_some() {
+            state.save(journal, &*self.clock).await?;
+        } else {
+            journal.write(Batch { first: state.seq(), changes: &[] }).await?;
+        }
+        Ok(AgentSession { header: journal.header(), definition, state })
+    }
+
+    /// Tells whether there is such a session, deleted or not.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn exists(&self, id: &SessionId) -> Result<bool, SessionError> {
+        Ok(self.store.header(id).await?.is_some())
+    }
+
+    /// Deletes a session for good; nothing happens if there is none.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn delete(&self, id: &SessionId) -> Result<(), SessionError> {
+        Ok(self.store.delete(id, self.clock.now()).await?)
+    }
+
+    /// Returns a page of what is known of sessions.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn list_headers(&self, query: &SessionQuery) -> Result<SessionList, SessionError> {
+        Ok(self.store.list(query).await?)
+    }
+}
+
+impl fmt::Debug for SessionRepository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionRepository").finish_non_exhaustive()
+    }
+}
+
+/// Makes the state that changes lead to.
+pub(crate) fn replay(id: &SessionId, changes: Vec<Stamped>) -> Result<AgentState, SessionError> {
+    AgentState::new()
+        .replay(changes)
+        .map_err(|source| SessionError::Replay { id: id.clone(), source })
+}

@@ -1,0 +1,408 @@
+//! Loads sessions, lets actions do something with them and keeps what changed.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use loopwright_agent::LoopFactory;
+use loopwright_core::{Change, Env, EventSink, Priority, Seq, Sinks, Stamped};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    action::{ActionCx, SessionAction},
+    error::SessionError,
+    event::{SessionAt, SessionEvent, SessionListener},
+    header::{SessionHeader, SessionList, SessionQuery},
+    hook::{SessionHook, SessionHooks, SessionStage},
+    id::SessionId,
+    journal::StoreJournal,
+    repository::SessionRepository,
+    session::AgentSession,
+    store::{Lease, SessionStore, StoreError, Wish},
+    wishes::Wishes,
+};
+
+/// Loads sessions, lets actions do something with them and keeps what changed.
+///
+/// One runtime works with a session at a time: it holds a lease on it, which others see. While an agent
+/// runs, every checkpoint is kept at once.
+pub struct SessionRuntime {
+    repository: SessionRepository,
+    loops: Arc<dyn LoopFactory>,
+    hooks: SessionHooks,
+    listeners: Vec<Arc<dyn SessionListener>>,
+    sinks: Sinks,
+    env: Env,
+    owner: Arc<str>,
+    lasts: Duration,
+}
+
+/// How long a lease lasts unless it is renewed.
+const LASTS: Duration = Duration::from_secs(30);
+
+impl SessionRuntime {
+    /// Keeps sessions in this store, and makes their agents with this factory.
+    pub fn new(store: Arc<dyn SessionStore>, loops: impl LoopFactory + 'static) -> Self {
+        Self {
+            repository: SessionRepository::new(store),
+            loops: Arc::new(loops),
+            hooks: SessionHooks::new(),
+            listeners: Vec::new(),
+            sinks: Sinks::default(),
+            env: Env::system(),
+            owner: format!("{}-{}", std::process::id(), SessionId::generate()).into(),
+            lasts: LASTS,
+        }
+    }
+
+    /// Asks these hooks.
+    #[must_use]
+    pub fn with_hook(mut self, priority: Priority, hook: impl SessionHook + 'static) -> Self {
+        self.hooks = self.hooks.and(priority, hook);
+        self
+    }
+
+    /// Tells of what happens to sessions.
+    #[must_use]
+    pub fn with_listener(mut self, listener: impl SessionListener + 'static) -> Self {
+        self.listeners.push(Arc::new(listener));
+        self
+    }
+
+    /// Tells of what agents do.
+    #[must_use]
+    pub fn with_event_sink(mut self, sink: Arc<dyn EventSink>) -> Self {
+        self.sinks.add(sink);
+        self
+    }
+
+    /// Takes time and ids from here.
+    #[must_use]
+    pub fn with_env(mut self, env: Env) -> Self {
+        self.repository.clock = Arc::clone(&env.clock);
+        self.env = env;
+        self
+    }
+
+    /// Names whoever holds the leases; a name that nobody else has if this is not said.
+    #[must_use]
+    pub fn with_owner(mut self, owner: impl Into<Arc<str>>) -> Self {
+        self.owner = owner.into();
+        self
+    }
+
+    /// Says how long a lease lasts unless it is renewed; half a minute if this is not said. If this
+    /// process dies, others wait so long.
+    #[must_use]
+    pub fn with_lease(mut self, lasts: Duration) -> Self {
+        self.lasts = lasts;
+        self
+    }
+
+    /// Creates a session.
+    ///
+    /// # Errors
+    ///
+    /// If its name is taken, a hook refuses it or the store fails.
+    pub async fn create(&self, session: AgentSession) -> Result<AgentSession, SessionError> {
+        let id = session.id().clone();
+        let session = self.pass(SessionStage::BeforeCreate, session).await?;
+        let session = self.pass(SessionStage::BeforeSave, session).await?;
+        let created = self.create_now(session).await;
+        self.told_if_unsaved(&id, created)
+    }
+
+    async fn create_now(&self, session: AgentSession) -> Result<AgentSession, SessionError> {
+        let session = self.repository.create(session).await?;
+        let session = self.pass(SessionStage::AfterSave, session).await?;
+        let session = self.pass(SessionStage::AfterCreate, session).await?;
+        self.tell(|| SessionEvent::Saved(at(&session)));
+        Ok(session)
+    }
+
+    /// Does something with a session, and keeps what changed.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session, somebody else works with it, the action fails, or what it did
+    /// cannot be kept.
+    pub async fn execute(
+        &self,
+        id: &SessionId,
+        action: &dyn SessionAction,
+    ) -> Result<AgentSession, SessionError> {
+        self.execute_until(id, action, &CancellationToken::new()).await
+    }
+
+    /// Does something with a session that can be cancelled.
+    ///
+    /// # Errors
+    ///
+    /// As of [`execute`](SessionRuntime::execute).
+    pub async fn execute_until(
+        &self,
+        id: &SessionId,
+        action: &dyn SessionAction,
+        cancel: &CancellationToken,
+    ) -> Result<AgentSession, SessionError> {
+        let now = self.env.clock.now();
+        let lease = match self.store().lease(id, &self.owner, now, self.lasts).await {
+            Ok(lease) => lease,
+            Err(error) => return self.when_busy(id, action, error).await,
+        };
+        let loaded = self.load(id).await;
+        let done = match loaded {
+            Ok(session) => self.execute_leased(session, action, cancel, &lease).await,
+            Err(error) => Err(error),
+        };
+        // A lease that cannot be given back ends by itself.
+        let _ended = self.store().release(&lease).await;
+        done
+    }
+
+    /// Leaves an action to whoever works with the session, if it can be left.
+    async fn when_busy(
+        &self,
+        id: &SessionId,
+        action: &dyn SessionAction,
+        error: StoreError,
+    ) -> Result<AgentSession, SessionError> {
+        if let (StoreError::Busy { .. }, Some(wish)) = (&error, action.when_busy()) {
+            self.store().post(id, &wish).await?;
+            return self.load(id).await;
+        }
+        let text: Arc<str> = error.to_string().into();
+        self.tell(|| SessionEvent::LoadFailed { session: id.clone(), error: text });
+        Err(error.into())
+    }
+
+    async fn execute_leased(
+        &self,
+        session: AgentSession,
+        action: &dyn SessionAction,
+        cancel: &CancellationToken,
+        lease: &Lease,
+    ) -> Result<AgentSession, SessionError> {
+        let before = session.header.clone();
+        let lease = Some(lease.clone());
+        let journal = StoreJournal::new(&self.repository, before.clone(), lease.clone(), None);
+        let journal = Arc::new(journal);
+        let wishes = Wishes {
+            store: Arc::clone(self.store()),
+            journal: Arc::clone(&journal),
+            lease: Mutex::new(lease),
+            env: self.env.clone(),
+            lasts: self.lasts,
+        };
+        let cx = ActionCx {
+            loops: &*self.loops,
+            journal: Arc::clone(&journal) as _,
+            store: self.store(),
+            env: &self.env,
+            sinks: &self.sinks,
+            cancel,
+            wishes: &wishes,
+        };
+        let session = action.execute(session, &cx).await?;
+        if session.id() != &before.id {
+            // A fork: it is kept already, and this session is as it was.
+            return Ok(session);
+        }
+        let session = self.pass(SessionStage::AfterAction, session).await?;
+        let session = self.pass(SessionStage::BeforeSave, session).await?;
+        self.tell(|| SessionEvent::ActionExecuted {
+            session: before.id.clone(),
+            action: action.name(),
+            before: before.version,
+            after: journal.header().version,
+            status_before: before.status,
+            status_after: session.status(),
+        });
+        let saved = self.save_now(session, &journal).await;
+        self.told_if_unsaved(&before.id, saved)
+    }
+
+    async fn save_now(
+        &self,
+        session: AgentSession,
+        journal: &StoreJournal,
+    ) -> Result<AgentSession, SessionError> {
+        let session = self.repository.save_through(session, journal).await?;
+        let session = self.pass(SessionStage::AfterSave, session).await?;
+        self.tell(|| SessionEvent::Saved(at(&session)));
+        Ok(session)
+    }
+
+    /// Returns a session.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or it cannot be read.
+    pub async fn session(&self, id: &SessionId) -> Result<AgentSession, SessionError> {
+        self.load(id).await
+    }
+
+    /// Returns what is known of a session; deleted ones are found.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or the store fails.
+    pub async fn info(&self, id: &SessionId) -> Result<SessionHeader, SessionError> {
+        let header = self.store().header(id).await?;
+        Ok(header.ok_or_else(|| StoreError::NotFound(id.clone()))?)
+    }
+
+    /// Returns a page of sessions.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn list(&self, query: &SessionQuery) -> Result<SessionList, SessionError> {
+        Ok(self.store().list(query).await?)
+    }
+
+    /// Goes back to the end of a step, counted from one over all executions; 0 is the beginning.
+    /// Nothing is deleted.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such step, or somebody works with the session.
+    pub async fn rewind(&self, id: &SessionId, step: u64) -> Result<AgentSession, SessionError> {
+        let now = self.env.clock.now();
+        let lease = self.store().lease(id, &self.owner, now, self.lasts).await?;
+        let rewound = self.rewind_now(id, step, &lease).await;
+        let _ended = self.store().release(&lease).await;
+        rewound?;
+        self.load(id).await
+    }
+
+    async fn rewind_now(
+        &self,
+        id: &SessionId,
+        step: u64,
+        lease: &Lease,
+    ) -> Result<(), SessionError> {
+        let loaded = self.repository.loaded(id).await?;
+        let at = step_end(&loaded.changes, step).map_err(|steps| SessionError::NoStep {
+            id: id.clone(),
+            step,
+            steps,
+        })?;
+        let now = self.env.clock.now();
+        self.store().rewind(id, loaded.header.version, at, Some(lease), now).await?;
+        Ok(())
+    }
+
+    /// Asks whoever runs a session to stop after the step.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session.
+    pub async fn stop(&self, id: &SessionId) -> Result<(), SessionError> {
+        Ok(self.store().post(id, &Wish::Stop).await?)
+    }
+
+    /// Asks whoever runs a session to stop now.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session.
+    pub async fn cancel(&self, id: &SessionId) -> Result<(), SessionError> {
+        Ok(self.store().post(id, &Wish::Cancel).await?)
+    }
+
+    /// Deletes a session for good; whoever runs it is refused at its next write.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn delete(&self, id: &SessionId) -> Result<(), SessionError> {
+        Ok(self.store().delete(id, self.env.clock.now()).await?)
+    }
+
+    fn store(&self) -> &Arc<dyn SessionStore> {
+        &self.repository.store
+    }
+
+    async fn load(&self, id: &SessionId) -> Result<AgentSession, SessionError> {
+        let loaded = async {
+            let session = self.repository.load(id).await?;
+            self.pass(SessionStage::AfterLoad, session).await
+        };
+        match loaded.await {
+            Ok(session) => {
+                self.tell(|| SessionEvent::Loaded(at(&session)));
+                Ok(session)
+            }
+            Err(error) => {
+                let text: Arc<str> = error.to_string().into();
+                self.tell(|| SessionEvent::LoadFailed { session: id.clone(), error: text });
+                Err(error)
+            }
+        }
+    }
+
+    async fn pass(
+        &self,
+        stage: SessionStage,
+        session: AgentSession,
+    ) -> Result<AgentSession, SessionError> {
+        self.hooks.pass(stage, session).await.map_err(SessionError::Action)
+    }
+
+    fn told_if_unsaved(
+        &self,
+        id: &SessionId,
+        saved: Result<AgentSession, SessionError>,
+    ) -> Result<AgentSession, SessionError> {
+        saved.inspect_err(|error| {
+            let text: Arc<str> = error.to_string().into();
+            self.tell(|| SessionEvent::SaveFailed { session: id.clone(), error: text });
+        })
+    }
+
+    fn tell(&self, event: impl FnOnce() -> SessionEvent) {
+        if !self.listeners.is_empty() {
+            let event = event();
+            for listener in &self.listeners {
+                listener.hear(&event);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for SessionRuntime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SessionRuntime").field("owner", &self.owner).finish_non_exhaustive()
+    }
+}
+
+fn at(session: &AgentSession) -> SessionAt {
+    let SessionHeader { id, version, status, .. } = &session.header;
+    SessionAt { session: id.clone(), version: *version, status: *status }
+}
+
+/// Returns how many changes there are up to the end of a step, counted from one over all executions;
+/// 0 is what comes before the first execution.
+///
+/// # Errors
+///
+/// How many steps there are, if there are fewer.
+pub fn step_end(changes: &[Stamped], step: u64) -> Result<Seq, u64> {
+    let mut steps = 0;
+    for (number, stamped) in (0..).zip(changes) {
+        match stamped.change {
+            Change::Opened { .. } if step == 0 => return Ok(number),
+            Change::StepClosed { .. } | Change::StepFailed { .. } => {
+                steps += 1;
+                if steps == step {
+                    return Ok(number + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    if step == 0 { Ok(changes.len() as u64) } else { Err(steps) }
+}

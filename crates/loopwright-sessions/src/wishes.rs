@@ -1,0 +1,85 @@
+//! Keeping the lease, and hearing what others want, while an agent runs.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::future::{Either, select};
+use loopwright_core::{AgentState, Env, Run};
+
+use crate::{
+    journal::StoreJournal,
+    store::{Lease, SessionStore, StoreError, Wish},
+};
+
+/// Keeps the lease of a session that is being worked with, and hears what others want of it.
+pub struct Wishes {
+    pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) journal: Arc<StoreJournal>,
+    pub(crate) lease: Mutex<Option<Lease>>,
+    pub(crate) env: Env,
+    pub(crate) lasts: Duration,
+}
+
+/// How often the store is asked while a lease lasts.
+const ASKED: u32 = 6;
+
+impl Wishes {
+    /// Runs an agent to its end, heeding what others want of it on the way.
+    ///
+    /// The lease is renewed in time. If that fails, the run goes on until its next write, which is
+    /// refused.
+    pub async fn drive(&self, mut run: Run) -> AgentState {
+        let handle = run.handle();
+        let (mut late, mut is_last_step) = (Vec::new(), false);
+        // What was wished of an earlier run is over, but for what was said.
+        let said = self.hear().await.unwrap_or_default().into_iter();
+        let mut wishes: Vec<Wish> = said.filter(|it| matches!(it, Wish::Say(_))).collect();
+        loop {
+            for wish in wishes.drain(..) {
+                match wish {
+                    Wish::Say(message) => late.extend(handle.steer(message).err()),
+                    Wish::Stop => is_last_step = true,
+                    Wish::Cancel => handle.cancel(),
+                }
+            }
+            if !run.has_next() {
+                break;
+            }
+            let is_step = {
+                let next = std::pin::pin!(run.next());
+                let pause = self.env.clock.sleep(self.lasts / ASKED);
+                // A `next` that is dropped goes on where it was.
+                matches!(select(next, pause).await, Either::Left(_))
+            };
+            if !is_step {
+                wishes = self.hear().await.unwrap_or_default();
+            } else if is_last_step {
+                handle.cancel();
+            }
+        }
+        // What was said too late is answered with the next message.
+        late.into_iter().fold(run.into_state(), AgentState::with_message)
+    }
+
+    /// Renews the lease and takes what others left.
+    async fn hear(&self) -> Result<Vec<Wish>, StoreError> {
+        let Some(lease) = self.lease() else { return Ok(Vec::new()) };
+        let lease = self.store.renew(&lease, self.env.clock.now(), self.lasts).await?;
+        self.journal.set_lease(lease.clone());
+        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease.clone());
+        self.store.collect(&lease).await
+    }
+
+    fn lease(&self) -> Option<Lease> {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl fmt::Debug for Wishes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Wishes").field(&self.lease()).finish()
+    }
+}

@@ -1,0 +1,4 @@
+//! Sessions, through the public interface.
+
+#[cfg(test)]
+mod stores;
