@@ -111,6 +111,8 @@ pub enum Change {
     Paused,
     /// The execution is over.
     Closed(Status),
+    /// The execution was let go; what was left of an open step is in the conversation.
+    Cleared,
 }
 
 /// A change and its moment.

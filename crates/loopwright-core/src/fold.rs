@@ -100,6 +100,7 @@ impl AgentState {
                 self.fail_step(failure, *spend, *took, stamped.at)?;
             }
             Change::Spent(spend) => self.spend(*spend)?,
+            Change::Cleared => self.clear_execution(),
             Change::Closed(_) => {
                 self.seal_open_step();
                 self.running()?.fold(&stamped.change, stamped.at);
@@ -121,6 +122,11 @@ impl AgentState {
         self.seal_open_step();
         self.executions += 1;
         self.execution = Some(Execution::new(id, at));
+    }
+
+    pub(crate) fn clear_execution(&mut self) {
+        self.seal_open_step();
+        self.execution = None;
     }
 
     fn spend(&mut self, spend: Spend) -> Result<(), &'static str> {
@@ -420,6 +426,7 @@ impl Change {
             Self::Continued => "continued",
             Self::Paused => "paused",
             Self::Closed(_) => "closed",
+            Self::Cleared => "cleared",
         }
     }
 }

@@ -185,8 +185,11 @@ impl AgentState {
     /// execution is over is run again.
     #[must_use]
     pub fn for_next_execution(mut self) -> Self {
-        self.seal_open_step();
-        self.execution = None;
+        if self.execution.is_some() {
+            self.clear_execution();
+            self.seq += 1;
+            self.outbox.push_unstamped(Change::Cleared);
+        }
         self
     }
 }

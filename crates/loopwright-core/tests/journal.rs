@@ -668,3 +668,16 @@ fn what_was_changed_without_a_run_can_be_saved_without_one() {
     let sent = journal.sent();
     assert_eq!(sent[0], sent[1], "what failed is sent again as it was");
 }
+
+#[test]
+fn letting_an_execution_go_is_on_record() {
+    let journal = MemoryJournal::new();
+    let clock = FrozenClock::new();
+    let mut state = execute_with(&agent(["one".into()]), asked(), &journal).for_next_execution();
+    block_on(state.save(&journal, &clock)).unwrap();
+    assert!(state.execution().is_none());
+    assert_eq!(replay(&journal), state);
+    assert_eq!(journal.names().last(), Some(&"cleared"));
+    let again = state.clone().for_next_execution();
+    assert_eq!(again.unsaved().count(), 0, "what is not there is not let go");
+}

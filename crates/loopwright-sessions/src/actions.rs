@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, Budget, Edit, LlmConfig, RunOptions, Seq,
+    AgentState, Budget, Edit, FailureKind, LlmConfig, RunOptions, Seq, Status,
     messages::{Message, PrefixBreak, SectionName, Transcript},
 };
 use serde_json::Value;
@@ -68,7 +68,7 @@ impl SessionAction for SendMessage {
     }
 }
 
-/// Goes on with what was interrupted, without saying anything.
+/// Goes on with what was interrupted or waits, without saying anything. What is over stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Continue;
 
@@ -84,7 +84,12 @@ impl SessionAction for Continue {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
         let state = session.state.clone();
-        run(session, state, cx).await
+        let is_over = match state.status() {
+            Status::InProgress | Status::Paused => false,
+            Status::Failed(failure) => failure.kind != FailureKind::Journal,
+            _ => true,
+        };
+        if is_over { Ok(session) } else { run(session, state, cx).await }
     }
 }
 

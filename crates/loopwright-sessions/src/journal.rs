@@ -10,6 +10,7 @@ use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, EffectKey, Journal, JournalError, Seq, Stamped};
 
 use crate::{
+    error::SessionError,
     header::SessionHeader,
     id::SessionId,
     repository::SessionRepository,
@@ -22,6 +23,8 @@ pub(crate) struct StoreJournal {
     store: Arc<dyn SessionStore>,
     clock: Arc<dyn Clock>,
     place: Mutex<Place>,
+    /// Why the last append failed, in the store's own terms.
+    failure: Mutex<Option<StoreError>>,
 }
 
 /// Where the next batch goes.
@@ -46,7 +49,7 @@ impl StoreJournal {
     ) -> Self {
         let (store, clock) = (Arc::clone(&repository.store), Arc::clone(&repository.clock));
         let place = Place { header, lease, status: None, title: None, definition };
-        Self { store, clock, place: Mutex::new(place) }
+        Self { store, clock, place: Mutex::new(place), failure: Mutex::default() }
     }
 
     /// Returns the header as it was written last.
@@ -92,6 +95,12 @@ impl StoreJournal {
         Ok(())
     }
 
+    /// Returns why an append failed.
+    pub(crate) fn failed(&self, error: JournalError) -> SessionError {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).take();
+        failure.map_or(SessionError::Journal(error), SessionError::Store)
+    }
+
     fn place(&self) -> MutexGuard<'_, Place> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -100,7 +109,17 @@ impl StoreJournal {
 #[async_trait]
 impl Journal for StoreJournal {
     async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError> {
-        self.write(Batch { first, changes }).await.map_err(JournalError::from)
+        self.write(Batch { first, changes }).await.map_err(|error| {
+            let told = match &error {
+                StoreError::Conflict { .. } | StoreError::Exists(_) | StoreError::NotFound(_) => {
+                    JournalError::Conflict
+                }
+                StoreError::LeaseLost(_) | StoreError::Busy { .. } => JournalError::LeaseLost,
+                error => JournalError::Unavailable(error.to_string().into()),
+            };
+            *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            told
+        })
     }
 
     /// The session of a sub-agent is named after its parent, the step and the call.
@@ -121,17 +140,5 @@ impl Journal for StoreJournal {
 impl fmt::Debug for StoreJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StoreJournal").field("session", &self.header().id).finish_non_exhaustive()
-    }
-}
-
-impl From<StoreError> for JournalError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Conflict { .. } | StoreError::Exists(_) | StoreError::NotFound(_) => {
-                Self::Conflict
-            }
-            StoreError::LeaseLost(_) | StoreError::Busy { .. } => Self::LeaseLost,
-            error => Self::Unavailable(error.into()),
-        }
     }
 }

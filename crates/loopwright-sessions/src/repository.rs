@@ -95,7 +95,7 @@ impl SessionRepository {
         let title = header.title.clone().filter(|_| header.title != kept.title);
         journal.note(status, title);
         if state.unsaved().next().is_some() {
-            state.save(journal, &*self.clock).await?;
+            state.save(journal, &*self.clock).await.map_err(|error| journal.failed(error))?;
         } else {
             journal.write(Batch { first: state.seq(), changes: &[] }).await?;
         }

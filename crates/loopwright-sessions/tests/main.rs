@@ -1,4 +1,10 @@
 //! Sessions, through the public interface.
 
 #[cfg(test)]
+mod actions;
+#[cfg(test)]
+mod runtime;
+#[cfg(test)]
 mod stores;
+#[cfg(test)]
+mod support;

@@ -1,0 +1,124 @@
+//! What each action does.
+
+use loopwright_core::{Budget, LlmConfig, Status};
+use loopwright_sessions::{
+    ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, Continue, ForkSession,
+    MemoryStore, ResumeSession, SendMessage, SessionAction, SessionError, SessionRuntime,
+    SessionStatus, SuspendSession, WriteMetadata,
+};
+use loopwright_testing::{ScenarioStep, block_on};
+use serde_json::json;
+
+use crate::support::{answering, id, runtime, session};
+
+/// A runtime with a session `a` in which one thing was said.
+fn talked() -> SessionRuntime {
+    let (agent, _) = answering(["one", "two", "three"]);
+    let (runtime, _) = runtime(&MemoryStore::new(), &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    execute(&runtime, &SendMessage::text("1?"));
+    runtime
+}
+
+fn execute(
+    runtime: &SessionRuntime,
+    action: &dyn SessionAction,
+) -> loopwright_sessions::AgentSession {
+    block_on(runtime.execute(&id("a"), action)).unwrap()
+}
+
+#[test]
+fn a_suspended_session_takes_no_message_until_it_is_resumed() {
+    let runtime = talked();
+    execute(&runtime, &SuspendSession);
+    let refused = block_on(runtime.execute(&id("a"), &SendMessage::text("2?")));
+    assert!(
+        matches!(refused, Err(SessionError::NotActive { status: SessionStatus::Suspended, .. })),
+        "{refused:?}"
+    );
+    assert_eq!(execute(&runtime, &ResumeSession).status(), SessionStatus::Active);
+    assert_eq!(execute(&runtime, &SendMessage::text("2?")).state().text(), "two");
+}
+
+#[test]
+fn clearing_forgets_the_conversation_and_keeps_everything_else() {
+    let runtime = talked();
+    execute(&runtime, &WriteMetadata(vec![("a".into(), json!(1)), ("b".into(), json!([2]))]));
+    execute(&runtime, &ChangeSystemPrompt(Some("Be brief.".into())));
+    let cleared = execute(&runtime, &ClearSession);
+    let state = cleared.state();
+    assert!(state.transcript().is_empty());
+    assert!(state.execution().is_none());
+    assert_eq!(state.execution_count(), 1);
+    assert_eq!(state.context().system_prompt().map(|it| &**it), Some("Be brief."));
+    assert_eq!(state.metadata().get("b"), Some(&json!([2])));
+    assert_eq!(block_on(runtime.session(&id("a"))).unwrap(), cleared);
+}
+
+#[test]
+fn model_budget_and_instructions_change_in_the_state() {
+    let runtime = talked();
+    let llm = LlmConfig::named("p/m");
+    execute(&runtime, &ChangeModel(Some(llm.clone())));
+    let budget = Budget { steps: Some(3), ..Budget::default() };
+    execute(&runtime, &ChangeBudget(budget));
+    let changed = execute(&runtime, &ChangeSystemPrompt(None));
+    assert_eq!(changed.state().llm(), Some(&llm));
+    assert_eq!(changed.state().budget(), &budget);
+    assert_eq!(changed.state().context().system_prompt(), None);
+    assert_eq!(changed.definition().system_prompt, "You help.");
+    let back = execute(&runtime, &ChangeModel(None));
+    assert_eq!(back.state().llm(), None);
+}
+
+#[test]
+fn a_fork_goes_on_by_itself_and_its_source_stays() {
+    let runtime = talked();
+    let before = block_on(runtime.session(&id("a"))).unwrap();
+    let fork = execute(&runtime, &ForkSession::new().into_session(id("b")));
+    assert_eq!((fork.id(), fork.version()), (&id("b"), 1));
+    assert_eq!(fork.header().parent, Some(id("a")));
+    let fork = block_on(runtime.execute(&id("b"), &SendMessage::text("2?"))).unwrap();
+    let said: Vec<_> = fork.state().transcript().iter().map(|it| it.message().text()).collect();
+    assert_eq!(said, ["1?", "one", "2?", "two"]);
+    assert_eq!(block_on(runtime.session(&id("a"))).unwrap(), before);
+}
+
+#[test]
+fn a_session_is_rewound_to_the_end_of_a_step() {
+    let runtime = talked();
+    let after_one = block_on(runtime.session(&id("a"))).unwrap();
+    execute(&runtime, &SendMessage::text("2?"));
+    let rewound = block_on(runtime.rewind(&id("a"), 1)).unwrap();
+    assert_eq!(rewound.state().total_steps(), after_one.state().total_steps());
+    assert_eq!(rewound.state().text(), "one");
+    let again = execute(&runtime, &SendMessage::text("3?"));
+    let said: Vec<_> = again.state().transcript().iter().map(|it| it.message().text()).collect();
+    assert_eq!(said.last().map(String::as_str), Some("three"));
+    assert!(!said.contains(&"2?".to_owned()));
+    let beyond = block_on(runtime.rewind(&id("a"), 9));
+    assert!(matches!(beyond, Err(SessionError::NoStep { step: 9, steps: 2, .. })), "{beyond:?}");
+    let begin = block_on(runtime.rewind(&id("a"), 0)).unwrap();
+    assert_eq!((begin.state().transcript().len(), begin.state().total_steps()), (1, 0));
+}
+
+#[test]
+fn an_execution_that_fails_is_kept_and_is_no_error() {
+    let (agent, _) = answering([ScenarioStep::error("the model is down")]);
+    let (runtime, _) = runtime(&MemoryStore::new(), &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    let failed = execute(&runtime, &SendMessage::text("hi"));
+    assert!(matches!(failed.state().status(), Status::Failed(_)), "{:?}", failed.state().status());
+    assert_eq!(failed.status(), SessionStatus::Active);
+    assert_eq!(block_on(runtime.session(&id("a"))).unwrap(), failed);
+}
+
+#[test]
+fn what_is_over_is_not_continued() {
+    let (agent, model) = answering(["one"]);
+    let (runtime, _) = runtime(&MemoryStore::new(), &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    let done = execute(&runtime, &SendMessage::text("1?"));
+    assert_eq!(execute(&runtime, &Continue).state().text(), done.state().text());
+    assert_eq!(model.asked(), 1);
+}

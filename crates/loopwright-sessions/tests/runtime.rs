@@ -1,0 +1,191 @@
+//! Loading, doing and saving: order, versions, events, hooks, and who may.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use loopwright_core::{BoxError, Priority, Timestamp};
+use loopwright_sessions::{
+    AgentSession, MemoryStore, SendMessage, SessionError, SessionHook, SessionQuery,
+    SessionRepository, SessionStage, SessionStatus, SessionStore, StoreError, SuspendSession, Wish,
+    WriteMetadata, action_fn,
+};
+use loopwright_testing::block_on;
+
+use crate::support::{Notes, answering, id, runtime, session};
+
+#[test]
+fn a_session_goes_on_where_it_was_in_another_runtime() {
+    let store = MemoryStore::new();
+    let (agent, _) = answering(["one", "two"]);
+    let (runtime, notes) = runtime(&store, &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    let first = block_on(runtime.execute(&id("a"), &SendMessage::text("1?"))).unwrap();
+    assert_eq!(first.state().text(), "one");
+    let (other, _) = crate::support::runtime(&store, &agent);
+    let second = block_on(other.execute(&id("a"), &SendMessage::text("2?"))).unwrap();
+    let said: Vec<_> = second.state().transcript().iter().map(|it| it.message().text()).collect();
+    assert_eq!(said, ["1?", "one", "2?", "two"]);
+    assert_eq!(block_on(other.session(&id("a"))).unwrap(), second);
+    assert_eq!(notes.take()[0], "saved 1 active");
+}
+
+#[test]
+fn only_the_save_is_told_when_a_session_is_created() {
+    let (agent, _) = answering([""; 0]);
+    let (runtime, notes) = runtime(&MemoryStore::new(), &agent);
+    let created = block_on(runtime.create(session("a"))).unwrap();
+    assert_eq!((created.version(), created.status()), (1, SessionStatus::Active));
+    assert_eq!(notes.take(), ["saved 1 active"]);
+}
+
+#[test]
+fn an_action_is_told_between_loading_and_saving() {
+    let (agent, _) = answering([""; 0]);
+    let (runtime, notes) = runtime(&MemoryStore::new(), &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    notes.take();
+    block_on(runtime.execute(&id("a"), &SuspendSession)).unwrap();
+    assert_eq!(notes.take(), ["loaded 1 active", "suspend_session 1 1", "saved 2 suspended"]);
+}
+
+#[test]
+fn what_cannot_be_loaded_is_told_and_nothing_else() {
+    let (agent, _) = answering([""; 0]);
+    let (runtime, notes) = runtime(&MemoryStore::new(), &agent);
+    let missing = block_on(runtime.execute(&id("a"), &SuspendSession));
+    assert!(matches!(missing, Err(SessionError::Store(StoreError::NotFound(_)))), "{missing:?}");
+    assert_eq!(notes.take(), ["load failed"]);
+}
+
+#[test]
+fn a_name_that_is_taken_is_told_as_a_failed_save() {
+    let (agent, _) = answering([""; 0]);
+    let (runtime, notes) = runtime(&MemoryStore::new(), &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    let again = block_on(runtime.create(session("a")));
+    assert!(matches!(again, Err(SessionError::Store(StoreError::Exists(_)))), "{again:?}");
+    assert_eq!(notes.take(), ["saved 1 active", "save failed"]);
+}
+
+#[test]
+fn an_action_that_fails_saves_nothing() {
+    let store = MemoryStore::new();
+    let (agent, _) = answering([""; 0]);
+    let (runtime, notes) = runtime(&store, &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    let failing = action_fn("fail", |session: AgentSession| async move {
+        drop(session.with_title("never"));
+        Err(SessionError::Action("no".into()))
+    });
+    assert!(block_on(runtime.execute(&id("a"), &failing)).is_err());
+    let header = block_on(store.header(&id("a"))).unwrap().unwrap();
+    assert_eq!((header.version, header.title), (1, None));
+    assert_eq!(notes.take(), ["saved 1 active", "loaded 1 active"]);
+    // The lease was given back.
+    block_on(runtime.execute(&id("a"), &SuspendSession)).unwrap();
+}
+
+/// Notes every stage it is asked at.
+struct Asked(Notes, &'static str);
+
+#[async_trait]
+impl SessionHook for Asked {
+    async fn on_stage(
+        &self,
+        stage: SessionStage,
+        session: AgentSession,
+    ) -> Result<AgentSession, BoxError> {
+        self.0.note(format!("{} {stage:?}", self.1));
+        Ok(session)
+    }
+}
+
+#[test]
+fn hooks_are_asked_at_every_stage_highest_priority_first() {
+    let (agent, _) = answering([""; 0]);
+    let (runtime, notes) = runtime(&MemoryStore::new(), &agent);
+    let low = Asked(notes.clone(), "low");
+    let high = Asked(notes.clone(), "high");
+    let runtime = runtime.with_hook(Priority(1), low).with_hook(Priority(2), high);
+    block_on(runtime.create(session("a"))).unwrap();
+    let stages = |stages: &[&str], event: &str, at: usize| {
+        let mut both: Vec<String> = stages
+            .iter()
+            .flat_map(|stage| [format!("high {stage}"), format!("low {stage}")])
+            .collect();
+        both.insert(at, event.to_owned());
+        both
+    };
+    let order = ["BeforeCreate", "BeforeSave", "AfterSave", "AfterCreate"];
+    assert_eq!(notes.take(), stages(&order, "saved 1 active", 8));
+    block_on(runtime.execute(&id("a"), &WriteMetadata::one("k", 1))).unwrap();
+    let mut expect = stages(&["AfterLoad", "AfterAction", "BeforeSave"], "loaded 1 active", 2);
+    expect.push("write_metadata 1 1".to_owned());
+    expect.extend(stages(&["AfterSave"], "saved 2 active", 2));
+    assert_eq!(notes.take(), expect);
+}
+
+#[test]
+fn a_session_that_is_in_use_refuses_another_action_before_a_model_is_asked() {
+    let store = MemoryStore::new();
+    let (agent, model) = answering(["one"]);
+    let (runtime, _) = runtime(&store, &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    let far = Timestamp::from_millis(u64::MAX / 4);
+    block_on(store.lease(&id("a"), "somebody", far, Duration::from_secs(1))).unwrap();
+    let busy = block_on(runtime.execute(&id("a"), &SendMessage::text("hi")));
+    assert!(matches!(busy, Err(SessionError::Store(StoreError::Busy { .. }))), "{busy:?}");
+    assert_eq!(model.asked(), 0);
+}
+
+#[test]
+fn a_message_to_a_busy_session_can_be_left_to_whoever_runs_it() {
+    let store = MemoryStore::new();
+    let (agent, _) = answering(["one"]);
+    let (runtime, _) = runtime(&store, &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    let far = Timestamp::from_millis(u64::MAX / 4);
+    let lease = block_on(store.lease(&id("a"), "somebody", far, Duration::from_secs(1))).unwrap();
+    block_on(runtime.execute(&id("a"), &SendMessage::text("hi").or_steer())).unwrap();
+    let wishes = block_on(store.collect(&lease)).unwrap();
+    assert!(matches!(&wishes[..], [Wish::Say(message)] if message.text() == "hi"), "{wishes:?}");
+}
+
+#[test]
+fn what_was_said_while_nobody_ran_it_is_heard_by_the_next_run() {
+    let store = MemoryStore::new();
+    let (agent, _) = answering(["one", "two"]);
+    let (runtime, _) = runtime(&store, &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    let message = loopwright_core::messages::Message::user("and this");
+    block_on(store.post(&id("a"), &Wish::Say(message))).unwrap();
+    // What was wished of a run that is over does not end another one.
+    block_on(runtime.cancel(&id("a"))).unwrap();
+    let done = block_on(runtime.execute(&id("a"), &SendMessage::text("this"))).unwrap();
+    let said: Vec<_> = done.state().transcript().iter().map(|it| it.message().text()).collect();
+    assert_eq!(said, ["this", "and this", "one"]);
+}
+
+#[test]
+fn a_repository_saves_on_the_version_that_was_loaded_only() {
+    let repository = SessionRepository::new(Arc::new(MemoryStore::new()));
+    let created = block_on(repository.create(session("a"))).unwrap();
+    let one = created.clone().with_state(created.state().clone().with_user_message("one"));
+    let saved = block_on(repository.save(one)).unwrap();
+    assert_eq!((created.version(), saved.version()), (1, 2));
+    let two = created.clone().with_state(created.state().clone().with_user_message("two"));
+    let conflict = block_on(repository.save(two));
+    let is_conflict = matches!(
+        conflict,
+        Err(SessionError::Store(StoreError::Conflict { expected: 1, found: 2, .. }))
+    );
+    assert!(is_conflict, "{conflict:?}");
+    assert_eq!(block_on(repository.load(&id("a"))).unwrap(), saved);
+    let missing = block_on(repository.save(session("b")));
+    assert!(matches!(missing, Err(SessionError::Store(StoreError::NotFound(_)))), "{missing:?}");
+    assert!(block_on(repository.exists(&id("a"))).unwrap());
+    block_on(repository.delete(&id("a"))).unwrap();
+    assert!(block_on(repository.load(&id("a"))).is_err());
+    let left = block_on(repository.list_headers(&SessionQuery::first(5))).unwrap();
+    assert!(left.is_empty());
+}
