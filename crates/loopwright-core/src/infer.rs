@@ -8,7 +8,7 @@ use std::{
 
 use futures::future::{Either, select};
 use loopwright_messages::{
-    Cost, InferenceRequest, InferenceResponse, Message, Prompt, StablePart, Usage,
+    InferenceRequest, InferenceResponse, Message, Prompt, StablePart, Usage,
 };
 use tokio_util::sync::CancellationToken;
 

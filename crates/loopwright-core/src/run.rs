@@ -71,6 +71,8 @@ pub struct Run {
     appending: Option<BoxFuture<'static, Result<(), JournalError>>>,
     /// Ends the tools of a step that is stopped, and not the run.
     tools: CancellationToken,
+    /// Ends what tools have left running, once the run is over or dropped.
+    leftovers: Leftovers,
     /// Why the step that was just taken failed for good.
     failure: Option<Failure>,
     /// How often an ending was overruled since the last step began.
@@ -81,6 +83,15 @@ pub struct Run {
     is_due: bool,
     /// Whether the journal failed: there is no further effect, hook or append.
     is_broken: bool,
+}
+
+/// Fires when it is dropped.
+struct Leftovers(CancellationToken);
+
+impl Drop for Leftovers {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 /// Where a run stands: what is to be done next.
@@ -129,8 +140,10 @@ impl Run {
             deadline: None,
         };
         let unbegun = state.outbox.changes().filter_map(Change::started_call).collect();
+        let leftovers = Leftovers(options.cancel.child_token());
         Self {
-            tools: options.cancel.child_token(),
+            tools: leftovers.0.child_token(),
+            leftovers,
             way: Arc::new(way),
             agent,
             state,

@@ -130,7 +130,8 @@ pub struct ToolCx<'a> {
     /// The session's journal, if it has one.
     pub journal: Option<&'a Arc<dyn Journal>>,
     /// Fires when the run is being cancelled: what is under way has its grace to come to an end. When
-    /// the run is stopped, the call has the same grace without being told.
+    /// the run is stopped, the call has the same grace without being told. It fires too when the run
+    /// is over or dropped, which ends what a call has left running.
     pub cancel: &'a CancellationToken,
     /// Where to tell what happens.
     pub events: &'a Events,

@@ -4,14 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, Timestamp};
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
 use crate::{
-    error::ErrorContext,
     preset::Provider,
     provider::{Providers, no_model},
-    remote::{address, authorization, extend},
     secret::{KeyRef, lookup},
 };
 
@@ -24,14 +21,30 @@ const LONG_PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of a list of models.
 const MOST: usize = 4 << 20;
 
+/// A list of models, as one provider or another writes it.
 #[derive(Deserialize)]
-struct ModelList {
-    data: Vec<ListedModel>,
+#[serde(untagged)]
+enum ModelList {
+    Data { data: Vec<ListedModel> },
+    Models { models: Vec<ListedModel> },
+    Bare(Vec<ListedModel>),
 }
 
 #[derive(Deserialize)]
 struct ListedModel {
+    #[serde(alias = "name")]
     id: String,
+}
+
+impl ModelList {
+    fn names(self) -> Vec<String> {
+        let (Self::Data { data: models } | Self::Models { models } | Self::Bare(models)) = self;
+        let name = |model: ListedModel| match model.id.strip_prefix("models/") {
+            Some(name) => name.to_owned(),
+            None => model.id,
+        };
+        models.into_iter().map(name).collect()
+    }
 }
 
 impl Providers {
@@ -71,27 +84,14 @@ impl Providers {
     /// If it does not answer, or with something else.
     pub async fn models(&self, name: &str) -> Result<Vec<String>, ModelError> {
         let provider = self.provider(name)?;
-        let key = self.key(name, provider)?;
-        let context = ErrorContext::new(name);
-        let context = key.iter().cloned().fold(context, ErrorContext::with_secret);
+        let remote = self.make(&name.into(), &"".into())?;
         let path = provider.probe.as_deref().unwrap_or("models");
-        let mut url = address(&self.base_url(name, provider)?, &context)?;
-        extend(&mut url, &path.split('/').collect::<Vec<_>>());
-        let mut headers = HeaderMap::new();
-        if let Some(key) = &key {
-            headers.insert(AUTHORIZATION, authorization(key, &context)?);
-        }
-        for (header, value) in self.headers(name, provider)? {
-            let pair = (HeaderName::try_from(header), HeaderValue::try_from(value.expose()));
-            if let (Ok(header), Ok(value)) = pair {
-                headers.insert(header, value);
-            }
-        }
+        let (url, headers, context) = remote.beneath(path);
         let answer = self.http.get(url, headers).await;
-        let answer = answer.map_err(|error| error.into_model_error(&context))?;
+        let answer = answer.map_err(|error| error.into_model_error(context))?;
         let is_success = answer.is_success();
         let head = |name: &str| answer.header(name);
-        let context = context.with_head(answer.status(), head, Timestamp::default());
+        let context = context.clone().with_head(answer.status(), head, Timestamp::default());
         let body = answer.body(MOST).await;
         if !is_success {
             return Err(context.of_body(&body));
@@ -100,7 +100,7 @@ impl Providers {
             let message = "this is not a list of models";
             context.error(ModelErrorKind::Protocol, message).with_source(error)
         })?;
-        Ok(list.data.into_iter().map(|model| model.id).collect())
+        Ok(list.names())
     }
 
     async fn model_of(&self, name: &str, model: Option<Arc<str>>) -> Result<Arc<str>, ModelError> {
@@ -122,7 +122,7 @@ impl Providers {
         let is_set = |variable: &str| lookup(&*self.keys, variable).is_some();
         let can_be_used = |provider: &Provider| {
             let has_key = provider.key.as_ref().is_some_and(|key| is_set(key.variable()));
-            let is_placed = provider.base_url_var.as_deref().is_some_and(is_set);
+            let is_placed = provider.base_url_vars.iter().any(|it| is_set(&it.variable));
             match provider.base_url {
                 _ if provider.local => false,
                 Some(_) => has_key,
@@ -170,8 +170,12 @@ impl Providers {
         if let Some(name) = is_empty_handed {
             ways.push(format!("load a model into {name}, which is running without one"));
         }
-        if !keys.is_empty() {
-            ways.push(format!("set {}", keys.join(" or ")));
+        match &keys[..] {
+            [] => {}
+            [first, second, third, _, ..] => {
+                ways.push(format!("set {first}, {second}, {third} or the key of another provider"));
+            }
+            keys => ways.push(format!("set {}", keys.join(" or "))),
         }
         if !local.is_empty() {
             ways.push(format!("start a server on this machine ({})", local.join(", ")));

@@ -7,6 +7,8 @@ use loopwright_core::{
     messages::{Content, InferenceResponse, Origin, Usage},
 };
 
+#[cfg(feature = "bedrock")]
+use crate::event_stream;
 use crate::{
     error::ErrorContext,
     lines,
@@ -54,6 +56,9 @@ pub(crate) enum Framing {
     Sse,
     /// Each is a line of JSON.
     Lines,
+    /// As binary messages.
+    #[cfg(feature = "bedrock")]
+    EventStream,
 }
 
 impl Framing {
@@ -62,6 +67,8 @@ impl Framing {
         match self {
             Self::Sse => "text/event-stream",
             Self::Lines => "application/x-ndjson",
+            #[cfg(feature = "bedrock")]
+            Self::EventStream => "application/vnd.amazon.eventstream",
         }
     }
 }
@@ -86,6 +93,8 @@ enum Form {
     Json(Vec<u8>),
     Events(sse::Decoder),
     Lines(lines::Decoder),
+    #[cfg(feature = "bedrock")]
+    Messages(event_stream::Decoder),
 }
 
 impl AnswerDecoder {
@@ -101,13 +110,13 @@ impl AnswerDecoder {
     /// # Errors
     ///
     /// If the answer is an error or makes no sense.
-    pub fn push(&mut self, bytes: &[u8], deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
+    pub fn push(&mut self, mut bytes: &[u8], deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         if let Form::Unknown = self.form {
             let is_blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);
-            match bytes.iter().find(|byte| !is_blank(byte)) {
-                None => return Ok(()),
-                Some(first) => self.form = self.form_of(*first),
-            }
+            let Some(begin) = bytes.iter().position(|byte| !is_blank(byte)) else { return Ok(()) };
+            self.form = self.form_of(bytes[begin]);
+            // What came before was let go, and half a byte order mark must not be left over.
+            bytes = &bytes[begin..];
         }
         let reading = &mut *self.reading;
         let mut take = |event: Event<'_>| take(reading, event, deltas);
@@ -128,6 +137,11 @@ impl AnswerDecoder {
                 lines.push(bytes, &mut take)?;
                 lines.buffered()
             }
+            #[cfg(feature = "bedrock")]
+            Form::Messages(messages) => match messages.push(bytes, &mut take) {
+                Ok(()) => messages.buffered(),
+                Err(fault) => return Err(self.fault(fault)),
+            },
         };
         if held > MOST {
             return Err(self.fail("the answer, or an event of it, is too long to be one"));
@@ -141,6 +155,8 @@ impl AnswerDecoder {
             (Framing::Lines, _) if self.is_streamed => Form::Lines(lines::Decoder::default()),
             (Framing::Lines, _) | (_, b'{' | b'[' | b'"' | b'<') => Form::Json(Vec::new()),
             (Framing::Sse, _) => Form::Events(sse::Decoder::new()),
+            #[cfg(feature = "bedrock")]
+            (Framing::EventStream, _) => Form::Messages(event_stream::Decoder::default()),
         }
     }
 
@@ -172,10 +188,20 @@ impl AnswerDecoder {
             }
             Form::Events(events) => events.finish(&mut take)?,
             Form::Lines(lines) => lines.finish(&mut take)?,
+            #[cfg(feature = "bedrock")]
+            Form::Messages(messages) => messages.finish().map_err(|fault| self.fault(fault))?,
         }
         let response = self.reading.end()?;
         deltas.push(Delta::End);
         Ok(response)
+    }
+
+    #[cfg(feature = "bedrock")]
+    fn fault(&self, fault: event_stream::Fault<ModelError>) -> ModelError {
+        match fault {
+            event_stream::Fault::Broken(message) => self.fail(message),
+            event_stream::Fault::Taken(error) => error,
+        }
     }
 
     fn fail(&self, message: &str) -> ModelError {

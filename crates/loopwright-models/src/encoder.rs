@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use loopwright_core::messages::{InferenceRequest, Origin};
 
 use crate::{
+    continuation::{Continuation, Written},
     quirks::Quirks,
     wire::{Question, Wire},
 };
@@ -28,7 +30,23 @@ impl Encoder {
 
     /// Returns the body of a request.
     pub fn encode(&self, request: &InferenceRequest) -> Vec<u8> {
-        let question = Question { origin: &self.origin, quirks: self.quirks, request };
-        self.wire.protocol().encode(&question)
+        self.write(request, None)
+    }
+
+    /// Returns the body of a request that may go on from another one, and what the next one may go on
+    /// from.
+    pub(crate) fn encode_after(
+        &self,
+        request: &InferenceRequest,
+        before: Option<Written>,
+    ) -> (Bytes, Option<Written>) {
+        let continuation = Continuation::of(before);
+        let body = self.write(request, Some(&continuation));
+        continuation.finish(body)
+    }
+
+    fn write(&self, request: &InferenceRequest, continuation: Option<&Continuation>) -> Vec<u8> {
+        let (origin, quirks) = (&*self.origin, self.quirks);
+        self.wire.protocol().encode(&Question { origin, quirks, request, continuation })
     }
 }

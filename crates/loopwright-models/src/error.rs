@@ -13,9 +13,14 @@ pub struct ErrorContext {
     provider: Arc<str>,
     secrets: Vec<Secret>,
     status: Option<u16>,
+    /// What went wrong, if a header names it.
+    named: Option<String>,
     request_id: Option<String>,
     retry_after: Option<Duration>,
 }
+
+/// The header in which AWS names what went wrong, perhaps with an address behind a colon.
+const ERROR_TYPE_HEADER: &str = "x-amzn-errortype";
 
 /// The headers in which providers put their id of a request, the first one that is there counts.
 const REQUEST_ID_HEADERS: [&str; 6] = [
@@ -52,9 +57,11 @@ impl ErrorContext {
         now: Timestamp,
     ) -> Self {
         self.status = Some(status);
+        let named = headers(ERROR_TYPE_HEADER).and_then(|it| it.split(':').next());
+        self.named = named.filter(|it| !it.is_empty()).map(str::to_owned);
         let id = REQUEST_ID_HEADERS.iter().find_map(|name| headers(name));
         self.request_id = id.filter(|id| !id.is_empty()).map(str::to_owned);
-        self.retry_after = parse_retry_after(headers, now);
+        self.retry_after = parse_retry_after(status, headers, now);
         self
     }
 
@@ -85,13 +92,14 @@ impl ErrorContext {
         let message = envelope.message.unwrap_or_default();
         let said = Said {
             status: envelope.status.or(self.status),
-            kind: envelope.kind.unwrap_or_default(),
+            kind: envelope.kind.or(self.named.as_deref()).unwrap_or_default(),
             code: envelope.code.as_deref().unwrap_or_default(),
             message: &message,
         };
         let mut error =
             self.error(said.kind(), if message.is_empty() { "an error" } else { &message });
-        error.code = envelope.code.or(envelope.kind.map(str::to_owned)).map(|mut code| {
+        let kind = envelope.kind.map(str::to_owned).or_else(|| self.named.clone());
+        error.code = envelope.code.or(kind).map(|mut code| {
             self.redact(&mut code);
             code
         });
@@ -213,8 +221,17 @@ impl Said<'_> {
         let is = |words: &[&str]| words.iter().any(|it| self.code == *it || self.kind == *it);
         let message = self.message.to_ascii_lowercase();
         let says = |words: &[&str]| words.iter().any(|it| message.contains(it));
-        if is(&["insufficient_quota", "billing_hard_limit_reached", "insufficient_balance"]) {
+        if is(&[
+            "insufficient_quota",
+            "billing_hard_limit_reached",
+            "insufficient_balance",
+            "billing_error",
+        ]) || (self.status == Some(400) && says(&["credit balance is too low"]))
+        {
             return Some(ModelErrorKind::Quota);
+        }
+        if is(&["ServiceQuotaExceededException"]) {
+            return Some(ModelErrorKind::RateLimited);
         }
         if is(&["context_length_exceeded", "string_above_max_length"])
             || (matches!(self.status, Some(200 | 400 | 413 | 422 | 500))
@@ -224,6 +241,9 @@ impl Said<'_> {
                     "context window",
                     "context size",
                     "prompt is too long",
+                    "input is too long",
+                    "exceed context limit",
+                    "exceeds the maximum number of tokens",
                 ]))
         {
             return Some(ModelErrorKind::ContextLength);
@@ -254,7 +274,11 @@ impl Said<'_> {
     fn kind_by_type(&self) -> ModelErrorKind {
         let words = format!("{} {}", self.kind, self.code).to_ascii_lowercase();
         let has = |part: &str| words.contains(part);
-        if has("rate_limit") || has("resource_exhausted") || has("too_many_requests") {
+        if has("rate_limit")
+            || has("resource_exhausted")
+            || has("too_many_requests")
+            || has("throttling")
+        {
             ModelErrorKind::RateLimited
         } else if has("overloaded") || has("server_error") || has("unavailable") || has("api_error")
         {
@@ -265,7 +289,7 @@ impl Said<'_> {
             ModelErrorKind::Auth
         } else if has("not_found") {
             ModelErrorKind::NotFound
-        } else if has("invalid") || has("bad_request") {
+        } else if has("invalid") || has("bad_request") || has("validation") {
             ModelErrorKind::InvalidRequest
         } else {
             ModelErrorKind::Unavailable

@@ -4,14 +4,21 @@ use std::{
     error::Error as _,
     fmt,
     future::Future,
+    io,
     net::IpAddr,
+    path::Path,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use bytes::Bytes;
 use loopwright_core::{BoxError, ModelErrorKind};
-use reqwest::{Client, RequestBuilder, Url, header::HeaderMap, redirect};
+use reqwest::{Client, Method, Url, header::HeaderMap, redirect};
+
+use crate::{
+    record::{End, Exchange, Recorder, Request, Response, Tape},
+    replay::{RecordingError, Replay},
+};
 
 /// How long to wait for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +29,8 @@ pub struct Timeouts {
     pub first_byte: Duration,
     /// For every further piece of an answer.
     pub idle: Duration,
+    /// For a whole answer, however steadily it comes; no limit if there is none.
+    pub total: Option<Duration>,
 }
 
 impl Default for Timeouts {
@@ -30,6 +39,7 @@ impl Default for Timeouts {
             connect: Duration::from_secs(10),
             first_byte: Duration::new(10 * 60, 0),
             idle: Duration::new(5 * 60, 0),
+            total: None,
         }
     }
 }
@@ -44,14 +54,91 @@ pub struct Http(Arc<Inner>);
 #[derive(Default)]
 struct Inner {
     timeouts: Timeouts,
+    mode: Mode,
     remote: OnceLock<Client>,
     local: OnceLock<Client>,
+}
+
+/// Where answers come from, and whether they are kept.
+#[derive(Default)]
+enum Mode {
+    #[default]
+    Live,
+    Recording(Arc<Recorder>),
+    Replaying(Replay),
 }
 
 impl Http {
     /// Carries requests within these times.
     pub fn new(timeouts: Timeouts) -> Self {
-        Self(Arc::new(Inner { timeouts, ..Inner::default() }))
+        Self::in_mode(timeouts, Mode::Live)
+    }
+
+    /// Carries requests, and adds each exchange to this file when it ends, without its keys. What was
+    /// asked and answered is in the file: it deserves the same care.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written. If that happens later, the next request fails.
+    pub fn recording(path: impl AsRef<Path>, timeouts: Timeouts) -> Result<Self, RecordingError> {
+        let path = path.as_ref();
+        let recorder = Recorder::open(path)
+            .map_err(|source| RecordingError::File { path: path.into(), source })?;
+        Ok(Self::in_mode(timeouts, Mode::Recording(Arc::new(recorder))))
+    }
+
+    /// Answers from a recording, and never from the network.
+    ///
+    /// A request is answered by the first exchange of the same method, path, query and body (as JSON,
+    /// whatever the order of its fields) that did not answer yet. One that was not recorded fails with
+    /// an error whose source is a [`ReplayMiss`](crate::ReplayMiss). Providers need no keys.
+    ///
+    /// ```
+    /// use loopwright_core::{Clock as _, InferCx, LlmConfig, ModelMemory, Models as _, NoDeltas};
+    /// use loopwright_core::{SystemClock, messages::{InferenceRequest, Message, Prompt, Turn}};
+    /// use loopwright_models::{Http, Providers};
+    /// # use tokio_util::sync::CancellationToken;
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// # runtime.block_on(async {
+    /// let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/hello.jsonl");
+    /// let providers = Providers::new().with_http(Http::replaying(recording)?);
+    /// let model = providers.resolve(Some(&LlmConfig::named("openai/gpt-4.1-mini")))?;
+    /// let turns = [Turn::said(Message::user("Say hello."))?];
+    /// let prompt = Prompt::of(turns.into_iter().collect());
+    /// let request = InferenceRequest { prompt, ..InferenceRequest::default() };
+    /// let cx = InferCx {
+    ///     deltas: &mut NoDeltas,
+    ///     cancel: &CancellationToken::new(),
+    ///     deadline: None,
+    ///     clock: &SystemClock::default(),
+    ///     memory: &mut ModelMemory::default(),
+    /// };
+    /// assert_eq!(model.infer(&request, cx).await?.message.text(), "Hello!");
+    /// # Ok::<(), loopwright_core::BoxError>(())
+    /// # })?;
+    /// # Ok::<(), loopwright_core::BoxError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or is no recording.
+    pub fn replaying(path: impl AsRef<Path>) -> Result<Self, RecordingError> {
+        let replay = Replay::open(path.as_ref())?;
+        Ok(Self::in_mode(Timeouts::default(), Mode::Replaying(replay)))
+    }
+
+    fn in_mode(timeouts: Timeouts, mode: Mode) -> Self {
+        Self(Arc::new(Inner { timeouts, mode, ..Inner::default() }))
+    }
+
+    /// Tells whether answers come from a recording.
+    pub(crate) fn is_replaying(&self) -> bool {
+        matches!(self.0.mode, Mode::Replaying(_))
+    }
+
+    pub(crate) fn timeouts(&self) -> Timeouts {
+        self.0.timeouts
     }
 
     pub(crate) async fn post(
@@ -60,20 +147,45 @@ impl Http {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Answer, HttpError> {
-        let client = self.client(&url)?;
-        self.send(client.post(url.clone()).headers(headers).body(body), &url).await
+        self.send(Method::POST, url, headers, body).await
     }
 
     pub(crate) async fn get(&self, url: Url, headers: HeaderMap) -> Result<Answer, HttpError> {
-        let client = self.client(&url)?;
-        self.send(client.get(url.clone()).headers(headers), &url).await
+        self.send(Method::GET, url, headers, Bytes::new()).await
     }
 
-    async fn send(&self, request: RequestBuilder, url: &Url) -> Result<Answer, HttpError> {
+    async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Answer, HttpError> {
+        let mut tape = match &self.0.mode {
+            Mode::Live => None,
+            Mode::Recording(recorder) => {
+                recorder.check()?;
+                Some(Tape::new(recorder, method.as_str(), &url, &headers, &body))
+            }
+            Mode::Replaying(replay) => {
+                let request = Request::of(method.as_str(), &url, &headers, &body);
+                return Answer::recorded(replay.take(&request)?);
+            }
+        };
         let timeouts = self.0.timeouts;
-        let sent = within(timeouts.first_byte, request.send()).await?;
-        let response = sent.map_err(|error| HttpError::of(error, url))?;
-        Ok(Answer { response, wait: timeouts.first_byte, idle: timeouts.idle })
+        let request = self.client(&url)?.request(method, url.clone()).headers(headers).body(body);
+        let sent = within(timeouts.first_byte, request.send()).await;
+        let sent = sent.and_then(|sent| sent.map_err(|error| HttpError::of(error, &url)));
+        let response = sent.inspect_err(|error| {
+            if let Some(tape) = &mut tape {
+                tape.end = error.end();
+            }
+        })?;
+        if let Some(tape) = &mut tape {
+            tape.head(response.status().as_u16(), response.headers());
+        }
+        let source = Source::Live(response);
+        Ok(Answer { source, tape, wait: timeouts.first_byte, idle: timeouts.idle })
     }
 
     fn client(&self, url: &Url) -> Result<Client, HttpError> {
@@ -107,31 +219,81 @@ fn is_loopback(url: &Url) -> bool {
 /// An answer whose body is read piece by piece.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    response: reqwest::Response,
+    source: Source,
+    /// Where it is recorded.
+    tape: Option<Tape>,
     /// How long to wait for the next piece.
     wait: Duration,
     idle: Duration,
 }
 
+#[derive(Debug)]
+enum Source {
+    Live(reqwest::Response),
+    /// From a recording, with the bytes that are still to come.
+    Recorded(Response, Option<Bytes>, End),
+}
+
 impl Answer {
+    fn recorded(exchange: Exchange) -> Result<Self, HttpError> {
+        let Some(response) = exchange.response else {
+            return Err(HttpError::recorded(exchange.end, "no answer came when this was recorded"));
+        };
+        let bytes = response.body.bytes().map(Bytes::from);
+        let source = Source::Recorded(response, bytes, exchange.end);
+        Ok(Self { source, tape: None, wait: Duration::MAX, idle: Duration::MAX })
+    }
+
     pub(crate) fn status(&self) -> u16 {
-        self.response.status().as_u16()
+        match &self.source {
+            Source::Live(response) => response.status().as_u16(),
+            Source::Recorded(response, _, _) => response.status,
+        }
     }
 
     pub(crate) fn is_success(&self) -> bool {
-        self.response.status().is_success()
+        (200..300).contains(&self.status())
     }
 
     /// Returns a header's value if it is text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.response.headers().get(name)?.to_str().ok()
+        match &self.source {
+            Source::Live(response) => response.headers().get(name)?.to_str().ok(),
+            Source::Recorded(response, _, _) => response.headers.get(name).map(String::as_str),
+        }
     }
 
     /// Returns the next piece of the body; nothing at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
-        let chunk = within(self.wait, self.response.chunk()).await?;
+        let chunk = match &mut self.source {
+            Source::Live(response) => {
+                let chunk = within(self.wait, response.chunk()).await;
+                chunk.and_then(|chunk| chunk.map_err(|error| HttpError::of(error, response.url())))
+            }
+            Source::Recorded(_, bytes, end) => match (bytes.take(), *end) {
+                (Some(bytes), _) if !bytes.is_empty() => Ok(Some(bytes)),
+                (_, End::Whole) => Ok(None),
+                (_, end) => {
+                    Err(HttpError::recorded(end, "the answer broke off when this was recorded"))
+                }
+            },
+        };
         self.wait = self.idle;
-        chunk.map_err(|error| HttpError::of(error, self.response.url()))
+        if let Some(tape) = &mut self.tape {
+            match &chunk {
+                Ok(Some(bytes)) => tape.chunk(bytes),
+                Ok(None) => tape.end = End::Whole,
+                Err(error) => tape.end = error.end(),
+            }
+        }
+        chunk
+    }
+
+    /// Says that nothing more is wanted.
+    fn is_enough(&mut self) {
+        if let Some(tape) = &mut self.tape {
+            tape.end = End::Whole;
+        }
     }
 
     /// Returns the body, or as much of it as arrives and fits.
@@ -140,6 +302,7 @@ impl Answer {
         while let Ok(Some(chunk)) = self.chunk().await {
             body.extend_from_slice(&chunk[..chunk.len().min(most - body.len())]);
             if body.len() == most {
+                self.is_enough();
                 break;
             }
         }
@@ -149,13 +312,15 @@ impl Answer {
     /// Reads what is left, if it comes at once, so that the connection can be used again.
     pub(crate) async fn drain(mut self) {
         const PATIENCE: Duration = Duration::from_millis(20);
+        self.is_enough();
         self.wait = PATIENCE;
         self.idle = PATIENCE;
         for _ in 0..4 {
             if !matches!(self.chunk().await, Ok(Some(_))) {
-                return;
+                break;
             }
         }
+        self.is_enough();
     }
 }
 
@@ -168,6 +333,31 @@ pub(crate) struct HttpError {
 }
 
 impl HttpError {
+    /// Says that an exchange could not be recorded.
+    pub(crate) fn recording(error: io::Error) -> Self {
+        Self {
+            kind: ModelErrorKind::InvalidRequest,
+            message: format!("the exchange before could not be recorded: {error}"),
+            source: Some(error.into()),
+        }
+    }
+
+    fn recorded(end: End, message: &str) -> Self {
+        let kind = match end {
+            End::Late => ModelErrorKind::Timeout,
+            End::Broken | End::Whole => ModelErrorKind::Network,
+        };
+        Self { kind, message: message.to_owned(), source: None }
+    }
+
+    /// Returns how an exchange ended that failed so.
+    fn end(&self) -> End {
+        match self.kind {
+            ModelErrorKind::Timeout => End::Late,
+            _ => End::Broken,
+        }
+    }
+
     fn of(error: reqwest::Error, url: &Url) -> Self {
         let place = url.origin().ascii_serialization();
         let (kind, message) = if error.is_connect() && error.is_timeout() {

@@ -23,6 +23,17 @@ impl<'a> List<'a> {
         write(self.out);
     }
 
+    /// Returns everything that was written so far, what is before the list included.
+    pub(crate) fn written(&self) -> &[u8] {
+        self.out
+    }
+
+    /// Goes on with other bytes, in which the list begins there.
+    pub(crate) fn continue_with(&mut self, bytes: Vec<u8>, begin: usize) {
+        self.is_begun |= bytes.len() > begin;
+        *self.out = bytes;
+    }
+
     /// Makes room for so many bytes, and a little more.
     pub(crate) fn reserve(&mut self, bytes: usize) {
         const MORE: usize = 4096;

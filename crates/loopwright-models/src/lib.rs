@@ -12,36 +12,65 @@
 mod secret;
 mod quirks;
 mod error;
+mod record;
+mod replay;
 mod http;
+mod signer;
 mod retry;
 
 pub mod sse;
 mod lines;
+#[cfg(feature = "bedrock")]
+mod event_stream;
 mod lenient;
 mod json;
+mod object;
+mod tool_input;
 mod dialect;
 mod call_ids;
+mod claude;
 
+mod continuation;
 mod wire;
 mod decoder;
 mod encoder;
 mod openai_chat;
+mod anthropic;
+#[cfg(feature = "bedrock")]
+mod bedrock;
+mod openai_responses;
+mod cohere;
+mod gemini;
+mod ollama;
+
+mod price;
+mod model_info;
+mod account;
+mod rate;
 
 mod remote;
+mod address;
 mod preset;
+mod fallback;
 mod provider;
 mod choose;
 
 pub use crate::{
+    address::AddressVar,
     decoder::AnswerDecoder,
     dialect::{ExchangeText, exchange_text},
     encoder::Encoder,
     error::ErrorContext,
+    fallback::Fallback,
     http::{Http, Timeouts},
+    model_info::{Capability, ModelCatalog, ModelInfo},
     preset::{Provider, presets},
+    price::{LongPrices, Price, Prices},
     provider::Providers,
-    quirks::{MaxTokensField, Quirks},
+    quirks::{CallIds, MaxTokensField, Quirks, SeedField},
+    rate::Rate,
     remote::RemoteModel,
+    replay::{RecordingError, ReplayMiss},
     retry::RetryPolicy,
     secret::{EnvKeys, KeyRef, KeySource, NotAReference, Secret},
     wire::{UnknownWire, Wire},

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{quirks::Quirks, secret::KeyRef, wire::Wire};
+use crate::{address::AddressVar, quirks::Quirks, rate::Rate, secret::KeyRef, wire::Wire};
 
 /// How to reach a provider: what a preset holds, and what a user writes for a provider of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,17 +15,20 @@ use crate::{quirks::Quirks, secret::KeyRef, wire::Wire};
 pub struct Provider {
     /// The language it speaks.
     pub wire: Wire,
-    /// Its address up to the version, such as `https://api.openai.com/v1`.
+    /// Its address up to the version, such as `https://api.openai.com/v1`. Names in braces stand for
+    /// variables.
     pub base_url: Option<Arc<str>>,
-    /// The variable that replaces the address if it is set.
-    pub base_url_var: Option<Arc<str>>,
+    /// The variables that replace the address; the first that is set counts.
+    pub base_url_vars: Vec<AddressVar>,
     /// Where its key is.
     pub key: Option<KeyRef>,
+    /// The header in which the key is shown; the wire's own if there is none.
+    pub key_header: Option<Arc<str>>,
     /// Whether it refuses requests without a key.
     pub key_required: bool,
     /// The model that is asked if none is named.
     pub model: Option<Arc<str>>,
-    /// Whether it runs on this machine, and may be looked for.
+    /// Whether it runs on this machine: it may be looked for, and costs nothing.
     pub local: bool,
     /// The path beneath the address that is asked, cheaply, whether it is there and which models it
     /// has.
@@ -34,6 +37,50 @@ pub struct Provider {
     pub headers: BTreeMap<String, String>,
     /// Where it differs from others that speak the wire.
     pub quirks: Quirks,
+    /// How much it may be asked; nothing is held back if there is no limit.
+    pub rate: Rate,
+}
+
+/// A provider that is known by name, but speaks a wire that is not built in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeftOut {
+    pub(crate) name: Arc<str>,
+    wire: String,
+    feature: Option<String>,
+}
+
+impl LeftOut {
+    /// Says what is missing.
+    pub(crate) fn remedy(&self) -> String {
+        let Self { name, wire, feature } = self;
+        match feature {
+            Some(feature) => format!(
+                "provider `{name}` is not built in: build `loopwright-models` with the feature `{feature}`"
+            ),
+            None => format!("provider `{name}` speaks `{wire}`, which is not built in"),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Presets {
+    known: Vec<(Arc<str>, Provider)>,
+    left_out: Vec<LeftOut>,
+}
+
+static PRESETS: LazyLock<Presets> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "the file is part of the program and tested")]
+    Presets::read(include_str!("presets.toml")).expect("the presets are valid")
+});
+
+/// Returns the providers known by name, in the order in which they are tried.
+pub fn presets() -> &'static [(Arc<str>, Provider)] {
+    &PRESETS.known
+}
+
+/// Returns what is known by name, but speaks a wire that is not built in.
+pub(crate) fn left_out() -> &'static [LeftOut] {
+    &PRESETS.left_out
 }
 
 #[derive(Deserialize)]
@@ -41,23 +88,22 @@ struct File {
     preset: Vec<toml::Table>,
 }
 
-/// Returns the providers known by name, in the order in which they are tried.
-pub fn presets() -> &'static [(Arc<str>, Provider)] {
-    static PRESETS: LazyLock<Vec<(Arc<str>, Provider)>> = LazyLock::new(|| {
-        #[expect(clippy::expect_used, reason = "the file is part of the program and tested")]
-        read_presets(include_str!("presets.toml")).expect("the presets are valid")
-    });
-    &PRESETS
-}
-
-fn read_presets(text: &str) -> Result<Vec<(Arc<str>, Provider)>, toml::de::Error> {
-    let file: File = toml::from_str(text)?;
-    let read = |mut table: toml::Table| {
-        let name = table.remove("name").and_then(|name| name.as_str().map(Arc::from));
-        let name = name.ok_or_else(|| serde::de::Error::custom("a preset has no name"))?;
-        Ok((name, table.try_into()?))
-    };
-    file.preset.into_iter().map(read).collect()
+impl Presets {
+    fn read(text: &str) -> Result<Self, toml::de::Error> {
+        let mut presets = Self::default();
+        for mut table in toml::from_str::<File>(text)?.preset {
+            let mut take = |key: &str| Some(table.remove(key)?.as_str()?.to_owned());
+            let name =
+                take("name").ok_or_else(|| serde::de::Error::custom("a preset has no name"))?;
+            let (feature, name) = (take("feature"), Arc::from(name));
+            let wire = table.get("wire").and_then(toml::Value::as_str).unwrap_or_default();
+            match Wire::named(wire) {
+                Some(_) => presets.known.push((name, table.try_into()?)),
+                None => presets.left_out.push(LeftOut { name, wire: wire.to_owned(), feature }),
+            }
+        }
+        Ok(presets)
+    }
 }
 
 #[cfg(test)]
@@ -65,15 +111,53 @@ mod tests {
     use super::*;
     use crate::quirks::MaxTokensField;
 
+    fn preset(name: &str) -> &'static Provider {
+        &presets().iter().find(|(known, _)| &**known == name).unwrap().1
+    }
+
     #[test]
     fn presets_are_valid() {
-        let names: Vec<&str> = presets().iter().map(|(name, _)| &**name).collect();
-        let expect = ["openai", "openai-compatible", "ollama", "lm-studio", "llama-cpp", "vllm"];
-        assert_eq!(names, expect);
-        let (_, openai) = &presets()[0];
-        assert_eq!(openai.quirks.max_tokens, MaxTokensField::MaxCompletionTokens);
-        assert!(presets().iter().all(|(_, it)| it.base_url.is_some() || it.base_url_var.is_some()));
-        assert!(presets().iter().all(|(_, it)| !it.local || it.probe.is_some()));
+        assert_eq!(preset("openai").quirks.max_tokens, MaxTokensField::MaxCompletionTokens);
+        for (name, it) in presets() {
+            assert!(it.base_url.is_some() || !it.base_url_vars.is_empty(), "{name}");
+            assert!(!it.local || it.probe.is_some(), "{name}");
+            assert!(!it.key_required || it.key.is_some(), "{name}");
+            let names = presets().iter().filter(|(other, _)| other == name).count();
+            assert_eq!(names, 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn every_preset_is_built_in_or_brought_by_a_feature() {
+        let missing: Vec<_> = left_out().iter().filter(|it| it.feature.is_none()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn the_documentation_lists_every_preset() {
+        let page = include_str!("../../../docs/providers.md");
+        let lines: Vec<&str> = page.lines().collect();
+        for (name, it) in presets() {
+            let code = |text: Option<&str>| text.map_or(String::new(), |text| format!("`{text}` "));
+            let key = code(it.key.as_ref().map(KeyRef::variable));
+            let if_any = if key.is_empty() || it.key_required { "" } else { "(if any) " };
+            let (wire, model) = (it.wire, code(it.model.as_deref()));
+            let row = format!("| {name} | `{wire}` | {key}{if_any}| {model}|");
+            assert!(lines.contains(&&*row), "{row}");
+        }
+        let rows = lines.iter().filter(|line| line.starts_with("| ")).count();
+        assert_eq!(rows, presets().len() + left_out().len() + 1);
+    }
+
+    #[test]
+    fn a_preset_whose_wire_is_not_built_in_says_what_brings_it() {
+        let text = "[[preset]]\nname = 'x'\nwire = 'nobody-speaks-this'\nfeature = 'y'\n";
+        let presets = Presets::read(text).unwrap();
+        assert!(presets.known.is_empty());
+        assert_eq!(
+            presets.left_out[0].remedy(),
+            "provider `x` is not built in: build `loopwright-models` with the feature `y`"
+        );
     }
 
     #[test]

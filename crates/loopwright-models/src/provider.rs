@@ -9,8 +9,12 @@ use std::{
 use loopwright_core::{ChatModel, LlmConfig, ModelError, ModelErrorKind, Models};
 
 use crate::{
+    address::{self, AddressVar},
+    fallback::{Candidate, Fallback},
     http::Http,
-    preset::{Provider, presets},
+    model_info::{ModelCatalog, ModelInfo},
+    preset::{Provider, left_out, presets},
+    rate::Limiter,
     remote::RemoteModel,
     retry::RetryPolicy,
     secret::{EnvKeys, KeyRef, KeySource, Secret, lookup},
@@ -42,11 +46,17 @@ pub struct Providers {
     pub(crate) http: Http,
     retry: RetryPolicy,
     pub(crate) default: Option<LlmConfig>,
+    catalog: Arc<ModelCatalog>,
+    fallback: Vec<LlmConfig>,
     made: Mutex<HashMap<Selected, Arc<dyn ChatModel>>>,
+    limiters: Mutex<HashMap<Arc<str>, Arc<Limiter>>>,
 }
 
 /// A provider and a model.
 type Selected = (Arc<str>, Arc<str>);
+
+/// A provider and a model as far as they are selected.
+type Selection = (Option<Arc<str>>, Option<Arc<str>>);
 
 impl Default for Providers {
     fn default() -> Self {
@@ -68,7 +78,10 @@ impl Providers {
             http: Http::default(),
             retry: RetryPolicy::default(),
             default: None,
+            catalog: Arc::new(ModelCatalog::known()),
+            fallback: Vec::new(),
             made: Mutex::default(),
+            limiters: Mutex::default(),
         }
     }
 
@@ -111,6 +124,56 @@ impl Providers {
         self
     }
 
+    /// Knows these models, and from them the prices of answers.
+    #[must_use]
+    pub fn with_catalog(mut self, catalog: ModelCatalog) -> Self {
+        self.catalog = Arc::new(catalog);
+        self
+    }
+
+    /// Asks these models, in this order, when the one that was selected cannot answer. Their options
+    /// replace those of the request where they are set.
+    ///
+    /// See [`Fallback`] for when the next one is asked.
+    #[must_use]
+    pub fn with_fallback(mut self, models: impl IntoIterator<Item = LlmConfig>) -> Self {
+        self.fallback = models.into_iter().collect();
+        self
+    }
+
+    /// Returns the models that are known.
+    pub fn catalog(&self) -> &ModelCatalog {
+        &self.catalog
+    }
+
+    /// Tells whether the provider's key is there.
+    pub fn has_key(&self, name: &str) -> bool {
+        let key = self.provider(name).ok().and_then(|provider| provider.key.as_ref());
+        key.is_some_and(|key| lookup(&*self.keys, key.variable()).is_some())
+    }
+
+    /// Returns what is known of a model.
+    pub fn info(&self, provider: &str, model: &str) -> Option<ModelInfo> {
+        self.catalog_of(provider).info(provider, model)
+    }
+
+    /// Returns what is known of a provider's models, and that those on this machine cost nothing.
+    fn catalog_of(&self, name: &str) -> Arc<ModelCatalog> {
+        match self.provider(name) {
+            Ok(provider) if provider.local => {
+                Arc::new(ModelCatalog::clone(&self.catalog).with_free_provider(name))
+            }
+            _ => Arc::clone(&self.catalog),
+        }
+    }
+
+    /// Returns what lets the requests to a provider through, whichever of its models they are for.
+    fn limiter(&self, name: &Arc<str>, provider: &Provider) -> Arc<Limiter> {
+        let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Limiter::new(provider.rate));
+        Arc::clone(limiters.entry(Arc::clone(name)).or_insert_with(new))
+    }
+
     /// Returns the providers' names, in the order in which they are tried.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|(name, _)| &**name)
@@ -124,6 +187,9 @@ impl Providers {
     pub fn provider(&self, name: &str) -> Result<&Provider, ModelError> {
         let found = self.entries.iter().find(|entry| &*entry.0 == name);
         found.map(|(_, provider)| provider).ok_or_else(|| {
+            if let Some(left_out) = left_out().iter().find(|it| &*it.name == name) {
+                return no_model(left_out.remedy());
+            }
             let known: Vec<&str> = self.names().collect();
             let known = known.join(", ");
             no_model(format!("there is no provider `{name}`; known are {known}"))
@@ -132,15 +198,22 @@ impl Providers {
 
     /// Returns the provider's address.
     pub(crate) fn base_url(&self, name: &str, provider: &Provider) -> Result<String, ModelError> {
-        let variable = provider.base_url_var.as_deref();
-        let set = variable.and_then(|variable| lookup(&*self.keys, variable));
-        set.or_else(|| provider.base_url.as_deref().map(str::to_owned)).ok_or_else(|| {
-            let remedy = match variable {
-                Some(variable) => format!("set {variable} or its `base_url`"),
-                None => "set its `base_url`".to_owned(),
-            };
+        let unknown = |remedy: String| {
             no_model(format!("the address of provider `{name}` is not known: {remedy}"))
-        })
+        };
+        let set = provider.base_url_vars.iter().find_map(|it| it.read(&*self.keys));
+        let address = match (set, &provider.base_url, provider.base_url_vars.first()) {
+            (Some(set), _, _) => Ok(set),
+            (None, Some(base_url), _) => {
+                let missing = |variable| unknown(format!("set {variable}"));
+                address::fill(base_url, &*self.keys).map_err(missing)
+            }
+            (None, None, Some(AddressVar { variable, .. })) => {
+                Err(unknown(format!("set {variable} or its `base_url`")))
+            }
+            (None, None, None) => Err(unknown("set its `base_url`".to_owned())),
+        };
+        address.map(|address| address::of_wire(&address, provider.wire).to_owned())
     }
 
     /// Returns the provider's key, if it has and needs one.
@@ -152,7 +225,9 @@ impl Providers {
         let found = provider.key.as_ref().and_then(|key| lookup(&*self.keys, key.variable()));
         match (found, &provider.key) {
             (Some(key), _) => Ok(Some(Secret::new(key))),
-            (None, Some(key)) if provider.key_required => Err(missing_key(name, key)),
+            (None, Some(key)) if provider.key_required && !self.http.is_replaying() => {
+                Err(missing_key(name, key))
+            }
             (None, _) => Ok(None),
         }
     }
@@ -173,49 +248,98 @@ impl Providers {
         provider.headers.iter().map(follow).collect()
     }
 
-    fn make(&self, name: &Arc<str>, model: &Arc<str>) -> Result<Arc<dyn ChatModel>, ModelError> {
+    /// Returns a model of a provider.
+    pub(crate) fn make(
+        &self,
+        name: &Arc<str>,
+        model: &Arc<str>,
+    ) -> Result<RemoteModel, ModelError> {
         let provider = self.provider(name)?;
         let base_url = self.base_url(name, provider)?;
         let model =
             RemoteModel::new(provider.wire, Arc::clone(name), &base_url, Arc::clone(model))?
                 .with_quirks(provider.quirks)
                 .with_http(self.http.clone())
-                .with_retry(self.retry);
-        let model = match self.key(name, provider)? {
-            Some(key) => model.with_key(key)?,
+                .with_retry(self.retry)
+                .with_limiter(self.limiter(name, provider))
+                .with_catalog(self.catalog_of(name));
+        let model = match &provider.key {
+            Some(key) => model.with_key_variable(key.variable()),
             None => model,
         };
+        let model = match (self.key(name, provider)?, &provider.key_header) {
+            (Some(key), Some(header)) => model.with_header(header, key)?,
+            (Some(key), None) => model.with_key(key)?,
+            (None, _) => model.with_signature(&*self.keys),
+        };
         let mut headers = self.headers(name, provider)?.into_iter();
-        let model =
-            headers.try_fold(model, |model, (header, value)| model.with_header(&header, value))?;
-        Ok(Arc::new(model))
+        headers.try_fold(model, |model, (header, value)| model.with_header(&header, value))
     }
 }
 
 impl Models for Providers {
     fn resolve(&self, llm: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError> {
+        let (name, first) = self.one(llm);
+        if self.fallback.is_empty() {
+            return first;
+        }
+        let mut fallback = Fallback::default().and_maybe(self.candidate(&name, None), first);
+        for llm in &self.fallback {
+            let (name, model) = self.one(Some(llm));
+            fallback = fallback.and_maybe(self.candidate(&name, Some(llm)), model);
+        }
+        Ok(Arc::new(fallback.checked()?))
+    }
+}
+
+impl Providers {
+    /// Returns the one model of a selection, and what it is.
+    fn one(&self, llm: Option<&LlmConfig>) -> (Selection, Result<Arc<dyn ChatModel>, ModelError>) {
         let (name, model) = self.selected(llm);
+        let provider = name.as_deref().and_then(|name| self.provider(name).ok());
+        let model = model.or_else(|| provider?.model.clone());
+        let found = self.found(name.as_ref(), model.as_ref());
+        ((name, model), found)
+    }
+
+    fn found(
+        &self,
+        name: Option<&Arc<str>>,
+        model: Option<&Arc<str>>,
+    ) -> Result<Arc<dyn ChatModel>, ModelError> {
         let name = name.ok_or_else(|| {
             no_model("no model is selected: name one as `provider/model`, such as `ollama/qwen3`")
         })?;
-        let provider = self.provider(&name)?;
-        let model = model.or_else(|| provider.model.clone()).ok_or_else(|| {
+        self.provider(name)?;
+        let model = model.ok_or_else(|| {
             no_model(format!("no model of `{name}` is selected: name one as `{name}/model`"))
         })?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(model) = made.get(&(Arc::clone(&name), Arc::clone(&model))) {
+        if let Some(model) = made.get(&(Arc::clone(name), Arc::clone(model))) {
             return Ok(Arc::clone(model));
         }
-        let chat = self.make(&name, &model)?;
-        made.insert((name, model), Arc::clone(&chat));
+        let chat: Arc<dyn ChatModel> = Arc::new(self.make(name, model)?);
+        made.insert((Arc::clone(name), Arc::clone(model)), Arc::clone(&chat));
         Ok(chat)
+    }
+
+    /// Describes a model that may be asked when others cannot answer.
+    fn candidate(&self, (name, model): &Selection, llm: Option<&LlmConfig>) -> Candidate {
+        let info = name.as_deref().zip(model.as_deref());
+        let info = info.and_then(|(name, model)| self.info(name, model));
+        Candidate {
+            name: [name, model].map(|it| it.as_deref().unwrap_or("?")).join("/"),
+            model: model.clone().filter(|_| llm.is_some()),
+            context_window: info.and_then(|info| info.context_window),
+            options: llm.map(|llm| llm.options.clone()).unwrap_or_default(),
+        }
     }
 }
 
 impl Providers {
     /// Returns provider and model as far as they are selected. The default model belongs to the
     /// default provider only.
-    pub(crate) fn selected(&self, llm: Option<&LlmConfig>) -> (Option<Arc<str>>, Option<Arc<str>>) {
+    pub(crate) fn selected(&self, llm: Option<&LlmConfig>) -> Selection {
         let provider = llm.and_then(|it| it.provider.clone());
         let model = llm.and_then(|it| it.model.clone());
         match &self.default {

@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use loopwright_core::{
-    ChatModel, Clock, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind, Timestamp,
-    messages::{InferenceRequest, InferenceResponse, Origin, Usage},
+    ChatModel, Clock, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind, ModelMemory,
+    Timestamp,
+    messages::{InferenceRequest, InferenceResponse, Origin},
 };
 use reqwest::{
     Url,
@@ -16,13 +17,17 @@ use reqwest::{
 };
 
 use crate::{
+    account::Account,
     decoder::AnswerDecoder,
     encoder::Encoder,
     error::{ErrorContext, with_usage},
     http::{Http, HttpError},
+    model_info::ModelCatalog,
     quirks::Quirks,
+    rate::{Limiter, Patience, Rate, Refused},
     retry::{Attempts, RetryPolicy},
-    secret::Secret,
+    secret::{KeySource, Secret},
+    signer::Signer,
     wire::Wire,
 };
 
@@ -38,8 +43,13 @@ pub struct RemoteModel {
     headers: HeaderMap,
     quirks: Quirks,
     context: ErrorContext,
+    signer: Option<Arc<dyn Signer>>,
     http: Http,
     retry: RetryPolicy,
+    limiter: Arc<Limiter>,
+    catalog: Arc<ModelCatalog>,
+    /// Where the key came from.
+    key_variable: Option<Arc<str>>,
 }
 
 impl RemoteModel {
@@ -63,8 +73,21 @@ impl RemoteModel {
         for (name, value) in wire.protocol().headers() {
             headers.insert(*name, HeaderValue::from_static(value));
         }
-        let (quirks, http, retry) = Default::default();
-        Ok(Self { wire, origin, base_url, headers, quirks, context, http, retry })
+        let (quirks, http, retry, limiter, catalog, key_variable) = Default::default();
+        Ok(Self {
+            wire,
+            origin,
+            base_url,
+            headers,
+            quirks,
+            context,
+            signer: None,
+            http,
+            retry,
+            limiter,
+            catalog,
+            key_variable,
+        })
     }
 
     /// Shows this key, in the header in which the wire shows keys.
@@ -89,6 +112,16 @@ impl RemoteModel {
         self.headers.insert(AUTHORIZATION, header);
         self.context = self.context.with_secret(key);
         Ok(self)
+    }
+
+    /// Signs requests with the keys that are found among these variables, if the wire's requests are
+    /// signed and the keys are there.
+    #[must_use]
+    pub fn with_signature(mut self, variables: &dyn KeySource) -> Self {
+        self.signer = self.wire.protocol().signer(variables, &self.base_url);
+        let secrets = self.signer.iter().flat_map(|signer| signer.secrets());
+        self.context = secrets.fold(self.context, ErrorContext::with_secret);
+        self
     }
 
     /// Sends a header whose value is kept secret.
@@ -125,6 +158,51 @@ impl RemoteModel {
         self
     }
 
+    /// Asks no more than this often; clones share the limit.
+    #[must_use]
+    pub fn with_rate(self, rate: Rate) -> Self {
+        self.with_limiter(Arc::new(Limiter::new(rate)))
+    }
+
+    pub(crate) fn with_limiter(mut self, limiter: Arc<Limiter>) -> Self {
+        self.limiter = limiter;
+        self
+    }
+
+    /// Says in answers what they cost, as far as prices are known here.
+    #[must_use]
+    pub fn with_catalog(mut self, catalog: impl Into<Arc<ModelCatalog>>) -> Self {
+        self.catalog = catalog.into();
+        self
+    }
+
+    /// Names the variable to look at if the key is refused.
+    pub(crate) fn with_key_variable(mut self, variable: impl Into<Arc<str>>) -> Self {
+        self.key_variable = Some(variable.into());
+        self
+    }
+
+    /// Adds what can be done to an error that the provider answered with.
+    fn advised(&self, mut error: ModelError) -> ModelError {
+        const SHOWN: usize = 8;
+        let advice = match (error.kind, error.status, &self.key_variable) {
+            (ModelErrorKind::Auth, Some(_), Some(variable)) => {
+                format!("; check the key in {variable}")
+            }
+            (ModelErrorKind::NotFound, Some(_), _) => {
+                let models = self.catalog.models(&self.origin.provider).map(|(name, _)| name);
+                let known: Vec<&str> = models.take(SHOWN).collect();
+                if known.is_empty() {
+                    return error;
+                }
+                format!("; its models are {} and others, perhaps", known.join(", "))
+            }
+            _ => return error,
+        };
+        error.message += &advice;
+        error
+    }
+
     /// Returns the origin of the answers to a request.
     fn origin_of(&self, request: &InferenceRequest) -> Arc<Origin> {
         match &request.model {
@@ -144,7 +222,15 @@ impl RemoteModel {
             let query = url.query().map_or(query.to_owned(), |own| format!("{own}&{query}"));
             url.set_query(Some(&query));
         }
+        protocol.finish_url(&mut url);
         url
+    }
+
+    /// Returns what a question beneath the provider's address needs that is not for a model.
+    pub(crate) fn beneath(&self, path: &str) -> (Url, HeaderMap, &ErrorContext) {
+        let mut url = self.base_url.clone();
+        extend(&mut url, &path.split('/').collect::<Vec<_>>());
+        (url, self.headers.clone(), &self.context)
     }
 
     fn headers_of(&self, request: &InferenceRequest) -> Result<HeaderMap, ModelError> {
@@ -167,19 +253,33 @@ impl RemoteModel {
         deltas: &mut dyn DeltaSink,
         deadline: Option<Timestamp>,
         clock: &dyn Clock,
+        memory: &mut ModelMemory,
     ) -> Result<InferenceResponse, ModelError> {
         let origin = self.origin_of(request);
         let encoder = Encoder::new(self.wire, Arc::clone(&origin), self.quirks);
-        let body = Bytes::from(encoder.encode(request));
+        let (body, written) = encoder.encode_after(request, memory.take());
         let url = self.url(&origin.model, streams(request));
         let headers = self.headers_of(request)?;
         let mut deltas = Watched { deltas, has_content: false };
         let (policy, made) = (&self.retry, 0);
         let mut attempts = Attempts { policy, request: &body, clock, deadline, made };
-        let mut spent = Usage::default();
+        let mut account = Account::new(self.catalog.info(&origin.provider, &origin.model));
+        let patience = Patience { deadline, longest_hold: policy.max_delay };
+        let tokens = estimate(&body, request);
         loop {
-            let outgoing =
-                Outgoing { url: url.clone(), headers: headers.clone(), body: body.clone() };
+            let pass = match self.limiter.admit(tokens, clock, patience).await {
+                Ok(pass) => pass,
+                Err(refused) => {
+                    let mut error = self.refused(refused);
+                    account.charge(&mut error);
+                    return Err(error);
+                }
+            };
+            let mut headers = headers.clone();
+            if let Some(signer) = &self.signer {
+                signer.sign(&url, &mut headers, &body, clock.now(), &self.context)?;
+            }
+            let outgoing = Outgoing { url: url.clone(), headers, body: body.clone() };
             let decoder = |context| {
                 AnswerDecoder::new(self.wire, Arc::clone(&origin), context, streams(request))
             };
@@ -187,13 +287,20 @@ impl RemoteModel {
             let left = deadline.map(|deadline| deadline.since(clock.now()));
             let mut error = match self.before(left, exchange).await {
                 Ok(mut response) => {
-                    response.usage += spent;
+                    pass.settle(response.usage.total());
+                    account.settle(&mut response);
+                    if let Some(written) = written {
+                        memory.keep(written);
+                    }
                     return Ok(response);
                 }
                 Err(error) => error,
             };
-            spent += error.usage;
-            error.usage = spent;
+            pass.settle(error.usage.total());
+            if let (ModelErrorKind::RateLimited, Some(wait)) = (error.kind, error.retry_after) {
+                self.limiter.hold(clock.now().plus(wait));
+            }
+            account.charge(&mut error);
             if deltas.has_content {
                 return Err(error);
             }
@@ -207,11 +314,41 @@ impl RemoteModel {
         left: Option<Duration>,
         exchange: impl Future<Output = Result<InferenceResponse, ModelError>>,
     ) -> Result<InferenceResponse, ModelError> {
-        let Some(left) = left else { return exchange.await };
-        tokio::time::timeout(left, exchange).await.unwrap_or_else(|_| {
-            let message = "the deadline passed before the answer was complete";
+        let total = self.http.timeouts().total;
+        let Some(time) = left.into_iter().chain(total).min() else { return exchange.await };
+        tokio::time::timeout(time, exchange).await.unwrap_or_else(|_| {
+            let message = match total {
+                Some(total) if left.is_none_or(|left| total < left) => {
+                    format!("the answer was not complete after {} seconds", total.as_secs_f64())
+                }
+                _ => "the deadline passed before the answer was complete".to_owned(),
+            };
             Err(self.context.error(ModelErrorKind::Timeout, message))
         })
+    }
+
+    /// Says why a request was not sent.
+    fn refused(&self, refused: Refused) -> ModelError {
+        let (message, retry_after) = match refused {
+            Refused::Late(Some(wait)) => {
+                let seconds = wait.as_secs_f64().ceil();
+                let message = format!(
+                    "the limit of its rate is reached: the next request may be sent in {seconds} seconds, after the deadline"
+                );
+                (message, Some(wait))
+            }
+            Refused::Late(None) => {
+                let message =
+                    "too many requests wait for the limit of its rate: the deadline passed";
+                (message.to_owned(), None)
+            }
+            Refused::Held(wait) => {
+                let seconds = wait.as_secs_f64().ceil();
+                (format!("it asked not to be asked again for {seconds} seconds"), Some(wait))
+            }
+        };
+        let error = self.context.error(ModelErrorKind::RateLimited, message);
+        ModelError { retry_after, ..error }
     }
 
     /// Sends a request once and reads the answer.
@@ -252,10 +389,11 @@ impl ChatModel for RemoteModel {
         request: &InferenceRequest,
         cx: InferCx<'_>,
     ) -> Result<InferenceResponse, ModelError> {
-        let answer = self.answer(request, cx.deltas, cx.deadline, cx.clock);
-        cx.cancel.run_until_cancelled(answer).await.unwrap_or_else(|| {
+        let answer = self.answer(request, cx.deltas, cx.deadline, cx.clock, cx.memory);
+        let answer = cx.cancel.run_until_cancelled(answer).await.unwrap_or_else(|| {
             Err(self.context.error(ModelErrorKind::Cancelled, "the request was cancelled"))
-        })
+        });
+        answer.map_err(|error| self.advised(error))
     }
 
     fn model(&self) -> Option<Arc<str>> {
@@ -295,6 +433,14 @@ struct Outgoing {
     url: Url,
     headers: HeaderMap,
     body: Bytes,
+}
+
+/// Guesses how many tokens a request takes, its answer included, before anybody counts them.
+fn estimate(body: &[u8], request: &InferenceRequest) -> u64 {
+    /// A token of English text is four letters or so.
+    const BYTES_PER_TOKEN: u64 = 4;
+    let read = u64::try_from(body.len()).unwrap_or(u64::MAX) / BYTES_PER_TOKEN;
+    read.saturating_add(request.options.max_output_tokens.unwrap_or_default())
 }
 
 fn streams(request: &InferenceRequest) -> bool {

@@ -110,8 +110,10 @@ impl Attempts<'_> {
     }
 }
 
-/// Reads how long a provider asks to wait: milliseconds, seconds, or a moment.
+/// Reads how long a provider asks to wait: milliseconds, seconds, or a moment. If it limits the rate
+/// and does not ask, it may still say when its limits are lifted.
 pub(crate) fn parse_retry_after<'h>(
+    status: u16,
     headers: impl Fn(&str) -> Option<&'h str>,
     now: Timestamp,
 ) -> Option<Duration> {
@@ -119,12 +121,80 @@ pub(crate) fn parse_retry_after<'h>(
     if let Some(millis) = millis {
         return Some(Duration::from_millis(millis));
     }
-    let text = headers("retry-after")?.trim();
+    let Some(text) = headers("retry-after").map(str::trim) else {
+        return (status == TOO_MANY).then(|| reset(headers, now))?;
+    };
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
     let moment: SystemTime = httpdate::parse_http_date(text).ok()?;
     Some(Timestamp::from(moment).since(now))
+}
+
+/// The status of a rate that is limited.
+const TOO_MANY: u16 = 429;
+
+/// What is limited, and the headers that say how much of it is left and when there will be more.
+const LIMITS: [(&str, &str); 6] = [
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),
+    ("ratelimit-remaining", "ratelimit-reset"),
+];
+
+/// Reads when the limits are lifted: the last of those of which nothing is left, or, if none is named,
+/// the first of all.
+fn reset<'h>(headers: impl Fn(&str) -> Option<&'h str>, now: Timestamp) -> Option<Duration> {
+    let wait = |name| parse_reset(headers(name)?.trim(), now);
+    let is_used_up = |name| headers(name).is_some_and(|left| left.trim().starts_with('0'));
+    let used_up = LIMITS.iter().filter(|(left, _)| is_used_up(left));
+    let last = used_up.filter_map(|(_, reset)| wait(reset)).max();
+    last.or_else(|| LIMITS.iter().filter_map(|(_, reset)| wait(reset)).min())
+}
+
+/// Reads a wait such as `6m0s`, `120ms` or `1.5`, or a moment: RFC 3339, or seconds or milliseconds
+/// since 1970.
+fn parse_reset(text: &str, now: Timestamp) -> Option<Duration> {
+    /// A number from which on it is a moment, in seconds or in milliseconds.
+    const MOMENT: f64 = 1e9;
+    const MOMENT_MILLIS: f64 = 1e12;
+    let seconds = |seconds| Duration::try_from_secs_f64(seconds).ok();
+    let since = |moment: Option<Duration>| Some(Timestamp::default().plus(moment?).since(now));
+    match text.parse::<f64>() {
+        Ok(number) if number >= MOMENT_MILLIS => since(seconds(number / 1e3)),
+        Ok(number) if number >= MOMENT => since(seconds(number)),
+        Ok(number) => seconds(number),
+        Err(_) => match text.parse::<Timestamp>() {
+            Ok(moment) => Some(moment.since(now)),
+            Err(_) => parse_units(text),
+        },
+    }
+}
+
+/// Reads hours, minutes, seconds and milliseconds, as Go writes them.
+fn parse_units(text: &str) -> Option<Duration> {
+    let mut sum = Duration::ZERO;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        let number = rest.split_at(rest.find(|c| !is_number(c))?);
+        let unit = number.1.find(is_number).map_or(number.1, |end| &number.1[..end]);
+        rest = &number.1[unit.len()..];
+        let scale = match unit {
+            "h" => 3600.0,
+            "m" => 60.0,
+            "s" => 1.0,
+            "ms" => 1e-3,
+            "us" | "µs" => 1e-6,
+            "ns" => 1e-9,
+            _ => return None,
+        };
+        let part = Duration::try_from_secs_f64(number.0.parse::<f64>().ok()? * scale).ok()?;
+        sum = sum.checked_add(part)?;
+    }
+    (!text.is_empty()).then_some(sum)
 }
 
 #[cfg(test)]

@@ -3,14 +3,20 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::messages::{InferenceRequest, Message, Origin, Turn};
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    anthropic, cohere,
+    continuation::Continuation,
     decoder::{Framing, Reading},
     error::ErrorContext,
+    gemini,
     json::List,
-    openai_chat,
+    ollama, openai_chat, openai_responses,
     quirks::Quirks,
+    secret::KeySource,
+    signer::Signer,
 };
 
 /// The language that a provider speaks.
@@ -21,16 +27,48 @@ pub enum Wire {
     /// Chat completions, which nearly everyone understands.
     #[default]
     OpenAiChat,
+    /// Anthropic's Messages API.
+    Anthropic,
+    /// Amazon Bedrock's Converse API.
+    #[cfg(feature = "bedrock")]
+    BedrockConverse,
+    /// OpenAI's Responses, used without the provider's memory.
+    OpenAiResponses,
+    /// Version 2 of Cohere's chat.
+    Cohere,
+    /// Gemini's `generateContent`, of the Gemini API and Vertex AI. The request's own `tools`, such as
+    /// `{"googleSearch": {}}`, are offered beside the functions.
+    Gemini,
+    /// Ollama's own chat. A prompt that does not fit the context is an error here, where Ollama would
+    /// drop its beginning without a word; the context is as large as `num_ctx` in the request's own
+    /// `options` says, and rather small if nothing does.
+    Ollama,
 }
 
 impl Wire {
     /// The wires that this program speaks.
-    pub const ALL: &[Self] = &[Self::OpenAiChat];
+    pub const ALL: &[Self] = &[
+        Self::OpenAiChat,
+        Self::Anthropic,
+        Self::OpenAiResponses,
+        #[cfg(feature = "bedrock")]
+        Self::BedrockConverse,
+        Self::Cohere,
+        Self::Gemini,
+        Self::Ollama,
+    ];
 
     /// Returns the name under which it is known in configuration and in the origin of messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::OpenAiChat => "openai-chat",
+            Self::Anthropic => "anthropic-messages",
+            #[cfg(feature = "bedrock")]
+            Self::BedrockConverse => "bedrock-converse",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Cohere => "cohere-chat",
+            Self::Gemini => "gemini-generate",
+            Self::Ollama => "ollama-chat",
         }
     }
 
@@ -42,6 +80,13 @@ impl Wire {
     pub(crate) fn protocol(self) -> &'static dyn Protocol {
         match self {
             Self::OpenAiChat => &openai_chat::OpenAiChat,
+            Self::Anthropic => &anthropic::Anthropic,
+            #[cfg(feature = "bedrock")]
+            Self::BedrockConverse => &crate::bedrock::Bedrock,
+            Self::OpenAiResponses => &openai_responses::OpenAiResponses,
+            Self::Cohere => &cohere::Cohere,
+            Self::Gemini => &gemini::Gemini,
+            Self::Ollama => &ollama::Ollama,
         }
     }
 }
@@ -99,6 +144,15 @@ pub(crate) trait Protocol: Send + Sync {
         &[]
     }
 
+    /// Writes the address as the provider wants it.
+    fn finish_url(&self, _url: &mut Url) {}
+
+    /// Returns what signs requests, on wires whose requests are signed, if its keys are among these
+    /// variables.
+    fn signer(&self, _variables: &dyn KeySource, _url: &Url) -> Option<Arc<dyn Signer>> {
+        None
+    }
+
     /// Returns how the events of a stream are told apart.
     fn framing(&self) -> Framing {
         Framing::Sse
@@ -117,6 +171,8 @@ pub(crate) struct Question<'a> {
     pub(crate) origin: &'a Origin,
     pub(crate) quirks: Quirks,
     pub(crate) request: &'a InferenceRequest,
+    /// The last request, where it is known.
+    pub(crate) continuation: Option<&'a Continuation>,
 }
 
 impl Question<'_> {
@@ -144,15 +200,22 @@ impl Question<'_> {
         hasher.finish()
     }
 
-    /// Writes the turns of the conversation, each as it was encoded when it was first sent.
+    /// Writes the turns of the conversation: those that were sent with the last request as they were,
+    /// the others as they were encoded when they were first sent.
     pub(crate) fn write_turns(&self, list: &mut List<'_>, encode: impl Fn(&Turn) -> Vec<u8>) {
-        let key = self.cache_key();
+        let (key, prompt) = (self.cache_key(), &self.request.prompt);
+        let begin = list.written().len();
+        let sent = self.continuation.and_then(|it| it.go_on(key, prompt, list));
+        let head = sent.is_none().then(|| prompt.head.iter()).into_iter().flatten();
         let encode = |turn: &Arc<Turn>| turn.encoded().get_or_encode(key, || encode(turn));
-        let turns: Vec<Arc<[u8]>> = self.request.prompt.stable().map(encode).collect();
-        // The body is allocated once, and nothing is copied twice.
-        list.reserve(turns.iter().map(|turn| turn.len() + 1).sum());
-        for turn in &turns {
+        let new = head.chain(prompt.turns.iter_from(sent.unwrap_or(0)));
+        let new: Vec<Arc<[u8]>> = new.map(encode).collect();
+        list.reserve(new.iter().map(|turn| turn.len() + 1).sum());
+        for turn in &new {
             list.raw(turn);
+        }
+        if let Some(continuation) = self.continuation {
+            continuation.note(key, prompt, begin, list);
         }
     }
 }

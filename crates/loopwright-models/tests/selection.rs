@@ -1,10 +1,23 @@
 //! Which provider and model are asked.
 
-use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, Models as _};
-use loopwright_models::{KeyRef, KeySource, Provider, Providers};
+use std::{num::NonZeroU32, time::Duration};
+
+use loopwright_core::{
+    Clock as _, InferCx, LlmConfig, ModelError, ModelErrorKind, ModelMemory, Models as _,
+    messages::{Cost, InferenceRequest, InferenceResponse, Message, Prompt, Turn, Usage},
+};
+use loopwright_models::{
+    KeyRef, KeySource, ModelCatalog, ModelInfo, Price, Prices, Provider, Providers, Rate,
+    RetryPolicy,
+};
 use serde_json::json;
 
-use crate::server::{Reply, Server};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    server::{Reply, Server},
+    transport::Stepping,
+};
 
 fn no_keys(_: &str) -> Option<String> {
     None
@@ -56,7 +69,7 @@ fn a_model_is_made_once() {
 fn an_unknown_provider_is_an_error_that_lists_the_known_ones() {
     let (kind, message) = failure(resolve(&presets(no_keys), "opnai/x"));
     assert_eq!(kind, ModelErrorKind::NoModel);
-    assert!(message.contains("`opnai`") && message.contains("openai, openai-compatible, ollama"));
+    assert!(message.contains("`opnai`") && message.contains("openai, openai-responses, anthropic"));
 }
 
 #[test]
@@ -164,4 +177,178 @@ async fn nothing_to_choose_is_an_error_that_says_what_to_do() {
         "there is no model to ask: load a model into empty, which is running without one; or set \
          CLOUD_KEY; or start a server on this machine (empty); or name one as `provider/model`"
     );
+}
+
+#[test]
+fn addresses_are_read_from_the_variables_that_others_know() {
+    let at = |variable: &'static str, value: &'static str, provider: &str| {
+        let keys = move |name: &str| match name {
+            _ if name == variable => Some(value.to_owned()),
+            _ if name.ends_with("_KEY") => Some("sk-hidden".to_owned()),
+            _ => None,
+        };
+        resolve(&presets(keys), provider)
+    };
+    assert!(at("AZURE_OPENAI_ENDPOINT", "https://x.openai.azure.com/", "azure/mine").is_ok());
+    assert!(at("ANTHROPIC_BASE_URL", "http://127.0.0.1:9", "anthropic/").is_ok());
+    assert!(at("OLLAMA_HOST", "0.0.0.0", "ollama/m").is_ok());
+    let (kind, message) = failure(at("OTHER", "x", "azure/mine"));
+    assert_eq!(kind, ModelErrorKind::NoModel);
+    assert!(message.contains("set AZURE_OPENAI_BASE_URL or its `base_url`"), "{message}");
+}
+
+/// A provider that is served here, and listed by its own interface.
+fn remote_at(server: &Server) -> Provider {
+    Provider { base_url: Some(format!("{}/v1", server.address).into()), ..Provider::default() }
+}
+
+async fn ask(
+    providers: &Providers,
+    name: &str,
+    clock: &Stepping,
+) -> Result<InferenceResponse, ModelError> {
+    let llm = LlmConfig::named(name);
+    let turns = [Turn::said(Message::user("hi")).unwrap()];
+    let prompt = Prompt::of(turns.into_iter().collect());
+    let request =
+        InferenceRequest { prompt, model: llm.model.clone(), ..InferenceRequest::default() };
+    let cx = InferCx {
+        deltas: &mut loopwright_core::NoDeltas,
+        cancel: &CancellationToken::new(),
+        deadline: None,
+        clock,
+        memory: &mut ModelMemory::default(),
+    };
+    providers.resolve(Some(&llm)).unwrap().infer(&request, cx).await
+}
+
+/// Knows that a model of this provider costs a dollar per million tokens read, and two per million
+/// written.
+fn priced(provider: &'static str) -> ModelCatalog {
+    let (input, output) = (Price::per_million(1.0), Price::per_million(2.0));
+    let prices = Some(Prices { input, output, ..Prices::free() });
+    ModelCatalog::default().with_model(provider, "m", ModelInfo { prices, ..ModelInfo::default() })
+}
+
+#[tokio::test]
+async fn an_answer_says_what_it_cost_where_prices_are_known() {
+    let server = Server::start([Reply::words(&["a"])]).await;
+    let providers = Providers::bare()
+        .with_catalog(priced("paid"))
+        .with_provider("paid", remote_at(&server))
+        .with_provider("unknown", remote_at(&server))
+        .with_provider("free", server_at(&server));
+    let clock = Stepping::default();
+    let cost = async |name| ask(&providers, name, &clock).await.unwrap().cost;
+    assert_eq!(cost("paid/m").await, Some(Cost::from_picodollars(9_000_000)));
+    assert_eq!(cost("paid/m-2026-01-01").await, Some(Cost::from_picodollars(9_000_000)));
+    assert_eq!(cost("paid/other").await, None);
+    assert_eq!(cost("unknown/m").await, None);
+    assert_eq!(cost("free/m").await, Some(Cost::ZERO));
+}
+
+#[tokio::test]
+async fn a_rate_is_shared_by_the_models_of_a_provider() {
+    let server = Server::start([Reply::words(&["a"])]).await;
+    let rate = Rate { requests_per_minute: NonZeroU32::new(2), ..Rate::default() };
+    let providers = Providers::bare()
+        .with_provider("limited", Provider { rate, ..remote_at(&server) })
+        .with_provider("other", remote_at(&server));
+    let clock = Stepping::default();
+    for name in ["limited/a", "limited/b", "other/a", "other/b"] {
+        ask(&providers, name, &clock).await.unwrap();
+    }
+    assert!(clock.waits().is_empty());
+    ask(&providers, "limited/c", &clock).await.unwrap();
+    assert_eq!(clock.waits(), [Duration::from_mins(1)]);
+}
+
+#[tokio::test]
+async fn a_provider_that_asks_to_wait_is_not_asked_by_others() {
+    let busy = Reply::error(429, "retry-after: 7\r\n");
+    let server = Server::start([busy, Reply::words(&["a"])]).await;
+    let providers = Providers::bare()
+        .with_retry(RetryPolicy::never())
+        .with_provider("busy", remote_at(&server));
+    let clock = Stepping::default();
+    ask(&providers, "busy/a", &clock).await.unwrap_err();
+    assert!(clock.waits().is_empty());
+    ask(&providers, "busy/b", &clock).await.unwrap();
+    assert_eq!((clock.waits(), clock.now().millis()), (vec![Duration::from_secs(7)], 7000));
+}
+
+#[tokio::test]
+async fn another_model_answers_when_the_first_cannot() {
+    let broken = Server::start([Reply::error(503, "")]).await;
+    let working = Server::start([Reply::words(&["a"])]).await;
+    let providers = Providers::bare()
+        .with_keys(no_keys)
+        .with_retry(RetryPolicy::never())
+        .with_provider("broken", remote_at(&broken))
+        .with_provider("working", remote_at(&working))
+        .with_provider(
+            "locked",
+            Provider { key: Some(KeyRef::env("K")), key_required: true, ..remote_at(&working) },
+        )
+        .with_catalog(priced("working"))
+        .with_fallback(["locked/x", "working/m"].map(LlmConfig::named));
+    let clock = Stepping::default();
+    let response = ask(&providers, "broken/first", &clock).await.unwrap();
+    let origin = response.message.origin().unwrap();
+    assert_eq!((&*origin.provider, &*origin.model), ("working", "m"));
+    assert_eq!(working.received()[0].json()["model"], "m");
+    assert_eq!((response.usage, response.cost.is_some()), (Usage::new(5, 2), true));
+
+    let alone = providers.with_fallback([LlmConfig::named("locked/x")]);
+    let error = ask(&alone, "broken/first", &clock).await.unwrap_err();
+    assert_eq!(
+        error.message,
+        "no model answered: broken/first: broken: no; locked/x: the key of provider `locked` is \
+         missing: set K"
+    );
+}
+
+#[tokio::test]
+async fn a_list_of_models_comes_in_several_forms() {
+    for body in [
+        json!({ "data": [{ "id": "m1" }] }),
+        json!({ "models": [{ "name": "models/m1", "version": 1 }] }),
+        json!([{ "id": "m1", "type": "chat" }]),
+    ] {
+        let server = Server::start([Reply::json(200, &body)]).await;
+        let providers = Providers::bare().with_provider("p", remote_at(&server));
+        assert_eq!(providers.models("p").await.unwrap(), ["m1"], "{body}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_shown_in_the_header_that_the_provider_reads() {
+    let server = Server::start([Reply::words(&["a"])]).await;
+    let provider = Provider {
+        key: Some(KeyRef::env("OPENAI_API_KEY")),
+        key_header: Some("api-key".into()),
+        ..remote_at(&server)
+    };
+    let providers = Providers::bare().with_keys(openai_key).with_provider("p", provider);
+    ask(&providers, "p/m", &Stepping::default()).await.unwrap();
+    let received = &server.received()[0];
+    assert_eq!(received.header("api-key"), Some("sk-hidden"));
+    assert_eq!(received.header("authorization"), None);
+}
+
+#[tokio::test]
+async fn an_error_says_what_can_be_done() {
+    let locked = Server::start([Reply::error(401, "")]).await;
+    let empty = Server::start([Reply::error(404, "")]).await;
+    let keys = |_: &str| Some("sk-hidden".to_owned());
+    let key = Some(KeyRef::env("MY_KEY"));
+    let providers = Providers::bare()
+        .with_keys(keys)
+        .with_catalog(priced("empty"))
+        .with_provider("locked", Provider { key, ..remote_at(&locked) })
+        .with_provider("empty", remote_at(&empty));
+    let clock = Stepping::default();
+    let message = async |name| ask(&providers, name, &clock).await.unwrap_err().message;
+    assert_eq!(message("locked/m").await, "locked: no; check the key in MY_KEY");
+    assert_eq!(message("empty/x").await, "empty: no; its models are m and others, perhaps");
 }

@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use loopwright_core::{
-    ChatModel as _, Clock, Delta, InferCx, ModelError, ModelErrorKind, Timestamp,
+    ChatModel as _, Clock, Delta, InferCx, ModelError, ModelErrorKind, ModelMemory, Timestamp,
     messages::{FinishReason, InferenceRequest, InferenceResponse, Message, Prompt, Usage},
 };
 use loopwright_models::{Http, RemoteModel, RetryPolicy, Secret, Timeouts, Wire};
@@ -21,9 +21,15 @@ use crate::server::{Reply, Server, content_event, finish_event};
 
 /// A clock that stands still but for the waits it is asked for, which take no time.
 #[derive(Default)]
-struct Stepping {
+pub(crate) struct Stepping {
     now: AtomicU64,
     waits: Mutex<Vec<Duration>>,
+}
+
+impl Stepping {
+    pub(crate) fn waits(&self) -> Vec<Duration> {
+        self.waits.lock().unwrap().clone()
+    }
 }
 
 impl Clock for Stepping {
@@ -75,6 +81,7 @@ fn chat(server: &Server) -> RemoteModel {
         connect: Duration::from_secs(5),
         first_byte: Duration::from_millis(300),
         idle: Duration::from_millis(300),
+        ..Timeouts::default()
     };
     let chat =
         RemoteModel::new(Wire::OpenAiChat, "test", &format!("{}/v1", server.address), "m").unwrap();
@@ -100,10 +107,11 @@ async fn ask_with(
             cancel: &CancellationToken::new(),
             deadline: deadline.map(Timestamp::from_millis),
             clock: &clock,
+            memory: &mut ModelMemory::default(),
         };
         chat(&server).infer(&request, cx).await
     };
-    let waits = clock.waits.lock().unwrap().clone();
+    let waits = clock.waits();
     Asked { answer, fragments, waits, server }
 }
 
@@ -165,6 +173,7 @@ async fn a_connection_is_used_again() {
             cancel: &CancellationToken::new(),
             deadline: None,
             clock: &Stepping::default(),
+            memory: &mut ModelMemory::default(),
         };
         chat.infer(&question(), cx).await.unwrap();
     }
@@ -234,6 +243,24 @@ async fn an_answer_that_is_late_is_given_up() {
 }
 
 #[tokio::test]
+async fn an_answer_that_takes_too_long_in_all_is_given_up() {
+    let server = Server::start([Reply::Stalled(vec![content_event("a")])]).await;
+    let total = Some(Duration::from_millis(50));
+    let chat = chat(&server).with_http(Http::new(Timeouts { total, ..Timeouts::default() }));
+    let cx = InferCx {
+        deltas: &mut loopwright_core::NoDeltas,
+        cancel: &CancellationToken::new(),
+        deadline: None,
+        clock: &Stepping::default(),
+        memory: &mut ModelMemory::default(),
+    };
+    let error = chat.infer(&question(), cx).await.unwrap_err();
+    assert_eq!(error.kind, ModelErrorKind::Timeout);
+    assert_eq!(error.message, "test: the answer was not complete after 0.05 seconds");
+    server.closed().await;
+}
+
+#[tokio::test]
 async fn a_connection_that_breaks_before_anything_was_said_is_tried_again() {
     for broken in [Reply::Drop, Reply::Silence, Reply::Broken(vec![": hi\n\n".to_owned()])] {
         let asked = ask([broken.clone(), Reply::words(&["ok"])]).await;
@@ -296,6 +323,7 @@ async fn nobody_there_is_a_network_error_that_names_the_place() {
         cancel: &CancellationToken::new(),
         deadline: None,
         clock: &Stepping::default(),
+        memory: &mut ModelMemory::default(),
     };
     tokio::task::yield_now().await;
     let error = chat.infer(&question(), cx).await.unwrap_err();
@@ -314,6 +342,7 @@ async fn cancelling_ends_the_request() {
         cancel: &cancel,
         deadline: None,
         clock: &Stepping::default(),
+        memory: &mut ModelMemory::default(),
     };
     let error = chat(&server).infer(&question(), cx).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Cancelled);

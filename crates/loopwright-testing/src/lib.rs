@@ -3,8 +3,11 @@
 //! An agent under test is [`loop_of`] a driver: [`FakeDriver`] answers from a script, [`ModelDriver`]
 //! asks a [`FakeModel`]. [`MockTool`]s note their calls, [`EventRecorder`] notes events,
 //! [`MemoryJournal`] keeps changes and fails on demand, [`FrozenClock`] lets time pass only when told,
-//! and [`validate`] looks at what became of the conversation. Nothing here uses a network, a file or
-//! the machine's clock.
+//! and [`validate`] looks at what became of the conversation. Nothing of these uses a network, a file
+//! or the machine's clock.
+//!
+//! `recorded`, a feature that is on by default, plays recorded traffic with providers against the
+//! wires, over the machine's own network.
 
 mod poll;
 mod clock;
@@ -17,6 +20,9 @@ mod recorder;
 mod journal;
 mod validate;
 mod agent;
+
+#[cfg(feature = "recorded")]
+pub mod recorded;
 
 pub use crate::{
     agent::{CurrentTrace, WholeConversation, loop_of},

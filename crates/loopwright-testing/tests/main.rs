@@ -1,6 +1,9 @@
 //! The rules of the repository, kept by tests. One binary: a module below is one rule or a few of a kind.
 
 mod ladder;
+#[cfg(test)]
+#[cfg(feature = "recorded")]
+mod recorded;
 mod repository;
 mod seed_map;
 

@@ -1,16 +1,14 @@
-//! The loop, the tool-calling driver and the wire, driven through recorded conversations.
+//! The loop, the tool-calling driver and the wires, driven through recorded conversations.
 //!
 //! The recordings are not part of this repository. Where their folder is (`LOOPWRIGHT_FIXTURES`, or
-//! `shared/fixtures` beside the checkout), each recorded tool loop is played by the folder's own
-//! replay server, with tools that answer what was recorded; then the folder's own comparison looks at
-//! the requests. Elsewhere the test says so and passes.
+//! `shared/fixtures` beside the checkout), each recorded tool loop is played by an agent, with tools
+//! that answer what was recorded, and the requests are compared with the recorded ones. Elsewhere the
+//! test says so and passes.
 
 use std::{
     collections::HashMap,
     env, fs,
-    io::{BufRead as _, BufReader},
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
     sync::Arc,
 };
 
@@ -21,9 +19,10 @@ use loopwright::{
     messages::{
         Content, InferenceOptions, Media, MediaSource, ResponseFormat, ToolChoice, ToolSpec,
     },
-    models::Provider,
+    models::{Provider, Wire},
     prelude::*,
 };
+use loopwright_testing::recorded::{Delivery, Recording, ReplayServer, Severity, compare};
 use serde_json::{Map, Value};
 
 /// Answers what was recorded for the id of a call. A call without a recorded answer ended the
@@ -44,10 +43,12 @@ impl ToolHandler for Recorded {
 
 /// One recorded conversation: what it says, and what is expected of it.
 struct Scenario {
-    path: PathBuf,
     recorded: Value,
     expected: Value,
 }
+
+/// The wires whose calls have ids, by which the tools know what to answer.
+const WIRES: [Wire; 3] = [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Anthropic];
 
 impl Scenario {
     fn script(&self) -> &Value {
@@ -58,13 +59,14 @@ impl Scenario {
         self.recorded["exchanges"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// A tool loop of the chat wire whose requests were recorded, without faults in between.
+    fn wire(&self) -> Option<Wire> {
+        Wire::named(text(&self.recorded["api"])).filter(|wire| WIRES.contains(wire))
+    }
+
+    /// A tool loop of one wire whose requests were recorded, without faults in between.
     fn is_tool_loop(&self) -> bool {
-        let of_wire = |it: &Value| {
-            it["api"].as_str().or(self.recorded["api"].as_str()) == Some("openai-chat")
-                && it["request"]["body"].is_object()
-                && it["response"]["status"] == 200
-        };
+        let was_recorded =
+            |it: &Value| it["request"]["body"].is_object() && it["response"]["status"] == 200;
         let has_results =
             self.script()["tool_results"].as_object().is_some_and(|it| !it.is_empty());
         let answers = self.expected["exchanges"].as_array();
@@ -72,22 +74,38 @@ impl Scenario {
         has_results
             && no_errors
             && self.exchanges().len() > 1
-            && self.exchanges().iter().all(of_wire)
+            && self.wire().is_some()
+            && self.exchanges().iter().all(was_recorded)
     }
 
-    /// One agent's loop: every request goes on where the one before ended, with the same tools. Some
-    /// recorded clients begin a new conversation, or add tools, between two requests.
+    /// One agent's loop: every request goes on where the one before ended, with the same tools and
+    /// with what they answered. Some recorded clients begin a new conversation, add tools, make up ids
+    /// of their own or leave calls without an answer between two requests.
     fn is_one_loop(&self) -> bool {
-        self.exchanges().windows(2).all(|pair| {
+        let continues = self.exchanges().windows(2).all(|pair| {
             let body = |it: &Value, key: &str| it["request"]["body"][key].clone();
-            let (then, now) = (body(&pair[0], "messages"), body(&pair[1], "messages"));
+            let said = |it: &Value| match body(it, "messages") {
+                Value::Null => body(it, "input"),
+                messages => messages,
+            };
+            let (then, now) = (said(&pair[0]), said(&pair[1]));
             array(&now).starts_with(array(&then))
                 && body(&pair[0], "tools") == body(&pair[1], "tools")
-        })
+        });
+        let ids = |items: &Value| -> Vec<String> {
+            array(items).iter().map(|it| text(&it["id"]).to_owned()).collect()
+        };
+        let answers = array(&self.expected["exchanges"]).iter();
+        let mut steps = answers.zip(array(&self.script()["exchanges"]).iter().skip(1));
+        continues
+            && steps.all(|(answer, step)| {
+                let answered = ids(&step["new_items"]);
+                ids(&answer["tool_calls"]).iter().all(|id| answered.contains(id))
+            })
     }
 
-    fn name(&self) -> String {
-        self.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    fn name(&self) -> &str {
+        text(&self.recorded["name"])
     }
 
     fn tools(&self) -> ToolSet {
@@ -186,7 +204,8 @@ fn message(item: &Value) -> Option<Message> {
 }
 
 fn agent(scenario: &Scenario, base_url: &str) -> AgentLoop {
-    let provider = Provider { base_url: Some(base_url.into()), ..Provider::default() };
+    let wire = scenario.wire().unwrap_or_default();
+    let provider = Provider { wire, base_url: Some(base_url.into()), ..Provider::default() };
     let providers = Providers::bare().with_provider("recorded", provider);
     let first = &scenario.script()["first"];
     let system: Vec<&str> = array(&first["system"]).iter().map(text).collect();
@@ -213,58 +232,26 @@ fn agent(scenario: &Scenario, base_url: &str) -> AgentLoop {
     builder.build().expect("the agent is complete")
 }
 
-/// The folder's replay server, which is gone when this is.
-struct Server {
-    child: Child,
-    url: String,
-    log: PathBuf,
-}
-
-impl Server {
-    fn start(fixtures: &Path, scenario: &Scenario) -> Self {
-        let (process, name) = (std::process::id(), scenario.name());
-        let log = env::temp_dir().join(format!("loopwright-{process}-{name}.jsonl"));
-        let mut child = Command::new("python3")
-            .arg(fixtures.join("replay_server.py"))
-            .arg(&scenario.path)
-            .args(["--port", "0", "--log"])
-            .arg(&log)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("python3 runs the replay server");
-        let mut line = String::new();
-        let output = child.stdout.take().expect("the output is piped");
-        BufReader::new(output).read_line(&mut line).expect("the server says where it listens");
-        let url = line.trim().strip_prefix("LISTENING ").expect("the server listens").to_owned();
-        Self { child, url, log }
+/// Says in which points the requests differ from the recorded ones.
+fn differences(scenario: &Scenario, server: &ReplayServer) -> Vec<String> {
+    let (received, recorded) = (server.received(), scenario.exchanges());
+    let mut all = Vec::new();
+    if received.len() != recorded.len() {
+        all.push(format!("{} requests instead of {}", received.len(), recorded.len()));
     }
-
-    fn compare(&self, fixtures: &Path, scenario: &Scenario) -> Result<(), String> {
-        let output = Command::new("python3")
-            .arg(fixtures.join("compare_requests.py"))
-            .arg(&scenario.path)
-            .arg(&self.log)
-            .output()
-            .map_err(|error| error.to_string())?;
-        if output.status.success() {
-            return Ok(());
-        }
-        Err(format!("requests differ: {}", String::from_utf8_lossy(&output.stdout)))
+    for (recorded, received) in recorded.iter().zip(&received) {
+        let api = text(&scenario.recorded["api"]);
+        let found = compare(api, &recorded["request"]["body"], &received.json());
+        let hard = found.iter().filter(|it| it.severity == Severity::Hard);
+        all.extend(hard.map(ToString::to_string));
     }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ended = self.child.kill().and_then(|()| self.child.wait());
-        let _removed = fs::remove_file(&self.log);
-    }
+    all
 }
 
 fn fixtures() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/fixtures");
     let folder = env::var_os("LOOPWRIGHT_FIXTURES").map_or(beside, PathBuf::from);
-    folder.join("replay_server.py").exists().then_some(folder)
+    folder.join("open").is_dir().then_some(folder)
 }
 
 fn scenarios(fixtures: &Path) -> Vec<Scenario> {
@@ -278,14 +265,17 @@ fn scenarios(fixtures: &Path) -> Vec<Scenario> {
     let load = |path: PathBuf| {
         let name = path.file_name().expect("a file");
         let expected = json(&fixtures.join("open/expected").join(name));
-        Scenario { recorded: json(&path), expected, path }
+        Scenario { recorded: json(&path), expected }
     };
     paths.into_iter().map(load).filter(Scenario::is_tool_loop).collect()
 }
 
-async fn play(fixtures: &Path, scenario: &Scenario) -> Result<(), String> {
-    let server = Server::start(fixtures, scenario);
-    let agent = agent(scenario, &server.url);
+async fn play(scenario: &Scenario) -> Result<(), String> {
+    let recording: Recording =
+        serde_json::from_value(scenario.recorded.clone()).map_err(|error| error.to_string())?;
+    let server = ReplayServer::start(Arc::new(recording), Delivery::default()).await;
+    let server = server.map_err(|error| error.to_string())?;
+    let agent = agent(scenario, server.url());
     let mut state = AgentState::new();
     for input in scenario.inputs() {
         state = agent.execute(state.with_messages(input)).await;
@@ -297,11 +287,12 @@ async fn play(fixtures: &Path, scenario: &Scenario) -> Result<(), String> {
     if said != scenario.final_text() {
         return Err(format!("said {said:?} and not {:?}", scenario.final_text()));
     }
-    server.compare(fixtures, scenario)
+    let differences = differences(scenario, &server);
+    if differences.is_empty() { Ok(()) } else { Err(differences.join("; ")) }
 }
 
 #[tokio::test]
-async fn recorded_tool_loops_of_the_chat_wire_end_as_recorded_with_the_recorded_requests() {
+async fn recorded_tool_loops_end_as_recorded_with_the_recorded_requests() {
     let Some(fixtures) = fixtures() else {
         println!("no recordings: set LOOPWRIGHT_FIXTURES to their folder to run this test");
         return;
@@ -313,7 +304,7 @@ async fn recorded_tool_loops_of_the_chat_wire_end_as_recorded_with_the_recorded_
     }
     let mut wrong = Vec::new();
     for scenario in &scenarios {
-        if let Err(error) = play(&fixtures, scenario).await {
+        if let Err(error) = play(scenario).await {
             wrong.push(format!("{}: {error}", scenario.name()));
         }
     }

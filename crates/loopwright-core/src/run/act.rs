@@ -240,7 +240,7 @@ impl Run {
             }
             Event::GraceOver => {
                 acting.cancel.cancel();
-                self.tools = self.options.cancel.child_token();
+                self.tools = self.leftovers.0.child_token();
                 batch.running = Running::None;
                 for index in std::mem::take(&mut batch.begun) {
                     self.settle(&acting, index, ToolOutcome::Cancelled { started: true }.into());

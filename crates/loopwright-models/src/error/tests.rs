@@ -89,3 +89,20 @@ fn secrets_are_blackened() {
     assert_eq!(error.code.as_deref(), Some("[redacted]"));
     assert!(!format!("{context:?}").contains("12345"));
 }
+
+#[test]
+fn a_header_may_name_what_went_wrong() {
+    use ModelErrorKind::{InvalidRequest, RateLimited};
+    let read = |header: &'static str| {
+        let head = |name: &str| (name == "x-amzn-errortype").then_some(header);
+        let context = ErrorContext::new("p").with_head(400, head, Timestamp::default());
+        let error = context.of_body(br#"{"message":"m"}"#);
+        (error.kind, error.code)
+    };
+    let named = |name: &str| Some(name.to_owned());
+    let invalid = read("ValidationException:http://aws/");
+    assert_eq!(invalid, (InvalidRequest, named("ValidationException")));
+    let quota = read("ServiceQuotaExceededException");
+    assert_eq!(quota, (RateLimited, named("ServiceQuotaExceededException")));
+    assert_eq!(read(""), (InvalidRequest, None));
+}

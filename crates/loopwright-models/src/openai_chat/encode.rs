@@ -34,8 +34,8 @@ impl Writer<'_> {
         let request = self.question.request;
         let dialect = request.prompt.dialect;
         let mut list = List::new(body);
-        if let Some(system) = request.system.as_deref().filter(|it| !it.is_empty()) {
-            list.item(|out| write_text_message(out, "system", system));
+        if let Some(system) = fields::instructions(self.question) {
+            list.item(|out| write_text_message(out, "system", &system));
         }
         self.question.write_turns(&mut list, |turn| self.turn(turn, dialect));
         for message in &request.prompt.tail {

@@ -1,10 +1,12 @@
 //! Writes what a request says besides its messages.
 
+use std::borrow::Cow;
+
 use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice, ToolSpec};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{json::Fields, quirks::MaxTokensField, wire::Question};
+use crate::{json::Fields, quirks::{MaxTokensField, SeedField}, wire::Question};
 
 /// Fields that no passthrough may replace: the answer would not be what is expected.
 const RESERVED: [&str; 3] = ["model", "messages", "stream"];
@@ -12,7 +14,7 @@ const RESERVED: [&str; 3] = ["model", "messages", "stream"];
 /// Writes the fields before the messages.
 pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
     let request = question.request;
-    let options = &request.options;
+    let (options, quirks) = (&request.options, question.quirks);
     let mut fields = Fields { out, extra: &options.extra };
     fields.always("model", question.model());
     if !request.tools.is_empty() {
@@ -23,12 +25,12 @@ pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
     }
     match &request.response_format {
         None => {}
-        Some(ResponseFormat::JsonSchema { name, schema, strict }) => {
+        Some(ResponseFormat::JsonSchema { name, schema, strict }) if quirks.json_schema => {
             let json_schema = JsonSchema { name, schema, strict: *strict };
             let format = WireFormat { kind: "json_schema", json_schema: Some(json_schema) };
             fields.put("response_format", &format);
         }
-        Some(ResponseFormat::JsonObject) => {
+        Some(ResponseFormat::JsonObject | ResponseFormat::JsonSchema { .. }) => {
             let format = WireFormat { kind: "json_object", json_schema: None };
             fields.put("response_format", &format);
         }
@@ -37,10 +39,10 @@ pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
         }
     }
     fields.always("stream", &question.streams());
-    if question.streams() {
+    if question.streams() && quirks.stream_options {
         fields.put("stream_options", &StreamOptions { include_usage: true });
     }
-    let most = match question.quirks.max_tokens {
+    let most = match quirks.max_tokens {
         MaxTokensField::MaxTokens => "max_tokens",
         MaxTokensField::MaxCompletionTokens => "max_completion_tokens",
     };
@@ -48,9 +50,27 @@ pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
     fields.maybe("temperature", options.temperature.as_ref());
     fields.maybe("top_p", options.top_p.as_ref());
     fields.maybe("stop", Some(&options.stop).filter(|it| !it.is_empty()));
-    fields.maybe("seed", options.seed.as_ref());
+    let seed = match quirks.seed {
+        SeedField::Seed => "seed",
+        SeedField::RandomSeed => "random_seed",
+    };
+    fields.maybe(seed, options.seed.as_ref());
     fields.maybe("reasoning_effort", options.reasoning_effort.map(effort).as_ref());
     fields.pass_through(&RESERVED);
+}
+
+/// Returns the instructions, and with them the schema of the answer if the provider cannot be held
+/// to it.
+pub(super) fn instructions<'a>(question: &Question<'a>) -> Option<Cow<'a, str>> {
+    let request = question.request;
+    let system = request.system.as_deref().filter(|it| !it.is_empty());
+    match &request.response_format {
+        Some(ResponseFormat::JsonSchema { schema, .. }) if !question.quirks.json_schema => {
+            let words = format!("Answer with a JSON object that fits this JSON schema: {schema}");
+            Some(system.map_or(words.clone(), |system| format!("{system}\n\n{words}")).into())
+        }
+        _ => system.map(Cow::Borrowed),
+    }
 }
 
 fn tool_choice(fields: &mut Fields<'_>, choice: &ToolChoice) {

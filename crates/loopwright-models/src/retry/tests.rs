@@ -54,7 +54,7 @@ fn what_cannot_succeed_is_given_up() {
 fn a_provider_names_its_wait_in_several_ways() {
     let now = Timestamp::from_millis(784_111_767_000);
     let read = |name: &'static str, value: &'static str| {
-        parse_retry_after(|header| (header == name).then_some(value), now)
+        parse_retry_after(429, |header| (header == name).then_some(value), now)
     };
     assert_eq!(read("retry-after", "7"), Some(Duration::from_secs(7)));
     assert_eq!(read("retry-after", "0.5"), Some(Duration::from_millis(500)));
@@ -65,6 +65,54 @@ fn a_provider_names_its_wait_in_several_ways() {
     for nonsense in ["", "soon", "-1", "NaN", "1e300"] {
         assert_eq!(read("retry-after", nonsense), None, "{nonsense}");
     }
+}
+
+#[test]
+fn a_limit_says_in_several_ways_when_it_is_lifted() {
+    let now = Timestamp::from_millis(1_790_000_000_000);
+    let read = |value: &str| parse_reset(value, now).map(|it| it.as_millis());
+    for (value, expect) in [
+        ("1s", Some(1000)),
+        ("6m0s", Some(360_000)),
+        ("120ms", Some(120)),
+        ("1h2m3.5s", Some(3_723_500)),
+        ("7", Some(7000)),
+        ("0.25", Some(250)),
+        ("1790000002", Some(2000)),
+        ("1790000000500", Some(500)),
+        ("1789999999", Some(0)),
+        ("2026-09-21T14:13:30Z", Some(10_000)),
+        ("", None),
+        ("s", None),
+        ("1", Some(1000)),
+        ("1x", None),
+        ("1m2", None),
+        ("-1", None),
+        ("NaN", None),
+        ("1e300", None),
+    ] {
+        assert_eq!(read(value), expect, "{value}");
+    }
+}
+
+#[test]
+fn the_limit_that_is_used_up_counts_and_only_if_the_rate_is_limited() {
+    let read = |status, headers: &[(&str, &'static str)]| {
+        let find = |name: &str| headers.iter().find(|it| it.0 == name).map(|it| it.1);
+        parse_retry_after(status, find, Timestamp::default()).map(|it| it.as_secs())
+    };
+    let both = [
+        ("x-ratelimit-remaining-requests", "9"),
+        ("x-ratelimit-reset-requests", "2s"),
+        ("x-ratelimit-remaining-tokens", "0"),
+        ("x-ratelimit-reset-tokens", "5s"),
+    ];
+    assert_eq!((read(429, &both), read(200, &both), read(500, &both)), (Some(5), None, None));
+    let unsaid = [("x-ratelimit-reset-requests", "2s"), ("x-ratelimit-reset-tokens", "5s")];
+    assert_eq!(read(429, &unsaid), Some(2));
+    assert_eq!(read(429, &[("x-ratelimit-reset", "3")]), Some(3));
+    assert_eq!(read(429, &[("retry-after", "1"), ("x-ratelimit-reset", "3")]), Some(1));
+    assert_eq!(read(429, &[]), None);
 }
 
 #[tokio::test]

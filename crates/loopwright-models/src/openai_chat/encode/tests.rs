@@ -7,7 +7,7 @@ use loopwright_core::messages::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Encoder, MaxTokensField, Quirks, Wire};
+use crate::{CallIds, Encoder, MaxTokensField, Quirks, SeedField, Wire};
 
 fn origin(model: &str) -> Arc<Origin> {
     Arc::new(Origin { wire: "openai-chat".into(), provider: "p".into(), model: model.into() })
@@ -124,6 +124,35 @@ fn quirks_change_names() {
     assert_eq!(body_of["messages"][0]["role"], "developer");
     // The bytes kept beside the turn are those of the other encoder: they must not be taken.
     assert_eq!(body(&request)["messages"][0]["role"], "system");
+}
+
+#[test]
+fn what_a_provider_does_not_take_is_not_sent() {
+    let quirks = Quirks {
+        stream_options: false,
+        json_schema: false,
+        seed: SeedField::RandomSeed,
+        call_ids: CallIds::Nine,
+        ..Quirks::default()
+    };
+    let reply = exchange(vec![call(Some("call_1"), "{}")], vec![ToolResult::text("r")]);
+    let mut request = asking([reply]);
+    request.system = Some("s".into());
+    request.response_format = Some(ResponseFormat::json_schema("s", json!({ "type": "object" })));
+    request.options.seed = Some(3);
+    let bytes = Encoder::new(Wire::OpenAiChat, origin("m"), quirks).encode(&request);
+    let schema = "s\n\nAnswer with a JSON object that fits this JSON schema: {\"type\":\"object\"}";
+    let function = json!({ "name": "f", "arguments": "{}" });
+    let expect = json!({
+        "model": "m", "response_format": { "type": "json_object" }, "stream": true, "random_seed": 3,
+        "messages": [
+            { "role": "system", "content": schema },
+            { "role": "assistant", "content": null, "tool_calls":
+                [{ "id": "9gD2Dimct", "type": "function", "function": function }] },
+            { "role": "tool", "tool_call_id": "9gD2Dimct", "content": "r" },
+        ],
+    });
+    assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), expect);
 }
 
 #[test]
@@ -309,7 +338,8 @@ fn a_turn_is_encoded_once() {
     let turn = request.prompt.turns.iter().next().unwrap();
     let first = encoder().encode(&request);
     let (origin, quirks) = (origin("m"), Quirks::default());
-    let key = Question { origin: &origin, quirks, request: &request }.cache_key();
+    let (origin, request) = (&*origin, &request);
+    let key = Question { origin, quirks, request, continuation: None }.cache_key();
     turn.encoded().get_or_encode(key, || panic!("the bytes are kept"));
     assert_eq!(encoder().encode(&request), first);
 }

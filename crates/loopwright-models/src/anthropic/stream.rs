@@ -1,0 +1,95 @@
+//! Reads streamed answers, and whole ones.
+
+use loopwright_core::{
+    Delta, DeltaSink, ModelError, NoDeltas,
+    messages::{InferenceResponse, Usage},
+};
+use serde_json::value::RawValue;
+
+use super::{
+    decode::MessageReading,
+    wire::{WireEvent, WireMessage},
+};
+use crate::{decoder::Reading, error::with_usage, sse::Event};
+
+/// A stream has ended when it says `message_stop`; one that closes earlier broke off.
+impl Reading for MessageReading {
+    fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
+        if event.kind == "error" {
+            return Err(with_usage(self.context.of_body(event.data), self.usage_so_far()));
+        }
+        // Some gateways end the stream of every wire in this way.
+        if event.kind == "ping" || event.data == b"[DONE]" {
+            return Ok(());
+        }
+        let wire: WireEvent<'_> =
+            serde_json::from_slice(event.data).map_err(|error| self.unreadable(error))?;
+        if wire.error.is_some_and(is_filled) || &*wire.kind == "error" {
+            return Err(with_usage(self.context.of_body(event.data), self.usage_so_far()));
+        }
+        let index = wire.index;
+        match &*wire.kind {
+            "content_block_delta" => {
+                if let Some(delta) = &wire.delta {
+                    self.add(index, delta, event.data, deltas)?;
+                }
+            }
+            "content_block_start" => match wire.content_block {
+                Some(block) => self.begin_block(index, block, deltas)?,
+                None => return Err(self.fail("a block of the answer is missing")),
+            },
+            "content_block_stop" => self.close_block(index, deltas),
+            "message_start" => {
+                self.begin(&wire.message.unwrap_or_default(), deltas)?;
+                pass_on(self.usage_so_far(), deltas);
+            }
+            "message_delta" => {
+                pass_on(self.take_usage(wire.usage), deltas);
+                self.take_stop_reason(&wire.delta.unwrap_or_default().stop_reason);
+            }
+            "message_stop" => self.close(deltas),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, body: &[u8]) -> Result<(), ModelError> {
+        let message: WireMessage<'_> =
+            serde_json::from_slice(body).map_err(|error| self.unreadable(error))?;
+        if message.error.is_some_and(is_filled) {
+            return Err(self.context.of_body(body));
+        }
+        if message.content.is_none() {
+            return Err(self.fail("the answer holds no message"));
+        }
+        self.begin(&message, &mut NoDeltas)?;
+        self.close(&mut NoDeltas);
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.usage_so_far()
+    }
+
+    fn end(self: Box<Self>) -> Result<InferenceResponse, ModelError> {
+        if !self.is_done || !self.is_begun {
+            return Err(self.fail("the stream closed before the answer was complete"));
+        }
+        self.into_response()
+    }
+}
+
+fn pass_on(usage: Option<Usage>, deltas: &mut dyn DeltaSink) {
+    if let Some(usage) = usage {
+        deltas.push(Delta::Usage(usage));
+    }
+}
+
+/// Tells whether an error field says something; null, `{}` and the like do not.
+fn is_filled(error: &RawValue) -> bool {
+    !matches!(error.get(), "null" | "{}" | "\"\"" | "false")
+}

@@ -1,0 +1,297 @@
+use std::sync::Arc;
+
+use loopwright_core::messages::{
+    InferenceRequest, Media, MediaSource, Opaque, Origin, Part, Prompt, ReasoningEffort,
+    ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{Encoder, Quirks, Wire};
+
+fn origin(model: &str) -> Arc<Origin> {
+    Arc::new(Origin {
+        wire: Wire::BedrockConverse.name().into(),
+        provider: "p".into(),
+        model: model.into(),
+    })
+}
+
+fn encode_for(model: &str, request: &InferenceRequest) -> Vec<u8> {
+    Encoder::new(Wire::BedrockConverse, origin(model), Quirks::default()).encode(request)
+}
+
+fn body_for(model: &str, request: &InferenceRequest) -> Value {
+    serde_json::from_slice(&encode_for(model, request)).unwrap()
+}
+
+fn body(request: &InferenceRequest) -> Value {
+    body_for("m", request)
+}
+
+fn asking(turns: impl IntoIterator<Item = Turn>) -> InferenceRequest {
+    let prompt = Prompt::of(turns.into_iter().collect());
+    InferenceRequest { prompt, ..InferenceRequest::default() }
+}
+
+fn said(message: Message) -> Turn {
+    Turn::said(message).unwrap()
+}
+
+fn call(id: &str, arguments: &str) -> Part {
+    Part::new(Content::ToolCall(ToolCall::new(id, "f", arguments)))
+}
+
+fn exchange(parts: Vec<Part>, results: Vec<ToolResult>) -> Turn {
+    let reply = Message::new(Role::Assistant, parts).with_origin(origin("m"));
+    Turn::new(TurnBody::Exchange(Exchange::new(reply, results).unwrap())).unwrap()
+}
+
+fn tool(name: &str) -> ToolSpec {
+    let parameters = Arc::new(json!({ "type": "object" }));
+    ToolSpec { name: name.into(), description: "d".into(), parameters }
+}
+
+fn written_tool(name: &str, description: &str) -> Value {
+    let schema = json!({ "json": { "type": "object" } });
+    json!({ "toolSpec": { "name": name, "description": description, "inputSchema": schema } })
+}
+
+#[test]
+fn sides_take_turns_and_the_conversation_comes_last() {
+    let mut request = asking([
+        said(Message::system("b")),
+        said(Message::user("c")),
+        said(Message::user("d")),
+        said(Message::assistant("e")),
+        said(Message::new(Role::Developer, [Part::text("f")])),
+    ]);
+    request.system = Some("a".into());
+    request.prompt.tail = vec![Message::user("g")];
+    let text = String::from_utf8(encode_for("m", &request)).unwrap();
+    assert_eq!(
+        text,
+        "{\"system\":[{\"text\":\"a\"},{\"text\":\"b\"}],\"messages\":[\
+         {\"role\":\"user\",\"content\":[{\"text\":\"c\"},{\"text\":\"d\"}]},\
+         {\"role\":\"assistant\",\"content\":[{\"text\":\"e\"}]},\
+         {\"role\":\"user\",\"content\":[{\"text\":\"<system>\\nf\\n</system>\"},{\"text\":\"g\"}]}]}"
+    );
+    assert_eq!(String::from_utf8(encode_for("m", &asking([]))).unwrap(), "{\"messages\":[]}");
+}
+
+#[test]
+fn settings_are_written_as_the_wire_calls_them() {
+    let mut request = asking([]);
+    request.tools = [tool("f")].into_iter().collect();
+    request.tool_choice = ToolChoice::Tool("f".into());
+    request.response_format = Some(ResponseFormat::json_schema("s", json!({ "x": 1 })));
+    let options = &mut request.options;
+    options.max_output_tokens = Some(9);
+    options.temperature = Some(0.5);
+    options.top_p = Some(1.0);
+    options.stop = vec!["x".into()];
+    options.seed = Some(3);
+    options.extra.insert("inferenceConfig".into(), json!({ "topP": 0.25 }));
+    options.extra.insert("guardrailConfig".into(), json!({ "trace": "enabled" }));
+    options.extra.insert("additionalModelRequestFields".into(), json!({ "top_k": 4 }));
+    options.extra.insert("messages".into(), json!([1]));
+    let schema = json!({ "name": "s", "schema": "{\"x\":1}" });
+    assert_eq!(
+        body(&request),
+        json!({
+            "toolConfig": {
+                "tools": [written_tool("f", "d")], "toolChoice": { "tool": { "name": "f" } },
+            },
+            "outputConfig": {
+                "textFormat": { "type": "json_schema", "structure": { "jsonSchema": schema } },
+            },
+            "inferenceConfig": {
+                "maxTokens": 9, "temperature": 0.5, "topP": 0.25, "stopSequences": ["x"],
+            },
+            "additionalModelRequestFields": { "top_k": 4 },
+            "guardrailConfig": { "trace": "enabled" },
+            "messages": [],
+        })
+    );
+}
+
+#[test]
+fn effort_is_written_for_models_whose_own_field_is_known() {
+    let fields = |model, effort, choice| {
+        let mut request = asking([]);
+        request.tools = [tool("f")].into_iter().collect();
+        request.tool_choice = choice;
+        request.options.reasoning_effort = Some(effort);
+        let body = body_for(model, &request);
+        (body["additionalModelRequestFields"].clone(), body["inferenceConfig"].clone())
+    };
+    let (low, high) = (ReasoningEffort::Low, ReasoningEffort::High);
+    let budget = json!({ "thinking": { "type": "enabled", "budget_tokens": 2048 } });
+    let adaptive =
+        json!({ "thinking": { "type": "adaptive" }, "output_config": { "effort": "high" } });
+    let nova = json!({ "reasoningConfig": { "type": "enabled", "maxReasoningEffort": "low" } });
+    for (model, effort, expect) in [
+        ("us.anthropic.claude-sonnet-4-5-v1:0", low, (budget, json!({ "maxTokens": 32_000 }))),
+        ("anthropic.claude-opus-5", high, (adaptive, Value::Null)),
+        ("openai.gpt-oss-120b-1:0", high, (json!({ "reasoning_effort": "high" }), Value::Null)),
+        ("amazon.nova-2-lite-v1:0", low, (nova, Value::Null)),
+        ("meta.llama4", high, (Value::Null, Value::Null)),
+    ] {
+        assert_eq!(fields(model, effort, ToolChoice::Auto), expect, "{model}");
+    }
+    let forced = fields("us.anthropic.claude-sonnet-4-5", low, ToolChoice::Required);
+    assert_eq!(forced, (Value::Null, Value::Null));
+}
+
+#[test]
+fn a_conversation_that_shows_calls_has_tools() {
+    let turn = || exchange(vec![call("1", "{}")], vec![ToolResult::text("r")]);
+    let config = |turns: Vec<Turn>, tools: Vec<ToolSpec>| {
+        let mut request = asking(turns);
+        request.tools = tools.into_iter().collect();
+        request.tool_choice = ToolChoice::None;
+        body(&request)["toolConfig"].clone()
+    };
+    assert_eq!(config(vec![], vec![tool("g")]), Value::Null);
+    assert_eq!(config(vec![turn()], vec![tool("g")]), json!({ "tools": [written_tool("g", "d")] }));
+    let stub = written_tool("f", "This tool is no longer offered.");
+    assert_eq!(config(vec![turn(), turn()], vec![]), json!({ "tools": [stub] }));
+}
+
+#[test]
+fn forms_that_the_wire_has_no_field_for_are_asked_for_in_words() {
+    let mut request = asking([]);
+    request.response_format = Some(ResponseFormat::JsonObject);
+    let expect = json!([{ "text": "Answer with one JSON object and nothing else." }]);
+    assert_eq!(body(&request)["system"], expect);
+}
+
+#[test]
+fn an_exchange_is_a_reply_and_its_results() {
+    let opaque = |part: Part, json: &str| part.with_opaque(Opaque::new(json));
+    let long = "x".repeat(70);
+    let parts = vec![
+        opaque(Part::reasoning("t"), r#"{"reasoningContent": 1}"#),
+        Part::reasoning("u"),
+        Part::text("a"),
+        call("c.1", ""),
+        call(&long, "{ \"a\": 1 }"),
+        call("c3", "[1]"),
+    ];
+    let image = Part::image("image/png", "QUI=");
+    let shown = ToolResult { content: Arc::new([image]), is_error: false };
+    let empty = ToolResult { content: Arc::new([]), is_error: false };
+    let failed = ToolResult { content: Arc::new([]), is_error: true };
+    let request = asking([exchange(parts, vec![shown, empty, failed])]);
+    let id = "x".repeat(64);
+    let called = |id: &str, input: Value| json!({ "toolUse": { "toolUseId": id, "name": "f", "input": input } });
+    let image = json!({ "image": { "format": "png", "source": { "bytes": "QUI=" } } });
+    let done = json!({ "text": "The call is done." });
+    let failed = json!({ "text": "The call failed." });
+    let foreign = json!([
+        { "text": "a" },
+        called("c_1", json!({})),
+        called(&id, json!({ "a": 1 })),
+        called("c3", json!({ "invalid_arguments": "[1]" })),
+    ]);
+    let mut own = foreign.clone();
+    own.as_array_mut().unwrap().insert(0, json!({ "reasoningContent": 1 }));
+    let results = json!({ "role": "user", "content": [
+        { "toolResult": { "toolUseId": "c_1", "content": [image] } },
+        { "toolResult": { "toolUseId": id, "content": [done] } },
+        { "toolResult": { "toolUseId": "c3", "content": [failed], "status": "error" } },
+    ]});
+    for (model, content) in [("m", own), ("other", foreign)] {
+        let expect = json!([{ "role": "assistant", "content": content }, results]);
+        assert_eq!(body_for(model, &request)["messages"], expect);
+    }
+}
+
+#[test]
+fn files_are_written_as_the_wire_takes_them() {
+    let media = |mime: &str, source, name: Option<&str>| Media {
+        mime: mime.into(),
+        source,
+        name: name.map(Into::into),
+    };
+    let base64 = || MediaSource::Base64("QUI=".into());
+    let url = |url: &str| MediaSource::Url(url.into());
+    let parts = [
+        Content::Document(media("application/pdf", base64(), Some("a/b_1 (2).pdf"))),
+        Content::Document(media("text/x-rust", url("s3://x/y"), None)),
+        Content::Image(media("", url("data:image/gif;base64,QUI="), None)),
+    ];
+    let content = |parts: Vec<Content>| {
+        let message = Message::new(Role::User, parts.into_iter().map(Part::new));
+        body(&asking([said(message)]))["messages"][0]["content"].clone()
+    };
+    let bytes = json!({ "bytes": "QUI=" });
+    assert_eq!(
+        content(parts.into()),
+        json!([
+            { "text": "See the document." },
+            { "document": { "format": "pdf", "name": "a b 1 (2) pdf", "source": bytes } },
+            { "document": { "format": "txt", "name": "document",
+                            "source": { "s3Location": { "uri": "s3://x/y" } } } },
+            { "image": { "format": "gif", "source": bytes } },
+        ])
+    );
+    let not_sent = vec![
+        Content::Document(media("application/pdf", MediaSource::File("f".into()), None)),
+        Content::Image(media("image/png", url("https://x/y"), None)),
+    ];
+    assert_eq!(
+        content(not_sent),
+        json!([
+            { "text": "[document: not shown, this provider cannot be given it]" },
+            { "text": "[image: not shown, this provider cannot be given it]" },
+        ])
+    );
+}
+
+#[test]
+fn exchanges_in_words_are_a_reply_and_observations() {
+    let mut request = asking([exchange(
+        vec![Part::text("I add."), call("1", "{}")],
+        vec![ToolResult::text("3")],
+    )]);
+    request.prompt.dialect = Dialect::Text;
+    let words = "Thought: I add.\nAction: f\nAction Input: {}";
+    assert_eq!(
+        body(&request),
+        json!({ "messages": [
+            { "role": "assistant", "content": [{ "text": words }] },
+            { "role": "user", "content": [{ "text": "Observation: 3" }] },
+        ]})
+    );
+}
+
+#[test]
+fn a_request_goes_on_where_the_one_before_it_ended() {
+    let called = || exchange(vec![call("1", "{}")], vec![ToolResult::text("r")]);
+    let mut request = asking([said(Message::user("a")), called()]);
+    let mut before = encode_for("m", &request);
+    // Of messages that are joined, the end is open too.
+    for (turn, open) in
+        [(called(), 2), (said(Message::user("u")), 4), (said(Message::assistant("b")), 2)]
+    {
+        request.prompt.turns.push(turn);
+        let now = encode_for("m", &request);
+        assert!(now.starts_with(&before[..before.len() - open]));
+        before = now;
+    }
+}
+
+#[test]
+fn caches_are_marked_for_models_that_understand_marks() {
+    let marks = |model| {
+        let mut request = asking([]);
+        request.system = Some("s".into());
+        request.tools = [tool("f")].into_iter().collect();
+        let body = body_for(model, &request);
+        (body["system"][1].clone(), body["toolConfig"]["tools"][1].clone())
+    };
+    let mark = json!({ "cachePoint": { "type": "default" } });
+    assert_eq!(marks("us.anthropic.claude-sonnet-4-5-v1:0"), (mark.clone(), mark));
+    assert_eq!(marks("amazon.nova-pro-v1:0"), (Value::Null, Value::Null));
+}

@@ -1,0 +1,122 @@
+//! What is known of Claude models by their names.
+
+use loopwright_core::messages::ReasoningEffort;
+use serde_json::{Value, json};
+
+/// The fewest tokens that are accepted as a budget for thinking.
+const LEAST_BUDGET: u64 = 1024;
+
+/// How a model is told to think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Thinking {
+    /// It does not think.
+    Never,
+    /// By a number of tokens. So are other makers' models that speak the same wire.
+    Budget,
+    /// By an effort: it finds out itself how long to think, and refuses budgets.
+    Adaptive,
+}
+
+/// Tells how a model is told to think.
+fn thinking(model: &str) -> Thinking {
+    match version(model) {
+        Model::Other | Model::Version(3, 7..) | Model::Version(4, ..=5) => Thinking::Budget,
+        Model::Version(..=3, _) => Thinking::Never,
+        Model::Version(..) | Model::Unnumbered => Thinking::Adaptive,
+    }
+}
+
+/// Returns the field that makes a model think this much; nothing if it is to think little or cannot.
+///
+/// The limit of written tokens counts thinking too: half of it is left for the answer, and one that
+/// leaves no room for the least budget makes the model not think.
+pub(crate) fn thinking_field(model: &str, effort: ReasoningEffort, most: u64) -> Option<Value> {
+    let budget = match effort {
+        ReasoningEffort::Minimal => return None,
+        ReasoningEffort::Low => 2048,
+        ReasoningEffort::High => 16_384,
+        _ => 8192,
+    };
+    match thinking(model) {
+        Thinking::Never => None,
+        Thinking::Adaptive => Some(json!({ "type": "adaptive" })),
+        Thinking::Budget => {
+            let budget = u64::min(budget, most / 2);
+            let is_enough = budget >= LEAST_BUDGET;
+            is_enough.then(|| json!({ "type": "enabled", "budget_tokens": budget }))
+        }
+    }
+}
+
+/// Returns the word for an effort; nothing for models that are not told in words.
+pub(crate) fn effort_word(model: &str, effort: ReasoningEffort) -> Option<&'static str> {
+    (thinking(model) == Thinking::Adaptive).then_some(match effort {
+        ReasoningEffort::Minimal | ReasoningEffort::Low => "low",
+        ReasoningEffort::High => "high",
+        _ => "medium",
+    })
+}
+
+/// Returns a limit of written tokens that the model accepts and that an agent rarely meets.
+///
+/// Each model writes at least this much: one that could write more is not cut off early, and a limit
+/// above what a model can do would be refused.
+pub(crate) fn most_tokens(model: &str) -> u64 {
+    match version(model) {
+        Model::Version(3, 7..) | Model::Version(4.., _) | Model::Unnumbered => 32_000,
+        Model::Version(3, 5..) | Model::Other => 8192,
+        Model::Version(..) => 4096,
+    }
+}
+
+/// Tells whether a name, in whatever form a host gives it, is that of a model of this family that can
+/// think: every one since 3.7.
+#[cfg(feature = "bedrock")]
+pub(crate) fn can_think(model: &str) -> bool {
+    !matches!(version(model), Model::Other) && thinking(model) != Thinking::Never
+}
+
+enum Model {
+    /// None of this family.
+    Other,
+    /// A version such as 4.5.
+    Version(u32, u32),
+    /// The name has no number, as those of previews: taken for a new one.
+    Unnumbered,
+}
+
+/// Reads the version, which stands before the model's size or after it. Dates are no versions.
+fn version(model: &str) -> Model {
+    let model = model.to_ascii_lowercase();
+    let Some((_, name)) = model.split_once("claude") else { return Model::Other };
+    let number = |word: &str| if word.len() < 3 { word.parse::<u32>().ok() } else { None };
+    let mut words =
+        name.split(|it: char| !it.is_ascii_alphanumeric()).skip_while(|it| number(it).is_none());
+    match (words.next().and_then(number), words.next().and_then(number)) {
+        (Some(major), minor) => Model::Version(major, minor.unwrap_or(0)),
+        (None, _) => Model::Unnumbered,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_wherever_they_stand() {
+        let known = |model| (thinking(model), most_tokens(model));
+        for (model, expect) in [
+            ("claude-3-haiku-20240307", (Thinking::Never, 4096)),
+            ("claude-3-5-sonnet-20241022", (Thinking::Never, 8192)),
+            ("us.anthropic.claude-3-7-sonnet-20250219-v1:0", (Thinking::Budget, 32_000)),
+            ("claude-sonnet-4-20250514", (Thinking::Budget, 32_000)),
+            ("claude-haiku-4-5@20251001", (Thinking::Budget, 32_000)),
+            ("anthropic/claude-opus-4.6", (Thinking::Adaptive, 32_000)),
+            ("claude-opus-5", (Thinking::Adaptive, 32_000)),
+            ("claude-mythos-preview", (Thinking::Adaptive, 32_000)),
+            ("glm-4.6", (Thinking::Budget, 8192)),
+        ] {
+            assert_eq!(known(model), expect, "{model}");
+        }
+    }
+}

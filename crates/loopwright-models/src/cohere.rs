@@ -1,0 +1,40 @@
+//! The wire of Cohere, as version 2 of its Chat API reference describes it.
+//!
+//! The wire cannot name one tool that must be called, so that tool alone is offered; it has no field
+//! for calls in parallel.
+
+use std::sync::Arc;
+
+use loopwright_core::messages::Origin;
+
+use crate::{
+    decoder::Reading,
+    error::ErrorContext,
+    wire::{Protocol, Question},
+};
+
+mod wire;
+mod answer;
+mod decode;
+mod stream;
+mod assistant;
+mod parts;
+mod fields;
+mod encode;
+
+/// Cohere's chat.
+pub(crate) struct Cohere;
+
+impl Protocol for Cohere {
+    fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
+        vec!["chat".into()]
+    }
+
+    fn encode(&self, question: &Question<'_>) -> Vec<u8> {
+        encode::encode(question)
+    }
+
+    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading> {
+        Box::new(decode::CohereReading::new(origin, context))
+    }
+}

@@ -1,0 +1,96 @@
+//! The request of a step as the continuation of the one before it.
+//!
+//! A request begins with the bytes of the one before, so nothing but what is new is written: the last
+//! body is kept in the memory of the run, cut where its turns end, and goes on from there.
+
+use std::{cell::Cell, fmt, sync::Arc};
+
+use bytes::Bytes;
+use loopwright_core::messages::{Mark, Prompt};
+
+use crate::json::List;
+
+/// The body of a request, and what it takes to go on from it.
+pub(crate) struct Written {
+    progress: Progress,
+    body: Arc<Vec<u8>>,
+}
+
+/// How far a body came with the turns of a conversation.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    /// The form in which turns were encoded.
+    key: u64,
+    head: Mark,
+    turns: Mark,
+    /// Where the turns begin.
+    begin: usize,
+    /// Where they end.
+    end: usize,
+}
+
+/// What is known of the last request while the next one is written.
+#[derive(Default)]
+pub(crate) struct Continuation {
+    before: Cell<Option<Written>>,
+    now: Cell<Option<Progress>>,
+}
+
+impl Continuation {
+    /// Goes on from this request, if it is one to go on from.
+    pub(crate) fn of(before: Option<Written>) -> Self {
+        Self { before: Cell::new(before), now: Cell::default() }
+    }
+
+    /// Puts the turns that were sent before into a list that has none yet. Returns how many that are;
+    /// nothing if the request does not begin as the last one did.
+    pub(crate) fn go_on(&self, key: u64, prompt: &Prompt, list: &mut List<'_>) -> Option<usize> {
+        let Written { progress, body } = self.before.take()?;
+        let begin = list.written().len();
+        let is_continued = progress.key == key
+            && progress.head == prompt.head.mark()
+            && prompt.turns.continues(progress.turns)
+            && progress.begin == begin
+            && body[..begin] == *list.written();
+        if !is_continued {
+            return None;
+        }
+        // Whoever still sends the last request keeps it.
+        let mut body = Arc::try_unwrap(body).ok()?;
+        body.truncate(progress.end);
+        list.continue_with(body, begin);
+        Some(progress.turns.turns())
+    }
+
+    /// Notes where the turns of a list begin and end.
+    pub(crate) fn note(&self, key: u64, prompt: &Prompt, begin: usize, list: &List<'_>) {
+        let (head, turns, end) = (prompt.head.mark(), prompt.turns.mark(), list.written().len());
+        self.now.set(Some(Progress { key, head, turns, begin, end }));
+    }
+
+    /// Returns the body to be sent, and what to keep of it.
+    pub(crate) fn finish(self, body: Vec<u8>) -> (Bytes, Option<Written>) {
+        let Some(progress) = self.now.into_inner() else { return (body.into(), None) };
+        let body = Arc::new(body);
+        let sent = Bytes::from_owner(Sent(Arc::clone(&body)));
+        (sent, Some(Written { progress, body }))
+    }
+}
+
+/// A body while it is sent.
+struct Sent(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Sent {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Continuation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Continuation").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! Other models, for when one cannot answer.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use loopwright_core::{
+    ChatModel, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind,
+    messages::{Cost, InferenceOptions, InferenceRequest, InferenceResponse, Usage},
+};
+
+use crate::provider::no_model;
+
+/// Several models, asked in turn until one answers.
+///
+/// The next one is asked when the one before failed in a way that says nothing about the request (it
+/// cannot be reached, is busy or in trouble, does not know the model, or does not let the user in) and
+/// nothing of its answer was passed on yet. If the request is too long for it, the next one is asked
+/// that is known to take more. A request that is refused as such is not sent to anybody else, and
+/// neither is one that was cancelled or is too late.
+///
+/// An answer's origin tells who gave it. Its usage and cost include what failed attempts consumed; an
+/// error says how each of them failed.
+#[derive(Clone, Default)]
+pub struct Fallback {
+    places: Vec<Place>,
+}
+
+/// What is known of a model that may be asked when others cannot answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Candidate {
+    /// As people name it.
+    pub(crate) name: String,
+    /// What is asked for in place of the request's model, if anything is.
+    pub(crate) model: Option<Arc<str>>,
+    pub(crate) context_window: Option<u64>,
+    pub(crate) options: InferenceOptions,
+}
+
+#[derive(Clone)]
+struct Place {
+    candidate: Candidate,
+    /// The model, or why there is none.
+    model: Result<Arc<dyn ChatModel>, (ModelErrorKind, Arc<str>)>,
+}
+
+impl Fallback {
+    /// Asks this model first.
+    pub fn new(name: impl Into<String>, model: Arc<dyn ChatModel>) -> Self {
+        Self::default()
+            .and_maybe(Candidate { name: name.into(), ..Candidate::default() }, Ok(model))
+    }
+
+    /// Asks this model if those before it cannot answer.
+    #[must_use]
+    pub fn and(self, name: impl Into<String>, model: Arc<dyn ChatModel>) -> Self {
+        let (name, own) = (name.into(), model.model());
+        self.and_maybe(Candidate { name, model: own, ..Candidate::default() }, Ok(model))
+    }
+
+    /// Says how many tokens the model that was added last takes.
+    #[must_use]
+    pub fn with_context_window(mut self, tokens: u64) -> Self {
+        if let Some(place) = self.places.last_mut() {
+            place.candidate.context_window = Some(tokens);
+        }
+        self
+    }
+
+    /// Adds a model, or the reason why it can never be asked.
+    pub(crate) fn and_maybe(
+        mut self,
+        candidate: Candidate,
+        model: Result<Arc<dyn ChatModel>, ModelError>,
+    ) -> Self {
+        let model = model.map_err(|error| (error.kind, error.message.into()));
+        self.places.push(Place { candidate, model });
+        self
+    }
+
+    /// Makes sure that there is somebody to ask.
+    ///
+    /// # Errors
+    ///
+    /// If there is nobody: for the reasons for which there is not.
+    pub(crate) fn checked(self) -> Result<Self, ModelError> {
+        if self.places.iter().any(|place| place.model.is_ok()) {
+            return Ok(self);
+        }
+        let mut failures = Failures::default();
+        for Place { candidate, model } in &self.places {
+            if let Err((kind, message)) = model {
+                failures.add(&candidate.name, ModelError::new(*kind, &**message));
+            }
+        }
+        Err(failures.into_error())
+    }
+}
+
+#[async_trait]
+impl ChatModel for Fallback {
+    async fn infer(
+        &self,
+        request: &InferenceRequest,
+        cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        let mut failures = Failures::default();
+        let mut deltas = Watched { deltas: cx.deltas, has_content: false };
+        // The longest window that was too short.
+        let mut too_short = None;
+        for Place { candidate, model } in &self.places {
+            if too_short.is_some_and(|window| candidate.context_window <= window) {
+                continue;
+            }
+            let model = match model {
+                Ok(model) => model,
+                Err((kind, message)) => {
+                    failures.add(&candidate.name, ModelError::new(*kind, &**message));
+                    continue;
+                }
+            };
+            let own = candidate.request(request);
+            let cx = InferCx {
+                deltas: &mut deltas,
+                cancel: cx.cancel,
+                deadline: cx.deadline,
+                clock: cx.clock,
+                memory: cx.memory,
+            };
+            let (deadline, clock) = (cx.deadline, cx.clock);
+            let error = match model.infer(own.as_ref().unwrap_or(request), cx).await {
+                Ok(response) => return Ok(failures.paid_by(response)),
+                Err(error) => error,
+            };
+            let is_late = deadline.is_some_and(|deadline| clock.now() >= deadline);
+            let kind = error.kind;
+            failures.add(&candidate.name, error);
+            if deltas.has_content || is_late || !may_do_better(kind) {
+                break;
+            }
+            if kind == ModelErrorKind::ContextLength {
+                // Who takes an unknown number of tokens cannot be told from who takes fewer.
+                too_short = Some(candidate.context_window.max(too_short.flatten()));
+                if candidate.context_window.is_none() {
+                    break;
+                }
+            }
+        }
+        Err(failures.into_error())
+    }
+
+    fn model(&self) -> Option<Arc<str>> {
+        self.places.iter().find_map(|place| place.model.as_ref().ok()?.model())
+    }
+}
+
+/// Tells whether another model may do better after a failure of this kind.
+fn may_do_better(kind: ModelErrorKind) -> bool {
+    !matches!(kind, ModelErrorKind::InvalidRequest | ModelErrorKind::Cancelled)
+}
+
+impl Candidate {
+    /// Returns the request as this model is asked, if that differs.
+    fn request(&self, request: &InferenceRequest) -> Option<InferenceRequest> {
+        if self.model.is_none() && self.options == InferenceOptions::default() {
+            return None;
+        }
+        let mut request = request.clone();
+        request.model = self.model.clone().or(request.model);
+        let (own, options) = (&self.options, &mut request.options);
+        options.max_output_tokens = own.max_output_tokens.or(options.max_output_tokens);
+        options.temperature = own.temperature.or(options.temperature);
+        options.top_p = own.top_p.or(options.top_p);
+        options.seed = own.seed.or(options.seed);
+        options.reasoning_effort = own.reasoning_effort.or(options.reasoning_effort);
+        options.stream = own.stream.or(options.stream);
+        if !own.stop.is_empty() {
+            options.stop.clone_from(&own.stop);
+        }
+        options.extra.extend(own.extra.clone());
+        options.headers.extend(own.headers.clone());
+        Some(request)
+    }
+}
+
+/// What went wrong, and what it consumed.
+#[derive(Default)]
+struct Failures {
+    messages: Vec<String>,
+    last: Option<ModelError>,
+    usage: Usage,
+    /// Nothing if the cost of something that was consumed is not known.
+    cost: Option<Cost>,
+    is_unpriced: bool,
+}
+
+impl Failures {
+    fn add(&mut self, name: &str, error: ModelError) {
+        self.messages.push(format!("{name}: {}", error.message));
+        self.usage += error.usage;
+        match error.cost {
+            Some(cost) => self.cost = Some(self.cost.unwrap_or_default() + cost),
+            None => self.is_unpriced |= error.usage.total() > 0,
+        }
+        self.last = Some(error);
+    }
+
+    fn paid_by(&self, mut response: InferenceResponse) -> InferenceResponse {
+        response.usage += self.usage;
+        let own = response.cost.filter(|_| !self.is_unpriced);
+        response.cost = own.map(|cost| cost + self.cost.unwrap_or_default());
+        response
+    }
+
+    fn into_error(self) -> ModelError {
+        let Some(mut last) = self.last else { return no_model("there is no model to ask") };
+        if self.messages.len() > 1 {
+            last.message = format!("no model answered: {}", self.messages.join("; "));
+        }
+        last.usage = self.usage;
+        last.cost = self.cost.filter(|_| !self.is_unpriced);
+        last
+    }
+}
+
+/// Notes whether content was passed on: from then on nobody else is asked.
+struct Watched<'a> {
+    deltas: &'a mut dyn DeltaSink,
+    has_content: bool,
+}
+
+impl DeltaSink for Watched<'_> {
+    fn push(&mut self, delta: Delta<'_>) {
+        self.has_content |= !matches!(delta, Delta::Usage(_));
+        self.deltas.push(delta);
+    }
+}
+
+impl fmt::Debug for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.places.iter().map(|place| &*place.candidate.name).collect();
+        f.debug_struct("Fallback").field("names", &names).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! The wire of Gemini's `generateContent`, of the Gemini API and of Vertex AI.
+//!
+//! What is said here about the wire is documented in the Gemini API's reference of `generateContent`
+//! and its guides to thinking, thought signatures and function calling.
+//!
+//! - A model is named as in `gemini-3-flash`, or by its path as in `tunedModels/mine` or
+//!   `publishers/google/models/gemini-2.5-pro`. On Vertex AI, the provider's address ends in
+//!   `/publishers/google` or in the location, and the key is a bearer token.
+//! - The user's own `tools` stand beside the functions on offer, and what is in the user's own
+//!   `generationConfig` and `toolConfig` stands beside, or in the place of, what is set otherwise.
+//! - There is no way to ask for one call at a time.
+//! - Instructions at the head of a prompt are part of the system instruction. The wire has no place
+//!   for instructions in the middle of a conversation, so these are said by the user.
+//! - A stream has no end of its own. It is whole if nothing follows its last reason to finish and no
+//!   code was left without its result; see [`decode`].
+
+use std::sync::Arc;
+
+use loopwright_core::messages::Origin;
+
+use crate::{
+    decoder::Reading,
+    error::ErrorContext,
+    wire::{Protocol, Question},
+};
+
+mod wire;
+mod model;
+mod partial;
+mod answer;
+mod decode;
+mod stream;
+mod parts;
+mod fields;
+mod encode;
+
+/// Gemini's `generateContent`.
+pub(crate) struct Gemini;
+
+impl Protocol for Gemini {
+    fn path(&self, model: &str, streams: bool) -> Vec<String> {
+        model::path(model, if streams { "streamGenerateContent" } else { "generateContent" })
+    }
+
+    fn query(&self, streams: bool) -> Option<&'static str> {
+        streams.then_some("alt=sse")
+    }
+
+    fn key_header(&self) -> Option<&'static str> {
+        Some("x-goog-api-key")
+    }
+
+    fn encode(&self, question: &Question<'_>) -> Vec<u8> {
+        encode::encode(question)
+    }
+
+    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading> {
+        Box::new(decode::GeminiReading::new(origin, context))
+    }
+}

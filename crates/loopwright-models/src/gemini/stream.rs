@@ -1,0 +1,59 @@
+//! Reads streamed answers, and whole ones.
+
+use loopwright_core::{
+    DeltaSink, ModelError, NoDeltas,
+    messages::{InferenceResponse, Usage},
+};
+use serde_json::value::RawValue;
+
+use super::{
+    answer::Parts,
+    decode::{GeminiReading, Stream},
+};
+use crate::{decoder::Reading, error::with_usage, sse::Event};
+
+impl Reading for GeminiReading {
+    fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
+        self.stream = Stream::Open;
+        if event.data == b"[DONE]" {
+            self.stream = Stream::Done;
+            return Ok(());
+        }
+        if event.kind == "error" {
+            return Err(with_usage(self.context.of_body(event.data), self.usage));
+        }
+        self.take(event.data, Parts::Fragments, deltas)
+    }
+
+    /// Takes an answer, or a list of what would be the events of a stream: that is how answers are
+    /// streamed by servers that do not know the form that is asked for.
+    fn whole(&mut self, body: &[u8]) -> Result<(), ModelError> {
+        if !body.trim_ascii_start().starts_with(b"[") {
+            return self.take(body, Parts::Whole, &mut NoDeltas);
+        }
+        let chunks: Vec<&RawValue> =
+            serde_json::from_slice(body).map_err(|error| self.broken(error))?;
+        self.stream = Stream::Open;
+        chunks.iter().try_for_each(|chunk| {
+            self.take(chunk.get().as_bytes(), Parts::Fragments, &mut NoDeltas)
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        self.stream == Stream::Done
+    }
+
+    fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    fn end(self: Box<Self>) -> Result<InferenceResponse, ModelError> {
+        if self.stream != Stream::None && self.finish.is_none() {
+            return Err(self.fail("the stream closed before the answer was complete"));
+        }
+        if !self.seen {
+            return Err(self.fail("the answer holds no candidate"));
+        }
+        GeminiReading::end(*self)
+    }
+}

@@ -1,0 +1,143 @@
+//! Writes requests.
+
+use loopwright_core::messages::{Dialect, Exchange, Message, Role, ToolCall, Turn, TurnBody};
+use serde_json::{Value, json};
+
+use super::{
+    fields,
+    parts::{Words, is_media, shows_media},
+};
+use crate::{
+    dialect::exchange_text,
+    json::{List, key, value},
+    wire::Question,
+};
+
+/// Writes the body of a request: everything else first, then the messages.
+pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
+    let request = question.request;
+    let mut body = Vec::with_capacity(4096);
+    body.push(b'{');
+    fields::write(&mut body, question);
+    key(&mut body, "messages");
+    body.push(b'[');
+    let mut list = List::new(&mut body);
+    if let Some(system) = request.system.as_deref().filter(|it| !it.is_empty()) {
+        list.item(|out| write_text(out, "system", system));
+    }
+    question.write_turns(&mut list, |turn| encode_turn(turn, request.prompt.dialect));
+    for message in &request.prompt.tail {
+        list.item(|out| write_message(out, message));
+    }
+    body.extend_from_slice(b"]}");
+    body
+}
+
+/// Returns the messages of a turn, with commas between them.
+fn encode_turn(turn: &Turn, dialect: Dialect) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut list = List::new(&mut bytes);
+    match turn.body() {
+        TurnBody::Input(message) | TurnBody::Reply(message) => {
+            list.item(|out| write_message(out, message));
+        }
+        TurnBody::Exchange(exchange) if dialect == Dialect::Text => {
+            write_exchange_as_text(&mut list, exchange);
+        }
+        TurnBody::Exchange(exchange) => write_exchange(&mut list, exchange),
+    }
+    bytes
+}
+
+/// Writes what the model said and what the tools said, which goes by its order, for the reference knows
+/// no ids. What tools showed are words of the user: that is where models look at pictures.
+fn write_exchange(list: &mut List<'_>, exchange: &Exchange) {
+    list.item(|out| write_message(out, exchange.reply()));
+    for (call, result) in exchange.pairs() {
+        list.item(|out| {
+            out.extend_from_slice(b"{\"role\":\"tool\",\"tool_name\":");
+            value(out, &*call.name);
+            key(out, "content");
+            value(out, &result.to_text());
+            out.push(b'}');
+        });
+    }
+    for (call, result) in exchange.pairs().filter(|(_, result)| shows_media(result)) {
+        let shown = Words::of(result.content.iter().filter(|part| is_media(part)));
+        let text = format!("Shown by {}: {}", call.name, shown.text);
+        list.item(|out| write_words(out, "user", &Words { text: text.trim_end().into(), ..shown }));
+    }
+}
+
+fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
+    let text = exchange_text(exchange);
+    list.item(|out| write_text(out, "assistant", &text.reply));
+    let shown = exchange.results().iter().flat_map(|result| result.content.iter());
+    let shown = Words::of(shown.filter(|part| is_media(part)));
+    let observations = text.observations + &shown.text;
+    list.item(|out| write_words(out, "user", &Words { text: observations.into(), ..shown }));
+}
+
+fn write_message(out: &mut Vec<u8>, message: &Message) {
+    let role = match message.role() {
+        Role::Assistant => return write_reply(out, message),
+        Role::User => "user",
+        Role::System | Role::Developer => "system",
+    };
+    write_words(out, role, &Words::of(message.parts()));
+}
+
+/// Writes what a model said. Thinking is plain text here, so that of other models is shown as well.
+fn write_reply(out: &mut Vec<u8>, message: &Message) {
+    begin(out, "assistant", &Words::of(message.parts()));
+    let thinking = message.reasoning();
+    if !thinking.is_empty() {
+        key(out, "thinking");
+        value(out, &thinking);
+    }
+    if message.tool_calls().next().is_some() {
+        key(out, "tool_calls");
+        out.push(b'[');
+        let mut list = List::new(out);
+        message.tool_calls().for_each(|call| list.item(|out| write_call(out, call)));
+        out.push(b']');
+    }
+    out.push(b'}');
+}
+
+/// Writes a call. Arguments that are no object cannot be said here, so they are a field of one.
+fn write_call(out: &mut Vec<u8>, call: &ToolCall) {
+    out.extend_from_slice(b"{\"type\":\"function\",\"function\":{\"name\":");
+    value(out, &*call.name);
+    key(out, "arguments");
+    match call.parse_arguments() {
+        Ok(Value::Object(fields)) if fields.is_empty() => out.extend_from_slice(b"{}"),
+        Ok(Value::Object(_)) => out.extend_from_slice(call.arguments.as_bytes()),
+        _ => value(out, &json!({ "arguments": call.arguments })),
+    }
+    out.extend_from_slice(b"}}");
+}
+
+fn write_text(out: &mut Vec<u8>, role: &str, text: &str) {
+    write_words(out, role, &Words { text: text.into(), images: Vec::new() });
+}
+
+fn write_words(out: &mut Vec<u8>, role: &str, words: &Words<'_>) {
+    begin(out, role, words);
+    out.push(b'}');
+}
+
+/// Writes a message but for its end.
+fn begin(out: &mut Vec<u8>, role: &str, words: &Words<'_>) {
+    out.extend_from_slice(b"{\"role\":");
+    value(out, role);
+    key(out, "content");
+    value(out, &*words.text);
+    if !words.images.is_empty() {
+        key(out, "images");
+        value(out, &words.images);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! The wire of Responses, as `OpenAI`'s API reference describes it; xAI, `DeepSeek`, LM Studio,
+//! `OpenRouter` and the backends of Codex and Copilot speak it too.
+//!
+//! It is used without the provider's memory: nothing is stored there, each request brings the whole
+//! conversation, and reasoning comes encrypted and goes back verbatim. The wire has no field for
+//! texts that end an answer, nor for a seed.
+
+use std::sync::Arc;
+
+use loopwright_core::messages::Origin;
+
+use crate::{
+    decoder::Reading,
+    error::ErrorContext,
+    wire::{Protocol, Question},
+};
+
+mod wire;
+mod error;
+mod item;
+mod slot;
+mod decode;
+mod stream;
+mod assistant;
+mod outputs;
+mod parts;
+mod fields;
+mod encode;
+
+/// Responses.
+pub(crate) struct OpenAiResponses;
+
+impl Protocol for OpenAiResponses {
+    fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
+        vec!["responses".into()]
+    }
+
+    fn encode(&self, question: &Question<'_>) -> Vec<u8> {
+        encode::encode(question)
+    }
+
+    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading> {
+        Box::new(decode::ResponsesReading::new(origin, context))
+    }
+}

@@ -1,0 +1,70 @@
+//! Writes what the model said, as it is sent back to it.
+
+use loopwright_core::messages::{Content, Message, Opaque, ToolCall};
+
+use super::{
+    outputs::CallKind,
+    parts::{NO_DOCUMENT, NO_IMAGE},
+};
+use crate::json::{List, key, value};
+
+/// Writes the items of a message, its calls under these ids. Returns how each call is answered.
+///
+/// Items that the very same model made go back as they came. Otherwise words and calls are written
+/// anew; what only another provider understands is let go, and so is reasoning: the wire takes only
+/// what it has made itself.
+pub(super) fn write(
+    list: &mut List<'_>,
+    message: &Message,
+    ids: &[String],
+    is_own: bool,
+) -> Vec<CallKind> {
+    let (mut ids, mut kinds) = (ids.iter(), Vec::new());
+    for part in message.parts() {
+        let own = part.opaque().filter(|_| is_own).map(Opaque::as_str);
+        match part.content() {
+            Content::ToolCall(call) => {
+                let Some(id) = ids.next() else { continue };
+                let own = own.filter(|_| call.id.as_deref() == Some(id));
+                kinds.push(own.map_or(CallKind::Function, CallKind::of));
+                write_call(list, call, id, own);
+            }
+            _ if own.is_some() => list.raw(own.unwrap_or_default().as_bytes()),
+            Content::Text(text) | Content::Refusal(text) => write_text(list, text),
+            Content::Image(_) => write_text(list, NO_IMAGE),
+            Content::Document(_) => write_text(list, NO_DOCUMENT),
+            _ => {}
+        }
+    }
+    kinds
+}
+
+/// Writes words of the model.
+pub(super) fn write_text(list: &mut List<'_>, text: &str) {
+    if text.is_empty() {
+        return;
+    }
+    list.item(|out| {
+        out.extend_from_slice(b"{\"type\":\"message\",\"role\":\"assistant\",\"content\":");
+        value(out, text);
+        out.push(b'}');
+    });
+}
+
+fn write_call(list: &mut List<'_>, call: &ToolCall, id: &str, own: Option<&str>) {
+    if let Some(own) = own {
+        list.raw(own.as_bytes());
+        return;
+    }
+    list.item(|out| {
+        out.extend_from_slice(b"{\"type\":\"function_call\",\"call_id\":");
+        value(out, id);
+        key(out, "name");
+        value(out, &*call.name);
+        key(out, "arguments");
+        // Nothing at all and `null` mean an empty object, but servers do not know that.
+        let is_blank = matches!(call.arguments.trim(), "" | "null");
+        value(out, if is_blank { "{}" } else { &call.arguments });
+        out.push(b'}');
+    });
+}

@@ -1,0 +1,115 @@
+//! Writes requests.
+
+use loopwright_core::messages::{Dialect, Exchange, Message, Role, Turn, TurnBody, TurnMeta};
+
+use super::{assistant, fields, outputs, parts::WirePart};
+use crate::{
+    call_ids::call_ids,
+    dialect::exchange_text,
+    json::{List, key, value},
+    wire::Question,
+};
+
+/// Writes the body of a request: everything else first, then the items.
+pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
+    let mut body = Vec::with_capacity(4096);
+    body.push(b'{');
+    fields::write(&mut body, question);
+    key(&mut body, "input");
+    body.push(b'[');
+    Writer { question }.write_items(&mut body);
+    body.extend_from_slice(b"]}");
+    body
+}
+
+struct Writer<'a> {
+    question: &'a Question<'a>,
+}
+
+impl Writer<'_> {
+    fn write_items(&self, body: &mut Vec<u8>) {
+        let prompt = &self.question.request.prompt;
+        let mut list = List::new(body);
+        self.question.write_turns(&mut list, |turn| self.turn(turn, prompt.dialect));
+        for message in &prompt.tail {
+            self.write_message(&mut list, message);
+        }
+    }
+
+    /// Returns the items of a turn, with commas between them.
+    fn turn(&self, turn: &Turn, dialect: Dialect) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut list = List::new(&mut bytes);
+        match turn.body() {
+            TurnBody::Input(message) | TurnBody::Reply(message) => {
+                self.write_message(&mut list, message);
+            }
+            TurnBody::Exchange(exchange) if dialect == Dialect::Text => {
+                write_exchange_as_text(&mut list, exchange);
+            }
+            TurnBody::Exchange(exchange) => self.write_exchange(&mut list, exchange, turn.meta()),
+        }
+        bytes
+    }
+
+    fn write_exchange(&self, list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
+        let ids = call_ids(exchange, meta);
+        let is_own = self.question.is_own(exchange.reply());
+        let kinds = assistant::write(list, exchange.reply(), &ids, is_own);
+        for ((id, kind), result) in ids.iter().zip(kinds).zip(exchange.results()) {
+            list.item(|out| outputs::write(out, kind, id, result));
+        }
+    }
+
+    fn write_message(&self, list: &mut List<'_>, message: &Message) {
+        let role = match message.role() {
+            Role::Assistant => {
+                assistant::write(list, message, &[], self.question.is_own(message));
+                return;
+            }
+            Role::User => "user",
+            Role::Developer if self.question.quirks.developer_role => "developer",
+            Role::System | Role::Developer => "system",
+        };
+        let parts = message.parts();
+        if message.is_system() || parts.iter().all(|part| part.as_text().is_some()) {
+            return write_text(list, role, &message.text());
+        }
+        let parts: Vec<_> = parts.iter().filter_map(WirePart::of).collect();
+        write_parts(list, role, &parts);
+    }
+}
+
+fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
+    let text = exchange_text(exchange);
+    assistant::write_text(list, &text.reply);
+    let content = exchange.results().iter().flat_map(|result| result.content.iter());
+    let media = content.filter(|part| part.as_text().is_none()).filter_map(WirePart::of);
+    let words = WirePart::text(text.observations.as_str());
+    let parts: Vec<_> = [words].into_iter().chain(media).collect();
+    match parts.len() {
+        1 => write_text(list, "user", &text.observations),
+        _ => write_parts(list, "user", &parts),
+    }
+}
+
+fn write_text(list: &mut List<'_>, role: &str, text: &str) {
+    write_content(list, role, |out| value(out, text));
+}
+
+fn write_parts(list: &mut List<'_>, role: &str, parts: &[WirePart<'_>]) {
+    write_content(list, role, |out| value(out, parts));
+}
+
+fn write_content(list: &mut List<'_>, role: &str, write: impl FnOnce(&mut Vec<u8>)) {
+    list.item(|out| {
+        out.extend_from_slice(b"{\"type\":\"message\",\"role\":");
+        value(out, role);
+        key(out, "content");
+        write(out);
+        out.push(b'}');
+    });
+}
+
+#[cfg(test)]
+mod tests;

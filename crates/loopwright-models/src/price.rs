@@ -1,0 +1,158 @@
+//! What tokens cost.
+
+use loopwright_core::messages::{Cost, Usage};
+use serde::{Deserialize, Serialize, de};
+
+/// What tokens cost. Written in US dollars per million tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prices {
+    /// Of tokens that are read.
+    pub input: Price,
+    /// Of tokens that are written, reasoning included.
+    pub output: Price,
+    /// Of tokens that are read from the provider's cache; those of other tokens if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<Price>,
+    /// Of tokens that are written to the provider's cache; those of other tokens if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<Price>,
+    /// What takes their place for a long request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long: Option<Box<LongPrices>>,
+}
+
+/// What tokens cost if a request is long: every token of it and of its answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LongPrices {
+    /// The most tokens read, cached ones included, to which the ordinary prices apply.
+    pub above: u64,
+    /// The prices.
+    #[serde(flatten)]
+    pub prices: Prices,
+}
+
+/// The price of a token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Price(Cost);
+
+impl Price {
+    const MILLION: f64 = 1e6;
+
+    /// Counts in US dollars per million tokens; what is negative or not a number counts as nothing.
+    pub fn per_million(dollars: f64) -> Self {
+        Self(Cost::from_dollars(dollars / Self::MILLION))
+    }
+
+    /// Returns US dollars per million tokens.
+    #[expect(clippy::cast_precision_loss, reason = "no price has so many digits")]
+    pub fn dollars_per_million(self) -> f64 {
+        // A dollar has as many picodollars as a million has millionths: one division rounds once.
+        self.0.picodollars() as f64 / Self::MILLION
+    }
+}
+
+impl Serialize for Price {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.dollars_per_million())
+    }
+}
+
+impl<'de> Deserialize<'de> for Price {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let dollars = f64::deserialize(deserializer)?;
+        if dollars.is_finite() && dollars >= 0.0 {
+            return Ok(Self::per_million(dollars));
+        }
+        Err(de::Error::custom("a price is a number of US dollars per million tokens, 0 or more"))
+    }
+}
+
+impl Prices {
+    /// Prices what costs nothing.
+    pub fn free() -> Self {
+        let (input, output) = Default::default();
+        Self { input, output, cached: None, cache_write: None, long: None }
+    }
+
+    /// Returns the cost of one request and its answer.
+    pub fn cost(&self, usage: &Usage) -> Cost {
+        if let Some(long) = self.long.as_ref().filter(|long| usage.input > long.above) {
+            return long.prices.cost(usage);
+        }
+        let cached = usage.cached.min(usage.input);
+        let written = usage.cache_write.min(usage.input - cached);
+        let fresh = usage.input - cached - written;
+        self.input.0.times(fresh)
+            + self.cached.unwrap_or(self.input).0.times(cached)
+            + self.cache_write.unwrap_or(self.input).0.times(written)
+            + self.output.0.times(usage.output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prices(text: &str) -> Prices {
+        toml::from_str(text).unwrap()
+    }
+
+    fn cost(prices: &str, usage: Usage) -> f64 {
+        self::prices(prices).cost(&usage).dollars()
+    }
+
+    const MILLION: u64 = 1_000_000;
+
+    #[test]
+    fn every_kind_of_token_has_its_price() {
+        let prices = "input = 2\noutput = 10\ncached = 0.2\ncache_write = 2.5";
+        let usage = Usage {
+            input: 10 * MILLION,
+            output: MILLION,
+            cached: 6 * MILLION,
+            cache_write: 2 * MILLION,
+            reasoning: MILLION,
+        };
+        assert!((cost(prices, usage) - (4.0 + 1.2 + 5.0 + 10.0)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn tokens_without_a_price_of_their_own_cost_what_others_do() {
+        let usage =
+            Usage { input: MILLION, cached: MILLION / 2, cache_write: 10, ..Usage::default() };
+        assert!((cost("input = 3\noutput = 4", usage) - 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn usage_that_cannot_be_costs_no_more_than_its_input() {
+        let usage = Usage { input: 10, cached: 20, cache_write: 30, ..Usage::default() };
+        let cost = prices("input = 3\noutput = 4").cost(&usage);
+        assert_eq!(cost, Cost::from_dollars(0.000_03));
+    }
+
+    #[test]
+    fn a_long_request_costs_more_for_every_token() {
+        let text = "input = 1\noutput = 1\nlong = { above = 100, input = 2, output = 3 }";
+        let cost = |input| prices(text).cost(&Usage::new(input, 10)).picodollars();
+        assert_eq!((cost(100), cost(101)), (110_000_000, (202 + 30) * 1_000_000));
+    }
+
+    #[test]
+    fn a_price_may_be_a_whole_number_and_is_never_negative() {
+        for price in ["0.0375", "0.2", "0.01", "3.96", "15"] {
+            let output = prices(&format!("input = 1\noutput = {price}")).output;
+            assert_eq!(output.dollars_per_million().to_string(), price);
+        }
+        for wrong in ["-1", "nan", "inf", "'1'"] {
+            let text = format!("input = {wrong}\noutput = 1");
+            assert!(toml::from_str::<Prices>(&text).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn prices_are_written_as_they_are_read() {
+        let text = "input = 1.25\noutput = 10.0\ncached = 0.125\n";
+        assert_eq!(toml::to_string(&prices(text)).unwrap(), text);
+    }
+}

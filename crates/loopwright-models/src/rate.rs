@@ -1,0 +1,206 @@
+//! How much a provider may be asked, and waiting for one's turn.
+
+use std::{
+    collections::VecDeque,
+    num::{NonZeroU32, NonZeroU64},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::future::{Either, select};
+use loopwright_core::{Clock, Timestamp};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// What the limits count over.
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// How much a provider may be asked in any minute. What is `None` is not limited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rate {
+    /// Requests, attempts that failed included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<NonZeroU32>,
+    /// Tokens read and written. They are estimated before an answer comes, and counted after.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_minute: Option<NonZeroU64>,
+}
+
+/// Lets requests to one provider through, first come first served.
+///
+/// Whoever stops waiting has not used anything. The time is the callers' clock's, which must agree.
+#[derive(Debug)]
+pub(crate) struct Limiter {
+    rate: Rate,
+    /// Only one waits for the time to pass; the others wait for it.
+    turn: Semaphore,
+    window: Mutex<Window>,
+}
+
+/// The requests of the last minute, oldest first.
+#[derive(Debug, Default)]
+struct Window {
+    admitted: VecDeque<Admitted>,
+    next: u64,
+    /// Nothing is let through before.
+    held_until: Timestamp,
+}
+
+#[derive(Debug)]
+struct Admitted {
+    number: u64,
+    at: Timestamp,
+    tokens: u64,
+}
+
+/// Why a request was not let through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Its turn would come after the deadline; so long it would have to wait, if that is known.
+    Late(Option<Duration>),
+    /// The provider asked for a longer wait than anyone here is willing to make.
+    Held(Duration),
+}
+
+/// How long a request may wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) deadline: Option<Timestamp>,
+    /// The longest wait that a provider may ask for.
+    pub(crate) longest_hold: Duration,
+}
+
+/// A request that was let through.
+#[derive(Debug)]
+pub(crate) struct Pass<'a> {
+    limiter: &'a Limiter,
+    number: u64,
+}
+
+impl Default for Limiter {
+    fn default() -> Self {
+        Self::new(Rate::default())
+    }
+}
+
+impl Limiter {
+    pub(crate) fn new(rate: Rate) -> Self {
+        Self { rate, turn: Semaphore::new(1), window: Mutex::default() }
+    }
+
+    /// Waits until a request of about so many tokens may be sent.
+    ///
+    /// # Errors
+    ///
+    /// If that is not in time, or takes too long.
+    pub(crate) async fn admit(
+        &self,
+        tokens: u64,
+        clock: &dyn Clock,
+        patience: Patience,
+    ) -> Result<Pass<'_>, Refused> {
+        let _turn = self.turn(clock, patience.deadline).await?;
+        loop {
+            let now = clock.now();
+            let wait = {
+                let mut window = self.window();
+                let held = window.held_until.since(now);
+                if held > patience.longest_hold {
+                    return Err(Refused::Held(held));
+                }
+                let wait = held.max(window.wait(self.rate, tokens, now));
+                if wait.is_zero() {
+                    return Ok(Pass { limiter: self, number: window.admit(tokens, now) });
+                }
+                wait
+            };
+            if patience.deadline.is_some_and(|deadline| now.plus(wait) >= deadline) {
+                return Err(Refused::Late(Some(wait)));
+            }
+            clock.sleep(wait).await;
+        }
+    }
+
+    async fn turn(
+        &self,
+        clock: &dyn Clock,
+        deadline: Option<Timestamp>,
+    ) -> Result<Option<SemaphorePermit<'_>>, Refused> {
+        if let Ok(permit) = self.turn.try_acquire() {
+            return Ok(Some(permit));
+        }
+        // Nobody closes it, and if somebody did, everyone would pass.
+        let acquired = self.turn.acquire();
+        let Some(deadline) = deadline else { return Ok(acquired.await.ok()) };
+        let late = clock.sleep(deadline.since(clock.now()));
+        match select(Box::pin(acquired), late).await {
+            Either::Left((permit, _)) => Ok(permit.ok()),
+            Either::Right(_) => Err(Refused::Late(None)),
+        }
+    }
+
+    /// Lets nothing through before this moment, because the provider asked for it.
+    pub(crate) fn hold(&self, until: Timestamp) {
+        let mut window = self.window();
+        window.held_until = window.held_until.max(until);
+    }
+
+    fn window(&self) -> MutexGuard<'_, Window> {
+        self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Pass<'_> {
+    /// Replaces the estimate by what was really consumed.
+    pub(crate) fn settle(self, tokens: u64) {
+        let mut window = self.limiter.window();
+        if let Some(admitted) = window.admitted.iter_mut().find(|it| it.number == self.number) {
+            admitted.tokens = tokens;
+        }
+    }
+}
+
+impl Window {
+    /// Returns how long a request has to wait.
+    fn wait(&mut self, rate: Rate, tokens: u64, now: Timestamp) -> Duration {
+        while self.admitted.front().is_some_and(|it| it.at.plus(MINUTE) <= now) {
+            self.admitted.pop_front();
+        }
+        let for_requests = rate.requests_per_minute.and_then(|most| {
+            let most = usize::try_from(most.get()).unwrap_or(usize::MAX);
+            let too_many = (self.admitted.len() + 1).checked_sub(most)?;
+            self.admitted.get(too_many.checked_sub(1)?)
+        });
+        let for_tokens =
+            rate.tokens_per_minute.and_then(|most| self.in_the_way(most.get(), tokens));
+        let waits = [for_requests, for_tokens].into_iter().flatten();
+        waits.map(|it| it.at.plus(MINUTE).since(now)).max().unwrap_or_default()
+    }
+
+    /// Returns the last of the requests that have to be forgotten before there is room for so many
+    /// tokens. What never fits alone is let through alone.
+    fn in_the_way(&self, most: u64, tokens: u64) -> Option<&Admitted> {
+        let mut sum: u64 = self.admitted.iter().map(|it| it.tokens).sum();
+        let room = most.saturating_sub(tokens);
+        let mut last = None;
+        for admitted in &self.admitted {
+            if sum <= room {
+                break;
+            }
+            sum -= admitted.tokens;
+            last = Some(admitted);
+        }
+        last
+    }
+
+    fn admit(&mut self, tokens: u64, now: Timestamp) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.admitted.push_back(Admitted { number, at: now, tokens });
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! Answers from a recording, without a network.
+
+use std::{
+    fmt, fs, io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use loopwright_core::ModelErrorKind;
+use serde_json::Value;
+
+use crate::{
+    http::HttpError,
+    record::{Exchange, Header, Request},
+};
+
+/// Why there is no recording to write to or to answer from.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RecordingError {
+    /// The file cannot be read or written.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The file is not a recording, or one of another version.
+    Format {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A line of it is not an exchange.
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, .. } => write!(f, "cannot use the recording {}", path.display()),
+            Self::Format { path } => {
+                write!(f, "{} is not a recording of this version: record it again", path.display())
+            }
+            Self::Line { path, line, .. } => {
+                write!(f, "line {line} of the recording {} is damaged", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for RecordingError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::File { source, .. } => Some(source),
+            Self::Line { source, .. } => Some(source),
+            Self::Format { .. } => None,
+        }
+    }
+}
+
+/// A request was not recorded. It is the source of the error that a model fails with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayMiss {
+    /// The method and path that were asked for.
+    pub asked: String,
+    /// The line of the recorded request that resembles it most; nothing if none resembles it.
+    pub closest: Option<usize>,
+    /// How the two differ.
+    pub difference: String,
+}
+
+impl fmt::Display for ReplayMiss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the recording has no answer to {}: ", self.asked)?;
+        match self.closest {
+            Some(line) => write!(f, "the closest request, in line {line}, {}", self.difference),
+            None => f.write_str(&self.difference),
+        }
+    }
+}
+
+impl std::error::Error for ReplayMiss {}
+
+/// The exchanges of a recording. Each answers one request.
+#[derive(Debug)]
+pub(crate) struct Replay(Mutex<Vec<Place>>);
+
+#[derive(Debug)]
+struct Place {
+    line: usize,
+    exchange: Exchange,
+    is_used: bool,
+}
+
+impl Replay {
+    /// Reads a recording. A last line that was cut off is left out: whoever wrote it was stopped.
+    pub(crate) fn open(path: &Path) -> Result<Self, RecordingError> {
+        let text = fs::read_to_string(path)
+            .map_err(|source| RecordingError::File { path: path.into(), source })?;
+        let mut lines = text.lines().enumerate();
+        let header = lines.next().and_then(|(_, line)| serde_json::from_str::<Header>(line).ok());
+        if !header.is_some_and(|header| header.is_own()) {
+            return Err(RecordingError::Format { path: path.into() });
+        }
+        let mut places = Vec::new();
+        for (index, line) in lines {
+            match serde_json::from_str(line) {
+                Ok(exchange) => places.push(Place { line: index + 1, exchange, is_used: false }),
+                Err(_) if line.trim().is_empty() => {}
+                // Whoever went on after a line that was cut off began another one.
+                Err(source) if source.is_eof() => {}
+                Err(source) => {
+                    let (path, line) = (path.into(), index + 1);
+                    return Err(RecordingError::Line { path, line, source });
+                }
+            }
+        }
+        Ok(Self(Mutex::new(places)))
+    }
+
+    /// Takes the first exchange of this request that did not answer yet.
+    pub(crate) fn take(&self, request: &Request) -> Result<Exchange, HttpError> {
+        let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |place: &&mut Place| !place.is_used && place.is_for(request);
+        if let Some(place) = places.iter_mut().find(fits) {
+            place.is_used = true;
+            return Ok(place.exchange.clone());
+        }
+        let miss = miss(&places, request);
+        Err(HttpError {
+            kind: ModelErrorKind::InvalidRequest,
+            message: miss.to_string(),
+            source: Some(miss.into()),
+        })
+    }
+}
+
+impl Place {
+    fn is_for(&self, request: &Request) -> bool {
+        self.is_beneath(request) && self.exchange.request.body == request.body
+    }
+
+    fn is_beneath(&self, request: &Request) -> bool {
+        let own = &self.exchange.request;
+        (&own.method, &own.path, &own.query) == (&request.method, &request.path, &request.query)
+    }
+}
+
+fn miss(places: &[Place], request: &Request) -> ReplayMiss {
+    let asked = format!("{} {}", request.method, request.path);
+    if let Some(place) = places.iter().find(|place| place.is_for(request)) {
+        let difference = "is the same, but was asked already".to_owned();
+        return ReplayMiss { asked, closest: Some(place.line), difference };
+    }
+    let beneath = places.iter().filter(|place| place.is_beneath(request));
+    let closest = beneath.max_by_key(|place| {
+        let shared = shared(&place.exchange.request.body, &request.body);
+        (shared, !place.is_used, std::cmp::Reverse(place.line))
+    });
+    if let Some(place) = closest {
+        let difference = difference("body", &place.exchange.request.body, &request.body);
+        return ReplayMiss { asked, closest: Some(place.line), difference };
+    }
+    let mut paths: Vec<_> = places.iter().map(|it| it.exchange.request.path.as_str()).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    let difference = if paths.is_empty() {
+        "it is empty".to_owned()
+    } else {
+        format!("only these paths were recorded: {}", paths.join(", "))
+    };
+    ReplayMiss { asked, closest: None, difference }
+}
+
+/// Counts the values that two JSON texts have in the same places.
+fn shared(a: &Value, b: &Value) -> usize {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            a.iter().filter_map(|(name, a)| Some(shared(a, b.get(name)?))).sum()
+        }
+        (Value::Array(a), Value::Array(b)) => a.iter().zip(b).map(|(a, b)| shared(a, b)).sum(),
+        (a, b) => usize::from(a == b),
+    }
+}
+
+/// Says where two JSON texts differ first.
+fn difference(place: &str, recorded: &Value, asked: &Value) -> String {
+    match (recorded, asked) {
+        (Value::Object(recorded), Value::Object(asked)) => {
+            for (name, recorded) in recorded {
+                match asked.get(name) {
+                    Some(asked) if asked == recorded => {}
+                    Some(asked) => return difference(&format!("{place}.{name}"), recorded, asked),
+                    None => return format!("has `{place}.{name}`, and this one has not"),
+                }
+            }
+            let more = asked.keys().find(|name| !recorded.contains_key(*name));
+            format!("has no `{place}.{}`, and this one has", more.map_or("", String::as_str))
+        }
+        (Value::Array(recorded), Value::Array(asked)) => {
+            let mut both = recorded.iter().zip(asked).enumerate();
+            match both.find(|(_, (recorded, asked))| recorded != asked) {
+                Some((index, (recorded, asked))) => {
+                    difference(&format!("{place}[{index}]"), recorded, asked)
+                }
+                None => format!(
+                    "has {} items in `{place}`, and this one has {}",
+                    recorded.len(),
+                    asked.len()
+                ),
+            }
+        }
+        (recorded, asked) => format!(
+            "has {} at `{place}`, and this one has {}",
+            excerpt(recorded, asked),
+            excerpt(asked, recorded)
+        ),
+    }
+}
+
+/// Shows a value from a little before the place where it begins to differ from another.
+fn excerpt(value: &Value, other: &Value) -> String {
+    const BEFORE: usize = 10;
+    const SHOWN: usize = 60;
+    let (text, other) = (value.to_string(), other.to_string());
+    let same = text.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let begin = if text.chars().count() > SHOWN { same.saturating_sub(BEFORE) } else { 0 };
+    let shown: String = text.chars().skip(begin).take(SHOWN).collect();
+    let is_cut = text.chars().count() > begin + SHOWN;
+    format!("{}{shown}{}", if begin > 0 { "…" } else { "" }, if is_cut { "…" } else { "" })
+}

@@ -1,0 +1,28 @@
+//! Signs requests, for providers that want more than a key.
+
+use std::fmt;
+
+use loopwright_core::{ModelError, Timestamp};
+use reqwest::{Url, header::HeaderMap};
+
+use crate::{error::ErrorContext, secret::Secret};
+
+/// Signs a request, each time that it is sent.
+pub(crate) trait Signer: fmt::Debug + Send + Sync {
+    /// Adds the signature to the headers.
+    ///
+    /// # Errors
+    ///
+    /// If there is something that cannot be signed.
+    fn sign(
+        &self,
+        url: &Url,
+        headers: &mut HeaderMap,
+        body: &[u8],
+        now: Timestamp,
+        context: &ErrorContext,
+    ) -> Result<(), ModelError>;
+
+    /// Returns what must not be in any message.
+    fn secrets(&self) -> Vec<Secret>;
+}
