@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use loopwright_agent::{
-    AgentBuilder, BuildError, UseContextConfig, UseHook, UseLlmConfig, UseTools,
-};
+use loopwright_agent::{AgentBuilder, BuildError, UseContextConfig, UseHook, UseLlmConfig};
+use loopwright_capabilities::files::Root;
 use loopwright_core::{AgentLoop, Hook, LlmConfig, Models};
 
-use crate::tools::{Bash, ReadFile, Workdir};
+use crate::tools;
 
 const INSTRUCTIONS: &str = "\
 You are Loopwright, a careful assistant that works in one directory of the user's machine.
 Look before you answer: list and read what matters, and rely on what you have seen, not on guesses.
-Your tools only look. They reach nothing outside the working directory.
+Change files only where the task asks for it, and check what you have changed.
+Your tools reach nothing outside the working directory.
 When a tool fails, read why and try another way; do not repeat the same call.
 Answer briefly and in plain text, name files by their paths, and say what you could not find out.";
 
@@ -24,11 +24,9 @@ pub struct Setup {
     /// Which of them, and how.
     pub llm: LlmConfig,
     /// Where it works.
-    pub workdir: Workdir,
+    pub workdir: Root,
     /// What the user adds to its instructions.
     pub system: Option<String>,
-    /// Where commands are found.
-    pub path: String,
 }
 
 impl Setup {
@@ -42,12 +40,9 @@ impl Setup {
         let directory = format!("The working directory is {}.", self.workdir.path().display());
         let parts = [INSTRUCTIONS, &directory, self.system.as_deref().unwrap_or_default()];
         let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
-        let tools = UseTools::new()
-            .and(Bash::new(self.workdir.clone(), &self.path))
-            .and(ReadFile::new(self.workdir.clone()));
         AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
-            .with_capability(tools)
+            .with_capability(tools::tools(&self.workdir))
             .with_capability(UseLlmConfig::of(Arc::clone(&self.models)).with_llm(self.llm.clone()))
             .with_capability(UseHook::new(listener))
             .build()

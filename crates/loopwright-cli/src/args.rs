@@ -7,10 +7,12 @@ use std::time::Duration;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
 
-use crate::config::{BaseUrl, Dollars, Flags, ModelRef, OutputFormat};
+use crate::config::{BaseUrl, Dollars, Flags, ModelRef, ModelRefs, OutputFormat};
 use crate::prompt::PromptSource;
 
+pub mod files;
 mod help;
+pub mod sandbox;
 mod values;
 
 use values::{BaseUrlParser, parsed};
@@ -35,6 +37,17 @@ pub enum Command {
     Run(Box<RunArgs>),
     /// Watch an agent with a scripted model; needs no key and no network
     Demo(DemoArgs),
+    /// List providers, and models with what they take, can do and cost
+    Models(ModelsArgs),
+    /// Use the file tools of agents by hand
+    #[command(subcommand)]
+    Files(files::FilesCommand),
+    /// Try the sandbox that commands of agents run in
+    #[command(subcommand)]
+    Sandbox(sandbox::SandboxCommand),
+    /// Show what works on this machine
+    #[command(subcommand)]
+    Doctor(sandbox::DoctorCommand),
     /// Print the completion script of a shell
     Completions(CompletionsArgs),
 }
@@ -51,6 +64,9 @@ pub struct RunArgs {
     /// The model and the provider that serves it
     #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelRef>)]
     pub model: Option<ModelRef>,
+    /// The models to ask, in this order, when that one cannot answer
+    #[arg(long, value_name = "PROVIDER/NAME,…", value_parser = parsed::<ModelRefs>)]
+    pub fallback: Option<ModelRefs>,
     /// Where the provider is reached
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = BaseUrlParser)]
     pub base_url: Option<BaseUrl>,
@@ -60,6 +76,12 @@ pub struct RunArgs {
     /// Ask the provider for whole answers instead of pieces
     #[arg(long)]
     pub no_stream: bool,
+    /// Add what is asked and answered to this file, without keys
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub record: Option<PathBuf>,
+    /// Answer from a file that was recorded, without a network
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "record")]
+    pub replay: Option<PathBuf>,
     /// How much the run may use up.
     #[command(flatten)]
     pub limits: LimitArgs,
@@ -84,6 +106,18 @@ pub struct LimitArgs {
     /// Stop before this many US dollars are spent, where prices are known
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
     pub max_cost: Option<Dollars>,
+}
+
+/// Where a model's answers come from, and where they are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Transport {
+    /// From the network.
+    #[default]
+    Live,
+    /// From the network, and kept in this file.
+    Recording(PathBuf),
+    /// From this file.
+    Replaying(PathBuf),
 }
 
 /// What can be said about the demonstration.
@@ -115,6 +149,17 @@ pub struct SurroundingArgs {
     pub color: ColorChoice,
 }
 
+/// Which models to list.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ModelsArgs {
+    /// Only of this provider
+    #[arg(value_name = "PROVIDER")]
+    pub provider: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Which script to print.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct CompletionsArgs {
@@ -129,12 +174,22 @@ impl RunArgs {
         PromptSource::new(self.prompt.as_deref().or(self.prompt_option.as_deref()))
     }
 
+    /// Where answers come from.
+    pub fn transport(&self) -> Transport {
+        match (&self.record, &self.replay) {
+            (_, Some(path)) => Transport::Replaying(path.clone()),
+            (Some(path), None) => Transport::Recording(path.clone()),
+            (None, None) => Transport::Live,
+        }
+    }
+
     /// What the configuration should know of the command line.
     pub fn flags(&self, config: Option<&Path>) -> Flags {
         Flags {
             workdir: self.surroundings.workdir.clone().unwrap_or_else(|| ".".into()),
             config: config.map(Path::to_path_buf),
             model: self.model.clone(),
+            fallback: self.fallback.clone(),
             base_url: self.base_url.clone(),
             system: self.system.clone(),
             output_format: self.surroundings.output_format(),

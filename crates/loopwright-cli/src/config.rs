@@ -19,7 +19,9 @@ mod flags;
 mod keys;
 mod layer;
 mod limits;
+mod model_facts;
 mod model_ref;
+mod model_refs;
 mod origin;
 mod output_format;
 mod provider;
@@ -27,6 +29,7 @@ mod reading;
 mod refusal;
 mod secret;
 mod sources;
+mod timeouts;
 mod value;
 mod warning;
 
@@ -35,13 +38,16 @@ pub use dollars::Dollars;
 pub use error::ConfigError;
 pub use flags::Flags;
 pub use limits::Limits;
+pub use model_facts::{Capabilities, DollarsPerMillion, ModelFacts, PriceFacts};
 pub use model_ref::ModelRef;
+pub use model_refs::ModelRefs;
 pub use origin::{Origin, Setting};
 pub use output_format::OutputFormat;
-pub use provider::Provider;
+pub use provider::{Provider, Rate};
 pub use refusal::Reason;
 pub use secret::{SecretRef, Text};
 pub use sources::Sources;
+pub use timeouts::Timeouts;
 pub use value::{Mismatch, SettingValue};
 pub use warning::Warning;
 
@@ -56,6 +62,8 @@ pub struct Config {
     pub workdir: PathBuf,
     /// The model to talk to.
     pub model: Option<Setting<ModelRef>>,
+    /// The models to ask, in this order, when that one cannot answer.
+    pub fallback: Option<Setting<ModelRefs>>,
     /// Where the provider of the model is reached, whatever its table or preset says.
     pub base_url: Option<Setting<BaseUrl>>,
     /// The system prompt.
@@ -68,6 +76,10 @@ pub struct Config {
     pub limits: Limits,
     /// The providers that are configured, by name; presets are not among them.
     pub providers: BTreeMap<String, Provider>,
+    /// What the user knows of models, by `provider/name`.
+    pub models: BTreeMap<String, ModelFacts>,
+    /// How long to wait for a provider.
+    pub timeouts: Timeouts,
     /// What confines the commands that are run.
     pub sandbox_tier: Option<Setting<String>>,
     /// Where sessions are kept.
@@ -101,12 +113,15 @@ impl Config {
         Self {
             workdir,
             model: layer.model,
+            fallback: layer.fallback,
             base_url: layer.base_url,
             system: layer.system,
             output_format: layer.output_format.unwrap_or(default(OutputFormat::Text)),
             stream: layer.stream.unwrap_or(default(true)),
             limits: layer.limits,
             providers: layer.providers,
+            models: layer.models,
+            timeouts: layer.timeouts,
             sandbox_tier: layer.sandbox_tier,
             store_url: layer.store_url,
         }

@@ -16,11 +16,11 @@ use self::folder::Folder;
 use self::script::{Pace, Script};
 use crate::agent::Setup;
 use crate::args::DemoArgs;
-use crate::config::{OutputFormat, Sources};
+use crate::config::OutputFormat;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::Details;
-use crate::run::{search_path, with_runtime};
+use crate::run::with_runtime;
 use crate::stage::Stage;
 
 const BOLD: Style = Style::new().bold();
@@ -74,7 +74,7 @@ struct Show {
 
 impl Show {
     async fn run(self, folder: &Folder) -> Result<ExitCode, DemoError> {
-        let setup = setup(folder)?;
+        let setup = setup(folder);
         self.introduce(folder);
         let [first, second] = &folder.questions;
         let budget = Budget { steps: Some(10), ..Budget::unlimited() };
@@ -138,22 +138,16 @@ impl Show {
     }
 }
 
-fn setup(folder: &Folder) -> Result<Setup, DemoError> {
+fn setup(folder: &Folder) -> Setup {
     let is_watched = io::stdout().is_terminal() || io::stderr().is_terminal();
     let pace = if is_watched { Pace::Reading } else { Pace::Instant };
     let script = Script::new(folder.lines.clone(), pace);
-    let workdir = folder.workdir.clone();
-    let sources = Sources::from_process().map_err(|source| {
-        let path = workdir.path().to_path_buf();
-        DemoError::Workdir { path, source }
-    })?;
-    Ok(Setup {
+    Setup {
         models: Arc::new(OneModel(Arc::new(script))),
         llm: LlmConfig::named("demo/script"),
-        workdir,
+        workdir: folder.workdir.clone(),
         system: None,
-        path: search_path(&sources),
-    })
+    }
 }
 
 fn keep(state: &AgentState, file: &Path) -> Result<usize, DemoError> {

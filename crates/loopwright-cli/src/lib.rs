@@ -6,7 +6,7 @@
 //! | [`model`], [`tools`], [`agent`] | who answers, what it may do, and the agent made of both |
 //! | [`stage`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
-//! | [`run`], [`demo`], [`completions`] | the commands |
+//! | [`run`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`completions`] | the commands |
 
 pub mod agent;
 pub mod args;
@@ -14,13 +14,17 @@ pub mod completions;
 pub mod config;
 pub mod console;
 pub mod demo;
+pub mod doctor;
 pub mod ending;
 pub mod exit;
+pub mod files;
 pub mod model;
+pub mod models;
 pub mod prompt;
 pub mod render;
 pub mod report;
 pub mod run;
+pub mod sandbox;
 pub mod signals;
 pub mod stage;
 pub mod tools;

@@ -5,22 +5,29 @@ use std::process::ExitCode as ProcessExitCode;
 use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
-use loopwright_cli::{completions, console, demo, run};
+use loopwright_cli::{completions, console, demo, doctor, files, models, run, sandbox};
 
 fn main() -> ProcessExitCode {
-    let exit_code = match Cli::try_parse() {
+    // This program is its own sandbox helper.
+    loopwright_sandbox::init();
+    match Cli::try_parse() {
         Ok(cli) => dispatch(&cli),
-        Err(error) => explain(&error),
-    };
-    exit_code.into()
+        Err(error) => explain(&error).into(),
+    }
 }
 
-fn dispatch(cli: &Cli) -> ExitCode {
-    match &cli.command {
+fn dispatch(cli: &Cli) -> ProcessExitCode {
+    let exit_code = match &cli.command {
         Command::Run(args) => run::run(cli, args),
         Command::Demo(args) => demo::demo(args),
+        Command::Models(args) => models::models(cli, args),
+        Command::Files(command) => files::files(command),
+        Command::Doctor(command) => doctor::doctor(command),
         Command::Completions(args) => console::print(&completions::script(args.shell)),
-    }
+        // The status is that of the command.
+        Command::Sandbox(command) => return sandbox::sandbox(command),
+    };
+    exit_code.into()
 }
 
 /// Shows help and version on standard output, mistakes on standard error.

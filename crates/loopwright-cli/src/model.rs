@@ -1,11 +1,19 @@
 //! Which model is asked: the one that is named, or one that can be used.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, Models};
-use loopwright_models::{KeyRef, Provider, Providers, Wire};
+use loopwright_models::{
+    Http, KeyRef, ModelCatalog, ModelInfo, Price, Prices, Provider, Providers, Rate,
+    RecordingError, Timeouts, Wire,
+};
 
-use crate::config::{self, Config, Origin, Sources, Text};
+use crate::args::Transport;
+use crate::config::{
+    self, Config, DollarsPerMillion, ModelFacts, ModelRef, Origin, Setting, Sources, Text,
+};
 use crate::console;
 use crate::exit::ExitCode;
 
@@ -24,13 +32,16 @@ pub struct Chosen {
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
     /// A provider is configured to speak what nobody here understands.
-    #[error("`providers.{provider}.wire` is `{wire}`, which is not known: write `openai-chat`")]
+    #[error("`providers.{provider}.wire` is `{wire}`, which is not known: write {}", known_wires())]
     Wire {
         /// The provider.
         provider: String,
         /// What it is said to speak.
         wire: String,
     },
+    /// There is no recording to write to or to answer from.
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
     /// No provider can be used, or the chosen one cannot.
     #[error("{0}\n  see an agent at work without one: loopwright demo")]
     None(ModelError),
@@ -44,6 +55,7 @@ impl ChoiceError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Wire { .. } => ExitCode::Config,
+            Self::Recording(_) => ExitCode::Usage,
             Self::None(_) => ExitCode::NoModel,
             Self::Provider(_) => ExitCode::Provider,
         }
@@ -53,6 +65,7 @@ impl ChoiceError {
     pub fn stop_reason(&self) -> &'static str {
         match self {
             Self::Wire { .. } => "configuration",
+            Self::Recording(_) => "usage",
             Self::None(_) => "no_model",
             Self::Provider(_) => "model",
         }
@@ -74,13 +87,13 @@ impl From<ModelError> for ChoiceError {
 /// # Errors
 ///
 /// If there is none, or its key is missing: the error says what to do.
-pub async fn choose(config: &Config, sources: &Sources) -> Result<Chosen, ChoiceError> {
-    let mut providers = providers(config, sources)?;
-    let mut selected = config.model.as_ref().map(|model| LlmConfig {
-        provider: Some(model.value.provider().into()),
-        model: Some(model.value.name().into()),
-        ..LlmConfig::default()
-    });
+pub async fn choose(
+    config: &Config,
+    sources: &Sources,
+    transport: &Transport,
+) -> Result<Chosen, ChoiceError> {
+    let mut providers = providers(config, sources)?.with_http(http(config, transport)?);
+    let mut selected = config.model.as_ref().map(|model| selection(&model.value));
     if let Some(base_url) = base_url(config) {
         let selected = selected.get_or_insert_with(|| LlmConfig {
             provider: Some(COMPATIBLE.into()),
@@ -89,8 +102,8 @@ pub async fn choose(config: &Config, sources: &Sources) -> Result<Chosen, Choice
         let name = selected.provider.clone().unwrap_or_else(|| COMPATIBLE.into());
         let provider = providers.provider(&name).cloned().unwrap_or_default();
         let base_url = Some(base_url.into());
-        providers =
-            providers.with_provider(name, Provider { base_url, base_url_var: None, ..provider });
+        let provider = Provider { base_url, base_url_vars: Vec::new(), ..provider };
+        providers = providers.with_provider(name, provider);
     }
     let mut llm = providers.choose(selected.as_ref()).await?;
     llm.options.stream = (!config.stream.value).then_some(false);
@@ -115,17 +128,80 @@ fn base_url(config: &Config) -> Option<&str> {
     Some(base_url.value.as_str())
 }
 
-/// Joins the presets and the user's providers.
-fn providers(config: &Config, sources: &Sources) -> Result<Providers, ChoiceError> {
+fn known_wires() -> String {
+    let names: Vec<_> = Wire::ALL.iter().map(|wire| format!("`{wire}`")).collect();
+    names.join(", ")
+}
+
+/// Joins the presets and the user's providers, and what is known of models.
+///
+/// # Errors
+///
+/// If a provider is to speak what nobody here understands.
+pub fn providers(config: &Config, sources: &Sources) -> Result<Providers, ChoiceError> {
     let environment = sources.environment.clone();
     let keys = move |name: &str| environment.get(name)?.to_str().map(str::to_owned);
-    let mut providers = Providers::new().with_keys(keys);
+    let fallback = config.fallback.iter().flat_map(|it| it.value.iter()).map(selection);
+    let mut providers = Providers::new()
+        .with_keys(keys)
+        .with_catalog(catalog(&config.models))
+        .with_fallback(fallback);
     for (name, changes) in &config.providers {
         let preset = providers.provider(name).cloned().unwrap_or_default();
         let provider = changed(preset, name, changes)?;
         providers = providers.with_provider(name.as_str(), provider);
     }
     Ok(providers)
+}
+
+fn selection(model: &ModelRef) -> LlmConfig {
+    let (provider, model) = (Some(model.provider().into()), Some(model.name().into()));
+    LlmConfig { provider, model, ..LlmConfig::default() }
+}
+
+fn http(config: &Config, transport: &Transport) -> Result<Http, RecordingError> {
+    let timeouts = timeouts(&config.timeouts);
+    match transport {
+        Transport::Live => Ok(Http::new(timeouts)),
+        Transport::Recording(path) => Http::recording(path, timeouts),
+        Transport::Replaying(path) => Http::replaying(path),
+    }
+}
+
+fn timeouts(set: &config::Timeouts) -> Timeouts {
+    let own = Timeouts::default();
+    let value = |set: &Option<Setting<Duration>>, own| set.as_ref().map_or(own, |it| it.value);
+    Timeouts {
+        connect: value(&set.connect, own.connect),
+        first_byte: value(&set.first_byte, own.first_byte),
+        idle: value(&set.idle, own.idle),
+        total: set.total.as_ref().map(|it| it.value).or(own.total),
+    }
+}
+
+/// Joins what the program knows of models with what the user knows better.
+fn catalog(models: &BTreeMap<String, ModelFacts>) -> ModelCatalog {
+    let add = |catalog: ModelCatalog, (name, facts): (&String, &ModelFacts)| {
+        let (provider, model) = name.split_once('/').unwrap_or((name, ""));
+        catalog.with_model(provider, model, info(facts))
+    };
+    models.iter().fold(ModelCatalog::known(), add)
+}
+
+fn info(facts: &ModelFacts) -> ModelInfo {
+    let price = |price: &Setting<DollarsPerMillion>| Price::per_million(price.value.amount());
+    ModelInfo {
+        context_window: facts.context_window.as_ref().map(|it| it.value.get()),
+        max_output: facts.max_output.as_ref().map(|it| it.value.get()),
+        prices: facts.prices.as_ref().map(|prices| Prices {
+            input: price(&prices.input),
+            output: price(&prices.output),
+            cached: prices.cached.as_ref().map(price),
+            cache_write: prices.cache_write.as_ref().map(price),
+            long: None,
+        }),
+        capabilities: facts.capabilities.as_ref().map(|it| it.value.0.clone()),
+    }
 }
 
 fn changed(
@@ -149,6 +225,11 @@ fn changed(
             ChoiceError::Wire { provider, wire }
         })?;
     }
+    let rate = &changes.rate;
+    provider.rate = Rate {
+        requests_per_minute: rate.requests_per_minute.as_ref().map(|it| it.value),
+        tokens_per_minute: rate.tokens_per_minute.as_ref().map(|it| it.value),
+    };
     for (header, value) in &changes.headers {
         let value = match &value.value {
             Text::Plain(text) => text.clone(),

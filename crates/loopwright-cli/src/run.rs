@@ -6,14 +6,14 @@ use std::time::Duration;
 use loopwright_core::{AgentState, Budget, messages::Cost};
 
 use crate::agent::Setup;
-use crate::args::{Cli, RunArgs};
+use crate::args::{Cli, RunArgs, Transport};
 use crate::config::{Config, ConfigError, Limits, Loaded, Sources};
 use crate::console;
 use crate::exit::ExitCode;
 use crate::model;
 use crate::prompt::StdinKind;
 use crate::stage::Stage;
-use crate::tools::Workdir;
+use crate::tools;
 
 /// The limits of a run for which nobody set any: enough for work, too little for a catastrophe.
 const STEPS: u32 = 50;
@@ -37,7 +37,10 @@ pub fn run(cli: &Cli, args: &RunArgs) -> ExitCode {
     }
     let stage = Stage::new(loaded.config.output_format.value, args.surroundings.quiet);
     match args.prompt().read(stdin_kind(), io::stdin().lock()) {
-        Ok(prompt) => with_runtime(perform(stage, &loaded.config, &sources, prompt)),
+        Ok(prompt) => {
+            let transport = args.transport();
+            with_runtime(perform(stage, &loaded.config, &sources, &transport, prompt))
+        }
         Err(error) => stage.refuse(&error, ExitCode::Usage, "usage"),
     }
 }
@@ -54,12 +57,18 @@ pub(crate) fn with_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
     }
 }
 
-async fn perform(stage: Stage, config: &Config, sources: &Sources, prompt: String) -> ExitCode {
-    let chosen = match model::choose(config, sources).await {
+async fn perform(
+    stage: Stage,
+    config: &Config,
+    sources: &Sources,
+    transport: &Transport,
+    prompt: String,
+) -> ExitCode {
+    let chosen = match model::choose(config, sources, transport).await {
         Ok(chosen) => chosen,
         Err(error) => return stage.refuse(&error, error.exit_code(), error.stop_reason()),
     };
-    let workdir = match Workdir::new(&config.workdir) {
+    let workdir = match tools::workdir(&config.workdir) {
         Ok(workdir) => workdir,
         Err(error) => return stage.refuse(&error, ExitCode::Usage, "usage"),
     };
@@ -68,7 +77,6 @@ async fn perform(stage: Stage, config: &Config, sources: &Sources, prompt: Strin
         llm: chosen.llm,
         workdir,
         system: config.system.as_ref().map(|it| it.value.clone()),
-        path: search_path(sources),
     };
     let asked = AgentState::new().with_budget(budget(&config.limits)).with_user_message(prompt);
     stage.perform(&setup, asked).await.exit_code
@@ -89,12 +97,6 @@ fn budget(limits: &Limits) -> Budget {
         cost: limits.cost.as_ref().map(|it| Cost::from_dollars(it.value.amount())),
         deadline: None,
     }
-}
-
-/// Returns where commands are found.
-pub(crate) fn search_path(sources: &Sources) -> String {
-    let path = sources.environment.get("PATH").map(|it| it.to_string_lossy().into_owned());
-    path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned())
 }
 
 fn stdin_kind() -> StdinKind {

@@ -1,13 +1,22 @@
-//! What the model may do: look around in one directory.
+//! What the model may do: work on the files of one directory, and run commands there in a sandbox.
 
-mod bash;
-mod commands;
-mod read_file;
-mod words;
-mod workdir;
+use std::io;
+use std::path::Path;
 
-pub use self::{
-    bash::Bash,
-    read_file::ReadFile,
-    workdir::{PathRefusal, Workdir},
-};
+use loopwright_capabilities::coding::UseCodingTools;
+use loopwright_capabilities::files::Root;
+
+/// Takes a directory to work in, by its path without links.
+///
+/// # Errors
+///
+/// If there is no such directory.
+pub fn workdir(path: &Path) -> io::Result<Root> {
+    let real = path.canonicalize()?;
+    if real.is_dir() { Ok(Root::new(real)) } else { Err(io::ErrorKind::NotADirectory.into()) }
+}
+
+/// Returns the tools for a directory.
+pub fn tools(workdir: &Root) -> UseCodingTools {
+    UseCodingTools::in_dir(workdir.clone()).keep_directory()
+}

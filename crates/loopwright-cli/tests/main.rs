@@ -6,9 +6,13 @@
     reason = "the lints spare tests, but not what they share"
 )]
 
+mod background;
 mod demo;
+mod files;
+mod models;
 mod program;
 mod run;
+mod sandbox;
 mod server;
 mod stopping;
 mod world;

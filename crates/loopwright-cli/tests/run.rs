@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::server::{Reply, Server, error, nowhere, streamed, streamed_call, whole};
+use crate::server::{Reply, Server, error, nowhere, streamed, streamed_call, streamed_tool, whole};
 use crate::world::{Done, World, redact};
 
 /// A command line that asks a provider at this address.
@@ -21,6 +21,10 @@ fn conversation() -> Vec<Reply> {
     vec![streamed_call("Let me look.", "ls"), streamed("There is a.txt.", "stop")]
 }
 
+/// What the model may call.
+const TOOLS: [&str; 7] =
+    ["read_file", "write_file", "edit_file", "list_dir", "search_files", "grep", "bash"];
+
 fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -36,7 +40,7 @@ fn the_answer_is_on_standard_output_and_the_work_on_standard_error() {
     assert_eq!(first["stream"], true);
     let tools = first["tools"].as_array().unwrap();
     let names: Vec<&Value> = tools.iter().map(|it| &it["function"]["name"]).collect();
-    assert_eq!(names, ["bash", "read_file"]);
+    assert_eq!(names, TOOLS);
     assert_eq!(first["messages"][1]["content"], "What is here?");
     let second = server.request();
     assert_eq!(second["messages"][3]["content"], "a.txt");
@@ -100,7 +104,7 @@ fn stream_json_begins_with_init_and_ends_with_the_result() {
     assert_eq!(first["model"], "openai-compatible/test");
     assert_eq!(first["workdir"], "/project");
     assert_eq!(first["version"], env!("CARGO_PKG_VERSION"));
-    assert_eq!(first["tools"], Value::from(vec!["bash", "read_file"]));
+    assert_eq!(first["tools"], Value::from(TOOLS.to_vec()));
     assert_eq!((&last["type"], &last["exit_code"]), (&"result".into(), &0.into()));
     let texts: Vec<&str> = lines.iter().filter_map(|it| it["text"].as_str()).collect();
     assert_eq!(texts, ["Let me look.", "There i", "s a.txt.", "There is a.txt."]);
@@ -108,10 +112,10 @@ fn stream_json_begins_with_init_and_ends_with_the_result() {
 
 #[test]
 fn a_tool_that_fails_is_told_to_the_model_and_does_not_fail_the_run() {
-    let replies = vec![streamed_call("", "cat ../secret"), streamed("I may not.", "stop")];
-    let (done, server) = run(replies, &[]);
+    let call = streamed_tool("", "read_file", &serde_json::json!({"path": "../secret"}));
+    let (done, server) = run(vec![call, streamed("I may not.", "stop")], &[]);
     assert_eq!(done.status, 0);
-    assert!(done.stderr.starts_with("  ✗ bash cat ../secret ·"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("  ✗ read_file ../secret ·"), "{}", done.stderr);
     server.request();
     let told = server.request()["messages"][3]["content"].to_string();
     assert!(told.contains("outside the working directory"), "{told}");
@@ -202,9 +206,9 @@ fn without_a_model_it_ends_with_4_and_says_what_to_do() {
 fn a_server_on_this_machine_is_found() {
     let models = serde_json::json!({"object": "list", "data": [{"id": "tiny"}]});
     let server = Server::start([Reply::Whole(200, models), streamed("Hello.", "stop")]);
-    let done = lonely().env("OLLAMA_BASE_URL", &server.url).run(&["run", "--json", "x"]);
+    let done = lonely().env("LM_STUDIO_BASE_URL", &server.url).run(&["run", "--json", "x"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
-    assert_eq!(lines(&done.stdout)[0]["model"], "ollama/tiny");
+    assert_eq!(lines(&done.stdout)[0]["model"], "lm-studio/tiny");
 }
 
 #[test]
@@ -258,4 +262,73 @@ fn a_limit_of_money_that_cannot_be_kept_is_warned_about() {
     let (done, _) = run(conversation(), &["--max-cost", "1"]);
     assert_eq!(done.status, 0);
     assert_eq!(done.stderr.matches("warning: prices are not known").count(), 1, "{}", done.stderr);
+}
+
+#[test]
+fn another_model_answers_when_the_first_cannot() {
+    let server = Server::start([streamed("Hello.", "stop")]);
+    let config = format!("[providers.mine]\nbase_url = '{}'\n", server.url);
+    let world = World::new().file(".config/loopwright/config.toml", &config);
+    let line = ["run", "-m", "openai/gpt", "--fallback", "mine/m", "x"];
+    let done = world.run(&line);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Hello.\n"), "{}", done.stderr);
+    assert_eq!(server.request()["model"], "m");
+}
+
+#[test]
+fn prices_of_the_user_make_a_cost() {
+    let server = Server::start([streamed("Hello.", "stop")]);
+    let prices = "[models.'openai-compatible/test']\nprices = { input = 1, output = 2 }";
+    let world = World::new().file(".config/loopwright/config.toml", prices);
+    let done = world.run(&line(&server.url, &["--output-format", "json", "--max-cost", "1"], "x"));
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(lines(&done.stdout)[0]["cost_usd"], 70.0 / 1e6);
+    assert!(!done.stderr.contains("prices are not known"), "{}", done.stderr);
+}
+
+#[test]
+fn a_run_that_was_recorded_is_repeated_without_a_provider() {
+    let server = Server::start(conversation());
+    let world = World::new();
+    let recorded = world.run(&line(&server.url, &["--record", "../tape.jsonl"], "What is here?"));
+    assert_eq!((recorded.status, recorded.stdout.lines().count()), (0, 2), "{}", recorded.stderr);
+    let url = nowhere();
+    let replay = |prompt| world.run(&line(&url, &["--replay", "../tape.jsonl"], prompt));
+    assert_eq!(replay("What is here?").stdout, recorded.stdout);
+    let other = replay("What is there?");
+    assert_eq!(other.status, 5);
+    assert!(other.stderr.contains("the recording has no answer to POST"), "{}", other.stderr);
+}
+
+#[test]
+fn a_recording_that_is_none_is_wrong_usage() {
+    let done = World::new().run(&line("http://localhost/v1", &["--replay", "a.txt"], "x"));
+    assert_eq!(done.status, 2);
+    assert_eq!(done.stderr, "error: a.txt is not a recording of this version: record it again\n");
+}
+
+#[test]
+fn commands_run_in_a_sandbox_and_files_are_changed_in_place() {
+    let write = serde_json::json!({"path": "a.txt", "content": "new\n", "overwrite": true});
+    let replies = vec![
+        streamed_call("", "mkdir -p sub && cd sub && echo x > y; touch ~/escaped ../../escaped"),
+        streamed_call("", "pwd; ls; exit 3"),
+        streamed_tool("", "write_file", &write),
+        streamed("Done.", "stop"),
+    ];
+    let server = Server::start(replies);
+    let world = World::new();
+    let done = world.run(&line(&server.url, &[], "Go."));
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let told = |request: &Value| {
+        request["messages"].as_array().unwrap().last().unwrap()["content"].clone()
+    };
+    server.request();
+    let first = told(&server.request()).to_string();
+    assert!(first.contains("../../escaped"), "{first}");
+    let second = told(&server.request());
+    let sub = world.path("project/sub");
+    assert_eq!(second, format!("Exit code: 3\n\n{}\ny", sub.display()));
+    assert_eq!(std::fs::read_to_string(world.path("project/a.txt")).unwrap(), "new\n");
+    assert!(!world.path("escaped").exists());
 }

@@ -128,10 +128,13 @@ fn last(reason: &str) -> Value {
 }
 
 fn call(command: &str) -> Value {
-    let arguments = json!({"command": command}).to_string();
+    tool_call("bash", &json!({"command": command}))
+}
+
+fn tool_call(tool: &str, arguments: &Value) -> Value {
     json!({
         "index": 0, "id": "call_1", "type": "function",
-        "function": {"name": "bash", "arguments": arguments},
+        "function": {"name": tool, "arguments": arguments.to_string()},
     })
 }
 
@@ -144,7 +147,12 @@ pub(crate) fn streamed(text: &str, reason: &str) -> Reply {
 
 /// Says something and calls `bash`, in pieces.
 pub(crate) fn streamed_call(text: &str, command: &str) -> Reply {
-    let call = delta(json!({"tool_calls": [call(command)]}));
+    streamed_tool(text, "bash", &json!({"command": command}))
+}
+
+/// Says something and calls a tool, in pieces.
+pub(crate) fn streamed_tool(text: &str, tool: &str, arguments: &Value) -> Reply {
+    let call = delta(json!({"tool_calls": [tool_call(tool, arguments)]}));
     Reply::Stream(vec![delta(json!({"content": text})), call, last("tool_calls")])
 }
 

@@ -19,6 +19,7 @@ use loopwright_testing::{
     FakeModel, FrozenClock, MockTool, ScenarioStep, Timeline, block_on, pause, run_until_stuck,
 };
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{
     agent, asked, execute, hooked, hooks, is_valid, lock, options, outcomes, said, told,
@@ -496,4 +497,23 @@ fn a_tool_set_keeps_the_place_of_a_tool_that_is_replaced() {
     assert_eq!(names(&base), names(&other));
     assert_eq!(told(&execute(&other, asked())), ["other"]);
     assert_eq!(told(&execute(&base, asked())), ["done"]);
+}
+
+#[test]
+fn what_a_call_left_running_ends_when_the_run_is_over_or_dropped() {
+    let kept: Arc<Mutex<Vec<CancellationToken>>> = Arc::default();
+    let notes = Arc::clone(&kept);
+    let leave = MockTool::with_cx("leave", "", move |_, cx| {
+        notes.lock().unwrap().push(cx.cancel.clone());
+        Box::pin(async { Ok(ToolOutput::text("running")) })
+    });
+    let agent =
+        agent([ScenarioStep::tool_call("leave", json!({})), "done".into()]).with_tool(leave);
+    execute(&agent, asked());
+    let mut run = agent.start(asked(), options());
+    block_on(run.next());
+    let is_told = |at: usize| kept.lock().unwrap()[at].is_cancelled();
+    assert_eq!([is_told(0), is_told(1)], [true, false], "a step is not the end of a run");
+    drop(run);
+    assert!(is_told(1));
 }

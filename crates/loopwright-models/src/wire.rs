@@ -32,7 +32,7 @@ pub enum Wire {
     /// Amazon Bedrock's Converse API.
     #[cfg(feature = "bedrock")]
     BedrockConverse,
-    /// OpenAI's Responses, used without the provider's memory.
+    /// The Responses interface, used without the provider's memory.
     OpenAiResponses,
     /// Version 2 of Cohere's chat.
     Cohere,

@@ -111,3 +111,12 @@ fn damaged_answers_are_read_alike_however_they_arrive() {
         run.unwrap_or_else(|failure| panic!("{wire}: {failure}"));
     }
 }
+
+#[test]
+fn a_byte_order_mark_is_let_go_however_it_arrives() {
+    for wire in Wire::ALL.iter().copied().filter(|wire| wire.name() != "bedrock-converse") {
+        for (streamed, body) in answers(wire) {
+            check(wire, streamed, &[b"\xEF\xBB\xBF", &body[..]].concat(), 2);
+        }
+    }
+}

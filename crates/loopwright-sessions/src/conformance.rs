@@ -11,7 +11,7 @@
 //! # });
 //! ```
 
-#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "these are tests")]
+#![expect(clippy::unwrap_used, reason = "these are tests")]
 
 use std::{fmt, time::Duration};
 
@@ -159,7 +159,7 @@ async fn texts(store: &dyn SessionStore, name: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn is_conflict<T: fmt::Debug>(result: Result<T, StoreError>) {
+fn is_conflict<T: fmt::Debug>(result: &Result<T, StoreError>) {
     assert!(matches!(result, Err(StoreError::Conflict { .. })), "{result:?}");
 }
 
@@ -207,15 +207,15 @@ async fn every_change_survives_as_it_was(store: &dyn SessionStore) {
 async fn a_write_on_another_version_is_a_conflict(store: &dyn SessionStore) {
     create(store, &header("a"), &["one"]).await;
     append(store, "a", 1, 1, &["two"]).await.unwrap();
-    is_conflict(append(store, "a", 1, 1, &["other"]).await);
-    is_conflict(append(store, "a", 3, 2, &["other"]).await);
+    is_conflict(&append(store, "a", 1, 1, &["other"]).await);
+    is_conflict(&append(store, "a", 3, 2, &["other"]).await);
     assert_eq!(texts(store, "a").await, ["one", "two"]);
 }
 
 async fn a_batch_that_does_not_follow_is_a_conflict(store: &dyn SessionStore) {
     create(store, &header("a"), &["one"]).await;
-    is_conflict(append(store, "a", 1, 0, &["other"]).await);
-    is_conflict(append(store, "a", 1, 2, &["other"]).await);
+    is_conflict(&append(store, "a", 1, 0, &["other"]).await);
+    is_conflict(&append(store, "a", 1, 2, &["other"]).await);
     assert_eq!(texts(store, "a").await, ["one"]);
 }
 
@@ -224,15 +224,15 @@ async fn the_last_write_repeated_is_acknowledged_and_kept_once(store: &dyn Sessi
     assert_eq!(append(store, "a", 1, 1, &["two"]).await.unwrap(), 2);
     assert_eq!(append(store, "a", 1, 1, &["two"]).await.unwrap(), 2);
     assert_eq!(append(store, "a", 2, 2, &["three"]).await.unwrap(), 3);
-    is_conflict(append(store, "a", 1, 1, &["two"]).await);
+    is_conflict(&append(store, "a", 1, 1, &["two"]).await);
     assert_eq!(texts(store, "a").await, ["one", "two", "three"]);
 }
 
 async fn a_repeated_write_with_other_bytes_is_a_conflict(store: &dyn SessionStore) {
     create(store, &header("a"), &["one"]).await;
     append(store, "a", 1, 1, &["two"]).await.unwrap();
-    is_conflict(append(store, "a", 1, 1, &["2"]).await);
-    is_conflict(append(store, "a", 1, 1, &["two", "three"]).await);
+    is_conflict(&append(store, "a", 1, 1, &["2"]).await);
+    is_conflict(&append(store, "a", 1, 1, &["two", "three"]).await);
 }
 
 async fn a_write_may_change_the_header_only(store: &dyn SessionStore) {
@@ -369,7 +369,7 @@ async fn what_was_rewound_is_still_there_for_a_fork_that_has_it(store: &dyn Sess
 
 async fn a_rewind_on_another_version_is_a_conflict(store: &dyn SessionStore) {
     create(store, &header("a"), &["one"]).await;
-    is_conflict(store.rewind(&id("a"), 2, 0, None, moment(1)).await);
+    is_conflict(&store.rewind(&id("a"), 2, 0, None, moment(1)).await);
     assert_eq!(texts(store, "a").await, ["one"]);
 }
 

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use loopwright_core::{BoxError, Priority, Timestamp};
 use loopwright_sessions::{
     AgentSession, MemoryStore, SendMessage, SessionError, SessionHook, SessionQuery,
-    SessionRepository, SessionStage, SessionStatus, SessionStore, StoreError, SuspendSession, Wish,
-    WriteMetadata, action_fn,
+    SessionRepository, SessionStage, SessionStatus, SessionStore as _, StoreError, SuspendSession,
+    Wish, WriteMetadata, action_fn,
 };
 use loopwright_testing::block_on;
 

@@ -8,15 +8,19 @@
 //! |---|---|
 //! | [`prelude`] | what most programs need |
 //! | [`agent`] | builder, capabilities, drivers, guards, definitions |
+//! | [`capabilities`] | tools for files and commands, confined to one directory |
+//! | [`sandbox`] | what commands are confined by |
 //! | [`core`] | state, loop, and the seams: tools, hooks, journals, events, models |
 //! | [`messages`] | conversations as data |
 //! | [`models`] | providers |
 
 pub use loopwright_agent as agent;
+pub use loopwright_capabilities as capabilities;
 pub use loopwright_core as core;
 pub use loopwright_core::messages;
 pub use loopwright_macros::tool;
 pub use loopwright_models as models;
+pub use loopwright_sandbox as sandbox;
 
 #[doc(hidden)]
 pub use loopwright_core::__private;
@@ -32,6 +36,11 @@ pub mod prelude {
         UseCachedContext, UseContextCompiler, UseContextCompilerDecorator, UseContextConfig,
         UseContinuation, UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook,
         UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor, UseToolFactory, UseTools,
+    };
+    pub use loopwright_capabilities::{
+        bash::{Bash, BashPolicy, UseBash},
+        coding::UseCodingTools,
+        files::{EditFile, Grep, ListDir, ReadFile, SearchFiles, UseFileTools, WriteFile},
     };
     pub use loopwright_core::{
         AgentLoop, AgentState, BoxError, Budget, CallableHook, Envelope, Execution, Flow, Hook,

@@ -6,7 +6,7 @@ Examples:
   See an agent work, without a key and without a network
     loopwright demo
 
-  Ask a model about this directory; its tools read, and never write
+  Ask a model about this directory; its tools change nothing outside it
     export OPENAI_API_KEY=…
     loopwright run -m openai/gpt-5-mini \"Which of these files are not used?\"
 
@@ -25,7 +25,7 @@ Exit status:
 /// Ends `loopwright run --help`.
 pub(super) const RUN: &str = "\
 Examples:
-  Ask about this directory; the tools read, and never write
+  Ask about this directory; the tools change nothing outside it
     loopwright run \"Where is the parser tested?\"
 
   Pipe the prompt in
@@ -36,14 +36,16 @@ Examples:
     loopwright run -C ../web --max-steps 10 --max-seconds 60 \"Which tests are slow?\"
 
   Use a model on this machine
-    export LOOPWRIGHT_BASE_URL=http://localhost:11434/v1
     loopwright run -m ollama/qwen3 \"Explain main.rs\"
+
+  Ask another model when the first cannot answer
+    loopwright run -m openai/gpt-5-mini --fallback anthropic/claude-haiku-5-5 \"Review a.rs\"
 
   Let a script read the answer, or watch every event
     loopwright run -q \"Name the largest module\" > answer.txt
     loopwright run --json \"Which files are tests?\" | jq .type
 
 Variables:
-  LOOPWRIGHT_MODEL, LOOPWRIGHT_BASE_URL, LOOPWRIGHT_SYSTEM,
+  LOOPWRIGHT_MODEL, LOOPWRIGHT_FALLBACK, LOOPWRIGHT_BASE_URL, LOOPWRIGHT_SYSTEM,
   LOOPWRIGHT_OUTPUT_FORMAT, LOOPWRIGHT_MAX_STEPS, LOOPWRIGHT_MAX_TOKENS,
   LOOPWRIGHT_MAX_SECONDS, LOOPWRIGHT_MAX_COST";

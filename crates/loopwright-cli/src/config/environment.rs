@@ -9,6 +9,7 @@ impl Layer {
     pub(super) fn from_environment(sources: &Sources) -> Result<Self, ConfigError> {
         Ok(Self {
             model: variable(sources, "LOOPWRIGHT_MODEL")?,
+            fallback: variable(sources, "LOOPWRIGHT_FALLBACK")?,
             base_url: variable(sources, "LOOPWRIGHT_BASE_URL")?,
             system: variable(sources, "LOOPWRIGHT_SYSTEM")?,
             output_format: variable(sources, "LOOPWRIGHT_OUTPUT_FORMAT")?,

@@ -105,6 +105,16 @@ pub enum ConfigError {
         /// The file where the key belongs, if it is known.
         user_file: Option<PathBuf>,
     },
+    /// What is said of a model does not say of which.
+    #[error(
+        "`{key}` in {path} names no model: write its provider and its name joined by `/`, such as `[models.\"openai/gpt-5-mini\"]`"
+    )]
+    ModelName {
+        /// The key of the table.
+        key: String,
+        /// The file.
+        path: PathBuf,
+    },
     /// A provider has a name that no model can refer to.
     #[error(
         "`{key}` in {path} can never be chosen, because the provider of a model is what stands before its first `/`: rename it without slashes and spaces"

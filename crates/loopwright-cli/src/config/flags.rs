@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::layer::Layer;
-use super::{BaseUrl, Dollars, Limits, ModelRef, Origin, OutputFormat, Setting};
+use super::{BaseUrl, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat, Setting};
 
 /// What was typed; the default is a command line that says nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +16,8 @@ pub struct Flags {
     pub config: Option<PathBuf>,
     /// Overrides `model`.
     pub model: Option<ModelRef>,
+    /// Overrides `fallback`.
+    pub fallback: Option<ModelRefs>,
     /// Overrides `base_url`.
     pub base_url: Option<BaseUrl>,
     /// Overrides `system`.
@@ -38,6 +40,7 @@ impl Flags {
     pub(super) fn into_layer(self) -> Layer {
         Layer {
             model: typed(self.model),
+            fallback: typed(self.fallback),
             base_url: typed(self.base_url),
             system: typed(self.system),
             output_format: typed(self.output_format),

@@ -5,27 +5,38 @@ use super::warning::Warning;
 
 pub(super) const TOP: &[&str] = &[
     "base_url",
+    "fallback",
     "limits",
     "model",
+    "models",
     "output_format",
     "providers",
     "sandbox",
     "store",
     "stream",
     "system",
+    "timeouts",
 ];
 pub(super) const LIMITS: &[&str] = &["cost", "seconds", "steps", "tokens"];
-pub(super) const PROVIDER: &[&str] = &["base_url", "headers", "key", "model", "wire"];
+pub(super) const MODEL: &[&str] = &["capabilities", "context_window", "max_output", "prices"];
+pub(super) const PRICES: &[&str] = &["cache_write", "cached", "input", "output"];
+pub(super) const PROVIDER: &[&str] = &["base_url", "headers", "key", "model", "rate", "wire"];
+pub(super) const RATE: &[&str] = &["requests_per_minute", "tokens_per_minute"];
 pub(super) const SANDBOX: &[&str] = &["tier"];
 pub(super) const STORE: &[&str] = &["url"];
+pub(super) const TIMEOUTS: &[&str] = &["connect", "first_byte", "idle", "total"];
 
 /// Where else a key may belong; the name of a provider is the reader's to fill in.
 const TABLES: &[(&str, &[&str])] = &[
     ("", TOP),
     ("limits.", LIMITS),
     ("providers.NAME.", PROVIDER),
+    ("providers.NAME.rate.", RATE),
     ("sandbox.", SANDBOX),
     ("store.", STORE),
+    ("timeouts.", TIMEOUTS),
+    ("models.\"PROVIDER/NAME\".", MODEL),
+    ("models.\"PROVIDER/NAME\".prices.", PRICES),
 ];
 
 /// Similarity, from 0 to 1, from which on a key is taken for a misspelling.
@@ -56,6 +67,9 @@ fn closest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 
 /// Spelling counts, and so does a whole key inside a longer one: `max_steps` is `steps`.
 fn similarity(name: &str, known: &str) -> f64 {
+    if name == known {
+        return 1.0;
+    }
     let is_within = |part: &str, whole: &str| whole.split('_').any(|word| word == part);
     if is_within(known, name) || is_within(name, known) {
         return 0.9;

@@ -2,18 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use super::{BaseUrl, Limits, ModelRef, OutputFormat, Provider, Setting, Text};
+use super::{
+    BaseUrl, Limits, ModelFacts, ModelRef, ModelRefs, OutputFormat, Provider, Setting, Text,
+    Timeouts,
+};
 
 /// The values that one flag set, environment or file holds, each with its origin.
 #[derive(Debug, Default)]
 pub(super) struct Layer {
     pub(super) model: Option<Setting<ModelRef>>,
+    pub(super) fallback: Option<Setting<ModelRefs>>,
     pub(super) base_url: Option<Setting<BaseUrl>>,
     pub(super) system: Option<Setting<String>>,
     pub(super) output_format: Option<Setting<OutputFormat>>,
     pub(super) stream: Option<Setting<bool>>,
     pub(super) limits: Limits,
     pub(super) providers: BTreeMap<String, Provider>,
+    /// Only the user's own file has any.
+    pub(super) models: BTreeMap<String, ModelFacts>,
+    pub(super) timeouts: Timeouts,
     pub(super) sandbox_tier: Option<Setting<String>>,
     pub(super) store_url: Option<Setting<Text>>,
 }
@@ -23,12 +30,15 @@ impl Layer {
     pub(super) fn or(self, weaker: Self) -> Self {
         Self {
             model: self.model.or(weaker.model),
+            fallback: self.fallback.or(weaker.fallback),
             base_url: self.base_url.or(weaker.base_url),
             system: self.system.or(weaker.system),
             output_format: self.output_format.or(weaker.output_format),
             stream: self.stream.or(weaker.stream),
             limits: self.limits.or(weaker.limits),
             providers: overlay(self.providers, weaker.providers),
+            models: if self.models.is_empty() { weaker.models } else { self.models },
+            timeouts: self.timeouts.or(weaker.timeouts),
             sandbox_tier: self.sandbox_tier.or(weaker.sandbox_tier),
             store_url: self.store_url.or(weaker.store_url),
         }

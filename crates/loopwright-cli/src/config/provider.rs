@@ -1,6 +1,7 @@
 //! What is configured for one provider.
 
 use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use super::{BaseUrl, SecretRef, Setting, Text};
 
@@ -17,6 +18,17 @@ pub struct Provider {
     pub model: Option<Setting<String>>,
     /// Headers that every request carries besides those of the wire.
     pub headers: BTreeMap<String, Setting<Text>>,
+    /// How much it may be asked in any minute.
+    pub rate: Rate,
+}
+
+/// How much a provider may be asked in any minute, by all models together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rate {
+    /// `rate.requests_per_minute`
+    pub requests_per_minute: Option<Setting<NonZeroU32>>,
+    /// `rate.tokens_per_minute`, of input and output together
+    pub tokens_per_minute: Option<Setting<NonZeroU64>>,
 }
 
 impl Provider {
@@ -30,6 +42,13 @@ impl Provider {
             wire: self.wire.or(weaker.wire),
             model: self.model.or(weaker.model),
             headers,
+            rate: Rate {
+                requests_per_minute: self
+                    .rate
+                    .requests_per_minute
+                    .or(weaker.rate.requests_per_minute),
+                tokens_per_minute: self.rate.tokens_per_minute.or(weaker.rate.tokens_per_minute),
+            },
         }
     }
 }

@@ -6,7 +6,11 @@ use super::document::Section;
 use super::keys::{self, warn_unknown};
 use super::layer::Layer;
 use super::secret::is_secret_name;
-use super::{ConfigError, Limits, Provider, Setting, Text, Warning};
+use super::value::SettingValue as _;
+use super::{
+    ConfigError, Limits, ModelFacts, ModelRef, PriceFacts, Provider, Rate, Setting, Text, Timeouts,
+    Warning,
+};
 
 impl Layer {
     /// Reads every key that is known and warns about the others.
@@ -17,12 +21,15 @@ impl Layer {
         warn_unknown(root, keys::TOP, warnings);
         Ok(Self {
             model: root.value("model")?,
+            fallback: root.value("fallback")?,
             base_url: root.value("base_url")?,
             system: root.value("system")?,
             output_format: root.value("output_format")?,
             stream: root.value("stream")?,
             limits: within(root, "limits", |section| limits(section, warnings))?,
             providers: within(root, "providers", |section| providers(section, warnings))?,
+            models: within(root, "models", |section| models(section, warnings))?,
+            timeouts: within(root, "timeouts", |section| timeouts(section, warnings))?,
             sandbox_tier: within(root, "sandbox", |section| sandbox_tier(section, warnings))?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
         })
@@ -71,7 +78,70 @@ fn provider(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<Provid
         wire: section.value("wire")?,
         model: section.value("model")?,
         headers: within(section, "headers", headers)?,
+        rate: within(section, "rate", |section| rate(section, warnings))?,
     })
+}
+
+fn rate(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<Rate, ConfigError> {
+    warn_unknown(section, keys::RATE, warnings);
+    Ok(Rate {
+        requests_per_minute: section.value("requests_per_minute")?,
+        tokens_per_minute: section.value("tokens_per_minute")?,
+    })
+}
+
+fn timeouts(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<Timeouts, ConfigError> {
+    warn_unknown(section, keys::TIMEOUTS, warnings);
+    Ok(Timeouts {
+        connect: section.value("connect")?,
+        first_byte: section.value("first_byte")?,
+        idle: section.value("idle")?,
+        total: section.value("total")?,
+    })
+}
+
+fn models(
+    section: &Section<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<BTreeMap<String, ModelFacts>, ConfigError> {
+    let mut models = BTreeMap::new();
+    for name in section.names() {
+        if ModelRef::from_text(name).is_none() {
+            return Err(ConfigError::ModelName { key: section.key(name), path: section.path() });
+        }
+        let read = within(section, name, |section| model(section, warnings))?;
+        models.insert(name.to_owned(), read);
+    }
+    Ok(models)
+}
+
+fn model(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<ModelFacts, ConfigError> {
+    warn_unknown(section, keys::MODEL, warnings);
+    Ok(ModelFacts {
+        context_window: section.value("context_window")?,
+        max_output: section.value("max_output")?,
+        prices: section.section("prices")?.map(|it| prices(section, &it, warnings)).transpose()?,
+        capabilities: section.value("capabilities")?,
+    })
+}
+
+/// Reads prices. Half of them would make a cost that is too low.
+fn prices(
+    model: &Section<'_>,
+    section: &Section<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<PriceFacts, ConfigError> {
+    warn_unknown(section, keys::PRICES, warnings);
+    let (Some(input), Some(output)) = (section.value("input")?, section.value("output")?) else {
+        return Err(ConfigError::WrongValue {
+            key: model.key("prices"),
+            path: model.path(),
+            expected: "a table with `input` and `output`, in US dollars per million tokens",
+            example: "prices = { input = 0.50, output = 1.50 }".to_owned(),
+        });
+    };
+    let (cached, cache_write) = (section.value("cached")?, section.value("cache_write")?);
+    Ok(PriceFacts { input, output, cached, cache_write })
 }
 
 fn headers(section: &Section<'_>) -> Result<BTreeMap<String, Setting<Text>>, ConfigError> {

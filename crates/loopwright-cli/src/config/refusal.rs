@@ -20,13 +20,25 @@ pub enum Reason {
     Sandbox,
     /// Conversations would be kept where it likes.
     Store,
+    /// More would be spent than is shown.
+    Prices,
+    /// More would be asked than the user's account allows.
+    Rate,
 }
 
-const ANYWHERE: &[(&str, Reason)] =
-    &[("base_url", Reason::Address), ("sandbox", Reason::Sandbox), ("store", Reason::Store)];
+const ANYWHERE: &[(&str, Reason)] = &[
+    ("base_url", Reason::Address),
+    ("sandbox", Reason::Sandbox),
+    ("store", Reason::Store),
+    ("models", Reason::Prices),
+];
 
-const IN_A_PROVIDER: &[(&str, Reason)] =
-    &[("base_url", Reason::Address), ("headers", Reason::Secret), ("key", Reason::Secret)];
+const IN_A_PROVIDER: &[(&str, Reason)] = &[
+    ("base_url", Reason::Address),
+    ("headers", Reason::Secret),
+    ("key", Reason::Secret),
+    ("rate", Reason::Rate),
+];
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,6 +49,8 @@ impl fmt::Display for Reason {
             Self::Secret => "a repository could choose which of your secrets are sent",
             Self::Sandbox => "a repository could take away the limits of the commands that are run",
             Self::Store => "a repository could choose where your conversations are kept",
+            Self::Prices => "a repository could hide what a run costs you",
+            Self::Rate => "a repository could use up what your account allows",
         })
     }
 }

@@ -10,6 +10,7 @@ use super::*;
 
 mod file_errors;
 mod locations;
+mod models;
 mod precedence;
 mod project_rules;
 mod providers;
@@ -108,12 +109,15 @@ fn without_files_variables_and_options_the_defaults_apply() {
     let config = Config {
         workdir: world.path("repo/sub"),
         model: None,
+        fallback: None,
         base_url: None,
         system: None,
         output_format: Setting::new(OutputFormat::Text, Origin::Default),
         stream: Setting::new(true, Origin::Default),
         limits: Limits::default(),
         providers: BTreeMap::new(),
+        models: BTreeMap::new(),
+        timeouts: Timeouts::default(),
         sandbox_tier: None,
         store_url: None,
     };

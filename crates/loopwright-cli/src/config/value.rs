@@ -171,6 +171,9 @@ mod tests {
         valid::<Duration>();
         valid::<crate::config::Dollars>();
         valid::<crate::config::ModelRef>();
+        valid::<crate::config::ModelRefs>();
+        valid::<crate::config::Capabilities>();
+        valid::<crate::config::DollarsPerMillion>();
         valid::<crate::config::BaseUrl>();
         valid::<crate::config::OutputFormat>();
         valid::<crate::config::SecretRef>();

@@ -5,11 +5,12 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use loopwright_capabilities::files::Root;
 use loopwright_core::Env;
 use serde_json::json;
 
 use super::script::Line;
-use crate::tools::Workdir;
+use crate::tools;
 
 const FILES: [(&str, &str); 3] = [
     (
@@ -26,7 +27,7 @@ const FILES: [(&str, &str); 3] = [
 /// Where it takes place, what is asked, and what the script says.
 #[derive(Debug)]
 pub(super) struct Folder {
-    pub(super) workdir: Workdir,
+    pub(super) workdir: Root,
     /// Where the state is kept, which no tool reaches.
     pub(super) kept: PathBuf,
     pub(super) questions: [String; 2],
@@ -43,7 +44,7 @@ impl Folder {
             fs::write(bakery.join(name), text)?;
         }
         Ok(Self {
-            workdir: Workdir::new(&bakery)?,
+            workdir: tools::workdir(&bakery)?,
             kept,
             questions: [
                 "What has to be baked for Saturday?".to_owned(),
@@ -55,13 +56,13 @@ impl Folder {
 
     /// Takes a folder that is there.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
-        let workdir = Workdir::new(path)?;
+        let workdir = tools::workdir(path)?;
         let file = readable_file(workdir.path())?;
         let kept = private_directory(&std::env::temp_dir())?;
         let questions = [
             "What is in this folder?".to_owned(),
             match &file {
-                Some(file) => format!("How long is {file}?"),
+                Some(file) => format!("Which files are of the kind of {file}?"),
                 None => "Is there anything below it?".to_owned(),
             },
         ];
@@ -95,7 +96,7 @@ fn readable_file(directory: &Path) -> io::Result<Option<String>> {
 
 fn bakery_lines() -> Vec<Line> {
     vec![
-        Line::new("Let me see what there is.").call("bash", json!({"command": "ls -p"})),
+        Line::new("Let me see what there is.").call("list_dir", json!({"path": "."})),
         Line::new(
             "The orders, then. And a file that is none of my business, to show what happens.",
         )
@@ -107,7 +108,7 @@ fn bakery_lines() -> Vec<Line> {
         ),
         Line::new("I know the orders already; the prices are missing.")
             .call("read_file", json!({"path": "prices.txt"}))
-            .call("bash", json!({"command": "grep -n Bea orders.txt"})),
+            .call("grep", json!({"pattern": "Bea", "path": "orders.txt"})),
         Line::new("Bea pays 22.30: four rye at 4.20 and one walnut at 5.50."),
     ]
 }
@@ -115,14 +116,14 @@ fn bakery_lines() -> Vec<Line> {
 fn any_lines(file: Option<&str>) -> Vec<Line> {
     let Some(file) = file else {
         return vec![
-            Line::new("Let me see what there is.").call("bash", json!({"command": "ls -p"})),
+            Line::new("Let me see what there is.").call("list_dir", json!({"path": "."})),
             Line::new("No text file that I could read, as the list above shows."),
-            Line::new("Let me look.").call("bash", json!({"command": "find . -maxdepth 2"})),
+            Line::new("Let me look.").call("search_files", json!({"pattern": "**/*"})),
             Line::new("The list above is what was found."),
         ];
     };
     vec![
-        Line::new("Let me see what there is.").call("bash", json!({"command": "ls -p"})),
+        Line::new("Let me see what there is.").call("list_dir", json!({"path": "."})),
         Line::new("One of them first. And one outside the folder, to show what happens.")
             .call("read_file", json!({"path": file, "limit": 20}))
             .call("read_file", json!({"path": "/etc/passwd"})),
@@ -130,9 +131,15 @@ fn any_lines(file: Option<&str>) -> Vec<Line> {
             "The list above is what is here, and {file} begins as shown. What it means, a\n\
              real model would tell you; this one is a script."
         )),
-        Line::new("Let me count.").call("bash", json!({"command": format!("wc {file}")})),
-        Line::new("The lines, words and bytes are above."),
+        Line::new("Let me look for it.")
+            .call("search_files", json!({"pattern": format!("**/*{}", extension(file))})),
+        Line::new("The list above is what was found."),
     ]
+}
+
+/// Returns what stands behind the last dot, with it.
+fn extension(file: &str) -> &str {
+    file.rfind('.').map_or("", |dot| &file[dot..])
 }
 
 #[cfg(test)]

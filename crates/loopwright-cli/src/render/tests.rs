@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::text::Target;
 use super::*;
 use crate::agent::Setup;
-use crate::tools::Workdir;
+use crate::tools;
 
 /// Keeps what is written.
 #[derive(Clone, Default)]
@@ -33,7 +33,7 @@ impl Write for Sheet {
 
 fn conversation() -> Vec<ScenarioStep> {
     let calls = [
-        ("bash", json!({"command": "ls"})),
+        ("list_dir", json!({"path": "."})),
         ("read_file", json!({"path": "../secret"})),
         ("no_such_tool", json!({"a": 1})),
     ];
@@ -54,9 +54,8 @@ fn show(
     let setup = Setup {
         models: Arc::new(OneModel(Arc::new(model))),
         llm: LlmConfig::named("fake/model"),
-        workdir: Workdir::new(root.path()).unwrap(),
+        workdir: tools::workdir(root.path()).unwrap(),
         system: None,
-        path: "/usr/bin:/bin".to_owned(),
     };
     let (feed, notes) = Feed::new();
     let agent = setup.build(feed.clone()).unwrap();
@@ -92,7 +91,7 @@ fn text(scope: Scope, target: Target, model: FakeModel, details: Details) -> (St
     })
 }
 
-const PROGRESS: &str = "  ✓ bash ls · T
+const PROGRESS: &str = "  ✓ list_dir . · T
   ✗ read_file ../secret · T
     `../secret` is outside the working directory; use a path inside it
   ✗ no_such_tool {\"a\":1} · T
@@ -129,7 +128,7 @@ fn a_quiet_run_prints_the_answer_only() {
 fn results_are_shown_if_asked_for() {
     let model = FakeModel::script(conversation());
     let (_, stderr) = text(Scope::All, Target::File, model, Details::Results);
-    assert!(stderr.starts_with("  ✓ bash ls · T\n    a.txt\n"), "{stderr}");
+    assert!(stderr.starts_with("  ✓ list_dir . · T\n    [file] a.txt\n"), "{stderr}");
 }
 
 #[test]
@@ -181,10 +180,10 @@ fn stream_json_tells_whatever_happens() {
         assert_eq!(types.iter().filter(|it| **it == "text_delta").count(), 2 * deltas);
         assert_eq!(lines[0]["model"], "fake/model");
         let call = lines.iter().find(|it| it["type"] == "tool_call").unwrap();
-        assert_eq!(call["arguments"], json!({"command": "ls"}));
+        assert_eq!(call["arguments"], json!({"path": "."}));
         let results = lines.iter().filter(|it| it["type"] == "tool_result");
-        let result = results.clone().find(|it| it["tool"] == "bash").unwrap();
-        assert_eq!((&result["output"], &result["success"]), (&json!("a.txt"), &json!(true)));
+        let result = results.clone().find(|it| it["tool"] == "list_dir").unwrap();
+        assert_eq!((&result["output"], &result["success"]), (&json!("[file] a.txt"), &json!(true)));
         let refused = results.clone().find(|it| it["tool"] == "read_file").unwrap();
         assert_eq!(refused["output"], Value::Null);
         assert!(refused["error"].as_str().unwrap().contains("outside"));

@@ -6,6 +6,8 @@ const ADDRESS: &str = "a repository could send your prompts and keys to a server
 const SECRET: &str = "a repository could choose which of your secrets are sent";
 const SANDBOX: &str = "a repository could take away the limits of the commands that are run";
 const STORE: &str = "a repository could choose where your conversations are kept";
+const PRICES: &str = "a repository could hide what a run costs you";
+const RATE: &str = "a repository could use up what your account allows";
 
 fn check(project: &str, key: &str, reason: &str) {
     assert_eq!(
@@ -35,6 +37,12 @@ fn the_sandbox_and_the_store_are_the_users() {
     check("[sandbox]\ntier = 'host'", "sandbox", SANDBOX);
     check("sandbox = 'host'", "sandbox", SANDBOX);
     check("[store]\nurl = 'postgres://evil'", "store", STORE);
+}
+
+#[test]
+fn prices_and_rates_are_the_users() {
+    check("[models.'openai/x']\nprices = { input = 0, output = 0 }", "models", PRICES);
+    check("[providers.openai.rate]\nrequests_per_minute = 9", "providers.openai.rate", RATE);
 }
 
 #[test]

@@ -341,7 +341,7 @@ fn a_turn_is_encoded_once() {
     let (origin, request) = (&*origin, &request);
     let key = Question { origin, quirks, request, continuation: None }.cache_key();
     turn.encoded().get_or_encode(key, || panic!("the bytes are kept"));
-    assert_eq!(encoder().encode(&request), first);
+    assert_eq!(encoder().encode(request), first);
 }
 
 #[test]

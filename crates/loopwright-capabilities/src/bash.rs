@@ -1,0 +1,20 @@
+//! Commands in a sandbox.
+//!
+//! [`Bash`] runs one command and answers with what it said; [`UseBash`] installs it, with commands in
+//! the background where that is wanted.
+
+mod policy;
+mod danger;
+mod format;
+mod directory;
+mod tool;
+mod background;
+mod capability;
+
+pub use self::{
+    background::{BashRead, BashReadArgs, BashStart, BashStop, BashStopArgs},
+    capability::{Background, UseBash},
+    danger::OnDanger,
+    policy::BashPolicy,
+    tool::{Bash, BashArgs, BashError},
+};

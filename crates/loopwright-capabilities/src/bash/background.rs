@@ -1,0 +1,7 @@
+//! Commands that run on while the model does something else.
+
+mod shells;
+mod tools;
+
+pub(super) use self::tools::tools;
+pub use self::tools::{BashRead, BashReadArgs, BashStart, BashStop, BashStopArgs};

@@ -1,0 +1,176 @@
+//! The commands in the background, by the run that they belong to.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use loopwright_sandbox::{Child, Outcome};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::bash::BashError;
+use crate::files::ceil_boundary;
+
+/// How many commands of a run may be in the background at a time.
+const MOST: usize = 8;
+
+/// How much of what a command said is kept until it is read, in bytes.
+const MOST_UNREAD: usize = 64 << 10;
+
+/// How long a command has to end by itself when it is stopped.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The commands in the background. Clones are the same ones.
+///
+/// Each command is watched by a task of its own, and ends when it is stopped, when the token of the
+/// call that started it fires, which it does when the run is over or dropped, or with the runtime.
+#[derive(Clone, Default)]
+pub(in crate::bash) struct Shells(Arc<Mutex<Table>>);
+
+#[derive(Default)]
+struct Table {
+    shells: BTreeMap<(String, u32), Shell>,
+    last: u32,
+}
+
+#[derive(Clone)]
+struct Shell {
+    stop: CancellationToken,
+    said: watch::Sender<Said>,
+}
+
+/// What a command has said and nobody has read yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) bytes: Vec<u8>,
+    /// Bytes that came before those and were not kept.
+    pub(super) lost: u64,
+    /// How it ended, if it has.
+    pub(super) outcome: Option<Outcome>,
+}
+
+impl Said {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        let surplus = self.bytes.len().saturating_sub(MOST_UNREAD);
+        if surplus > 0 {
+            let cut = ceil_boundary(&self.bytes, surplus);
+            self.bytes.drain(..cut);
+            self.lost += cut as u64;
+        }
+    }
+
+    fn has_news(&self) -> bool {
+        !self.bytes.is_empty() || self.outcome.is_some()
+    }
+}
+
+impl Shells {
+    /// Sees that one more command may be kept.
+    pub(super) fn check(&self, run: &str) -> Result<(), BashError> {
+        Handle::try_current().map_err(|_| BashError::NoRuntime)?;
+        let is_running = |shell: &Shell| shell.said.borrow().outcome.is_none();
+        let table = self.table();
+        let mine = table.shells.iter().filter(|((owner, _), it)| owner == run && is_running(it));
+        if mine.count() < MOST { Ok(()) } else { Err(BashError::TooMany(MOST)) }
+    }
+
+    /// Keeps a command going, and gives it a name.
+    pub(super) fn keep(
+        &self,
+        run: &str,
+        child: Child,
+        scope: &CancellationToken,
+    ) -> Result<String, BashError> {
+        let runtime = Handle::try_current().map_err(|_| BashError::NoRuntime)?;
+        let shell = Shell { stop: scope.child_token(), said: watch::Sender::default() };
+        let number = {
+            let mut table = self.table();
+            table.last = table.last.wrapping_add(1);
+            let number = table.last;
+            table.shells.insert((run.to_owned(), number), shell.clone());
+            number
+        };
+        let (shells, key, scope) = (self.clone(), (run.to_owned(), number), scope.clone());
+        runtime.spawn(async move {
+            shell.watch(child).await;
+            // What it said last can be read as long as the run lasts.
+            scope.cancelled().await;
+            shells.table().shells.remove(&key);
+        });
+        Ok(number.to_string())
+    }
+
+    /// Waits until a command says something or ends, but not for longer than this, and takes what it
+    /// has said.
+    pub(super) async fn read(
+        &self,
+        run: &str,
+        name: &str,
+        wait: Duration,
+    ) -> Result<Said, BashError> {
+        let shell = self.get(run, name)?;
+        let mut news = shell.said.subscribe();
+        // Nothing new in time is an answer as well.
+        tokio::time::timeout(wait, news.wait_for(Said::has_news)).await.ok();
+        Ok(shell.take())
+    }
+
+    /// Stops a command, and takes what it has said.
+    pub(super) async fn stop(&self, run: &str, name: &str) -> Result<Said, BashError> {
+        let shell = self.get(run, name)?;
+        shell.stop.cancel();
+        let mut news = shell.said.subscribe();
+        // The sender is held here, so that the wait ends with the command.
+        news.wait_for(|it| it.outcome.is_some()).await.ok();
+        let said = shell.take();
+        if let Ok(number) = name.trim().parse() {
+            self.table().shells.remove(&(run.to_owned(), number));
+        }
+        Ok(said)
+    }
+
+    fn get(&self, run: &str, name: &str) -> Result<Shell, BashError> {
+        let missing = || BashError::NoSuchCommand(name.to_owned());
+        let number: u32 = name.trim().parse().map_err(|_| missing())?;
+        self.table().shells.get(&(run.to_owned(), number)).cloned().ok_or_else(missing)
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shell {
+    async fn watch(&self, mut child: Child) {
+        let outcome = loop {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => break child.stop(GRACE).await.outcome,
+                piece = child.read() => match piece {
+                    Some((_, bytes)) => self.said.send_modify(|it| it.add(&bytes)),
+                    None => break child.wait().await.outcome,
+                },
+            }
+        };
+        self.said.send_modify(|it| it.outcome = Some(outcome));
+    }
+
+    fn take(&self) -> Said {
+        let mut taken = Said::default();
+        self.said.send_modify(|it| {
+            taken =
+                Said { bytes: std::mem::take(&mut it.bytes), lost: it.lost, outcome: it.outcome };
+            it.lost = 0;
+        });
+        taken
+    }
+}
+
+impl fmt::Debug for Shells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.table().shells.keys()).finish()
+    }
+}

@@ -1,0 +1,156 @@
+//! `bash_start`, `bash_read` and `bash_stop`.
+
+use std::time::Duration;
+
+use loopwright_core::{BoxError, Tool, ToolCx};
+use loopwright_sandbox::Command;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::bash::background::shells::{Said, Shells};
+use crate::bash::directory::Wrapped;
+use crate::bash::{Bash, BashArgs, BashError};
+
+/// The longest wait for something new, in seconds.
+const MOST_SECONDS: i64 = 60;
+
+/// Starts a command that runs on while the model does something else.
+#[derive(Clone, Debug)]
+pub struct BashStart {
+    bash: Bash,
+    shells: Shells,
+}
+
+/// Reads what a command in the background has said.
+#[derive(Clone, Debug)]
+pub struct BashRead {
+    shells: Shells,
+}
+
+/// Stops a command in the background.
+#[derive(Clone, Debug)]
+pub struct BashStop {
+    shells: Shells,
+}
+
+/// What the model passes to `bash_read`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BashReadArgs {
+    /// The command's number, as `bash_start` gave it.
+    pub id: String,
+    /// How many seconds to wait for something new, at most 60; 1 by default.
+    #[serde(default)]
+    pub wait_seconds: Option<i64>,
+}
+
+/// What the model passes to `bash_stop`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BashStopArgs {
+    /// The command's number, as `bash_start` gave it.
+    pub id: String,
+}
+
+/// Makes the three tools that share commands in the background.
+pub(in crate::bash) fn tools(bash: &Bash) -> (BashStart, BashRead, BashStop) {
+    let shells = Shells::default();
+    (
+        BashStart { bash: bash.clone(), shells: shells.clone() },
+        BashRead { shells: shells.clone() },
+        BashStop { shells },
+    )
+}
+
+/// Names the run that a call belongs to.
+fn run_of(cx: &ToolCx<'_>) -> String {
+    cx.key.execution.to_string()
+}
+
+fn answer(id: &str, said: &Said) -> String {
+    let mut blocks = Vec::new();
+    if said.lost > 0 {
+        blocks.push(format!("[{} bytes before this were not kept]", said.lost));
+    }
+    let text = String::from_utf8_lossy(&said.bytes);
+    if !text.trim().is_empty() {
+        blocks.push(text.trim_end().to_owned());
+    }
+    blocks.push(match said.outcome {
+        Some(outcome) => format!("[command {id} {outcome}]"),
+        None => format!("[command {id} is still running]"),
+    });
+    blocks.join("\n\n")
+}
+
+impl Tool for BashStart {
+    type Args = BashArgs;
+    type Output = String;
+    type Error = BoxError;
+
+    fn name(&self) -> &'static str {
+        "bash_start"
+    }
+
+    fn description(&self) -> &'static str {
+        "Starts a command in the background, such as a server, and returns its number for `bash_read` \
+         and `bash_stop`. It ends at the latest when you have finished."
+    }
+
+    async fn call(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {
+        let run = run_of(cx);
+        let note = self.bash.judge(&args.command)?;
+        self.shells.check(&run)?;
+        let directory = self.bash.directory(cx.state);
+        let line = match &directory {
+            Some(it) => Wrapped::entering(&args.command, it),
+            None => args.command,
+        };
+        let spawned = self.bash.sandbox.spawn(&Command::shell(line), &self.bash.rules()).await;
+        let child = spawned.map_err(BashError::from)?;
+        let id = self.shells.keep(&run, child, cx.cancel)?;
+        let started = format!("Command {id} is running; read what it says with bash_read.");
+        Ok(note.map_or_else(|| started.clone(), |note| format!("{started}\n\n{note}")))
+    }
+}
+
+impl Tool for BashRead {
+    type Args = BashReadArgs;
+    type Output = String;
+    type Error = BoxError;
+
+    fn name(&self) -> &'static str {
+        "bash_read"
+    }
+
+    fn description(&self) -> &'static str {
+        "Returns what a command in the background has said since it was last read, and whether it is \
+         still running."
+    }
+
+    async fn call(&self, args: BashReadArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {
+        let seconds = args.wait_seconds.unwrap_or(1).clamp(0, MOST_SECONDS);
+        let wait = Duration::from_secs(seconds.unsigned_abs());
+        let said = self.shells.read(&run_of(cx), &args.id, wait).await?;
+        Ok(answer(&args.id, &said))
+    }
+}
+
+impl Tool for BashStop {
+    type Args = BashStopArgs;
+    type Output = String;
+    type Error = BoxError;
+
+    fn name(&self) -> &'static str {
+        "bash_stop"
+    }
+
+    fn description(&self) -> &'static str {
+        "Stops a command in the background with all that it started, and returns what it said last."
+    }
+
+    async fn call(&self, args: BashStopArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {
+        let said = self.shells.stop(&run_of(cx), &args.id).await?;
+        Ok(answer(&args.id, &said))
+    }
+}

@@ -1,0 +1,102 @@
+//! Commands as a capability.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use loopwright_agent::{BuildError, Capability, Configurator};
+use loopwright_sandbox::{Policy, Sandbox};
+
+use crate::bash::{Bash, BashPolicy, background};
+
+/// Adds the tool `bash`, which runs commands in a sandbox.
+///
+/// ```
+/// use loopwright_capabilities::bash::{Background, BashPolicy, UseBash};
+///
+/// let commands = UseBash::in_dir("/srv/project")
+///     .display(BashPolicy::showing(50_000, 8_000, 40_000))
+///     .keep_directory()
+///     .background(Background::Allowed);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct UseBash {
+    bash: Bash,
+    background: Background,
+}
+
+/// Whether commands may run on while the model does something else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Background {
+    /// Each command is waited for.
+    #[default]
+    Denied,
+    /// The tools `bash_start`, `bash_read` and `bash_stop` are there too. What they start ends with the
+    /// run.
+    Allowed,
+}
+
+const GUIDELINES: &str = "\
+Use the file tools to look at files and to change them, not `cat`, `sed` or `echo` in bash.
+Answer in plain text; do not print summaries with bash.";
+
+impl UseBash {
+    /// Runs commands in a directory.
+    pub fn in_dir(path: impl Into<PathBuf>) -> Self {
+        Self::of(Bash::in_dir(path))
+    }
+
+    /// Runs commands as this tool does.
+    pub fn of(bash: Bash) -> Self {
+        Self { bash, background: Background::default() }
+    }
+
+    /// Sets the sandbox; see [`Bash::sandbox`].
+    pub fn sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
+        self.bash = self.bash.sandbox(sandbox);
+        self
+    }
+
+    /// Sets what commands may do; see [`Bash::policy`].
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.bash = self.bash.policy(policy);
+        self
+    }
+
+    /// Sets what is shown of commands; see [`Bash::display`].
+    pub fn display(mut self, display: BashPolicy) -> Self {
+        self.bash = self.bash.display(display);
+        self
+    }
+
+    /// Lets each command begin in the directory that the one before ended in.
+    pub fn keep_directory(mut self) -> Self {
+        self.bash = self.bash.keep_directory();
+        self
+    }
+
+    /// Sets whether commands may run in the background.
+    pub fn background(mut self, background: Background) -> Self {
+        self.background = background;
+        self
+    }
+}
+
+impl Capability for UseBash {
+    fn name(&self) -> Cow<'static, str> {
+        "use_bash".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        agent.tools.add(self.bash.clone());
+        if self.background == Background::Allowed {
+            let (start, read, stop) = background::tools(&self.bash);
+            agent.tools.add(start);
+            agent.tools.add(read);
+            agent.tools.add(stop);
+        }
+        agent.prompt.add(50, "bash", GUIDELINES);
+        Ok(())
+    }
+}

@@ -1,0 +1,34 @@
+//! Commands that look dangerous.
+
+/// What becomes of a command that looks dangerous.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDanger {
+    /// It is run, and the answer has a note.
+    #[default]
+    Note,
+    /// It is not run. This keeps nobody from doing the same in other words.
+    Block,
+}
+
+/// Returns the first pattern that a command contains; neither case nor the amount of white space
+/// counts.
+pub(super) fn find<'a>(command: &str, patterns: &'a [String]) -> Option<&'a str> {
+    let plain = |text: &str| {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        words.join(" ").to_lowercase()
+    };
+    let command = plain(command);
+    let is_there = |pattern: &&String| {
+        let pattern = plain(pattern);
+        !pattern.is_empty()
+            && command.match_indices(&pattern).any(|(at, _)| {
+                // `rm -rf /` is dangerous, `rm -rf /tmp/x` is not; `rebooted` is no command.
+                let next = command[at + pattern.len()..].chars().next();
+                !next.is_some_and(|it| it.is_alphanumeric() || matches!(it, '_' | '-' | '.'))
+            })
+    };
+    patterns.iter().find(is_there).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests;

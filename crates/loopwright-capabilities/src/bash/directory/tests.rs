@@ -1,0 +1,22 @@
+use super::*;
+
+#[test]
+fn a_command_begins_where_the_last_one_ended() {
+    let wrapped = Wrapped::marked("make", Some("/it's here"), "mark".to_owned());
+    assert_eq!(
+        wrapped.command,
+        "trap 'printf \"\\nmark%s\\n\" \"$PWD\" >&2' EXIT\ncd -- '/it'\\''s here' 2>/dev/null\nmake"
+    );
+}
+
+#[test]
+fn where_it_ended_is_taken_out_of_what_it_said() {
+    let wrapped = Wrapped::marked("make", None, "mark".to_owned());
+    let mut stderr = Captured::whole("warning\n\nmark/srv/a b\n");
+    assert_eq!(wrapped.unwrap(&mut stderr), Some("/srv/a b".to_owned()));
+    assert_eq!(stderr, Captured::whole("warning\n"));
+    assert_eq!(wrapped.unwrap(&mut stderr), None);
+    let mut long = Captured { head: "first".into(), tail: "last\nmark/x\n".into(), total: 1000 };
+    assert_eq!(wrapped.unwrap(&mut long), Some("/x".to_owned()));
+    assert_eq!(long, Captured { head: "first".into(), tail: "last".into(), total: 992 });
+}

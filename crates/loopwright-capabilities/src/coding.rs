@@ -1,0 +1,77 @@
+//! Files and commands together.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use loopwright_agent::{BuildError, Capability, Configurator};
+use loopwright_sandbox::{Policy, Sandbox};
+
+use crate::bash::{Background, Bash, BashPolicy, UseBash};
+use crate::files::{Root, UseFileTools};
+
+/// Adds what working on the files of one directory takes: the tools of [`UseFileTools`] and
+/// [`UseBash`].
+///
+/// ```
+/// use loopwright_capabilities::coding::UseCodingTools;
+///
+/// let tools = UseCodingTools::in_dir("/srv/project").keep_directory();
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct UseCodingTools {
+    files: UseFileTools,
+    bash: UseBash,
+}
+
+impl UseCodingTools {
+    /// Works below a directory. A [`Root`] says more about it than a path does.
+    pub fn in_dir(root: impl Into<Root>) -> Self {
+        let root = root.into();
+        // What file tools may not change, commands may not either.
+        let bash = root.more_protected().fold(Bash::in_dir(root.path()), Bash::protect);
+        let bash = UseBash::of(bash);
+        Self { files: UseFileTools::in_dir(root), bash }
+    }
+
+    /// Sets the sandbox of commands.
+    pub fn sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
+        self.bash = self.bash.sandbox(sandbox);
+        self
+    }
+
+    /// Sets what commands may do.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.bash = self.bash.policy(policy);
+        self
+    }
+
+    /// Sets what is shown of commands, and how long they may take.
+    pub fn display(mut self, display: BashPolicy) -> Self {
+        self.bash = self.bash.display(display);
+        self
+    }
+
+    /// Lets each command begin in the directory that the one before ended in.
+    pub fn keep_directory(mut self) -> Self {
+        self.bash = self.bash.keep_directory();
+        self
+    }
+
+    /// Sets whether commands may run in the background.
+    pub fn background(mut self, background: Background) -> Self {
+        self.bash = self.bash.background(background);
+        self
+    }
+}
+
+impl Capability for UseCodingTools {
+    fn name(&self) -> Cow<'static, str> {
+        "use_coding_tools".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        self.files.configure(agent)?;
+        self.bash.configure(agent)
+    }
+}

@@ -1,0 +1,42 @@
+//! Reading, writing, editing, listing and searching files of one directory.
+//!
+//! Each tool stands alone, as in `ReadFile::in_dir("/work")`, and [`UseFileTools`] installs all of them
+//! over one [`Root`], which confines them.
+
+mod shown;
+mod error;
+mod protected;
+mod blocking;
+mod root;
+mod resolve;
+mod change;
+mod stage;
+mod sniff;
+mod continuation;
+mod page;
+mod read;
+mod write;
+mod replacement;
+mod edit;
+mod list;
+mod walk;
+mod search;
+mod grep;
+mod tools;
+
+pub(crate) use self::shown::{ceil_boundary, floor_boundary};
+
+pub use self::{
+    change::{FileChange, FileJournal, FileVersion, MemoryFileJournal, Undone},
+    edit::{EditArgs, EditFile, EditFileArgs},
+    error::FileError,
+    grep::{Grep, GrepArgs},
+    list::{ListDir, ListDirArgs},
+    read::{ReadFile, ReadFileArgs},
+    root::Root,
+    search::{SearchFiles, SearchFilesArgs},
+    shown::Size,
+    stage::Durability,
+    tools::UseFileTools,
+    write::{WriteFile, WriteFileArgs},
+};

@@ -1,0 +1,166 @@
+//! What became of files, so that it can be undone.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use loopwright_core::BoxError;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::files::FileError;
+use crate::files::root::Root;
+use crate::files::stage;
+
+/// One change of one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// The path below the root, without links.
+    pub path: String,
+    /// What the file was; none if it did not exist.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<FileVersion>,
+    /// What it is then.
+    pub after: FileVersion,
+}
+
+/// What a file is at a moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileVersion {
+    /// The SHA-256 of its content, in hexadecimal.
+    pub sha256: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Its permissions, such as `0o644`.
+    pub mode: u32,
+}
+
+impl FileVersion {
+    pub(super) fn of(content: &[u8], mode: u32) -> Self {
+        Self { sha256: sha256(content), bytes: content.len() as u64, mode: mode & 0o7777 }
+    }
+}
+
+/// Is told of changes before they are made, so that they can be undone.
+///
+/// A change that is not acknowledged is not made. One that is may still fail, or the process may
+/// end before it is made: then the file is what it was before.
+pub trait FileJournal: Send + Sync {
+    /// Records a change and what the file held. Called on a thread that may block.
+    ///
+    /// # Errors
+    ///
+    /// If the change cannot be recorded; the tool fails and changes nothing.
+    fn record(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), BoxError>;
+}
+
+/// What came of undoing a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undone {
+    /// The file is what it was before.
+    Restored,
+    /// The change had not been made, or was undone already.
+    Nothing,
+    /// The file has changed since, and was left as it is.
+    Conflict,
+}
+
+impl FileChange {
+    /// Undoes the change, if the file is what the change made of it.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read or written.
+    pub fn undo(&self, root: &Root, before: Option<&[u8]>) -> Result<Undone, FileError> {
+        let _turn = root.write_lock();
+        let current = stage::look(root, &self.path)?;
+        let found = current.content.as_deref().map(sha256);
+        let was = self.before.as_ref().map(|it| &it.sha256);
+        if found.as_ref() == was {
+            return Ok(Undone::Nothing);
+        }
+        if found.as_ref() != Some(&self.after.sha256) || before.map(sha256).as_ref() != was {
+            return Ok(Undone::Conflict);
+        }
+        match (before, &self.before) {
+            (Some(content), Some(version)) => current.restore(content, version.mode)?,
+            _ => current.remove()?,
+        }
+        Ok(Undone::Restored)
+    }
+}
+
+/// Keeps changes in memory, the former contents included; equal contents are kept once.
+#[derive(Default)]
+pub struct MemoryFileJournal(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    changes: Vec<FileChange>,
+    contents: BTreeMap<String, Arc<[u8]>>,
+}
+
+impl MemoryFileJournal {
+    /// Creates an empty journal.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns the changes, oldest first.
+    pub fn changes(&self) -> Vec<FileChange> {
+        self.kept(|it| it.changes.clone())
+    }
+
+    /// Undoes all changes after the first `keep`, newest first, and forgets those that are undone.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read or written; that change and those before it are kept.
+    pub fn rewind(&self, root: &Root, keep: usize) -> Result<Vec<(FileChange, Undone)>, FileError> {
+        let mut undone = Vec::new();
+        while let Some((change, before)) = self.last(keep) {
+            let came = change.undo(root, before.as_deref())?;
+            self.kept(|it| it.changes.pop());
+            undone.push((change, came));
+        }
+        Ok(undone)
+    }
+
+    fn last(&self, keep: usize) -> Option<(FileChange, Option<Arc<[u8]>>)> {
+        self.kept(|it| {
+            let change = it.changes.get(keep..)?.last()?.clone();
+            let before = change.before.as_ref().and_then(|was| it.contents.get(&was.sha256));
+            Some((change, before.cloned()))
+        })
+    }
+
+    fn kept<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl FileJournal for MemoryFileJournal {
+    fn record(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), BoxError> {
+        self.kept(|it| {
+            if let (Some(was), Some(content)) = (&change.before, before) {
+                it.contents.entry(was.sha256.clone()).or_insert_with(|| content.into());
+            }
+            it.changes.push(change.clone());
+        });
+        Ok(())
+    }
+}
+
+impl fmt::Debug for MemoryFileJournal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MemoryFileJournal").field(&self.changes()).finish()
+    }
+}
+
+fn sha256(content: &[u8]) -> String {
+    let digest = Sha256::digest(content);
+    digest.iter().fold(String::with_capacity(64), |text, byte| text + &format!("{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests;

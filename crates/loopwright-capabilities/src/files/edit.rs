@@ -1,0 +1,131 @@
+//! `edit_file`.
+
+use loopwright_core::{BoxError, Tool, ToolCx, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::files::FileError;
+use crate::files::blocking::blocking;
+use crate::files::replacement::{self, Edit, Occurrences};
+use crate::files::root::Root;
+use crate::files::stage;
+use crate::files::write::{severed, told};
+
+/// Replaces exact pieces of text in files of a directory.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct EditFile {
+    root: Root,
+}
+
+/// What the model passes to `edit_file`: one edit, or several that are made together.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditFileArgs {
+    /// The file, relative to the working directory.
+    pub path: String,
+    /// The text to replace, exactly as it is in the file, line ends and indentation included.
+    #[serde(default)]
+    pub old_string: Option<String>,
+    /// What takes its place.
+    #[serde(default)]
+    pub new_string: Option<String>,
+    /// Replaces every occurrence; without it there has to be exactly one.
+    #[serde(default)]
+    pub replace_all: Option<bool>,
+    /// Several edits, made one after the other: all of them, or none.
+    #[serde(default)]
+    pub edits: Option<Vec<EditArgs>>,
+}
+
+/// One of several edits.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditArgs {
+    /// The text to replace, exactly as it is in the file.
+    pub old_string: String,
+    /// What takes its place.
+    pub new_string: String,
+    /// Replaces every occurrence; without it there has to be exactly one.
+    #[serde(default)]
+    pub replace_all: Option<bool>,
+}
+
+const DESCRIPTION: &str = "Replaces text in a file of the working directory: `old_string`, which has \
+    to be there exactly once, by `new_string`; every occurrence with `replace_all`. Pass `edits` to \
+    make several changes at once: all of them are made, or none.";
+
+impl EditFile {
+    /// Edits below a directory.
+    pub fn in_dir(root: impl Into<Root>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Edits a file. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If an edit does not fit what the file holds, or it may not be written; then nothing is changed.
+    pub fn edit(&self, args: &EditFileArgs) -> Result<ToolOutput, FileError> {
+        let path = args.path.as_str();
+        let refuse = |reason: String| FileError::Edit { path: path.to_owned(), reason };
+        let edits = edits(args).map_err(|reason| refuse(reason.to_owned()))?;
+        let _turn = self.root.write_lock();
+        let current = stage::look(&self.root, path)?;
+        let Some(content) = &current.content else {
+            return Err(FileError::Missing(path.to_owned()));
+        };
+        let (new, count) = replacement::apply(content, &edits).map_err(refuse)?;
+        if new.len() as u64 > stage::MOST_BYTES {
+            return Err(refuse("it would become larger than 64 MiB".to_owned()));
+        }
+        let change = current.replace(&new)?;
+        let times = if count == 1 { "occurrence" } else { "occurrences" };
+        let text = format!(
+            "Replaced {count} {times} in {path} ({} bytes before, {} after, atomically).{}",
+            content.len(),
+            new.len(),
+            severed(current.links())
+        );
+        Ok(told(&text, &change))
+    }
+}
+
+fn edits(args: &EditFileArgs) -> Result<Vec<Edit<'_>>, &'static str> {
+    const EITHER: &str = "pass either old_string and new_string, or edits";
+    match (&args.old_string, &args.new_string, args.edits.as_deref().unwrap_or_default()) {
+        (Some(old), Some(new), []) => Ok(vec![edit(old, new, args.replace_all)]),
+        (None, None, edits @ [_, ..]) => Ok(edits
+            .iter()
+            .map(|it| edit(&it.old_string, &it.new_string, it.replace_all.or(args.replace_all)))
+            .collect()),
+        _ => Err(EITHER),
+    }
+}
+
+fn edit<'a>(old: &'a str, new: &'a str, replace_all: Option<bool>) -> Edit<'a> {
+    let all = replace_all.unwrap_or_default();
+    Edit { old, new, occurrences: if all { Occurrences::All } else { Occurrences::One } }
+}
+
+impl Tool for EditFile {
+    type Args = EditFileArgs;
+    type Output = ToolOutput;
+    type Error = BoxError;
+
+    fn name(&self) -> &'static str {
+        "edit_file"
+    }
+
+    fn description(&self) -> &'static str {
+        DESCRIPTION
+    }
+
+    async fn call(&self, args: EditFileArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
+        let tool = self.clone();
+        Ok(blocking(cx.cancel, move |_| tool.edit(&args)).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

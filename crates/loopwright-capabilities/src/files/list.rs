@@ -1,0 +1,166 @@
+//! `list_dir`.
+
+use std::ffi::OsString;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStringExt as _;
+
+use loopwright_core::{BoxError, Effects, Tool, ToolCx, ToolOptions};
+use rustix::fs::{AtFlags, Dir, FileType};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use crate::files::FileError;
+use crate::files::blocking::{blocking, check};
+use crate::files::root::Root;
+use crate::files::shown;
+
+/// Lists directories below a directory.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ListDir {
+    root: Root,
+    most_entries: usize,
+}
+
+/// What the model passes to `list_dir`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListDirArgs {
+    /// The directory, relative to the working directory, which it is by default.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// How many entries to leave out at the beginning.
+    #[serde(default)]
+    pub offset: Option<i64>,
+}
+
+/// How many names of a directory are read at most, to sort them.
+const MOST_READ: usize = 100_000;
+
+/// A name in a directory, and what it is, links not followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) name: OsString,
+    pub(super) kind: FileType,
+}
+
+impl ListDir {
+    /// Lists below a directory.
+    pub fn in_dir(root: impl Into<Root>) -> Self {
+        Self { root: root.into(), most_entries: 50 }
+    }
+
+    /// Sets how many entries are shown; 50 by default.
+    pub fn max_entries(mut self, entries: usize) -> Self {
+        self.most_entries = entries.max(1);
+        self
+    }
+
+    /// Lists a directory. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such directory.
+    pub fn list(&self, args: &ListDirArgs, stop: &CancellationToken) -> Result<String, FileError> {
+        let path = args.path.as_deref().filter(|it| !it.is_empty()).unwrap_or(".");
+        let folder = self.root.folder(path)?;
+        let (mut entries, is_whole) = entries(path, &folder.fd, MOST_READ, stop)?;
+        if entries.is_empty() {
+            return Ok("(empty directory)".to_owned());
+        }
+        entries.sort_by_cached_key(|it| {
+            (
+                it.kind != FileType::Directory,
+                it.name.to_string_lossy().to_lowercase(),
+                it.name.clone(),
+            )
+        });
+        let offset = usize::try_from(args.offset.unwrap_or(0)).unwrap_or(0);
+        let mut lines: Vec<String> =
+            entries.iter().skip(offset).take(self.most_entries).map(line).collect();
+        if lines.is_empty() {
+            let entries = entries.len();
+            return Ok(format!(
+                "(the directory has {entries} entries, none after offset {offset})"
+            ));
+        }
+        let omitted = entries.len().saturating_sub(offset + lines.len());
+        if omitted > 0 {
+            let next = offset + lines.len();
+            let least = if is_whole { "" } else { "at least " };
+            lines.push(format!("[{least}{omitted} more entries; use offset={next} to see them]"));
+        }
+        Ok(lines.join("\n"))
+    }
+}
+
+/// Reads the names of a directory, up to a number of them; and tells whether these are all.
+pub(super) fn entries(
+    path: &str,
+    folder: impl AsFd,
+    most: usize,
+    stop: &CancellationToken,
+) -> Result<(Vec<Entry>, bool), FileError> {
+    let failed = |error| FileError::of(path, error);
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(&folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name();
+        if name == c"." || name == c".." {
+            continue;
+        }
+        if entries.len() == most {
+            return Ok((entries, false));
+        }
+        check(stop)?;
+        let mut kind = entry.file_type();
+        if kind == FileType::Unknown {
+            let stat = rustix::fs::statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW);
+            kind = stat.map_or(kind, |it| FileType::from_raw_mode(it.st_mode));
+        }
+        entries.push(Entry { name: OsString::from_vec(name.to_bytes().to_vec()), kind });
+    }
+    Ok((entries, true))
+}
+
+fn line(entry: &Entry) -> String {
+    let kind = match entry.kind {
+        FileType::Directory => "dir",
+        FileType::RegularFile => "file",
+        FileType::Symlink => "link",
+        _ => "other",
+    };
+    let note = if entry.name.to_str().is_none() {
+        " (not UTF-8: rename it with a command to use it)"
+    } else {
+        ""
+    };
+    format!("[{kind}] {}{note}", shown::name(&entry.name))
+}
+
+impl Tool for ListDir {
+    type Args = ListDirArgs;
+    type Output = String;
+    type Error = BoxError;
+
+    fn name(&self) -> &'static str {
+        "list_dir"
+    }
+
+    fn description(&self) -> &'static str {
+        "Lists a directory of the working directory: directories first, then files, by name."
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions { effects: Effects::Pure, ..ToolOptions::default() }
+    }
+
+    async fn call(&self, args: ListDirArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {
+        let tool = self.clone();
+        Ok(blocking(cx.cancel, move |stop| tool.list(&args, stop)).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

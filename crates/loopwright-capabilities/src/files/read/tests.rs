@@ -1,0 +1,172 @@
+use std::fs;
+use std::io::Write as _;
+
+use loopwright_core::messages::{Content, MediaSource};
+
+use super::*;
+
+fn world(content: impl AsRef<[u8]>) -> (tempfile::TempDir, ReadFile) {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("f"), content).unwrap();
+    let tool = ReadFile::in_dir(home.path());
+    (home, tool)
+}
+
+fn call(tool: &ReadFile, args: serde_json::Value) -> Result<ToolOutput, FileError> {
+    tool.read(&serde_json::from_value(args).unwrap(), &CancellationToken::new())
+}
+
+fn said(tool: &ReadFile, args: serde_json::Value) -> String {
+    call(tool, args).map_or_else(|error| format!("error: {error}"), |it| it.to_text())
+}
+
+fn continuation(text: &str) -> String {
+    let rest = text.rsplit_once("continue_from=\"").unwrap().1;
+    rest.split('"').next().unwrap().to_owned()
+}
+
+use serde_json::json;
+
+#[test]
+fn two_hundred_lines_are_a_page_and_the_notice_goes_on() {
+    let lines: Vec<String> = (1..=450).map(|it| format!("line {it}")).collect();
+    let (_home, tool) = world(lines.join("\n"));
+    let first = said(&tool, json!({ "path": "f" }));
+    assert!(first.starts_with("     1\tline 1\n") && first.contains("   200\tline 200\n"));
+    assert!(!first.contains("line 201"));
+    assert!(first.contains("Use offset=200 to continue"), "{first}");
+    assert!(first.contains("the file has 3941 bytes"), "{first}");
+    let second = said(&tool, json!({ "path": "f", "continue_from": continuation(&first) }));
+    assert_eq!(second.lines().next(), Some("   201\tline 201"));
+    let third = said(&tool, json!({ "path": "f", "continue_from": continuation(&second) }));
+    assert_eq!(third, said(&tool, json!({ "path": "f", "offset": 400 })));
+    assert!(third.ends_with("   450\tline 450\n"));
+}
+
+#[test]
+fn a_page_that_ends_with_the_file_has_no_notice() {
+    let (_home, tool) = world("a\nb\n");
+    assert_eq!(said(&tool, json!({ "path": "f", "limit": 2 })), "     1\ta\n     2\tb\n");
+    assert_eq!(said(&tool, json!({ "path": "f", "limit": null })), "     1\ta\n     2\tb\n");
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_the_nearest_that_do() {
+    let (_home, tool) = world("a\nb\n");
+    assert!(said(&tool, json!({ "path": "f", "limit": 0 })).starts_with("     1\ta\n\n["));
+    assert!(said(&tool, json!({ "path": "f", "limit": -5 })).starts_with("     1\ta\n\n["));
+    assert!(said(&tool, json!({ "path": "f", "offset": -5 })).starts_with("     1\ta\n"));
+    assert!(said(&tool, json!({ "path": "f", "max_bytes": 0 })).starts_with("     1\ta\n\n["));
+}
+
+#[test]
+fn a_budget_of_two_megabytes_shows_eighty_thousand_lines() {
+    let rows: Vec<String> = (0..80_000).map(|it| format!("row {it}\n")).collect();
+    let text = rows.concat();
+    let (_home, tool) = world(&text);
+    let args = json!({ "path": "f", "limit": 80_000, "max_bytes": 2_000_000 });
+    let shown = said(&tool, args);
+    let plain: String =
+        shown.lines().map(|it| it.split_once('\t').unwrap().1.to_owned() + "\n").collect();
+    assert!(plain == text, "all of it is shown as it is");
+}
+
+#[test]
+fn a_line_of_forty_kilobytes_is_shown_in_part() {
+    let (_home, tool) = world("x".repeat(40_000));
+    let shown = said(&tool, json!({ "path": "f" }));
+    assert!(shown.starts_with(&format!("     1\t{}…\n", "x".repeat(4096))));
+    assert!(shown.contains("Line 1 is longer than the limit of 32768 bytes"), "{shown}");
+    assert!(shown.contains("dd if='f' bs=1 skip=4096 count=4096"), "{shown}");
+    let rest = said(
+        &tool,
+        json!({ "path": "f", "continue_from": continuation(&shown), "max_bytes": 50_000 }),
+    );
+    assert_eq!(rest, format!("     1\t…{}\n", "x".repeat(40_000 - 4096)));
+}
+
+#[test]
+fn a_place_after_the_end_is_an_error() {
+    let (_home, tool) = world("a\nb\n");
+    let error = "error: `f` has 2 lines, so nothing follows after offset 2";
+    assert_eq!(said(&tool, json!({ "path": "f", "offset": 2 })), error);
+    assert_eq!(
+        said(&tool, json!({ "path": "f", "offset": 7 })),
+        error.replace("offset 2", "offset 7")
+    );
+    let (_home, tool) = world("");
+    assert_eq!(said(&tool, json!({ "path": "f" })), "(empty file)");
+}
+
+#[test]
+fn a_file_that_changed_keeps_its_line_numbers() {
+    let (home, tool) = world("a\nb\nc\n");
+    let first = said(&tool, json!({ "path": "f", "limit": 2 }));
+    let args = json!({ "path": "f", "continue_from": continuation(&first) });
+    assert_eq!(said(&tool, args.clone()), "     3\tc\n");
+    fs::write(home.path().join("f"), "much longer\nthan before\nC\n").unwrap();
+    let note = "\n[The file has changed since the page before.]";
+    assert_eq!(said(&tool, args.clone()), format!("     3\tC\n{note}"));
+    fs::write(home.path().join("f"), "short\n").unwrap();
+    assert_eq!(said(&tool, args), "error: `f` has 1 lines, so nothing follows after offset 2");
+    let error = said(&tool, json!({ "path": "f", "continue_from": "page 2" }));
+    assert_eq!(
+        error,
+        "error: `page 2` is not a continuation; copy it as it was given, or use `offset`"
+    );
+}
+
+#[test]
+fn a_continuation_reads_nothing_of_what_is_before() {
+    const LINES: u64 = 1_000_000;
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("f");
+    let mut file = fs::File::create(&path).unwrap();
+    // A hole of a gigabyte without a single line end: whoever read through it would count no lines.
+    let byte = 1 << 30;
+    file.seek(SeekFrom::Start(byte - 1)).unwrap();
+    file.write_all(b"\nlast line\n").unwrap();
+    let metadata = path.metadata().unwrap();
+    let place = Continuation::new(LINES, byte, &metadata).to_string();
+    let mut source =
+        Source { path: "f", real: "f".into(), file: fs::File::open(&path).unwrap(), metadata };
+    let args =
+        ReadFileArgs { path: "f".into(), continue_from: Some(place), ..ReadFileArgs::default() };
+    let bounds = Bounds { lines: 10, bytes: 1000 };
+    let page = source.page(&args, bounds, &CancellationToken::new()).unwrap();
+    assert_eq!(page, "1000001\tlast line\n");
+}
+
+#[test]
+fn a_picture_is_a_picture() {
+    let png = b"\x89PNG\r\n\x1a\n rest of it";
+    let (_home, tool) = world(png);
+    let output = call(&tool, json!({ "path": "f" })).unwrap();
+    let [text, image] = &*output.content else { panic!("{output:?}") };
+    assert_eq!(text.as_text(), Some("f (image/png, 19 bytes)"));
+    let Content::Image(media) = image.content() else { panic!("{image:?}") };
+    assert_eq!(
+        (&*media.mime, &media.source),
+        ("image/png", &MediaSource::Base64(STANDARD.encode(png).into()))
+    );
+    let error = call(&tool.max_image_bytes(18), json!({ "path": "f" })).unwrap_err();
+    assert!(matches!(error, FileError::TooLarge { bytes: Size(19), limit: Size(18), .. }));
+}
+
+#[test]
+fn what_is_no_text_is_refused_by_its_name() {
+    let (_home, tool) = world(b"\x7fELF\x02\0\0\0");
+    assert_eq!(
+        said(&tool, json!({ "path": "f" })),
+        "error: `f` is not text but a program; look at it with a command that understands it"
+    );
+}
+
+#[test]
+fn text_of_another_encoding_is_shown_with_a_note() {
+    let (_home, tool) = world(b"caf\xe9, au lait\n");
+    assert_eq!(
+        said(&tool, json!({ "path": "f" })),
+        "     1\tcaf\u{FFFD}, au lait\n\n[Bytes that are not UTF-8 text are shown as \u{FFFD}.]"
+    );
+}

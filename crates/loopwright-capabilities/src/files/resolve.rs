@@ -1,0 +1,342 @@
+//! From a path to an open directory and a name in it.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::files::FileError;
+use crate::files::root::{Leg, Root};
+
+/// How many links are followed before it is a circle.
+const MOST_LINKS: u32 = 40;
+
+/// How deep a path leads: one handle is open for each level.
+const MOST_LEVELS: usize = 256;
+
+/// How often a walk is begun anew because something was swapped on the way.
+const MOST_WALKS: u32 = 64;
+
+/// What to do about directories that do not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Parents {
+    #[default]
+    Expect,
+    Create,
+}
+
+/// An open directory below a root, and its path without links.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) fd: OwnedFd,
+    pub(super) path: PathBuf,
+}
+
+/// A name in an open directory. It was no directory and no link when it was looked at.
+#[derive(Debug)]
+pub(super) struct Place {
+    pub(super) folder: Folder,
+    pub(super) name: OsString,
+    pub(super) found: Option<FileType>,
+}
+
+enum Resolved {
+    Folder(Folder),
+    Place(Place),
+}
+
+enum Failed {
+    /// Something was swapped between looking at it and opening it.
+    Raced,
+    /// The path is wrong.
+    Error(FileError),
+}
+
+impl From<FileError> for Failed {
+    fn from(error: FileError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl Place {
+    /// Returns the path below the root, without links.
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path.join(&self.name)
+    }
+
+    /// Opens what is there for reading; without waiting, if it has become something that waits.
+    pub(super) fn open(&self) -> rustix::io::Result<File> {
+        open_file(&self.folder.fd, &self.name)
+    }
+}
+
+/// Opens a file of a directory, and nothing that a link leads to.
+pub(super) fn open_file(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<File> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    rustix::fs::openat(folder, name, flags, Mode::empty()).map(File::from)
+}
+
+/// Opens a directory of a directory, and none that a link leads to.
+pub(super) fn open_folder(folder: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::openat(folder, name, flags, Mode::empty())
+}
+
+/// Says what stands in the way of reading a file.
+pub(super) fn not_a_file(path: &str, kind: FileType) -> FileError {
+    let (kind, remedy) = match kind {
+        FileType::Directory => ("a directory", "look into it with `list_dir`"),
+        FileType::Fifo => ("a named pipe", "name a file"),
+        FileType::CharacterDevice | FileType::BlockDevice => ("a device", "name a file"),
+        FileType::Socket => ("a socket", "name a file"),
+        _ => ("something else", "name a file"),
+    };
+    FileError::NotAFile { path: path.to_owned(), kind, remedy }
+}
+
+impl Root {
+    /// Opens a regular file for reading.
+    pub(super) fn read(&self, path: &str) -> Result<(File, Metadata, PathBuf), FileError> {
+        self.attempt(path, || match self.walk(path, Parents::Expect)? {
+            Resolved::Folder(_) => Err(not_a_file(path, FileType::Directory).into()),
+            Resolved::Place(place) => read_at(path, &place),
+        })
+    }
+
+    /// Opens a directory.
+    pub(super) fn folder(&self, path: &str) -> Result<Folder, FileError> {
+        self.attempt(path, || match self.walk(path, Parents::Expect)? {
+            Resolved::Folder(folder) => Ok(folder),
+            Resolved::Place(Place { found: None, .. }) => {
+                Err(FileError::Missing(path.to_owned()).into())
+            }
+            Resolved::Place(_) => Err(FileError::NotADirectory(path.to_owned()).into()),
+        })
+    }
+
+    /// Finds where a file is to be written, which is nothing or a regular file, and not protected.
+    pub(super) fn target(&self, path: &str, parents: Parents) -> Result<Place, FileError> {
+        self.attempt(path, || match self.walk(path, parents)? {
+            Resolved::Folder(_) => Err(not_a_file(path, FileType::Directory).into()),
+            Resolved::Place(place) if self.is_protected(&place.path()) => {
+                Err(FileError::Protected(path.to_owned()).into())
+            }
+            Resolved::Place(place) => match place.found {
+                None | Some(FileType::RegularFile) => Ok(place),
+                Some(kind) => Err(not_a_file(path, kind).into()),
+            },
+        })
+    }
+
+    /// Tells whether a path leads to anything.
+    pub(super) fn exists(&self, path: &str) -> Result<bool, FileError> {
+        let found = self.attempt(path, || match self.walk(path, Parents::Expect)? {
+            Resolved::Folder(_) => Ok(true),
+            Resolved::Place(place) => Ok(place.found.is_some()),
+        });
+        match found {
+            Err(FileError::Missing(_) | FileError::NotADirectory(_)) => Ok(false),
+            found => found,
+        }
+    }
+
+    fn attempt<T>(
+        &self,
+        path: &str,
+        mut walk: impl FnMut() -> Result<T, Failed>,
+    ) -> Result<T, FileError> {
+        self.directory()?;
+        for _ in 0..MOST_WALKS {
+            match walk() {
+                Ok(found) => return Ok(found),
+                Err(Failed::Error(error)) => return Err(error),
+                Err(Failed::Raced) => {}
+            }
+        }
+        Err(FileError::Changed(path.to_owned()))
+    }
+
+    fn walk(&self, path: &str, parents: Parents) -> Result<Resolved, Failed> {
+        let mut walk = Walk {
+            root: self,
+            path,
+            levels: Vec::new(),
+            pending: self.legs(path)?.into_iter().rev().collect(),
+            links: 0,
+        };
+        while let Some(leg) = walk.pending.pop() {
+            match leg {
+                Leg::Up => walk.up()?,
+                Leg::Down(name) => {
+                    if let Some(place) = walk.down(name, parents)? {
+                        return Ok(Resolved::Place(place));
+                    }
+                }
+            }
+        }
+        Ok(Resolved::Folder(walk.into_folder()?))
+    }
+}
+
+/// A path that is being walked. Every directory from the root to where it is stays open, so that
+/// `..` leads back the way it came.
+struct Walk<'a> {
+    root: &'a Root,
+    path: &'a str,
+    levels: Vec<(OwnedFd, OsString)>,
+    pending: Vec<Leg>,
+    links: u32,
+}
+
+impl Walk<'_> {
+    fn up(&mut self) -> Result<(), Failed> {
+        match self.levels.pop() {
+            Some(_) => Ok(()),
+            None => Err(FileError::Outside(self.path.to_owned()).into()),
+        }
+    }
+
+    /// Goes into a directory, follows a link, or has arrived.
+    fn down(&mut self, name: OsString, parents: Parents) -> Result<Option<Place>, Failed> {
+        let is_last = self.pending.is_empty();
+        match self.look(&name)? {
+            Some(FileType::Symlink) => self.follow(&name).map(|()| None),
+            Some(FileType::Directory) => self.enter(name).map(|()| None),
+            found if is_last => {
+                let folder = std::mem::take(&mut self.levels);
+                let folder = self.folder_of(folder)?;
+                Ok(Some(Place { folder, name, found }))
+            }
+            Some(_) => Err(FileError::NotADirectory(self.path.to_owned()).into()),
+            None if parents == Parents::Create => self.create(name).map(|()| None),
+            None => Err(FileError::Missing(self.path.to_owned()).into()),
+        }
+    }
+
+    fn look(&self, name: &OsStr) -> Result<Option<FileType>, Failed> {
+        let stat = match self.levels.last() {
+            Some((fd, _)) => rustix::fs::statat(fd, name, AtFlags::SYMLINK_NOFOLLOW),
+            None => rustix::fs::statat(self.root.directory()?, name, AtFlags::SYMLINK_NOFOLLOW),
+        };
+        match stat {
+            Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(FileError::of(self.path, error).into()),
+        }
+    }
+
+    fn enter(&mut self, name: OsString) -> Result<(), Failed> {
+        if self.levels.len() == MOST_LEVELS {
+            return Err(FileError::of(self.path, Errno::NAMETOOLONG).into());
+        }
+        let opened = match self.levels.last() {
+            Some((fd, _)) => open_folder(fd, &name),
+            None => open_folder(self.root.directory()?, &name),
+        };
+        let fd = opened.or_else(|error| raced_or(self.path, error))?;
+        self.levels.push((fd, name));
+        Ok(())
+    }
+
+    fn follow(&mut self, name: &OsStr) -> Result<(), Failed> {
+        self.links += 1;
+        if self.links > MOST_LINKS {
+            return Err(FileError::LinkLoop(self.path.to_owned()).into());
+        }
+        let target = match self.levels.last() {
+            Some((fd, _)) => rustix::fs::readlinkat(fd, name, Vec::new()),
+            None => rustix::fs::readlinkat(self.root.directory()?, name, Vec::new()),
+        };
+        let target = target.or_else(|error| match error {
+            Errno::INVAL => Err(Failed::Raced),
+            error => raced_or(self.path, error),
+        })?;
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        let Some(legs) = self.root.legs_of(&target) else {
+            return Err(FileError::Outside(self.path.to_owned()).into());
+        };
+        if target.is_absolute() {
+            self.levels.clear();
+        }
+        self.pending.extend(legs.into_iter().rev());
+        Ok(())
+    }
+
+    fn create(&mut self, name: OsString) -> Result<(), Failed> {
+        if self.pending.contains(&Leg::Up) {
+            return Err(FileError::Missing(self.path.to_owned()).into());
+        }
+        let rest = self.pending.iter().rev().filter_map(|leg| match leg {
+            Leg::Down(name) => Some(name.as_os_str()),
+            Leg::Up => None,
+        });
+        let whole = self.here().join(&name).join(rest.collect::<PathBuf>());
+        if self.root.is_protected(&whole) {
+            return Err(FileError::Protected(self.path.to_owned()).into());
+        }
+        let rights = Mode::from_raw_mode(0o777);
+        let made = match self.levels.last() {
+            Some((fd, _)) => rustix::fs::mkdirat(fd, &name, rights),
+            None => rustix::fs::mkdirat(self.root.directory()?, &name, rights),
+        };
+        match made {
+            Ok(()) | Err(Errno::EXIST) => self.enter(name),
+            Err(error) => Err(FileError::of(self.path, error).into()),
+        }
+    }
+
+    fn here(&self) -> PathBuf {
+        self.levels.iter().map(|(_, name)| Path::new(name)).collect()
+    }
+
+    fn into_folder(mut self) -> Result<Folder, Failed> {
+        let levels = std::mem::take(&mut self.levels);
+        self.folder_of(levels)
+    }
+
+    fn folder_of(&self, mut levels: Vec<(OwnedFd, OsString)>) -> Result<Folder, Failed> {
+        let path = levels.iter().map(|(_, name)| Path::new(name)).collect();
+        let fd = match levels.pop() {
+            Some((fd, _)) => fd,
+            None => self.duplicate_root()?,
+        };
+        Ok(Folder { fd, path })
+    }
+
+    fn duplicate_root(&self) -> Result<OwnedFd, Failed> {
+        let root = self.root.directory()?;
+        root.try_clone_to_owned().map_err(|error| FileError::of(self.path, error).into())
+    }
+}
+
+fn read_at(path: &str, place: &Place) -> Result<(File, Metadata, PathBuf), Failed> {
+    match place.found {
+        None => return Err(FileError::Missing(path.to_owned()).into()),
+        Some(FileType::RegularFile) => {}
+        Some(kind) => return Err(not_a_file(path, kind).into()),
+    }
+    let file = place.open().or_else(|error| raced_or(path, error))?;
+    let metadata = file.metadata().map_err(|error| FileError::of(path, error))?;
+    // It may have been swapped since it was looked at.
+    if !metadata.is_file() {
+        return Err(Failed::Raced);
+    }
+    Ok((file, metadata, place.path()))
+}
+
+/// Takes errors for a race that a swap explains.
+fn raced_or<T>(path: &str, error: Errno) -> Result<T, Failed> {
+    match error {
+        Errno::LOOP | Errno::NOTDIR | Errno::NOENT | Errno::NXIO => Err(Failed::Raced),
+        error => Err(Failed::Error(FileError::of(path, io::Error::from(error)))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

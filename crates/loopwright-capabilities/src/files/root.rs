@@ -1,0 +1,196 @@
+//! A directory that nothing leads out of.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use rustix::fs::OFlags;
+
+use crate::files::FileError;
+use crate::files::change::FileJournal;
+use crate::files::protected::Protected;
+use crate::files::stage::Durability;
+
+/// A directory that paths are taken from, and that no path leads out of.
+///
+/// Paths are walked from an open handle, name by name, and each name is opened without following
+/// links: what a link says is read and walked the same way. So there is no moment between looking
+/// at a path and using it, and swapping directories for links meanwhile leads nowhere. Links that
+/// stay inside are followed, others are refused.
+///
+/// Making a root does nothing; the directory is opened when it is first used. Clones are the same
+/// root, and changes through one root come one after the other.
+#[derive(Clone)]
+#[must_use]
+pub struct Root(Arc<Inner>);
+
+#[derive(Clone)]
+struct Settings {
+    protected: Protected,
+    /// What is protected besides what always is.
+    more_protected: Vec<String>,
+    durability: Durability,
+    journal: Option<Arc<dyn FileJournal>>,
+}
+
+struct Inner {
+    path: PathBuf,
+    settings: Settings,
+    opened: OnceLock<Opened>,
+    writing: Mutex<()>,
+}
+
+struct Opened {
+    directory: File,
+    real: PathBuf,
+}
+
+/// One step of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Leg {
+    Up,
+    Down(OsString),
+}
+
+impl Root {
+    /// Takes a directory. What commands in a sandbox may not change there is protected here too, at any
+    /// depth: see [`PROTECTED_PATHS`](loopwright_sandbox::PROTECTED_PATHS).
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        let settings = Settings {
+            protected: Protected::standard(),
+            more_protected: Vec::new(),
+            durability: Durability::default(),
+            journal: None,
+        };
+        Self::of(path.into(), settings)
+    }
+
+    fn of(path: PathBuf, settings: Settings) -> Self {
+        Self(Arc::new(Inner { path, settings, opened: OnceLock::new(), writing: Mutex::new(()) }))
+    }
+
+    fn with(self, change: impl FnOnce(&mut Settings)) -> Self {
+        let mut settings = self.0.settings.clone();
+        change(&mut settings);
+        Self::of(self.0.path.clone(), settings)
+    }
+
+    /// Protects one more path, at any depth: it can be read and is never written.
+    pub fn protect(self, path: &str) -> Self {
+        self.with(|it| {
+            it.protected.add(path);
+            it.more_protected.push(path.to_owned());
+        })
+    }
+
+    /// Sets whether a change waits for the disk.
+    pub fn durability(self, durability: Durability) -> Self {
+        self.with(|it| it.durability = durability)
+    }
+
+    /// Sets who is told of changes before they are made.
+    pub fn journal(self, journal: Arc<dyn FileJournal>) -> Self {
+        self.with(|it| it.journal = Some(journal))
+    }
+
+    /// Returns what [`protect`](Root::protect) has added.
+    pub fn more_protected(&self) -> impl Iterator<Item = &str> {
+        self.0.settings.more_protected.iter().map(String::as_str)
+    }
+
+    /// Returns the directory as it was given.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Opens the directory, if that was not done yet, and returns its path without links.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::NoRoot`], if it is not there, not a directory, or not to be read.
+    pub fn open(&self) -> Result<&Path, FileError> {
+        Ok(&self.opened()?.real)
+    }
+
+    pub(super) fn directory(&self) -> Result<BorrowedFd<'_>, FileError> {
+        Ok(self.opened()?.directory.as_fd())
+    }
+
+    fn opened(&self) -> Result<&Opened, FileError> {
+        if let Some(opened) = self.0.opened.get() {
+            return Ok(opened);
+        }
+        let opened = self.try_open().map_err(|source| FileError::NoRoot {
+            path: self.0.path.display().to_string(),
+            source,
+        })?;
+        Ok(self.0.opened.get_or_init(|| opened))
+    }
+
+    fn try_open(&self) -> io::Result<Opened> {
+        let real = fs::canonicalize(&self.0.path)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(&real, flags, rustix::fs::Mode::empty())?;
+        Ok(Opened { directory: directory.into(), real })
+    }
+
+    /// Returns the steps from the root to a path. An absolute path has to begin with the root's.
+    pub(super) fn legs(&self, path: &str) -> Result<Vec<Leg>, FileError> {
+        if path.is_empty() || path.contains('\0') {
+            return Err(FileError::NotAPath(path.to_owned()));
+        }
+        self.legs_of(Path::new(path)).ok_or_else(|| FileError::Outside(path.to_owned()))
+    }
+
+    /// Returns the steps of a path that a link may hold; none if it is absolute and leads elsewhere.
+    pub(super) fn legs_of(&self, path: &Path) -> Option<Vec<Leg>> {
+        let real = self.0.opened.get().map(|it| it.real.as_path());
+        let path = if path.is_absolute() {
+            let given = path.strip_prefix(&self.0.path).ok();
+            given.or_else(|| path.strip_prefix(real?).ok())?
+        } else {
+            path
+        };
+        path.components()
+            .filter_map(|it| match it {
+                Component::Normal(name) => Some(Some(Leg::Down(name.to_owned()))),
+                Component::ParentDir => Some(Some(Leg::Up)),
+                Component::CurDir => None,
+                Component::RootDir | Component::Prefix(_) => Some(None),
+            })
+            .collect()
+    }
+
+    pub(super) fn is_protected(&self, path: &Path) -> bool {
+        self.0.settings.protected.covers(path)
+    }
+
+    pub(super) fn waits_for_disk(&self) -> bool {
+        self.0.settings.durability == Durability::Synced
+    }
+
+    pub(super) fn recorder(&self) -> Option<&dyn FileJournal> {
+        self.0.settings.journal.as_deref()
+    }
+
+    /// Waits for its turn to write.
+    pub(super) fn write_lock(&self) -> MutexGuard<'_, ()> {
+        self.0.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Root").field(&self.0.path).finish()
+    }
+}
+
+impl<P: Into<PathBuf>> From<P> for Root {
+    fn from(path: P) -> Self {
+        Self::new(path)
+    }
+}

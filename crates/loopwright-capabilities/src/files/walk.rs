@@ -1,0 +1,213 @@
+//! All files below a directory, by open handles and in order.
+
+use std::ffi::OsStr;
+use std::io::Read as _;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::FileType;
+use tokio_util::sync::CancellationToken;
+
+use crate::files::FileError;
+use crate::files::blocking::check;
+use crate::files::list::{self, Entry};
+use crate::files::resolve::{open_file, open_folder};
+use crate::files::root::Root;
+
+/// How many names are looked at in one walk.
+const MOST_ENTRIES: usize = 200_000;
+
+/// How deep a walk goes: one handle is open for each level.
+const MOST_LEVELS: usize = 128;
+
+/// How much of a file of rules is read, in bytes.
+const MOST_RULES: u64 = 1 << 20;
+
+/// Whether the rules of `.gitignore` and `.ignore` files count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rules {
+    Honoured,
+    Disregarded,
+}
+
+/// Something that a walk comes by.
+#[derive(Debug)]
+pub(super) struct Visit<'a> {
+    /// The directory that it is in.
+    pub(super) folder: BorrowedFd<'a>,
+    pub(super) name: &'a OsStr,
+    /// Below the root.
+    pub(super) path: &'a Path,
+    pub(super) kind: FileType,
+}
+
+/// What to do after a visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    On,
+    Enough,
+}
+
+/// What a walk has not seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Missed {
+    /// Whether it ended early, at the bound on its length.
+    pub(super) is_cut: bool,
+    /// Directories that could not be read.
+    pub(super) folders: usize,
+}
+
+/// Visits everything below a directory, directories before what is in them, by name. Links are
+/// visited and not followed; `.git` is left out.
+pub(super) fn walk(
+    root: &Root,
+    start: &str,
+    rules: Rules,
+    stop: &CancellationToken,
+    visit: &mut dyn FnMut(&Visit<'_>) -> Result<Next, FileError>,
+) -> Result<Missed, FileError> {
+    let folder = root.folder(start)?;
+    let mut walk =
+        Walk { rules, stop, left: MOST_ENTRIES, missed: Missed::default(), frames: Vec::new() };
+    let above = if rules == Rules::Honoured { rules_above(root, &folder.path) } else { Vec::new() };
+    walk.enter(folder.fd, folder.path)?;
+    while let Some((at, entry)) = walk.next() {
+        check(stop)?;
+        let frame = &walk.frames[at];
+        let path = frame.path.join(&entry.name);
+        let is_folder = entry.kind == FileType::Directory;
+        if entry.name == ".git" || walk.is_ignored(&above, &path, is_folder) {
+            continue;
+        }
+        let folder = frame.fd.as_fd();
+        let next = visit(&Visit { folder, name: &entry.name, path: &path, kind: entry.kind })?;
+        if next == Next::Enough {
+            return Ok(walk.missed);
+        }
+        if is_folder {
+            walk.descend(at, &entry.name, path)?;
+        }
+    }
+    Ok(walk.missed)
+}
+
+struct Walk<'a> {
+    rules: Rules,
+    stop: &'a CancellationToken,
+    left: usize,
+    missed: Missed,
+    frames: Vec<Frame>,
+}
+
+/// A directory whose entries are being visited.
+struct Frame {
+    fd: OwnedFd,
+    path: PathBuf,
+    entries: std::vec::IntoIter<Entry>,
+    rules: Gitignore,
+}
+
+impl Walk<'_> {
+    fn next(&mut self) -> Option<(usize, Entry)> {
+        loop {
+            let at = self.frames.len().checked_sub(1)?;
+            if let Some(entry) = self.frames[at].entries.next() {
+                return Some((at, entry));
+            }
+            self.frames.pop();
+        }
+    }
+
+    fn enter(&mut self, fd: OwnedFd, path: PathBuf) -> Result<(), FileError> {
+        let (mut entries, is_whole) =
+            list::entries(&path.to_string_lossy(), &fd, self.left, self.stop)?;
+        self.left -= entries.len();
+        self.missed.is_cut |= !is_whole;
+        entries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        let rules = match self.rules {
+            Rules::Honoured => rules_of(&fd),
+            Rules::Disregarded => Gitignore::empty(),
+        };
+        self.frames.push(Frame { fd, path, entries: entries.into_iter(), rules });
+        Ok(())
+    }
+
+    fn descend(&mut self, at: usize, name: &OsStr, path: PathBuf) -> Result<(), FileError> {
+        if self.frames.len() == MOST_LEVELS || self.left == 0 {
+            self.missed.is_cut = true;
+            return Ok(());
+        }
+        // Whatever has taken its place meanwhile, or cannot be read, is not walked.
+        let entered = open_folder(&self.frames[at].fd, name)
+            .map_err(|error| FileError::of(&path.to_string_lossy(), error))
+            .and_then(|fd| self.enter(fd, path));
+        match entered {
+            Err(FileError::Cancelled) => Err(FileError::Cancelled),
+            entered => {
+                self.missed.folders += usize::from(entered.is_err());
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks the rules of the nearest directory first.
+    fn is_ignored(&self, above: &[(PathBuf, Gitignore)], path: &Path, is_folder: bool) -> bool {
+        let near = self.frames.iter().rev().map(|it| (&it.path, &it.rules));
+        let far = above.iter().rev().map(|(folder, rules)| (folder, rules));
+        for (folder, rules) in near.chain(far).filter(|(_, rules)| !rules.is_empty()) {
+            let Ok(below) = path.strip_prefix(folder) else { continue };
+            match rules.matched(below, is_folder) {
+                Match::None => {}
+                Match::Ignore(_) => return true,
+                Match::Whitelist(_) => return false,
+            }
+        }
+        false
+    }
+}
+
+/// Reads the rules of the directories above one, and those that the repository keeps for itself.
+fn rules_above(root: &Root, path: &Path) -> Vec<(PathBuf, Gitignore)> {
+    let mut rules = Vec::new();
+    if let Ok((file, ..)) = root.read(".git/info/exclude") {
+        let mut builder = GitignoreBuilder::new("");
+        add_rules(&mut builder, &file);
+        rules.push((PathBuf::new(), builder.build().unwrap_or_else(|_| Gitignore::empty())));
+    }
+    let ancestors: Vec<&Path> = path.ancestors().skip(1).collect();
+    for folder in ancestors.into_iter().rev() {
+        let name = if folder.as_os_str().is_empty() { "." } else { folder.to_str().unwrap_or(".") };
+        if let Ok(opened) = root.folder(name) {
+            rules.push((folder.to_path_buf(), rules_of(&opened.fd)));
+        }
+    }
+    rules
+}
+
+fn rules_of(folder: &impl AsFd) -> Gitignore {
+    let mut builder = GitignoreBuilder::new("");
+    for name in [".gitignore", ".ignore"] {
+        if let Ok(file) = open_file(folder, OsStr::new(name)) {
+            add_rules(&mut builder, &file);
+        }
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+/// Adds the rules of a file; a line that is no rule counts for nothing.
+fn add_rules(builder: &mut GitignoreBuilder, file: &std::fs::File) {
+    let mut text = Vec::new();
+    if !file.metadata().is_ok_and(|it| it.is_file())
+        || file.take(MOST_RULES).read_to_end(&mut text).is_err()
+    {
+        return;
+    }
+    for line in String::from_utf8_lossy(&text).lines() {
+        builder.add_line(None, line).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! `write_file`.
+
+use loopwright_core::{BoxError, Effects, Tool, ToolCx, ToolOptions, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::files::FileError;
+use crate::files::blocking::blocking;
+use crate::files::change::FileChange;
+use crate::files::resolve::Parents;
+use crate::files::root::Root;
+use crate::files::shown::Size;
+use crate::files::stage;
+
+/// Creates files of a directory, and replaces them where it is told to.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct WriteFile {
+    root: Root,
+    most_bytes: usize,
+}
+
+/// What the model passes to `write_file`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WriteFileArgs {
+    /// The file, relative to the working directory.
+    pub path: String,
+    /// All that the file is to hold.
+    pub content: String,
+    /// Replaces a file that exists with other content; without it such a file is left as it is.
+    #[serde(default)]
+    pub overwrite: Option<bool>,
+    /// Makes the directories that the file is in, if they do not exist.
+    #[serde(default)]
+    pub create_dirs: Option<bool>,
+}
+
+const DESCRIPTION: &str = "Creates a file in the working directory. A file that exists is left as it \
+    is unless `overwrite` is true; change parts of it with `edit_file`. Either all of the content is \
+    written or nothing.";
+
+impl WriteFile {
+    /// Writes below a directory.
+    pub fn in_dir(root: impl Into<Root>) -> Self {
+        Self { root: root.into(), most_bytes: 16 << 20 }
+    }
+
+    /// Sets how many bytes a file may get; 16 MiB by default.
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.most_bytes = bytes;
+        self
+    }
+
+    /// Writes a file. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If the file exists with other content, its directory does not exist, or it may not be written;
+    /// then nothing is changed.
+    pub fn write(&self, args: &WriteFileArgs) -> Result<ToolOutput, FileError> {
+        let (path, bytes) = (args.path.as_str(), args.content.as_bytes());
+        if bytes.len() > self.most_bytes {
+            return Err(FileError::TooLarge {
+                path: path.to_owned(),
+                bytes: Size(bytes.len() as u64),
+                limit: Size(self.most_bytes as u64),
+                remedy: "write less, or in several files",
+            });
+        }
+        let may_create = args.create_dirs.unwrap_or_default();
+        let parents = if may_create { Parents::Create } else { Parents::Expect };
+        let _turn = self.root.write_lock();
+        let current = stage::look_in(&self.root, path, parents).map_err(|error| match error {
+            FileError::Missing(path) if !may_create => FileError::NoParent(path),
+            error => error,
+        })?;
+        match &current.content {
+            Some(old) if old == bytes => {
+                Ok(ToolOutput::text(format!("No change: {path} already holds exactly this.")))
+            }
+            Some(_) if !args.overwrite.unwrap_or_default() => {
+                Err(FileError::Exists(path.to_owned()))
+            }
+            _ => {
+                let change = current.replace(bytes)?;
+                Ok(told(&answer(args, current.links()), &change))
+            }
+        }
+    }
+}
+
+fn answer(args: &WriteFileArgs, links: u64) -> String {
+    let bytes = args.content.len();
+    let line_count = args.content.matches('\n').count() + 1;
+    let path = &args.path;
+    format!(
+        "Successfully wrote {path} ({bytes} bytes, {line_count} lines, streamed atomically).{}",
+        severed(links)
+    )
+}
+
+/// Says what becomes of the other names of a file that is replaced.
+pub(super) fn severed(links: u64) -> String {
+    match links.saturating_sub(1) {
+        0 => String::new(),
+        others => format!(
+            " The file had {others} other name(s) by hard links; under those it is what it was."
+        ),
+    }
+}
+
+/// Tells the model what was done, and programs what was changed.
+pub(super) fn told(text: &str, change: &FileChange) -> ToolOutput {
+    let value = serde_json::to_value(change).ok().map(Into::into);
+    ToolOutput { value, ..ToolOutput::text(text) }
+}
+
+impl Tool for WriteFile {
+    type Args = WriteFileArgs;
+    type Output = ToolOutput;
+    type Error = BoxError;
+
+    fn name(&self) -> &'static str {
+        "write_file"
+    }
+
+    fn description(&self) -> &'static str {
+        DESCRIPTION
+    }
+
+    fn options(&self) -> ToolOptions {
+        // What was written already is written again without a change.
+        ToolOptions { effects: Effects::Idempotent, ..ToolOptions::default() }
+    }
+
+    async fn call(&self, args: WriteFileArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
+        let tool = self.clone();
+        Ok(blocking(cx.cancel, move |_| tool.write(&args)).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

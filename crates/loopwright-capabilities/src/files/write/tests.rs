@@ -1,0 +1,78 @@
+use std::fs;
+
+use super::*;
+
+fn world() -> (tempfile::TempDir, WriteFile) {
+    let home = tempfile::tempdir().unwrap();
+    let tool = WriteFile::in_dir(home.path());
+    (home, tool)
+}
+
+fn args(path: &str, content: &str) -> WriteFileArgs {
+    WriteFileArgs { path: path.to_owned(), content: content.to_owned(), ..WriteFileArgs::default() }
+}
+
+fn said(tool: &WriteFile, args: &WriteFileArgs) -> String {
+    tool.write(args).map_or_else(|error| format!("error: {error}"), |it| it.to_text())
+}
+
+#[test]
+fn a_new_file_is_written_and_counted() {
+    let (home, tool) = world();
+    let text = said(&tool, &args("a.txt", "one\ntwo\nthree"));
+    assert_eq!(text, "Successfully wrote a.txt (13 bytes, 3 lines, streamed atomically).");
+    assert_eq!(fs::read_to_string(home.path().join("a.txt")).unwrap(), "one\ntwo\nthree");
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_that_exists_is_replaced_only_when_told() {
+    let (home, tool) = world();
+    said(&tool, &args("a", "old"));
+    assert_eq!(said(&tool, &args("a", "old")), "No change: a already holds exactly this.");
+    let refused = said(&tool, &args("a", "new"));
+    assert!(refused.starts_with("error: `a` already exists with different content"), "{refused}");
+    assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "old");
+    let replace = WriteFileArgs { overwrite: Some(true), ..args("a", "new") };
+    assert!(said(&tool, &replace).starts_with("Successfully wrote a (3 bytes"));
+    assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "new");
+}
+
+#[test]
+fn a_directory_is_made_only_when_told() {
+    let (home, tool) = world();
+    let refused = said(&tool, &args("x/y/a", "text"));
+    assert!(refused.contains("its directory does not exist"), "{refused}");
+    let create = WriteFileArgs { create_dirs: Some(true), ..args("x/y/a", "text") };
+    assert!(said(&tool, &create).starts_with("Successfully wrote x/y/a"));
+    assert_eq!(fs::read_to_string(home.path().join("x/y/a")).unwrap(), "text");
+}
+
+#[test]
+fn programs_are_told_what_was_changed() {
+    let (_home, tool) = world();
+    let output = tool.write(&args("a", "x")).unwrap();
+    let change: FileChange = serde_json::from_value((*output.value.unwrap()).clone()).unwrap();
+    assert_eq!((change.path.as_str(), change.before, change.after.bytes), ("a", None, 1));
+}
+
+#[test]
+fn other_names_of_a_replaced_file_are_told() {
+    let (home, tool) = world();
+    fs::write(home.path().join("a"), "old").unwrap();
+    fs::hard_link(home.path().join("a"), home.path().join("b")).unwrap();
+    let replace = WriteFileArgs { overwrite: Some(true), ..args("a", "new") };
+    assert!(said(&tool, &replace).ends_with("under those it is what it was."));
+    assert_eq!(fs::read_to_string(home.path().join("b")).unwrap(), "old");
+}
+
+#[test]
+fn too_much_is_not_written() {
+    let (home, tool) = world();
+    let tool = tool.max_bytes(3);
+    assert_eq!(
+        said(&tool, &args("a", "four")),
+        "error: `a` has 4 bytes, more than the 3 bytes that are allowed; write less, or in several files"
+    );
+    assert!(!home.path().join("a").exists());
+}

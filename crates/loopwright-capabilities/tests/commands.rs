@@ -1,0 +1,130 @@
+//! Commands in an agent, in a sandbox that runs nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopwright_capabilities::bash::{Background, Bash, BashPolicy, OnDanger, UseBash};
+use loopwright_capabilities::coding::UseCodingTools;
+use loopwright_capabilities::files::Root;
+use loopwright_core::{AgentState, IntoTool as _};
+use loopwright_sandbox::{Command, FakeSandbox, Output, Policy};
+use serde_json::json;
+
+use crate::support::{answers, calling, names, told};
+
+fn says(output: Output) -> Arc<FakeSandbox> {
+    Arc::new(FakeSandbox::new().otherwise(output))
+}
+
+#[test]
+fn bash_takes_a_command_and_nothing_else() {
+    let tool = Bash::in_dir("/").into_tool();
+    let schema = &*tool.spec().parameters;
+    assert_eq!(schema["required"], json!(["command"]));
+    assert_eq!(schema["properties"].as_object().unwrap().len(), 1);
+    assert_eq!(schema["properties"]["command"]["type"], "string");
+    assert_eq!(schema["additionalProperties"], json!(false));
+}
+
+#[test]
+fn coding_tools_are_files_and_commands() {
+    let files = ["read_file", "write_file", "edit_file", "list_dir", "search_files", "grep"];
+    let tools = names(UseCodingTools::in_dir("/").background(Background::Allowed));
+    assert_eq!(tools[..6], files);
+    assert_eq!(tools[6..], ["bash", "bash_start", "bash_read", "bash_stop"]);
+    assert_eq!(names(UseCodingTools::in_dir("/")).last().map(String::as_str), Some("bash"));
+}
+
+#[tokio::test]
+async fn a_command_is_run_by_the_shell_under_the_policy() {
+    let sandbox = says(Output::exited(3, "out", "err"));
+    let bash = UseBash::in_dir("/srv").sandbox(sandbox.clone());
+    let told = answers(bash, &[("bash", json!({ "command": "make" }))]).await;
+    assert_eq!(told, ["Exit code: 3\n\nout\n\nSTDERR:\nerr"]);
+    assert_eq!(sandbox.commands(), [Command::shell("make")]);
+    let display = BashPolicy::default();
+    let policy = &sandbox.policies()[0];
+    assert_eq!(policy.workdir, std::path::Path::new("/srv"));
+    assert_eq!(policy.limits.wall, display.timeout);
+    assert_eq!(policy.output.head + policy.output.tail, display.capture_bytes);
+}
+
+#[tokio::test]
+async fn what_is_protected_from_file_tools_is_protected_from_commands() {
+    let home = tempfile::tempdir().unwrap();
+    let sandbox = says(Output::exited(0, "", ""));
+    let root = Root::new(home.path()).protect("Cargo.lock");
+    let tools = UseCodingTools::in_dir(root).sandbox(sandbox.clone());
+    let write = json!({ "path": "Cargo.lock", "content": "" });
+    let calls = [("bash", json!({ "command": "make" })), ("write_file", write)];
+    let told = answers(tools, &calls).await;
+    assert!(told[1].starts_with("Error: `Cargo.lock` is protected"), "{}", told[1]);
+    let expect = Policy::in_dir(home.path()).protect("Cargo.lock").protected;
+    assert_eq!(sandbox.policies()[0].protected, expect);
+}
+
+#[tokio::test]
+async fn a_policy_of_ones_own_counts_as_a_whole() {
+    let sandbox = says(Output::exited(0, "", ""));
+    let own = Policy::in_dir("/srv").wall(Duration::from_secs(5));
+    let bash = UseBash::in_dir("/other").policy(own.clone()).sandbox(sandbox.clone());
+    answers(bash, &[("bash", json!({ "command": "make" }))]).await;
+    assert_eq!(sandbox.policies(), [own]);
+}
+
+#[tokio::test]
+async fn a_dangerous_command_is_run_with_a_note_or_blocked() {
+    let call = [("bash", json!({ "command": "rm  -rf /" }))];
+    let sandbox = says(Output::exited(1, "", "no"));
+    let told = answers(UseBash::in_dir("/srv").sandbox(sandbox.clone()), &call).await;
+    assert_eq!(
+        told,
+        [
+            "Exit code: 1\n\nSTDERR:\nno\n\n[The command looks dangerous, because it contains `rm -rf /`; it was run.]"
+        ]
+    );
+    assert_eq!(sandbox.commands().len(), 1);
+    let display = BashPolicy { on_danger: OnDanger::Block, ..BashPolicy::default() };
+    let bash = UseBash::in_dir("/srv").sandbox(sandbox.clone()).display(display);
+    let told = answers(bash, &call).await;
+    assert_eq!(
+        told,
+        ["Error: Command blocked by safety policy: it contains `rm -rf /`; ask the user to run it"]
+    );
+    assert_eq!(sandbox.commands().len(), 1, "it was not run");
+}
+
+#[tokio::test]
+async fn what_the_sandbox_refuses_is_an_error() {
+    let bash = UseBash::in_dir("/srv").sandbox(Arc::new(FakeSandbox::new()));
+    let told = answers(bash, &[("bash", json!({ "command": "make" }))]).await;
+    assert!(told[0].starts_with("Error: no output is enqueued for"), "{}", told[0]);
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_is_read_and_stopped() {
+    let sandbox = says(Output::exited(0, "listening\n", ""));
+    let bash = UseBash::in_dir("/srv").sandbox(sandbox).background(Background::Allowed);
+    let calls = [
+        ("bash_start", json!({ "command": "serve" })),
+        ("bash_start", json!({ "command": "serve" })),
+        ("bash_stop", json!({ "id": "2" })),
+        ("bash_read", json!({ "id": "2" })),
+        ("bash_read", json!({ "id": "one" })),
+    ];
+    let told = answers(bash, &calls).await;
+    assert_eq!(told[0], "Command 1 is running; read what it says with bash_read.");
+    assert!(told[2].contains("[command 2 exited with status 0]"), "{}", told[2]);
+    let missing = "Error: there is no command 2 in the background; commands end with the run that started them";
+    assert_eq!(told[3..], [missing.to_owned(), missing.replace('2', "one")]);
+}
+
+#[tokio::test]
+async fn a_command_in_the_background_ends_with_its_run() {
+    let sandbox = says(Output::exited(0, "listening\n", ""));
+    let bash = UseBash::in_dir("/srv").sandbox(sandbox).background(Background::Allowed);
+    let start = ("bash_start", json!({ "command": "serve" }));
+    let agent = calling(bash, &[start, ("bash_read", json!({ "id": "1", "wait_seconds": 0 }))]);
+    let first = agent.execute(AgentState::new().with_user_message("go")).await;
+    assert!(told(&first)[1].starts_with("[command 1 ") || told(&first)[1].starts_with("listening"));
+}

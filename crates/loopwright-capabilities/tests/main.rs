@@ -1,0 +1,10 @@
+//! File tools and commands as facts. One binary: a module below is one theme.
+
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod commands;
+#[cfg(test)]
+mod race;

@@ -1,0 +1,157 @@
+//! What can be said about a sandboxed command.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use loopwright_sandbox::{DriverChoice, Network, Tier};
+
+/// What can be done with the sandbox itself.
+#[derive(Clone, Debug, PartialEq, Subcommand)]
+pub enum SandboxCommand {
+    /// Run a command as an agent's would be run
+    Exec(Box<ExecArgs>),
+}
+
+/// A command and what it may do.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ExecArgs {
+    /// The folder where the command works; it may write there
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub workdir: PathBuf,
+    /// Whom the command may talk to
+    #[arg(long, value_name = "WHOM", value_enum, default_value = "loopback")]
+    pub network: NetworkArg,
+    /// Let it read this path as well
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub read: Vec<PathBuf>,
+    /// Let it write to this path as well
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub write: Vec<PathBuf>,
+    /// Do not let it read this path below the folder
+    #[arg(long, value_name = "PATH")]
+    pub hide: Vec<PathBuf>,
+    /// Set a variable of its environment
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub env: Vec<(String, String)>,
+    /// End it after this many seconds
+    #[arg(long, value_name = "S", value_parser = seconds, default_value = "120")]
+    pub timeout: Duration,
+    /// End it after this many seconds without output
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub idle: Option<Duration>,
+    /// End it when all its processes use more memory
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "512M")]
+    pub memory: u64,
+    /// How many processes it may have
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub pids: u64,
+    /// How large a file may be that it writes
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M")]
+    pub fsize: u64,
+    /// How large its private /tmp may be
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M")]
+    pub scratch: u64,
+    /// How much is printed of each stream, half of its beginning and half of its end
+    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "256K")]
+    pub output: u64,
+    /// What confines it
+    #[arg(long, value_name = "DRIVER", value_enum, default_value = "auto")]
+    pub driver: DriverArg,
+    /// The image of a container
+    #[arg(long, value_name = "IMAGE")]
+    pub image: Option<String>,
+    /// Write what happened to this file, as JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub report: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
+}
+
+/// What can be examined.
+#[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
+pub enum DoctorCommand {
+    /// Show what each tier of the sandbox enforces on this machine
+    Sandbox,
+}
+
+/// Whom a command may talk to, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum NetworkArg {
+    /// Nobody
+    Off,
+    /// Its own processes
+    Loopback,
+    /// Everybody whom this machine can reach
+    Host,
+}
+
+/// What confines a command, as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DriverArg {
+    /// The strongest that works, or nothing
+    Auto,
+    /// Namespaces, Landlock and a system call filter
+    Namespaces,
+    /// Landlock and a system call filter
+    Landlock,
+    /// The program bwrap
+    Bubblewrap,
+    /// A container of Docker
+    Docker,
+    /// A container of Podman
+    Podman,
+    /// Nothing: no isolation
+    Host,
+}
+
+impl From<NetworkArg> for Network {
+    fn from(network: NetworkArg) -> Self {
+        match network {
+            NetworkArg::Off => Self::Off,
+            NetworkArg::Loopback => Self::Loopback,
+            NetworkArg::Host => Self::Host,
+        }
+    }
+}
+
+impl From<DriverArg> for DriverChoice {
+    fn from(driver: DriverArg) -> Self {
+        match driver {
+            DriverArg::Auto => Self::Auto,
+            DriverArg::Namespaces => Self::Only(Tier::Namespaces),
+            DriverArg::Landlock => Self::Only(Tier::Landlock),
+            DriverArg::Bubblewrap => Self::Only(Tier::Bubblewrap),
+            DriverArg::Docker => Self::Only(Tier::Docker),
+            DriverArg::Podman => Self::Only(Tier::Podman),
+            DriverArg::Host => Self::Only(Tier::Host),
+        }
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("must be a name and a value, such as `LANG=C`".to_owned()),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| "must be a number of seconds, such as `30` or `0.5`".to_owned())
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
+        Some(b'M' | b'm') => (&text[..text.len() - 1], 20),
+        Some(b'G' | b'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| "must be a size, such as `4096`, `64K`, `512M` or `2G`".to_owned())
+}

@@ -1,0 +1,161 @@
+//! `loopwright models`.
+
+use std::fmt::Write as _;
+
+use loopwright_models::{KeyRef, ModelInfo, Price, Prices, Provider, Providers};
+use serde_json::{Value, json};
+
+use crate::args::{Cli, ModelsArgs};
+use crate::config::{Config, ConfigError, Flags, Loaded, Sources};
+use crate::console;
+use crate::exit::ExitCode;
+use crate::model;
+
+/// Lists the providers, or one, with the models that are known.
+pub fn models(cli: &Cli, args: &ModelsArgs) -> ExitCode {
+    let (sources, loaded) = match load(cli) {
+        Ok(loaded) => loaded,
+        Err(error) => return console::fail(&error, ExitCode::Config),
+    };
+    for warning in &loaded.warnings {
+        console::warn(warning);
+    }
+    let providers = match model::providers(&loaded.config, &sources) {
+        Ok(providers) => providers,
+        Err(error) => return console::fail(&error, error.exit_code()),
+    };
+    let names: Vec<&str> = match &args.provider {
+        None => providers.names().collect(),
+        Some(name) => match providers.provider(name) {
+            Ok(_) => vec![name],
+            Err(error) => return console::fail(&error, ExitCode::NoModel),
+        },
+    };
+    let lines: Vec<Line<'_>> =
+        names.into_iter().filter_map(|name| Line::of(&providers, name)).collect();
+    let text = if args.json { in_json(&lines) } else { in_words(&lines) };
+    console::print(text.as_bytes())
+}
+
+fn load(cli: &Cli) -> Result<(Sources, Loaded), ConfigError> {
+    let sources = Sources::from_process()
+        .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
+    let flags = Flags { workdir: ".".into(), config: cli.config.clone(), ..Flags::default() };
+    let loaded = Config::load(flags, &sources)?;
+    Ok((sources, loaded))
+}
+
+/// A provider and its models.
+struct Line<'a> {
+    name: &'a str,
+    provider: &'a Provider,
+    has_key: bool,
+    models: Vec<(&'a str, &'a ModelInfo)>,
+}
+
+impl<'a> Line<'a> {
+    fn of(providers: &'a Providers, name: &'a str) -> Option<Self> {
+        let provider = providers.provider(name).ok()?;
+        let models = providers.catalog().models(name).collect();
+        Some(Self { name, provider, has_key: providers.has_key(name), models })
+    }
+
+    /// Says where the key is expected, and whether it is there.
+    fn key(&self) -> String {
+        let variable = self.provider.key.as_ref().map(KeyRef::variable);
+        match (variable, self.has_key) {
+            (None, _) => "-".to_owned(),
+            (Some(variable), true) => format!("{variable} (set)"),
+            (Some(variable), false) if self.provider.key_required => {
+                format!("{variable} (missing)")
+            }
+            (Some(variable), false) => format!("{variable} (not needed)"),
+        }
+    }
+}
+
+fn in_words(lines: &[Line<'_>]) -> String {
+    let head = ["PROVIDER", "WIRE", "KEY", "DEFAULT MODEL"].map(str::to_owned).to_vec();
+    let rows = lines.iter().map(|line| {
+        let model = line.provider.model.as_deref().unwrap_or("-").to_owned();
+        vec![line.name.to_owned(), line.provider.wire.to_string(), line.key(), model]
+    });
+    let mut text = table(&[head].into_iter().chain(rows).collect::<Vec<_>>());
+    let rows: Vec<_> = lines.iter().flat_map(model_rows).collect();
+    if !rows.is_empty() {
+        let head = ["MODEL", "WINDOW", "OUTPUT", "$ IN", "$ CACHED", "$ OUT", "CAN"];
+        let head = head.map(str::to_owned).to_vec();
+        text.push('\n');
+        text += &table(&[head].into_iter().chain(rows).collect::<Vec<_>>());
+        text += "\n$ per million tokens; `+` where long requests cost more.\n";
+    }
+    text
+}
+
+fn model_rows(line: &Line<'_>) -> Vec<Vec<String>> {
+    let row = |(name, info): &(&str, &ModelInfo)| {
+        let tokens = |tokens: Option<u64>| tokens.map_or("?".to_owned(), |it| it.to_string());
+        let price = |of: fn(&Prices) -> Price| match &info.prices {
+            None => "?".to_owned(),
+            Some(prices) => {
+                let more = if prices.long.is_some() { "+" } else { "" };
+                format!("{}{more}", of(prices).dollars_per_million())
+            }
+        };
+        let can = info.capabilities.iter().flatten().map(|it| it.name()).collect::<Vec<_>>();
+        vec![
+            format!("{}/{name}", line.name),
+            tokens(info.context_window),
+            tokens(info.max_output),
+            price(|prices| prices.input),
+            price(|prices| prices.cached.unwrap_or(prices.input)),
+            price(|prices| prices.output),
+            if can.is_empty() { "?".to_owned() } else { can.join(" ") },
+        ]
+    };
+    line.models.iter().map(row).collect()
+}
+
+/// Writes rows under each other, columns two spaces apart.
+fn table(rows: &[Vec<String>]) -> String {
+    let count = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..count).filter_map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (cell, width) in row.iter().zip(&widths) {
+            let _ = write!(line, "{cell:width$}  ");
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+fn in_json(lines: &[Line<'_>]) -> String {
+    let provider = |line: &Line<'_>| {
+        json!({
+            "name": line.name,
+            "wire": line.provider.wire,
+            "key": line.provider.key.as_ref().map(KeyRef::variable),
+            "key_is_set": line.has_key,
+            "key_required": line.provider.key_required,
+            "local": line.provider.local,
+            "default_model": line.provider.model,
+        })
+    };
+    let model = |line: &Line<'_>, name: &str, info: &ModelInfo| {
+        let mut model = json!({ "provider": line.name, "name": name });
+        if let (Value::Object(model), Ok(Value::Object(info))) =
+            (&mut model, serde_json::to_value(info))
+        {
+            model.extend(info);
+        }
+        model
+    };
+    let providers: Vec<Value> = lines.iter().map(provider).collect();
+    let models = lines.iter().flat_map(|line| line.models.iter().map(move |it| (line, it)));
+    let models: Vec<Value> = models.map(|(line, (name, info))| model(line, name, info)).collect();
+    format!("{}\n", json!({ "schema_version": 1, "providers": providers, "models": models }))
+}

@@ -1,0 +1,202 @@
+//! The command `sandbox exec`: one command, run as an agent's would be.
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::process::ExitCode as ProcessExitCode;
+
+use loopwright_sandbox::{
+    Captured, Command, Outcome, Output, OutputCaps, Policy, SandboxError, Stream, auto,
+};
+use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::args::sandbox::{ExecArgs, SandboxCommand};
+use crate::console;
+use crate::exit::ExitCode;
+use crate::render::harmless;
+
+const TIMED_OUT: u8 = 124;
+const REFUSED: u8 = 125;
+const NOT_EXECUTABLE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+const LIMIT: u8 = 137;
+
+/// Does what was asked of the sandbox.
+pub fn sandbox(command: &SandboxCommand) -> ProcessExitCode {
+    let SandboxCommand::Exec(args) = command;
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return console::fail(&error, ExitCode::Internal).into(),
+    };
+    runtime.block_on(exec(args))
+}
+
+async fn exec(args: &ExecArgs) -> ProcessExitCode {
+    let policy = policy(args);
+    let Some((program, rest)) = args.command.split_first() else { return REFUSED.into() };
+    let command = Command::new(program).args(rest);
+    let cancel = CancellationToken::new();
+    let mut shown = Shown { stdout: policy.output.head, stderr: policy.output.head };
+    let mut observer = |stream: Stream, bytes: &[u8]| shown.show(stream, bytes);
+    let sandbox = auto();
+    let run = sandbox.run(&command, &policy, &mut observer, &cancel);
+    tokio::pin!(run);
+    let mut asked_to_end = None;
+    let result = tokio::select! {
+        result = &mut run => result,
+        exit_code = interruption() => {
+            asked_to_end = Some(exit_code);
+            cancel.cancel();
+            run.await
+        }
+    };
+    let exit_code = match &result {
+        Ok(output) => {
+            show_rest(output);
+            tell(output, args);
+            asked_to_end.map_or_else(|| exit_code(output.outcome), ExitCode::code)
+        }
+        Err(error) => refuse(error),
+    };
+    if let Some(path) = &args.report
+        && let Err(error) = fs::write(path, format!("{:#}\n", report(&result)))
+    {
+        return console::fail(&error, ExitCode::Internal).into();
+    }
+    exit_code.into()
+}
+
+fn policy(args: &ExecArgs) -> Policy {
+    let mut policy = Policy::in_dir(&args.workdir)
+        .network(args.network.into())
+        .wall(args.timeout)
+        .idle(args.idle)
+        .memory(args.memory)
+        .processes(args.pids)
+        .file_size(args.fsize)
+        .scratch(args.scratch)
+        .output(OutputCaps::keeping(usize::try_from(args.output).unwrap_or(usize::MAX)))
+        .driver(args.driver);
+    policy = args.read.iter().fold(policy, Policy::read);
+    policy = args.write.iter().fold(policy, Policy::write);
+    policy = args.hide.iter().fold(policy, Policy::hide);
+    policy = args.env.iter().fold(policy, |policy, (name, value)| policy.env(name, value));
+    match &args.image {
+        Some(image) => policy.image(image),
+        None => policy,
+    }
+}
+
+/// Waits until somebody wants the command to end. Without signals nobody can.
+async fn interruption() -> ExitCode {
+    let (Ok(mut interrupt), Ok(mut terminate)) =
+        (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => ExitCode::Interrupted,
+        _ = terminate.recv() => ExitCode::Terminated,
+    }
+}
+
+/// How much of the beginning of each stream is still to be shown as it comes.
+struct Shown {
+    stdout: usize,
+    stderr: usize,
+}
+
+impl Shown {
+    fn show(&mut self, stream: Stream, bytes: &[u8]) {
+        let left = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        let shown = &bytes[..bytes.len().min(*left)];
+        *left -= shown.len();
+        write(stream, shown);
+    }
+}
+
+/// A terminal does not get what could steer it. A reader that hangs up has read enough.
+fn write(stream: Stream, bytes: &[u8]) {
+    match stream {
+        Stream::Stdout => show(&mut io::stdout().lock(), bytes),
+        Stream::Stderr => show(&mut io::stderr().lock(), bytes),
+    }
+    .ok();
+}
+
+fn show(to: &mut (impl io::Write + IsTerminal), bytes: &[u8]) -> io::Result<()> {
+    if to.is_terminal() {
+        to.write_all(harmless(&String::from_utf8_lossy(bytes)).as_bytes())?;
+    } else {
+        to.write_all(bytes)?;
+    }
+    to.flush()
+}
+
+/// Shows the end of what was too long, and says how much is missing in between.
+fn show_rest(output: &Output) {
+    for (stream, captured) in [(Stream::Stdout, &output.stdout), (Stream::Stderr, &output.stderr)] {
+        if captured.omitted() > 0 {
+            write(stream, format!("\n[{} bytes omitted]\n", captured.omitted()).as_bytes());
+        }
+        write(stream, &captured.tail);
+    }
+}
+
+fn tell(output: &Output, args: &ExecArgs) {
+    for note in &output.notes {
+        console::tell(&format!("sandbox: {note}"));
+    }
+    if !matches!(output.outcome, Outcome::Exited(_) | Outcome::Signalled(_)) {
+        let seconds = args.timeout.as_secs_f64();
+        let ending = match output.outcome {
+            Outcome::TimedOut(_) => format!("{} ({seconds} s)", output.outcome),
+            outcome => outcome.to_string(),
+        };
+        console::tell(&format!("sandbox: the command {ending}; all its processes have ended"));
+    }
+}
+
+fn exit_code(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Exited(status) => u8::try_from(status).unwrap_or(u8::MAX),
+        Outcome::Signalled(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        Outcome::TimedOut(_) => TIMED_OUT,
+        Outcome::LimitReached(_) => LIMIT,
+        Outcome::Cancelled => ExitCode::Interrupted.code(),
+        _ => ExitCode::Internal.code(),
+    }
+}
+
+fn refuse(error: &SandboxError) -> u8 {
+    console::fail(error, ExitCode::Internal);
+    match error {
+        SandboxError::Start { errno, .. } => match io::Error::from_raw_os_error(*errno).kind() {
+            io::ErrorKind::NotFound => NOT_FOUND,
+            _ => NOT_EXECUTABLE,
+        },
+        _ => REFUSED,
+    }
+}
+
+fn report(result: &Result<Output, SandboxError>) -> Value {
+    let stream =
+        |captured: &Captured| json!({ "total": captured.total, "omitted": captured.omitted() });
+    match result {
+        Ok(output) => json!({
+            "outcome": output.outcome,
+            "driver": output.driver,
+            "elapsed_seconds": output.elapsed.as_secs_f64(),
+            "stdout": stream(&output.stdout),
+            "stderr": stream(&output.stderr),
+            "enforced": output.enforced,
+            "not_enforced": output.enforced.missing(),
+            "notes": output.notes,
+        }),
+        Err(error) => json!({ "outcome": "refused", "error": error.to_string() }),
+    }
+}

@@ -1,0 +1,100 @@
+//! A command in the sandbox, by hand.
+
+use std::process::Command;
+use std::time::Duration;
+
+use crate::world::{Done, World};
+
+fn exec(world: &World, options: &[&str], command: &[&str]) -> Done {
+    let line = [&["sandbox", "exec", "--workdir", "."][..], options, &["--"], command].concat();
+    world.run(&line)
+}
+
+fn check(options: &[&str], line: &str, status: i32, stdout: &str, stderr: &str) {
+    let done = exec(&World::new(), options, &["sh", "-c", line]);
+    let expected = Done { status, stdout: stdout.to_owned(), stderr: stderr.to_owned() };
+    assert_eq!(done, expected, "{options:?} {line}");
+}
+
+#[test]
+fn status_and_output_are_those_of_the_command() {
+    check(&[], "cat a.txt; echo e >&2; exit 7", 7, "one\ntwo\n", "e\n");
+    check(&[], "kill -KILL $$", 137, "", "");
+    check(&["--env", "NAME=value"], "echo $NAME", 0, "value\n", "");
+}
+
+#[test]
+fn limits_have_statuses_of_their_own() {
+    let late =
+        "sandbox: the command ran longer than allowed (0.2 s); all its processes have ended\n";
+    check(&["--timeout", "0.2"], "echo said; sleep 60", 124, "said\n", late);
+    let large =
+        "sandbox: the command used more memory than allowed; all its processes have ended\n";
+    let hog = "head -c 60000000 /dev/zero | tail -c 60000000 | (sleep 20; cat) >/dev/null";
+    check(&["--memory", "100M"], &format!("{hog} & {hog} & {hog} & wait"), 137, "", large);
+}
+
+#[test]
+fn long_output_loses_its_middle() {
+    check(&["--output", "8"], "printf 0123456789abcdef", 0, "0123\n[8 bytes omitted]\ncdef", "");
+}
+
+#[test]
+fn what_cannot_be_run_says_why() {
+    let done = exec(&World::new(), &[], &["no-such-program"]);
+    let stderr = "error: cannot start `no-such-program`: No such file or directory (os error 2)\n";
+    assert_eq!((done.status, done.stderr.as_str()), (127, stderr));
+    let done = exec(&World::new(), &["--read", "/no/such/path"], &["true"]);
+    assert_eq!(done.status, 125, "{}", done.stderr);
+}
+
+#[test]
+fn a_secret_of_the_environment_stays_outside() {
+    let done = exec(&World::new().env("OPENAI_API_KEY", "sk-hidden"), &[], &["env"]);
+    assert!(done.status == 0 && !done.stdout.contains("sk-hidden"), "{done:?}");
+}
+
+#[test]
+fn the_report_tells_what_happened_and_what_was_enforced() {
+    let world = World::new();
+    let report = world.path("report.json");
+    exec(&world, &["--report", report.to_str().unwrap()], &["sh", "-c", "echo 12; exit 3"]);
+    let report: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    assert_eq!(report["outcome"], serde_json::json!({ "exited": 3 }));
+    assert_eq!(report["stdout"], serde_json::json!({ "total": 3, "omitted": 0 }));
+    assert_eq!(report["enforced"]["kill_tree"], "enforced");
+    assert_eq!(report["not_enforced"], serde_json::json!([]));
+}
+
+#[test]
+fn an_interruption_ends_the_command_and_a_kill_too() {
+    for (signal, status) in [("-INT", Some(130)), ("-TERM", Some(143)), ("-KILL", None)] {
+        let world = World::new();
+        let mark = format!("4{:06}{}", std::process::id() % 1_000_000, signal.len());
+        let line = format!("trap '' TERM; touch up; setsid sleep {mark} & sleep {mark}");
+        let mut child =
+            world.start(&["sandbox", "exec", "--workdir", ".", "--", "sh", "-c", &line]);
+        while !world.path("project/up").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+        assert_eq!(child.wait().unwrap().code(), status, "{signal}");
+        while Command::new("pgrep")
+            .args(["-f", &format!("sleep {mark}")])
+            .output()
+            .unwrap()
+            .status
+            .success()
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+#[test]
+fn the_doctor_names_the_tier_that_is_used() {
+    let done = World::new().run(&["doctor", "sandbox"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(done.stdout.ends_with("Commands are run with namespaces.\n"), "{}", done.stdout);
+}

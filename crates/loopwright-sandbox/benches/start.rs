@@ -1,0 +1,74 @@
+//! What a sandboxed command costs.
+//!
+//! `cargo bench -p loopwright-sandbox --bench start` prints the time of `sh -c :` from start to end, from an agent
+//! that has 1 GB of memory: without a sandbox and in each tier, and what it takes to read 1 GB of output.
+
+#![expect(clippy::expect_used, reason = "a bench may give up")]
+
+use std::hint::black_box;
+use std::sync::OnceLock;
+
+use divan::Bencher;
+use divan::counter::BytesCount;
+use loopwright_sandbox::{Command, Driver, Outcome, OutputCaps, Policy, Sandbox, Tier};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+
+const GIGABYTE: usize = 1 << 30;
+
+fn main() {
+    loopwright_sandbox::init();
+    divan::main();
+}
+
+/// The memory of a large agent, all of it in use.
+fn ballast() -> &'static [u8] {
+    static BALLAST: OnceLock<Vec<u8>> = OnceLock::new();
+    BALLAST.get_or_init(|| vec![1; GIGABYTE])
+}
+
+fn runtime() -> Runtime {
+    black_box(ballast());
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+#[divan::bench(sample_count = 200)]
+fn without_a_sandbox(bencher: Bencher<'_, '_>) {
+    let runtime = runtime();
+    bencher.bench_local(|| {
+        let output =
+            async { tokio::process::Command::new("/bin/sh").args(["-c", ":"]).output().await };
+        runtime.block_on(output).expect("an output")
+    });
+}
+
+#[divan::bench(args = [Tier::Namespaces, Tier::Bubblewrap, Tier::Landlock, Tier::Host], sample_count = 200)]
+fn in_tier(bencher: Bencher<'_, '_>, tier: Tier) {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().expect("a folder");
+    let policy = Policy::in_dir(folder.path());
+    bencher.bench_local(|| run(&runtime, tier, ":", &policy));
+}
+
+#[divan::bench(sample_count = 5)]
+fn a_gigabyte_of_output(bencher: Bencher<'_, '_>) {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().expect("a folder");
+    let policy =
+        Policy::in_dir(folder.path()).output(OutputCaps { kill: None, ..OutputCaps::default() });
+    let line = format!("head -c {GIGABYTE} /dev/zero");
+    bencher
+        .counter(BytesCount::new(GIGABYTE))
+        .bench_local(|| run(&runtime, Tier::Namespaces, &line, &policy));
+}
+
+fn run(runtime: &Runtime, tier: Tier, line: &str, policy: &Policy) {
+    let command = Command::new("/bin/sh").args(["-c", line]);
+    let driver = Driver::new(tier);
+    let sandbox: &dyn Sandbox = &driver;
+    let cancel = CancellationToken::new();
+    let output = runtime
+        .block_on(sandbox.run(&command, policy, &mut |_, _| {}, &cancel))
+        .expect("an output");
+    assert_eq!(output.outcome, Outcome::Exited(0), "{}", output.stderr.to_text());
+}

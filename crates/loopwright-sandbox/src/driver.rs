@@ -1,0 +1,143 @@
+//! The drivers, one for each tier.
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+
+use crate::child::Child;
+use crate::command::Command;
+use crate::error::{SandboxError, Unavailable};
+use crate::guarantee::Guarantees;
+use crate::policy::{Policy, Tier};
+use crate::sandbox::Sandbox;
+
+/// Runs commands in one tier, and refuses them where that does not work.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Driver {
+    tier: Tier,
+    program: Option<PathBuf>,
+}
+
+/// Where the programs of drivers are looked for, besides `PATH`.
+const FOLDERS: [&str; 4] = ["/usr/bin", "/usr/local/bin", "/bin", "/snap/bin"];
+
+impl Driver {
+    /// The driver of this tier, with the program that the machine has for it.
+    pub const fn new(tier: Tier) -> Self {
+        Self { tier, program: None }
+    }
+
+    /// Uses this program in place of `bwrap`, `docker` or `podman`.
+    pub fn program(mut self, path: impl Into<PathBuf>) -> Self {
+        self.program = Some(path.into());
+        self
+    }
+
+    /// The tier.
+    pub const fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    pub(crate) fn unavailable(&self, reason: impl Into<String>) -> Unavailable {
+        Unavailable { driver: self.tier, reason: reason.into(), remedy: self.remedy().to_owned() }
+    }
+
+    const fn remedy(&self) -> &'static str {
+        match self.tier {
+            Tier::Namespaces => {
+                "allow unprivileged user namespaces (`kernel.unprivileged_userns_clone=1`, \
+                 `kernel.apparmor_restrict_unprivileged_userns=0`, or a seccomp profile of the container that \
+                 permits them), or install bubblewrap"
+            }
+            Tier::Bubblewrap => {
+                "install the package `bubblewrap` of the distribution, 0.8 or newer"
+            }
+            Tier::Landlock => {
+                "use a kernel with Landlock (5.13 or newer, `landlock` among the `lsm=` of its command line)"
+            }
+            Tier::Docker => "install Docker, start its daemon and let this user reach it",
+            Tier::Podman => "install Podman",
+            Tier::Host => "see the reason",
+        }
+    }
+
+    /// The program of the tier, if it needs one.
+    pub(crate) fn find(&self) -> Result<Option<PathBuf>, Unavailable> {
+        let name = match self.tier {
+            Tier::Bubblewrap => "bwrap",
+            Tier::Docker => "docker",
+            Tier::Podman => "podman",
+            Tier::Namespaces | Tier::Landlock | Tier::Host => return Ok(None),
+        };
+        if let Some(program) = &self.program {
+            return if is_program(program) {
+                Ok(Some(program.clone()))
+            } else {
+                Err(self.unavailable(format!("{} is not a program", program.display())))
+            };
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let folders = FOLDERS.iter().map(PathBuf::from).chain(std::env::split_paths(&path));
+        let found = folders.map(|folder| folder.join(name)).find(|path| is_program(path));
+        found.map(Some).ok_or_else(|| self.unavailable(format!("there is no program `{name}`")))
+    }
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.is_absolute()
+        && path
+            .metadata()
+            .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_absolute() && path.is_file()
+}
+
+#[async_trait]
+impl Sandbox for Driver {
+    fn name(&self) -> &'static str {
+        self.tier.name()
+    }
+
+    async fn probe(&self) -> Result<Guarantees, Unavailable> {
+        crate::probe::probe(self).await
+    }
+
+    #[cfg(target_os = "linux")]
+    async fn spawn(&self, command: &Command, policy: &Policy) -> Result<Child, SandboxError> {
+        use crate::job::Refusal;
+        use crate::launch::{self, Failure};
+
+        let program =
+            self.find().map_err(|unavailable| SandboxError::Unavailable(vec![unavailable]))?;
+        let job = launch::job(self.tier, program.as_deref(), command, policy)?;
+        match launch::launch(&job, command.stdin.clone()).await {
+            Ok(live) => Ok(Child::live(live)),
+            Err(Failure::Error(error)) => Err(error),
+            Err(Failure::Refused(Refusal::Policy(reason))) => Err(SandboxError::Policy(reason)),
+            Err(Failure::Refused(Refusal::Start { errno })) => {
+                let program = command.program.to_string_lossy().into_owned();
+                Err(SandboxError::Start { program, errno })
+            }
+            Err(Failure::Refused(Refusal::Setup { stage, errno })) => {
+                let reason = match errno {
+                    0 => format!("{stage} failed"),
+                    errno => format!("{stage}: {}", std::io::Error::from_raw_os_error(errno)),
+                };
+                Err(SandboxError::Unavailable(vec![self.unavailable(reason)]))
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    async fn spawn(&self, _: &Command, _: &Policy) -> Result<Child, SandboxError> {
+        self.find().ok();
+        let unavailable = self.unavailable("this operating system is not supported yet");
+        Err(SandboxError::Unavailable(vec![unavailable]))
+    }
+}

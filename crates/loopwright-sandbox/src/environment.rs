@@ -1,0 +1,160 @@
+//! The environment of a command: an allow-list, made before anything of the sandbox is started.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+use serde::{Deserialize, Serialize};
+
+/// Variables that are passed on because programs print in the user's language and time by them.
+const HARMLESS: [&str; 4] = ["LANG", "LC_ALL", "TZ", "TERM"];
+
+/// Parts of names, in upper case, that mark a secret.
+const SECRET_PARTS: [&str; 15] = [
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASS",
+    "CREDENTIAL",
+    "AUTH",
+    "COOKIE",
+    "SESSION",
+    "PRIVATE",
+    "PWD_",
+    "_PWD",
+    "SIGNATURE",
+    "CERT",
+    "DSN",
+    "BEARER",
+];
+
+/// Beginnings of names that make programs load or run something, or that belong to accounts.
+const FILTERED_BEGINNINGS: [&str; 19] = [
+    "LD_",
+    "DYLD_",
+    "BASH_",
+    "GIT_",
+    "PYTHON",
+    "PERL5",
+    "RUBY",
+    "NODE_",
+    "NPM_",
+    "PIP_",
+    "GEM_",
+    "PHP",
+    "AWS_",
+    "GCP_",
+    "GOOGLE_",
+    "AZURE_",
+    "LOOPWRIGHT_",
+    "HTTP_",
+    "SSH_",
+];
+
+/// Whole names that make programs load or run something.
+const FILTERED: [&str; 8] = [
+    "ENV",
+    "PROMPT_COMMAND",
+    "IFS",
+    "GLIBC_TUNABLES",
+    "GCONV_PATH",
+    "LOCPATH",
+    "DATABASE_URL",
+    "SHELLOPTS",
+];
+
+/// What a command's environment holds: a small fixed set, what is inherited, and explicit values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[must_use]
+pub struct Environment {
+    /// What is taken over from the agent.
+    pub inherit: Inherit,
+    /// Explicit values; they win.
+    pub values: BTreeMap<String, String>,
+}
+
+/// What is taken over from the environment of the agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Inherit {
+    /// Language, time zone and terminal.
+    #[default]
+    Harmless,
+    /// These names as well, unless they look like secrets.
+    Names(Vec<String>),
+    /// Everything that does not look like a secret and makes no program load code.
+    Everything,
+}
+
+impl Environment {
+    /// Sets a variable, whatever its name looks like.
+    pub fn set(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.values.insert(name.into(), value.into());
+        self
+    }
+
+    /// Sets what is taken over from the agent.
+    pub fn inherit(mut self, inherit: Inherit) -> Self {
+        self.inherit = inherit;
+        self
+    }
+
+    /// The variables for a command whose home is `home` and whose scratch folder is `scratch`.
+    pub(crate) fn resolve(
+        &self,
+        host: impl IntoIterator<Item = (OsString, OsString)>,
+        home: &OsStr,
+        scratch: &OsStr,
+    ) -> BTreeMap<OsString, OsString> {
+        let mut resolved: BTreeMap<OsString, OsString> =
+            host.into_iter().filter(|(name, value)| self.takes_over(name, value)).collect();
+        let fixed: [(&str, &OsStr); 8] = [
+            ("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin".as_ref()),
+            ("HOME", home),
+            ("TMPDIR", scratch),
+            ("SHELL", "/bin/sh".as_ref()),
+            ("USER", "agent".as_ref()),
+            ("LOGNAME", "agent".as_ref()),
+            ("GIT_CONFIG_NOSYSTEM", "1".as_ref()),
+            ("LOOPWRIGHT_SANDBOX", "1".as_ref()),
+        ];
+        for (name, value) in fixed {
+            resolved.insert(name.into(), value.into());
+        }
+        for (name, value) in &self.values {
+            resolved.insert(name.into(), value.into());
+        }
+        resolved
+    }
+
+    fn takes_over(&self, name: &OsStr, value: &OsStr) -> bool {
+        let Some(text) = name.to_str() else { return false };
+        if HARMLESS.contains(&text) {
+            return true;
+        }
+        let wanted = match &self.inherit {
+            Inherit::Harmless => false,
+            Inherit::Names(names) => names.iter().any(|name| name == text),
+            Inherit::Everything => true,
+        };
+        wanted && !looks_secret(text) && !holds_password(value)
+    }
+}
+
+/// Whether a variable of this name is likely to hold a secret, or to make programs load code.
+pub fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    FILTERED.contains(&name.as_str())
+        || FILTERED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+        || SECRET_PARTS.iter().any(|part| name.contains(part))
+}
+
+/// Whether a value is an address with a password in it, as in `scheme://user:password@host`.
+fn holds_password(value: &OsStr) -> bool {
+    let value = value.to_string_lossy();
+    value.split_once("://").is_some_and(|(_, rest)| {
+        rest.split(['/', '?']).next().is_some_and(|authority| authority.contains('@'))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! What the agent and the helper process say to each other.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::guarantee::Guarantees;
+use crate::output::Outcome;
+use crate::policy::{Policy, Tier};
+
+/// No message is longer; a longer one is a mistake and not allocated.
+const LONGEST: usize = 64 << 20;
+
+/// One command for the helper.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Job {
+    pub(crate) tier: Tier,
+    pub(crate) argv: Vec<OsString>,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) policy: Policy,
+    /// The agent's home folder, which is not to be writable as a whole.
+    pub(crate) home: Option<PathBuf>,
+    /// The program of a driver that needs one, such as `bwrap`.
+    pub(crate) program: Option<PathBuf>,
+    /// The name of the container, for drivers that use one.
+    pub(crate) container: Option<String>,
+    /// What the program of the driver needs of the agent's environment; the command does not see it.
+    pub(crate) client_env: Vec<(OsString, OsString)>,
+}
+
+/// What the helper tells the agent.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Event {
+    Started {
+        enforced: Guarantees,
+        notes: Vec<String>,
+    },
+    Refused(Refusal),
+    /// `elapsed` runs from the start of the command to the end of its last process.
+    Ended {
+        outcome: Outcome,
+        elapsed: Duration,
+        notes: Vec<String>,
+    },
+}
+
+/// Why nothing was started.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Refusal {
+    /// The policy cannot be kept as it is.
+    Policy(String),
+    /// The kernel, or the driver's program, refused a step.
+    Setup { stage: String, errno: i32 },
+    /// The sandbox stands and the program does not start.
+    Start { errno: i32 },
+}
+
+/// What the agent tells the helper after the job; the end of the connection means the same as no grace.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Control {
+    /// Asks the command to end, and ends it after the grace.
+    Stop { cause: Outcome, grace: Duration },
+}
+
+/// What the first process inside of a sandbox tells the helper.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Report {
+    Started,
+    Refused(Refusal),
+    /// How the command ended by itself.
+    Ended(Outcome),
+}
+
+impl Refusal {
+    pub(crate) fn setup(stage: impl Into<String>, error: &io::Error) -> Self {
+        Self::Setup { stage: stage.into(), errno: error.raw_os_error().unwrap_or(0) }
+    }
+}
+
+/// A message with its length before it.
+pub(crate) fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let body = serde_json::to_vec(message)?;
+    let length = u32::try_from(body.len()).map_err(io::Error::other)?;
+    Ok([&length.to_le_bytes()[..], &body].concat())
+}
+
+/// Sends one message.
+pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
+    to.write_all(&frame(message)?)
+}
+
+/// Waits for one message; nothing at the end of the stream.
+pub(crate) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+    let mut length = [0; 4];
+    match from.read_exact(&mut length) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let mut body = vec![0; checked(length)?];
+    from.read_exact(&mut body)?;
+    Ok(Some(serde_json::from_slice(&body)?))
+}
+
+/// Takes one message from the front of what has arrived, if it has arrived whole.
+pub(crate) fn take<T: DeserializeOwned>(arrived: &mut Vec<u8>) -> io::Result<Option<T>> {
+    let Some(length) = arrived.first_chunk::<4>() else { return Ok(None) };
+    let end = 4 + checked(*length)?;
+    if arrived.len() < end {
+        return Ok(None);
+    }
+    let message = serde_json::from_slice(&arrived[4..end])?;
+    arrived.drain(..end);
+    Ok(Some(message))
+}
+
+fn checked(length: [u8; 4]) -> io::Result<usize> {
+    let length = u32::from_le_bytes(length) as usize;
+    if length > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long"));
+    }
+    Ok(length)
+}

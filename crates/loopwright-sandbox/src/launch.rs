@@ -1,0 +1,137 @@
+//! Starting the helper process, and handing a command to it.
+
+use std::ffi::OsString;
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::OnceLock;
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+use crate::command::{Command, Stdin};
+use crate::error::SandboxError;
+use crate::job::{Job, Refusal};
+use crate::linux::helper::NAME;
+use crate::linux::root;
+use crate::live::{Ends, Live};
+use crate::policy::{Policy, Tier};
+
+static HELPER: OnceLock<PathBuf> = OnceLock::new();
+
+/// Names the program that is the helper, unless one is named already.
+pub(crate) fn set_helper(path: PathBuf) {
+    HELPER.get_or_init(|| path);
+}
+
+/// What the clients of containers need of the agent's environment to find their daemon.
+const CLIENT: [&str; 10] = [
+    "PATH",
+    "HOME",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "DOCKER_HOST",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_CERT_PATH",
+    "DOCKER_TLS_VERIFY",
+    "CONTAINER_HOST",
+];
+
+/// Puts together what the helper has to know.
+pub(crate) fn job(
+    tier: Tier,
+    program: Option<&Path>,
+    command: &Command,
+    policy: &Policy,
+) -> Result<Job, SandboxError> {
+    let helper = |source| SandboxError::Helper { doing: "finding the working folder", source };
+    let mut policy = policy.clone();
+    // The helper has no folder of its own that relative paths could begin at.
+    policy.workdir = std::path::absolute(&policy.workdir).map_err(helper)?;
+    for path in policy.read_paths.iter_mut().chain(&mut policy.write_paths) {
+        *path = std::path::absolute(&*path).map_err(helper)?;
+    }
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
+    let own_home = home.clone().unwrap_or_else(|| "/".into());
+    let (inner_home, scratch): (OsString, &str) = match tier {
+        Tier::Host => (own_home, root::SCRATCH),
+        Tier::Docker | Tier::Podman => (root::SCRATCH.into(), root::SCRATCH),
+        Tier::Namespaces | Tier::Bubblewrap | Tier::Landlock => (root::HOME.into(), root::SCRATCH),
+    };
+    let env = policy.environment.resolve(std::env::vars_os(), &inner_home, scratch.as_ref());
+    let container = matches!(tier, Tier::Docker | Tier::Podman);
+    Ok(Job {
+        tier,
+        argv: command.words().map(Into::into).collect(),
+        env: env.into_iter().collect(),
+        home: home.map(PathBuf::from),
+        program: program.map(Into::into),
+        container: container.then(|| {
+            format!("loopwright-{}-{:016x}", std::process::id(), crate::linux::quarantine::random())
+        }),
+        client_env: if container {
+            std::env::vars_os()
+                .filter(|(name, _)| CLIENT.iter().any(|known| name == known))
+                .collect()
+        } else {
+            Vec::new()
+        },
+        policy,
+    })
+}
+
+/// Why a command does not run.
+pub(crate) enum Failure {
+    Refused(Refusal),
+    Error(SandboxError),
+}
+
+/// Starts a helper for the job and waits until the command runs. The large program that an agent is, is not
+/// copied for that: the helper is started by name, and only the helper makes copies of itself.
+pub(crate) async fn launch(job: &Job, stdin: Stdin) -> Result<Live, Failure> {
+    let program = HELPER.get().ok_or(Failure::Error(SandboxError::NoHelper))?;
+    let failed = |doing| move |source| Failure::Error(SandboxError::Helper { doing, source });
+    let (helper, ends) = spawn(program, &stdin).map_err(failed("starting"))?;
+    match Live::start(helper, ends, job, stdin).await {
+        Ok(Ok(live)) => Ok(live),
+        Ok(Err(refusal)) => Err(Failure::Refused(refusal)),
+        Err(source) => Err(failed("starting the command")(source)),
+    }
+}
+
+fn spawn(program: &Path, stdin: &Stdin) -> io::Result<(tokio::process::Child, Ends)> {
+    let (socket, far_socket) = UnixStream::pair()?;
+    let (stdout, far_stdout) = io::pipe()?;
+    let (stderr, far_stderr) = io::pipe()?;
+    let (stdin, far_stdin): (Option<OwnedFd>, OwnedFd) = match stdin {
+        Stdin::Null => (None, crate::linux::confine::open_null()?),
+        Stdin::Bytes(_) | Stdin::Piped => {
+            let (far, near) = io::pipe()?;
+            (Some(near.into()), far.into())
+        }
+    };
+    let helper = tokio::process::Command::new(program)
+        .arg0(NAME)
+        .env_clear()
+        .stdin(Stdio::from(OwnedFd::from(far_socket)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    hand_over(&socket, &[far_stdin, far_stdout.into(), far_stderr.into()])?;
+    Ok((helper, Ends { socket, stdout: stdout.into(), stderr: stderr.into(), stdin }))
+}
+
+/// Sends the command's ends to the helper alone; no other process that is started meanwhile gets them.
+fn hand_over(socket: &UnixStream, streams: &[OwnedFd; 3]) -> io::Result<()> {
+    let borrowed = [streams[0].as_fd(), streams[1].as_fd(), streams[2].as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ancillary.push(SendAncillaryMessage::ScmRights(&borrowed)) {
+        return Err(io::Error::other("no space for the streams"));
+    }
+    sendmsg(socket, &[IoSlice::new(b"s")], &mut ancillary, SendFlags::empty())?;
+    Ok(())
+}

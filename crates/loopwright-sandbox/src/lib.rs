@@ -1,0 +1,68 @@
+#![doc = include_str!("../README.md")]
+
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "only the drivers for Linux use all of it")
+)]
+mod capture;
+mod child;
+mod command;
+mod driver;
+#[cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "only the drivers for Linux use all of it")
+)]
+mod environment;
+mod error;
+mod fake;
+mod guarantee;
+mod output;
+mod policy;
+mod probe;
+mod sandbox;
+mod select;
+
+#[cfg(target_os = "linux")]
+mod job;
+#[cfg(target_os = "linux")]
+mod launch;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+mod live;
+
+pub use capture::Captured;
+pub use child::Child;
+pub use command::{Command, Stdin};
+pub use driver::Driver;
+pub use environment::{Environment, Inherit, looks_secret};
+pub use error::{SandboxError, Unavailable};
+pub use fake::FakeSandbox;
+pub use guarantee::{Guarantee, Guarantees, Strength};
+pub use output::{Limit, Outcome, Output, Stream, TimeoutKind};
+pub use policy::{
+    Broad, Cgroup, DriverChoice, Limits, Network, OutputCaps, PROTECTED_PATHS, Policy, Tier,
+};
+pub use sandbox::Sandbox;
+pub use select::auto;
+
+/// Lets this program be its own helper. It is the first line of `main`, before anything else is done and any
+/// thread is started: a program that is started to be the helper does not return from here.
+pub fn init() {
+    #[cfg(target_os = "linux")]
+    {
+        if linux::helper::is_wanted() {
+            linux::helper::main();
+        }
+        launch::set_helper("/proc/self/exe".into());
+    }
+}
+
+/// Names a program that calls [`init`] to be the helper, for programs and plug-ins whose `main` cannot be
+/// changed. The crate's own program `loopwright-sandbox-helper` is one. Whatever was named first stays.
+pub fn use_helper(path: impl Into<std::path::PathBuf>) {
+    #[cfg(target_os = "linux")]
+    launch::set_helper(path.into());
+    #[cfg(not(target_os = "linux"))]
+    drop(path.into());
+}

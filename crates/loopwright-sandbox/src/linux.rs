@@ -1,0 +1,30 @@
+//! The helper process and what it does, on Linux.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`helper`], [`start`], [`watch`] | the process that stands outside of the sandbox |
+//! | [`view`] | what a command sees of the file system |
+//! | [`namespaces`], [`root`], [`first`], [`stage`] | the namespaces, their root and their first process |
+//! | [`bubblewrap`], [`container`] | other programs that make a sandbox |
+//! | [`confine`], [`filter`] | the last steps before the command |
+//! | [`tree`], [`cgroup`] | what a command uses, and ending it |
+//! | [`quarantine`], [`enforced`] | cleaning up, and what it was worth |
+//! | [`sys`] | the system calls without a safe interface |
+
+pub(crate) mod bubblewrap;
+pub(crate) mod cgroup;
+pub(crate) mod confine;
+pub(crate) mod container;
+pub(crate) mod enforced;
+pub(crate) mod filter;
+pub(crate) mod first;
+pub(crate) mod helper;
+pub(crate) mod namespaces;
+pub(crate) mod quarantine;
+pub(crate) mod root;
+pub(crate) mod stage;
+pub(crate) mod start;
+pub(crate) mod sys;
+pub(crate) mod tree;
+pub(crate) mod view;
+pub(crate) mod watch;

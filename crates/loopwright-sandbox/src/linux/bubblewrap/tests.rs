@@ -1,0 +1,61 @@
+use super::super::view::tests::{folder, job};
+use super::*;
+use crate::policy::Policy;
+
+fn text(policy: Policy) -> Vec<String> {
+    let job = job(policy);
+    let view = View::of(&job).unwrap();
+    let arguments = arguments(&job, &view, Path::new("/opt/helper"));
+    arguments.into_iter().map(|argument| argument.into_string().unwrap()).collect()
+}
+
+fn position(arguments: &[String], wanted: &[&str]) -> usize {
+    let found = arguments.windows(wanted.len()).position(|window| window == wanted);
+    found.unwrap_or_else(|| panic!("{wanted:?} is not among {arguments:?}"))
+}
+
+#[test]
+fn what_covers_comes_after_what_is_covered() {
+    let folder = folder(&[".git/hooks/a", ".env"]);
+    let work = fs::canonicalize(folder.path()).unwrap().display().to_string();
+    let (git, hooks, env) =
+        (format!("{work}/.git"), format!("{work}/.git/hooks"), format!("{work}/.env"));
+    let arguments = text(Policy::in_dir(folder.path()).hide(".env"));
+    let order = [
+        position(&arguments, &["--tmpfs", "/tmp"]),
+        position(&arguments, &["--proc", "/proc"]),
+        position(&arguments, &["--ro-bind", "/proc/sys", "/proc/sys"]),
+        position(&arguments, &["--bind", &work, &work]),
+        position(&arguments, &["--bind", &git, &git]),
+        position(&arguments, &["--ro-bind", &hooks, &hooks]),
+        position(&arguments, &["--remount-ro", "/"]),
+        position(&arguments, &["--", "/loopwright-sandbox-helper", "stage"]),
+    ];
+    assert!(order.is_sorted(), "{order:?}");
+    assert!(position(&arguments, &["--ro-bind", "/dev/null", &env]) > order[3]);
+}
+
+#[test]
+fn neither_the_root_of_the_host_nor_its_processes_are_shown() {
+    let folder = folder(&[]);
+    let arguments = text(Policy::in_dir(folder.path()));
+    assert!(!arguments.windows(2).any(|pair| pair == ["/", "/"]));
+    for option in
+        ["--unshare-user", "--unshare-pid", "--unshare-net", "--new-session", "--die-with-parent"]
+    {
+        position(&arguments, &[option]);
+    }
+    position(&arguments, &["--cap-drop", "ALL"]);
+}
+
+#[test]
+fn the_network_is_shared_only_on_request_and_no_variable_is_an_argument() {
+    let folder = folder(&[]);
+    let policy = Policy::in_dir(folder.path()).network(Network::Host).env("TOKEN", "secret");
+    let arguments = text(policy);
+    assert!(
+        !arguments
+            .iter()
+            .any(|argument| argument == "--unshare-net" || argument.contains("secret"))
+    );
+}

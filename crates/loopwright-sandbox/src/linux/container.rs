@@ -1,0 +1,161 @@
+//! A command in a container. The container has a name, because ending the client does not end what it started.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+
+use super::confine::Streams;
+use super::view::{Covered, Entry, Seen, Shape, View};
+use crate::job::{Job, Refusal};
+use crate::policy::{Network, Tier};
+
+/// How long the container's end is waited for.
+const REMOVAL: Duration = Duration::from_secs(20);
+
+/// The file that the client makes when there is a container.
+const CREATED: &str = "id";
+
+/// Starts the client, with the command's environment in a private file and not among its arguments.
+pub(crate) fn launch(
+    job: &Job,
+    view: &View,
+    streams: Streams,
+    scratch: &Path,
+) -> Result<Pid, Refusal> {
+    let at = |stage: &'static str| move |error: io::Error| Refusal::setup(stage, &error);
+    let variables = scratch.join("env");
+    write_environment(job, &variables)?;
+    let child = client(job)
+        .args(arguments(job, view, &variables)?)
+        .stdin(streams.stdin)
+        .stdout(streams.stdout)
+        .stderr(streams.stderr)
+        .spawn()
+        .map_err(at("container program"))?;
+    Ok(Pid::from_child(&child))
+}
+
+/// Whether there was a container at all; a client that fails before that says so by its status alone, which could be
+/// the command's as well.
+pub(crate) fn was_created(scratch: &Path) -> bool {
+    scratch.join(CREATED).exists()
+}
+
+/// Ends the container and forgets it.
+pub(crate) fn remove(job: &Job) {
+    let name = job.container.as_deref().unwrap_or_default();
+    let removal = client(job)
+        .args(["rm", "--force", name])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut removal) = removal else { return };
+    let started = Instant::now();
+    while started.elapsed() < REMOVAL && matches!(removal.try_wait(), Ok(None)) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn client(job: &Job) -> Command {
+    let program = job.program.clone().unwrap_or_else(|| PathBuf::from(job.tier.name()));
+    let mut client = Command::new(program);
+    client.env_clear().envs(job.client_env.iter().map(|(name, value)| (name, value)));
+    client
+}
+
+fn write_environment(job: &Job, path: &Path) -> Result<(), Refusal> {
+    let mut text = Vec::new();
+    for (name, value) in &job.env {
+        let explicit =
+            name.to_str().is_some_and(|name| job.policy.environment.values.contains_key(name));
+        if name == "PATH" && !explicit {
+            continue;
+        }
+        let (name, value) = (name.as_encoded_bytes(), value.as_encoded_bytes());
+        if value.contains(&b'\n') {
+            let name = String::from_utf8_lossy(name);
+            return Err(Refusal::Policy(format!(
+                "the value of {name} has more than one line, which a container's environment cannot have"
+            )));
+        }
+        text.extend([name, b"=", value, b"\n"].concat());
+    }
+    let file = File::options().write(true).create_new(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(&text))
+        .map_err(|error| Refusal::setup("environment file", &error))
+}
+
+/// The arguments of the client, from its subcommand to the command's last argument.
+pub(crate) fn arguments(
+    job: &Job,
+    view: &View,
+    variables: &Path,
+) -> Result<Vec<OsString>, Refusal> {
+    let limits = &job.policy.limits;
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let mut arguments: Vec<OsString> = Vec::new();
+    let mut add = |argument: &str| arguments.push(argument.into());
+    for argument in ["run", "--rm", "--interactive", "--init", "--read-only"] {
+        add(argument);
+    }
+    for argument in [
+        format!("--name={}", job.container.as_deref().unwrap_or_default()),
+        "--cap-drop=ALL".to_owned(),
+        "--security-opt=no-new-privileges".to_owned(),
+        format!("--user={user}:{group}"),
+        format!("--pids-limit={}", limits.processes),
+        format!("--memory={}", limits.memory),
+        format!("--memory-swap={}", limits.memory),
+        format!("--ulimit=fsize={0}:{0}", limits.file_size),
+        format!("--ulimit=nofile={0}:{0}", limits.open_files),
+        "--ulimit=core=0:0".to_owned(),
+        format!("--shm-size={}", limits.scratch),
+        format!("--tmpfs=/tmp:rw,nosuid,nodev,mode=1777,size={}", limits.scratch),
+    ] {
+        add(&argument);
+    }
+    if job.policy.network != Network::Host {
+        add("--network=none");
+    }
+    if job.tier == Tier::Podman && user != 0 {
+        add("--userns=keep-id");
+    }
+    for entry in view.entries.iter().filter(|entry| entry.owned()) {
+        arguments.push(mount(entry)?);
+    }
+    let with = |option: &str, path: &Path| [OsString::from(option), path.into()];
+    arguments.extend(with("--env-file", variables));
+    arguments.extend(with("--cidfile", &variables.with_file_name(CREATED)));
+    arguments.extend(with("--workdir", &view.workdir));
+    arguments.push("--".into());
+    arguments.push(job.policy.image.clone().into());
+    arguments.extend(job.argv.iter().cloned());
+    Ok(arguments)
+}
+
+fn mount(entry: &Entry) -> Result<OsString, Refusal> {
+    let Some(path) = entry.at.to_str().filter(|path| !path.contains([',', '"', '\n'])) else {
+        return Err(Refusal::Policy(format!(
+            "{} has a comma, a quote or no text in its name, which containers cannot mount",
+            entry.at.display()
+        )));
+    };
+    let read_only = if entry.read_only() { ",readonly" } else { "" };
+    Ok(match &entry.seen {
+        Seen::Part { covered: Covered::Hidden, shape: Shape::File, .. } => {
+            format!("--mount=type=bind,source=/dev/null,target={path},readonly")
+        }
+        Seen::Part { covered: Covered::Hidden, shape: Shape::Folder, .. } => {
+            format!("--mount=type=tmpfs,target={path},tmpfs-size=4096,tmpfs-mode=0000")
+        }
+        _ => format!("--mount=type=bind,source={path},target={path}{read_only}"),
+    }
+    .into())
+}

@@ -1,0 +1,104 @@
+//! The first process inside of a sandbox: starts the command, waits for everything that ends, and ends itself
+//! with the command or with its watcher. Its end is the end of every process in its namespace.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+use std::process::exit;
+use std::thread;
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
+
+use super::confine::{self, Confinement, Streams};
+use super::sys::{self, Side};
+use crate::job::{self, Job, Refusal, Report};
+use crate::output::{Limit, Outcome};
+
+/// The status of a process that could not do its part; nobody relies on it.
+pub(crate) const FAILED: i32 = 125;
+
+/// How the first process and its watcher are connected.
+pub(crate) struct Wires {
+    /// A byte asks the command to end; the end of the stream ends everything.
+    pub(crate) control: OwnedFd,
+    /// What happened, as [`Report`]s.
+    pub(crate) reports: OwnedFd,
+}
+
+/// Starts the command as a child of this process, and waits until it is running.
+pub(crate) fn start(job: &Job, confinement: Confinement, streams: Streams) -> Result<Pid, Refusal> {
+    let at = |error: io::Error| Refusal::setup("start of the command", &error);
+    let (mut failure, failed) = io::pipe().map_err(at)?;
+    match sys::clone_process(0).map_err(at)? {
+        Side::Child => {
+            drop(failure);
+            let refusal = confine::exec(job, &confinement, &streams);
+            let mut failed = failed;
+            // If this does not arrive, the silence of a process that is gone says the same.
+            job::send(&mut failed, &refusal).ok();
+            exit(FAILED)
+        }
+        Side::Parent(pid) => {
+            drop((failed, streams, confinement));
+            match job::receive(&mut failure).map_err(at)? {
+                Some(refusal) => Err(refusal),
+                None => Ok(pid),
+            }
+        }
+    }
+}
+
+/// Runs the command as the first process of a namespace. Does not return.
+pub(crate) fn run(job: &Job, confinement: Confinement, streams: Streams, wires: Wires) -> ! {
+    let Wires { control, reports } = wires;
+    let mut reports = File::from(reports);
+    let command = match start(job, confinement, streams) {
+        Ok(pid) => pid,
+        Err(refusal) => {
+            job::send(&mut reports, &Report::Refused(refusal)).ok();
+            exit(FAILED)
+        }
+    };
+    if job::send(&mut reports, &Report::Started).is_err() || confine::keep_signalling().is_err() {
+        exit(FAILED);
+    }
+    if thread::Builder::new().spawn(move || obey(File::from(control))).is_err() {
+        exit(FAILED);
+    }
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == command => {
+                job::send(&mut reports, &Report::Ended(outcome(status))).ok();
+                exit(0)
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => exit(FAILED),
+        }
+    }
+}
+
+/// Passes on the request to end, and ends when the watcher is gone.
+fn obey(mut control: File) {
+    let mut request = [0];
+    loop {
+        match control.read(&mut request) {
+            Ok(1) => {
+                sys::signal_everyone(Signal::TERM);
+                sys::signal_everyone(Signal::CONT);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(_) | Err(_) => exit(0),
+        }
+    }
+}
+
+/// How a process ended by itself.
+pub(crate) fn outcome(status: WaitStatus) -> Outcome {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(status), _) => Outcome::Exited(status),
+        (None, Some(libc::SIGXFSZ)) => Outcome::LimitReached(Limit::FileSize),
+        (None, Some(libc::SIGXCPU)) => Outcome::LimitReached(Limit::Cpu),
+        (None, Some(signal)) => Outcome::Signalled(signal),
+        (None, None) => Outcome::Lost,
+    }
+}

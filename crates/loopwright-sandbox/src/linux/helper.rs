@@ -1,0 +1,97 @@
+//! The helper process: one for each command. It stands outside of the sandbox, starts the command, watches over
+//! it, and ends it when its agent ends.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::exit;
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::DumpableBehavior;
+
+use super::confine::{self, Streams};
+use super::{stage, start, sys, watch};
+use crate::job::{self, Event, Job, Refusal};
+
+/// The name under which a program is started to be the helper.
+pub(crate) const NAME: &str = "loopwright-sandbox-helper";
+
+/// The first argument of a program that is started to be the first process of a sandbox.
+pub(crate) const STAGE: &str = "stage";
+
+/// Whether this process was started to be a helper.
+pub(crate) fn is_wanted() -> bool {
+    let name = std::env::args_os().next();
+    name.is_some_and(|name| {
+        std::path::Path::new(&name).file_name().is_some_and(|name| name == NAME)
+    })
+}
+
+/// Does what a helper does. Does not return.
+pub(crate) fn main() -> ! {
+    if threads() != 1 {
+        // A process with more threads cannot be copied; without an answer the agent refuses the command.
+        exit(FAILED)
+    }
+    if std::env::args_os().nth(1).is_some_and(|argument| argument == STAGE) {
+        stage::main()
+    }
+    match serve() {
+        Ok(()) => exit(0),
+        Err(_) => exit(FAILED),
+    }
+}
+
+const FAILED: i32 = super::first::FAILED;
+
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
+}
+
+fn serve() -> io::Result<()> {
+    sys::close_from(3)?;
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    rustix::process::setsid().ok();
+    std::env::set_current_dir("/")?;
+    let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let null = confine::open_null()?;
+    rustix::stdio::dup2_stdin(&null)?;
+    drop(null);
+    let (job, streams) = take_job(&socket)?;
+    match start::start(&job, streams) {
+        Ok(started) => watch::watch(&job, started, socket),
+        Err(refusal) => refuse(&socket, refusal),
+    }
+}
+
+/// Says why nothing was started.
+fn refuse(mut socket: &UnixStream, refusal: Refusal) -> io::Result<()> {
+    job::send(&mut socket, &Event::Refused(refusal))
+}
+
+/// Receives the command's streams, and then the job.
+fn take_job(mut socket: &UnixStream) -> io::Result<(Job, Streams)> {
+    let mut mark = [0];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(socket, &mut [IoSliceMut::new(&mut mark)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let mut received: Vec<OwnedFd> = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            received.extend(descriptors);
+        }
+    }
+    let [stdin, stdout, stderr] = <[OwnedFd; 3]>::try_from(received)
+        .map_err(|_| io::Error::other("the streams are missing"))?;
+    let job = job::receive(&mut socket)?.ok_or_else(|| io::Error::other("the job is missing"))?;
+    Ok((job, Streams { stdin, stdout, stderr }))
+}
+
+/// Reads what has arrived without waiting for the rest.
+pub(crate) fn read_some(from: &mut impl io::Read, arrived: &mut Vec<u8>) -> io::Result<usize> {
+    let mut buffer = [0; 4096];
+    let count = from.read(&mut buffer)?;
+    arrived.extend_from_slice(&buffer[..count]);
+    Ok(count)
+}

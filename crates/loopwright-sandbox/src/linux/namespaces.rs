@@ -1,0 +1,252 @@
+//! The namespaces of a command: made by the helper, filled by the first process in them.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::process::exit;
+
+use rustix::process::{DumpableBehavior, Pid, Signal};
+
+use super::cgroup::{self, Groups};
+use super::confine::{Confinement, Files, Identity, Landlock, Processes, Rights, Streams};
+use super::filter::Sockets;
+use super::first::{self, Wires};
+use super::root::{self, Trees};
+use super::sys::{self, Side};
+use super::view::{Entry, Seen, View};
+use crate::job::{self, Job, Refusal, Report};
+use crate::policy::Network;
+
+/// Where the users of a sandbox of the administrator begin on the host; nobody else uses these.
+const FIRST_USER: u32 = 100_000;
+/// Who the administrator's command is inside of its sandbox.
+const AGENT: u32 = 1000;
+
+/// A first process that has been started.
+pub(crate) struct Launched {
+    pub(crate) pid: Pid,
+    pub(crate) control: OwnedFd,
+    pub(crate) reports: OwnedFd,
+    pub(crate) notes: Vec<String>,
+    pub(crate) groups: Option<Groups>,
+}
+
+/// Who the command is on the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Users {
+    /// The user who started the agent.
+    Same { user: u32, group: u32 },
+    /// A user who owns nothing, seen as the owner of the project through mapped mounts.
+    Mapped,
+}
+
+impl Users {
+    fn identity(self) -> Identity {
+        match self {
+            Self::Same { user: 0, .. } | Self::Mapped => Identity { user: AGENT, group: AGENT },
+            Self::Same { user, group } => Identity { user, group },
+        }
+    }
+
+    /// Maps the users of a sandbox of the administrator, from outside, as only the administrator can.
+    fn map_from_outside(self, pid: Pid) -> io::Result<()> {
+        let Self::Mapped = self else { return Ok(()) };
+        let map = format!("0 {FIRST_USER} 65536\n");
+        let path = |name: &str| format!("/proc/{}/{name}", pid.as_raw_pid());
+        fs::write(path("uid_map"), &map)?;
+        fs::write(path("gid_map"), &map)
+    }
+
+    /// Maps the one user of a sandbox from inside, as everybody can. The files to write belong to the process only
+    /// while others of its user may look into it, and there is nothing to see yet.
+    fn map_from_inside(self) -> io::Result<()> {
+        let Self::Same { user, group } = self else { return Ok(()) };
+        let inside = self.identity();
+        rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
+        fs::write("/proc/self/uid_map", format!("{} {user} 1\n", inside.user))?;
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/gid_map", format!("{} {group} 1\n", inside.group))
+    }
+}
+
+/// Starts the first process in new namespaces.
+pub(crate) fn launch(job: &Job, view: &View, streams: Streams) -> Result<Launched, Refusal> {
+    let at = |stage: &'static str| move |error: io::Error| Refusal::setup(stage, &error);
+    let mut notes = Vec::new();
+    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let mut users = Users::Same { user, group };
+    let mut trees: Trees = view.entries.iter().map(|_| None).collect();
+    if user == 0 {
+        match map_trees(&view.entries) {
+            Ok(mapped) => (users, trees) = (Users::Mapped, mapped),
+            Err(error) => notes.push(format!(
+                "the file system of the working folder cannot be mapped to another user ({error}): the \
+                 command runs as the administrator without rights"
+            )),
+        }
+    }
+    let (control_end, control) = io::pipe().map_err(at("pipe"))?;
+    let (reports, reports_end) = io::pipe().map_err(at("pipe"))?;
+    let (go_end, mut go) = io::pipe().map_err(at("pipe"))?;
+    match sys::clone_process(namespaces(job.policy.network)).map_err(at("user namespace"))? {
+        Side::Child => {
+            drop((control, reports, go));
+            let wires = Wires { control: control_end.into(), reports: reports_end.into() };
+            inside(job, view, trees, users, streams, wires, go_end)
+        }
+        Side::Parent(pid) => {
+            drop((control_end, reports_end, go_end, streams, trees));
+            users.map_from_outside(pid).map_err(at("user map"))?;
+            let groups = cgroup::make(job);
+            if let Some(groups) = &groups {
+                groups.add(pid).map_err(at("control group"))?;
+            }
+            go.write_all(b"g").map_err(at("start"))?;
+            Ok(Launched { pid, control: control.into(), reports: reports.into(), notes, groups })
+        }
+    }
+}
+
+fn namespaces(network: Network) -> u64 {
+    let always = sys::NEW_USER
+        | sys::NEW_MOUNT
+        | sys::NEW_PID
+        | sys::NEW_IPC
+        | sys::NEW_UTS
+        | sys::NEW_CGROUP;
+    match network {
+        Network::Host => always,
+        Network::Off | Network::Loopback => always | sys::NEW_NETWORK,
+    }
+}
+
+/// Clones the user's trees so that what the administrator owns on disk is owned by the agent's user inside.
+fn map_trees(entries: &[Entry]) -> io::Result<Trees> {
+    let map = user_map()?;
+    let tree = |entry: &Entry| {
+        let Some(tree) = (if entry.owned() { root::clone_tree(entry)? } else { None }) else {
+            return Ok(None);
+        };
+        let attributes = root::attributes(entry) | sys::ID_MAP;
+        sys::mount_setattr(tree.as_fd(), c"", sys::RECURSIVE, attributes, Some(map.as_fd()))?;
+        Ok(Some(tree))
+    };
+    entries.iter().map(tree).collect()
+}
+
+/// A user namespace that maps the administrator to the agent's user; only mounts use it.
+fn user_map() -> io::Result<OwnedFd> {
+    let (mut wait, go) = io::pipe()?;
+    match sys::clone_process(sys::NEW_USER)? {
+        Side::Child => {
+            drop(go);
+            // Ends when its parent is done with it.
+            wait.read_exact(&mut [0]).ok();
+            exit(0)
+        }
+        Side::Parent(pid) => {
+            let made = || {
+                let map = format!("0 {} 1\n", FIRST_USER + AGENT);
+                let path = |name: &str| format!("/proc/{}/{name}", pid.as_raw_pid());
+                fs::write(path("uid_map"), &map)?;
+                fs::write(path("gid_map"), &map)?;
+                fs::File::open(path("ns/user"))
+            };
+            let made = made();
+            drop(go);
+            // It ends now, and is waited for when the command has ended.
+            Ok(made?.into())
+        }
+    }
+}
+
+/// The first process: waits for its user map, builds the root, and runs the command.
+fn inside(
+    job: &Job,
+    view: &View,
+    trees: Trees,
+    users: Users,
+    streams: Streams,
+    wires: Wires,
+    mut go: io::PipeReader,
+) -> ! {
+    // The watcher has one thread, so this is sent at its end and not before.
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
+    if go.read_exact(&mut [0]).is_err() {
+        exit(first::FAILED);
+    }
+    drop(go);
+    match settle(job, view, trees, users) {
+        Ok(()) => first::run(job, confinement(job, view, users), streams, wires),
+        Err(refusal) => {
+            job::send(&mut fs::File::from(wires.reports), &Report::Refused(refusal)).ok();
+            exit(first::FAILED)
+        }
+    }
+}
+
+fn settle(job: &Job, view: &View, mut trees: Trees, users: Users) -> Result<(), Refusal> {
+    let at =
+        |stage: &'static str| move |error: rustix::io::Errno| Refusal::setup(stage, &error.into());
+    users.map_from_inside().map_err(|error| Refusal::setup("user map", &error))?;
+    let not_dumpable = || rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    not_dumpable().map_err(at("dumpable"))?;
+    rustix::system::sethostname(b"sandbox").map_err(at("host name"))?;
+    let devices = root::detach(view, &mut trees)?;
+    if users == Users::Mapped {
+        let (user, group) = (rustix::fs::Uid::ROOT, rustix::fs::Gid::ROOT);
+        rustix::thread::set_thread_groups(&[]).map_err(at("change of user"))?;
+        rustix::thread::set_thread_res_gid(group, group, group).map_err(at("change of user"))?;
+        rustix::thread::set_thread_res_uid(user, user, user).map_err(at("change of user"))?;
+        // Changing the user has reset both.
+        not_dumpable().map_err(at("dumpable"))?;
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
+    }
+    root::build(view, trees, devices, &job.policy.limits, users.identity())?;
+    if job.policy.network == Network::Loopback {
+        let socket = rustix::net::socket(
+            rustix::net::AddressFamily::INET,
+            rustix::net::SocketType::DGRAM,
+            None,
+        )
+        .map_err(at("loopback"))?;
+        sys::raise_loopback(socket.as_fd()).map_err(|error| Refusal::setup("loopback", &error))?;
+    }
+    Ok(())
+}
+
+fn confinement(job: &Job, view: &View, users: Users) -> Confinement {
+    Confinement {
+        identity: (users == Users::Mapped).then(|| users.identity()),
+        rights: Rights::Reduced {
+            files: files(view),
+            sockets: match job.policy.network {
+                Network::Host => Sockets::Host,
+                Network::Off | Network::Loopback => Sockets::Namespaced,
+            },
+            landlock: Landlock::IfPresent,
+        },
+        processes: Processes::Limited,
+        folder: view.workdir.clone(),
+    }
+}
+
+/// What Landlock allows inside of a root of its own.
+pub(crate) fn files(view: &View) -> Files {
+    let mut files = Files {
+        listed: vec!["/".into()],
+        readable: ["/proc", "/dev", "/etc"].map(PathBuf::from).into(),
+        writable: ["/tmp", "/dev/shm"].map(PathBuf::from).into(),
+        devices: root::DEVICES.map(PathBuf::from).into(),
+        terminals: vec!["/dev/pts".into()],
+    };
+    for entry in &view.entries {
+        match entry.seen {
+            Seen::System(_) | Seen::Readable(_) => files.readable.push(entry.at.clone()),
+            Seen::Writable(_) => files.writable.push(entry.at.clone()),
+            Seen::Part { .. } | Seen::Link(_) => {}
+        }
+    }
+    files
+}

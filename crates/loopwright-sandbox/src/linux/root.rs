@@ -1,0 +1,318 @@
+//! The root that a command sees, built by the first process of its namespaces.
+
+use std::ffi::CString;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+    mount_change, move_mount, open_tree, unmount,
+};
+
+use super::confine::Identity;
+use super::sys;
+use super::view::{Covered, Entry, Seen, Shape, View};
+use crate::job::Refusal;
+use crate::policy::Limits;
+
+/// The scratch folder and the home of a command.
+pub(crate) const SCRATCH: &str = "/tmp";
+pub(crate) const HOME: &str = "/tmp/home";
+
+/// Devices that programs expect.
+pub(crate) const DEVICES: [&str; 5] =
+    ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// Parts of `/proc` that are settings of the host.
+pub(crate) const SETTINGS: [&str; 7] = [
+    "proc/sys",
+    "proc/sysrq-trigger",
+    "proc/irq",
+    "proc/bus",
+    "proc/fs",
+    "proc/asound",
+    "proc/acpi",
+];
+
+/// Parts of `/proc` that tell about the host.
+const SECRETS: [&str; 7] = [
+    "proc/kcore",
+    "proc/keys",
+    "proc/timer_list",
+    "proc/kmsg",
+    "proc/key-users",
+    "proc/kallsyms",
+    "proc/config.gz",
+];
+
+/// A file system in memory of size zero would have no limit.
+const SMALLEST: u64 = 4096;
+
+/// Where the new root is put together; any folder that exists everywhere.
+const BASE: &str = "/tmp";
+
+/// The trees of a view, cloned while the host's paths can still be seen; in the order of the view's entries.
+pub(crate) type Trees = Vec<Option<OwnedFd>>;
+
+/// Clones the tree of an entry. Paths below a writable folder are resolved without links, because other commands
+/// may be changing that folder at this moment.
+pub(crate) fn clone_tree(entry: &Entry) -> io::Result<Option<OwnedFd>> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    match &entry.seen {
+        Seen::Link(_) | Seen::Part { covered: Covered::Hidden, .. } => Ok(None),
+        Seen::Part { root, .. } => {
+            let folder = File::open(root)?;
+            let below = entry.at.strip_prefix(root).map_err(io::Error::other)?;
+            let opened = open_below(folder.as_fd(), below)?;
+            Ok(Some(open_tree(&opened, c"", flags | OpenTreeFlags::AT_EMPTY_PATH)?))
+        }
+        Seen::System(_) | Seen::Readable(_) | Seen::Writable(_) => {
+            Ok(Some(open_tree(CWD, &entry.at, flags | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?))
+        }
+    }
+}
+
+/// Opens a path below a folder, through no link.
+pub(crate) fn open_below(folder: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat2(
+        folder,
+        path,
+        flags,
+        Mode::empty(),
+        ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS,
+    )?)
+}
+
+/// What an entry's mount may not do.
+pub(crate) fn attributes(entry: &Entry) -> u64 {
+    let read_only = if entry.read_only() { sys::READ_ONLY } else { 0 };
+    sys::NO_SUID | sys::NO_DEVICES | read_only
+}
+
+fn at<T>(stage: impl Into<String>, result: Result<T, impl Into<io::Error>>) -> Result<T, Refusal> {
+    result.map_err(|error| Refusal::setup(stage, &error.into()))
+}
+
+/// The same for one entry. A part of a writable folder that cannot be put in its place has been changed by somebody
+/// since it was looked at, and no other driver is to try it.
+fn at_entry<T>(entry: &Entry, result: io::Result<T>) -> Result<T, Refusal> {
+    result.map_err(|error| match entry.seen {
+        Seen::Part { .. } => Refusal::Policy(format!(
+            "{} cannot be covered ({error}): another command may be changing it, try again",
+            entry.at.display()
+        )),
+        _ => Refusal::setup(format!("mount of {}", entry.at.display()), &error),
+    })
+}
+
+/// Detaches this process's mounts from the host's, and clones the trees that are not there yet.
+pub(crate) fn detach(view: &View, trees: &mut Trees) -> Result<Vec<OwnedFd>, Refusal> {
+    let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
+    at("private mounts", mount_change("/", private))?;
+    for (entry, tree) in view.entries.iter().zip(trees.iter_mut()) {
+        if tree.is_none() {
+            *tree = at_entry(entry, clone_tree(entry))?;
+            if let Some(tree) = tree {
+                let attributes = attributes(entry);
+                let set = sys::mount_setattr(tree.as_fd(), c"", sys::RECURSIVE, attributes, None);
+                at_entry(entry, set)?;
+            }
+        }
+    }
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    DEVICES
+        .iter()
+        .map(|device| at(format!("clone of {device}"), open_tree(CWD, *device, flags)))
+        .collect()
+}
+
+/// Builds the root out of cloned trees and changes into it.
+pub(crate) fn build(
+    view: &View,
+    trees: Trees,
+    devices: Vec<OwnedFd>,
+    limits: &Limits,
+    identity: Identity,
+) -> Result<(), Refusal> {
+    let quiet = MountFlags::NOSUID | MountFlags::NODEV;
+    at("new root", mount("tmpfs", BASE, "tmpfs", quiet, Some(c"size=1m,mode=755")))?;
+    at("new root", std::env::set_current_dir(BASE))?;
+    scratch(limits)?;
+    system_devices(devices)?;
+    process_information(limits)?;
+    for (entry, tree) in view.entries.iter().zip(trees) {
+        place(entry, tree)?;
+    }
+    name_users(identity).ok();
+    folder(Path::new("tmp/home"), 0o700);
+    let owner =
+        (rustix::fs::Uid::from_raw(identity.user), rustix::fs::Gid::from_raw(identity.group));
+    rustix::fs::chown("tmp/home", Some(owner.0), Some(owner.1)).ok();
+    at("change of root", rustix::process::pivot_root(".", "."))?;
+    at("removal of the old root", unmount(".", UnmountFlags::DETACH))?;
+    at("change of root", std::env::set_current_dir("/"))?;
+    for path in [c"/", c"/dev"] {
+        at("read-only root", sys::mount_setattr(CWD, path, 0, sys::READ_ONLY, None))?;
+    }
+    Ok(())
+}
+
+fn scratch(limits: &Limits) -> Result<(), Refusal> {
+    let size = option(&format!("size={},mode=1777,nr_inodes=65536", limits.scratch.max(SMALLEST)))?;
+    let quiet = MountFlags::NOSUID | MountFlags::NODEV;
+    folder(Path::new("tmp"), 0o755);
+    at("scratch space", mount("tmpfs", "tmp", "tmpfs", quiet, Some(size.as_c_str())))?;
+    folder(Path::new("dev"), 0o755);
+    at("devices", mount("tmpfs", "dev", "tmpfs", quiet, Some(c"size=64k,mode=755")))?;
+    folder(Path::new("dev/shm"), 0o755);
+    at("shared memory", mount("tmpfs", "dev/shm", "tmpfs", quiet, Some(size.as_c_str())))
+}
+
+fn system_devices(devices: Vec<OwnedFd>) -> Result<(), Refusal> {
+    for (path, tree) in DEVICES.iter().zip(devices) {
+        let place = inside(Path::new(path));
+        file(&place, 0o444);
+        at(*path, sys::mount_setattr(tree.as_fd(), c"", 0, sys::NO_SUID, None))?;
+        at(*path, attach(&tree, &place))?;
+    }
+    folder(Path::new("dev/pts"), 0o755);
+    let terminals = Some(c"newinstance,ptmxmode=0666,mode=620");
+    let quiet = MountFlags::NOSUID | MountFlags::NOEXEC;
+    at("terminals", mount("devpts", "dev/pts", "devpts", quiet, terminals))?;
+    let links = [
+        ("dev/fd", "/proc/self/fd"),
+        ("dev/stdin", "/proc/self/fd/0"),
+        ("dev/stdout", "/proc/self/fd/1"),
+        ("dev/stderr", "/proc/self/fd/2"),
+        ("dev/ptmx", "pts/ptmx"),
+    ];
+    links.into_iter().try_for_each(|(link, target)| at(link, symlink(target, link)))
+}
+
+fn process_information(limits: &Limits) -> Result<(), Refusal> {
+    let quiet = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    folder(Path::new("proc"), 0o555);
+    at("process information", mount("proc", "proc", "proc", quiet, None))?;
+    // A limit of this namespace alone where the kernel has that (6.14); refused where it has not.
+    fs::write("proc/sys/kernel/pid_max", limits.processes.max(301).to_string()).ok();
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    for path in SETTINGS.iter().filter(|path| Path::new(path).exists()) {
+        let tree = at(*path, open_tree(CWD, *path, flags))?;
+        at(*path, sys::mount_setattr(tree.as_fd(), c"", 0, sys::READ_ONLY, None))?;
+        at(*path, attach(&tree, Path::new(path)))?;
+    }
+    for path in SECRETS.iter().filter(|path| Path::new(path).exists()) {
+        let tree = at(*path, open_tree(CWD, "dev/null", flags))?;
+        at(*path, attach(&tree, Path::new(path)))?;
+    }
+    Ok(())
+}
+
+fn place(entry: &Entry, tree: Option<OwnedFd>) -> Result<(), Refusal> {
+    let place = inside(&entry.at);
+    if let Some(parent) = place.parent() {
+        // What stands below another mount exists there; the mount below says if it does not. What is made here is
+        // not kept, so nobody is to write to it.
+        DirBuilder::new().recursive(true).mode(0o555).create(parent).ok();
+    }
+    match (&entry.seen, tree) {
+        (Seen::Link(target), _) => match symlink(target, &place) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                at_entry(entry, Err(error))
+            }
+            _ => Ok(()),
+        },
+        (Seen::Part { shape, covered: Covered::Hidden, .. }, _) => {
+            at_entry(entry, hide(&place, *shape))
+        }
+        (Seen::Part { .. }, Some(tree)) => at_entry(entry, attach_below(&tree, &place)),
+        (_, Some(tree)) => {
+            match entry.shape() {
+                Some(Shape::Folder) => folder(&place, 0o755),
+                _ => file(&place, 0o444),
+            }
+            at_entry(entry, attach(&tree, &place))
+        }
+        (_, None) => at_entry(entry, Err(io::Error::from_raw_os_error(libc::ENOENT))),
+    }
+}
+
+/// Covers a path with something that nobody can open.
+fn hide(place: &Path, shape: Shape) -> io::Result<()> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let cover = match shape {
+        Shape::File => PathBuf::from(".hidden-file"),
+        Shape::Folder => PathBuf::from(".hidden-folder"),
+    };
+    match shape {
+        Shape::File => file(&cover, 0o000),
+        Shape::Folder => folder(&cover, 0o000),
+    }
+    fs::set_permissions(&cover, fs::Permissions::from_mode(0o000))?;
+    let tree = open_tree(CWD, &cover, flags)?;
+    sys::mount_setattr(
+        tree.as_fd(),
+        c"",
+        0,
+        sys::READ_ONLY | sys::NO_SUID | sys::NO_DEVICES,
+        None,
+    )?;
+    attach_below(&tree, place)
+}
+
+fn attach(tree: &OwnedFd, place: &Path) -> io::Result<()> {
+    Ok(move_mount(tree, c"", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
+}
+
+/// Attaches at a path that is resolved without links.
+fn attach_below(tree: &OwnedFd, place: &Path) -> io::Result<()> {
+    let target = open_below(CWD, place)?;
+    let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(tree, c"", &target, c"", both)?)
+}
+
+/// Tells programs who they are; the host's users stay its own.
+fn name_users(identity: Identity) -> io::Result<()> {
+    let Identity { user, group } = identity;
+    let mut users = format!(
+        "agent:x:{user}:{group}:agent:{HOME}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"
+    );
+    let mut groups = format!("agent:x:{group}:\nnogroup:x:65534:\n");
+    if user != 0 {
+        users.insert_str(0, "root:x:0:0:root:/root:/bin/sh\n");
+        groups.insert_str(0, "root:x:0:\n");
+    }
+    write_new("etc/passwd", &users)?;
+    write_new("etc/group", &groups)
+}
+
+fn write_new(path: &str, text: &str) -> io::Result<()> {
+    use io::Write as _;
+    File::options().write(true).create_new(true).mode(0o644).open(path)?.write_all(text.as_bytes())
+}
+
+fn option(text: &str) -> Result<CString, Refusal> {
+    CString::new(text).map_err(|error| Refusal::setup("mount options", &io::Error::other(error)))
+}
+
+/// The path below the folder in which the root is put together, which is the current one.
+fn inside(path: &Path) -> PathBuf {
+    path.strip_prefix("/").unwrap_or(path).into()
+}
+
+/// Makes a folder to mount on; one that exists will do.
+fn folder(path: &Path, mode: u32) {
+    DirBuilder::new().mode(mode).create(path).ok();
+}
+
+/// Makes a file to mount on; one that exists will do.
+fn file(path: &Path, mode: u32) {
+    File::options().write(true).create_new(true).mode(mode).open(path).ok();
+}

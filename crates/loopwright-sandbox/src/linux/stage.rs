@@ -1,0 +1,55 @@
+//! The first process of a sandbox whose root another program has built.
+
+use std::fs::File;
+use std::io;
+use std::process::exit;
+
+use rustix::process::DumpableBehavior;
+
+use super::confine::{Confinement, Landlock, Processes, Rights, Streams};
+use super::filter::Sockets;
+use super::first::{self, Wires};
+use super::view::View;
+use super::{namespaces, sys};
+use crate::job::{self, Job};
+use crate::policy::Network;
+
+/// Takes the job and its descriptors, whose numbers are the arguments, and runs the command. Does not return.
+pub(crate) fn main() -> ! {
+    // The command is the same user and must not reach into this process, which is not confined.
+    if rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).is_err() {
+        exit(first::FAILED)
+    }
+    let Ok((job, view, streams, wires)) = take() else { exit(first::FAILED) };
+    let confinement = Confinement {
+        identity: None,
+        rights: Rights::Reduced {
+            files: namespaces::files(&view),
+            sockets: match job.policy.network {
+                Network::Host => Sockets::Host,
+                Network::Loopback => Sockets::Namespaced,
+                // bwrap has raised the loopback interface already.
+                Network::Off => Sockets::Local,
+            },
+            landlock: Landlock::IfPresent,
+        },
+        processes: Processes::Limited,
+        folder: view.workdir,
+    };
+    first::run(&job, confinement, streams, wires)
+}
+
+fn take() -> io::Result<(Job, View, Streams, Wires)> {
+    let missing = || io::Error::other("a descriptor is missing");
+    let mut numbers = std::env::args().skip(2);
+    let mut next = || {
+        let number = numbers.next().and_then(|number| number.parse().ok()).ok_or_else(missing)?;
+        sys::take_descriptor(number)
+    };
+    let (job, stdin, stdout, stderr, control, reports) =
+        (next()?, next()?, next()?, next()?, next()?, next()?);
+    sys::close_on_exec_from(3)?;
+    let job: Job = job::receive(&mut File::from(job))?.ok_or_else(missing)?;
+    let view = View::of(&job).map_err(|_| io::Error::other("the view cannot be resolved"))?;
+    Ok((job, view, Streams { stdin, stdout, stderr }, Wires { control, reports }))
+}

@@ -1,0 +1,184 @@
+//! Starting a command in its tier.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Resource};
+
+use super::cgroup::Groups;
+use super::confine::{Confinement, Files, Landlock, Processes, Rights, Streams};
+use super::filter::Sockets;
+use super::view::{Absent, Seen, View};
+use super::{bubblewrap, container, first, namespaces, quarantine, root, tree};
+use crate::job::{Job, Refusal};
+use crate::policy::{Network, Tier};
+
+/// How the names of private scratch folders begin; the helper's process id follows.
+const SCRATCH_PREFIX: &str = "loopwright-scratch-";
+
+/// A command under way, or one that is about to say whether it is.
+pub(crate) struct Started {
+    /// The child of the helper.
+    pub(crate) pid: Pid,
+    pub(crate) inner: Inner,
+    /// What is worth telling.
+    pub(crate) notes: Vec<String>,
+    pub(crate) absent: Vec<Absent>,
+    /// A private folder to remove at the end.
+    pub(crate) scratch: Option<PathBuf>,
+    pub(crate) groups: Option<Groups>,
+}
+
+/// Who tells of the command.
+pub(crate) enum Inner {
+    /// A first process in a namespace.
+    First { control: OwnedFd, reports: OwnedFd, complaints: Option<OwnedFd> },
+    /// Nobody: the helper's child is the command and is running.
+    Direct,
+    /// The same, and it is the client of a container that has to be ended by its name.
+    Client,
+}
+
+/// Starts what the job asks for.
+pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
+    // Whoever loses its parent becomes a child of this process, and cannot get away from it.
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(|error| Refusal::setup("reaper", &error.into()))?;
+    let view = View::of(job)?;
+    let started = |pid, inner| Started {
+        pid,
+        inner,
+        notes: Vec::new(),
+        absent: Vec::new(),
+        scratch: None,
+        groups: None,
+    };
+    match job.tier {
+        Tier::Namespaces => {
+            let namespaces::Launched { pid, control, reports, notes, groups } =
+                namespaces::launch(job, &view, streams)?;
+            let inner = Inner::First { control, reports, complaints: None };
+            Ok(Started { notes, groups, absent: view.absent, ..started(pid, inner) })
+        }
+        Tier::Bubblewrap => {
+            let (pid, inner) = bubblewrap::launch(job, &view, streams)?;
+            Ok(Started { absent: view.absent, ..started(pid, inner) })
+        }
+        Tier::Landlock => landlock(job, view, streams),
+        Tier::Docker | Tier::Podman => {
+            let scratch = scratch().map_err(|error| Refusal::setup("environment file", &error))?;
+            let pid = container::launch(job, &view, streams, &scratch).inspect_err(|_| {
+                fs::remove_dir_all(&scratch).ok();
+            })?;
+            Ok(Started {
+                absent: view.absent,
+                scratch: Some(scratch),
+                ..started(pid, Inner::Client)
+            })
+        }
+        Tier::Host => {
+            let job = &with_user_limit(job);
+            let confinement = Confinement {
+                identity: None,
+                rights: Rights::Kept,
+                processes: limited(),
+                folder: view.workdir,
+            };
+            Ok(started(first::start(job, confinement, streams)?, Inner::Direct))
+        }
+    }
+}
+
+fn landlock(job: &Job, view: View, streams: Streams) -> Result<Started, Refusal> {
+    let scratch = scratch().map_err(|error| Refusal::setup("scratch space", &error))?;
+    let mut job = with_user_limit(job);
+    for (name, value) in &mut job.env {
+        let given =
+            name.to_str().is_some_and(|name| job.policy.environment.values.contains_key(name));
+        if (name == "HOME" || name == "TMPDIR") && !given {
+            *value = scratch.clone().into();
+        }
+    }
+    let mut files = Files {
+        readable: vec!["/proc".into()],
+        writable: vec![scratch.clone()],
+        devices: root::DEVICES.map(PathBuf::from).into(),
+        ..Files::default()
+    };
+    for entry in &view.entries {
+        match entry.seen {
+            Seen::System(_) | Seen::Readable(_) => files.readable.push(entry.at.clone()),
+            Seen::Writable(_) => files.writable.push(entry.at.clone()),
+            Seen::Part { .. } | Seen::Link(_) => {}
+        }
+    }
+    let confinement = Confinement {
+        identity: None,
+        rights: Rights::Reduced {
+            files,
+            sockets: match job.policy.network {
+                Network::Host => Sockets::Host,
+                Network::Off | Network::Loopback => Sockets::Pairs,
+            },
+            landlock: Landlock::Required,
+        },
+        processes: limited(),
+        folder: view.workdir,
+    };
+    match first::start(&job, confinement, streams) {
+        Ok(pid) => Ok(Started {
+            pid,
+            inner: Inner::Direct,
+            notes: Vec::new(),
+            absent: view.absent,
+            scratch: Some(scratch),
+            groups: None,
+        }),
+        Err(refusal) => {
+            fs::remove_dir_all(scratch).ok();
+            Err(refusal)
+        }
+    }
+}
+
+/// Without a user namespace the kernel counts all processes of the user, so these are added to the limit.
+fn with_user_limit(job: &Job) -> Job {
+    let mut job = job.clone();
+    let others = tree::owned_by(rustix::process::geteuid().as_raw());
+    job.policy.limits.processes = job.policy.limits.processes.saturating_add(others);
+    job
+}
+
+/// The administrator has no limit on processes.
+fn limited() -> Processes {
+    let unlimited = rustix::process::getrlimit(Resource::Nproc).maximum.is_none();
+    if unlimited && rustix::process::geteuid().is_root() {
+        Processes::Unlimited
+    } else {
+        Processes::Limited
+    }
+}
+
+/// Makes a private folder, and removes those that helpers have left who were ended from outside.
+fn scratch() -> io::Result<PathBuf> {
+    let temporary = Path::new(root::SCRATCH);
+    let user = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(temporary)?.flatten() {
+        let name = entry.file_name();
+        let helper =
+            name.to_str().and_then(|name| name.strip_prefix(SCRATCH_PREFIX)?.split('-').next());
+        let left = helper.is_some_and(|helper| !Path::new("/proc").join(helper).exists());
+        if left
+            && entry.metadata().is_ok_and(|metadata| metadata.uid() == user && metadata.is_dir())
+        {
+            fs::remove_dir_all(entry.path()).ok();
+        }
+    }
+    let name = format!("{SCRATCH_PREFIX}{}-{:016x}", std::process::id(), quarantine::random());
+    let path = temporary.join(name);
+    fs::DirBuilder::new().mode(0o700).create(&path)?;
+    Ok(path)
+}

@@ -1,0 +1,286 @@
+//! What a command sees of the file system: an allow-list, resolved and checked before anything is started.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use crate::job::{Job, Refusal};
+use crate::policy::Broad;
+
+/// Programs and libraries of the system.
+const SYSTEM: [&str; 8] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
+
+/// What programs need of `/etc`; the rest of it is not seen.
+const ETC: [&str; 39] = [
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "nsswitch.conf",
+    "hosts",
+    "host.conf",
+    "resolv.conf",
+    "localtime",
+    "timezone",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "pki/tls/certs",
+    "pki/ca-trust",
+    "crypto-policies",
+    "alternatives",
+    "os-release",
+    "debian_version",
+    "profile",
+    "profile.d",
+    "bash.bashrc",
+    "inputrc",
+    "mime.types",
+    "protocols",
+    "services",
+    "fonts",
+    "java-17-openjdk",
+    "java-21-openjdk",
+    "python3",
+    "python3.11",
+    "python3.12",
+    "python3.13",
+    "perl",
+    "php",
+    "terminfo",
+    "magic",
+    "locale.alias",
+    "gai.conf",
+];
+
+/// Folders that hold more than a project; their parents are too broad as well.
+const BROAD: [&str; 16] = [
+    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run",
+    "/sbin", "/sys", "/tmp", "/usr", "/var",
+];
+
+/// Everything that a command sees, with the root's own parts left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct View {
+    /// The working folder without links in its path.
+    pub(crate) workdir: PathBuf,
+    /// From the root down, so that what comes later stands on what came before.
+    pub(crate) entries: Vec<Entry>,
+    /// The folders that may be written to.
+    pub(crate) writable: Vec<PathBuf>,
+    /// Protected paths that do not exist, which cannot be covered.
+    pub(crate) absent: Vec<Absent>,
+}
+
+/// One thing that is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) at: PathBuf,
+    pub(crate) seen: Seen,
+}
+
+/// How something is seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// A part of the system, read-only.
+    System(Shape),
+    /// What the caller lets the command read.
+    Readable(Shape),
+    /// What the command may change.
+    Writable(Shape),
+    /// A part of a writable folder, below which it is bound on its own.
+    Part { root: PathBuf, shape: Shape, covered: Covered },
+    /// A link to this path.
+    Link(PathBuf),
+}
+
+/// How a part of a writable folder differs from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Covered {
+    /// Not; but it cannot be renamed, so that what is below stays where it is.
+    Pinned,
+    /// It cannot be changed.
+    Protected,
+    /// It cannot be read.
+    Hidden,
+}
+
+/// Whether something is a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    File,
+    Folder,
+}
+
+/// A protected path that does not exist yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Absent {
+    pub(crate) root: PathBuf,
+    pub(crate) path: PathBuf,
+}
+
+impl Entry {
+    /// Whether it is bound as a part of the project and so belongs to the user.
+    pub(crate) fn owned(&self) -> bool {
+        !matches!(self.seen, Seen::System(_) | Seen::Link(_))
+    }
+
+    pub(crate) fn shape(&self) -> Option<Shape> {
+        match &self.seen {
+            Seen::System(shape)
+            | Seen::Readable(shape)
+            | Seen::Writable(shape)
+            | Seen::Part { shape, .. } => Some(*shape),
+            Seen::Link(_) => None,
+        }
+    }
+
+    pub(crate) fn read_only(&self) -> bool {
+        match &self.seen {
+            Seen::System(_) | Seen::Readable(_) => true,
+            Seen::Part { covered, .. } => *covered != Covered::Pinned,
+            Seen::Writable(_) | Seen::Link(_) => false,
+        }
+    }
+}
+
+impl View {
+    pub(crate) fn of(job: &Job) -> Result<Self, Refusal> {
+        let policy = &job.policy;
+        let workdir = existing("working folder", &policy.workdir)?;
+        if !workdir.is_dir() {
+            return Err(Refusal::Policy(format!("{} is not a folder", workdir.display())));
+        }
+        let mut writable = vec![workdir.clone()];
+        for path in &policy.write_paths {
+            writable.push(existing("writable path", path)?);
+        }
+        if policy.broad == Broad::Refused {
+            writable.iter().try_for_each(|path| not_broad(path, job.home.as_deref()))?;
+        }
+        let mut entries = Vec::new();
+        for path in
+            SYSTEM.iter().map(PathBuf::from).chain(ETC.map(|name| Path::new("/etc").join(name)))
+        {
+            add_system(&mut entries, &path);
+        }
+        for path in &policy.read_paths {
+            let real = existing("readable path", path)?;
+            if path.is_symlink() {
+                entries.push(Entry { at: path.clone(), seen: Seen::Link(real.clone()) });
+            }
+            entries.push(Entry { seen: Seen::Readable(shape(&real)), at: real });
+        }
+        for path in &writable {
+            entries.push(Entry { seen: Seen::Writable(shape(path)), at: path.clone() });
+        }
+        let mut parts = Parts::default();
+        for root in &writable {
+            for path in &policy.protected {
+                parts.cover(root, path, Covered::Protected)?;
+            }
+        }
+        for path in &policy.hidden {
+            parts.cover(&workdir, path, Covered::Hidden)?;
+        }
+        entries.extend(parts.entries);
+        // Stable: of two entries at one place, the one that was added last is seen.
+        entries.sort_by_key(|entry| entry.at.components().count());
+        Ok(Self { workdir, entries, writable, absent: parts.absent })
+    }
+}
+
+fn existing(what: &str, path: &Path) -> Result<PathBuf, Refusal> {
+    fs::canonicalize(path).map_err(|error| {
+        Refusal::Policy(format!("the {what} {} cannot be used: {error}", path.display()))
+    })
+}
+
+fn shape(path: &Path) -> Shape {
+    if path.is_dir() { Shape::Folder } else { Shape::File }
+}
+
+fn not_broad(path: &Path, home: Option<&Path>) -> Result<(), Refusal> {
+    let broad = BROAD.iter().map(Path::new).chain(home);
+    if broad.into_iter().any(|broad| broad.starts_with(path)) {
+        return Err(Refusal::Policy(format!(
+            "{} holds more than a project and is not made writable: choose a folder inside it, or allow it \
+             with `Policy::broad(Broad::Allowed)`",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Adds a path of the system if it exists. A link stays a link, and what it leads to is added as well.
+fn add_system(entries: &mut Vec<Entry>, path: &Path) {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return };
+    if !metadata.is_symlink() {
+        entries.push(Entry { at: path.into(), seen: Seen::System(shape(path)) });
+        return;
+    }
+    let (Ok(target), Ok(real)) = (fs::read_link(path), fs::canonicalize(path)) else { return };
+    entries.push(Entry { at: path.into(), seen: Seen::Link(target) });
+    let seen = |entry: &Entry| entry.shape().is_some() && real.starts_with(&entry.at);
+    if !entries.iter().any(seen) {
+        entries.push(Entry { seen: Seen::System(shape(&real)), at: real });
+    }
+}
+
+#[derive(Default)]
+struct Parts {
+    entries: Vec<Entry>,
+    absent: Vec<Absent>,
+    pinned: BTreeSet<PathBuf>,
+}
+
+impl Parts {
+    /// Covers `path` below `root`, and pins every folder on the way, so that none of them can be renamed and a
+    /// new one put in its place.
+    fn cover(&mut self, root: &Path, path: &Path, covered: Covered) -> Result<(), Refusal> {
+        let components: Vec<_> = path.components().collect();
+        if components.is_empty()
+            || components.iter().any(|part| !matches!(part, Component::Normal(_)))
+        {
+            return Err(Refusal::Policy(format!(
+                "{} is not a path below a folder: protected and hidden paths are relative and without `..`",
+                path.display()
+            )));
+        }
+        let mut at = root.to_path_buf();
+        for (index, component) in components.iter().enumerate() {
+            at.push(component);
+            let last = index + 1 == components.len();
+            match fs::symlink_metadata(&at) {
+                Ok(metadata) if metadata.is_symlink() => {
+                    return Err(Refusal::Policy(format!(
+                        "the protected path {} is a symbolic link and cannot be kept as it is: remove the \
+                         link, or take it off the list of protected paths",
+                        at.display()
+                    )));
+                }
+                Ok(_) => self.bind(root, &at, if last { covered } else { Covered::Pinned }),
+                Err(_) => {
+                    let repository = index == 0 && component.as_os_str() == ".git";
+                    if covered == Covered::Protected && !repository {
+                        self.absent.push(Absent { root: root.into(), path: path.into() });
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn bind(&mut self, root: &Path, at: &Path, covered: Covered) {
+        if covered == Covered::Pinned && !self.pinned.insert(at.into()) {
+            return;
+        }
+        let seen = Seen::Part { root: root.into(), shape: shape(at), covered };
+        self.entries.push(Entry { at: at.into(), seen });
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

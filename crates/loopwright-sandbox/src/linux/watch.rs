@@ -1,0 +1,343 @@
+//! Watching over a command: its time, its memory, its agent, and its end.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
+};
+
+use super::cgroup::Groups;
+use super::helper::read_some;
+use super::start::{Inner, Started};
+use super::{container, enforced, first, quarantine, tree};
+use crate::guarantee::{Guarantee, Strength};
+use crate::job::{self, Control, Event, Job, Refusal, Report};
+use crate::output::{Limit, Outcome, TimeoutKind};
+
+/// Time between two looks at what is used.
+const CALM: Duration = Duration::from_millis(50);
+/// The same, for a command that uses much of its memory.
+const CLOSE: Duration = Duration::from_millis(10);
+
+struct Watch<'a> {
+    job: &'a Job,
+    pid: Pid,
+    pidfd: OwnedFd,
+    /// The end that makes the first process end when it is closed.
+    control: Option<File>,
+    reports: Option<File>,
+    reported: Vec<u8>,
+    agent: Option<UnixStream>,
+    asked: Vec<u8>,
+    notes: Vec<String>,
+    kind: Kind,
+    groups: Option<Groups>,
+    /// When the command was started, or before that its helper.
+    began: Instant,
+    elapsed: Duration,
+    running: bool,
+    refusal: Option<Refusal>,
+    status: Option<Outcome>,
+    cause: Option<Outcome>,
+    end_at: Option<Instant>,
+    look_at: Instant,
+}
+
+/// What the helper's child is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The first process of a sandbox, or what has started it.
+    First,
+    /// The command.
+    Direct,
+    /// The client of a container.
+    Client,
+}
+
+/// Watches until every process of the command has ended, and tells the agent.
+pub(crate) fn watch(job: &Job, started: Started, agent: UnixStream) -> io::Result<()> {
+    let Started { pid, inner, notes, absent, scratch, groups } = started;
+    let began = Instant::now();
+    let mut complaints = None;
+    let mut watch = Watch {
+        job,
+        pid,
+        pidfd: pidfd_open(pid, PidfdFlags::empty())?,
+        control: None,
+        reports: None,
+        reported: Vec::new(),
+        agent: Some(agent),
+        asked: Vec::new(),
+        notes,
+        kind: Kind::Direct,
+        groups,
+        began,
+        elapsed: Duration::ZERO,
+        running: false,
+        refusal: None,
+        status: None,
+        cause: None,
+        end_at: None,
+        look_at: began + CALM,
+    };
+    match inner {
+        Inner::First { control, reports, complaints: pipe } => {
+            watch.kind = Kind::First;
+            (watch.control, watch.reports) = (Some(control.into()), Some(reports.into()));
+            complaints = pipe;
+        }
+        Inner::Direct => watch.is_running(),
+        Inner::Client => {
+            watch.kind = Kind::Client;
+            watch.is_running();
+        }
+    }
+    watch.until_the_end();
+    if watch.kind == Kind::Client && watch.cause.is_some() {
+        container::remove(job);
+    }
+    if let Err(count) = tree::end_all() {
+        watch.notes.push(format!("{count} processes start others faster than they can be ended"));
+    }
+    watch.elapsed = watch.began.elapsed();
+    watch.read_last_reports();
+    if watch.groups.take().is_some_and(|groups| groups.ran_out_of_memory()) && watch.cause.is_none()
+    {
+        watch.cause = Some(Outcome::LimitReached(Limit::Memory));
+    }
+    if watch.running {
+        watch.notes.extend(quarantine::sweep(&absent));
+    }
+    if let Some(scratch) = scratch {
+        if watch.kind == Kind::Client && watch.cause.is_none() && !container::was_created(&scratch)
+        {
+            watch.notes.push(
+                "there was no container: its program failed, and the command was not run"
+                    .to_owned(),
+            );
+            watch.cause = Some(Outcome::Lost);
+        }
+        fs::remove_dir_all(scratch).ok();
+    }
+    watch.tell(complaints)
+}
+
+impl Watch<'_> {
+    fn is_running(&mut self) {
+        self.running = true;
+        self.began = Instant::now();
+        let mut enforced = enforced::by(self.job.tier, &self.job.policy);
+        if self.groups.is_some() {
+            enforced = enforced.with(Strength::Enforced, [Guarantee::MemoryTotal]);
+        }
+        let notes = std::mem::take(&mut self.notes);
+        self.say(&Event::Started { enforced, notes });
+    }
+
+    /// Tells the agent; one that is gone needs no words, and the next look at the connection finds that out.
+    fn say(&mut self, event: &Event) {
+        if let Some(agent) = &mut self.agent {
+            job::send(agent, event).ok();
+        }
+    }
+
+    fn until_the_end(&mut self) {
+        loop {
+            let now = Instant::now();
+            self.keep_time(now);
+            if now >= self.look_at && self.running && self.cause.is_none() {
+                self.look();
+            }
+            let ready = self.wait(now);
+            if ready.agent {
+                self.hear();
+            }
+            if ready.reports {
+                self.read_reports();
+            }
+            if ready.ended {
+                let status = waitpid(Some(self.pid), WaitOptions::empty()).ok().flatten();
+                if self.kind != Kind::First {
+                    self.status = status.map(|(_, status)| first::outcome(status));
+                }
+                return;
+            }
+        }
+    }
+
+    fn keep_time(&mut self, now: Instant) {
+        if self.cause.is_none() && self.wall_ends().is_some_and(|end| now >= end) {
+            self.stop(Outcome::TimedOut(TimeoutKind::Wall), self.job.policy.limits.grace);
+        }
+        if self.end_at.is_some_and(|end_at| now >= end_at) {
+            self.end();
+        }
+    }
+
+    /// When time runs out; nothing for a time that is too long to be told.
+    fn wall_ends(&self) -> Option<Instant> {
+        self.began.checked_add(self.job.policy.limits.wall)
+    }
+
+    /// Asks the command to end, and sets the time at which it is ended.
+    fn stop(&mut self, cause: Outcome, grace: Duration) {
+        if self.status.is_some() {
+            return;
+        }
+        if self.cause.is_none() {
+            self.cause = Some(cause);
+        }
+        let end_at = Instant::now().checked_add(grace);
+        self.end_at = self.end_at.into_iter().chain(end_at).min();
+        if grace.is_zero() {
+            self.end();
+            return;
+        }
+        match &mut self.control {
+            Some(control) => {
+                io::Write::write_all(control, b"T").ok();
+            }
+            None => tree::ask_to_end(rustix::process::getpid()),
+        }
+    }
+
+    /// Ends the child now. What descends from it ends with its namespace, or is ended after this.
+    fn end(&mut self) {
+        self.end_at = None;
+        pidfd_send_signal(&self.pidfd, Signal::KILL).ok();
+        // For a first process that is not the child itself.
+        self.control = None;
+    }
+
+    fn look(&mut self) {
+        let limits = &self.job.policy.limits;
+        let root = if self.kind == Kind::First { self.pid } else { rustix::process::getpid() };
+        let usage = tree::usage(root);
+        let heavy = usage.memory > limits.memory / 4;
+        self.look_at = Instant::now() + if heavy { CLOSE } else { CALM };
+        let too_much = usage.memory > limits.memory
+            && (usage.processes == 1
+                || tree::proportional_memory(root).is_none_or(|memory| memory > limits.memory));
+        let reached = if too_much {
+            Some(Limit::Memory)
+        } else if limits.cpu.is_some_and(|cpu| usage.cpu > cpu) {
+            Some(Limit::Cpu)
+        } else if usage.processes > limits.processes.saturating_add(limits.processes / 4 + 8) {
+            Some(Limit::Processes)
+        } else {
+            None
+        };
+        if let Some(limit) = reached {
+            self.stop(Outcome::LimitReached(limit), Duration::ZERO);
+        }
+    }
+
+    fn wait(&self, now: Instant) -> Ready {
+        let mut until =
+            if self.running && self.cause.is_none() { self.look_at } else { now + CALM };
+        until = until.min(self.end_at.unwrap_or(until));
+        if self.cause.is_none() {
+            until = until.min(self.wall_ends().unwrap_or(until));
+        }
+        let left = until.saturating_duration_since(now) + Duration::from_micros(200);
+        let timeout = Timespec {
+            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let mut polled = vec![PollFd::new(&self.pidfd, PollFlags::IN)];
+        let agent = self.agent.as_ref().map(|agent| push(&mut polled, agent.as_fd()));
+        let reports = self.reports.as_ref().map(|reports| push(&mut polled, reports.as_fd()));
+        if poll(&mut polled, Some(&timeout)).is_err() {
+            return Ready::default();
+        }
+        let is = |at: usize| !polled[at].revents().is_empty();
+        Ready { ended: is(0), agent: agent.is_some_and(is), reports: reports.is_some_and(is) }
+    }
+
+    /// Hears the agent, whose end is the end of the command.
+    fn hear(&mut self) {
+        let Some(agent) = &mut self.agent else { return };
+        match read_some(agent, &mut self.asked) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => {
+                self.agent = None;
+                self.stop(Outcome::Cancelled, Duration::ZERO);
+            }
+            Ok(_) => match job::take(&mut self.asked) {
+                Ok(Some(Control::Stop { cause, grace })) => self.stop(cause, grace),
+                Ok(None) => {}
+                Err(_) => self.stop(Outcome::Cancelled, Duration::ZERO),
+            },
+        }
+    }
+
+    fn read_reports(&mut self) {
+        let Some(reports) = &mut self.reports else { return };
+        match read_some(reports, &mut self.reported) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(0) | Err(_) => self.reports = None,
+            Ok(_) => {}
+        }
+        self.take_reports();
+    }
+
+    /// Reads what was reported between the last look and the end; nobody is left who could keep this waiting.
+    fn read_last_reports(&mut self) {
+        while self.reports.is_some() {
+            self.read_reports();
+        }
+    }
+
+    fn take_reports(&mut self) {
+        while let Ok(Some(report)) = job::take(&mut self.reported) {
+            match report {
+                Report::Started => self.is_running(),
+                Report::Refused(refusal) => self.refusal = Some(refusal),
+                Report::Ended(outcome) => self.status = Some(outcome),
+            }
+        }
+    }
+
+    fn tell(mut self, complaints: Option<OwnedFd>) -> io::Result<()> {
+        let event = if let Some(refusal) = self.refusal.take() {
+            Event::Refused(refusal)
+        } else if self.running || self.cause.is_some() {
+            let outcome = match (self.cause, self.status) {
+                (Some(cause), _) => cause,
+                (None, Some(outcome)) => outcome,
+                (None, None) => Outcome::Lost,
+            };
+            Event::Ended { outcome, elapsed: self.elapsed, notes: std::mem::take(&mut self.notes) }
+        } else {
+            let said = complaints.and_then(|pipe| io::read_to_string(File::from(pipe)).ok());
+            let said = said.map(|said| said.trim().chars().take(500).collect::<String>());
+            let stage = match said {
+                Some(said) if !said.is_empty() => format!("first process ({said})"),
+                _ => "first process".to_owned(),
+            };
+            Event::Refused(Refusal::Setup { stage, errno: 0 })
+        };
+        match &mut self.agent {
+            Some(agent) => job::send(agent, &event),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What there is to do.
+#[derive(Default)]
+struct Ready {
+    ended: bool,
+    agent: bool,
+    reports: bool,
+}
+
+fn push<'fd>(polled: &mut Vec<PollFd<'fd>>, fd: std::os::fd::BorrowedFd<'fd>) -> usize {
+    polled.push(PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    polled.len() - 1
+}

@@ -1,0 +1,393 @@
+//! What a command may do and how much it may use.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::environment::Environment;
+
+/// Paths below a writable folder that a command may read and never change: what they hold is run or obeyed
+/// later, outside of the sandbox.
+pub const PROTECTED_PATHS: &[&str] = &[
+    ".git/hooks",
+    ".git/config",
+    ".git/info/attributes",
+    ".git/modules",
+    ".gitmodules",
+    ".envrc",
+    ".vscode",
+    ".idea",
+    ".husky",
+    ".mcp.json",
+    ".claude",
+    ".codex",
+    ".agents",
+    ".cursor",
+    ".loopwright",
+    "loopwright.toml",
+];
+
+/// What a command may do and how much it may use. Plain data; every field has a default but the folder.
+///
+/// ```
+/// use loopwright_sandbox::{Network, Policy};
+/// use std::time::Duration;
+///
+/// let policy = Policy::in_dir("/srv/project")
+///     .read("/opt/toolchain")
+///     .network(Network::Off)
+///     .env("LANG", "C.UTF-8")
+///     .wall(Duration::from_secs(30));
+/// assert_eq!(policy.read_paths, ["/opt/toolchain".into()] as [std::path::PathBuf; 1]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[must_use]
+pub struct Policy {
+    /// The folder where the command works; it may write there.
+    pub workdir: PathBuf,
+    /// What it may read besides the system's programs and libraries.
+    pub read_paths: Vec<PathBuf>,
+    /// What it may write besides `workdir` and its scratch space.
+    pub write_paths: Vec<PathBuf>,
+    /// Paths relative to each writable folder that it may not change; one that appears is moved away.
+    pub protected: Vec<PathBuf>,
+    /// Paths relative to `workdir` that it may not read.
+    pub hidden: Vec<PathBuf>,
+    /// Whom it may talk to.
+    pub network: Network,
+    /// What its environment holds.
+    pub environment: Environment,
+    /// How much it may use.
+    pub limits: Limits,
+    /// How much of its output is kept, and how much ends it.
+    pub output: OutputCaps,
+    /// Which driver runs it.
+    pub driver: DriverChoice,
+    /// Weaker tiers that are good enough when the strong ones do not work here.
+    pub accepted: BTreeSet<Tier>,
+    /// Whether control groups are used where they can be written to.
+    pub cgroup: Cgroup,
+    /// Whether `/`, a home folder or a folder of the system may be written to.
+    pub broad: Broad,
+    /// What a container is made of; other drivers do not read it.
+    pub image: String,
+}
+
+/// Whom a command may talk to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Nobody: a network of its own, in which no interface is up.
+    Off,
+    /// Its own processes: a network of its own with a loopback interface. The host's loopback is another one.
+    #[default]
+    Loopback,
+    /// Everybody whom the host can reach.
+    Host,
+}
+
+/// How much a command may use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Time from its start to its end.
+    pub wall: Duration,
+    /// Time without output.
+    pub idle: Option<Duration>,
+    /// Processor time of all its processes together.
+    pub cpu: Option<Duration>,
+    /// Time between the request to end and the end, when time has run out.
+    pub grace: Duration,
+    /// Bytes of memory of all its processes together.
+    pub memory: u64,
+    /// Processes and threads at a time.
+    pub processes: u64,
+    /// Bytes of each file that it writes.
+    pub file_size: u64,
+    /// Bytes of its private `/tmp`, and of its private `/dev/shm`.
+    pub scratch: u64,
+    /// Open files of each process.
+    pub open_files: u64,
+}
+
+/// How much output is kept of each stream, and how much of both ends the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputCaps {
+    /// Bytes kept from the beginning.
+    pub head: usize,
+    /// Bytes kept from the end.
+    pub tail: usize,
+    /// Bytes of both streams together after which the command is ended; nothing for no end.
+    pub kill: Option<u64>,
+}
+
+/// A way to confine a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tier {
+    /// Namespaces, Landlock and a system call filter, set up by this crate.
+    Namespaces,
+    /// The same, with a root that the program `bwrap` builds.
+    Bubblewrap,
+    /// Landlock and a system call filter, without namespaces.
+    Landlock,
+    /// A container of Docker.
+    Docker,
+    /// A container of Podman.
+    Podman,
+    /// No confinement: limits, the environment and the end of all processes only.
+    Host,
+}
+
+/// Which driver runs a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriverChoice {
+    /// The first that works: namespaces, bubblewrap, then what [`Policy::accept`] has named.
+    #[default]
+    Auto,
+    /// This one or none.
+    Only(Tier),
+}
+
+/// Whether control groups are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cgroup {
+    /// Limits on memory and processes come from resource limits and a watchdog.
+    #[default]
+    Off,
+    /// They come from a control group as well, if one can be made.
+    IfWritable,
+}
+
+/// Whether a folder may be writable that holds more than a project.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Broad {
+    /// Such a folder is refused.
+    #[default]
+    Refused,
+    /// Such a folder is the caller's decision.
+    Allowed,
+}
+
+impl Policy {
+    /// A command that works in this folder, talks to nobody, and has the default limits.
+    pub fn in_dir(workdir: impl Into<PathBuf>) -> Self {
+        Self {
+            workdir: workdir.into(),
+            read_paths: Vec::new(),
+            write_paths: Vec::new(),
+            protected: PROTECTED_PATHS.iter().map(PathBuf::from).collect(),
+            hidden: Vec::new(),
+            network: Network::default(),
+            environment: Environment::default(),
+            limits: Limits::default(),
+            output: OutputCaps::default(),
+            driver: DriverChoice::default(),
+            accepted: BTreeSet::new(),
+            cgroup: Cgroup::default(),
+            broad: Broad::default(),
+            image: "debian:stable-slim".to_owned(),
+        }
+    }
+
+    /// Adds a path that may be read.
+    pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
+        self.read_paths.push(path.into());
+        self
+    }
+
+    /// Adds a path that may be written to.
+    pub fn write(mut self, path: impl Into<PathBuf>) -> Self {
+        self.write_paths.push(path.into());
+        self
+    }
+
+    /// Adds a path, relative to each writable folder, that may not be changed.
+    pub fn protect(mut self, path: impl Into<PathBuf>) -> Self {
+        self.protected.push(path.into());
+        self
+    }
+
+    /// Adds a path, relative to the working folder, that may not be read.
+    pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
+        self.hidden.push(path.into());
+        self
+    }
+
+    /// Sets whom the command may talk to.
+    pub fn network(mut self, network: Network) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// Adds a variable with a value. It is given as it is, also if its name looks like that of a secret.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.environment = self.environment.set(name, value);
+        self
+    }
+
+    /// Sets what the command's environment holds.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Sets the time from start to end.
+    pub fn wall(mut self, wall: Duration) -> Self {
+        self.limits.wall = wall;
+        self
+    }
+
+    /// Sets the time without output after which the command is ended.
+    pub fn idle(mut self, idle: impl Into<Option<Duration>>) -> Self {
+        self.limits.idle = idle.into();
+        self
+    }
+
+    /// Sets the processor time of all processes together.
+    pub fn cpu(mut self, cpu: impl Into<Option<Duration>>) -> Self {
+        self.limits.cpu = cpu.into();
+        self
+    }
+
+    /// Sets the time between the request to end and the end.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.limits.grace = grace;
+        self
+    }
+
+    /// Sets the bytes of memory of all processes together.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.limits.memory = bytes;
+        self
+    }
+
+    /// Sets the number of processes and threads.
+    pub fn processes(mut self, count: u64) -> Self {
+        self.limits.processes = count;
+        self
+    }
+
+    /// Sets the bytes of each written file.
+    pub fn file_size(mut self, bytes: u64) -> Self {
+        self.limits.file_size = bytes;
+        self
+    }
+
+    /// Sets the bytes of the private `/tmp`.
+    pub fn scratch(mut self, bytes: u64) -> Self {
+        self.limits.scratch = bytes;
+        self
+    }
+
+    /// Sets the number of open files of each process.
+    pub fn open_files(mut self, count: u64) -> Self {
+        self.limits.open_files = count;
+        self
+    }
+
+    /// Sets how much output is kept and how much ends the command.
+    pub fn output(mut self, caps: OutputCaps) -> Self {
+        self.output = caps;
+        self
+    }
+
+    /// Sets which driver runs the command.
+    pub fn driver(mut self, driver: impl Into<DriverChoice>) -> Self {
+        self.driver = driver.into();
+        self
+    }
+
+    /// Accepts a weaker tier where the strong ones do not work.
+    pub fn accept(mut self, tier: Tier) -> Self {
+        self.accepted.insert(tier);
+        self
+    }
+
+    /// Sets whether control groups are used.
+    pub fn cgroup(mut self, cgroup: Cgroup) -> Self {
+        self.cgroup = cgroup;
+        self
+    }
+
+    /// Sets whether a folder that holds more than a project may be written to.
+    pub fn broad(mut self, broad: Broad) -> Self {
+        self.broad = broad;
+        self
+    }
+
+    /// Sets the image of containers.
+    pub fn image(mut self, image: impl Into<String>) -> Self {
+        self.image = image.into();
+        self
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            wall: Duration::from_mins(2),
+            idle: None,
+            cpu: None,
+            grace: Duration::from_millis(100),
+            memory: 512 << 20,
+            processes: 64,
+            file_size: 64 << 20,
+            scratch: 64 << 20,
+            open_files: 1024,
+        }
+    }
+}
+
+impl OutputCaps {
+    /// Keeps this many bytes of each stream, half of them from the beginning and half from the end.
+    pub fn keeping(bytes: usize) -> Self {
+        Self { head: bytes / 2, tail: bytes - bytes / 2, ..Self::default() }
+    }
+}
+
+impl Default for OutputCaps {
+    fn default() -> Self {
+        Self { head: 128 << 10, tail: 128 << 10, kill: Some(64 << 20) }
+    }
+}
+
+impl Tier {
+    /// Every tier, the strongest first.
+    pub const ALL: [Self; 6] = [
+        Self::Namespaces,
+        Self::Bubblewrap,
+        Self::Landlock,
+        Self::Docker,
+        Self::Podman,
+        Self::Host,
+    ];
+
+    /// The name as it is written on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::Bubblewrap => "bubblewrap",
+            Self::Landlock => "landlock",
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+            Self::Host => "host",
+        }
+    }
+}
+
+impl std::fmt::Display for Tier {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl From<Tier> for DriverChoice {
+    fn from(tier: Tier) -> Self {
+        Self::Only(tier)
+    }
+}

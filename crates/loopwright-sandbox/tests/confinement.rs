@@ -1,0 +1,157 @@
+//! What a command cannot reach.
+
+use std::fs;
+use std::net::TcpListener;
+
+use loopwright_sandbox::{Guarantee, Network, Outcome, Tier};
+
+use crate::world::{World, sh};
+
+#[tokio::test]
+async fn what_is_outside_is_neither_read_nor_written() {
+    for tier in [Tier::Namespaces, Tier::Landlock] {
+        let world = World::in_tier(tier);
+        fs::write(world.outside("secret"), "hidden").unwrap();
+        let output = world
+            .sh("cat ../secret; echo x > ../made; echo x > ../secret; ln -s .. up; cat up/secret")
+            .await;
+        assert_eq!(output.stdout.to_text(), "", "{tier}");
+        assert!(!world.outside("made").exists(), "{tier}");
+        assert_eq!(fs::read_to_string(world.outside("secret")).unwrap(), "hidden", "{tier}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_policy_names_is_read_and_written() {
+    for tier in [Tier::Namespaces, Tier::Landlock] {
+        let world = World::in_tier(tier);
+        fs::create_dir(world.outside("library")).unwrap();
+        fs::create_dir(world.outside("build")).unwrap();
+        fs::write(world.outside("library/a"), "read").unwrap();
+        let policy = world.policy().read(world.outside("library")).write(world.outside("build"));
+        let line = "cat ../library/a; echo written > ../build/b; echo x > ../library/c";
+        let output = world.run(&sh(line), &policy).await;
+        assert_eq!(output.stdout.to_text(), "read", "{tier}");
+        assert_eq!(fs::read_to_string(world.outside("build/b")).unwrap(), "written\n", "{tier}");
+        assert!(!world.outside("library/c").exists(), "{tier}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_is_named_leads_where_it_did() {
+    let world = World::new();
+    fs::create_dir(world.outside("version-1")).unwrap();
+    fs::write(world.outside("version-1/a"), "read").unwrap();
+    std::os::unix::fs::symlink("version-1", world.outside("current")).unwrap();
+    let output =
+        world.run(&sh("cat ../current/a"), &world.policy().read(world.outside("current"))).await;
+    assert_eq!(output.stdout.to_text(), "read");
+}
+
+#[tokio::test]
+async fn the_first_process_cannot_be_reached_through_its_memory() {
+    for tier in [Tier::Namespaces, Tier::Bubblewrap] {
+        let world = World::in_tier(tier);
+        let Ok(output) = world.try_run(&sh("exec 3<>/proc/1/mem"), &world.policy()).await else {
+            assert_eq!(tier, Tier::Bubblewrap, "the default tier works");
+            continue;
+        };
+        assert_ne!(output.outcome, Outcome::Exited(0), "{tier}");
+    }
+}
+
+#[tokio::test]
+async fn only_its_own_processes_are_seen() {
+    let seen = World::new().says("ls /proc | grep -c '^[0-9]'").await;
+    assert!(seen.trim().parse::<u32>().unwrap() <= 5, "{seen}");
+}
+
+#[tokio::test]
+async fn homes_and_most_of_the_system_are_not_there() {
+    let text = World::new()
+        .says("ls -d /root /home /var/log /run /etc/shadow /etc/ssh 2>/dev/null || true")
+        .await;
+    assert_eq!(text, "");
+}
+
+#[tokio::test]
+async fn a_service_of_the_host_is_not_reached() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let world = World::new();
+    for network in [Network::Off, Network::Loopback] {
+        let line = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
+        let command = loopwright_sandbox::Command::new("bash").args(["-c", &line]);
+        let output = world.run(&command, &world.policy().network(network)).await;
+        assert_eq!(output.outcome, Outcome::Exited(1), "{network:?}");
+        assert!(output.enforced.enforces(Guarantee::Network));
+    }
+    assert!(listener.accept().is_err());
+}
+
+#[tokio::test]
+async fn loopback_is_up_when_it_is_wanted() {
+    let world = World::new();
+    let line = "tail -n +3 /proc/net/if_inet6 | wc -l; grep -c . /proc/net/if_inet6";
+    let loopback = world.run(&sh(line), &world.policy().network(Network::Loopback)).await;
+    assert_eq!(loopback.stdout.to_text(), "0\n1\n");
+    let off = world.run(&sh(line), &world.policy().network(Network::Off)).await;
+    assert_eq!(off.stdout.to_text(), "0\n0\n");
+}
+
+#[tokio::test]
+async fn the_hosts_network_is_an_explicit_choice_and_said_to_be_open() {
+    let world = World::new();
+    let output = world.run(&sh(":"), &world.policy().network(Network::Host)).await;
+    assert_eq!(output.enforced.strength(Guarantee::Network), None);
+}
+
+#[tokio::test]
+async fn no_privileges_are_left() {
+    let text =
+        World::new().says("grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status").await;
+    assert_eq!(
+        text,
+        "CapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n"
+    );
+}
+
+#[tokio::test]
+async fn the_first_process_keeps_its_environment_to_itself() {
+    let output = World::new().sh("cat /proc/1/environ").await;
+    assert_eq!((output.outcome, output.stdout.total), (Outcome::Exited(1), 0));
+}
+
+#[tokio::test]
+async fn descriptors_of_the_agent_are_not_passed_on() {
+    let text = World::new().says("ls /proc/self/fd").await;
+    // The last is that of the listing.
+    assert_eq!(text, "0\n1\n2\n3\n");
+}
+
+#[tokio::test]
+async fn scratch_space_is_private_and_limited() {
+    let world = World::new();
+    let policy = world.policy().scratch(1 << 20);
+    let line = "echo x > $TMPDIR/a && ls /tmp && head -c 2000000 /dev/zero > /tmp/big";
+    let output = world.run(&sh(line), &policy).await;
+    assert_eq!((output.outcome, output.stdout.to_text()), (Outcome::Exited(1), "a\nhome\n".into()));
+    assert!(!std::path::Path::new("/tmp/a").exists());
+}
+
+#[tokio::test]
+async fn files_belong_to_whoever_runs_the_agent() {
+    use std::os::unix::fs::MetadataExt as _;
+    let world = World::new();
+    world.says("touch mine").await;
+    let owner = world.path("mine").metadata().unwrap().uid();
+    assert_eq!(owner, world.outside("").metadata().unwrap().uid());
+}
+
+#[tokio::test]
+async fn a_set_user_id_file_cannot_be_made() {
+    let world = World::new();
+    let output = world.sh("touch f; chmod u+s f").await;
+    assert_eq!(output.outcome, Outcome::Exited(1));
+}

@@ -1,0 +1,120 @@
+//! Protected and hidden files.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use loopwright_sandbox::{Broad, Outcome, SandboxError};
+
+use crate::world::{World, sh};
+
+fn repository() -> World {
+    let world = World::new();
+    world.file(".git/hooks/pre-commit.sample", "sample");
+    world.file(".git/config", "[core]\n");
+    world
+}
+
+#[tokio::test]
+async fn hooks_and_settings_of_a_repository_stay_as_they_are() {
+    let world = repository();
+    let line = "echo evil > .git/hooks/pre-commit; echo evil >> .git/config; rm -r .git/hooks; touch .git/index";
+    world.sh(line).await;
+    assert_eq!(world.read(".git/config"), "[core]\n");
+    assert_eq!(world.read(".git/hooks/pre-commit.sample"), "sample");
+    assert!(!world.path(".git/hooks/pre-commit").exists());
+    assert!(world.path(".git/index").exists());
+}
+
+#[tokio::test]
+async fn a_folder_on_the_way_to_a_protected_file_cannot_be_replaced() {
+    let world = repository();
+    let output =
+        world.sh("mv .git old && mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit").await;
+    assert_eq!(output.outcome, Outcome::Exited(1));
+    assert!(!world.path(".git/hooks/pre-commit").exists());
+}
+
+#[tokio::test]
+async fn a_protected_file_that_appears_is_moved_away_and_reported() {
+    let world = World::new();
+    let output =
+        world.sh("mkdir .vscode && echo evil > .vscode/tasks.json; echo evil > .mcp.json").await;
+    assert_eq!(output.notes.len(), 2, "{:?}", output.notes);
+    assert!(!world.path(".vscode").exists() && !world.path(".mcp.json").exists());
+    assert_eq!(fs::read_dir(world.path(".loopwright-quarantine")).unwrap().count(), 2);
+}
+
+#[tokio::test]
+async fn moving_away_follows_no_link() {
+    let world = World::new();
+    fs::create_dir(world.outside("home")).unwrap();
+    let line = format!(
+        "ln -s {} .loopwright-quarantine; echo evil > .mcp.json",
+        world.outside("home").display()
+    );
+    let output = world.sh(&line).await;
+    assert_eq!(output.notes.len(), 1, "{:?}", output.notes);
+    assert_eq!(fs::read_dir(world.outside("home")).unwrap().count(), 0);
+    assert!(!world.path(".mcp.json").exists());
+}
+
+#[tokio::test]
+async fn a_protected_link_is_refused_because_it_cannot_be_kept() {
+    let world = World::new();
+    fs::create_dir(world.outside("shared")).unwrap();
+    symlink(world.outside("shared"), world.path(".claude")).unwrap();
+    let error = world.try_run(&sh("echo ran > f"), &world.policy()).await.unwrap_err();
+    let SandboxError::Policy(reason) = error else { panic!("{error}") };
+    assert!(reason.ends_with(
+        ".claude is a symbolic link and cannot be kept as it is: remove the link, or take it off the list of \
+         protected paths"
+    ), "{reason}");
+    assert!(!world.path("f").exists());
+}
+
+#[tokio::test]
+async fn hidden_files_cannot_be_read_moved_or_covered() {
+    let world = World::new();
+    world.file(".env", "PASSWORD=x");
+    world.file("keys/private.pem", "key");
+    let policy = world.policy().hide(".env").hide("keys/private.pem").hide("not-there");
+    let line = "cat .env keys/private.pem; mv keys old; mv .env b; ln .env c; echo x > .env; cat c b old/private.pem";
+    let output = world.run(&sh(line), &policy).await;
+    assert_eq!(output.stdout.to_text(), "");
+    assert_eq!(
+        (world.read(".env"), world.read("keys/private.pem")),
+        ("PASSWORD=x".into(), "key".into())
+    );
+}
+
+#[tokio::test]
+async fn a_hidden_folder_cannot_be_entered() {
+    let world = World::new();
+    world.file("secrets/a", "hidden");
+    let output = world.run(&sh("ls secrets; cat secrets/a"), &world.policy().hide("secrets")).await;
+    assert_eq!(output.stdout.to_text(), "");
+}
+
+#[tokio::test]
+async fn a_protected_path_that_leads_out_is_refused() {
+    let world = World::new();
+    let error = world.try_run(&sh(":"), &world.policy().protect("../x")).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the command was not run: ../x is not a path below a folder: protected and hidden paths are relative \
+         and without `..`"
+    );
+}
+
+#[tokio::test]
+async fn a_folder_that_holds_more_than_a_project_is_refused_unless_it_is_allowed() {
+    let world = World::new();
+    for folder in ["/", "/etc", "/usr", "/home", "/tmp"] {
+        let mut policy = world.policy();
+        policy.workdir = folder.into();
+        let error = world.try_run(&sh(":"), &policy).await.unwrap_err();
+        assert!(error.to_string().contains("holds more than a project"), "{folder}: {error}");
+    }
+    let policy = world.policy().write("/var").broad(Broad::Allowed);
+    assert_eq!(world.run(&sh(":"), &policy).await.outcome, Outcome::Exited(0));
+}

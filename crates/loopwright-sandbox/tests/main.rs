@@ -1,0 +1,12 @@
+//! Commands in their sandboxes, seen from the host.
+
+#![expect(clippy::unwrap_used, reason = "the lints spare tests, but not what they share")]
+
+mod confinement;
+mod containers;
+mod ending;
+mod files;
+mod running;
+mod selection;
+mod survivors;
+mod world;

@@ -1,0 +1,53 @@
+//! Which driver runs a command, and that none is used that was not allowed.
+
+use loopwright_sandbox::{DriverChoice, Guarantee, Outcome, SandboxError, Strength, Tier, auto};
+
+use crate::world::{World, run, sh};
+
+#[tokio::test]
+async fn the_strongest_tier_that_works_is_the_default() {
+    let world = World::new();
+    let output = run(&*auto(), &sh(":"), &world.policy().driver(DriverChoice::Auto)).await.unwrap();
+    assert_eq!((output.outcome, output.driver.as_str()), (Outcome::Exited(0), "namespaces"));
+}
+
+#[tokio::test]
+async fn a_driver_without_its_program_is_refused_with_the_remedy() {
+    let world = World::in_tier(Tier::Bubblewrap);
+    let driver = world.driver().program("/no/such/bwrap");
+    let error = run(&driver, &sh("echo x > f"), &world.policy()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no sandbox is available, and the command was not run: bubblewrap: /no/such/bwrap is not a program; \
+         install the package `bubblewrap` of the distribution, 0.8 or newer"
+    );
+    assert!(!world.path("f").exists());
+}
+
+#[tokio::test]
+async fn a_program_of_a_driver_that_fails_is_a_refusal_and_not_a_result() {
+    let world = World::in_tier(Tier::Bubblewrap);
+    let program = crate::containers::program(&world, "echo no permission >&2; exit 1");
+    let error = run(&world.driver().program(program), &sh(":"), &world.policy()).await.unwrap_err();
+    let SandboxError::Unavailable(unavailable) = error else { panic!("{error}") };
+    assert_eq!(unavailable[0].reason, "first process (no permission) failed");
+}
+
+#[tokio::test]
+async fn no_isolation_is_an_explicit_choice_that_the_output_shows() {
+    let world = World::in_tier(Tier::Host);
+    let output = world.sh("test -r /etc/passwd && echo $LOOPWRIGHT_SANDBOX").await;
+    assert_eq!((output.driver.as_str(), output.stdout.to_text()), ("host", "1\n".into()));
+    assert_eq!(output.enforced.strength(Guarantee::FileReads), None);
+    assert_eq!(output.enforced.strength(Guarantee::KillTree), Some(Strength::BestEffort));
+}
+
+#[tokio::test]
+async fn landlock_says_what_it_does_not_enforce() {
+    let world = World::in_tier(Tier::Landlock);
+    let output = world.sh(":").await;
+    assert_eq!(
+        output.enforced.missing(),
+        [Guarantee::FileMetadata, Guarantee::ProcessView, Guarantee::Scratch]
+    );
+}
