@@ -159,7 +159,7 @@ async fn work(work: Work) -> Result<(String, u64), Failure> {
             while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
                 let state = agent.execute(AgentState::new().with_user_message(&*prompt)).await;
                 if state.text().is_empty() {
-                    return Err(Failure::from(state.explain_stop().to_string()));
+                    return Err(Failure::from(state.explain_stop()));
                 }
                 last = state.text();
             }
