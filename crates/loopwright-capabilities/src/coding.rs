@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_sandbox::{Policy, Sandbox};
+use loopwright_sandbox::{DriverChoice, Policy, Sandbox};
 
 use crate::bash::{Background, Bash, BashPolicy, UseBash};
 use crate::files::{Root, UseFileTools};
@@ -43,6 +43,12 @@ impl UseCodingTools {
     /// Sets what commands may do.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.bash = self.bash.policy(policy);
+        self
+    }
+
+    /// Chooses what commands are run with; see [`Policy::driver`].
+    pub fn driver(mut self, driver: impl Into<DriverChoice>) -> Self {
+        self.bash = self.bash.driver(driver);
         self
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use loopwright_agent::{AgentBuilder, BuildError, UseContextConfig, UseHook, UseLlmConfig};
 use loopwright_capabilities::files::Root;
 use loopwright_core::{AgentLoop, Hook, LlmConfig, Models};
+use loopwright_sandbox::DriverChoice;
 
 use crate::tools;
 
@@ -25,6 +26,8 @@ pub struct Setup {
     pub llm: LlmConfig,
     /// Where it works.
     pub workdir: Root,
+    /// What its commands are run with.
+    pub driver: DriverChoice,
     /// What the user adds to its instructions.
     pub system: Option<String>,
 }
@@ -42,7 +45,7 @@ impl Setup {
         let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
         AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
-            .with_capability(tools::tools(&self.workdir))
+            .with_capability(tools::tools(&self.workdir, self.driver))
             .with_capability(UseLlmConfig::of(Arc::clone(&self.models)).with_llm(self.llm.clone()))
             .with_capability(UseHook::new(listener))
             .build()

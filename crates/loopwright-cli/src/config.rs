@@ -5,6 +5,7 @@
 //! `limits.steps` leaves the user's `limits.cost` alone. A project file belongs to whoever wrote the
 //! repository: it may not say where prompts and keys go (see [`ConfigError::Refused`]).
 
+use loopwright_sandbox::DriverChoice;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -81,7 +82,7 @@ pub struct Config {
     /// How long to wait for a provider.
     pub timeouts: Timeouts,
     /// What confines the commands that are run.
-    pub sandbox_tier: Option<Setting<String>>,
+    pub sandbox_tier: Option<Setting<DriverChoice>>,
     /// Where sessions are kept.
     pub store_url: Option<Setting<Text>>,
 }

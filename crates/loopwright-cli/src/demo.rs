@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
 use loopwright_core::{AgentState, Budget, LlmConfig, OneModel};
+use loopwright_sandbox::DriverChoice;
 
 use self::folder::Folder;
 use self::script::{Pace, Script};
@@ -146,6 +147,7 @@ fn setup(folder: &Folder) -> Setup {
         models: Arc::new(OneModel(Arc::new(script))),
         llm: LlmConfig::named("demo/script"),
         workdir: folder.workdir.clone(),
+        driver: DriverChoice::Auto,
         system: None,
     }
 }

@@ -109,7 +109,29 @@ pub async fn choose(
     llm.options.stream = (!config.stream.value).then_some(false);
     // A missing key should be known before anything is sent.
     providers.resolve(Some(&llm))?;
+    check_fallback(config, &providers, &llm)?;
     Ok(Chosen { models: Arc::new(providers), llm })
+}
+
+/// Says which models cannot be asked although there are others that can, and refuses what is none.
+fn check_fallback(
+    config: &Config,
+    providers: &Providers,
+    first: &LlmConfig,
+) -> Result<(), ChoiceError> {
+    let Some(fallback) = &config.fallback else { return Ok(()) };
+    if let Err(error) = providers.check(Some(first)) {
+        console::warn(&format!("{error}; a fallback is asked instead"));
+    }
+    for model in fallback.value.iter() {
+        let llm = selection(model);
+        match providers.check(Some(&llm)) {
+            Err(error) if error.kind == ModelErrorKind::NoModel => return Err(error.into()),
+            Err(error) => console::warn(&format!("{error}; the fallback is of no use")),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Returns the address that replaces the provider's own. A project chooses the model, so it must not

@@ -35,6 +35,9 @@ pub struct Report {
     pub duration_ms: u64,
     /// What went wrong on the way.
     pub errors: Vec<String>,
+    /// Who gave the final answer, as `provider/model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// The agent's name.
     pub agent_id: Option<String>,
     /// The execution's name.
@@ -69,10 +72,22 @@ impl Report {
             cost_usd: Some(spent.cost.dollars()).filter(|dollars| *dollars > 0.0),
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             errors: errors(state),
+            model: answered_by(state),
             agent_id: state.id().map(ToString::to_string),
             execution_id: state.execution().map(|it| it.id().to_string()),
             remark: remark(state, ending),
         }
+    }
+
+    /// Says so if somebody else answered than was asked.
+    #[must_use]
+    pub fn expecting(mut self, asked: &str) -> Self {
+        if let Some(model) = self.model.as_deref().filter(|model| *model != asked) {
+            let told = format!("answered by {model}, because {asked} could not be asked");
+            self.remark =
+                Some(self.remark.map_or(told.clone(), |remark| format!("{remark}; {told}")));
+        }
+        self
     }
 
     /// Reports a run that never began.
@@ -88,6 +103,7 @@ impl Report {
             cost_usd: None,
             duration_ms: 0,
             errors: vec![error],
+            model: None,
             agent_id: None,
             execution_id: None,
             remark: None,
@@ -99,6 +115,11 @@ impl From<Usage> for Tokens {
     fn from(usage: Usage) -> Self {
         Self { usage, total: usage.total() }
     }
+}
+
+fn answered_by(state: &AgentState) -> Option<String> {
+    let origin = state.final_response()?.origin()?;
+    Some(format!("{}/{}", origin.provider, origin.model))
 }
 
 fn errors(state: &AgentState) -> Vec<String> {

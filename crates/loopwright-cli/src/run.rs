@@ -76,6 +76,7 @@ async fn perform(
         models: chosen.models,
         llm: chosen.llm,
         workdir,
+        driver: config.sandbox_tier.as_ref().map(|it| it.value).unwrap_or_default(),
         system: config.system.as_ref().map(|it| it.value.clone()),
     };
     let asked = AgentState::new().with_budget(budget(&config.limits)).with_user_message(prompt);

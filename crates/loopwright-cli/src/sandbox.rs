@@ -1,7 +1,8 @@
 //! The command `sandbox exec`: one command, run as an agent's would be.
 
-use std::fs;
-use std::io::{self, IsTerminal};
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Write as _};
+use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
 use loopwright_sandbox::{
@@ -34,6 +35,13 @@ pub fn sandbox(command: &SandboxCommand) -> ProcessExitCode {
 
 async fn exec(args: &ExecArgs) -> ProcessExitCode {
     let policy = policy(args);
+    let report_file = match args.report.as_deref().map(open_report).transpose() {
+        Ok(file) => file,
+        Err(error) => {
+            console::fail(&error, ExitCode::Usage);
+            return REFUSED.into();
+        }
+    };
     let Some((program, rest)) = args.command.split_first() else { return REFUSED.into() };
     let command = Command::new(program).args(rest);
     let cancel = CancellationToken::new();
@@ -59,12 +67,25 @@ async fn exec(args: &ExecArgs) -> ProcessExitCode {
         }
         Err(error) => refuse(error),
     };
-    if let Some(path) = &args.report
-        && let Err(error) = fs::write(path, format!("{:#}\n", report(&result)))
+    if let Some(mut file) = report_file
+        && let Err(error) = writeln!(file, "{:#}", report(&result))
     {
         return console::fail(&error, ExitCode::Internal).into();
     }
     exit_code.into()
+}
+
+/// Opens the report before anything runs, so that no command can lead it elsewhere; nor can a link that
+/// an earlier one has left.
+fn open_report(path: &Path) -> io::Result<File> {
+    let opened = match fs::symlink_metadata(path) {
+        Ok(there) if there.is_symlink() => Err(io::Error::other("it is a symbolic link")),
+        _ => File::create(path),
+    };
+    opened.map_err(|error| {
+        let text = format!("the report cannot be written to {}: {error}", path.display());
+        io::Error::new(error.kind(), text)
+    })
 }
 
 fn policy(args: &ExecArgs) -> Policy {

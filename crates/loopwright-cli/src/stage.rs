@@ -72,6 +72,7 @@ impl Stage {
             let began = Instant::now();
             let state = run.finish().await;
             let report = Report::of(&state, brake.why(), began.elapsed());
+            let report = report.expecting(&setup.model());
             let exit_code = report.exit_code;
             feed.tell(Note::Over(Box::new(report)));
             let shown = shown.await.unwrap_or_else(|error| Err(io::Error::other(error)));

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_capabilities::files::Root;
+use loopwright_sandbox::DriverChoice;
 
 /// Takes a directory to work in, by its path without links.
 ///
@@ -16,7 +17,7 @@ pub fn workdir(path: &Path) -> io::Result<Root> {
     if real.is_dir() { Ok(Root::new(real)) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
-/// Returns the tools for a directory.
-pub fn tools(workdir: &Root) -> UseCodingTools {
-    UseCodingTools::in_dir(workdir.clone()).keep_directory()
+/// Returns the tools for a directory, whose commands are run with this driver.
+pub fn tools(workdir: &Root, driver: DriverChoice) -> UseCodingTools {
+    UseCodingTools::in_dir(workdir.clone()).keep_directory().driver(driver)
 }

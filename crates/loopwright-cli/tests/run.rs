@@ -78,6 +78,7 @@ fn json_is_one_object() {
         "cost_usd",
         "duration_ms",
         "errors",
+        "model",
         "agent_id",
         "execution_id",
     ];

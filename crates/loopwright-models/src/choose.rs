@@ -154,12 +154,13 @@ impl Providers {
     }
 
     fn advice(&self, is_empty_handed: Option<&str>) -> String {
-        let keys: Vec<&str> = self
+        let mut keys: Vec<&str> = self
             .entries
             .iter()
             .filter(|(_, provider)| provider.key_required && !provider.local)
             .filter_map(|(_, provider)| provider.key.as_ref().map(KeyRef::variable))
             .collect();
+        keys.dedup();
         let local: Vec<&str> = self
             .entries
             .iter()

@@ -19,6 +19,9 @@ use crate::{
 /// The most bytes of an answer that is not streamed, and of one event of an answer that is.
 const MOST: usize = 64 << 20;
 
+/// The most bytes of a streamed answer: whoever says more than this says it for ever.
+const MOST_STREAMED: usize = 256 << 20;
+
 /// What a wire makes of the events, or of the JSON text, of one answer.
 pub(crate) trait Reading: fmt::Debug + Send {
     /// Takes an event of a stream and passes on what it says, but for the end.
@@ -82,6 +85,8 @@ pub struct AnswerDecoder {
     context: ErrorContext,
     framing: Framing,
     is_streamed: bool,
+    /// How many bytes there were so far.
+    taken: usize,
     form: Form,
     reading: Box<dyn Reading>,
 }
@@ -102,7 +107,7 @@ impl AnswerDecoder {
     pub fn new(wire: Wire, origin: Arc<Origin>, context: ErrorContext, is_streamed: bool) -> Self {
         let protocol = wire.protocol();
         let (framing, reading) = (protocol.framing(), protocol.read(origin, context.clone()));
-        Self { context, framing, is_streamed, form: Form::Unknown, reading }
+        Self { context, framing, is_streamed, taken: 0, form: Form::Unknown, reading }
     }
 
     /// Takes the next bytes; fragments of a stream are passed on at once.
@@ -111,6 +116,10 @@ impl AnswerDecoder {
     ///
     /// If the answer is an error or makes no sense.
     pub fn push(&mut self, mut bytes: &[u8], deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
+        self.taken = self.taken.saturating_add(bytes.len());
+        if self.taken > MOST_STREAMED {
+            return Err(self.fail("the answer does not come to an end"));
+        }
         if let Form::Unknown = self.form {
             let is_blank = |byte: &u8| byte.is_ascii_whitespace() || b"\xEF\xBB\xBF".contains(byte);
             let Some(begin) = bytes.iter().position(|byte| !is_blank(byte)) else { return Ok(()) };

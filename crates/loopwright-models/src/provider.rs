@@ -237,11 +237,14 @@ impl Providers {
         &self,
         name: &str,
         provider: &Provider,
-    ) -> Result<Vec<(String, Secret)>, ModelError> {
+    ) -> Result<Vec<(String, HeaderText)>, ModelError> {
         let follow = |(header, value): (&String, &String)| match KeyRef::parse(value) {
-            None => Ok((header.clone(), Secret::new(value.as_str()))),
+            None if holds_a_secret(header) => {
+                Ok((header.clone(), HeaderText::Secret(Secret::new(value.as_str()))))
+            }
+            None => Ok((header.clone(), HeaderText::Plain(value.clone()))),
             Some(key) => match lookup(&*self.keys, key.variable()) {
-                Some(value) => Ok((header.clone(), Secret::new(value))),
+                Some(value) => Ok((header.clone(), HeaderText::Secret(Secret::new(value)))),
                 None => Err(missing_key(name, &key)),
             },
         };
@@ -273,8 +276,25 @@ impl Providers {
             (None, _) => model.with_signature(&*self.keys),
         };
         let mut headers = self.headers(name, provider)?.into_iter();
-        headers.try_fold(model, |model, (header, value)| model.with_header(&header, value))
+        headers.try_fold(model, |model, (header, value)| match value {
+            HeaderText::Plain(value) => model.with_plain_header(&header, &value),
+            HeaderText::Secret(value) => model.with_header(&header, value),
+        })
     }
+}
+
+/// The value of a header.
+pub(crate) enum HeaderText {
+    /// Anybody may see it.
+    Plain(String),
+    /// It is shown to the provider only.
+    Secret(Secret),
+}
+
+/// Tells by a header's name whether its value is to be kept secret, wherever it stands.
+fn holds_a_secret(header: &str) -> bool {
+    let header = header.to_ascii_lowercase();
+    ["auth", "key", "token", "secret", "cookie"].iter().any(|word| header.contains(word))
 }
 
 impl Models for Providers {
@@ -293,6 +313,15 @@ impl Models for Providers {
 }
 
 impl Providers {
+    /// Tells whether a selection can be asked, without asking it and without its fallbacks.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such provider, no model of it is selected, or its key is missing.
+    pub fn check(&self, llm: Option<&LlmConfig>) -> Result<(), ModelError> {
+        self.one(llm).1.map(drop)
+    }
+
     /// Returns the one model of a selection, and what it is.
     fn one(&self, llm: Option<&LlmConfig>) -> (Selection, Result<Arc<dyn ChatModel>, ModelError>) {
         let (name, model) = self.selected(llm);

@@ -210,6 +210,9 @@ impl Recorder {
         let mut file = options.open(path)?;
         if file.seek(SeekFrom::End(0))? == 0 {
             write_line(&mut file, &Header::own())?;
+        } else if !begins_as_recording(&mut file)? {
+            let text = "the file is there and is no recording: name another one";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
         } else if !ends_with_line(&mut file)? {
             // Somebody stopped in the middle of a line.
             file.write_all(b"\n")?;
@@ -238,6 +241,16 @@ fn write_line(file: &mut File, content: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(content)?;
     line.push(b'\n');
     file.write_all(&line)
+}
+
+fn begins_as_recording(file: &mut File) -> io::Result<bool> {
+    /// More than the first line of a recording.
+    const HEAD: u64 = 256;
+    let mut head = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(HEAD).read_to_end(&mut head)?;
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(serde_json::from_slice::<Header>(line).is_ok_and(|header| header.is_own()))
 }
 
 fn ends_with_line(file: &mut File) -> io::Result<bool> {

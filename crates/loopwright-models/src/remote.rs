@@ -137,6 +137,17 @@ impl RemoteModel {
         Ok(self)
     }
 
+    /// Sends a header that anybody may see.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be a header.
+    pub fn with_plain_header(mut self, name: &str, value: &str) -> Result<Self, ModelError> {
+        let (name, value) = header(name, value, &self.context)?;
+        self.headers.insert(name, value);
+        Ok(self)
+    }
+
     /// Knows where the provider differs from others.
     #[must_use]
     pub fn with_quirks(mut self, quirks: Quirks) -> Self {

@@ -239,3 +239,14 @@ fn a_provider_needs_no_key_to_be_replayed() {
     assert!(providers.resolve(Some(&llm)).is_err());
     assert!(providers.with_http(tape.replaying()).resolve(Some(&llm)).is_ok());
 }
+
+#[test]
+fn a_file_that_is_no_recording_is_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("package.json");
+    std::fs::write(&file, "{\"name\":\"app\"}\n").unwrap();
+    let refused = Http::recording(&file, Timeouts::default()).unwrap_err();
+    let cause = std::error::Error::source(&refused).map(ToString::to_string).unwrap_or_default();
+    assert!(format!("{refused}: {cause}").contains("no recording"), "{refused}: {cause}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "{\"name\":\"app\"}\n");
+}

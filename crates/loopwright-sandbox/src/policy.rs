@@ -13,6 +13,8 @@ use crate::environment::Environment;
 pub const PROTECTED_PATHS: &[&str] = &[
     ".git/hooks",
     ".git/config",
+    ".git/config.worktree",
+    ".git/commondir",
     ".git/info/attributes",
     ".git/modules",
     ".gitmodules",
@@ -377,6 +379,11 @@ impl Tier {
             Self::Podman => "podman",
             Self::Host => "host",
         }
+    }
+
+    /// Finds a tier by its name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tier| tier.name() == name)
     }
 }
 

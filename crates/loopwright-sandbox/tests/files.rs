@@ -118,3 +118,37 @@ async fn a_folder_that_holds_more_than_a_project_is_refused_unless_it_is_allowed
     let policy = world.policy().write("/var").broad(Broad::Allowed);
     assert_eq!(world.run(&sh(":"), &policy).await.outcome, Outcome::Exited(0));
 }
+
+#[tokio::test]
+async fn a_repository_that_appears_brings_neither_hooks_nor_settings() {
+    let world = World::new();
+    let line = "mkdir -p .git/hooks .git/objects; echo evil > .git/hooks/pre-commit; echo evil > .git/config";
+    let output = world.sh(line).await;
+    assert_eq!(output.notes.len(), 2, "{:?}", output.notes);
+    assert!(!world.path(".git/hooks").exists() && !world.path(".git/config").exists());
+    assert!(world.path(".git/objects").exists(), "the rest of it stays");
+}
+
+#[tokio::test]
+async fn a_repository_that_leads_elsewhere_is_moved_away() {
+    for line in [
+        "mkdir real; ln -s real .git",
+        "echo 'gitdir: real' > .git",
+        "mkdir -p real/hooks; ln -s real/hooks .vscode",
+    ] {
+        let world = World::new();
+        let output = world.sh(line).await;
+        assert_eq!(output.notes.len(), 1, "{line}: {:?}", output.notes);
+        let is_left = [".git", ".vscode"].map(|name| world.path(name).symlink_metadata().is_ok());
+        assert_eq!(is_left, [false, false], "{line}");
+    }
+}
+
+#[tokio::test]
+async fn a_repository_cannot_be_led_to_other_settings() {
+    let world = repository();
+    let output =
+        world.sh("mkdir alt; echo ../alt > .git/commondir; echo x > .git/config.worktree").await;
+    assert_eq!(output.notes.len(), 2, "{:?}", output.notes);
+    assert!(!world.path(".git/commondir").exists() && !world.path(".git/config.worktree").exists());
+}

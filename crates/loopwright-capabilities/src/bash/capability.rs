@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_sandbox::{Policy, Sandbox};
+use loopwright_sandbox::{DriverChoice, Policy, Sandbox};
 
 use crate::bash::{Bash, BashPolicy, background};
 
@@ -61,6 +61,12 @@ impl UseBash {
     /// Sets what commands may do; see [`Bash::policy`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.bash = self.bash.policy(policy);
+        self
+    }
+
+    /// Chooses what commands are run with; see [`Policy::driver`].
+    pub fn driver(mut self, driver: impl Into<DriverChoice>) -> Self {
+        self.bash = self.bash.driver(driver);
         self
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use loopwright_core::{AgentState, BoxError, Tool, ToolCx, ToolOutput};
-use loopwright_sandbox::{Command, Outcome, Output, Policy, Sandbox, SandboxError};
+use loopwright_sandbox::{Command, DriverChoice, Outcome, Output, Policy, Sandbox, SandboxError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -100,6 +100,12 @@ impl Bash {
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self.has_own_limits = true;
+        self
+    }
+
+    /// Chooses what commands are run with; see [`Policy::driver`].
+    pub fn driver(mut self, driver: impl Into<DriverChoice>) -> Self {
+        self.policy = self.policy.driver(driver);
         self
     }
 

@@ -245,7 +245,10 @@ fn completions_are_for_a_known_shell() {
 #[test]
 fn a_misspelled_command_or_option_gets_a_suggestion() {
     let message = parse(&["dmeo"]).unwrap_err().to_string();
-    assert!(message.contains("similar subcommands exist: ") && message.contains("'demo'"), "{message}");
+    assert!(
+        message.contains("similar subcommands exist: ") && message.contains("'demo'"),
+        "{message}"
+    );
     let message = parse(&["run", "--modle", "a/b"]).unwrap_err().to_string();
     assert!(message.contains("a similar argument exists: '--model'"), "{message}");
 }

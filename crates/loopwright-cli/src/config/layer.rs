@@ -1,5 +1,6 @@
 //! What one layer says, and laying one over the other.
 
+use loopwright_sandbox::DriverChoice;
 use std::collections::BTreeMap;
 
 use super::{
@@ -21,7 +22,7 @@ pub(super) struct Layer {
     /// Only the user's own file has any.
     pub(super) models: BTreeMap<String, ModelFacts>,
     pub(super) timeouts: Timeouts,
-    pub(super) sandbox_tier: Option<Setting<String>>,
+    pub(super) sandbox_tier: Option<Setting<DriverChoice>>,
     pub(super) store_url: Option<Setting<Text>>,
 }
 

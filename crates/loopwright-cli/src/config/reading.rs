@@ -1,5 +1,6 @@
 //! The third and fourth layer: what a file says.
 
+use loopwright_sandbox::DriverChoice;
 use std::collections::BTreeMap;
 
 use super::document::Section;
@@ -159,7 +160,7 @@ fn headers(section: &Section<'_>) -> Result<BTreeMap<String, Setting<Text>>, Con
 fn sandbox_tier(
     section: &Section<'_>,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<Setting<String>>, ConfigError> {
+) -> Result<Option<Setting<DriverChoice>>, ConfigError> {
     warn_unknown(section, keys::SANDBOX, warnings);
     section.value("tier")
 }

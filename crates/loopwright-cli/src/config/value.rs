@@ -3,6 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
+use loopwright_sandbox::{DriverChoice, Tier};
 use toml::Value;
 
 /// A type that a key of the configuration can have.
@@ -60,6 +61,20 @@ impl SettingValue for bool {
 
     fn from_toml(value: &Value) -> Result<Self, Mismatch> {
         value.as_bool().ok_or(Mismatch::Type)
+    }
+}
+
+/// What commands are run with: the strongest tier that works, or one by its name.
+impl SettingValue for DriverChoice {
+    const EXPECTED: &'static str =
+        "`auto`, `namespaces`, `bubblewrap`, `landlock`, `docker`, `podman` or `host`";
+    const EXAMPLE: &'static str = "\"auto\"";
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "auto" => Some(Self::Auto),
+            name => Tier::named(name).map(Self::Only),
+        }
     }
 }
 

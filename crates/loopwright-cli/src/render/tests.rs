@@ -2,6 +2,7 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use loopwright_core::{LlmConfig, OneModel, RunOptions, Sinks, messages::Usage};
+use loopwright_sandbox::DriverChoice;
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::{Value, json};
 
@@ -55,6 +56,7 @@ fn show(
         models: Arc::new(OneModel(Arc::new(model))),
         llm: LlmConfig::named("fake/model"),
         workdir: tools::workdir(root.path()).unwrap(),
+        driver: DriverChoice::Auto,
         system: None,
     };
     let (feed, notes) = Feed::new();

@@ -6,7 +6,11 @@ use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice, Too
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{json::Fields, quirks::{MaxTokensField, SeedField}, wire::Question};
+use crate::{
+    json::Fields,
+    quirks::{MaxTokensField, SeedField},
+    wire::Question,
+};
 
 /// Fields that no passthrough may replace: the answer would not be what is expected.
 const RESERVED: [&str; 3] = ["model", "messages", "stream"];

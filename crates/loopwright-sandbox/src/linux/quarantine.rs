@@ -36,15 +36,18 @@ pub(crate) fn sweep(absent: &[Absent]) -> Vec<String> {
 fn move_away(root: &Path, path: &Path) -> io::Result<Option<String>> {
     let folder = File::open(root)?;
     let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else { return Ok(None) };
+    // What stands on the way and is no folder, such as a `.git` that leads elsewhere, is obeyed in its place.
+    let above = parent;
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     let parent = match open_below(folder.as_fd(), parent) {
         Ok(parent) => parent,
-        // A link on the way is not followed by us; the programs that would follow it see the link's first part.
-        Err(error) if gone(&error) || error.raw_os_error() == Some(libc::ELOOP) => return Ok(None),
+        Err(error) if is_no_folder(&error) => return move_away(root, above),
+        Err(error) if gone(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
     match statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(_) => {}
+        Err(error) if is_no_folder(&error.into()) => return move_away(root, above),
         Err(error) if gone(&error.into()) => return Ok(None),
         Err(error) => return Err(error.into()),
     }
@@ -66,7 +69,12 @@ fn rename(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &str) -> io::Result<(
 }
 
 fn gone(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR))
+    error.raw_os_error() == Some(libc::ENOENT)
+}
+
+/// Tells whether something on the way is a link or a file.
+fn is_no_folder(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP))
 }
 
 /// A number that nobody guesses.

@@ -262,8 +262,7 @@ impl Parts {
                 }
                 Ok(_) => self.bind(root, &at, if last { covered } else { Covered::Pinned }),
                 Err(_) => {
-                    let repository = index == 0 && component.as_os_str() == ".git";
-                    if covered == Covered::Protected && !repository {
+                    if covered == Covered::Protected {
                         self.absent.push(Absent { root: root.into(), path: path.into() });
                     }
                     return Ok(());

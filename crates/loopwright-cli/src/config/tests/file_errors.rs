@@ -104,7 +104,7 @@ fn the_keys_of_the_user_are_checked_too() {
     );
     check(
         "sandbox.tier = 1",
-        "`sandbox.tier` in FILE must be a string, not an integer: write `tier = \"…\"`, for example",
+        "`sandbox.tier` in FILE must be `auto`, `namespaces`, `bubblewrap`, `landlock`, `docker`, `podman` or `host`, not an integer: write `tier = \"auto\"`, for example",
     );
     check(
         "store = 1",

@@ -1,6 +1,7 @@
 //! Every key in every layer: the strongest layer that has it wins, and is named.
 
 use super::*;
+use loopwright_sandbox::DriverChoice;
 
 type Set = fn(&mut Flags);
 type Shown = Option<(String, Origin)>;
@@ -200,7 +201,10 @@ fn keys_that_only_the_user_may_set() {
         |config| show(config.providers["local"].headers.get("x-title"), ToString::to_string),
     );
     check_user_only("sandbox.tier", ("sandbox.tier = 'host'", "host"), |config| {
-        show(config.sandbox_tier.as_ref(), Clone::clone)
+        show(config.sandbox_tier.as_ref(), |choice| match choice {
+            DriverChoice::Only(tier) => tier.to_string(),
+            DriverChoice::Auto => "auto".to_owned(),
+        })
     });
     check_user_only("store.url", ("[store]\nurl = 'sqlite:x.db'", "sqlite:x.db"), |config| {
         show(config.store_url.as_ref(), ToString::to_string)

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use loopwright_core::messages::{
-    Content, InferenceRequest, Origin, ToolCall, Media, MediaSource, Opaque, Part, Prompt, ReasoningEffort, ResponseFormat, ToolChoice,
-    ToolResult, ToolSpec, Transcript,
+    Content, InferenceRequest, Media, MediaSource, Opaque, Origin, Part, Prompt, ReasoningEffort,
+    ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec, Transcript,
 };
 use serde_json::{Value, json};
 
@@ -112,7 +112,11 @@ fn settings_are_written_as_the_wire_calls_them() {
 
 #[test]
 fn quirks_change_names() {
-    let quirks = Quirks { max_tokens: MaxTokensField::MaxCompletionTokens, developer_role: true, ..Quirks::default() };
+    let quirks = Quirks {
+        max_tokens: MaxTokensField::MaxCompletionTokens,
+        developer_role: true,
+        ..Quirks::default()
+    };
     let mut request = asking([said(Message::new(Role::Developer, [Part::text("d")]))]);
     request.options.max_output_tokens = Some(9);
     let bytes = Encoder::new(Wire::OpenAiChat, origin("m"), quirks).encode(&request);

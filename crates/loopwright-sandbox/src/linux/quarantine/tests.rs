@@ -40,11 +40,13 @@ fn a_link_in_place_of_the_quarantine_is_not_followed() {
 }
 
 #[test]
-fn a_link_on_the_way_is_not_followed() {
+fn a_link_on_the_way_is_moved_away_and_not_followed() {
     let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(home.path().join("hooks"), "mine").unwrap();
     symlink(home.path(), folder.path().join(".git")).unwrap();
-    assert_eq!(sweep_one(folder.path(), ".git/hooks"), [""; 0]);
+    let notes = sweep_one(folder.path(), ".git/hooks");
+    assert!(notes[0].contains("was moved to"), "{notes:?}");
+    assert!(folder.path().join(".git").symlink_metadata().is_err());
     assert_eq!(fs::read_to_string(home.path().join("hooks")).unwrap(), "mine");
 }
 

@@ -2,16 +2,19 @@ use std::process::{Child, Command, Stdio};
 
 use super::*;
 
-/// Two processes below this one's child.
+/// Two processes below this one's child, both of which have said that they are programs of their own.
 fn shell() -> Child {
+    let each = "sh -c 'echo up; exec sleep 60' &";
     let mut shell = Command::new("/bin/sh")
-        .args(["-c", "sleep 60 & sleep 60 & echo up; wait"])
+        .args(["-c", &format!("{each} {each} wait")])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
     let mut output = std::io::BufReader::new(shell.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    for _ in 0..2 {
+        std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    }
     shell
 }
 

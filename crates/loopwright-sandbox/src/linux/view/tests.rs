@@ -53,15 +53,12 @@ fn folders_on_the_way_to_what_is_protected_are_pinned_before_it() {
 }
 
 #[test]
-fn what_is_protected_and_missing_is_remembered_except_in_a_repository_that_is_missing() {
+fn what_is_protected_and_missing_is_remembered() {
     let folder = folder(&[]);
     let view = View::of(&job(Policy::in_dir(folder.path()))).unwrap();
     let absent: Vec<_> =
         view.absent.iter().map(|absent| absent.path.display().to_string()).collect();
-    assert!(
-        absent.contains(&".envrc".to_owned()) && absent.contains(&"loopwright.toml".to_owned())
-    );
-    assert!(!absent.iter().any(|path| path.starts_with(".git/")), "{absent:?}");
+    assert_eq!(absent, crate::PROTECTED_PATHS);
 }
 
 #[test]
