@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
 use loopwright_sandbox::{
-    Captured, Command, Outcome, Output, OutputCaps, Policy, SandboxError, Stream, auto,
+    Captured, Command, Outcome, Output, OutputCaps, Policy, SandboxError, Stream, TimeoutKind, auto,
 };
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -173,9 +173,14 @@ fn tell(output: &Output, args: &ExecArgs) {
         console::tell(&format!("sandbox: {note}"));
     }
     if !matches!(output.outcome, Outcome::Exited(_) | Outcome::Signalled(_)) {
-        let seconds = args.timeout.as_secs_f64();
         let ending = match output.outcome {
-            Outcome::TimedOut(_) => format!("{} ({seconds} s)", output.outcome),
+            Outcome::TimedOut(kind) => {
+                let allowed = match kind {
+                    TimeoutKind::Idle => args.idle.unwrap_or(args.timeout),
+                    TimeoutKind::Wall => args.timeout,
+                };
+                format!("{} ({} s)", output.outcome, allowed.as_secs_f64())
+            }
             outcome => outcome.to_string(),
         };
         console::tell(&format!("sandbox: the command {ending}; all its processes have ended"));

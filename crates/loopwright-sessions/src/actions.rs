@@ -219,7 +219,7 @@ impl ForkSession {
         Self { id: Some(id), ..self }
     }
 
-    /// Forks after so many changes; see [`step_end`].
+    /// Forks after so many changes; see [`step_end`](crate::step_end).
     #[must_use]
     pub fn at(self, at: Seq) -> Self {
         Self { at: Some(at), ..self }

@@ -209,6 +209,7 @@ fn told(text: &str, output: &Output) -> ToolOutput {
         "truncated_stderr": output.stderr.omitted() > 0,
         "success": output.outcome.is_success(),
         "driver": output.driver,
+        "not_enforced": output.enforced.missing(),
     });
     ToolOutput { value: Some(value.into()), ..ToolOutput::text(text) }
 }
