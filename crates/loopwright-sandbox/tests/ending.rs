@@ -33,6 +33,15 @@ async fn time_that_runs_out_ends_every_process() {
 }
 
 #[tokio::test]
+async fn a_time_shorter_than_a_second_is_kept() {
+    let world = World::new();
+    let wall = Duration::from_millis(250);
+    let output = world.run(&sh("sleep 30"), &world.policy().wall(wall)).await;
+    assert_eq!(output.outcome, Outcome::TimedOut(TimeoutKind::Wall));
+    assert!(output.elapsed >= wall, "{:?}", output.elapsed);
+}
+
+#[tokio::test]
 async fn a_command_may_end_by_itself_when_it_is_asked() {
     let world = World::new();
     let policy = world.policy().wall(Duration::from_secs(1)).grace(Duration::from_secs(20));
