@@ -4,11 +4,11 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    ChatModel, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind,
+    ChatModel, InferCx, ModelError, ModelErrorKind,
     messages::{Cost, InferenceOptions, InferenceRequest, InferenceResponse, Usage},
 };
 
-use crate::provider::no_model;
+use crate::{provider::no_model, watched::Watched};
 
 /// Several models, asked in turn until one answers.
 ///
@@ -104,7 +104,7 @@ impl ChatModel for Fallback {
         cx: InferCx<'_>,
     ) -> Result<InferenceResponse, ModelError> {
         let mut failures = Failures::default();
-        let mut deltas = Watched { deltas: cx.deltas, has_content: false };
+        let mut deltas = Watched::new(cx.deltas);
         // The longest window that was too short.
         let mut too_short = None;
         for Place { candidate, model } in &self.places {
@@ -219,19 +219,6 @@ impl Failures {
         last.usage = self.usage;
         last.cost = self.cost.filter(|_| !self.is_unpriced);
         last
-    }
-}
-
-/// Notes whether content was passed on: from then on nobody else is asked.
-struct Watched<'a> {
-    deltas: &'a mut dyn DeltaSink,
-    has_content: bool,
-}
-
-impl DeltaSink for Watched<'_> {
-    fn push(&mut self, delta: Delta<'_>) {
-        self.has_content |= !matches!(delta, Delta::Usage(_));
-        self.deltas.push(delta);
     }
 }
 

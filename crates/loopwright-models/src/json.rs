@@ -48,6 +48,26 @@ impl<'a> List<'a> {
     }
 }
 
+/// Returns an object with a list as its last field: what grows comes last.
+pub(crate) fn object_with_list(
+    fields: impl FnOnce(&mut Vec<u8>),
+    name: &str,
+    items: impl FnOnce(&mut List<'_>),
+) -> Vec<u8> {
+    const ROOM: usize = 4096;
+    let mut body = Vec::with_capacity(ROOM);
+    body.push(b'{');
+    fields(&mut body);
+    if body.last() != Some(&b'{') {
+        body.push(b',');
+    }
+    value(&mut body, name);
+    body.extend_from_slice(b":[");
+    items(&mut List::new(&mut body));
+    body.extend_from_slice(b"]}");
+    body
+}
+
 /// Writes a field's name, after another field.
 pub(crate) fn key(out: &mut Vec<u8>, name: &str) {
     out.push(b',');

@@ -142,6 +142,26 @@ impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
     }
 }
 
+/// What is called, and with what.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Function<'a> {
+    #[serde(borrow)]
+    pub(crate) name: Text<'a>,
+    #[serde(borrow)]
+    pub(crate) arguments: Arguments<'a>,
+}
+
+/// A call of a function.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Call<'a> {
+    #[serde(borrow)]
+    pub(crate) id: Text<'a>,
+    #[serde(borrow)]
+    pub(crate) function: Option<Function<'a>>,
+}
+
 /// A number of tokens, if it is one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Count(pub(crate) Option<u64>);

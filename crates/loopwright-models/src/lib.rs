@@ -47,6 +47,7 @@ mod price;
 mod model_info;
 mod account;
 mod rate;
+mod watched;
 
 mod remote;
 mod address;

@@ -111,7 +111,10 @@ impl Limiter {
                 }
                 let wait = held.max(window.wait(self.rate, tokens, now));
                 if wait.is_zero() {
-                    return Ok(Pass { limiter: self, number: window.admit(tokens, now) });
+                    return Ok(Pass {
+                        limiter: self,
+                        number: window.admit(self.rate, tokens, now),
+                    });
                 }
                 wait
             };
@@ -155,7 +158,11 @@ impl Pass<'_> {
     /// Replaces the estimate by what was really consumed.
     pub(crate) fn settle(self, tokens: u64) {
         let mut window = self.limiter.window();
-        if let Some(admitted) = window.admitted.iter_mut().find(|it| it.number == self.number) {
+        // Numbers follow one another, so that the place is known.
+        let oldest = window.admitted.front().map(|it| it.number);
+        let place = oldest.and_then(|oldest| self.number.checked_sub(oldest));
+        let place = place.and_then(|place| usize::try_from(place).ok());
+        if let Some(admitted) = place.and_then(|place| window.admitted.get_mut(place)) {
             admitted.tokens = tokens;
         }
     }
@@ -194,10 +201,13 @@ impl Window {
         last
     }
 
-    fn admit(&mut self, tokens: u64, now: Timestamp) -> u64 {
+    /// Notes a request, unless nothing is limited: nobody would ask for it then.
+    fn admit(&mut self, rate: Rate, tokens: u64, now: Timestamp) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.admitted.push_back(Admitted { number, at: now, tokens });
+        if rate != Rate::default() {
+            self.admitted.push_back(Admitted { number, at: now, tokens });
+        }
         number
     }
 }

@@ -5,8 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use bytes::Bytes;
 use loopwright_core::{
-    ChatModel, Clock, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind, ModelMemory,
-    Timestamp,
+    ChatModel, Clock, DeltaSink, InferCx, ModelError, ModelErrorKind, ModelMemory, Timestamp,
     messages::{InferenceRequest, InferenceResponse, Origin},
 };
 use reqwest::{
@@ -28,6 +27,7 @@ use crate::{
     retry::{Attempts, RetryPolicy},
     secret::{KeySource, Secret},
     signer::Signer,
+    watched::Watched,
     wire::Wire,
 };
 
@@ -271,7 +271,7 @@ impl RemoteModel {
         let (body, written) = encoder.encode_after(request, memory.take());
         let url = self.url(&origin.model, streams(request));
         let headers = self.headers_of(request)?;
-        let mut deltas = Watched { deltas, has_content: false };
+        let mut deltas = Watched::new(deltas);
         let (policy, made) = (&self.retry, 0);
         let mut attempts = Attempts { policy, request: &body, clock, deadline, made };
         let mut account = Account::new(self.catalog.info(&origin.provider, &origin.model));
@@ -416,19 +416,6 @@ impl fmt::Debug for RemoteModel {
     /// Shows neither headers nor the address: both may hold secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RemoteModel").field("origin", &self.origin).finish_non_exhaustive()
-    }
-}
-
-/// Notes whether content was passed on: from then on nothing is sent again.
-struct Watched<'a> {
-    deltas: &'a mut dyn DeltaSink,
-    has_content: bool,
-}
-
-impl DeltaSink for Watched<'_> {
-    fn push(&mut self, delta: Delta<'_>) {
-        self.has_content |= !matches!(delta, Delta::Usage(_));
-        self.deltas.push(delta);
     }
 }
 

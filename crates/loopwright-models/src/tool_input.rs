@@ -1,7 +1,20 @@
 //! What a tool is given, on wires that take objects only.
 
+use loopwright_core::messages::ToolCall;
 use serde::Serialize;
 use serde_json::{Value, json, value::RawValue};
+
+use crate::json::value;
+
+/// Writes the arguments of a call as an object, on wires on which a call that went wrong is told as it
+/// was: what is no object is a field of one.
+pub(crate) fn write_object(out: &mut Vec<u8>, call: &ToolCall) {
+    match call.parse_arguments() {
+        Ok(Value::Object(fields)) if fields.is_empty() => out.extend_from_slice(b"{}"),
+        Ok(Value::Object(_)) => out.extend_from_slice(call.arguments.as_bytes()),
+        _ => value(out, &json!({ "arguments": call.arguments })),
+    }
+}
 
 /// The arguments of a call, as an object.
 #[derive(Debug, Serialize)]

@@ -203,10 +203,20 @@ impl Question<'_> {
     /// Writes the turns of the conversation: those that were sent with the last request as they were,
     /// the others as they were encoded when they were first sent.
     pub(crate) fn write_turns(&self, list: &mut List<'_>, encode: impl Fn(&Turn) -> Vec<u8>) {
+        self.write_turns_after(0, list, encode);
+    }
+
+    /// Writes the turns but for so many of the prompt's head, which have been said elsewhere.
+    pub(crate) fn write_turns_after(
+        &self,
+        said: usize,
+        list: &mut List<'_>,
+        encode: impl Fn(&Turn) -> Vec<u8>,
+    ) {
         let (key, prompt) = (self.cache_key(), &self.request.prompt);
         let begin = list.written().len();
         let sent = self.continuation.and_then(|it| it.go_on(key, prompt, list));
-        let head = sent.is_none().then(|| prompt.head.iter()).into_iter().flatten();
+        let head = sent.is_none().then(|| prompt.head.iter_from(said)).into_iter().flatten();
         let encode = |turn: &Arc<Turn>| turn.encoded().get_or_encode(key, || encode(turn));
         let new = head.chain(prompt.turns.iter_from(sent.unwrap_or(0)));
         let new: Vec<Arc<[u8]>> = new.map(encode).collect();

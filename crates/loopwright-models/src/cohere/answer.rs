@@ -6,8 +6,8 @@ use loopwright_core::{
 };
 use serde_json::value::RawValue;
 
-use super::wire::{Block, Call, Said, each};
-use crate::json::quoted;
+use super::wire::{Block, Said, each};
+use crate::{json::quoted, lenient::Call};
 
 /// The kind of the part that holds what the model means to do with its tools.
 pub(super) const TOOL_PLAN: &str = "tool_plan";

@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::lenient::{Arguments, Count, Text};
+use crate::lenient::{Count, Text};
 
 /// An event of a stream.
 #[derive(Debug, Default, Deserialize)]
@@ -74,25 +74,6 @@ pub(super) struct Block<'a> {
     pub(super) text: Text<'a>,
     #[serde(borrow)]
     pub(super) thinking: Text<'a>,
-}
-
-/// A call.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Call<'a> {
-    #[serde(borrow)]
-    pub(super) id: Text<'a>,
-    #[serde(borrow)]
-    pub(super) function: Option<Function<'a>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Function<'a> {
-    #[serde(borrow)]
-    pub(super) name: Text<'a>,
-    #[serde(borrow)]
-    pub(super) arguments: Arguments<'a>,
 }
 
 /// Returns what stands in a field, be it a list, one thing or nothing.

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
 use futures::FutureExt as _;
-use loopwright_core::{ModelMemory, SystemClock, Timestamp, messages::Message};
+use loopwright_core::{Delta, ModelMemory, SystemClock, Timestamp, messages::Message};
 
 use tokio_util::sync::CancellationToken;
 

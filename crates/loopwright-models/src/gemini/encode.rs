@@ -1,11 +1,9 @@
 //! Writes requests.
 
-use std::sync::Arc;
-
 use loopwright_core::messages::{
     Content, Dialect, Exchange, Message, Opaque, Part, Role, ToolCall, ToolResult, Turn, TurnBody,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     fields,
@@ -14,25 +12,18 @@ use super::{
 };
 use crate::{
     dialect::exchange_text,
-    json::{List, key, value},
+    json::{List, key, object_with_list, value},
+    tool_input::write_object,
     wire::Question,
 };
 
 /// Writes the body of a request: everything else first, then the contents.
 pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
-    let mut body = Vec::with_capacity(4096);
-    body.push(b'{');
     let head = &question.request.prompt.head;
     let instructions: Vec<&Message> = head.iter().map_while(|turn| instruction(turn)).collect();
-    fields::write(&mut body, question, &instructions);
-    if body.len() > 1 {
-        body.push(b',');
-    }
-    body.extend_from_slice(b"\"contents\":[");
-    let gemini = Gemini::named(question.model());
-    Writer { question, gemini }.write_contents(&mut body, instructions.len());
-    body.extend_from_slice(b"]}");
-    body
+    let writer = Writer { question, gemini: Gemini::named(question.model()) };
+    let contents = |list: &mut List<'_>| writer.write_contents(list, instructions.len());
+    object_with_list(|out| fields::write(out, question, &instructions), "contents", contents)
 }
 
 /// Returns what a turn instructs, if that is what it does.
@@ -50,20 +41,12 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     /// Writes the conversation, without the turns at its beginning that are instructions.
-    fn write_contents(&self, body: &mut Vec<u8>, instructions: usize) {
+    fn write_contents(&self, list: &mut List<'_>, instructions: usize) {
         let prompt = &self.question.request.prompt;
-        let key = self.question.cache_key();
-        let encode = |turn: &Arc<Turn>| {
-            turn.encoded().get_or_encode(key, || self.turn(turn, prompt.dialect))
-        };
-        let turns: Vec<Arc<[u8]>> = prompt.stable().skip(instructions).map(encode).collect();
-        let mut list = List::new(body);
-        list.reserve(turns.iter().map(|turn| turn.len() + 1).sum());
-        for turn in &turns {
-            list.raw(turn);
-        }
+        let encode = |turn: &Turn| self.turn(turn, prompt.dialect);
+        self.question.write_turns_after(instructions, list, encode);
         for message in &prompt.tail {
-            self.write_message(&mut list, message);
+            self.write_message(list, message);
         }
     }
 
@@ -196,16 +179,12 @@ fn write_parts<'p>(list: &mut List<'_>, parts: impl IntoIterator<Item = &'p Part
     }
 }
 
-/// Writes a call. Arguments that are no object cannot be said here, so they are a field of one.
+/// Writes a call.
 fn write_call(out: &mut Vec<u8>, call: &ToolCall, signature: Option<&str>) {
     out.extend_from_slice(b"{\"functionCall\":{");
     write_name(out, call);
     key(out, "args");
-    match call.parse_arguments() {
-        Ok(Value::Object(fields)) if fields.is_empty() => out.extend_from_slice(b"{}"),
-        Ok(Value::Object(_)) => out.extend_from_slice(call.arguments.as_bytes()),
-        _ => value(out, &json!({ "arguments": call.arguments })),
-    }
+    write_object(out, call);
     out.push(b'}');
     if let Some(signature) = signature {
         key(out, "thoughtSignature");

@@ -9,8 +9,11 @@ use loopwright_core::{
     },
 };
 
-use super::wire::{Call, Line, Said};
-use crate::error::{ErrorContext, with_usage};
+use super::wire::{Line, Said};
+use crate::{
+    error::{ErrorContext, with_usage},
+    lenient::Call,
+};
 
 /// An answer as far as it has been read.
 ///

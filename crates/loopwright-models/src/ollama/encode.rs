@@ -1,7 +1,6 @@
 //! Writes requests.
 
 use loopwright_core::messages::{Dialect, Exchange, Message, Role, ToolCall, Turn, TurnBody};
-use serde_json::{Value, json};
 
 use super::{
     fields,
@@ -9,28 +8,26 @@ use super::{
 };
 use crate::{
     dialect::exchange_text,
-    json::{List, key, value},
+    json::{List, key, object_with_list, value},
+    tool_input::write_object,
     wire::Question,
 };
 
 /// Writes the body of a request: everything else first, then the messages.
 pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
+    let messages = |list: &mut List<'_>| write_messages(list, question);
+    object_with_list(|out| fields::write(out, question), "messages", messages)
+}
+
+fn write_messages(list: &mut List<'_>, question: &Question<'_>) {
     let request = question.request;
-    let mut body = Vec::with_capacity(4096);
-    body.push(b'{');
-    fields::write(&mut body, question);
-    key(&mut body, "messages");
-    body.push(b'[');
-    let mut list = List::new(&mut body);
     if let Some(system) = request.system.as_deref().filter(|it| !it.is_empty()) {
         list.item(|out| write_text(out, "system", system));
     }
-    question.write_turns(&mut list, |turn| encode_turn(turn, request.prompt.dialect));
+    question.write_turns(list, |turn| encode_turn(turn, request.prompt.dialect));
     for message in &request.prompt.tail {
         list.item(|out| write_message(out, message));
     }
-    body.extend_from_slice(b"]}");
-    body
 }
 
 /// Returns the messages of a turn, with commas between them.
@@ -105,16 +102,12 @@ fn write_reply(out: &mut Vec<u8>, message: &Message) {
     out.push(b'}');
 }
 
-/// Writes a call. Arguments that are no object cannot be said here, so they are a field of one.
+/// Writes a call.
 fn write_call(out: &mut Vec<u8>, call: &ToolCall) {
     out.extend_from_slice(b"{\"type\":\"function\",\"function\":{\"name\":");
     value(out, &*call.name);
     key(out, "arguments");
-    match call.parse_arguments() {
-        Ok(Value::Object(fields)) if fields.is_empty() => out.extend_from_slice(b"{}"),
-        Ok(Value::Object(_)) => out.extend_from_slice(call.arguments.as_bytes()),
-        _ => value(out, &json!({ "arguments": call.arguments })),
-    }
+    write_object(out, call);
     out.extend_from_slice(b"}}");
 }
 

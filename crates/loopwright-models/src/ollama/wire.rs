@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::lenient::{Arguments, Count, Few, Text};
+use crate::lenient::{Call, Count, Few, Text};
 
 /// A whole answer, or a line of a streamed one.
 #[derive(Debug, Default, Deserialize)]
@@ -30,22 +30,4 @@ pub(super) struct Said<'a> {
     pub(super) thinking: Text<'a>,
     #[serde(borrow)]
     pub(super) tool_calls: Few<Call<'a>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Call<'a> {
-    #[serde(borrow)]
-    pub(super) id: Text<'a>,
-    #[serde(borrow)]
-    pub(super) function: Option<Function<'a>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Function<'a> {
-    #[serde(borrow)]
-    pub(super) name: Text<'a>,
-    #[serde(borrow)]
-    pub(super) arguments: Arguments<'a>,
 }

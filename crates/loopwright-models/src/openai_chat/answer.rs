@@ -8,8 +8,8 @@ use loopwright_core::{
 };
 use serde_json::value::RawValue;
 
-use super::wire::{Call, Content as WireContent, ContentPart, Detail, Function, Said};
-use crate::json::quoted as json;
+use super::wire::{Call, Content as WireContent, ContentPart, Detail, Said};
+use crate::{json::quoted as json, lenient::Function};
 
 /// Puts an answer together from what the model said, piece by piece.
 ///

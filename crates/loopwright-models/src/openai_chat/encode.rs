@@ -9,20 +9,14 @@ use super::{
 use crate::{
     call_ids::{accepted, call_ids},
     dialect::exchange_text,
-    json::{List, key, value},
+    json::{List, key, object_with_list, value},
     wire::Question,
 };
 
 /// Writes the body of a request: everything else first, then the messages.
 pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
-    let mut body = Vec::with_capacity(4096);
-    body.push(b'{');
-    fields::write(&mut body, question);
-    key(&mut body, "messages");
-    body.push(b'[');
-    Writer { question }.write_messages(&mut body);
-    body.extend_from_slice(b"]}");
-    body
+    let items = |list: &mut List<'_>| Writer { question }.write_messages(list);
+    object_with_list(|out| fields::write(out, question), "messages", items)
 }
 
 struct Writer<'a> {
@@ -30,14 +24,13 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn write_messages(&self, body: &mut Vec<u8>) {
+    fn write_messages(&self, list: &mut List<'_>) {
         let request = self.question.request;
         let dialect = request.prompt.dialect;
-        let mut list = List::new(body);
         if let Some(system) = fields::instructions(self.question) {
             list.item(|out| write_text_message(out, "system", &system));
         }
-        self.question.write_turns(&mut list, |turn| self.turn(turn, dialect));
+        self.question.write_turns(list, |turn| self.turn(turn, dialect));
         for message in &request.prompt.tail {
             list.item(|out| self.write_message(out, message));
         }

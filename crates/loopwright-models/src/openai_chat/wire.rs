@@ -11,7 +11,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::lenient::{Arguments, Count, Few, Text};
+use crate::lenient::{Count, Few, Function, Text};
 
 /// A whole answer, or a piece of a streamed one.
 #[derive(Debug, Default, Deserialize)]
@@ -95,15 +95,6 @@ pub(crate) struct Call<'a> {
     pub(crate) custom: Option<Custom<'a>>,
     #[serde(borrow)]
     pub(crate) extra_content: Option<&'a RawValue>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Function<'a> {
-    #[serde(borrow)]
-    pub(crate) name: Text<'a>,
-    #[serde(borrow)]
-    pub(crate) arguments: Arguments<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]

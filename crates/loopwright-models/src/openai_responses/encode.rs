@@ -6,20 +6,14 @@ use super::{assistant, fields, outputs, parts::WirePart};
 use crate::{
     call_ids::call_ids,
     dialect::exchange_text,
-    json::{List, key, value},
+    json::{List, key, object_with_list, value},
     wire::Question,
 };
 
 /// Writes the body of a request: everything else first, then the items.
 pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
-    let mut body = Vec::with_capacity(4096);
-    body.push(b'{');
-    fields::write(&mut body, question);
-    key(&mut body, "input");
-    body.push(b'[');
-    Writer { question }.write_items(&mut body);
-    body.extend_from_slice(b"]}");
-    body
+    let items = |list: &mut List<'_>| Writer { question }.write_items(list);
+    object_with_list(|out| fields::write(out, question), "input", items)
 }
 
 struct Writer<'a> {
@@ -27,12 +21,11 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn write_items(&self, body: &mut Vec<u8>) {
+    fn write_items(&self, list: &mut List<'_>) {
         let prompt = &self.question.request.prompt;
-        let mut list = List::new(body);
-        self.question.write_turns(&mut list, |turn| self.turn(turn, prompt.dialect));
+        self.question.write_turns(list, |turn| self.turn(turn, prompt.dialect));
         for message in &prompt.tail {
-            self.write_message(&mut list, message);
+            self.write_message(list, message);
         }
     }
 

@@ -57,6 +57,29 @@ fn without_a_rate_everything_passes() {
 }
 
 #[test]
+fn without_a_rate_nothing_is_kept() {
+    let (limiter, clock) = (limiter(0, 0), Hand::default());
+    assert!((0..1000).all(|_| passes(&limiter, 1, &clock)));
+    assert_eq!(limiter.window().admitted.len(), 0);
+}
+
+#[test]
+fn what_was_consumed_counts_for_its_own_request_also_when_older_ones_are_forgotten() {
+    let (limiter, clock) = (limiter(0, 100), Hand::default());
+    let admit = || limiter.admit(30, &clock, PATIENT).now_or_never().unwrap().unwrap();
+    let oldest = admit();
+    clock.pass(40);
+    let (second, third) = (admit(), admit());
+    clock.pass(20);
+    third.settle(10);
+    assert!(passes(&limiter, 60, &clock) && !passes(&limiter, 1, &clock));
+    oldest.settle(0);
+    assert!(!passes(&limiter, 1, &clock), "it was forgotten");
+    second.settle(20);
+    assert!(passes(&limiter, 10, &clock) && !passes(&limiter, 1, &clock));
+}
+
+#[test]
 fn no_more_requests_pass_in_any_minute_than_are_allowed() {
     let (limiter, clock) = (limiter(2, 0), Hand::default());
     assert!(passes(&limiter, 0, &clock));

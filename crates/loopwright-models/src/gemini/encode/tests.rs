@@ -5,6 +5,8 @@ use loopwright_core::messages::{
     ToolChoice, ToolSpec,
 };
 
+use serde_json::{Value, json};
+
 use super::*;
 use crate::{Encoder, Quirks, Wire};
 
