@@ -22,11 +22,20 @@ use loopwright_core::{
     messages::{Message, SectionName},
 };
 
+mod keeping;
+
 use crate::{
     header::{ForkPoint, SessionHeader, SessionQuery},
     id::SessionId,
     status::SessionStatus,
-    store::{Batch, Lease, Loaded, NewSession, SessionStore, StoreError, Wish, Write},
+    store::{Batch, Claim, Lease, Loaded, NewSession, SessionStore, StoreError, Wish, Write},
+};
+
+use keeping::{
+    a_store_in_order_has_no_findings, notes_are_numbered_and_read_from_any_place,
+    notes_of_what_is_not_there_are_refused, old_notes_may_be_forgotten,
+    waiting_for_notes_ends_when_there_are_some, what_a_rewind_left_is_reclaimed_only_if_it_is_said,
+    what_was_deleted_is_reclaimed_but_for_what_forks_need,
 };
 
 /// Something that holds of every store.
@@ -83,6 +92,16 @@ facts![
     wishes_are_taken_once_and_in_order,
     the_list_shows_the_latest_first_page_by_page,
     the_list_can_be_narrowed,
+    a_lease_of_somebody_who_is_gone_is_taken_over_at_once,
+    time_does_not_go_back,
+    a_batch_may_be_cut_by_a_fork_and_by_a_rewind,
+    notes_are_numbered_and_read_from_any_place,
+    old_notes_may_be_forgotten,
+    notes_of_what_is_not_there_are_refused,
+    waiting_for_notes_ends_when_there_are_some,
+    what_was_deleted_is_reclaimed_but_for_what_forks_need,
+    what_a_rewind_left_is_reclaimed_only_if_it_is_said,
+    a_store_in_order_has_no_findings,
 ];
 
 /// The first moment of these tests.
@@ -113,6 +132,10 @@ fn header(name: &str) -> SessionHeader {
 
 fn definition() -> AgentDefinition {
     AgentDefinition::new("agent", "does things", "You do things.")
+}
+
+fn claim(owner: &str, now: Timestamp) -> Claim<'_> {
+    Claim { owner, instead_of: None, now, lasts: LASTS }
 }
 
 async fn create(store: &dyn SessionStore, header: &SessionHeader, texts: &[&str]) -> SessionHeader {
@@ -257,13 +280,13 @@ async fn what_is_not_there_is_not_found(store: &dyn SessionStore) {
     };
     not_found(append(store, "nobody", 1, 0, &["one"]).await.map(drop));
     not_found(store.rewind(&id, 1, 0, None, moment(1)).await.map(drop));
-    not_found(store.lease(&id, "me", moment(1), LASTS).await.map(drop));
+    not_found(store.lease(&id, claim("me", moment(1))).await.map(drop));
     not_found(store.post(&id, &Wish::Stop).await);
 }
 
 async fn a_deleted_session_is_not_loaded_and_not_written(store: &dyn SessionStore) {
     create(store, &header("a"), &["one"]).await;
-    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     store.delete(&id("a"), moment(2)).await.unwrap();
     assert_eq!(store.load(&id("a")).await.unwrap(), None);
     let header = store.header(&id("a")).await.unwrap().unwrap();
@@ -375,26 +398,26 @@ async fn a_rewind_on_another_version_is_a_conflict(store: &dyn SessionStore) {
 
 async fn one_writer_has_the_lease(store: &dyn SessionStore) {
     create(store, &header("a"), &[]).await;
-    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     let told = (&*lease.owner, lease.until);
     assert_eq!(told, ("me", moment(31)));
-    let other = store.lease(&id("a"), "you", moment(2), LASTS).await;
+    let other = store.lease(&id("a"), claim("you", moment(2))).await;
     match other {
         Err(StoreError::Busy { owner, until, .. }) => {
             assert_eq!((&*owner, until), ("me", moment(31)));
         }
         other => panic!("{other:?}"),
     }
-    let again = store.lease(&id("a"), "me", moment(2), LASTS).await;
+    let again = store.lease(&id("a"), claim("me", moment(2))).await;
     assert!(matches!(again, Err(StoreError::Busy { .. })), "also for the same owner: {again:?}");
 }
 
 async fn a_lease_that_ended_is_taken_over_and_the_old_one_is_lost(store: &dyn SessionStore) {
     create(store, &header("a"), &[]).await;
-    let old = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    let old = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     // Nobody took it over, so whoever has it may still write.
     append_with(store, "a", 1, 0, &["one"], Some(&old), moment(40)).await.unwrap();
-    let new = store.lease(&id("a"), "you", moment(41), LASTS).await.unwrap();
+    let new = store.lease(&id("a"), claim("you", moment(41))).await.unwrap();
     assert!(new.number > old.number);
     let lost = append_with(store, "a", 2, 1, &["two"], Some(&old), moment(42)).await;
     assert!(matches!(lost, Err(StoreError::LeaseLost(_))), "{lost:?}");
@@ -407,7 +430,7 @@ async fn a_lease_that_ended_is_taken_over_and_the_old_one_is_lost(store: &dyn Se
 
 async fn a_lease_in_force_refuses_whoever_shows_none(store: &dyn SessionStore) {
     create(store, &header("a"), &["one"]).await;
-    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     let written = append_with(store, "a", 1, 1, &["two"], None, moment(2)).await;
     assert!(matches!(written, Err(StoreError::Busy { .. })), "{written:?}");
     let rewound = store.rewind(&id("a"), 1, 0, None, moment(2)).await;
@@ -419,9 +442,9 @@ async fn a_lease_in_force_refuses_whoever_shows_none(store: &dyn SessionStore) {
 
 async fn a_lease_is_given_back(store: &dyn SessionStore) {
     create(store, &header("a"), &[]).await;
-    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     store.release(&lease).await.unwrap();
-    let other = store.lease(&id("a"), "you", moment(2), LASTS).await.unwrap();
+    let other = store.lease(&id("a"), claim("you", moment(2))).await.unwrap();
     store.release(&lease).await.unwrap();
     let lost = append_with(store, "a", 1, 0, &["one"], Some(&lease), moment(3)).await;
     assert!(matches!(lost, Err(StoreError::LeaseLost(_))), "{lost:?}");
@@ -430,10 +453,10 @@ async fn a_lease_is_given_back(store: &dyn SessionStore) {
 
 async fn a_renewed_lease_lasts_longer(store: &dyn SessionStore) {
     create(store, &header("a"), &[]).await;
-    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     let renewed = store.renew(&lease, moment(20), LASTS).await.unwrap();
     assert_eq!(renewed, Lease { until: moment(50), ..lease });
-    let other = store.lease(&id("a"), "you", moment(40), LASTS).await;
+    let other = store.lease(&id("a"), claim("you", moment(40))).await;
     assert!(matches!(other, Err(StoreError::Busy { .. })), "{other:?}");
 }
 
@@ -443,7 +466,7 @@ async fn wishes_are_taken_once_and_in_order(store: &dyn SessionStore) {
     for wish in &wishes {
         store.post(&id("a"), wish).await.unwrap();
     }
-    let lease = store.lease(&id("a"), "me", moment(1), LASTS).await.unwrap();
+    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     assert_eq!(store.collect(&lease).await.unwrap(), wishes);
     assert_eq!(store.collect(&lease).await.unwrap(), []);
     store.release(&lease).await.unwrap();
@@ -489,4 +512,40 @@ async fn the_list_can_be_narrowed(store: &dyn SessionStore) {
     assert_eq!(names(SessionQuery { status, ..all.clone() }).await, ["c"]);
     let status = Some(SessionStatus::Deleted);
     assert_eq!(names(SessionQuery { status, ..all }).await, ["d"]);
+}
+
+async fn a_lease_of_somebody_who_is_gone_is_taken_over_at_once(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    let old = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
+    let another = Claim { instead_of: Some("them"), ..claim("you", moment(2)) };
+    let busy = store.lease(&id("a"), another).await;
+    assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
+    let instead = Claim { instead_of: Some("me"), ..claim("you", moment(2)) };
+    let new = store.lease(&id("a"), instead).await.unwrap();
+    assert!(new.number > old.number);
+    let lost = append_with(store, "a", 1, 0, &["one"], Some(&old), moment(3)).await;
+    assert!(matches!(lost, Err(StoreError::LeaseLost(_))), "{lost:?}");
+}
+
+async fn time_does_not_go_back(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    append_with(store, "a", 1, 0, &["one"], None, moment(9)).await.unwrap();
+    append_with(store, "a", 2, 1, &["two"], None, moment(4)).await.unwrap();
+    let header = store.header(&id("a")).await.unwrap().unwrap();
+    assert_eq!((header.version, header.updated_at), (3, moment(9)));
+}
+
+async fn a_batch_may_be_cut_by_a_fork_and_by_a_rewind(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one", "two", "three"]).await;
+    append(store, "a", 1, 3, &["four", "five", "six"]).await.unwrap();
+    fork(store, "a", "b", 5).await;
+    append(store, "b", 1, 5, &["and"]).await.unwrap();
+    assert_eq!(texts(store, "b").await, ["one", "two", "three", "four", "five", "and"]);
+    store.rewind(&id("a"), 2, 4, None, moment(2)).await.unwrap();
+    append(store, "a", 3, 4, &["or", "but"]).await.unwrap();
+    store.rewind(&id("a"), 4, 5, None, moment(3)).await.unwrap();
+    assert_eq!(texts(store, "a").await, ["one", "two", "three", "four", "or"]);
+    store.rewind(&id("a"), 5, 2, None, moment(4)).await.unwrap();
+    assert_eq!(texts(store, "a").await, ["one", "two"]);
+    assert_eq!(texts(store, "b").await, ["one", "two", "three", "four", "five", "and"]);
 }

@@ -26,6 +26,12 @@ pub struct SessionHeader {
     /// The session that it is a fork of, or that works for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<SessionId>,
+    /// The call of the parent that it works for, if it is a sub-agent's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<Arc<str>>,
+    /// Where it works: a directory, for programs that have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workdir: Option<Arc<str>>,
     /// The agent's name.
     pub agent_name: Arc<str>,
     /// The agent's label.
@@ -62,6 +68,8 @@ impl SessionHeader {
             line: 0,
             from: None,
             parent: None,
+            call: None,
+            workdir: None,
             agent_label: Arc::clone(&agent_name),
             agent_name,
             title: None,
@@ -78,10 +86,26 @@ pub struct SessionQuery {
     pub status: Option<SessionStatus>,
     /// Those of this agent only.
     pub agent_name: Option<Arc<str>>,
+    /// Those that work in this directory only.
+    pub workdir: Option<Arc<str>>,
+    /// Those that stand in this relation to others only.
+    pub kinship: Kinship,
     /// Those that come after this one; from the beginning if there is none.
     pub after: Option<SessionCursor>,
     /// The most that are returned.
     pub limit: usize,
+}
+
+/// How a session is related to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Kinship {
+    /// However.
+    #[default]
+    Any,
+    /// It is no sub-agent's.
+    Independent,
+    /// It is a fork of this one, or works for it.
+    ChildOf(SessionId),
 }
 
 /// The last session of a page.
@@ -106,11 +130,17 @@ impl SessionQuery {
             None => header.status != SessionStatus::Deleted,
         };
         let agent = self.agent_name.as_ref().is_none_or(|name| *name == header.agent_name);
+        let workdir = self.workdir.is_none() || self.workdir == header.workdir;
+        let kinship = match &self.kinship {
+            Kinship::Any => true,
+            Kinship::Independent => header.call.is_none(),
+            Kinship::ChildOf(parent) => header.parent.as_ref() == Some(parent),
+        };
         let after = self
             .after
             .as_ref()
             .is_none_or(|cursor| (header.updated_at, &header.id) < (cursor.updated_at, &cursor.id));
-        status && agent && after
+        status && agent && workdir && kinship && after
     }
 }
 

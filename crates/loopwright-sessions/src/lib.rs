@@ -9,6 +9,7 @@ mod status;
 mod header;
 mod session;
 mod store;
+mod owner;
 mod memory;
 mod error;
 mod journal;
@@ -21,6 +22,7 @@ mod actions;
 mod runtime;
 
 pub mod conformance;
+pub mod stored;
 
 pub use crate::{
     action::{ActionCx, SessionAction, action_fn},
@@ -30,14 +32,18 @@ pub use crate::{
     },
     error::SessionError,
     event::{SessionAt, SessionEvent, SessionListener},
-    header::{ForkPoint, SessionCursor, SessionHeader, SessionList, SessionQuery},
+    header::{ForkPoint, Kinship, SessionCursor, SessionHeader, SessionList, SessionQuery},
     hook::{SessionHook, SessionHooks, SessionStage},
     id::{InvalidSessionId, SessionId},
     memory::MemoryStore,
+    owner::Owner,
     repository::SessionRepository,
     runtime::{SessionRuntime, step_end},
     session::{AgentSession, SessionFactory},
     status::{RefusedTransition, SessionStatus},
-    store::{Batch, Lease, Loaded, NewSession, SessionStore, StoreError, Wish, Write},
+    store::{
+        Batch, Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionStore,
+        StoreError, Wish, Write,
+    },
     wishes::Wishes,
 };

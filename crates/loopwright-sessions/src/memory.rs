@@ -1,21 +1,24 @@
 //! A store in memory.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet, VecDeque},
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use loopwright_agent::AgentDefinition;
-use loopwright_core::{Seq, Stamped, Timestamp};
+use loopwright_core::{Seq, Timestamp};
 
 use crate::{
     header::{ForkPoint, SessionHeader, SessionList, SessionQuery},
     id::SessionId,
     status::SessionStatus,
-    store::{Batch, Lease, Loaded, NewSession, SessionStore, StoreError, Wish, Write},
+    store::{
+        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionStore, StoreError,
+        Wish, Write,
+    },
+    stored::{StoredBatch, decode, decode_batches, encode, fingerprint, written_at},
 };
 
 /// A store in memory: it lasts as long as the process. Clones are the same store.
@@ -25,30 +28,30 @@ use crate::{
 #[derive(Clone, Default)]
 pub struct MemoryStore(Arc<Mutex<Sessions>>);
 
-type Sessions = BTreeMap<SessionId, Kept>;
+#[derive(Default)]
+struct Sessions {
+    kept: BTreeMap<SessionId, Kept>,
+    /// All of them, in the order in which they were written.
+    order: BTreeSet<(Timestamp, SessionId)>,
+}
 
 struct Kept {
     header: SessionHeader,
-    definition: String,
+    definition: Vec<u8>,
     lines: Vec<Line>,
-    last: Option<LastWrite>,
+    /// What the last write is known by.
+    last: Option<[u8; 16]>,
     lease: Option<Lease>,
     leases: u64,
     wishes: Vec<Wish>,
+    logs: BTreeMap<Log, VecDeque<Note>>,
 }
 
 /// Changes in a row, and where they leave another line.
 #[derive(Default)]
 struct Line {
     from: Option<ForkPoint>,
-    changes: Vec<String>,
-}
-
-/// The last write: what it takes to tell whether a write is the same one.
-struct LastWrite {
-    expected: u64,
-    first: Seq,
-    changes: Vec<String>,
+    batches: Vec<StoredBatch>,
 }
 
 impl MemoryStore {
@@ -62,37 +65,54 @@ impl MemoryStore {
     }
 }
 
-fn kept_mut<'a>(sessions: &'a mut Sessions, id: &SessionId) -> Result<&'a mut Kept, StoreError> {
-    let found = sessions.get_mut(id).filter(|it| it.header.status != SessionStatus::Deleted);
-    found.ok_or_else(|| StoreError::NotFound(id.clone()))
-}
-
-fn stored(id: &SessionId, value: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(value)
-        .map_err(|error| StoreError::Corrupt { id: id.clone(), reason: error.to_string() })
-}
-
-fn read<T: serde::de::DeserializeOwned>(id: &SessionId, text: &str) -> Result<T, StoreError> {
-    serde_json::from_str(text)
-        .map_err(|error| StoreError::Corrupt { id: id.clone(), reason: error.to_string() })
-}
-
-/// Returns the changes of a line up to some number, those of the lines that it leaves first.
-fn texts<'a>(sessions: &'a Sessions, header: &SessionHeader) -> Vec<&'a str> {
-    let mut pieces = Vec::new();
-    let mut place = (header.id.clone(), header.line, header.length);
-    loop {
-        let (id, line, until) = &place;
-        let Some(line) = sessions.get(id).and_then(|it| it.lines.get(*line as usize)) else {
-            break;
-        };
-        let base = line.from.as_ref().map_or(0, |from| from.at);
-        let own = usize::try_from(until.saturating_sub(base)).unwrap_or(usize::MAX);
-        pieces.push(&line.changes[..own.min(line.changes.len())]);
-        let Some(from) = &line.from else { break };
-        place = (from.session.clone(), from.line, from.at.min(*until));
+impl Sessions {
+    fn get_mut(&mut self, id: &SessionId) -> Result<&mut Kept, StoreError> {
+        let found = self.kept.get_mut(id).filter(|it| it.header.status != SessionStatus::Deleted);
+        found.ok_or_else(|| StoreError::NotFound(id.clone()))
     }
-    pieces.iter().rev().flat_map(|piece| piece.iter().map(String::as_str)).collect()
+
+    /// Notes that a session was written, which moves it to the front.
+    fn touch(&mut self, id: &SessionId, now: Timestamp) {
+        if let Some(kept) = self.kept.get_mut(id) {
+            let before = kept.header.updated_at;
+            kept.header.updated_at = written_at(before, now);
+            kept.header.version += 1;
+            self.order.remove(&(before, id.clone()));
+            self.order.insert((kept.header.updated_at, id.clone()));
+        }
+    }
+
+    /// Returns the batches that lead to a state, those of the lines that its own one leaves first.
+    fn batches(&self, header: &SessionHeader) -> Vec<StoredBatch> {
+        let mut pieces = Vec::new();
+        let mut place = (&header.id, header.line, header.length);
+        while let (id, line, until) = place
+            && let Some(line) = self.kept.get(id).and_then(|it| it.lines.get(line as usize))
+        {
+            let own = line.batches.iter().filter(|it| it.first < until).map(|it| it.until(until));
+            pieces.push(own.collect::<Vec<_>>());
+            let Some(from) = &line.from else { break };
+            place = (&from.session, from.line, from.at.min(until));
+        }
+        pieces.into_iter().rev().flatten().collect()
+    }
+
+    /// Returns how much is needed of each line, for the sessions that can be loaded.
+    fn needed(&self) -> BTreeMap<(SessionId, u32), Seq> {
+        let mut needed = BTreeMap::new();
+        let live = self.kept.values().filter(|it| it.header.status != SessionStatus::Deleted);
+        for head in live.map(|it| &it.header) {
+            let mut place = Some((&head.id, head.line, head.length));
+            while let Some((id, line, until)) = place {
+                let most = needed.entry((id.clone(), line)).or_insert(0);
+                *most = until.max(*most);
+                let line = self.kept.get(id).and_then(|it| it.lines.get(line as usize));
+                let from = line.and_then(|it| it.from.as_ref());
+                place = from.map(|it| (&it.session, it.line, it.at.min(until)));
+            }
+        }
+        needed
+    }
 }
 
 impl Kept {
@@ -124,83 +144,80 @@ impl SessionStore for MemoryStore {
         let mut sessions = self.sessions();
         let mut header = new.header.clone();
         let id = header.id.clone();
-        if sessions.contains_key(&id) {
+        if sessions.kept.contains_key(&id) {
             return Err(StoreError::Exists(id));
         }
         let mut base = 0;
         if let Some(from) = &header.from {
-            let source = kept_mut(&mut sessions, &from.session)?;
+            let source = sessions.get_mut(&from.session)?;
             let has = from.line == source.header.line && from.at <= source.header.length;
             if !has {
                 return Err(StoreError::NotFound(from.session.clone()));
             }
             base = from.at;
         }
-        let changes = new.changes.iter().map(|it| stored(&id, it));
-        let changes = changes.collect::<Result<Vec<_>, _>>()?;
+        let (count, body) = (new.changes.len(), encode(&id, new.changes)?);
+        let batch = StoredBatch { first: base, count, body };
+        let batches = if count == 0 { Vec::new() } else { vec![batch] };
         (header.version, header.line) = (1, 0);
-        header.length = base + changes.len() as u64;
+        header.length = base + count as u64;
         let kept = Kept {
-            definition: stored(&id, new.definition)?,
-            lines: vec![Line { from: header.from.clone(), changes }],
+            definition: encode(&id, new.definition)?,
+            lines: vec![Line { from: header.from.clone(), batches }],
             header: header.clone(),
             last: None,
             lease: None,
             leases: 0,
             wishes: Vec::new(),
+            logs: BTreeMap::new(),
         };
-        sessions.insert(id, kept);
+        sessions.order.insert((header.updated_at, id.clone()));
+        sessions.kept.insert(id, kept);
         Ok(header)
     }
 
     async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError> {
-        Ok(self.sessions().get(id).map(|it| it.header.clone()))
+        Ok(self.sessions().kept.get(id).map(|it| it.header.clone()))
     }
 
     async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
-        let sessions = self.sessions();
-        let Some(kept) = sessions.get(id) else { return Ok(None) };
-        if kept.header.status == SessionStatus::Deleted {
-            return Ok(None);
-        }
-        let changes = texts(&sessions, &kept.header).into_iter().map(|text| read(id, text));
-        Ok(Some(Loaded {
-            header: kept.header.clone(),
-            definition: read::<AgentDefinition>(id, &kept.definition)?,
-            changes: changes.collect::<Result<Vec<Stamped>, _>>()?,
-        }))
+        let (header, definition, batches) = {
+            let mut sessions = self.sessions();
+            let Ok(kept) = sessions.get_mut(id) else { return Ok(None) };
+            let (header, definition) = (kept.header.clone(), kept.definition.clone());
+            let batches = sessions.batches(&header);
+            (header, definition, batches)
+        };
+        let changes = decode_batches(id, &batches)?;
+        Ok(Some(Loaded { header, definition: decode(id, &definition)?, changes }))
     }
 
     async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {
         let mut sessions = self.sessions();
-        let kept = kept_mut(&mut sessions, write.id)?;
-        let Batch { first, changes } = write.batch;
-        let changes = changes.iter().map(|it| stored(write.id, it));
-        let changes = changes.collect::<Result<Vec<_>, _>>()?;
+        let kept = sessions.get_mut(write.id)?;
+        let first = write.batch.first;
+        let (count, body) = (write.batch.changes.len(), encode(write.id, write.batch.changes)?);
         kept.check_lease(write.lease, write.now)?;
-        let is_again = kept.last.as_ref().is_some_and(|last| {
-            last.expected == write.expected && last.first == first && last.changes == changes
-        });
-        if is_again && kept.header.version == write.expected + 1 {
+        let print = fingerprint(&write, &body);
+        if kept.last == Some(print) && kept.header.version == write.expected + 1 {
             return Ok(kept.header.version);
         }
         kept.check_version(write.expected)?;
-        if first != kept.header.length && !changes.is_empty() {
+        if first != kept.header.length && count > 0 {
             let (id, expected) = (write.id.clone(), write.expected);
             return Err(StoreError::Conflict { id, expected, found: kept.header.version });
         }
-        kept.header.length += changes.len() as u64;
-        kept.header.version += 1;
-        kept.header.updated_at = write.now;
+        kept.header.length += count as u64;
         kept.header.status = write.status.unwrap_or(kept.header.status);
         if let Some(title) = write.title {
             kept.header.title = Some(Arc::clone(title));
         }
-        if let Some(line) = kept.lines.last_mut() {
-            line.changes.extend(changes.iter().cloned());
+        if let Some(line) = kept.lines.last_mut().filter(|_| count > 0) {
+            line.batches.push(StoredBatch { first, count, body });
         }
-        kept.last = Some(LastWrite { expected: write.expected, first, changes });
-        Ok(kept.header.version)
+        kept.last = Some(print);
+        sessions.touch(write.id, write.now);
+        Ok(write.expected + 1)
     }
 
     async fn rewind(
@@ -212,50 +229,46 @@ impl SessionStore for MemoryStore {
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         let mut sessions = self.sessions();
-        let kept = kept_mut(&mut sessions, id)?;
+        let kept = sessions.get_mut(id)?;
         kept.check_lease(lease, now)?;
         kept.check_version(expected)?;
         if at > kept.header.length {
             return Err(StoreError::NotFound(id.clone()));
         }
         let from = ForkPoint { session: id.clone(), line: kept.header.line, at };
-        kept.lines.push(Line { from: Some(from.clone()), changes: Vec::new() });
+        kept.lines.push(Line { from: Some(from.clone()), batches: Vec::new() });
         kept.header.line += 1;
         kept.header.from = Some(from);
         kept.header.length = at;
-        kept.header.version += 1;
-        kept.header.updated_at = now;
         kept.last = None;
-        Ok(kept.header.version)
+        sessions.touch(id, now);
+        Ok(expected + 1)
     }
 
     async fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError> {
         let sessions = self.sessions();
-        Ok(SessionList::of(query, sessions.values().map(|it| it.header.clone())))
+        let headers = sessions.order.iter().rev().filter_map(|(_, id)| sessions.kept.get(id));
+        let wanted = headers.map(|it| &it.header).filter(|it| query.wants(it));
+        Ok(SessionList::of(query, wanted.take(query.limit + 1).cloned()))
     }
 
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
         let mut sessions = self.sessions();
-        if let Ok(kept) = kept_mut(&mut sessions, id) {
+        if let Ok(kept) = sessions.get_mut(id) {
             kept.header.status = SessionStatus::Deleted;
-            kept.header.version += 1;
-            kept.header.updated_at = now;
             kept.lease = None;
             kept.wishes.clear();
+            sessions.touch(id, now);
         }
         Ok(())
     }
 
-    async fn lease(
-        &self,
-        id: &SessionId,
-        owner: &str,
-        now: Timestamp,
-        lasts: Duration,
-    ) -> Result<Lease, StoreError> {
+    async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
+        let Claim { owner, instead_of, now, lasts } = claim;
         let mut sessions = self.sessions();
-        let kept = kept_mut(&mut sessions, id)?;
-        if let Some(held) = kept.lease.as_ref().filter(|held| held.until > now) {
+        let kept = sessions.get_mut(id)?;
+        let stands = |held: &&Lease| held.until > now && Some(&*held.owner) != instead_of;
+        if let Some(held) = kept.lease.as_ref().filter(stands) {
             return Err(busy(held));
         }
         kept.leases += 1;
@@ -273,7 +286,7 @@ impl SessionStore for MemoryStore {
     ) -> Result<Lease, StoreError> {
         let lost = || StoreError::LeaseLost(lease.id.clone());
         let mut sessions = self.sessions();
-        let kept = kept_mut(&mut sessions, &lease.id).map_err(|_| lost())?;
+        let kept = sessions.get_mut(&lease.id).map_err(|_| lost())?;
         let held = kept.lease.as_mut().filter(|held| held.number == lease.number);
         let held = held.ok_or_else(lost)?;
         held.until = now.plus(lasts);
@@ -282,7 +295,7 @@ impl SessionStore for MemoryStore {
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
         let mut sessions = self.sessions();
-        if let Ok(kept) = kept_mut(&mut sessions, &lease.id) {
+        if let Ok(kept) = sessions.get_mut(&lease.id) {
             kept.lease.take_if(|held| held.number == lease.number);
         }
         Ok(())
@@ -290,23 +303,82 @@ impl SessionStore for MemoryStore {
 
     async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError> {
         let mut sessions = self.sessions();
-        kept_mut(&mut sessions, id)?.wishes.push(wish.clone());
+        sessions.get_mut(id)?.wishes.push(wish.clone());
         Ok(())
     }
 
     async fn collect(&self, lease: &Lease) -> Result<Vec<Wish>, StoreError> {
         let lost = || StoreError::LeaseLost(lease.id.clone());
         let mut sessions = self.sessions();
-        let kept = kept_mut(&mut sessions, &lease.id).map_err(|_| lost())?;
+        let kept = sessions.get_mut(&lease.id).map_err(|_| lost())?;
         if kept.lease.as_ref().is_none_or(|held| held.number != lease.number) {
             return Err(lost());
         }
         Ok(std::mem::take(&mut kept.wishes))
     }
+
+    async fn note(
+        &self,
+        id: &SessionId,
+        log: Log,
+        notes: &[Arc<[u8]>],
+        keep: Option<u64>,
+    ) -> Result<u64, StoreError> {
+        let mut sessions = self.sessions();
+        let log = sessions.get_mut(id)?.logs.entry(log).or_default();
+        let mut last = log.back().map_or(0, |it| it.number);
+        for body in notes {
+            last += 1;
+            log.push_back(Note { number: last, body: Arc::clone(body) });
+        }
+        let excess = keep.map_or(0, |keep| (log.len() as u64).saturating_sub(keep.max(1)));
+        log.drain(..usize::try_from(excess).unwrap_or_default());
+        Ok(last)
+    }
+
+    async fn notes(
+        &self,
+        id: &SessionId,
+        log: Log,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Note>, StoreError> {
+        let mut sessions = self.sessions();
+        let Ok(kept) = sessions.get_mut(id) else { return Ok(Vec::new()) };
+        let Some(log) = kept.logs.get(&log) else { return Ok(Vec::new()) };
+        let begin = log.partition_point(|it| it.number <= after);
+        Ok(log.range(begin..).take(limit).cloned().collect())
+    }
+
+    async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
+        let mut sessions = self.sessions();
+        let (needed, mut reclaimed) = (sessions.needed(), Reclaimed::default());
+        for (id, kept) in &mut sessions.kept {
+            let is_deleted = kept.header.status == SessionStatus::Deleted;
+            let mut is_bare = true;
+            for (number, line) in (0..).zip(&mut kept.lines) {
+                let until = needed.get(&(id.clone(), number)).copied();
+                is_bare &= until.is_none();
+                let had = line.batches.len();
+                let is_free = |it: &StoredBatch| it.first >= until.unwrap_or_default();
+                line.batches.retain(|it| !(is_deleted || abandoned) || !is_free(it));
+                reclaimed.batches += (had - line.batches.len()) as u64;
+            }
+            if is_deleted && is_bare && !kept.definition.is_empty() {
+                (kept.definition, kept.logs) = (Vec::new(), BTreeMap::new());
+                reclaimed.sessions += 1;
+            }
+        }
+        Ok(reclaimed)
+    }
+
+    async fn check(&self, _repair: bool) -> Result<Vec<Finding>, StoreError> {
+        Ok(Vec::new())
+    }
 }
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "MemoryStore({} sessions)", self.sessions().len())
+        write!(f, "MemoryStore({} sessions)", self.sessions().kept.len())
     }
 }

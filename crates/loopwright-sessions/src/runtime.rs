@@ -18,9 +18,10 @@ use crate::{
     hook::{SessionHook, SessionHooks, SessionStage},
     id::SessionId,
     journal::StoreJournal,
+    owner::Owner,
     repository::SessionRepository,
     session::AgentSession,
-    store::{Lease, SessionStore, StoreError, Wish},
+    store::{Claim, Lease, SessionStore, StoreError, Wish},
     wishes::Wishes,
 };
 
@@ -52,7 +53,7 @@ impl SessionRuntime {
             listeners: Vec::new(),
             sinks: Sinks::default(),
             env: Env::system(),
-            owner: format!("{}-{}", std::process::id(), SessionId::generate()).into(),
+            owner: Owner::this_process().to_string().into(),
             lasts: LASTS,
         }
     }
@@ -147,8 +148,7 @@ impl SessionRuntime {
         action: &dyn SessionAction,
         cancel: &CancellationToken,
     ) -> Result<AgentSession, SessionError> {
-        let now = self.env.clock.now();
-        let lease = match self.store().lease(id, &self.owner, now, self.lasts).await {
+        let lease = match self.lease(id).await {
             Ok(lease) => lease,
             Err(error) => return self.when_busy(id, action, error).await,
         };
@@ -160,6 +160,21 @@ impl SessionRuntime {
         // A lease that cannot be given back ends by itself.
         let _ended = self.store().release(&lease).await;
         done
+    }
+
+    /// Takes the lease on a session. That of a process of this machine which is gone is not waited
+    /// for.
+    async fn lease(&self, id: &SessionId) -> Result<Lease, StoreError> {
+        let now = self.env.clock.now();
+        let claim = Claim { owner: &self.owner, instead_of: None, now, lasts: self.lasts };
+        match self.store().lease(id, claim).await {
+            Err(StoreError::Busy { owner, .. })
+                if Owner::parse(&owner).is_some_and(|it| it.is_gone()) =>
+            {
+                self.store().lease(id, Claim { instead_of: Some(&owner), ..claim }).await
+            }
+            taken => taken,
+        }
     }
 
     /// Leaves an action to whoever works with the session, if it can be left.
@@ -270,8 +285,7 @@ impl SessionRuntime {
     ///
     /// If there is no such step, or somebody works with the session.
     pub async fn rewind(&self, id: &SessionId, step: u64) -> Result<AgentSession, SessionError> {
-        let now = self.env.clock.now();
-        let lease = self.store().lease(id, &self.owner, now, self.lasts).await?;
+        let lease = self.lease(id).await?;
         let rewound = self.rewind_now(id, step, &lease).await;
         let _ended = self.store().release(&lease).await;
         rewound?;

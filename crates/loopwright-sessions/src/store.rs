@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{BoxError, Seq, Stamped, Timestamp, messages::Message};
+use loopwright_core::{BoxError, Clock, Seq, Stamped, Timestamp, messages::Message};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -81,14 +81,8 @@ pub trait SessionStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Busy`](StoreError::Busy) if somebody else has it.
-    async fn lease(
-        &self,
-        id: &SessionId,
-        owner: &str,
-        now: Timestamp,
-        lasts: Duration,
-    ) -> Result<Lease, StoreError>;
+    /// [`Busy`](StoreError::Busy) if somebody has it, unless it is who the claim says is gone.
+    async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError>;
 
     /// Keeps the right to write for longer.
     ///
@@ -118,7 +112,67 @@ pub trait SessionStore: Send + Sync {
     ///
     /// [`LeaseLost`](StoreError::LeaseLost) if the lease is not in force.
     async fn collect(&self, lease: &Lease) -> Result<Vec<Wish>, StoreError>;
+
+    /// Adds notes to a log beside the session's changes, and returns the number of the last one. The
+    /// first note of a log is number 1.
+    ///
+    /// If it is said how many are kept, the oldest ones beyond that may be forgotten. Neither version
+    /// nor lease matter: what is noted changes no state.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](StoreError::NotFound) if there is no such session.
+    async fn note(
+        &self,
+        id: &SessionId,
+        log: Log,
+        notes: &[Arc<[u8]>],
+        keep: Option<u64>,
+    ) -> Result<u64, StoreError>;
+
+    /// Returns the notes of a log after some number, at most so many; none if there is no such session.
+    async fn notes(
+        &self,
+        id: &SessionId,
+        log: Log,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Note>, StoreError>;
+
+    /// Waits until there are notes after some number, or for so long at most.
+    ///
+    /// A store that is not told of them looks again and again, which is what this does if it is not
+    /// overridden.
+    async fn wait(
+        &self,
+        id: &SessionId,
+        log: Log,
+        after: u64,
+        clock: &dyn Clock,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let began = clock.monotonic();
+        while self.notes(id, log, after, 1).await?.is_empty() {
+            let waited = clock.monotonic().saturating_sub(began);
+            let Some(left) = at_most.checked_sub(waited).filter(|it| !it.is_zero()) else { break };
+            clock.sleep(left.min(LOOKS)).await;
+        }
+        Ok(())
+    }
+
+    /// Frees the space of what nobody can reach any more: changes of deleted sessions that no fork
+    /// needs. With `abandoned`, changes too that a rewind left behind and that no fork needs.
+    ///
+    /// Their names stay taken.
+    async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError>;
+
+    /// Looks for what is wrong with what is stored; with `repair`, puts right what can be put right
+    /// without losing anything that can be read.
+    async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError>;
 }
+
+/// How often a store that is not told of notes looks for them.
+const LOOKS: Duration = Duration::from_millis(100);
 
 /// A session that is to be created.
 #[derive(Clone, Copy, Debug)]
@@ -183,6 +237,74 @@ pub struct Lease {
     pub until: Timestamp,
 }
 
+/// Who wants the right to write a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Claim<'a> {
+    /// Who.
+    pub owner: &'a str,
+    /// The owner of a lease that need not be waited for, because it is known to be gone.
+    pub instead_of: Option<&'a str>,
+    /// When.
+    pub now: Timestamp,
+    /// For how long.
+    pub lasts: Duration,
+}
+
+/// A log beside the changes of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Log {
+    /// What was told of its runs, for those who follow it.
+    Events,
+    /// What its tools did to files, so that it can be undone.
+    Files,
+}
+
+impl Log {
+    /// All logs.
+    pub const ALL: &[Self] = &[Self::Events, Self::Files];
+
+    /// Returns the name under which it is stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Files => "files",
+        }
+    }
+}
+
+/// An entry of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Its number, counted from one.
+    pub number: u64,
+    /// What it says.
+    pub body: Arc<[u8]>,
+}
+
+/// What was freed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reclaimed {
+    /// Sessions of which nothing but the name is left.
+    pub sessions: u64,
+    /// Batches of changes.
+    pub batches: u64,
+}
+
+/// Something that is wrong with what is stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The session, if it is one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// What is wrong, and where.
+    pub problem: String,
+    /// What was done about it; nothing if it was not repaired.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repaired: Option<String>,
+}
+
 /// What somebody wants of whoever runs a session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -241,6 +363,6 @@ pub enum StoreError {
         reason: String,
     },
     /// The store cannot be reached, or is full. Nothing that was acknowledged is lost.
-    #[error("the session store is not available")]
+    #[error("the session store is not available: {0}")]
     Unavailable(#[source] BoxError),
 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use loopwright_core::{BoxError, Priority, Timestamp};
 use loopwright_sessions::{
-    AgentSession, MemoryStore, SendMessage, SessionError, SessionHook, SessionQuery,
+    AgentSession, Claim, MemoryStore, SendMessage, SessionError, SessionHook, SessionQuery,
     SessionRepository, SessionStage, SessionStatus, SessionStore as _, StoreError, SuspendSession,
     Wish, WriteMetadata, action_fn,
 };
@@ -125,6 +125,10 @@ fn hooks_are_asked_at_every_stage_highest_priority_first() {
     assert_eq!(notes.take(), expect);
 }
 
+fn somebody(now: Timestamp) -> Claim<'static> {
+    Claim { owner: "somebody", instead_of: None, now, lasts: Duration::from_secs(1) }
+}
+
 #[test]
 fn a_session_that_is_in_use_refuses_another_action_before_a_model_is_asked() {
     let store = MemoryStore::new();
@@ -132,7 +136,7 @@ fn a_session_that_is_in_use_refuses_another_action_before_a_model_is_asked() {
     let (runtime, _) = runtime(&store, &agent);
     block_on(runtime.create(session("a"))).unwrap();
     let far = Timestamp::from_millis(u64::MAX / 4);
-    block_on(store.lease(&id("a"), "somebody", far, Duration::from_secs(1))).unwrap();
+    block_on(store.lease(&id("a"), somebody(far))).unwrap();
     let busy = block_on(runtime.execute(&id("a"), &SendMessage::text("hi")));
     assert!(matches!(busy, Err(SessionError::Store(StoreError::Busy { .. }))), "{busy:?}");
     assert_eq!(model.asked(), 0);
@@ -145,7 +149,7 @@ fn a_message_to_a_busy_session_can_be_left_to_whoever_runs_it() {
     let (runtime, _) = runtime(&store, &agent);
     block_on(runtime.create(session("a"))).unwrap();
     let far = Timestamp::from_millis(u64::MAX / 4);
-    let lease = block_on(store.lease(&id("a"), "somebody", far, Duration::from_secs(1))).unwrap();
+    let lease = block_on(store.lease(&id("a"), somebody(far))).unwrap();
     block_on(runtime.execute(&id("a"), &SendMessage::text("hi").or_steer())).unwrap();
     let wishes = block_on(store.collect(&lease)).unwrap();
     assert!(matches!(&wishes[..], [Wish::Say(message)] if message.text() == "hi"), "{wishes:?}");

@@ -1,0 +1,96 @@
+//! What holds of logs beside sessions, and of keeping a store in order.
+
+use std::{sync::Arc, time::Duration};
+
+use loopwright_core::SystemClock;
+
+use super::{append, create, definition, fork, header, id, moment, texts};
+use crate::store::{Log, NewSession, Note, Reclaimed, SessionStore, StoreError};
+
+fn bodies(texts: &[&str]) -> Vec<Arc<[u8]>> {
+    texts.iter().map(|text| text.as_bytes().into()).collect()
+}
+
+fn note(number: u64, text: &str) -> Note {
+    Note { number, body: text.as_bytes().into() }
+}
+
+pub(super) async fn notes_are_numbered_and_read_from_any_place(store: &dyn SessionStore) {
+    let before = create(store, &header("a"), &[]).await;
+    let a = id("a");
+    assert_eq!(store.note(&a, Log::Events, &bodies(&["1", "2"]), None).await.unwrap(), 2);
+    assert_eq!(store.note(&a, Log::Events, &bodies(&["3"]), None).await.unwrap(), 3);
+    assert_eq!(store.note(&a, Log::Files, &bodies(&["\0\n"]), None).await.unwrap(), 1);
+    let all = [note(1, "1"), note(2, "2"), note(3, "3")];
+    assert_eq!(store.notes(&a, Log::Events, 0, 9).await.unwrap(), all);
+    assert_eq!(store.notes(&a, Log::Events, 1, 1).await.unwrap(), all[1..2]);
+    assert_eq!(store.notes(&a, Log::Events, 3, 9).await.unwrap(), []);
+    assert_eq!(store.notes(&a, Log::Files, 0, 9).await.unwrap(), [note(1, "\0\n")]);
+    // What is noted is no change.
+    assert_eq!(store.header(&a).await.unwrap(), Some(before));
+}
+
+pub(super) async fn old_notes_may_be_forgotten(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    let a = id("a");
+    for text in ["1", "2", "3", "4"] {
+        store.note(&a, Log::Events, &bodies(&[text]), Some(2)).await.unwrap();
+    }
+    let kept = store.notes(&a, Log::Events, 0, 9).await.unwrap();
+    assert!(kept.ends_with(&[note(3, "3"), note(4, "4")]), "{kept:?}");
+    assert_eq!(store.note(&a, Log::Events, &bodies(&["5"]), Some(2)).await.unwrap(), 5);
+}
+
+pub(super) async fn notes_of_what_is_not_there_are_refused(store: &dyn SessionStore) {
+    let missing = store.note(&id("a"), Log::Events, &bodies(&["1"]), None).await;
+    assert!(matches!(missing, Err(StoreError::NotFound(_))), "{missing:?}");
+    assert_eq!(store.notes(&id("a"), Log::Events, 0, 9).await.unwrap(), []);
+}
+
+pub(super) async fn waiting_for_notes_ends_when_there_are_some(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    let (a, clock) = (id("a"), SystemClock::default());
+    store.note(&a, Log::Events, &bodies(&["1"]), None).await.unwrap();
+    store.wait(&a, Log::Events, 0, &clock, Duration::from_hours(1)).await.unwrap();
+    store.wait(&a, Log::Events, 1, &clock, Duration::ZERO).await.unwrap();
+}
+
+pub(super) async fn what_was_deleted_is_reclaimed_but_for_what_forks_need(
+    store: &dyn SessionStore,
+) {
+    create(store, &header("a"), &["one", "two"]).await;
+    create(store, &header("c"), &["three"]).await;
+    fork(store, "a", "b", 1).await;
+    for name in ["a", "c"] {
+        store.delete(&id(name), moment(1)).await.unwrap();
+    }
+    assert_eq!(store.reclaim(false).await.unwrap(), Reclaimed { sessions: 1, batches: 1 });
+    assert_eq!(texts(store, "b").await, ["one"]);
+    store.delete(&id("b"), moment(2)).await.unwrap();
+    assert_eq!(store.reclaim(false).await.unwrap(), Reclaimed { sessions: 2, batches: 1 });
+    assert_eq!(store.reclaim(false).await.unwrap(), Reclaimed::default());
+    // The names stay taken.
+    let (header, definition) = (header("a"), definition());
+    let again = NewSession { header: &header, definition: &definition, changes: &[] };
+    assert!(matches!(store.create(again).await, Err(StoreError::Exists(_))));
+}
+
+pub(super) async fn what_a_rewind_left_is_reclaimed_only_if_it_is_said(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    append(store, "a", 1, 1, &["two"]).await.unwrap();
+    store.rewind(&id("a"), 2, 1, None, moment(2)).await.unwrap();
+    append(store, "a", 3, 1, &["three"]).await.unwrap();
+    store.rewind(&id("a"), 4, 1, None, moment(3)).await.unwrap();
+    append(store, "a", 5, 1, &["four"]).await.unwrap();
+    assert_eq!(store.reclaim(false).await.unwrap(), Reclaimed::default());
+    assert_eq!(store.reclaim(true).await.unwrap(), Reclaimed { sessions: 0, batches: 2 });
+    assert_eq!(texts(store, "a").await, ["one", "four"]);
+}
+
+pub(super) async fn a_store_in_order_has_no_findings(store: &dyn SessionStore) {
+    create(store, &header("a"), &["one"]).await;
+    fork(store, "a", "b", 1).await;
+    store.delete(&id("a"), moment(1)).await.unwrap();
+    assert_eq!(store.check(true).await.unwrap(), []);
+    assert_eq!(texts(store, "b").await, ["one"]);
+}

@@ -1,0 +1,125 @@
+//! Who holds leases, told so that others can see whether it is still there.
+
+use std::{fmt, fs, process};
+
+use crate::id::SessionId;
+
+/// Names a holder of leases, so that another process on the same machine can tell that it is gone.
+///
+/// The name holds the boot of the machine, the space in which processes are counted, the process and
+/// the moment at which it started, and something that tells two holders of one process apart. Where
+/// the machine does not tell these, nobody is ever taken for gone, and leases are waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Owner {
+    place: String,
+    process: u32,
+    started: String,
+    name: String,
+}
+
+impl Owner {
+    /// Names this process.
+    pub fn this_process() -> Self {
+        let process = process::id();
+        let started = started(process).unwrap_or_default();
+        let name = SessionId::generate().as_str()[..8].to_owned();
+        Self { place: place(), process, started, name }
+    }
+
+    /// Reads a name; nothing if it is not of this form.
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('/');
+        let mut part = || parts.next().map(str::to_owned);
+        let (place, process, started, name) = (part()?, part()?, part()?, part()?);
+        let process = process.parse().ok()?;
+        parts.next().is_none().then_some(Self { place, process, started, name })
+    }
+
+    /// Tells whether it is known to be gone: it ran on this machine, since it started, and there is no
+    /// such process any more.
+    pub fn is_gone(&self) -> bool {
+        let is_here = !self.place.is_empty() && self.place == place();
+        is_here && started(self.process).as_ref() != Some(&self.started)
+    }
+
+    /// Returns the number of the process.
+    pub fn process(&self) -> u32 {
+        self.process
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}/{}", self.place, self.process, self.started, self.name)
+    }
+}
+
+/// Names the boot of the machine and the space in which processes are counted; nothing if it is not
+/// known.
+fn place() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let space = space.to_string_lossy();
+    let number = space.trim_start_matches("pid:[").trim_end_matches(']');
+    if boot.is_empty() || number.is_empty() {
+        return String::new();
+    }
+    format!("{}-{number}", boot.trim())
+}
+
+/// Returns when a process started, in ticks since the boot.
+fn started(process: u32) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name of the program may hold anything; what follows its closing bracket may not.
+    let (_, rest) = stat.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace();
+    // A process that ended and was not waited for is gone too.
+    let state = fields.next()?;
+    let is_over = matches!(state, "Z" | "X");
+    fields.nth(18).filter(|_| !is_over).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_was_written() {
+        let owner = Owner::this_process();
+        assert_eq!(Owner::parse(&owner.to_string()), Some(owner));
+        for text in ["", "somebody", "a/b/c/d", "a/1/2", "a/1/2/3/4"] {
+            assert_eq!(Owner::parse(text), None);
+        }
+    }
+
+    #[test]
+    fn this_process_is_there() {
+        assert!(!Owner::this_process().is_gone());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_that_ended_is_gone() {
+        let mut child = process::Command::new("true").spawn().unwrap();
+        let process = child.id();
+        let started = started(process);
+        child.wait().unwrap();
+        let owner =
+            Owner { process, started: started.unwrap_or_default(), ..Owner::this_process() };
+        assert!(owner.is_gone());
+    }
+
+    #[test]
+    fn nobody_on_another_machine_is_taken_for_gone() {
+        let owner = Owner { place: "elsewhere".to_owned(), process: 1, ..Owner::this_process() };
+        assert!(!owner.is_gone());
+        let nowhere = Owner { place: String::new(), ..owner };
+        assert!(!nowhere.is_gone());
+    }
+
+    #[test]
+    fn a_number_that_was_given_again_is_another_process() {
+        let owner = Owner { started: "1".to_owned(), ..Owner::this_process() };
+        assert_eq!(owner.is_gone(), !place().is_empty());
+    }
+}

@@ -1,0 +1,130 @@
+//! The form in which changes are stored, for stores: [`FORMAT`] is its number.
+//!
+//! Changes that are written at once are stored at once: a [`StoredBatch`] holds them as one JSON array.
+//! The form of a change is that of [`Stamped`]; `docs/storage.md` describes it.
+
+use std::{num::NonZero, thread};
+
+use loopwright_core::{Seq, Stamped, Timestamp};
+use serde::{Serialize, de::DeserializeOwned};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    id::SessionId,
+    store::{Batch, StoreError, Write},
+};
+
+/// The number of the form that is written. Forms of all smaller numbers are read as well.
+pub const FORMAT: u32 = 1;
+
+/// Changes that were written at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredBatch {
+    /// The number of the first change.
+    pub first: Seq,
+    /// How many of them count; the others came after a place that somebody went back to.
+    pub count: usize,
+    /// The changes, as a JSON array.
+    pub body: Vec<u8>,
+}
+
+impl StoredBatch {
+    /// Returns the part of it that comes before a change.
+    #[must_use]
+    pub fn until(&self, end: Seq) -> Self {
+        let room = usize::try_from(end.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        Self { count: self.count.min(room), ..self.clone() }
+    }
+}
+
+/// From so many bytes on, more than one thread reads.
+const SPREAD: usize = 256 << 10;
+
+/// Writes a value as JSON.
+///
+/// # Errors
+///
+/// [`Corrupt`](StoreError::Corrupt) if it has no JSON form.
+pub fn encode<T: Serialize + ?Sized>(id: &SessionId, value: &T) -> Result<Vec<u8>, StoreError> {
+    serde_json::to_vec(value).map_err(|error| corrupt(id, error))
+}
+
+/// Reads a value that [`encode`] wrote.
+///
+/// # Errors
+///
+/// [`Corrupt`](StoreError::Corrupt) if it is none.
+pub fn decode<T: DeserializeOwned>(id: &SessionId, body: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(body).map_err(|error| corrupt(id, error))
+}
+
+/// Reads the changes of batches that follow one another.
+///
+/// # Errors
+///
+/// [`Corrupt`](StoreError::Corrupt) if one of them cannot be read, or does not follow the one before.
+pub fn decode_batches(id: &SessionId, batches: &[StoredBatch]) -> Result<Vec<Stamped>, StoreError> {
+    let mut next = 0;
+    for batch in batches {
+        if batch.first != next {
+            return Err(corrupt(id, format!("change {next} is followed by {}", batch.first)));
+        }
+        next += batch.count as u64;
+    }
+    let bytes: usize = batches.iter().map(|it| it.body.len()).sum();
+    let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    if bytes < SPREAD || threads == 1 {
+        return decode_in_turn(id, batches);
+    }
+    let share = batches.len().div_ceil(threads);
+    thread::scope(|scope| {
+        let shares = batches.chunks(share).map(|it| scope.spawn(move || decode_in_turn(id, it)));
+        let mut all = Vec::with_capacity(usize::try_from(next).unwrap_or_default());
+        for share in shares.collect::<Vec<_>>() {
+            all.append(&mut share.join().map_err(|_| corrupt(id, "a reader panicked"))??);
+        }
+        Ok(all)
+    })
+}
+
+fn decode_in_turn(id: &SessionId, batches: &[StoredBatch]) -> Result<Vec<Stamped>, StoreError> {
+    let mut all = Vec::with_capacity(batches.iter().map(|it| it.count).sum());
+    for batch in batches {
+        let mut changes: Vec<Stamped> = serde_json::from_slice(&batch.body).map_err(|error| {
+            corrupt(id, format!("the batch at change {}: {error}", batch.first))
+        })?;
+        if changes.len() < batch.count {
+            let (has, first) = (changes.len(), batch.first);
+            return Err(corrupt(id, format!("the batch at change {first} has only {has} changes")));
+        }
+        changes.truncate(batch.count);
+        all.append(&mut changes);
+    }
+    Ok(all)
+}
+
+/// Returns what a write is known by, so that it is recognised when it comes again.
+pub fn fingerprint(write: &Write<'_>, body: &[u8]) -> [u8; 16] {
+    let mut hash = Sha256::new();
+    let Write { expected, batch: Batch { first, changes }, status, title, .. } = write;
+    let numbers = [*expected, *first, changes.len() as u64];
+    for number in numbers {
+        hash.update(number.to_le_bytes());
+    }
+    let header = format!("{status:?} {title:?} ");
+    hash.update(header);
+    hash.update(body);
+    let mut short = [0; 16];
+    short.copy_from_slice(&hash.finalize()[..16]);
+    short
+}
+
+/// Returns when something is written: never earlier than what was written before, whatever the clock
+/// says.
+pub fn written_at(before: Timestamp, now: Timestamp) -> Timestamp {
+    before.max(now)
+}
+
+fn corrupt(id: &SessionId, reason: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt { id: id.clone(), reason: reason.to_string() }
+}
