@@ -19,6 +19,7 @@ mod definition;
 mod factories;
 mod registry;
 mod simple;
+pub mod tasks;
 
 pub use crate::{
     builder::AgentBuilder,

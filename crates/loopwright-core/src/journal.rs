@@ -57,6 +57,12 @@ pub trait Journal: Send + Sync {
         Ok(Begun::Run)
     }
 
+    /// Returns the changes that are on record, from the first one. The state of a sub-agent is made of
+    /// them when the call that runs it is entered again. A journal that cannot read has none.
+    async fn recorded(&self) -> Result<Vec<Stamped>, JournalError> {
+        Ok(Vec::new())
+    }
+
     /// Returns the journal of a sub-agent that a call runs. The same call gets the same journal.
     fn child(&self, call: &EffectKey) -> Arc<dyn Journal>;
 }

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use loopwright_agent::LoopFactory;
-use loopwright_core::{Env, Journal, Sinks};
+use loopwright_core::{Env, Interrupted, Journal, Sinks};
 use tokio_util::sync::CancellationToken;
 
 use crate::{error::SessionError, session::AgentSession, store::SessionStore, wishes::Wishes};
@@ -48,6 +48,8 @@ pub struct ActionCx<'a> {
     pub env: &'a Env,
     /// Who listens to agents.
     pub sinks: &'a Sinks,
+    /// What is done about calls that were interrupted and must not happen twice.
+    pub interrupted: Interrupted,
     /// Cancels the action.
     pub cancel: &'a CancellationToken,
     /// What others want of whoever runs the session.

@@ -3,8 +3,9 @@
 use std::{borrow::Cow, sync::Arc};
 
 use async_trait::async_trait;
+use loopwright_agent::tasks::TaskList;
 use loopwright_core::{
-    AgentState, Budget, Edit, FailureKind, LlmConfig, RunOptions, Seq, Status,
+    AgentState, Budget, Edit, FailureKind, LlmConfig, Resolution, RunOptions, Seq, Status,
     messages::{Message, PrefixBreak, SectionName, Transcript},
 };
 use serde_json::Value;
@@ -12,7 +13,6 @@ use serde_json::Value;
 use crate::{
     action::{ActionCx, SessionAction},
     error::SessionError,
-    header::{ForkPoint, SessionHeader},
     id::SessionId,
     repository::replay,
     session::AgentSession,
@@ -60,11 +60,28 @@ impl SessionAction for SendMessage {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
         let state = session.state.clone().with_message(self.message.clone());
+        let session = match session.header.title {
+            None => session.with_title(title_of(&self.message)),
+            Some(_) => session,
+        };
         run(session, state, cx).await
     }
 
     fn when_busy(&self) -> Option<Wish> {
         self.is_queued.then(|| Wish::Say(self.message.clone()))
+    }
+}
+
+/// The most characters of a title.
+const TITLE: usize = 80;
+
+/// Returns the first words of a message, in one line.
+fn title_of(message: &Message) -> String {
+    let text = message.text();
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(TITLE) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
     }
 }
 
@@ -108,6 +125,7 @@ async fn run(
         journal: Some(Arc::clone(&cx.journal)),
         sinks: cx.sinks.clone(),
         cancel: cx.cancel.clone(),
+        interrupted: cx.interrupted,
         ..RunOptions::default()
     };
     let state = cx.wishes.drive(agent.start(state, options)).await;
@@ -147,6 +165,20 @@ impl WriteMetadata {
     pub fn one(key: impl Into<Arc<str>>, value: impl Into<Value>) -> Self {
         Self(vec![(key.into(), value.into())])
     }
+}
+
+/// Replaces the plan of the agent.
+#[derive(Clone, Debug, Default)]
+pub struct UpdateTask(pub TaskList);
+
+/// Decides about a call that waits for it, such as one that was interrupted and may have taken effect.
+/// The agent goes on with the next [`Continue`] or [`SendMessage`].
+#[derive(Clone, Debug)]
+pub struct Decide {
+    /// The call's position in its step; the only one that waits if it is not named.
+    pub call: Option<u16>,
+    /// What is decided: that it is run (again), that it is not, or that this is its outcome.
+    pub resolution: Resolution,
 }
 
 /// Edits the state without running the agent.
@@ -199,6 +231,24 @@ edits!(WriteMetadata, "write_metadata", |it, session| {
     Ok(session.with_state(state))
 });
 
+edits!(UpdateTask, "update_task", |it, session| {
+    let state = session.state.clone().edit(it.0.edit());
+    Ok(session.with_state(state))
+});
+edits!(Decide, "decide", |it, session| {
+    let waiting: Vec<u16> = session.state.pending().iter().map(|it| it.index).collect();
+    let call = match (it.call, &waiting[..]) {
+        (None, [call]) => *call,
+        (Some(call), _) if waiting.contains(&call) => call,
+        _ => {
+            let id = session.id().clone();
+            return Err(SessionError::NotPending { id, call: it.call, waiting });
+        }
+    };
+    let state = session.state.clone().resolve(call, it.resolution.clone());
+    Ok(session.with_state(state))
+});
+
 /// Makes another session that begins with what this one has so far. Nothing is copied; the other one
 /// comes back.
 #[derive(Clone, Debug, Default)]
@@ -238,16 +288,9 @@ impl SessionAction for ForkSession {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
         let source = &session.header;
-        let now = cx.env.clock.now();
         let at = self.at.unwrap_or(source.length);
         let id = self.id.clone().unwrap_or_else(SessionId::generate);
-        let header = SessionHeader {
-            agent_label: Arc::clone(&source.agent_label),
-            title: source.title.clone(),
-            parent: Some(source.id.clone()),
-            from: Some(ForkPoint { session: source.id.clone(), line: source.line, at }),
-            ..SessionHeader::new(id, Arc::clone(&source.agent_name), now)
-        };
+        let header = source.fork(id, at, cx.env.clock.now());
         let definition = &session.definition;
         let new = NewSession { header: &header, definition, changes: &[] };
         let header = cx.store.create(new).await?;

@@ -192,6 +192,7 @@ async fn what_is_created_is_loaded_as_it_was(store: &dyn SessionStore) {
     assert_eq!(created, SessionHeader { version: 1, length: 2, ..header });
     assert_eq!(store.header(&id("a")).await.unwrap(), Some(created.clone()));
     let changes = said(&["one", "two"]);
+    assert_eq!(store.definition(&id("a")).await.unwrap(), Some(definition()));
     let expect = Loaded { header: created, definition: definition(), changes };
     assert_eq!(store.load(&id("a")).await.unwrap(), Some(expect));
 }
@@ -275,6 +276,7 @@ async fn what_is_not_there_is_not_found(store: &dyn SessionStore) {
     let id = id("nobody");
     assert_eq!(store.header(&id).await.unwrap(), None);
     assert_eq!(store.load(&id).await.unwrap(), None);
+    assert_eq!(store.definition(&id).await.unwrap(), None);
     let not_found = |result: Result<(), StoreError>| {
         assert!(matches!(result, Err(StoreError::NotFound(_))), "{result:?}");
     };

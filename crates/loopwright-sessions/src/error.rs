@@ -52,10 +52,29 @@ pub enum SessionError {
         /// How many there are.
         steps: u64,
     },
+    /// There is nothing to decide, or it is not clear about which call.
+    #[error("{}", not_pending(.id, *.call, .waiting))]
+    NotPending {
+        /// The session.
+        id: SessionId,
+        /// The call that was named.
+        call: Option<u16>,
+        /// The calls that wait for a decision.
+        waiting: Vec<u16>,
+    },
     /// The state could not be kept.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// An action or a hook failed.
     #[error("{0}")]
     Action(#[source] BoxError),
+}
+
+fn not_pending(id: &SessionId, call: Option<u16>, waiting: &[u16]) -> String {
+    let calls = waiting.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match (call, waiting) {
+        (_, []) => format!("session `{id}` waits for no decision"),
+        (Some(call), _) => format!("call {call} waits for no decision; these do: {calls}"),
+        (None, _) => format!("more than one call waits for a decision: name one of {calls}"),
+    }
 }

@@ -77,6 +77,19 @@ impl SessionHeader {
             updated_at: now,
         }
     }
+
+    /// Describes a fork of it that begins after so many changes.
+    #[must_use]
+    pub fn fork(&self, into: SessionId, at: Seq, now: Timestamp) -> Self {
+        Self {
+            agent_label: Arc::clone(&self.agent_label),
+            title: self.title.clone(),
+            workdir: self.workdir.clone(),
+            parent: Some(self.id.clone()),
+            from: Some(ForkPoint { session: self.id.clone(), line: self.line, at }),
+            ..Self::new(into, Arc::clone(&self.agent_name), now)
+        }
+    }
 }
 
 /// Which sessions are listed, and how many.

@@ -44,6 +44,12 @@ impl SessionId {
         Self(uuid::Uuid::new_v4().hyphenated().to_string().into())
     }
 
+    /// Makes a name of what it stands for: always the same one, and another one for everything else.
+    pub(crate) fn derived(from: &str) -> Self {
+        let space = uuid::Uuid::from_u128(0x7d1f_5a0e_93c4_4b6b_8f0a_2f64_15d7_90ce);
+        Self(uuid::Uuid::new_v5(&space, from.as_bytes()).hyphenated().to_string().into())
+    }
+
     /// Returns the name.
     pub fn as_str(&self) -> &str {
         &self.0

@@ -15,7 +15,7 @@ use crate::{
     id::SessionId,
     repository::SessionRepository,
     status::SessionStatus,
-    store::{Batch, Lease, NewSession, SessionStore, StoreError, Write},
+    store::{Batch, Lease, Loaded, NewSession, SessionStore, StoreError, Write},
 };
 
 /// Keeps the changes of a run in a store, under a lease.
@@ -122,17 +122,29 @@ impl Journal for StoreJournal {
         })
     }
 
-    /// The session of a sub-agent is named after its parent, the step and the call.
+    /// Those of the session, which is found in the store if this journal did not create it.
+    async fn recorded(&self) -> Result<Vec<Stamped>, JournalError> {
+        let id = self.header().id;
+        let loaded = self.store.load(&id).await;
+        let loaded = loaded.map_err(|error| JournalError::Unavailable(error.into()))?;
+        let Some(Loaded { header, changes, .. }) = loaded else { return Ok(Vec::new()) };
+        let mut place = self.place();
+        (place.header, place.definition) = (header, None);
+        Ok(changes)
+    }
+
+    /// The session of a sub-agent is named after its parent and the call.
     fn child(&self, call: &EffectKey) -> Arc<dyn Journal> {
         let parent = self.header();
-        let suffix = call.call.map_or_else(String::new, |call| format!("-{call}"));
-        let name = format!("{}-{}{suffix}", parent.id, call.step);
-        let now = self.clock.now();
         let repository =
             SessionRepository { store: Arc::clone(&self.store), clock: Arc::clone(&self.clock) };
-        let id = SessionId::new(name).unwrap_or_else(|_| SessionId::generate());
-        let mut header = SessionHeader::new(id, Arc::clone(&parent.agent_name), now);
-        header.parent = Some(parent.id);
+        let id = SessionId::derived(&format!("{}/{call}", parent.id));
+        let header = SessionHeader {
+            parent: Some(parent.id),
+            call: Some(call.to_string().into()),
+            workdir: parent.workdir,
+            ..SessionHeader::new(id, parent.agent_name, self.clock.now())
+        };
         Arc::new(Self::new(&repository, header, None, Some(AgentDefinition::default())))
     }
 }

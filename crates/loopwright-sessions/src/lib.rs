@@ -27,8 +27,8 @@ pub mod stored;
 pub use crate::{
     action::{ActionCx, SessionAction, action_fn},
     actions::{
-        ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, Continue, ForkSession,
-        ResumeSession, SendMessage, SuspendSession, WriteMetadata,
+        ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, Continue, Decide, ForkSession,
+        ResumeSession, SendMessage, SuspendSession, UpdateTask, WriteMetadata,
     },
     error::SessionError,
     event::{SessionAt, SessionEvent, SessionListener},

@@ -8,6 +8,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use loopwright_agent::AgentDefinition;
 use loopwright_core::{Seq, Timestamp};
 
 use crate::{
@@ -106,8 +107,8 @@ impl Sessions {
             while let Some((id, line, until)) = place {
                 let most = needed.entry((id.clone(), line)).or_insert(0);
                 *most = until.max(*most);
-                let line = self.kept.get(id).and_then(|it| it.lines.get(line as usize));
-                let from = line.and_then(|it| it.from.as_ref());
+                let found = self.kept.get(id).and_then(|it| it.lines.get(line as usize));
+                let from = found.and_then(|it| it.from.as_ref());
                 place = from.map(|it| (&it.session, it.line, it.at.min(until)));
             }
         }
@@ -178,6 +179,12 @@ impl SessionStore for MemoryStore {
 
     async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError> {
         Ok(self.sessions().kept.get(id).map(|it| it.header.clone()))
+    }
+
+    async fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError> {
+        let mut sessions = self.sessions();
+        let Ok(kept) = sessions.get_mut(id) else { return Ok(None) };
+        decode(id, &kept.definition).map(Some)
     }
 
     async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {

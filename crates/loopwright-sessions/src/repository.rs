@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use loopwright_agent::AgentDefinition;
 use loopwright_core::{AgentState, Clock, Stamped, SystemClock};
 
 use crate::{
@@ -47,6 +48,17 @@ impl SessionRepository {
     pub(crate) async fn loaded(&self, id: &SessionId) -> Result<Loaded, SessionError> {
         let loaded = self.store.load(id).await?;
         Ok(loaded.ok_or_else(|| StoreError::NotFound(id.clone()))?)
+    }
+
+    /// Returns what is known of a session and its agent, without reading its conversation.
+    pub(crate) async fn outline(
+        &self,
+        id: &SessionId,
+    ) -> Result<(SessionHeader, AgentDefinition), SessionError> {
+        let missing = || StoreError::NotFound(id.clone());
+        let definition = self.store.definition(id).await?.ok_or_else(missing)?;
+        let header = self.store.header(id).await?.ok_or_else(missing)?;
+        Ok((header, definition))
     }
 
     /// Keeps a session that was never kept, and returns it as it is kept: at version 1.

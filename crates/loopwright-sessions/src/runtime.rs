@@ -7,21 +7,21 @@ use std::{
 };
 
 use loopwright_agent::LoopFactory;
-use loopwright_core::{Change, Env, EventSink, Priority, Seq, Sinks, Stamped};
+use loopwright_core::{Change, Env, EventSink, Interrupted, Priority, Seq, Sinks, Stamped};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     action::{ActionCx, SessionAction},
     error::SessionError,
     event::{SessionAt, SessionEvent, SessionListener},
-    header::{SessionHeader, SessionList, SessionQuery},
+    header::{Kinship, SessionHeader, SessionList, SessionQuery},
     hook::{SessionHook, SessionHooks, SessionStage},
     id::SessionId,
     journal::StoreJournal,
     owner::Owner,
     repository::SessionRepository,
     session::AgentSession,
-    store::{Claim, Lease, SessionStore, StoreError, Wish},
+    store::{Claim, Lease, Loaded, NewSession, SessionStore, StoreError, Wish},
     wishes::Wishes,
 };
 
@@ -38,7 +38,11 @@ pub struct SessionRuntime {
     env: Env,
     owner: Arc<str>,
     lasts: Duration,
+    interrupted: Interrupted,
 }
+
+/// How many sessions are looked at at once.
+const PAGE: usize = 100;
 
 /// How long a lease lasts unless it is renewed.
 const LASTS: Duration = Duration::from_secs(30);
@@ -55,6 +59,7 @@ impl SessionRuntime {
             env: Env::system(),
             owner: Owner::this_process().to_string().into(),
             lasts: LASTS,
+            interrupted: Interrupted::default(),
         }
     }
 
@@ -99,6 +104,15 @@ impl SessionRuntime {
     #[must_use]
     pub fn with_lease(mut self, lasts: Duration) -> Self {
         self.lasts = lasts;
+        self
+    }
+
+    /// Says what is done about calls that were interrupted and must not happen twice: the model is told
+    /// that their outcome is unknown if this is not said. With [`Interrupted::Ask`] the session pauses
+    /// until a [`Decide`](crate::Decide).
+    #[must_use]
+    pub fn with_interrupted(mut self, interrupted: Interrupted) -> Self {
+        self.interrupted = interrupted;
         self
     }
 
@@ -217,6 +231,7 @@ impl SessionRuntime {
             store: self.store(),
             env: &self.env,
             sinks: &self.sinks,
+            interrupted: self.interrupted,
             cancel,
             wishes: &wishes,
         };
@@ -278,6 +293,45 @@ impl SessionRuntime {
         Ok(self.store().list(query).await?)
     }
 
+    /// Makes another session that begins with what this one has, up to the end or to the end of a step
+    /// as [`rewind`](SessionRuntime::rewind) counts them. Nothing is copied, and this one may be in
+    /// use. Without a name, it gets one that nobody has.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session or step, or the name is taken.
+    pub async fn fork(
+        &self,
+        id: &SessionId,
+        step: Option<u64>,
+        into: Option<SessionId>,
+    ) -> Result<SessionHeader, SessionError> {
+        let (source, definition, at) = match step {
+            None => {
+                let (source, definition) = self.repository.outline(id).await?;
+                let at = source.length;
+                (source, definition, at)
+            }
+            Some(step) => {
+                let Loaded { header, definition, changes } = self.repository.loaded(id).await?;
+                let at = end_of(id, &changes, step)?;
+                (header, definition, at)
+            }
+        };
+        let into = into.unwrap_or_else(SessionId::generate);
+        let header = source.fork(into, at, self.env.clock.now());
+        let new = NewSession { header: &header, definition: &definition, changes: &[] };
+        let header = self.store().create(new).await?;
+        self.tell(|| {
+            SessionEvent::Saved(SessionAt {
+                session: header.id.clone(),
+                version: header.version,
+                status: header.status,
+            })
+        });
+        Ok(header)
+    }
+
     /// Goes back to the end of a step, counted from one over all executions; 0 is the beginning.
     /// Nothing is deleted.
     ///
@@ -299,11 +353,7 @@ impl SessionRuntime {
         lease: &Lease,
     ) -> Result<(), SessionError> {
         let loaded = self.repository.loaded(id).await?;
-        let at = step_end(&loaded.changes, step).map_err(|steps| SessionError::NoStep {
-            id: id.clone(),
-            step,
-            steps,
-        })?;
+        let at = end_of(id, &loaded.changes, step)?;
         let now = self.env.clock.now();
         self.store().rewind(id, loaded.header.version, at, Some(lease), now).await?;
         Ok(())
@@ -327,13 +377,27 @@ impl SessionRuntime {
         Ok(self.store().post(id, &Wish::Cancel).await?)
     }
 
-    /// Deletes a session for good; whoever runs it is refused at its next write.
+    /// Deletes a session for good, and those of the sub-agents that worked for it; whoever runs it is
+    /// refused at its next write.
     ///
     /// # Errors
     ///
     /// If the store fails.
     pub async fn delete(&self, id: &SessionId) -> Result<(), SessionError> {
-        Ok(self.store().delete(id, self.env.clock.now()).await?)
+        let mut doomed = vec![id.clone()];
+        while let Some(id) = doomed.pop() {
+            self.store().delete(&id, self.env.clock.now()).await?;
+            let mut query = SessionQuery::first(PAGE);
+            query.kinship = Kinship::ChildOf(id);
+            loop {
+                let page = self.store().list(&query).await?;
+                let children = page.sessions.into_iter().filter(|it| it.call.is_some());
+                doomed.extend(children.map(|it| it.id));
+                let Some(next) = page.next else { break };
+                query.after = Some(next);
+            }
+        }
+        Ok(())
     }
 
     fn store(&self) -> &Arc<dyn SessionStore> {
@@ -396,6 +460,10 @@ impl fmt::Debug for SessionRuntime {
 fn at(session: &AgentSession) -> SessionAt {
     let SessionHeader { id, version, status, .. } = &session.header;
     SessionAt { session: id.clone(), version: *version, status: *status }
+}
+
+fn end_of(id: &SessionId, changes: &[Stamped], step: u64) -> Result<Seq, SessionError> {
+    step_end(changes, step).map_err(|steps| SessionError::NoStep { id: id.clone(), step, steps })
 }
 
 /// Returns how many changes there are up to the end of a step, counted from one over all executions;

@@ -35,6 +35,10 @@ pub trait SessionStore: Send + Sync {
     /// Returns what is known of a session; nothing if there is none. Deleted ones are found.
     async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError>;
 
+    /// Returns a session's agent, without reading its conversation; nothing if there is no such session
+    /// or it was deleted.
+    async fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError>;
+
     /// Returns a session with all changes that lead to its state; nothing if there is none or it was
     /// deleted.
     async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError>;

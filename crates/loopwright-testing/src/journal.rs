@@ -229,6 +229,10 @@ impl Journal for MemoryJournal {
         Ok(inner.on_record.get(effect).cloned().unwrap_or(Begun::Run))
     }
 
+    async fn recorded(&self) -> Result<Vec<Stamped>, JournalError> {
+        Ok(self.inner().changes.clone())
+    }
+
     fn child(&self, call: &EffectKey) -> Arc<dyn Journal> {
         Arc::new(self.inner().children.entry(call.clone()).or_default().clone())
     }
