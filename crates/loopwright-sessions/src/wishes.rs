@@ -23,8 +23,11 @@ pub struct Wishes {
     pub(crate) lasts: Duration,
 }
 
-/// How often the store is asked while a lease lasts.
-const ASKED: u32 = 6;
+/// How long a wish waits at most to be heard.
+const HEARD: Duration = Duration::from_millis(500);
+
+/// How often a lease is renewed while it lasts.
+const RENEWED: u32 = 3;
 
 impl Wishes {
     /// Runs an agent to its end, heeding what others want of it on the way.
@@ -50,7 +53,7 @@ impl Wishes {
             }
             let is_step = {
                 let next = std::pin::pin!(run.next());
-                let pause = self.env.clock.sleep(self.lasts / ASKED);
+                let pause = self.env.clock.sleep(HEARD.min(self.lasts / RENEWED));
                 // A `next` that is dropped goes on where it was.
                 matches!(select(next, pause).await, Either::Left(_))
             };
@@ -64,12 +67,15 @@ impl Wishes {
         late.into_iter().fold(run.into_state(), AgentState::with_message)
     }
 
-    /// Renews the lease and takes what others left.
+    /// Takes what others left; renews the lease when it is time.
     async fn hear(&self) -> Result<Vec<Wish>, StoreError> {
-        let Some(lease) = self.lease() else { return Ok(Vec::new()) };
-        let lease = self.store.renew(&lease, self.env.clock.now(), self.lasts).await?;
-        self.journal.set_lease(lease.clone());
-        *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease.clone());
+        let Some(mut lease) = self.lease() else { return Ok(Vec::new()) };
+        let now = self.env.clock.now();
+        if lease.until.since(now) < self.lasts - self.lasts / RENEWED {
+            lease = self.store.renew(&lease, now, self.lasts).await?;
+            self.journal.set_lease(lease.clone());
+            *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease.clone());
+        }
         self.store.collect(&lease).await
     }
 

@@ -1,10 +1,11 @@
 //! What each action does.
 
+use loopwright_agent::tasks::{Task, TaskList};
 use loopwright_core::{Budget, LlmConfig, Status};
 use loopwright_sessions::{
     ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, Continue, ForkSession,
     MemoryStore, ResumeSession, SendMessage, SessionAction, SessionError, SessionRuntime,
-    SessionStatus, SuspendSession, WriteMetadata,
+    SessionStatus, SuspendSession, UpdateTask, WriteMetadata,
 };
 use loopwright_testing::{ScenarioStep, block_on};
 use serde_json::json;
@@ -121,4 +122,27 @@ fn what_is_over_is_not_continued() {
     let done = execute(&runtime, &SendMessage::text("1?"));
     assert_eq!(execute(&runtime, &Continue).state().text(), done.state().text());
     assert_eq!(model.asked(), 1);
+}
+
+#[test]
+fn a_plan_is_where_the_agent_keeps_its_own() {
+    let runtime = talked();
+    let tasks: TaskList = [Task::new("Look around")].into_iter().collect();
+    let planned = execute(&runtime, &UpdateTask(tasks.clone()));
+    assert_eq!(TaskList::of(planned.state()), tasks);
+    assert_eq!(block_on(runtime.session(&id("a"))).unwrap(), planned);
+}
+
+#[test]
+fn a_session_is_called_by_the_first_thing_that_was_said() {
+    let (agent, _) = answering(["one", "two"]);
+    let (runtime, _) = runtime(&MemoryStore::new(), &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    let long = format!("What\n is {}", "this ".repeat(40));
+    let told = execute(&runtime, &SendMessage::text(long));
+    let title = told.header().title.as_deref().unwrap();
+    assert!(title.starts_with("What is this this") && title.ends_with('…'), "{title}");
+    assert!(title.chars().count() <= 81, "{title}");
+    let again = execute(&runtime, &SendMessage::text("And that?"));
+    assert_eq!(again.header().title.as_deref(), Some(title));
 }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod actions;
 #[cfg(test)]
+mod recovery;
+#[cfg(test)]
 mod runtime;
 #[cfg(test)]
 mod stores;
