@@ -83,6 +83,7 @@ impl AgentBuilder {
         let mut agent = Configurator { sinks: self.sinks.clone(), ..Configurator::default() };
         // 2. Every capability adds what it is made of.
         for capability in &self.capabilities {
+            agent.profile.capabilities.push(capability.name().into());
             capability.configure(&mut agent)?;
         }
         // 3. The compiler: what was set, or the default, with its wrappers.
@@ -116,6 +117,8 @@ impl AgentBuilder {
             instructions,
             head,
             response_format,
+            layers: agent.layers,
+            profile: agent.profile,
         }))
     }
 }

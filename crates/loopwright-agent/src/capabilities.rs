@@ -3,6 +3,7 @@
 mod context;
 mod driver;
 mod guards;
+mod identity;
 mod hooks;
 mod llm;
 mod policy;
@@ -14,6 +15,7 @@ pub use self::{
     },
     driver::{UseDriver, UseDriverDecorator},
     guards::UseGuards,
+    identity::UseIdentity,
     hooks::{UseHook, UseInterceptor, UseStateProcessor},
     llm::{UseLlmConfig, UseReActConfig},
     policy::{UseContinuation, UseErrorPolicy},

@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{
-    AnyTool, ContextCompiler, Driver, HookStack, Instructions, Interceptor, IntoTool, Sinks,
-    ToolSet,
+    AgentLoop, AnyTool, ContextCompiler, Driver, Fragment, HookStack, Instructions, Interceptor,
+    IntoTool, Layers, Profile, Sinks, ToolSet,
     messages::{ResponseFormat, Transcript},
 };
 
@@ -33,6 +33,10 @@ pub struct Configurator {
     pub interceptor: Option<Interceptor>,
     /// Who listens.
     pub sinks: Sinks,
+    /// What stands between the agent and its models.
+    pub layers: Layers,
+    /// What else is known of the agent.
+    pub profile: Profile,
     pub(crate) processors: Processors,
     pub(crate) criteria: ContinuationCriteria,
 }
@@ -188,16 +192,16 @@ impl fmt::Debug for ToolChannel {
 /// What the model is told before the conversation.
 #[derive(Debug, Default)]
 pub struct PromptChannel {
-    fragments: Vec<Fragment>,
+    fragments: Vec<Placed>,
     head: Transcript,
     response_format: Option<ResponseFormat>,
 }
 
 #[derive(Debug)]
-struct Fragment {
+struct Placed {
     order: i16,
     name: Arc<str>,
-    text: Arc<str>,
+    fragment: Fragment,
 }
 
 impl PromptChannel {
@@ -207,20 +211,41 @@ impl PromptChannel {
     /// They are stable: what changes from step to step belongs to the tail of the prompt, which
     /// compilers make.
     pub fn add(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
-        let fragment = Fragment { order, name: name.into(), text: text.into() };
-        match self.fragments.iter_mut().find(|it| it.name == fragment.name) {
-            Some(same) => *same = fragment,
-            None => self.fragments.push(fragment),
+        self.place(order, name.into(), Fragment::Fixed(text.into()));
+    }
+
+    /// Adds instructions that are made of the finished agent, in the place of those of that name; none
+    /// if there is nothing to say. A copy of the agent with other tools has them made anew.
+    pub fn derive(
+        &mut self,
+        order: i16,
+        name: impl Into<Arc<str>>,
+        derive: impl Fn(&AgentLoop) -> Option<Arc<str>> + Send + Sync + 'static,
+    ) {
+        self.place(order, name.into(), Fragment::Derived(Arc::new(derive)));
+    }
+
+    fn place(&mut self, order: i16, name: Arc<str>, fragment: Fragment) {
+        let placed = Placed { order, name, fragment };
+        match self.fragments.iter_mut().find(|it| it.name == placed.name) {
+            Some(same) => *same = placed,
+            None => self.fragments.push(placed),
         }
     }
 
     /// Adds instructions to those of a name, which keep their place.
     pub fn append(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
         let (name, text) = (name.into(), text.into());
-        match self.fragments.iter_mut().find(|it| it.name == name) {
-            Some(same) => same.text = format!("{}\n\n{text}", same.text).into(),
-            None => self.fragments.push(Fragment { order, name, text }),
-        }
+        let Some(same) = self.fragments.iter_mut().find(|it| it.name == name) else {
+            return self.add(order, name, text);
+        };
+        same.fragment = match same.fragment.clone() {
+            Fragment::Fixed(before) => Fragment::Fixed(format!("{before}\n\n{text}").into()),
+            Fragment::Derived(derive) => Fragment::Derived(Arc::new(move |agent: &AgentLoop| {
+                let before = derive(agent);
+                Some(before.map_or_else(|| text.clone(), |it| format!("{it}\n\n{text}").into()))
+            })),
+        };
     }
 
     /// Puts turns before the conversation in every request.
@@ -235,7 +260,7 @@ impl PromptChannel {
 
     pub(crate) fn resolve(mut self) -> (Instructions, Transcript, Option<ResponseFormat>) {
         self.fragments.sort_by_key(|it| it.order);
-        let fragments = self.fragments.into_iter().map(|it| (it.name, it.text));
-        (Instructions::new(fragments), self.head, self.response_format)
+        let fragments = self.fragments.into_iter().map(|it| (it.name, it.fragment));
+        (Instructions::of(fragments), self.head, self.response_format)
     }
 }

@@ -34,6 +34,12 @@ impl Asked {
         self.models.resolve(Some(&chosen).filter(|it| it.provider.is_some() || it.model.is_some()))
     }
 
+    /// Returns which model is asked where the state does not say.
+    fn by_default(&self) -> LlmConfig {
+        let known = || self.models.resolve(None).ok()?.model();
+        LlmConfig { model: self.llm.model.clone().or_else(known), ..self.llm.clone() }
+    }
+
     fn chosen(&self, state: &AgentState) -> LlmConfig {
         let Some(llm) = state.llm() else { return self.llm.clone() };
         // The driver's model belongs to the driver's provider.

@@ -84,7 +84,11 @@ impl LoopFactory for DefinitionLoopFactory {
         }
         let agent = builder.build()?;
         let tools = self.tools_of(definition, agent.tools())?;
-        Ok(agent.with_tools(tools))
+        Ok(agent.with(|parts| {
+            parts.tools = tools;
+            parts.profile.name = definition.name.as_str().into();
+            parts.profile.description = definition.description.as_str().into();
+        }))
     }
 }
 

@@ -18,6 +18,7 @@ mod names;
 mod definition;
 mod factories;
 mod registry;
+mod profile;
 mod simple;
 pub mod tasks;
 
@@ -26,7 +27,7 @@ pub use crate::{
     capabilities::{
         UseCachedContext, UseContextCompiler, UseContextCompilerDecorator, UseContextConfig,
         UseContinuation, UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook,
-        UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor, UseToolFactory, UseTools,
+        UseIdentity, UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor, UseToolFactory, UseTools,
     },
     capability::{BuildError, Capability},
     compilers::{AllSections, ConversationWithCurrentToolTrace, SelectedSections},
@@ -41,7 +42,8 @@ pub use crate::{
     },
     names::NameList,
     processor::StateProcessor,
-    registry::{CapabilityError, CapabilityRegistry},
+    profile::{AgentProfile, Describe, HookRow, LlmView, ToolRow},
+    registry::{CapabilityEntry, CapabilityError, CapabilityRegistry},
     simple::SimpleLoop,
 };
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentLoop, ChatModel, Driver, Instructions, Interceptor, Parts, Sinks, ToolExecutor, ToolSet,
+    AgentLoop, ChatModel, Driver, Instructions, Interceptor, Layers, Parts, Profile, Sinks, ToolExecutor, ToolSet,
     messages::Transcript,
 };
 
@@ -47,6 +47,8 @@ impl SimpleLoop for AgentLoop {
             instructions: Instructions::default(),
             head: Transcript::new(),
             response_format: None,
+            layers: Layers::default(),
+            profile: Profile::default(),
         })
     }
 }

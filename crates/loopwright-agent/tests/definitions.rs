@@ -10,8 +10,8 @@ use std::{
 };
 
 use loopwright_agent::{
-    AgentBuilder, AgentDefinition, BuildError, Capability, CapabilityError, CapabilityRegistry,
-    Configurator, DefinitionError, DefinitionLoopFactory, DefinitionRegistry,
+    AgentBuilder, AgentDefinition, BuildError, Capability, CapabilityEntry, CapabilityError,
+    CapabilityRegistry, Configurator, DefinitionError, DefinitionLoopFactory, DefinitionRegistry,
     DefinitionStateFactory, Definitions as _, LoopFactory as _, NameList, StateFactory as _,
     UseContextConfig, UseGuards, UseLlmConfig, UseTools,
 };
@@ -201,6 +201,44 @@ fn a_registry_of_capabilities_knows_instances_and_makes_others_once() {
 
 /// A factory whose agents have `read` and `write`, can be given `search`, and may take `paint` from
 /// the registry.
+#[test]
+fn a_registry_makes_capabilities_of_what_a_configuration_says() {
+    fn guards(config: &serde_json::Value) -> Result<UseGuards, BuildError> {
+        let steps = config["steps"].as_u64().ok_or_else(|| {
+            BuildError::capability("steps", "say how many steps there may be in `steps`")
+        })?;
+        Ok(UseGuards::none().max_steps(u32::try_from(steps).ok()))
+    }
+    const ENTRIES: &[CapabilityEntry] = &[
+        CapabilityEntry::new("steps", "Limits steps.", |it| CapabilityEntry::ready(guards(it)?)),
+        CapabilityEntry::new("plain", "Is there already.", |_| Err(BuildError::NoDriver)),
+    ];
+    let mut registry = CapabilityRegistry::new();
+    registry.register("plain", UseGuards::default());
+    registry.register_all(ENTRIES);
+    registry.register_configured("more", guards);
+    assert_eq!(registry.names().collect::<Vec<_>>(), ["more", "steps", "plain"]);
+    let built = |name: &str| {
+        let capability = registry.configured(name, &json!({ "steps": 0 })).unwrap();
+        let model = FakeModel::script(["done"]);
+        let base = AgentBuilder::base().with_capability(UseLlmConfig::model(model));
+        execute(&base.with_shared_capability(capability).build().unwrap(), asked())
+    };
+    assert_eq!([built("steps"), built("more")].map(|it| it.step_count()), [0, 0]);
+    let check = |name: &str, config: serde_json::Value, expect: &str| {
+        let Err(error) = registry.configured(name, &config) else { panic!("{name} is made") };
+        assert_eq!(error.to_string(), expect);
+    };
+    check(
+        "plain",
+        json!({}),
+        "capability `plain` takes no configuration; those that do are: more, steps",
+    );
+    check("none", json!({}), "there is no capability named `none`; known are: more, steps, plain");
+    check("steps", json!({}), "capability `steps` could not be made");
+    check("steps", serde_json::Value::Null, "capability `steps` could not be made");
+}
+
 fn factory(model: &FakeModel) -> DefinitionLoopFactory {
     let base = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))

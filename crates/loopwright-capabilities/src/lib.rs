@@ -5,6 +5,22 @@
 //! | [`files`] | reading, writing, editing, listing and searching files |
 //! | [`bash`] | commands in a sandbox |
 //! | [`coding`] | both together |
+//! | [`child`] | agents that work for an agent |
+//! | [`subagents`] | handing work to agents that definitions describe |
+//! | [`planning`] | a plan by somebody else before the work begins |
+//! | [`critique`] | having final answers judged before they are given |
+//! | [`skills`] | instructions that are loaded when they are needed |
+//! | [`structured`] | data out of text, and answers of a Rust type |
+//! | [`metadata`] | a scratchpad for the model |
+//! | [`tasks`] | a list of tasks for the model |
+//! | [`tool_registry`] | many tools that cost nothing until they are used |
+//! | [`cancellation`] | runs that somebody else may end |
+//! | [`system_prompt`] | a system prompt that is made of what the agent can do |
+//! | [`history`] | a record of what executions came to |
+//! | [`llm_query`] | a question to a model from within a run |
+//! | [`self_description`] | an agent that can say what it is made of |
+//! | [`recording`] | what models were asked and answered, on file, and answers from there |
+//! | [`inventory`] | what this crate has on offer, as data |
 //!
 //! Nothing here trusts the model: paths are walked by handles and never leave their directory, and
 //! commands are confined by the kernel.
@@ -12,3 +28,20 @@
 pub mod files;
 pub mod bash;
 pub mod coding;
+pub mod child;
+pub mod subagents;
+pub mod planning;
+pub mod critique;
+pub mod skills;
+pub mod structured;
+mod batch;
+pub mod metadata;
+pub mod tasks;
+pub mod tool_registry;
+pub mod cancellation;
+pub mod system_prompt;
+pub mod history;
+pub mod llm_query;
+pub mod self_description;
+pub mod recording;
+pub mod inventory;

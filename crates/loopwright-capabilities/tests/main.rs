@@ -8,3 +8,9 @@ mod files;
 mod commands;
 #[cfg(test)]
 mod race;
+#[cfg(test)]
+mod skills;
+#[cfg(test)]
+mod structured;
+#[cfg(test)]
+mod subagents;

@@ -13,8 +13,11 @@ use crate::prompt::PromptSource;
 pub mod files;
 mod help;
 pub mod sandbox;
+pub mod session;
+pub mod sessions;
 mod values;
 
+use session::SessionArgs;
 use values::{BaseUrlParser, parsed};
 
 /// Runs agents: a model that works with tools until the task is done.
@@ -35,6 +38,12 @@ pub enum Command {
     /// Give an agent a task and wait for its answer
     #[command(after_help = help::RUN)]
     Run(Box<RunArgs>),
+    /// Talk to an agent, turn by turn
+    #[command(after_help = help::CHAT)]
+    Chat(Box<ChatArgs>),
+    /// List, show, fork, rewind, move and remove what was talked about
+    #[command(after_help = help::SESSIONS)]
+    Sessions(sessions::SessionsArgs),
     /// Watch an agent with a scripted model; needs no key and no network
     Demo(DemoArgs),
     /// List providers, and models with what they take, can do and cost
@@ -61,6 +70,31 @@ pub struct RunArgs {
     /// The same as PROMPT
     #[arg(short = 'p', long = "prompt", value_name = "PROMPT", conflicts_with = "prompt")]
     pub prompt_option: Option<String>,
+    /// If the session is in use, say it to whoever runs it
+    #[arg(long, help_heading = "Session", requires = "OriginArgs", conflicts_with_all = ["fork", "no_session"])]
+    pub steer: bool,
+    /// Who answers, how much may be used, and where.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+    /// The session that it belongs to.
+    #[command(flatten)]
+    pub session: SessionArgs,
+}
+
+/// What can be said about a conversation.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ChatArgs {
+    /// Who answers, how much may be used, and where.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+    /// The session that it belongs to.
+    #[command(flatten)]
+    pub session: SessionArgs,
+}
+
+/// What can be said about an agent and its surroundings.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct AgentArgs {
     /// The model and the provider that serves it
     #[arg(short, long, value_name = "PROVIDER/NAME", value_parser = parsed::<ModelRef>)]
     pub model: Option<ModelRef>,
@@ -173,7 +207,9 @@ impl RunArgs {
     pub fn prompt(&self) -> PromptSource {
         PromptSource::new(self.prompt.as_deref().or(self.prompt_option.as_deref()))
     }
+}
 
+impl AgentArgs {
     /// Where answers come from.
     pub fn transport(&self) -> Transport {
         match (&self.record, &self.replay) {
@@ -198,6 +234,7 @@ impl RunArgs {
             max_tokens: self.limits.max_tokens,
             max_seconds: self.limits.max_seconds,
             max_cost: self.limits.max_cost,
+            store: None,
         }
     }
 }

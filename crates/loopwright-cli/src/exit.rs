@@ -19,6 +19,8 @@ pub enum ExitCode {
     /// A limit on steps, tokens, seconds, cost, retries or the length of an answer ended the run; what it
     /// did so far stands.
     Limit = 6,
+    /// Somebody else works with the session; nothing was started.
+    Busy = 7,
     /// A tool, a hook, the model or its provider did not permit the run to go on.
     Denied = 8,
     /// The run waits for an answer or an approval that nobody is there to give.
@@ -51,11 +53,11 @@ impl serde::Serialize for ExitCode {
 #[cfg(test)]
 mod tests {
     use super::ExitCode::{
-        Config, Denied, Done, Internal, Interrupted, Limit, NeedsInput, NoModel, Provider,
+        Busy, Config, Denied, Done, Internal, Interrupted, Limit, NeedsInput, NoModel, Provider,
         Terminated, Usage,
     };
 
-    const ALL: [super::ExitCode; 11] = [
+    const ALL: [super::ExitCode; 12] = [
         Done,
         Internal,
         Usage,
@@ -63,6 +65,7 @@ mod tests {
         NoModel,
         Provider,
         Limit,
+        Busy,
         Denied,
         NeedsInput,
         Interrupted,
@@ -71,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_numbers_are_those_that_scripts_rely_on() {
-        assert_eq!(ALL.map(super::ExitCode::code), [0, 1, 2, 3, 4, 5, 6, 8, 9, 130, 143]);
+        assert_eq!(ALL.map(super::ExitCode::code), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 130, 143]);
     }
 
     #[test]

@@ -4,15 +4,18 @@
 //! |---|---|
 //! | [`args`], [`config`], [`prompt`] | what was typed, what is configured, what is asked |
 //! | [`model`], [`tools`], [`agent`] | who answers, what it may do, and the agent made of both |
+//! | [`store`], [`opening`], [`conversation`] | where sessions are kept, finding one, and talking in it |
 //! | [`stage`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
-//! | [`run`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`completions`] | the commands |
+//! | [`run`], [`chat`], [`sessions`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`completions`] | the commands |
 
 pub mod agent;
 pub mod args;
+pub mod chat;
 pub mod completions;
 pub mod config;
 pub mod console;
+pub mod conversation;
 pub mod demo;
 pub mod doctor;
 pub mod ending;
@@ -20,11 +23,15 @@ pub mod exit;
 pub mod files;
 pub mod model;
 pub mod models;
+pub mod opening;
 pub mod prompt;
 pub mod render;
 pub mod report;
 pub mod run;
 pub mod sandbox;
+pub mod sessions;
 pub mod signals;
 pub mod stage;
+pub mod store;
 pub mod tools;
+mod turn;

@@ -1,24 +1,40 @@
 //! The program `loopwright`.
 
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
 use std::process::ExitCode as ProcessExitCode;
 
 use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
-use loopwright_cli::{completions, console, demo, doctor, files, models, run, sandbox};
+use loopwright_cli::{
+    chat, completions, console, demo, doctor, files, models, run, sandbox, sessions,
+};
 
 fn main() -> ProcessExitCode {
     // This program is its own sandbox helper.
     loopwright_sandbox::init();
-    match Cli::try_parse() {
+    completions::answer();
+    match Cli::try_parse_from(typed()) {
         Ok(cli) => dispatch(&cli),
         Err(error) => explain(&error).into(),
     }
 }
 
+/// Returns what was typed. Whoever types nothing more than the name, at a terminal, wants to talk.
+fn typed() -> Vec<OsString> {
+    let mut typed: Vec<OsString> = std::env::args_os().collect();
+    if typed.len() == 1 && io::stdin().is_terminal() && io::stdout().is_terminal() {
+        typed.push("chat".into());
+    }
+    typed
+}
+
 fn dispatch(cli: &Cli) -> ProcessExitCode {
     let exit_code = match &cli.command {
         Command::Run(args) => run::run(cli, args),
+        Command::Chat(args) => chat::chat(cli, args),
+        Command::Sessions(args) => sessions::sessions(cli, args),
         Command::Demo(args) => demo::demo(args),
         Command::Models(args) => models::models(cli, args),
         Command::Files(command) => files::files(command),

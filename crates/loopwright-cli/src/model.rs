@@ -138,16 +138,22 @@ fn check_fallback(
 /// choose by it whose key is sent to the address that the user had another model in mind for.
 fn base_url(config: &Config) -> Option<&str> {
     let base_url = config.base_url.as_ref()?;
-    let model = config.model.as_ref().map(|it| &it.origin);
-    if let (Origin::User(_), Some(Origin::Project(path))) = (&base_url.origin, model) {
-        console::warn(&format!(
-            "`base_url` of the {} is ignored, because the model comes from {}",
-            base_url.origin,
-            path.display()
-        ));
-        return None;
+    let from = match config.model.as_ref().map(|it| (&it.origin, &it.value)) {
+        Some((Origin::Project(path), _)) => path.display().to_string(),
+        // A session may have been made by somebody else. No key is at stake without a provider.
+        Some((Origin::Session, model)) if model.provider() != COMPATIBLE => {
+            format!("the session; name it with `-m {model}` if that is where it is served")
+        }
+        _ => return Some(base_url.value.as_str()),
+    };
+    if !matches!(base_url.origin, Origin::User(_)) {
+        return Some(base_url.value.as_str());
     }
-    Some(base_url.value.as_str())
+    let origin = &base_url.origin;
+    console::warn(&format!(
+        "`base_url` of the {origin} is ignored, because the model comes from {from}"
+    ));
+    None
 }
 
 fn known_wires() -> String {

@@ -24,7 +24,7 @@ use loopwright_core::{
 
 use crate::report::Report;
 
-pub(crate) use self::words::harmless;
+pub(crate) use self::words::{count, cut, duration, harmless, line, number, summary};
 pub use self::{
     json::Json,
     progress::{Details, Progress},
@@ -56,6 +56,8 @@ pub struct Beginning {
     pub tools: Vec<String>,
     /// The working directory.
     pub workdir: String,
+    /// The session's name; nothing if nothing is kept.
+    pub session_id: Option<String>,
     /// Whether there is a limit of money.
     pub has_cost_limit: bool,
 }

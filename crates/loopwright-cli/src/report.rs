@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use loopwright_core::{AgentState, Status, StopReason, messages::Usage};
+use loopwright_sessions::SessionId;
 use serde::Serialize;
 
 use crate::ending::{Ending, Interruption};
 use crate::exit::ExitCode;
+use crate::sessions::short;
 
 /// The version of everything that is written as JSON.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -42,6 +44,9 @@ pub struct Report {
     pub agent_id: Option<String>,
     /// The execution's name.
     pub execution_id: Option<String>,
+    /// The session's name; absent if nothing is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
     /// What people should hear about the ending.
     #[serde(skip)]
     pub remark: Option<String>,
@@ -75,6 +80,7 @@ impl Report {
             model: answered_by(state),
             agent_id: state.id().map(ToString::to_string),
             execution_id: state.execution().map(|it| it.id().to_string()),
+            session_id: None,
             remark: remark(state, ending),
         }
     }
@@ -106,8 +112,34 @@ impl Report {
             model: None,
             agent_id: None,
             execution_id: None,
+            session_id: None,
             remark: None,
         }
+    }
+
+    /// Reports that a message was left to whoever runs the session.
+    pub fn left(id: &SessionId) -> Self {
+        Self {
+            status: "left",
+            errors: Vec::new(),
+            remark: Some("whoever runs the session was told".to_owned()),
+            session_id: Some(id.to_string()),
+            ..Self::refused(ExitCode::Done, "left", String::new())
+        }
+    }
+
+    /// Names the session.
+    #[must_use]
+    pub fn of_session(self, id: &SessionId) -> Self {
+        let decide = format!("; decide with: loopwright sessions decide {}", short(id));
+        let decide = Some(decide).filter(|_| self.status == "paused").unwrap_or_default();
+        let remark = self.remark.map(|remark| remark + &decide);
+        Self { session_id: Some(id.to_string()), remark, ..self }
+    }
+
+    /// Tells whether it is about a run that began.
+    pub fn has_run(&self) -> bool {
+        self.execution_id.is_some()
     }
 }
 

@@ -1,48 +1,31 @@
 //! `loopwright run`.
 
 use std::io::{self, IsTerminal as _};
-use std::time::Duration;
 
-use loopwright_core::{AgentState, Budget, messages::Cost};
+use loopwright_core::AgentState;
 
-use crate::agent::Setup;
-use crate::args::{Cli, RunArgs, Transport};
-use crate::config::{Config, ConfigError, Limits, Loaded, Sources};
+use crate::args::{Cli, RunArgs};
 use crate::console;
+use crate::conversation::Said;
 use crate::exit::ExitCode;
-use crate::model;
-use crate::prompt::StdinKind;
+use crate::opening::{Opening, Refusal};
+use crate::prompt::{PromptError, StdinKind};
+use crate::signals::Signals;
 use crate::stage::Stage;
-use crate::tools;
-
-/// The limits of a run for which nobody set any: enough for work, too little for a catastrophe.
-const STEPS: u32 = 50;
-const TOKENS: u64 = 1_000_000;
-const TIME: Duration = Duration::from_mins(15);
 
 /// Gives an agent a task and waits for its answer.
 pub fn run(cli: &Cli, args: &RunArgs) -> ExitCode {
-    console::set_color(args.surroundings.color);
-    let typed = args.surroundings.output_format().unwrap_or_default();
-    let stage = Stage::new(typed, args.surroundings.quiet);
-    let (sources, loaded) = match load(cli, args) {
-        Ok(loaded) => loaded,
-        Err(error @ ConfigError::Workdir { .. }) => {
-            return stage.refuse(&error, ExitCode::Usage, "usage");
-        }
-        Err(error) => return stage.refuse(&error, ExitCode::Config, "configuration"),
+    let surroundings = &args.agent.surroundings;
+    console::set_color(surroundings.color);
+    let typed = surroundings.output_format().unwrap_or_default();
+    let mut opening = match Opening::load(cli, &args.agent, &args.session) {
+        Ok(opening) => opening,
+        Err(refusal) => return refusal.tell(Stage::new(typed, surroundings.quiet)),
     };
-    for warning in &loaded.warnings {
-        console::warn(warning);
-    }
-    let stage = Stage::new(loaded.config.output_format.value, args.surroundings.quiet);
-    match args.prompt().read(stdin_kind(), io::stdin().lock()) {
-        Ok(prompt) => {
-            let transport = args.transport();
-            with_runtime(perform(stage, &loaded.config, &sources, &transport, prompt))
-        }
-        Err(error) => stage.refuse(&error, ExitCode::Usage, "usage"),
-    }
+    with_runtime(async {
+        let done = Box::pin(perform(cli, args, &mut opening)).await;
+        done.unwrap_or_else(|refusal| refusal.tell(opening.stage))
+    })
 }
 
 /// Runs a future to its end on this thread. What it leaves behind is not waited for.
@@ -57,64 +40,29 @@ pub(crate) fn with_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
     }
 }
 
-async fn perform(
-    stage: Stage,
-    config: &Config,
-    sources: &Sources,
-    transport: &Transport,
-    prompt: String,
-) -> ExitCode {
-    let chosen = match model::choose(config, sources, transport).await {
-        Ok(chosen) => chosen,
-        Err(error) => return stage.refuse(&error, error.exit_code(), error.stop_reason()),
+async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
+    let origin = &args.session.origin;
+    let goes_on = origin.latest || origin.resume.is_some() || origin.fork.is_some();
+    let prompt = match args.prompt().read(stdin_kind(), io::stdin().lock()) {
+        Ok(prompt) => Some(prompt),
+        // What was interrupted goes on without words.
+        Err(PromptError::Missing) if goes_on && !args.steer => None,
+        Err(error) => return Err(error.into()),
     };
-    let workdir = match tools::workdir(&config.workdir) {
-        Ok(workdir) => workdir,
-        Err(error) => return stage.refuse(&error, ExitCode::Usage, "usage"),
-    };
-    let setup = Setup {
-        models: chosen.models,
-        llm: chosen.llm,
-        workdir,
-        driver: config.sandbox_tier.as_ref().map(|it| it.value).unwrap_or_default(),
-        system: config.system.as_ref().map(|it| it.value.clone()),
-    };
-    let asked = AgentState::new().with_budget(budget(&config.limits)).with_user_message(prompt);
-    stage.perform(&setup, asked).await.exit_code
-}
-
-fn load(cli: &Cli, args: &RunArgs) -> Result<(Sources, Loaded), ConfigError> {
-    let sources = Sources::from_process()
-        .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
-    let loaded = Config::load(args.flags(cli.config.as_deref()), &sources)?;
-    Ok((sources, loaded))
-}
-
-fn budget(limits: &Limits) -> Budget {
-    Budget {
-        steps: Some(limits.steps.as_ref().map_or(STEPS, |it| it.value.get())),
-        tokens: Some(limits.tokens.as_ref().map_or(TOKENS, |it| it.value.get())),
-        time: Some(limits.seconds.as_ref().map_or(TIME, |it| it.value)),
-        cost: limits.cost.as_ref().map(|it| Cost::from_dollars(it.value.amount())),
-        deadline: None,
+    if origin.no_session {
+        let setup = opening.setup(&args.agent).await?;
+        let asked = AgentState::new().with_budget(opening.budget());
+        let asked = asked.with_user_message(prompt.unwrap_or_default());
+        return Ok(opening.stage.perform(&setup, asked).await.exit_code);
     }
+    let mut conversation = opening.conversation(cli, &args.agent, &args.session, "run").await?;
+    let said = Said { text: prompt.map(Into::into), steers: args.steer };
+    let mut signals = Signals::new().ok();
+    let exit_code = conversation.say(opening.stage, signals.as_mut(), said).await;
+    conversation.tell_resume(opening.stage);
+    Ok(exit_code)
 }
 
 fn stdin_kind() -> StdinKind {
     if io::stdin().is_terminal() { StdinKind::Terminal } else { StdinKind::Piped }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_without_limits_has_some() {
-        let budget = budget(&Limits::default());
-        assert_eq!(
-            (budget.steps, budget.tokens, budget.time),
-            (Some(STEPS), Some(TOKENS), Some(TIME))
-        );
-        assert_eq!(budget.cost, None);
-    }
 }

@@ -7,30 +7,35 @@ use std::process;
 use std::sync::{Arc, OnceLock};
 
 use futures::future::{Either, select};
-use loopwright_core::RunHandle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::render::{Feed, Note};
 
 /// Stops a run, and remembers why. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Brake {
-    run: RunHandle,
+    token: CancellationToken,
     why: Arc<OnceLock<Interruption>>,
 }
 
 impl Brake {
-    /// Makes a brake of a run.
-    pub fn new(run: RunHandle) -> Self {
-        Self { run, why: Arc::default() }
+    /// Makes a brake that nobody has pulled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Returns what cancels the run.
+    pub fn token(&self) -> &CancellationToken {
+        &self.token
     }
 
     /// Cancels the run; the first reason counts.
     pub fn pull(&self, why: Interruption) {
         self.why.get_or_init(|| why);
-        self.run.cancel();
+        self.token.cancel();
     }
 
     /// Returns why the run was cancelled, if it was.
@@ -58,7 +63,7 @@ impl Signals {
     }
 
     /// Cancels the run at the first signal and ends the process at the second. Never returns.
-    pub async fn watch(mut self, brake: &Brake, feed: &Feed) -> Infallible {
+    pub async fn watch(&mut self, brake: &Brake, feed: &Feed) -> Infallible {
         let mut is_first = true;
         loop {
             let why = self.next().await;
@@ -72,7 +77,8 @@ impl Signals {
         }
     }
 
-    async fn next(&mut self) -> Interruption {
+    /// Waits for the next signal.
+    pub async fn next(&mut self) -> Interruption {
         match select(pin!(self.interrupt.recv()), pin!(self.terminate.recv())).await {
             Either::Left(_) => Interruption::Interrupt,
             Either::Right(_) => Interruption::Terminate,
@@ -80,7 +86,8 @@ impl Signals {
     }
 }
 
-fn exit_code(why: Interruption) -> ExitCode {
+/// Returns the exit status of whoever was asked to end.
+pub fn exit_code(why: Interruption) -> ExitCode {
     match why {
         Interruption::Terminate => ExitCode::Terminated,
         _ => ExitCode::Interrupted,

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::pin::pin;
+use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use futures::future::{Either, select};
@@ -49,44 +50,60 @@ impl Stage {
         }
     }
 
-    /// Runs an agent and shows how it goes. Needs a tokio runtime.
+    /// Runs an agent whose state nobody keeps, and shows how it goes. Needs a tokio runtime.
     pub async fn perform(self, setup: &Setup, state: AgentState) -> Performed {
-        let (feed, notes) = Feed::new();
-        let agent = match setup.build(feed.clone()) {
+        let scene = Scene::new();
+        let agent = match setup.build(scene.feed.clone()) {
             Ok(agent) => agent,
             Err(error) => {
                 let exit_code = self.refuse(&error, ExitCode::Internal, "other");
                 return Performed { state, exit_code };
             }
         };
-        feed.tell(Note::Began(beginning(setup, &agent, &state)));
+        scene.feed.tell(Note::Began(beginning(setup, &agent, &state)));
         let mut sinks = Sinks::default();
-        sinks.wiretap(feed.clone());
-        let run = agent.start(state, RunOptions { sinks, ..RunOptions::default() });
-        let brake = Brake::new(run.handle());
+        sinks.wiretap(scene.feed.clone());
+        let cancel = scene.brake.token().clone();
+        let brake = scene.brake.clone();
+        let mut signals = Signals::new().ok();
+        let work = async {
+            let began = Instant::now();
+            let options = RunOptions { sinks, cancel, ..RunOptions::default() };
+            let state = agent.start(state, options).finish().await;
+            let report = Report::of(&state, brake.why(), began.elapsed());
+            (state, report.expecting(&setup.model()))
+        };
+        let (state, exit_code) = self.watch(signals.as_mut(), scene, work).await;
+        Performed { state, exit_code }
+    }
+
+    /// Shows what is told while something is worked on, and stops it when a signal comes. Returns what
+    /// was worked out, and the exit status.
+    pub async fn watch<T>(
+        self,
+        signals: Option<&mut Signals>,
+        scene: Scene,
+        work: impl Future<Output = (T, Report)>,
+    ) -> (T, ExitCode) {
+        let Scene { feed, notes, brake } = scene;
         let (renderer, hang_up) = (self.renderer(), brake.clone());
         let shown = tokio::task::spawn_blocking(move || {
             play(renderer, &notes, || hang_up.pull(Interruption::HangUp))
         });
         let work = async {
-            let began = Instant::now();
-            let state = run.finish().await;
-            let report = Report::of(&state, brake.why(), began.elapsed());
-            let report = report.expecting(&setup.model());
+            let (worked_out, report) = work.await;
             let exit_code = report.exit_code;
             feed.tell(Note::Over(Box::new(report)));
             let shown = shown.await.unwrap_or_else(|error| Err(io::Error::other(error)));
-            Performed { state, exit_code: of_writing(shown).unwrap_or(exit_code) }
+            (worked_out, of_writing(shown).unwrap_or(exit_code))
         };
-        match Signals::new() {
-            Ok(signals) => match select(pin!(work), pin!(signals.watch(&brake, &feed))).await {
-                Either::Left((performed, _)) => performed,
-                Either::Right((never, _)) => match never {},
-            },
-            Err(error) => {
-                console::warn(&format!("Ctrl-C ends the program at once: {error}"));
-                work.await
-            }
+        let Some(signals) = signals else {
+            console::warn(&"Ctrl-C ends the program at once: signals cannot be taken");
+            return work.await;
+        };
+        match select(pin!(work), pin!(signals.watch(&brake, &feed))).await {
+            Either::Left((done, _)) => done,
+            Either::Right((never, _)) => match never {},
         }
     }
 
@@ -103,9 +120,7 @@ impl Stage {
         }
         let report = Report::refused(exit_code, stop_reason, chain(error));
         let mut renderer = Self { details: Details::Errors, ..self }.renderer();
-        let notes = [Note::Began(Beginning::default()), Note::Over(Box::new(report))];
-        let shown = notes.iter().try_for_each(|note| renderer.take(note));
-        of_writing(shown).unwrap_or(exit_code)
+        of_writing(renderer.take(&Note::Over(Box::new(report)))).unwrap_or(exit_code)
     }
 
     fn renderer(self) -> Box<dyn Renderer> {
@@ -118,11 +133,37 @@ impl Stage {
     }
 }
 
-fn beginning(setup: &Setup, agent: &AgentLoop, state: &AgentState) -> Beginning {
+/// What a run tells, and what stops it.
+#[derive(Debug)]
+pub struct Scene {
+    /// Where it tells what happens.
+    pub feed: Feed,
+    /// What stops it.
+    pub brake: Brake,
+    notes: Receiver<Note>,
+}
+
+impl Scene {
+    /// Makes a scene on which nothing has happened.
+    pub fn new() -> Self {
+        let (feed, notes) = Feed::new();
+        Self { feed, brake: Brake::new(), notes }
+    }
+}
+
+impl Default for Scene {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Says what is known before a run.
+pub fn beginning(setup: &Setup, agent: &AgentLoop, state: &AgentState) -> Beginning {
     Beginning {
         model: Some(setup.model()),
         tools: agent.tools().names().iter().map(ToString::to_string).collect(),
         workdir: setup.workdir.path().display().to_string(),
+        session_id: None,
         has_cost_limit: state.budget().cost.is_some(),
     }
 }
@@ -135,7 +176,8 @@ fn of_writing(shown: io::Result<()>) -> Option<ExitCode> {
     Some(console::fail(&error, ExitCode::Internal))
 }
 
-fn chain(error: &dyn Error) -> String {
+/// Returns an error with all its causes in one line.
+pub fn chain(error: &dyn Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| (*cause).source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

@@ -7,6 +7,8 @@
 )]
 
 mod background;
+mod chat;
+mod completions;
 mod demo;
 mod files;
 mod models;
@@ -14,5 +16,6 @@ mod program;
 mod run;
 mod sandbox;
 mod server;
+mod sessions;
 mod stopping;
 mod world;

@@ -34,7 +34,11 @@ fn the_answer_is_on_standard_output_and_the_work_on_standard_error() {
     let (done, server) = run(conversation(), &[]);
     assert_eq!(
         (done.status, done.stdout.as_str(), redact(&done.stderr).as_str()),
-        (0, "Let me look.\nThere is a.txt.\n", "  ✓ bash ls · T\n\n\n2 steps · 120 tokens · T\n")
+        (
+            0,
+            "Let me look.\nThere is a.txt.\n",
+            "  ✓ bash ls · T\n\n\n2 steps · 120 tokens · T\nresume with: R\n"
+        )
     );
     let first = server.request();
     assert_eq!(first["stream"], true);
@@ -81,6 +85,7 @@ fn json_is_one_object() {
         "model",
         "agent_id",
         "execution_id",
+        "session_id",
     ];
     expect.sort_unstable();
     let mut keys = keys;

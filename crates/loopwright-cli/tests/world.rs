@@ -92,12 +92,19 @@ impl World {
     }
 }
 
-/// Takes the time out of a text.
+/// Takes times, and the way to go on, out of a text.
 pub(crate) fn redact(text: &str) -> String {
-    let is_time = |time: &str| time.ends_with(" ms") || time.ends_with(" s");
-    let line = |line: &str| match line.rsplit_once("· ") {
-        Some((before, time)) if is_time(time) => format!("{before}· T\n"),
-        _ => format!("{line}\n"),
+    let line = |line: &str| match line.strip_prefix("resume with: ") {
+        Some(_) => "resume with: R\n".to_owned(),
+        None => timeless(line),
     };
     text.lines().map(line).collect()
+}
+
+fn timeless(line: &str) -> String {
+    let is_time = |time: &str| time.ends_with(" ms") || time.ends_with(" s");
+    match line.rsplit_once("· ") {
+        Some((before, time)) if is_time(time) => format!("{before}· T\n"),
+        _ => format!("{line}\n"),
+    }
 }

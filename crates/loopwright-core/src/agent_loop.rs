@@ -11,8 +11,10 @@ use crate::{
     event::{Envelope, EventKind},
     events::{EventSink, Sinks},
     executor::ToolExecutor,
-    infer::Instructions,
+    instructions::Instructions,
     interceptor::Interceptor,
+    layer::Layers,
+    profile::Profile,
     run::{Run, RunOptions},
     state::AgentState,
     tool::{IntoTool, ToolSet},
@@ -46,6 +48,10 @@ pub struct Parts {
     pub head: Transcript,
     /// The form of answers, where the state sets none.
     pub response_format: Option<ResponseFormat>,
+    /// What stands between the agent and its models; the last one is asked first.
+    pub layers: Layers,
+    /// What else is known of the agent.
+    pub profile: Profile,
 }
 
 /// How states are run.
@@ -120,6 +126,16 @@ impl AgentLoop {
     /// Returns the form of answers, where the state sets none.
     pub fn response_format(&self) -> Option<&ResponseFormat> {
         self.0.response_format.as_ref()
+    }
+
+    /// Returns what stands between the agent and its models.
+    pub fn layers(&self) -> &Layers {
+        &self.0.layers
+    }
+
+    /// Returns what else is known of the agent.
+    pub fn profile(&self) -> &Profile {
+        &self.0.profile
     }
 }
 

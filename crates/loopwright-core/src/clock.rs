@@ -144,6 +144,14 @@ impl Env {
         Self { clock: Arc::new(SystemClock::default()), seed: hasher.finish() }
     }
 
+    /// Makes surroundings that share the time and whose ids are their own. The same name gives the same
+    /// ones.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        let seed = name.bytes().fold(self.seed, |seed, byte| mix(seed ^ u64::from(byte)));
+        Self { clock: Arc::clone(&self.clock), seed }
+    }
+
     /// Makes an id of the shape of a UUID (version 4) out of the seed, what it is for, and a number.
     pub(crate) fn id(&self, kind: &str, number: u64) -> String {
         let kind = kind.bytes().fold(0, |sum: u64, byte| sum.rotate_left(8) ^ u64::from(byte));

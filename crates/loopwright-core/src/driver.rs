@@ -15,7 +15,8 @@ use crate::{
     failure::{Failure, FailureKind},
     infer::{Composed, Inference, SharedMemory, check_prompt, lock},
     interceptor::{HookError, Panicked},
-    model::{ChatModel, ModelError},
+    llm::LlmConfig,
+    model::{ChatModel, ModelError, Models},
     state::AgentState,
     step::Thought,
     stop::StopSignal,
@@ -39,6 +40,17 @@ pub trait Driver: Send + Sync {
     /// Names the driver for those who look at an agent.
     fn name(&self) -> &'static str {
         std::any::type_name::<Self>()
+    }
+
+    /// Returns the models it chooses from, for tools and hooks that ask one too; nothing if it has none
+    /// to share.
+    fn models(&self) -> Option<Arc<dyn Models>> {
+        None
+    }
+
+    /// Returns which model it asks where the state does not say, as far as it knows.
+    fn llm(&self) -> LlmConfig {
+        LlmConfig::default()
     }
 }
 
@@ -117,7 +129,7 @@ impl ThinkCx<'_> {
         match &memory.system {
             Some(made) if made.session.as_ref() == session => made.whole.clone(),
             _ => {
-                let whole = self.agent().instructions().compose(session);
+                let whole = self.agent().instructions().compose(session, self.agent());
                 memory.system = Some(Composed { session: session.cloned(), whole: whole.clone() });
                 whole
             }

@@ -315,6 +315,13 @@ events! {
     }
 }
 
+impl ValidationFailed {
+    /// Says what is wrong with an answer, for tools and hooks that look at one.
+    pub fn new(step: u32, subject: impl Into<Cow<'static, str>>, errors: Vec<String>) -> Self {
+        Self { step, subject: subject.into(), errors }
+    }
+}
+
 /// A fragment of an answer, as events carry it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

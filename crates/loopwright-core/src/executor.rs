@@ -48,6 +48,7 @@ pub(crate) struct Acting {
     pub(crate) state: AgentState,
     pub(crate) journal: Option<JournalRef>,
     pub(crate) cancel: CancellationToken,
+    pub(crate) grace: Duration,
     pub(crate) inference: Inference,
     pub(crate) key: EffectKey,
 }
@@ -216,9 +217,9 @@ impl Acting {
         }
         let clock = &self.inference.env.clock;
         let began = self.inference.events.has_listeners().then(|| clock.monotonic());
-        let inner = self.inference.scope(false);
-        let mut ended = self.attempts(index, &key, ready, &inner).await;
-        ended.spend += inner.ledger().spend;
+        let inner = self.inference.scope_of_call();
+        let mut ended = self.attempts(index, &key, ready, &inner.scope).await;
+        ended.spend += inner.close();
         ended.took = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
         self.finish(index, ended).await
     }
@@ -278,6 +279,7 @@ impl Acting {
             meter: &self.inference.meter,
             journal: self.journal.as_ref().map(|it| &it.0),
             cancel: &self.cancel,
+            grace: self.grace,
             events: &self.inference.events,
             env: &self.inference.env,
             inference: inner,

@@ -10,14 +10,17 @@ use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
 
 use crate::{
     BoxError,
+    agent_loop::AgentLoop,
     clock::Env,
     driver::StepError,
     edit::StateEdit,
     events::Events,
+    execution::Status,
     failure::Failure,
     infer::Inference,
     model::ChatModel,
     outcome::{Arguments, Question, ToolOutcome, ToolOutput},
+    run::RunHandle,
     state::AgentState,
     stop::StopSignal,
 };
@@ -159,10 +162,22 @@ pub struct HookCx<'a> {
     pub env: &'a Env,
     /// Whether somebody has already decided about the call of this tool point.
     pub resolved: bool,
+    /// How the execution is about to end; known when it is over.
+    pub ending: Option<&'a Status>,
     pub(crate) inference: &'a Inference,
 }
 
 impl HookCx<'_> {
+    /// Returns the agent that runs.
+    pub fn agent(&self) -> &AgentLoop {
+        &self.inference.agent
+    }
+
+    /// Returns a handle to cancel and steer the run with, also after the hook is done.
+    pub fn run(&self) -> RunHandle {
+        RunHandle { cancel: self.inference.cancel.clone(), inbox: self.inference.inbox.clone() }
+    }
+
     /// Asks a model. The account is charged, and cancelling the run cancels the request.
     ///
     /// # Errors

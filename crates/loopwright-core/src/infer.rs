@@ -2,7 +2,7 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
@@ -22,6 +22,7 @@ use crate::{
     hook::{Flow, HookCx, HookPoint, InferenceDecision},
     meter::Meter,
     model::{ChatModel, Delta, InferCx, ModelError, ModelErrorKind, ModelMemory},
+    run::Inbox,
     state::AgentState,
 };
 
@@ -42,6 +43,7 @@ pub(crate) struct Way {
     pub(crate) env: Env,
     pub(crate) meter: Meter,
     pub(crate) cancel: CancellationToken,
+    pub(crate) inbox: Weak<Inbox>,
     pub(crate) events: Events,
     pub(crate) deadline: Option<Timestamp>,
 }
@@ -88,6 +90,29 @@ pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The way of a call that may be given up.
+pub(crate) struct CallScope<'a> {
+    pub(crate) scope: Inference,
+    around: &'a Inference,
+    is_over: bool,
+}
+
+impl CallScope<'_> {
+    /// Returns what a call consumed that came to its end.
+    pub(crate) fn close(mut self) -> Spend {
+        self.is_over = true;
+        self.scope.ledger().spend
+    }
+}
+
+impl Drop for CallScope<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.around.add_spend(self.scope.ledger().spend);
+        }
+    }
+}
+
 impl Inference {
     /// Makes the same way with a ledger of its own.
     pub(crate) fn scope(&self, nested: bool) -> Self {
@@ -98,8 +123,23 @@ impl Inference {
         *lock(&self.spent)
     }
 
+    /// Makes a scope for a call that may be given up: what it consumed then falls to this scope.
+    pub(crate) fn scope_of_call(&self) -> CallScope<'_> {
+        CallScope { scope: self.scope(false), around: self, is_over: false }
+    }
+
+    /// Returns what was consumed and forgets it.
+    pub(crate) fn take_spend(&self) -> Spend {
+        std::mem::take(&mut lock(&self.spent).spend)
+    }
+
+    /// Adds what was consumed without a model call of this scope.
+    pub(crate) fn add_spend(&self, spend: Spend) {
+        lock(&self.spent).spend += spend;
+    }
+
     pub(crate) fn hook_cx<'a>(&'a self, inference: &'a Self) -> HookCx<'a> {
-        HookCx { events: &self.events, env: &self.env, resolved: false, inference }
+        HookCx { events: &self.events, env: &self.env, resolved: false, ending: None, inference }
     }
 
     pub(crate) async fn infer(
@@ -253,6 +293,9 @@ impl Inference {
             clock: &*self.env.clock,
             memory,
         };
+        let layers = self.agent.layers();
+        let layered = layers.over(model);
+        let model = if layers.is_empty() { model } else { &layered };
         let answer = model.infer(request, cx);
         let limit = std::pin::pin!(self.limit(state));
         match select(answer, limit).await {
@@ -286,36 +329,6 @@ impl Inference {
             Either::Left(_) => StepError::Stopped(state.lateness(self.env.clock.now())),
             Either::Right(_) => StepError::Cancelled,
         }
-    }
-}
-
-/// What a driver says first: instructions of the agent and of the session.
-#[derive(Clone, Debug, Default)]
-pub struct Instructions {
-    fragments: Arc<[(Arc<str>, Arc<str>)]>,
-}
-
-impl Instructions {
-    /// Takes named fragments in their order. They are stable: what changes from step to step belongs
-    /// to the tail of the prompt.
-    pub fn new(fragments: impl IntoIterator<Item = (Arc<str>, Arc<str>)>) -> Self {
-        Self { fragments: fragments.into_iter().collect() }
-    }
-
-    /// Returns the fragments with their names.
-    pub fn fragments(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.fragments.iter().map(|(name, text)| (&**name, &**text))
-    }
-
-    /// Puts the session's own instructions first and the agent's fragments after them.
-    pub(crate) fn compose(&self, session: Option<&Arc<str>>) -> Option<Arc<str>> {
-        if self.fragments.is_empty() {
-            return session.cloned();
-        }
-        let own = session.map(|it| &**it);
-        let texts = own.into_iter().chain(self.fragments().map(|(_, text)| text));
-        let texts: Vec<&str> = texts.filter(|text| !text.trim().is_empty()).collect();
-        (!texts.is_empty()).then(|| texts.join("\n\n").into())
     }
 }
 

@@ -10,6 +10,7 @@ use crate::{
     change::Stamped,
     edit::StateEdit,
     event::HookExecuted,
+    execution::Status,
     failure::{Failure, FailureKind, panic_message},
     hook::{
         Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, Recovery, ToolDecision,
@@ -60,6 +61,11 @@ impl RegisteredHook {
     /// Returns the points it is called at.
     pub fn points(&self) -> HookPoints {
         self.points
+    }
+
+    /// Returns the hook itself, for another stack.
+    pub fn hook(&self) -> &Arc<dyn Hook> {
+        &self.hook
     }
 }
 
@@ -192,7 +198,7 @@ pub(crate) enum Ask {
     AfterStep,
     OnStop(Option<StopSignal>),
     OnError(Failure),
-    AfterExecution,
+    AfterExecution(Status),
 }
 
 /// What hooks that may edit the state say.
@@ -214,7 +220,7 @@ impl Ask {
             Self::AfterStep => HookPoint::AfterStep,
             Self::OnStop(_) => HookPoint::OnStop,
             Self::OnError(_) => HookPoint::OnError,
-            Self::AfterExecution => HookPoint::AfterExecution,
+            Self::AfterExecution(_) => HookPoint::AfterExecution,
         }
     }
 
@@ -236,8 +242,9 @@ impl Ask {
                 Recovery::Fail => Word::Nothing,
                 Recovery::Retry => Word::Retry,
             },
-            Self::AfterExecution => {
-                hook.after_execution(state, cx).await?;
+            Self::AfterExecution(status) => {
+                let cx = HookCx { ending: Some(status), ..*cx };
+                hook.after_execution(state, &cx).await?;
                 Word::Nothing
             }
         })

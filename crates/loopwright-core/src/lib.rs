@@ -27,8 +27,11 @@ mod event;
 mod events;
 mod journal;
 mod model;
+mod layer;
+mod profile;
 mod compile;
 mod infer;
+mod instructions;
 mod tool;
 mod hook;
 mod interceptor;
@@ -58,16 +61,18 @@ pub use crate::{
         CallableHook, Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, Recovery,
         ToolDecision, Verdict,
     },
-    infer::Instructions,
+    instructions::{Derive, Fragment, Instructions},
     interceptor::{HookError, HookStack, Interceptor, Priority, RegisteredHook},
     journal::{Begun, EffectKey, Journal, JournalError},
     key::{Key, Metadata, Scope, Slot, Space},
+    layer::{Layers, ModelLayer},
     llm::LlmConfig,
     meter::{Meter, Reservation},
     model::{
         ChatModel, Delta, DeltaSink, InferCx, ModelError, ModelErrorKind, ModelMemory, Models,
         NoDeltas, OneModel,
     },
+    profile::Profile,
     outcome::{Arguments, Effect, Question, Resolution, ToolOutcome, ToolOutput},
     run::{Interrupted, Run, RunHandle, RunOptions},
     state::{AgentState, Context, Pending},
@@ -76,7 +81,7 @@ pub use crate::{
     tool::{
         AnyTool, Effects, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, RegistryError, Retry,
         Tool, ToolCx, ToolDescriptor, ToolError, ToolHandler, ToolOptions, ToolRegistry, ToolSet,
-        tool_fn, tool_fn_with,
+        Visibility, tool_fn, tool_fn_with,
     },
 };
 

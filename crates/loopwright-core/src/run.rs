@@ -20,7 +20,7 @@ use futures::future::BoxFuture;
 use loopwright_messages::{AgentId, ExecutionId};
 use tokio_util::sync::CancellationToken;
 
-use self::{act::Batch, handle::Inbox, parked::Parked, record::Broken};
+use self::{act::Batch, parked::Parked, record::Broken};
 use crate::{
     agent_loop::AgentLoop,
     budget::Spend,
@@ -41,6 +41,7 @@ use crate::{
     stop::StopSignal,
 };
 
+pub(crate) use self::handle::Inbox;
 pub use self::{
     handle::RunHandle,
     options::{Interrupted, RunOptions},
@@ -131,11 +132,13 @@ impl Run {
     pub(crate) fn new(agent: AgentLoop, state: AgentState, mut options: RunOptions) -> Self {
         // Whoever cancels this run does not cancel what else its owner's token stands for.
         options.cancel = options.cancel.child_token();
+        let inbox = Arc::<Inbox>::default();
         let way = Way {
             agent: agent.clone(),
             env: options.env.clone(),
             meter: Meter::unlimited(),
             cancel: options.cancel.clone(),
+            inbox: Arc::downgrade(&inbox),
             events: Events::default(),
             deadline: None,
         };
@@ -153,7 +156,7 @@ impl Run {
             point: Point::Open,
             events: Events::default(),
             unsaid: Vec::new(),
-            inbox: Arc::default(),
+            inbox,
             memory: SharedMemory::default(),
             step_began: Duration::ZERO,
             hooks: None,
@@ -388,8 +391,11 @@ impl Run {
                 .execution()
                 .is_some_and(|it| it.signals().iter().any(|it| it.reason == reason))
         };
-        if self.options.cancel.is_cancelled() && !has(self, crate::StopReason::UserRequested) {
-            self.signal(StopSignal::user_requested("the run was cancelled"));
+        if self.options.cancel.is_cancelled() {
+            let why = self.inbox.why();
+            if !has(self, why.reason) {
+                self.signal(why);
+            }
         }
         if self.state.budget().is_unlimited() {
             return;
@@ -500,6 +506,7 @@ impl Run {
             env: self.options.env.clone(),
             meter: self.meter.clone(),
             cancel: self.options.cancel.clone(),
+            inbox: Arc::downgrade(&self.inbox),
             events: self.events.clone(),
             deadline: self.deadline,
         })

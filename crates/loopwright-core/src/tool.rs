@@ -4,6 +4,7 @@
 //! loop only knows [`AnyTool`].
 
 mod any;
+mod child;
 mod closure;
 mod output;
 mod registry;
@@ -82,6 +83,20 @@ pub struct ToolOptions {
     pub namespace: Option<Arc<str>>,
     /// How to use it, for those who ask; longer than the description.
     pub instructions: Option<Arc<str>>,
+    /// Whether the model is shown it from the start.
+    pub visibility: Visibility,
+}
+
+/// Whether a model is shown a tool from the start. Either way the agent can run it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Visibility {
+    /// It is in every request.
+    #[default]
+    Shown,
+    /// Requests leave it out until it is asked for. A hook sees to that: where there is none, it is in
+    /// every request.
+    OnDemand,
 }
 
 /// What a call does to the world.
@@ -133,6 +148,8 @@ pub struct ToolCx<'a> {
     /// the run is stopped, the call has the same grace without being told. It fires too when the run
     /// is over or dropped, which ends what a call has left running.
     pub cancel: &'a CancellationToken,
+    /// How long what is under way has once `cancel` fires.
+    pub grace: Duration,
     /// Where to tell what happens.
     pub events: &'a Events,
     /// Time and ids.

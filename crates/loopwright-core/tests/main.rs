@@ -3,6 +3,7 @@
 mod support;
 mod bad_input;
 mod budget;
+mod children;
 mod events;
 mod hooks;
 mod journal;

@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, BoxError, CallableHook, CompileError, ContextCompiler, InferenceDecision,
-    Instructions, LlmConfig, Status,
+    AgentLoop, AgentState, BoxError, CallableHook, ChatModel, CompileError, ContextCompiler,
+    Fragment, InferCx, InferenceDecision, Instructions, IntoTool as _, LlmConfig, ModelError,
+    ModelLayer, Status, ToolSet,
     kinds::{InferenceRequestStarted, PrefixBroken},
     messages::{
-        InferenceOptions, Message, PrefixBreak, Prompt, ResponseFormat, ToolChoice, Transcript,
-        Turn,
+        InferenceOptions, InferenceRequest, InferenceResponse, Message, PrefixBreak, Prompt,
+        ResponseFormat, ToolChoice, Transcript, Turn, Usage,
     },
 };
 use loopwright_testing::{
-    EventRecorder, FakeModel, MockTool, ModelDriver, ScenarioStep, WholeConversation, loop_of,
+    EventRecorder, FakeModel, MockTool, ModelDriver, ScenarioStep, Timeline, WholeConversation,
+    loop_of,
 };
 use serde_json::json;
 
@@ -100,6 +102,78 @@ fn a_request_that_does_not_begin_with_the_one_before_says_why() {
     );
     check_broken(|state| state.set_system_prompt("Another."), &[PrefixBreak::PromptEdited]);
     check_broken(|state| state.set_llm(LlmConfig::named("other")), &[PrefixBreak::ModelChanged]);
+}
+
+#[test]
+fn more_tools_after_those_that_were_are_told_apart_from_other_tools() {
+    let spec = |name: &str| MockTool::returning(name, "Tests.", "").into_tool().spec().clone();
+    let asking = |names: &[&str]| InferenceRequest {
+        tools: names.iter().map(|name| spec(name)).collect(),
+        ..InferenceRequest::default()
+    };
+    let check = |before: &[&str], after: &[&str], expect: Option<PrefixBreak>| {
+        assert_eq!(asking(before).prefix_broken_by(&asking(after)), expect);
+    };
+    check(&["a"], &["a"], None);
+    check(&["a"], &["a", "b"], Some(PrefixBreak::ToolAdded));
+    check(&["a"], &["b", "a"], Some(PrefixBreak::ToolsChanged));
+    check(&["a", "b"], &["a"], Some(PrefixBreak::ToolsChanged));
+    check(&[], &["a"], Some(PrefixBreak::ToolsChanged));
+}
+
+#[test]
+fn derived_instructions_are_made_of_the_agent_as_it_is() {
+    let model = FakeModel::echo();
+    let derive = |agent: &AgentLoop| {
+        let names = agent.tools().names().join(", ");
+        (!names.is_empty()).then(|| names.into())
+    };
+    let instructions = Instructions::of([
+        ("fixed".into(), Fragment::Fixed("Be brief.".into())),
+        ("derived".into(), Fragment::Derived(Arc::new(derive))),
+    ]);
+    let agent =
+        loop_of(ModelDriver::new(model.clone())).with(|parts| parts.instructions = instructions);
+    drop(execute(&agent, asked()));
+    drop(execute(&agent.with_tools(ToolSet::new()), asked()));
+    let systems: Vec<_> = model.requests().into_iter().filter_map(|it| it.system).collect();
+    assert_eq!(systems, ["Be brief.\n\nscripted", "Be brief."].map(Arc::from));
+}
+
+#[test]
+fn layers_stand_between_an_agent_and_its_models_and_what_they_answer_is_charged() {
+    struct Noting(&'static str, Timeline, u32);
+    #[async_trait]
+    impl ModelLayer for Noting {
+        async fn infer(
+            &self,
+            model: &dyn ChatModel,
+            request: &InferenceRequest,
+            cx: InferCx<'_>,
+        ) -> Result<InferenceResponse, ModelError> {
+            self.1.note(format!("{} asks {:?}", self.0, model.model()));
+            if self.2 == 0 {
+                let usage = Usage::new(2, 1);
+                return Ok(InferenceResponse::new(Message::assistant("layered"), usage));
+            }
+            model.infer(request, cx).await
+        }
+    }
+    let (model, timeline) = (FakeModel::echo().named("small"), Timeline::new());
+    let with = |names: &[(&'static str, u32)]| {
+        let agent = loop_of(ModelDriver::new(model.clone()));
+        agent.with(|parts| {
+            for (name, asks) in names {
+                parts.layers.add(Arc::new(Noting(name, timeline.clone(), *asks)));
+            }
+        })
+    };
+    assert_eq!(execute(&with(&[("inner", 1), ("outer", 1)]), asked()).text(), "go");
+    let state = execute(&with(&[("answering", 0)]), asked());
+    assert_eq!((state.text().as_str(), state.usage()), ("layered", Usage::new(2, 1)));
+    let asks = |name: &str| format!("{name} asks Some(\"small\")");
+    assert_eq!(timeline.notes(), [asks("outer"), asks("inner"), asks("answering")]);
+    assert_eq!(model.asked(), 1);
 }
 
 #[test]

@@ -373,3 +373,55 @@ fn cancelling_a_run_leaves_the_token_of_its_owner_alone() {
     let state = block_on(run.finish());
     assert_eq!(state.stop_signal().unwrap().reason, StopReason::UserRequested);
 }
+
+#[test]
+fn a_cancellation_that_says_why_is_the_reason_and_the_first_one_counts() {
+    let run = loop_of(ModelDriver::new(FakeModel::hanging())).start(asked(), options());
+    let handle = run.handle();
+    let other = agent(["done".into()]).start(asked(), options()).handle();
+    assert!(handle.is_same(&handle.clone()) && !handle.is_same(&other));
+    assert!(!handle.is_over() && other.is_over());
+    let mut finished = pin!(run.finish());
+    assert!(poll_times(finished.as_mut(), 1_000).is_none());
+    let why = |text: &str| StopSignal::user_requested(text).with("who", "Ada");
+    handle.cancel_with(why("closed"));
+    handle.cancel_with(why("too late"));
+    let state = block_on(finished);
+    assert_eq!(*state.status(), Status::Stopped(why("closed")));
+    assert!(handle.is_over());
+}
+
+/// Notes how executions end, and cancels the run that it belongs to.
+struct Ending(Arc<Mutex<Vec<String>>>);
+
+#[async_trait::async_trait]
+impl loopwright_core::Hook for Ending {
+    async fn after_step(
+        &self,
+        _state: &mut loopwright_core::StateEdit<'_>,
+        cx: &loopwright_core::HookCx<'_>,
+    ) -> Result<Flow, loopwright_core::BoxError> {
+        assert_eq!(cx.ending, None);
+        cx.run().cancel_with(StopSignal::user_requested("enough"));
+        Ok(Flow::Go)
+    }
+
+    async fn after_execution(
+        &self,
+        _state: &mut loopwright_core::StateEdit<'_>,
+        cx: &loopwright_core::HookCx<'_>,
+    ) -> Result<(), loopwright_core::BoxError> {
+        lock(&self.0).extend(cx.ending.map(|ending| format!("{ending:?}")));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_hook_can_cancel_its_run_and_learns_how_it_ends() {
+    let endings = Arc::default();
+    let state =
+        execute(&hooked(&agent([ScenarioStep::tool("a")]), Ending(Arc::clone(&endings))), asked());
+    assert_eq!(state.step_count(), 1);
+    assert_eq!(*state.status(), Status::Stopped(StopSignal::user_requested("enough")));
+    assert_eq!(*lock(&endings), [format!("{:?}", state.status())]);
+}

@@ -71,6 +71,7 @@ fn every_option_arrives() {
         retry: Retry { attempts: 3, ..Retry::default() },
         namespace: Some("web".into()),
         instructions: Some(include_str!("../Cargo.toml").into()),
+        ..ToolOptions::default()
     };
     check(elsewhere::read, "read-page_2", "Reads a page.", &options);
 }

@@ -254,7 +254,9 @@ impl StablePart {
             return Some(PrefixBreak::ModelChanged);
         }
         if !self.tools.is_same(&next.tools) && self.tools != next.tools {
-            return Some(PrefixBreak::ToolsChanged);
+            let only_more = !self.tools.is_empty() && next.tools.starts_with(&self.tools);
+            let more = only_more.then_some(PrefixBreak::ToolAdded);
+            return more.or(Some(PrefixBreak::ToolsChanged));
         }
         if self.system != next.system {
             return Some(PrefixBreak::PromptEdited);

@@ -56,6 +56,8 @@ pub enum PrefixBreak {
     TraceDropped,
     /// The tools on offer are others.
     ToolsChanged,
+    /// More tools are on offer, after those that were.
+    ToolAdded,
     /// Another provider or model is asked.
     ModelChanged,
     /// The system prompt reads differently.

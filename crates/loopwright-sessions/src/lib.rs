@@ -11,6 +11,7 @@ mod session;
 mod store;
 mod owner;
 mod memory;
+mod file;
 mod error;
 mod journal;
 mod repository;
@@ -20,10 +21,13 @@ mod wishes;
 mod action;
 mod actions;
 mod runtime;
+mod undo;
 
 pub mod conformance;
 pub mod stored;
 
+#[cfg(feature = "files")]
+pub use crate::undo::SessionFiles;
 pub use crate::{
     action::{ActionCx, SessionAction, action_fn},
     actions::{
@@ -32,6 +36,7 @@ pub use crate::{
     },
     error::SessionError,
     event::{SessionAt, SessionEvent, SessionListener},
+    file::FileStore,
     header::{ForkPoint, Kinship, SessionCursor, SessionHeader, SessionList, SessionQuery},
     hook::{SessionHook, SessionHooks, SessionStage},
     id::{InvalidSessionId, SessionId},

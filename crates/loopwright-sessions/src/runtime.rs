@@ -7,6 +7,8 @@ use std::{
 };
 
 use loopwright_agent::LoopFactory;
+#[cfg(feature = "files")]
+use loopwright_capabilities::files::{FileChange, Root, Undone};
 use loopwright_core::{Change, Env, EventSink, Interrupted, Priority, Seq, Sinks, Stamped};
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +24,7 @@ use crate::{
     repository::SessionRepository,
     session::AgentSession,
     store::{Claim, Lease, Loaded, NewSession, SessionStore, StoreError, Wish},
+    undo,
     wishes::Wishes,
 };
 
@@ -339,24 +342,49 @@ impl SessionRuntime {
     ///
     /// If there is no such step, or somebody works with the session.
     pub async fn rewind(&self, id: &SessionId, step: u64) -> Result<AgentSession, SessionError> {
-        let lease = self.lease(id).await?;
-        let rewound = self.rewind_now(id, step, &lease).await;
-        let _ended = self.store().release(&lease).await;
-        rewound?;
-        self.load(id).await
+        let (session, ()) = self.rewind_after(id, step, async |_| Ok(())).await?;
+        Ok(session)
     }
 
-    async fn rewind_now(
+    /// Goes back as [`rewind`](SessionRuntime::rewind) does, and undoes what file tools did since then
+    /// below a root, as far as [`SessionFiles`](crate::SessionFiles) noted it. A file that has changed
+    /// since is left as it is, and told as [`Undone::Conflict`].
+    ///
+    /// # Errors
+    ///
+    /// As of `rewind`; and if a file cannot be read or written: then the session is where it was, and
+    /// what was undone is undone.
+    #[cfg(feature = "files")]
+    pub async fn rewind_files(
         &self,
         id: &SessionId,
         step: u64,
-        lease: &Lease,
-    ) -> Result<(), SessionError> {
-        let loaded = self.repository.loaded(id).await?;
-        let at = end_of(id, &loaded.changes, step)?;
-        let now = self.env.clock.now();
-        self.store().rewind(id, loaded.header.version, at, Some(lease), now).await?;
-        Ok(())
+        root: &Root,
+    ) -> Result<(AgentSession, Vec<(FileChange, Undone)>), SessionError> {
+        self.rewind_after(id, step, async |at| undo::undo(&**self.store(), id, root, at).await)
+            .await
+    }
+
+    /// Does something and goes back, holding the lease.
+    async fn rewind_after<T>(
+        &self,
+        id: &SessionId,
+        step: u64,
+        before: impl AsyncFnOnce(Seq) -> Result<T, SessionError>,
+    ) -> Result<(AgentSession, T), SessionError> {
+        let lease = self.lease(id).await?;
+        let rewound = async {
+            let loaded = self.repository.loaded(id).await?;
+            let at = end_of(id, &loaded.changes, step)?;
+            let done = before(at).await?;
+            undo::note_rewind(&**self.store(), id, at).await?;
+            let now = self.env.clock.now();
+            self.store().rewind(id, loaded.header.version, at, Some(&lease), now).await?;
+            Ok::<_, SessionError>(done)
+        };
+        let rewound = rewound.await;
+        let _ended = self.store().release(&lease).await;
+        Ok((self.load(id).await?, rewound?))
     }
 
     /// Asks whoever runs a session to stop after the step.

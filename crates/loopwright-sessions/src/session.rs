@@ -66,6 +66,13 @@ impl AgentSession {
         self
     }
 
+    /// Says where it works.
+    #[must_use]
+    pub fn with_workdir(mut self, workdir: impl Into<Arc<str>>) -> Self {
+        self.header.workdir = Some(workdir.into());
+        self
+    }
+
     /// Names the session that it works for.
     #[must_use]
     pub fn with_parent(mut self, parent: SessionId) -> Self {

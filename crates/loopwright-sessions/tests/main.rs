@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod actions;
 #[cfg(test)]
+mod file;
+#[cfg(test)]
 mod recovery;
 #[cfg(test)]
 mod runtime;
@@ -10,3 +12,5 @@ mod runtime;
 mod stores;
 #[cfg(test)]
 mod support;
+#[cfg(all(test, feature = "files"))]
+mod undo;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, CompileError, ContextCompiler, Driver, Instructions, Interceptor, Parts,
+    AgentLoop, AgentState, CompileError, ContextCompiler, Driver, Instructions, Interceptor, Layers, Parts, Profile,
     Sinks, ToolExecutor, ToolSet,
     messages::{Prompt, SectionName, Selection, Transcript},
 };
@@ -24,6 +24,8 @@ pub fn loop_of(driver: impl Driver + 'static) -> AgentLoop {
         instructions: Instructions::default(),
         head: Transcript::new(),
         response_format: None,
+        layers: Layers::default(),
+        profile: Profile::default(),
     })
 }
 

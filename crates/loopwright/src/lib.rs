@@ -13,6 +13,7 @@
 //! | [`core`] | state, loop, and the seams: tools, hooks, journals, events, models |
 //! | [`messages`] | conversations as data |
 //! | [`models`] | providers |
+//! | [`sessions`] | conversations that are kept, and go on after a crash |
 
 pub use loopwright_agent as agent;
 pub use loopwright_capabilities as capabilities;
@@ -21,6 +22,9 @@ pub use loopwright_core::messages;
 pub use loopwright_macros::tool;
 pub use loopwright_models as models;
 pub use loopwright_sandbox as sandbox;
+pub use loopwright_sessions as sessions;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use loopwright_store_sql as store_sql;
 
 #[doc(hidden)]
 pub use loopwright_core::__private;

@@ -173,6 +173,14 @@ impl Driver for ReActDriver {
     fn name(&self) -> &'static str {
         "react"
     }
+
+    fn models(&self) -> Option<Arc<dyn Models>> {
+        Some(Arc::clone(&self.asked.models))
+    }
+
+    fn llm(&self) -> LlmConfig {
+        self.asked.by_default()
+    }
 }
 
 /// What the model is told about deciding, with the tools there are.

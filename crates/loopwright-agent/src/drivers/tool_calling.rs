@@ -85,6 +85,14 @@ impl Driver for ToolCallingDriver {
     fn name(&self) -> &'static str {
         "tool_calling"
     }
+
+    fn models(&self) -> Option<Arc<dyn Models>> {
+        Some(Arc::clone(&self.asked.models))
+    }
+
+    fn llm(&self) -> LlmConfig {
+        self.asked.by_default()
+    }
 }
 
 impl fmt::Debug for ToolCallingDriver {

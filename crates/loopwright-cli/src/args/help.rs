@@ -10,6 +10,10 @@ Examples:
     export OPENAI_API_KEY=…
     loopwright run -m openai/gpt-5-mini \"Which of these files are not used?\"
 
+  Talk to it turn by turn, and go on with what was said last
+    loopwright chat
+    loopwright chat --continue
+
   Complete commands and options in bash, here and now
     source <(loopwright completions bash)
 
@@ -19,7 +23,7 @@ Configuration, strongest first:
 
 Exit status:
   0 done, 1 internal error, 2 wrong usage, 3 wrong configuration, 4 no model,
-  5 provider failed, 6 limit reached, 8 denied, 9 needs input,
+  5 provider failed, 6 limit reached, 7 session in use, 8 denied, 9 needs input,
   130 interrupted, 143 terminated";
 
 /// Ends `loopwright run --help`.
@@ -41,6 +45,10 @@ Examples:
   Ask another model when the first cannot answer
     loopwright run -m openai/gpt-5-mini --fallback anthropic/claude-haiku-5-5 \"Review a.rs\"
 
+  Go on with the latest conversation of this directory, or with what was interrupted
+    loopwright run --continue \"And which of them is the slowest?\"
+    loopwright run --resume 7f3a
+
   Let a script read the answer, or watch every event
     loopwright run -q \"Name the largest module\" > answer.txt
     loopwright run --json \"Which files are tests?\" | jq .type
@@ -48,4 +56,41 @@ Examples:
 Variables:
   LOOPWRIGHT_MODEL, LOOPWRIGHT_FALLBACK, LOOPWRIGHT_BASE_URL, LOOPWRIGHT_SYSTEM,
   LOOPWRIGHT_OUTPUT_FORMAT, LOOPWRIGHT_MAX_STEPS, LOOPWRIGHT_MAX_TOKENS,
-  LOOPWRIGHT_MAX_SECONDS, LOOPWRIGHT_MAX_COST";
+  LOOPWRIGHT_MAX_SECONDS, LOOPWRIGHT_MAX_COST, LOOPWRIGHT_STORE";
+
+/// Ends `loopwright chat --help`.
+pub(super) const CHAT: &str = "\
+Examples:
+  Talk about this directory, and go on later
+    loopwright chat -m openai/gpt-5-mini
+    loopwright chat --continue
+
+  Try another way from the third step on
+    loopwright chat --fork 7f3a@3
+
+Keys:
+  Enter says it; Alt-Enter or a backslash before Enter begins another line.
+  Ctrl-C stops the agent; without one at work, twice leaves. Ctrl-D leaves.
+
+Commands:
+  /help /model [NAME] /continue /fork /rewind [STEP] /quit
+
+Without a terminal, each line of standard input is a turn.";
+
+/// Ends `loopwright sessions --help`.
+pub(super) const SESSIONS: &str = "\
+Examples:
+  See what was talked about here, and what was said
+    loopwright sessions list
+    loopwright sessions show 7f3a
+
+  Go back two steps, or try another way without giving this one up
+    loopwright sessions rewind 7f3a 3
+    loopwright run --fork 7f3a@3 \"Try it without recursion\"
+
+  Take a session to another machine
+    loopwright sessions export 7f3a talk.jsonl
+    loopwright sessions import talk.jsonl
+
+  Delete what nobody used for a month
+    loopwright sessions prune --older-than 30d";

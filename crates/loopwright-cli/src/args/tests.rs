@@ -18,7 +18,7 @@ fn run(line: &[&str]) -> RunArgs {
 }
 
 fn flags(line: &[&str]) -> Flags {
-    run(line).flags(None)
+    run(line).agent.flags(None)
 }
 
 fn nothing_typed() -> Flags {
@@ -48,8 +48,8 @@ fn the_definition_is_consistent() {
 fn a_run_needs_nothing_but_its_name() {
     assert_eq!(run(&[]).prompt(), PromptSource::Piped);
     assert_eq!(flags(&[]), nothing_typed());
-    assert!(!run(&[]).surroundings.quiet);
-    assert_eq!(run(&[]).surroundings.color, ColorChoice::Auto);
+    assert!(!run(&[]).agent.surroundings.quiet);
+    assert_eq!(run(&[]).agent.surroundings.color, ColorChoice::Auto);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn the_directory_is_not_looked_at_yet() {
 
 #[test]
 fn output_formats_have_names_and_one_a_short_form() {
-    let format = |line: &[&str]| run(line).surroundings.output_format();
+    let format = |line: &[&str]| run(line).agent.surroundings.output_format();
     assert_eq!(format(&[]), None);
     assert_eq!(format(&["--output-format", "text"]), Some(OutputFormat::Text));
     assert_eq!(format(&["--output-format", "json"]), Some(OutputFormat::Json));
@@ -193,9 +193,9 @@ fn an_output_format_is_asked_for_once_and_by_its_name() {
 
 #[test]
 fn quiet_color_and_no_stream() {
-    assert!(run(&["-q"]).surroundings.quiet);
-    assert!(run(&["--quiet"]).surroundings.quiet);
-    let color = |when| run(&["--color", when]).surroundings.color;
+    assert!(run(&["-q"]).agent.surroundings.quiet);
+    assert!(run(&["--quiet"]).agent.surroundings.quiet);
+    let color = |when| run(&["--color", when]).agent.surroundings.color;
     assert_eq!(color("auto"), ColorChoice::Auto);
     assert_eq!(color("always"), ColorChoice::Always);
     assert_eq!(color("never"), ColorChoice::Never);
@@ -210,7 +210,7 @@ fn the_config_file_may_be_named_before_or_after_the_command() {
         assert_eq!(cli.config, Some("mine.toml".into()));
         let Command::Run(args) = &cli.command else { panic!("not a run") };
         let expect = Flags { config: Some("mine.toml".into()), ..nothing_typed() };
-        assert_eq!(args.flags(cli.config.as_deref()), expect);
+        assert_eq!(args.agent.flags(cli.config.as_deref()), expect);
     }
 }
 
@@ -297,4 +297,41 @@ fn words(line: &str) -> Vec<String> {
     }
     words.retain(|word| !word.is_empty());
     words
+}
+
+#[test]
+fn a_run_begins_with_nothing_or_goes_on() {
+    let origin = |line: &[&str]| run(line).session.origin;
+    let id = |name: &str| loopwright_sessions::SessionId::new(name).unwrap();
+    let nothing = session::OriginArgs::default();
+    assert_eq!(origin(&[]), nothing);
+    let latest = session::OriginArgs { latest: true, ..nothing.clone() };
+    assert_eq!(origin(&["-c"]), latest);
+    assert_eq!(origin(&["--continue", "x"]), latest);
+    let resume = session::OriginArgs { resume: Some(id("7f3a")), ..nothing.clone() };
+    assert_eq!(origin(&["-r", "7f3a"]), resume);
+    assert_eq!(origin(&["--resume=7f3a"]), resume);
+    let fork = session::ForkRef { id: id("7f3a"), step: Some(3) };
+    assert_eq!(fork.to_string(), "7f3a@3");
+    assert_eq!(origin(&["--fork", "7f3a@3"]).fork, Some(fork));
+    assert!(origin(&["--no-session"]).no_session);
+    assert_eq!(
+        run_error(&["-c", "-r", "7f3a"]),
+        "error: the argument '--continue' cannot be used with '--resume <ID>'"
+    );
+    assert_eq!(
+        run_error(&["--fork", "7f3a@x"]),
+        "error: invalid value '7f3a@x' for '--fork <ID[@STEP]>': the step must be a whole number, as in `7f3a@12`"
+    );
+    assert!(run_error(&["-r", "../x"]).contains("`../x` cannot name a session"));
+    assert!(run_error(&["--steer", "x"]).starts_with("error: the following required arguments"));
+    assert!(run(&["-c", "--steer", "x"]).steer);
+}
+
+#[test]
+fn a_wrong_store_is_not_repeated() {
+    assert_eq!(
+        run_error(&["--store", "postgres://me:hidden@db/x"]),
+        "error: invalid value for '--store <URL>': must be a line of text, or a reference to an environment variable such as `env:NAME`, such as `env:NAME`"
+    );
 }

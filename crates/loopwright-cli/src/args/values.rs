@@ -6,7 +6,7 @@ use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 
-use crate::config::{BaseUrl, SettingValue};
+use crate::config::{BaseUrl, SettingValue, Text};
 
 /// Reads a value, or says what was expected; clap adds the option and what was typed.
 pub(super) fn parsed<T: SettingValue>(text: &str) -> Result<T, String> {
@@ -17,6 +17,10 @@ pub(super) fn parsed<T: SettingValue>(text: &str) -> Result<T, String> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BaseUrlParser;
 
+/// Reads where sessions are kept, and does not repeat it either.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StoreParser;
+
 impl TypedValueParser for BaseUrlParser {
     type Value = BaseUrl;
 
@@ -26,9 +30,30 @@ impl TypedValueParser for BaseUrlParser {
         _: Option<&Arg>,
         value: &OsStr,
     ) -> Result<BaseUrl, clap::Error> {
-        value.to_str().ok_or_else(String::new).and_then(parsed).map_err(|problem| {
-            let message = format!("invalid value for '--base-url <URL>': {problem}");
-            command.clone().error(ErrorKind::ValueValidation, message)
-        })
+        unrepeated(command, "--base-url <URL>", value)
     }
+}
+
+impl TypedValueParser for StoreParser {
+    type Value = Text;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        _: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Text, clap::Error> {
+        unrepeated(command, "--store <URL>", value)
+    }
+}
+
+fn unrepeated<T: SettingValue>(
+    command: &Command,
+    option: &str,
+    value: &OsStr,
+) -> Result<T, clap::Error> {
+    value.to_str().ok_or_else(String::new).and_then(parsed).map_err(|problem| {
+        let message = format!("invalid value for '{option}': {problem}");
+        command.clone().error(ErrorKind::ValueValidation, message)
+    })
 }

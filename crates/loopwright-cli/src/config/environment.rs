@@ -19,6 +19,7 @@ impl Layer {
                 seconds: variable(sources, "LOOPWRIGHT_MAX_SECONDS")?,
                 cost: variable(sources, "LOOPWRIGHT_MAX_COST")?,
             },
+            store_url: variable(sources, "LOOPWRIGHT_STORE")?,
             ..Self::default()
         })
     }

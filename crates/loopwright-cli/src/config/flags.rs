@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::layer::Layer;
-use super::{BaseUrl, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat, Setting};
+use super::{BaseUrl, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat, Setting, Text};
 
 /// What was typed; the default is a command line that says nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +34,8 @@ pub struct Flags {
     pub max_seconds: Option<Duration>,
     /// Overrides `limits.cost`.
     pub max_cost: Option<Dollars>,
+    /// Overrides `store.url`.
+    pub store: Option<Text>,
 }
 
 impl Flags {
@@ -51,6 +53,7 @@ impl Flags {
                 seconds: typed(self.max_seconds),
                 cost: typed(self.max_cost),
             },
+            store_url: typed(self.store),
             ..Layer::default()
         }
     }

@@ -15,6 +15,8 @@ pub enum Origin {
     Project(Arc<Path>),
     /// Read from this file of the user.
     User(Arc<Path>),
+    /// Kept with the session that goes on.
+    Session,
     /// Decided by nobody.
     Default,
 }
@@ -26,6 +28,7 @@ impl fmt::Display for Origin {
             Self::Env(variable) => write!(f, "environment variable {variable}"),
             Self::Project(path) => write!(f, "project file {}", path.display()),
             Self::User(path) => write!(f, "user file {}", path.display()),
+            Self::Session => f.write_str("session"),
             Self::Default => f.write_str("default"),
         }
     }
@@ -59,6 +62,7 @@ mod tests {
             Origin::Env("LOOPWRIGHT_MODEL"),
             Origin::Project(path.clone()),
             Origin::User(path),
+            Origin::Session,
             Origin::Default,
         ];
         assert_eq!(
@@ -68,6 +72,7 @@ mod tests {
                 "environment variable LOOPWRIGHT_MODEL",
                 "project file /p/loopwright.toml",
                 "user file /p/loopwright.toml",
+                "session",
                 "default",
             ]
         );

@@ -252,7 +252,10 @@ impl Progress {
             };
             self.say(&format!("{style}{word}{style:#}{}", harmless(remark)));
         }
-        if self.details != Details::Errors {
+        if self.details == Details::Errors {
+            return;
+        }
+        if report.has_run() {
             self.say("");
             self.say(&format!("{FAINT}{}{FAINT:#}", total(report)));
         }

@@ -19,6 +19,7 @@ pub struct StreamJson {
     output: Output,
     progress: Progress,
     scope: Scope,
+    has_begun: bool,
     has_spoken: bool,
 }
 
@@ -30,7 +31,7 @@ impl StreamJson {
     }
 
     pub(super) fn to(output: Output, progress: Progress, scope: Scope) -> Self {
-        Self { output, progress, scope, has_spoken: false }
+        Self { output, progress, scope, has_begun: false, has_spoken: false }
     }
 
     fn write(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
@@ -60,9 +61,18 @@ impl Renderer for StreamJson {
     fn take(&mut self, note: &Note) -> io::Result<()> {
         self.progress.take(note);
         match note {
-            Note::Over(report) => self.write(report),
+            Note::Over(report) => {
+                // What could not begin has an `init` too, which knows nothing.
+                if !self.has_begun && self.scope == Scope::All {
+                    self.write(&init(&Beginning::default()))?;
+                }
+                self.write(report)
+            }
             _ if self.scope == Scope::Answer => Ok(()),
-            Note::Began(beginning) => self.write(&init(beginning)),
+            Note::Began(beginning) => {
+                self.has_begun = true;
+                self.write(&init(beginning))
+            }
             Note::Answered(answer) => self.answered(answer),
             Note::Event(event) => {
                 self.has_spoken |= is_text(event);
@@ -74,10 +84,14 @@ impl Renderer for StreamJson {
 }
 
 fn init(beginning: &Beginning) -> Value {
-    json!({
+    let mut init = json!({
         "type": "init", "schema_version": SCHEMA_VERSION, "version": env!("CARGO_PKG_VERSION"),
         "model": beginning.model, "tools": beginning.tools, "workdir": beginning.workdir,
-    })
+    });
+    if let Some(session) = &beginning.session_id {
+        init["session_id"] = json!(session);
+    }
+    init
 }
 
 fn is_text(event: &AgentEvent) -> bool {

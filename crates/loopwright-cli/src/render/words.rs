@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// The width that lines keep to.
-pub(super) const WIDTH: usize = 80;
+pub(crate) const WIDTH: usize = 80;
 
 /// Replaces what could steer a terminal; line breaks and tabs stay.
 pub(crate) fn harmless(text: &str) -> String {
@@ -20,13 +20,13 @@ fn is_harmless(c: char) -> bool {
 }
 
 /// Makes one line of a text, of at most so many characters.
-pub(super) fn line(text: &str, most: usize) -> String {
+pub(crate) fn line(text: &str, most: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     cut(&harmless(&words.join(" ")), most)
 }
 
 /// Keeps a text to so many characters.
-pub(super) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
@@ -35,7 +35,7 @@ pub(super) fn cut(text: &str, most: usize) -> String {
 }
 
 /// Breaks a text between words into at most so many lines.
-pub(super) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
     let text = harmless(text);
     let mut lines: Vec<String> = Vec::new();
     let mut words = text.split_whitespace().peekable();
@@ -57,7 +57,7 @@ pub(super) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
 }
 
 /// Says in a few characters what a tool was asked.
-pub(super) fn summary(arguments: &str, most: usize) -> String {
+pub(crate) fn summary(arguments: &str, most: usize) -> String {
     const TELLING: [&str; 6] = ["command", "path", "file", "pattern", "query", "url"];
     let value: Value = match serde_json::from_str(arguments) {
         Ok(value) => value,
@@ -72,7 +72,7 @@ pub(super) fn summary(arguments: &str, most: usize) -> String {
 }
 
 /// Says how long something took.
-pub(super) fn duration(duration: Duration) -> String {
+pub(crate) fn duration(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0 => format!("{} ms", duration.as_millis()),
@@ -82,7 +82,7 @@ pub(super) fn duration(duration: Duration) -> String {
 }
 
 /// Groups the digits of a number.
-pub(super) fn number(number: u64) -> String {
+pub(crate) fn number(number: u64) -> String {
     let digits = number.to_string();
     let group = |(index, digit)| match index {
         0 => vec![digit],
@@ -93,7 +93,7 @@ pub(super) fn number(number: u64) -> String {
 }
 
 /// Puts a noun behind a number.
-pub(super) fn count(count: u64, noun: &str) -> String {
+pub(crate) fn count(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", number(count))
 }

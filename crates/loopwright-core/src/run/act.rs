@@ -242,9 +242,13 @@ impl Run {
                 acting.cancel.cancel();
                 self.tools = self.leftovers.0.child_token();
                 batch.running = Running::None;
-                for index in std::mem::take(&mut batch.begun) {
+                let begun = std::mem::take(&mut batch.begun);
+                // What they consumed before they were given up is known all the same.
+                let spent = acting.inference.take_spend();
+                for index in begun {
                     self.settle(&acting, index, ToolOutcome::Cancelled { started: true }.into());
                 }
+                self.charge(spent);
                 Ok(())
             }
         }
@@ -424,6 +428,7 @@ impl Batch {
             state: run.state.clone(),
             journal: run.options.journal.clone().map(JournalRef),
             cancel: run.tools.clone(),
+            grace: run.options.grace,
             inference: run.inference(),
             key,
         };

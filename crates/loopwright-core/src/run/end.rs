@@ -94,7 +94,7 @@ impl Run {
     pub(super) async fn close(&mut self, status: Status) -> Result<Turn, Broken> {
         let messages = self.inbox.close();
         self.take_messages(messages);
-        let status = match self.ask(Ask::AfterExecution).await? {
+        let status = match self.ask(Ask::AfterExecution(status.clone())).await? {
             Ok(_) => status,
             Err(error) => match status {
                 failed @ Status::Failed(_) => failed,

@@ -9,13 +9,13 @@ use std::{
 use loopwright_messages::Message;
 use tokio_util::sync::CancellationToken;
 
-use crate::infer::lock;
+use crate::{infer::lock, stop::StopSignal};
 
 /// Steers and cancels a run, also from other tasks and while its `next()` is pending. Cheap to clone.
 #[derive(Clone)]
 pub struct RunHandle {
-    pub(super) cancel: CancellationToken,
-    pub(super) inbox: Weak<Inbox>,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) inbox: Weak<Inbox>,
 }
 
 impl RunHandle {
@@ -25,9 +25,27 @@ impl RunHandle {
         self.cancel.cancel();
     }
 
+    /// Asks the run to end as [`cancel`](RunHandle::cancel) does, and says why. The first reason counts.
+    pub fn cancel_with(&self, signal: StopSignal) {
+        if let Some(inbox) = self.inbox.upgrade() {
+            lock(&inbox.0).why.get_or_insert(signal);
+        }
+        self.cancel.cancel();
+    }
+
     /// Returns the token that [`cancel`](RunHandle::cancel) fires.
     pub fn cancellation(&self) -> &CancellationToken {
         &self.cancel
+    }
+
+    /// Tells whether the run takes nothing more: it is ending, over, or dropped.
+    pub fn is_over(&self) -> bool {
+        self.inbox.upgrade().is_none_or(|inbox| lock(&inbox.0).is_closed)
+    }
+
+    /// Tells whether both are handles of one run.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Weak::ptr_eq(&self.inbox, &other.inbox)
     }
 
     /// Says something to the agent: at the next boundary between steps it becomes part of the
@@ -44,6 +62,12 @@ impl RunHandle {
     }
 }
 
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Inbox")
+    }
+}
+
 impl fmt::Debug for RunHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RunHandle")
@@ -54,11 +78,13 @@ impl fmt::Debug for RunHandle {
 
 /// Messages that were said and not yet heard.
 #[derive(Default)]
-pub(super) struct Inbox(Mutex<Letters>);
+pub(crate) struct Inbox(Mutex<Letters>);
 
 #[derive(Default)]
 struct Letters {
     messages: VecDeque<Message>,
+    /// Why the run was cancelled.
+    why: Option<StopSignal>,
     is_closed: bool,
 }
 
@@ -70,6 +96,12 @@ impl Inbox {
         }
         inbox.messages.push_back(message);
         Ok(())
+    }
+
+    /// Returns why the run was cancelled.
+    pub(super) fn why(&self) -> StopSignal {
+        let why = lock(&self.0).why.clone();
+        why.unwrap_or_else(|| StopSignal::user_requested("the run was cancelled"))
     }
 
     /// Takes everything.

@@ -117,7 +117,7 @@ impl Run {
         }
     }
 
-    fn charge(&mut self, spend: Spend) {
+    pub(super) fn charge(&mut self, spend: Spend) {
         if !spend.is_zero() {
             self.record(Change::Spent(spend));
         }

@@ -1,0 +1,197 @@
+//! What an agent is made of, for people, programs and itself.
+
+use std::{fmt, sync::Arc};
+
+use loopwright_core::{AgentLoop, AnyTool, HookPoint, Visibility};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// What an agent is made of. It holds no secret: of the model only names and limits, of hooks only
+/// their places.
+///
+/// ```
+/// use loopwright_agent::{AgentBuilder, Describe as _, UseGuards, UseIdentity};
+/// # use loopwright_agent::UseDriver;
+/// # use loopwright_testing::FakeDriver;
+///
+/// let agent = AgentBuilder::base()
+///     .with_capability(UseIdentity::new("librarian", "Finds books."))
+///     .with_capability(UseGuards::default())
+/// #   .with_capability(UseDriver::new(FakeDriver::default()))
+///     .build()?;
+/// let profile = agent.describe();
+/// assert_eq!(&*profile.name, "librarian");
+/// assert_eq!(profile.hooks[0].name, "guard:steps_limit");
+/// # Ok::<_, loopwright_agent::BuildError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct AgentProfile {
+    /// Who it is; `anonymous` if nobody said.
+    pub name: Arc<str>,
+    /// When to use it; empty if nobody said.
+    pub description: Arc<str>,
+    /// What makes its answers.
+    pub driver: &'static str,
+    /// Which model it asks where the state does not say, as far as that is known.
+    pub llm: LlmView,
+    /// The names of its capabilities, in the order in which they were added.
+    pub capabilities: Vec<Arc<str>>,
+    /// What it may call.
+    pub tools: Vec<ToolRow>,
+    /// Its hooks, a row for each point, in the order of points and then of calling.
+    pub hooks: Vec<HookRow>,
+    /// What capabilities tell about it, such as `selfKnowledge`.
+    pub notes: Map<String, Value>,
+}
+
+/// What may be told of a model. Keys, addresses, headers and fields of the provider's own are left
+/// out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct LlmView {
+    /// The provider's name.
+    pub provider: Option<Arc<str>>,
+    /// The model's name.
+    pub model: Option<Arc<str>>,
+    /// The most tokens that it may write.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// A tool, as others see it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ToolRow {
+    /// The name.
+    pub name: Arc<str>,
+    /// What it does, written for the model.
+    pub description: Arc<str>,
+    /// The same in one line.
+    pub summary: String,
+    /// Its group, if it has one.
+    pub namespace: Option<String>,
+    /// Whether models are shown it from the start.
+    pub visibility: Visibility,
+}
+
+/// A hook at one of its points.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct HookRow {
+    /// The point, as events name it.
+    pub point: &'static str,
+    /// Its place: higher is called earlier.
+    pub priority: i16,
+    /// The name.
+    pub name: String,
+}
+
+/// Says what an agent is made of.
+pub trait Describe {
+    /// Looks at the agent as it is now: a copy with other tools describes itself with those.
+    fn describe(&self) -> AgentProfile;
+}
+
+impl Describe for AgentLoop {
+    fn describe(&self) -> AgentProfile {
+        let (profile, llm) = (self.profile(), self.driver().llm());
+        let name = if profile.name.is_empty() { "anonymous" } else { &profile.name };
+        AgentProfile {
+            name: name.into(),
+            description: Arc::clone(&profile.description),
+            driver: self.driver().name(),
+            llm: LlmView {
+                provider: llm.provider,
+                model: llm.model,
+                max_output_tokens: llm.options.max_output_tokens,
+            },
+            capabilities: profile.capabilities.clone(),
+            tools: self.tools().iter().map(ToolRow::of).collect(),
+            hooks: HookPoint::EVERY.iter().flat_map(|point| hooks_at(self, *point)).collect(),
+            notes: profile.notes(self).map(|(name, note)| (name.to_owned(), note)).collect(),
+        }
+    }
+}
+
+fn hooks_at(agent: &AgentLoop, point: HookPoint) -> impl Iterator<Item = HookRow> {
+    let there = agent.interceptor().hooks().iter().filter(move |it| it.points().contains(point));
+    there.map(move |it| HookRow {
+        point: point.as_str(),
+        priority: it.priority().0,
+        name: it.name().to_owned(),
+    })
+}
+
+impl ToolRow {
+    fn of(tool: &AnyTool) -> Self {
+        let descriptor = tool.descriptor();
+        Self {
+            name: Arc::clone(tool.name()),
+            description: descriptor.description().into(),
+            summary: descriptor.summary(),
+            namespace: descriptor.namespace().map(str::to_owned),
+            visibility: tool.options().visibility,
+        }
+    }
+}
+
+impl AgentProfile {
+    /// Writes it as Markdown.
+    pub fn to_markdown(&self) -> String {
+        let mut text = format!("# {}\n", self.name);
+        if !self.description.is_empty() {
+            text += &format!("\n{}\n", self.description);
+        }
+        text += &format!("\n- driver: `{}`\n- model: {}\n", self.driver, self.llm);
+        let capabilities = self.capabilities.iter().map(|it| format!("`{it}`"));
+        text += &section("Capabilities", capabilities);
+        let tools = self.tools.iter().map(|it| format!("`{}`: {}", it.name, it.summary));
+        text += &section("Tools", tools);
+        let hooks =
+            self.hooks.iter().map(|it| format!("`{}`: `{}` at {}", it.point, it.name, it.priority));
+        text += &section("Hooks", hooks);
+        text + &section("Notes", self.notes.iter().map(|(name, it)| format!("`{name}`: {it}")))
+    }
+}
+
+fn section(title: &str, lines: impl Iterator<Item = String>) -> String {
+    let lines: String = lines.map(|line| format!("- {line}\n")).collect();
+    if lines.is_empty() { lines } else { format!("\n## {title}\n\n{lines}") }
+}
+
+impl fmt::Display for LlmView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.provider, &self.model) {
+            (Some(provider), Some(model)) => write!(f, "{provider}/{model}"),
+            (Some(provider), None) => write!(f, "{provider}/"),
+            (None, Some(model)) => f.write_str(model),
+            (None, None) => f.write_str("(not known)"),
+        }
+    }
+}
+
+/// Writes it in a few lines of plain text.
+impl fmt::Display for AgentProfile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |names: Vec<&str>| {
+            if names.is_empty() { "(none)".to_owned() } else { names.join(", ") }
+        };
+        writeln!(f, "name: {}", self.name)?;
+        if !self.description.is_empty() {
+            writeln!(f, "description: {}", self.description)?;
+        }
+        writeln!(f, "driver: {}", self.driver)?;
+        writeln!(f, "model: {}", self.llm)?;
+        writeln!(
+            f,
+            "capabilities: {}",
+            joined(self.capabilities.iter().map(|it| &**it).collect())
+        )?;
+        writeln!(f, "tools: {}", joined(self.tools.iter().map(|it| &*it.name).collect()))?;
+        write!(f, "hooks: {}", self.hooks.len())
+    }
+}

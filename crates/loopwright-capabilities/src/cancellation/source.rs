@@ -1,0 +1,117 @@
+//! Who may end a run.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use loopwright_core::{AgentState, RunHandle, StopSignal};
+use serde_json::Value;
+
+/// Says whether runs are to end.
+pub trait CancellationSource: Send + Sync {
+    /// Returns why a run is to end, before it begins and before each of its steps; nothing if it is to
+    /// go on. It must not block.
+    fn signal(&self, state: &AgentState) -> Option<StopSignal>;
+
+    /// Takes the handle of a run, before each question about it. A source that keeps it can end the run
+    /// at once with [`RunHandle::cancel_with`]: in the middle of a model call, or of a tool.
+    fn watch(&self, _run: RunHandle) {}
+}
+
+/// Ends runs on request, also in the middle of a step. Clones are the same.
+///
+/// A request ends the runs that are under way, with the sub-agents that work for them; where there are
+/// none, it ends the next one before its first step. Then it is over: runs that begin later are not
+/// touched.
+#[derive(Clone, Default)]
+pub struct Cancellation(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    request: Option<Request>,
+    runs: Vec<RunHandle>,
+}
+
+struct Request {
+    signal: StopSignal,
+    /// Whether it has ended anything.
+    was_heard: bool,
+}
+
+impl Cancellation {
+    /// Creates a source that asks for nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ends runs, and says why; blank text counts as none.
+    pub fn cancel(&self, message: impl Into<String>) {
+        self.cancel_with::<String>(message, []);
+    }
+
+    /// Ends runs, and says why in words and in facts.
+    pub fn cancel_with<K: Into<Cow<'static, str>>>(
+        &self,
+        message: impl Into<String>,
+        context: impl IntoIterator<Item = (K, Value)>,
+    ) {
+        let message: String = message.into();
+        let message = if message.trim().is_empty() { DEFAULT.to_owned() } else { message };
+        let mut signal = StopSignal::user_requested(message);
+        signal.context.extend(context.into_iter().map(|(key, value)| (key.into(), value)));
+        let runs = {
+            let mut inner = self.tidied();
+            let was_heard = !inner.runs.is_empty();
+            inner.request = Some(Request { signal: signal.clone(), was_heard });
+            inner.runs.clone()
+        };
+        // Whoever is woken by it may ask this source.
+        runs.iter().for_each(|run| run.cancel_with(signal.clone()));
+    }
+
+    /// Withdraws a request that has not ended anything yet.
+    pub fn reset(&self) {
+        self.tidied().request = None;
+    }
+
+    /// Tells whether there is a request that is not over.
+    pub fn is_requested(&self) -> bool {
+        self.tidied().request.is_some()
+    }
+
+    /// Forgets runs that are over, and the request when it has ended all that it was meant for.
+    fn tidied(&self) -> MutexGuard<'_, Inner> {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.runs.retain(|run| !run.is_over());
+        if inner.runs.is_empty() && inner.request.as_ref().is_some_and(|it| it.was_heard) {
+            inner.request = None;
+        }
+        inner
+    }
+}
+
+const DEFAULT: &str = "the run was cancelled on request";
+
+impl CancellationSource for Cancellation {
+    fn signal(&self, _state: &AgentState) -> Option<StopSignal> {
+        let mut inner = self.tidied();
+        let request = inner.request.as_mut()?;
+        request.was_heard = true;
+        Some(request.signal.clone())
+    }
+
+    fn watch(&self, run: RunHandle) {
+        let mut inner = self.tidied();
+        if !inner.runs.iter().any(|it| it.is_same(&run)) {
+            inner.runs.push(run);
+        }
+    }
+}
+
+impl fmt::Debug for Cancellation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cancellation")
+            .field("is_requested", &self.is_requested())
+            .finish_non_exhaustive()
+    }
+}

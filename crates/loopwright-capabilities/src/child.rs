@@ -1,0 +1,258 @@
+//! Agents that work for an agent.
+//!
+//! A tool makes a [`Child`] of the agent that called it, when it is called: the child has what that agent
+//! really has at that moment and nothing more. Tools are only ever taken away, guards and whatever
+//! stands around models and tools stay, the budget is what is left of the parent's, and the account,
+//! the cancellation, the events and the journal are the parent's too.
+//!
+//! ```
+//! use loopwright_capabilities::child::{Child, ChildError};
+//! use loopwright_core::ToolCx;
+//!
+//! /// Asks somebody who can read and do nothing else.
+//! async fn ask_a_reader(question: &str, cx: &ToolCx<'_>) -> Result<String, ChildError> {
+//!     let child = Child::of(cx, "reader").keep_tools(|name| name == "read_file");
+//!     let ended = child.run(question, |state| state.with_user_message(question)).await?;
+//!     Ok(ended.answer()?.text)
+//! }
+//! ```
+//!
+//! A child keeps its changes in a journal of its own. When its tool is
+//! [`Effects::Resumable`](loopwright_core::Effects::Resumable) and its call is entered again after a
+//! crash, the child goes on where it was: what was answered is not asked and not paid for again.
+
+mod ended;
+mod inherit;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt, sync::Arc};
+
+use loopwright_agent::{AgentBuilder, BuildError, Capability, NameList, UseDriver};
+use loopwright_core::{
+    AgentLoop, AgentState, Budget, Execution, HookStack, JournalError, Key, ReplayError, ToolCx,
+    ToolSet,
+};
+
+pub use self::ended::{Answer, Ended};
+
+/// How deep an agent is below the one that a user talks to; nothing there counts as zero.
+pub const DEPTH: Key<u32> = Key::session("child", "depth");
+
+/// The tools that an agent is narrowed to for the time being; nothing there is no restriction. Whoever
+/// narrows an agent for a while writes it, so that its children are narrowed as well.
+pub const NARROWED: Key<NameList> = Key::execution("child", "narrowed");
+
+/// How deep children may be unless somebody says otherwise.
+pub const MAX_DEPTH: u32 = 3;
+
+/// An agent that is about to work for the agent of a call.
+#[must_use = "a child does nothing until it is run"]
+pub struct Child<'a> {
+    cx: ToolCx<'a>,
+    name: Arc<str>,
+    tools: ToolSet,
+    capabilities: Vec<Arc<dyn Capability>>,
+    budget: Budget,
+    max_depth: u32,
+}
+
+/// Why a child did not answer; the model is told.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChildError {
+    /// It would be too deep.
+    #[error(
+        "`{name}` cannot be asked from here: sub-agents are {current} deep and may be {max} deep; do \
+         it yourself"
+    )]
+    TooDeep {
+        /// Its name.
+        name: Arc<str>,
+        /// How deep the one is who asked.
+        current: u32,
+        /// How deep children may be.
+        max: u32,
+    },
+    /// It cannot be put together.
+    #[error("`{name}` cannot be put together")]
+    Build {
+        /// Its name.
+        name: Arc<str>,
+        /// Why.
+        #[source]
+        source: BuildError,
+    },
+    /// What it did before an interruption cannot be read.
+    #[error("what `{name}` did so far cannot be read")]
+    Journal {
+        /// Its name.
+        name: Arc<str>,
+        /// Why.
+        #[source]
+        source: JournalError,
+    },
+    /// What it did before an interruption makes no sense.
+    #[error("what `{name}` did so far makes no sense")]
+    Damaged {
+        /// Its name.
+        name: Arc<str>,
+        /// Why.
+        #[source]
+        source: ReplayError,
+    },
+    /// It failed.
+    #[error("`{name}` failed after {steps} steps and {tokens} tokens: {reason}")]
+    Failed {
+        /// Its name.
+        name: Arc<str>,
+        /// Steps it took.
+        steps: u32,
+        /// Tokens it used.
+        tokens: u64,
+        /// Why.
+        reason: String,
+    },
+    /// It waits for a decision that nobody can make there.
+    #[error(
+        "`{name}` was left after {steps} steps: it waits for a decision about `{tool}` ({question}), \
+         which nobody can make for a sub-agent; do that part yourself"
+    )]
+    Waits {
+        /// Its name.
+        name: Arc<str>,
+        /// Steps it took.
+        steps: u32,
+        /// The tool that it wanted to call.
+        tool: Arc<str>,
+        /// What would have to be decided.
+        question: String,
+    },
+}
+
+impl<'a> Child<'a> {
+    /// Makes a child of the agent of a call: with its driver, its tools, its guards and what is left of
+    /// its budget.
+    pub fn of(cx: &ToolCx<'a>, name: impl Into<Arc<str>>) -> Self {
+        let narrowed = cx.state.get(&NARROWED);
+        let may = |name: &str| narrowed.as_ref().is_none_or(|it| it.contains(name));
+        let used = cx.state.execution().map(|it: &Execution| it.used(cx.env.clock.now()));
+        Self {
+            cx: *cx,
+            name: name.into(),
+            tools: cx.agent.tools().filter(|tool| may(tool.name())),
+            capabilities: Vec::new(),
+            budget: cx.state.budget().remaining(used.unwrap_or_default()),
+            max_depth: MAX_DEPTH,
+        }
+    }
+
+    /// Takes away the tools that the test does not accept.
+    pub fn keep_tools(mut self, keep: impl Fn(&str) -> bool) -> Self {
+        self.tools = self.tools.filter(|tool| keep(tool.name()));
+        self
+    }
+
+    /// Gives it tools that its parent does not have. That is for whoever sets an agent up, and never for
+    /// what a model or a definition says.
+    pub fn with_own_tools(mut self, tools: &ToolSet) -> Self {
+        for tool in tools.iter() {
+            if self.tools.get(tool.name()).is_none() {
+                self.tools.add(tool.clone());
+            }
+        }
+        self
+    }
+
+    /// Adds capabilities. What they bring of tools only counts where the parent has a tool of that name,
+    /// and then it is the parent's.
+    pub fn with_capabilities(
+        mut self,
+        capabilities: impl IntoIterator<Item = Arc<dyn Capability>>,
+    ) -> Self {
+        self.capabilities.extend(capabilities);
+        self
+    }
+
+    /// Caps the budget.
+    pub fn cap(mut self, budget: &Budget) -> Self {
+        self.budget = self.budget.capped_by(budget);
+        self
+    }
+
+    /// Sets how deep children may be.
+    pub fn max_depth(mut self, max: u32) -> Self {
+        self.max_depth = max;
+        self
+    }
+
+    /// Returns what it may call.
+    pub fn tools(&self) -> &ToolSet {
+        &self.tools
+    }
+
+    /// Returns what it may use.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Returns how deep it is below the agent that a user talks to.
+    pub fn depth(&self) -> u32 {
+        self.cx.state.get(&DEPTH).unwrap_or_default().saturating_add(1)
+    }
+
+    /// Lets it work to its end, or to where it can go no further.
+    ///
+    /// `prompt` is what listeners are told; `begin` makes of an empty state with everything that is the
+    /// parent's one that says what there is to do. When the call is entered again, the child goes on and
+    /// `begin` is not asked.
+    ///
+    /// # Errors
+    ///
+    /// If it is too deep, cannot be put together, or what it did so far cannot be read. However it ends
+    /// itself is not an error here: see [`Ended::answer`].
+    pub async fn run(
+        self,
+        prompt: &str,
+        begin: impl FnOnce(AgentState) -> AgentState + Send,
+    ) -> Result<Ended, ChildError> {
+        let (depth, max) = (self.depth(), self.max_depth);
+        if depth > max {
+            return Err(ChildError::TooDeep { name: self.name, current: depth - 1, max });
+        }
+        let name = &self.name;
+        let agent = self
+            .put_together()
+            .map_err(|source| ChildError::Build { name: Arc::clone(name), source })?;
+        self.work(agent, prompt, begin).await
+    }
+
+    /// Makes the loop: the parent's driver and executor, no tools but those that are left, and of the
+    /// parent's hooks those that bind its children.
+    fn put_together(&self) -> Result<AgentLoop, BuildError> {
+        let parent = self.cx.agent;
+        let builder =
+            AgentBuilder::base().with_capability(UseDriver::shared(parent.driver().clone()));
+        let capabilities = self.capabilities.iter().cloned();
+        let built = capabilities.fold(builder, AgentBuilder::with_shared_capability).build()?;
+        let mut hooks = HookStack::default();
+        inherit::binding(parent.interceptor(), &mut hooks);
+        inherit::all(built.interceptor(), &mut hooks);
+        Ok(built.with(|parts| {
+            parts.tools = self.tools.clone();
+            parts.interceptor = hooks.freeze();
+            parts.executor = parent.executor().clone();
+        }))
+    }
+}
+
+impl fmt::Debug for Child<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Child")
+            .field("name", &self.name)
+            .field("tools", &self.tools)
+            .field("budget", &self.budget)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,84 @@
+//! What became of a child.
+
+use std::sync::Arc;
+
+use loopwright_core::{AgentState, Status, ToolOutput};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::ChildError;
+
+/// A child that is done, or can go no further.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// Its name.
+    pub name: Arc<str>,
+    /// All that it remembers.
+    pub state: AgentState,
+}
+
+/// What a child answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What it said last; empty if it said nothing.
+    pub text: String,
+    /// Why it is not a final answer, if it is none.
+    pub cut_short: Option<String>,
+}
+
+impl Ended {
+    /// Returns what it answered. A child that was stopped has said what it has said, and why it was
+    /// stopped.
+    ///
+    /// # Errors
+    ///
+    /// If it failed, or waits for somebody.
+    pub fn answer(&self) -> Result<Answer, ChildError> {
+        let (name, steps) = (Arc::clone(&self.name), self.state.step_count());
+        let text = |message: &loopwright_core::messages::Message| message.text().trim().to_owned();
+        let text = self.state.current_response().map(text).unwrap_or_default();
+        match self.state.status() {
+            Status::Failed(failure) => {
+                let tokens = self.state.usage().total();
+                Err(ChildError::Failed { name, steps, tokens, reason: failure.to_string() })
+            }
+            Status::Paused => {
+                let pending = self.state.pending();
+                let asked = pending.first();
+                let tool = asked.map(|it| Arc::clone(&it.call.name)).unwrap_or_default();
+                let question = asked.map(|it| it.question.text.clone()).unwrap_or_default();
+                Err(ChildError::Waits { name, steps, tool, question })
+            }
+            Status::Completed if self.state.has_final_response() => {
+                Ok(Answer { text, cut_short: None })
+            }
+            _ => Ok(Answer { text, cut_short: Some(self.state.explain_stop()) }),
+        }
+    }
+
+    /// Makes what a tool answers with: a text for the model, and for hooks and programs who worked, how
+    /// it ended and what it took.
+    pub fn to_output(&self, text: impl Into<Arc<str>>) -> ToolOutput {
+        let state = &self.state;
+        let value = json!({
+            "subagent": self.name,
+            "agent": state.id(),
+            "status": state.status().as_str(),
+            "steps": state.step_count(),
+            "spent": state.spent(),
+            "response": state.final_response().map(loopwright_core::messages::Message::text),
+        });
+        ToolOutput { value: Some(Arc::new(value)), ..ToolOutput::text(text) }
+    }
+}
+
+impl Answer {
+    /// Returns what a model is told: what was said, and if it was not the end, why.
+    pub fn to_text(&self) -> String {
+        match &self.cut_short {
+            None => self.text.clone(),
+            Some(why) if self.text.is_empty() => format!("(no answer: {why})"),
+            Some(why) => format!("{}\n\n(not finished: {why})", self.text),
+        }
+    }
+}

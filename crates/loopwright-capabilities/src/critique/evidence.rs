@@ -1,0 +1,77 @@
+//! What a critic is shown of an execution.
+
+use std::borrow::Cow;
+
+use loopwright_core::{
+    AgentState, Step,
+    messages::{Role, SectionName, Transcript, Turn, TurnBody},
+};
+
+use crate::critique::{policy::CritiquePolicy, prompt};
+
+/// Returns what tools were called for and what they said, oldest first. However long the execution is,
+/// no more of it is looked at than is shown.
+pub(super) fn evidence(state: &AgentState, policy: &CritiquePolicy) -> String {
+    let (mut shown, mut room, mut left_out) = (Vec::new(), policy.max_evidence_chars, 0);
+    'steps: for step in state.steps().rev() {
+        for entry in calls(step, policy.max_result_chars).into_iter().rev() {
+            let length = entry.chars().count();
+            if length > room {
+                left_out = step.number();
+                break 'steps;
+            }
+            room -= length;
+            shown.push(entry);
+        }
+    }
+    if shown.is_empty() && left_out == 0 {
+        return prompt::NO_EVIDENCE.to_owned();
+    }
+    if left_out > 0 {
+        shown.push(format!("[what came before, up to step {left_out}, is left out]"));
+    }
+    shown.reverse();
+    shown.join("\n\n")
+}
+
+fn calls(step: &Step, most: usize) -> Vec<String> {
+    let call = |(call, outcome): (&loopwright_core::messages::ToolCall, _)| {
+        let outcome: &loopwright_core::ToolOutcome = outcome;
+        let (arguments, result) = (&call.arguments, outcome.to_result().to_text());
+        let (arguments, result) = (window(arguments, most), window(&result, most));
+        format!("Step {}: {}({arguments})\n{result}", step.number(), call.name)
+    };
+    step.tool_executions().map(call).collect()
+}
+
+/// Cuts a text to its beginning and its end.
+fn window(text: &str, most: usize) -> Cow<'_, str> {
+    // Bytes are no fewer than characters.
+    if text.len() <= most {
+        return text.into();
+    }
+    let length = text.chars().count();
+    if length <= most {
+        return text.into();
+    }
+    let (head, tail) = (most / 2, most - most / 2);
+    let at = |number: usize| text.char_indices().nth(number).map_or(text.len(), |(at, _)| at);
+    let (end, begin) = (at(head), at(length - tail));
+    format!("{}\n[{} characters left out]\n{}", &text[..end], length - most, &text[begin..]).into()
+}
+
+/// Returns what the user asked for last. What the critic said in the user's place does not count.
+pub(super) fn task(state: &AgentState) -> Option<String> {
+    let sections = state.context().sections();
+    let search = |name| sections.get(name).and_then(|turns: &Transcript| last_asked(turns));
+    search(SectionName::MESSAGES).or_else(|| search(SectionName::BUFFER))
+}
+
+fn last_asked(turns: &Transcript) -> Option<String> {
+    let asked = |turn: &std::sync::Arc<Turn>| match turn.body() {
+        TurnBody::Input(message) if message.role() == Role::User => Some(message.text()),
+        _ => None,
+    };
+    let texts = turns.iter().rev().filter_map(asked);
+    texts.into_iter().find(|text| !text.trim().is_empty() && !prompt::is_feedback(text))
+}

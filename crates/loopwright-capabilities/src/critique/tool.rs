@@ -1,0 +1,91 @@
+//! `self_critic`.
+
+use std::{fmt, sync::Arc};
+
+use loopwright_core::{BoxError, ChatModel, Effects, Models, Tool, ToolCx, ToolOptions};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::critique::{critics::Critics, prompt};
+
+/// Judges an answer that the agent has in mind.
+#[derive(Clone)]
+pub struct SelfCritic(pub(super) Critics);
+
+/// What the model passes to `self_critic`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SelfCriticArgs {
+    /// The task as the user gave it.
+    pub original_task: String,
+    /// The answer that you have in mind, as a whole.
+    pub proposed_response: String,
+}
+
+impl SelfCritic {
+    /// Asks one model for judgements, whatever the agent's own is.
+    pub fn asking(model: impl ChatModel + 'static) -> Self {
+        Self(Critics::One(Arc::new(model)))
+    }
+
+    /// Asks the models that states select.
+    pub fn of(models: Arc<dyn Models>) -> Self {
+        Self(Critics::OfState(models))
+    }
+}
+
+impl Tool for SelfCritic {
+    type Args = SelfCriticArgs;
+    type Output = String;
+    type Error = BoxError;
+
+    fn name(&self) -> &'static str {
+        "self_critic"
+    }
+
+    fn description(&self) -> &'static str {
+        "Has an answer judged before you give it: whether it is complete, right, to the point and clear. \
+         Returns the judgement, with APPROVED or NEEDS REVISION in its first line."
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions { effects: Effects::Idempotent, ..ToolOptions::default() }
+    }
+
+    async fn call(&self, args: SelfCriticArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {
+        for (name, text) in
+            [("original_task", &args.original_task), ("proposed_response", &args.proposed_response)]
+        {
+            if text.trim().is_empty() {
+                return Err(format!("`{name}` is empty").into());
+            }
+        }
+        let question = format!(
+            "<task>\n{}\n</task>\n\n<answer>\n{}\n</answer>",
+            args.original_task.trim(),
+            args.proposed_response.trim()
+        );
+        let (model, request) = self.0.request(cx.state, prompt::RUBRIC, question)?;
+        let judgement = cx.infer(&*model, request).await?.message.text();
+        let status = if is_approved(&judgement) { "APPROVED" } else { "NEEDS REVISION" };
+        Ok(format!("Status: {status}\n\n{}", judgement.trim()))
+    }
+}
+
+/// Looks for the line that says it, the last one if there are several.
+fn is_approved(judgement: &str) -> bool {
+    let said = |line: &str| {
+        let line = line.trim_matches(|it: char| it.is_whitespace() || "*_`#".contains(it));
+        let (key, value) = line.split_once(':')?;
+        let is_it = key.trim().eq_ignore_ascii_case("approved");
+        is_it
+            .then(|| value.trim_matches(|it: char| !it.is_alphabetic()).eq_ignore_ascii_case("yes"))
+    };
+    judgement.lines().rev().find_map(said).unwrap_or(false)
+}
+
+impl fmt::Debug for SelfCritic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SelfCritic")
+    }
+}

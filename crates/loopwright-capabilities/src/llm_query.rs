@@ -1,0 +1,25 @@
+//! A question to a model from within a run.
+//!
+//! It is never there unless somebody adds it: it costs a model call for each use, which is charged to
+//! the run like any other.
+//!
+//! ```
+//! use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
+//! use loopwright_capabilities::llm_query::LlmQueryTool;
+//! # use loopwright_testing::FakeModel;
+//! # let (model, other) = (FakeModel::default(), FakeModel::default());
+//!
+//! let query = LlmQueryTool::new(other).with_system_prompt("Answer in one sentence.");
+//! let agent = AgentBuilder::base()
+//!     .with_capability(UseLlmConfig::model(model))
+//!     .with_capability(UseTools::new().and(query))
+//!     .build()?;
+//! # Ok::<_, loopwright_agent::BuildError>(())
+//! ```
+
+mod tool;
+
+pub use self::tool::{LlmQueryArgs, LlmQueryTool};
+
+#[cfg(test)]
+mod tests;

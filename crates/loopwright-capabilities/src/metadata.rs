@@ -1,0 +1,29 @@
+//! A scratchpad: values that the model keeps under names, from call to call and from turn to turn.
+//!
+//! ```
+//! use loopwright_agent::{AgentBuilder, UseLlmConfig};
+//! use loopwright_capabilities::metadata::{MetadataPolicy, UseMetadataTools};
+//! # use loopwright_testing::FakeModel;
+//! # let model = FakeModel::default();
+//!
+//! let notes = UseMetadataTools::new(MetadataPolicy { max_keys: 20, ..Default::default() });
+//! let agent = AgentBuilder::base()
+//!     .with_capability(UseLlmConfig::model(model))
+//!     .with_capability(notes)
+//!     .build()?;
+//! # Ok::<_, loopwright_agent::BuildError>(())
+//! ```
+
+mod policy;
+mod preview;
+mod tool;
+mod capability;
+
+pub use self::{
+    capability::UseMetadataTools,
+    policy::{MetadataError, MetadataPolicy},
+    tool::{ListMetadata, ReadMetadata, ReadMetadataArgs, StoreMetadata, StoreMetadataArgs},
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! What may be kept.
+
+use loopwright_core::Metadata;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Longer names are no names.
+const MAX_KEY_BYTES: usize = 256;
+
+/// What may be kept in the metadata that models write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MetadataPolicy {
+    /// How many names there may be, those of others included; 50 by default.
+    pub max_keys: usize,
+    /// How long a value may be as JSON, in bytes; 65,536 by default.
+    pub max_value_bytes: usize,
+    /// Names that models may not write; `tasks`, `skills` and `self_critic` by default. Names that
+    /// begin with `_` belong to programs, and are never written either.
+    pub reserved_keys: Vec<String>,
+}
+
+/// Why a value is not kept, or not found; the model is told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MetadataError {
+    /// It has no name.
+    #[error("the key cannot be empty")]
+    EmptyKey,
+    /// Its name is too long.
+    #[error("the key has {0} bytes; at most {MAX_KEY_BYTES} are allowed")]
+    LongKey(usize),
+    /// The name belongs to somebody else.
+    #[error("the key `{0}` is reserved; choose another one")]
+    Reserved(String),
+    /// The value is too long.
+    #[error("the value has {bytes} bytes as JSON; at most {max} are allowed")]
+    TooLarge {
+        /// Its length.
+        bytes: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// There are too many names already.
+    #[error("{0} keys are stored already, which is the limit; store under one of them")]
+    TooMany(usize),
+    /// Nothing is kept under that name.
+    #[error("there is no key `{key}`; {known}")]
+    Unknown {
+        /// The name.
+        key: String,
+        /// The names that there are, as a sentence.
+        known: String,
+    },
+}
+
+impl Default for MetadataPolicy {
+    fn default() -> Self {
+        Self {
+            max_keys: 50,
+            max_value_bytes: 65_536,
+            reserved_keys: ["tasks", "skills", "self_critic"].map(str::to_owned).to_vec(),
+        }
+    }
+}
+
+impl MetadataPolicy {
+    /// Tells whether a value may be kept under a name, whatever else is kept.
+    ///
+    /// # Errors
+    ///
+    /// If it may not.
+    pub fn check(&self, key: &str, value: &Value) -> Result<(), MetadataError> {
+        if key.trim().is_empty() {
+            return Err(MetadataError::EmptyKey);
+        }
+        if key.len() > MAX_KEY_BYTES {
+            return Err(MetadataError::LongKey(key.len()));
+        }
+        if key.starts_with('_') || self.reserved_keys.iter().any(|it| it == key) {
+            return Err(MetadataError::Reserved(key.to_owned()));
+        }
+        let (bytes, max) = (value.to_string().len(), self.max_value_bytes);
+        if bytes > max {
+            return Err(MetadataError::TooLarge { bytes, max });
+        }
+        Ok(())
+    }
+
+    /// Tells whether there is room for a name beside those that are kept, and those that are about to
+    /// be.
+    ///
+    /// # Errors
+    ///
+    /// If there is none.
+    pub(super) fn check_room(
+        &self,
+        key: &str,
+        kept: &Metadata,
+        coming: &[String],
+    ) -> Result<(), MetadataError> {
+        let is_new = |key: &str| kept.get(key).is_none();
+        let mut new: Vec<&str> =
+            coming.iter().map(String::as_str).filter(|it| is_new(it)).collect();
+        new.sort_unstable();
+        new.dedup();
+        let there = kept.len() + new.len();
+        if !is_new(key) || new.contains(&key) || there < self.max_keys {
+            return Ok(());
+        }
+        Err(MetadataError::TooMany(self.max_keys))
+    }
+}

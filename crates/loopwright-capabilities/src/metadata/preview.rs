@@ -1,0 +1,35 @@
+//! Values in a few words.
+
+use serde_json::Value;
+
+const STRING_CHARS: usize = 50;
+const CHARS: usize = 100;
+
+/// Returns the beginning of a value.
+pub(super) fn preview(value: &Value) -> String {
+    let shown = match value {
+        Value::String(text) => Value::String(cut(text, STRING_CHARS)).to_string(),
+        value => value.to_string(),
+    };
+    cut(&shown, CHARS)
+}
+
+/// Returns the kind of a value, with the length of an array.
+pub(super) fn kind(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "boolean".to_owned(),
+        Value::Number(number) if number.is_f64() => "float".to_owned(),
+        Value::Number(_) => "integer".to_owned(),
+        Value::String(_) => "string".to_owned(),
+        Value::Array(items) => format!("array[{}]", items.len()),
+        Value::Object(_) => "object".to_owned(),
+    }
+}
+
+fn cut(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{}...", &text[..at]),
+    }
+}

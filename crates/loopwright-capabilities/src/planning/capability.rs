@@ -1,0 +1,84 @@
+//! Planning as a capability.
+
+use std::borrow::Cow;
+
+use loopwright_agent::{BuildError, Capability, Configurator};
+use loopwright_core::{Budget, IntoTool};
+
+use crate::planning::{PlanWithSubagent, prompt};
+
+/// Adds the tool `plan_with_subagent`, and tells the agent when to call it.
+///
+/// ```
+/// use loopwright_capabilities::planning::UsePlanningSubagent;
+/// use loopwright_core::Budget;
+///
+/// let planning = UsePlanningSubagent::default()
+///     .planner_tools(["read_file", "list_dir", "search_files", "grep"])
+///     .planner_budget(Budget { steps: Some(10), ..Budget::unlimited() });
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct UsePlanningSubagent {
+    instructions: Cow<'static, str>,
+    tool: PlanWithSubagent,
+}
+
+impl Default for UsePlanningSubagent {
+    fn default() -> Self {
+        Self { instructions: prompt::PARENT.into(), tool: PlanWithSubagent::default() }
+    }
+}
+
+impl UsePlanningSubagent {
+    /// Sets what the agent is told about planning; nothing if it is blank.
+    pub fn parent_instructions(mut self, instructions: impl Into<Cow<'static, str>>) -> Self {
+        self.instructions = instructions.into();
+        self
+    }
+
+    /// Sets what the planner is told first; nothing if it is blank.
+    pub fn planner_prompt(mut self, prompt: impl Into<Cow<'static, str>>) -> Self {
+        self.tool = self.tool.prompt(prompt);
+        self
+    }
+
+    /// Leaves the planner only these of its parent's tools; all if there are none in the list.
+    pub fn planner_tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tool = self.tool.tools(tools);
+        self
+    }
+
+    /// Gives the planner a tool that its parent does not have.
+    pub fn with_planner_tool(mut self, tool: impl IntoTool) -> Self {
+        self.tool = self.tool.with_tool(tool);
+        self
+    }
+
+    /// Caps the planner's budget.
+    pub fn planner_budget(mut self, budget: Budget) -> Self {
+        self.tool = self.tool.budget(budget);
+        self
+    }
+
+    /// Sets how deep sub-agents may be; 3 by default.
+    pub fn max_depth(mut self, max: u32) -> Self {
+        self.tool = self.tool.max_depth(max);
+        self
+    }
+}
+
+impl Capability for UsePlanningSubagent {
+    fn name(&self) -> Cow<'static, str> {
+        "use_planning_subagent".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        agent.tools.add(self.tool.clone());
+        let instructions = self.instructions.trim();
+        if !instructions.is_empty() {
+            agent.prompt.add(60, "planning", instructions);
+        }
+        Ok(())
+    }
+}

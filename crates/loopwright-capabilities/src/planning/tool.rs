@@ -1,0 +1,133 @@
+//! `plan_with_subagent`.
+
+use std::{borrow::Cow, sync::Arc};
+
+use loopwright_agent::NameList;
+use loopwright_core::{
+    BoxError, Budget, Effects, IntoTool, Tool, ToolCx, ToolOptions, ToolOutput, ToolSet,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    child::{Child, MAX_DEPTH},
+    planning::prompt,
+};
+
+const NAME: &str = "plan_with_subagent";
+
+/// What a planner never calls: it is the one who plans, and it hands nothing on.
+const NEVER: [&str; 2] = [NAME, "spawn_subagent"];
+
+/// Has a specification planned by a sub-agent.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct PlanWithSubagent {
+    pub(super) prompt: Cow<'static, str>,
+    pub(super) tools: Option<NameList>,
+    pub(super) own_tools: ToolSet,
+    pub(super) budget: Budget,
+    pub(super) max_depth: u32,
+}
+
+/// What the model passes to `plan_with_subagent`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PlanArgs {
+    /// What is to be planned: goal, context, expected outcomes, acceptance criteria and constraints.
+    pub specification: String,
+}
+
+impl Default for PlanWithSubagent {
+    fn default() -> Self {
+        Self {
+            prompt: prompt::PLANNER.into(),
+            tools: None,
+            own_tools: ToolSet::new(),
+            budget: Budget::unlimited(),
+            max_depth: MAX_DEPTH,
+        }
+    }
+}
+
+impl PlanWithSubagent {
+    /// Sets what the planner is told first; nothing if it is blank.
+    pub fn prompt(mut self, prompt: impl Into<Cow<'static, str>>) -> Self {
+        self.prompt = prompt.into();
+        self
+    }
+
+    /// Leaves the planner only these tools; all if there are none in the list.
+    pub fn tools(mut self, tools: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.tools = Some(tools.into_iter().collect()).filter(|it: &NameList| !it.is_empty());
+        self
+    }
+
+    /// Gives the planner a tool that its parent does not have.
+    pub fn with_tool(mut self, tool: impl IntoTool) -> Self {
+        self.own_tools.add(tool);
+        self
+    }
+
+    /// Caps the planner's budget.
+    pub fn budget(mut self, budget: Budget) -> Self {
+        self.budget = budget;
+        self
+    }
+
+    /// Sets how deep sub-agents may be; 3 by default.
+    pub fn max_depth(mut self, max: u32) -> Self {
+        self.max_depth = max;
+        self
+    }
+
+    fn may_call(&self, name: &str) -> bool {
+        let is_listed = self.tools.as_ref().is_none_or(|tools| tools.contains(name));
+        is_listed && !NEVER.contains(&name)
+    }
+}
+
+impl Tool for PlanWithSubagent {
+    type Args = PlanArgs;
+    type Output = ToolOutput;
+    type Error = BoxError;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn description(&self) -> &'static str {
+        "Has a specification planned by a sub-agent before the work begins, and returns the plan. The \
+         planner sees nothing of this conversation: the specification says all that there is to know."
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions {
+            effects: Effects::Resumable,
+            namespace: Some("planning".into()),
+            ..ToolOptions::default()
+        }
+    }
+
+    async fn call(&self, args: PlanArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
+        let specification: Arc<str> = args.specification.trim().into();
+        if specification.is_empty() {
+            return Err("specification is required: say what is to be planned".into());
+        }
+        let child = Child::of(cx, "planner")
+            .with_own_tools(&self.own_tools)
+            .keep_tools(|name| self.may_call(name))
+            .cap(&self.budget)
+            .max_depth(self.max_depth);
+        let system = self.prompt.clone();
+        let ended = child
+            .run(&specification, |state| {
+                let state = state.with_system_prompt(system.as_ref());
+                state.with_user_message(Arc::clone(&specification))
+            })
+            .await?;
+        let plan = ended.answer()?;
+        let text = if plan.text.is_empty() { prompt::NO_PLAN.to_owned() } else { plan.to_text() };
+        Ok(ended.to_output(text))
+    }
+}

@@ -1,0 +1,27 @@
+//! An agent that can say what it is made of, and where to read about it.
+//!
+//! ```
+//! use loopwright_agent::{AgentBuilder, UseLlmConfig};
+//! use loopwright_capabilities::self_description::UseSelfDescription;
+//! # use loopwright_testing::FakeModel;
+//! # let model = FakeModel::default();
+//!
+//! let agent = AgentBuilder::base()
+//!     .with_capability(UseLlmConfig::model(model))
+//!     .with_capability(UseSelfDescription)
+//!     .build()?;
+//! # Ok::<_, loopwright_agent::BuildError>(())
+//! ```
+
+mod tool;
+mod knowledge;
+mod capability;
+
+pub use self::{
+    capability::UseSelfDescription,
+    knowledge::{ReadTool, UseSelfKnowledge},
+    tool::{DescribeSelf, DescribeSelfArgs, Section},
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,145 @@
+//! Where an agent can read about itself.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use loopwright_agent::{BuildError, Capability, Configurator};
+use loopwright_core::AgentLoop;
+use serde_json::{Value, json};
+
+/// Tells the model where the documentation of its own software is, by topic, so that it reads before it
+/// answers. It adds no tool.
+///
+/// The model is told nothing where the documentation is not complete, or where it has no tool to read
+/// files with; a copy of the agent that lost the tool is not told either.
+///
+/// ```
+/// use loopwright_capabilities::self_description::UseSelfKnowledge;
+///
+/// let knowledge = UseSelfKnowledge::in_dir("/srv/project/docs")
+///     .topic("tools", ["tools.md"])
+///     .topic("sandbox", ["sandbox.md", "limits.md"]);
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct UseSelfKnowledge {
+    docs: PathBuf,
+    readme: PathBuf,
+    examples: Option<PathBuf>,
+    topics: Vec<(String, Vec<PathBuf>)>,
+    read_tool: ReadTool,
+}
+
+/// Whether a tool to read files with is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadTool {
+    /// There must be one: `read_file` or `read`.
+    #[default]
+    Required,
+    /// The model has other ways to read.
+    Waived,
+}
+
+/// The tools that count.
+const READERS: [&str; 2] = ["read_file", "read"];
+/// After everything else.
+const ORDER: i16 = 200;
+
+impl UseSelfKnowledge {
+    /// Takes the documentation of a directory. Its overview is `README.md` there.
+    pub fn in_dir(docs: impl Into<PathBuf>) -> Self {
+        let docs: PathBuf = docs.into();
+        let readme = docs.join("README.md");
+        Self { docs, readme, examples: None, topics: Vec::new(), read_tool: ReadTool::default() }
+    }
+
+    /// Takes another file for the overview.
+    pub fn readme(mut self, path: impl Into<PathBuf>) -> Self {
+        self.readme = path.into();
+        self
+    }
+
+    /// Names a directory of examples.
+    pub fn examples(mut self, path: impl Into<PathBuf>) -> Self {
+        self.examples = Some(path.into());
+        self
+    }
+
+    /// Says which files of the directory are about a topic.
+    pub fn topic<P: Into<PathBuf>>(
+        mut self,
+        topic: impl Into<String>,
+        files: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.topics.push((topic.into(), files.into_iter().map(Into::into).collect()));
+        self
+    }
+
+    /// Sets whether a tool to read files with is asked for.
+    pub fn read_tool(mut self, read_tool: ReadTool) -> Self {
+        self.read_tool = read_tool;
+        self
+    }
+
+    /// Tells whether everything is there.
+    fn is_complete(&self) -> bool {
+        let mut files = self.topics.iter().flat_map(|(_, files)| files);
+        let examples = self.examples.iter().all(|it| it.is_dir());
+        let docs = self.docs.is_dir() && self.readme.is_file();
+        docs && examples && files.all(|file| self.docs.join(file).is_file())
+    }
+
+    fn can_read(&self, agent: &AgentLoop) -> bool {
+        let has_tool = READERS.iter().any(|name| agent.tools().get(name).is_some());
+        has_tool || self.read_tool == ReadTool::Waived
+    }
+
+    fn prompt(&self) -> String {
+        let shown = |path: &Path| path.display().to_string();
+        let mut lines = vec![
+            "About this software: before you answer questions about it or change how it is set up, \
+             read the files of the topic in full."
+                .to_owned(),
+            format!("- overview: {}", shown(&self.readme)),
+        ];
+        lines.extend(self.examples.iter().map(|it| format!("- examples: {}", shown(it))));
+        for (topic, files) in &self.topics {
+            let files: Vec<String> = files.iter().map(|it| shown(&self.docs.join(it))).collect();
+            lines.push(format!("- {topic}: {}", files.join(", ")));
+        }
+        lines.join("\n")
+    }
+
+    fn note(&self) -> Value {
+        let topics = self.topics.iter();
+        let topics = topics.map(|(topic, files)| json!({ "topic": topic, "files": files }));
+        json!({
+            "readmePath": self.readme,
+            "docsPath": self.docs,
+            "examplesPath": self.examples,
+            "topics": topics.collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Capability for UseSelfKnowledge {
+    fn name(&self) -> Cow<'static, str> {
+        "use_self_knowledge".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        if !self.is_complete() {
+            return Ok(());
+        }
+        let (knowledge, prompt) = (Arc::new(self.clone()), Arc::<str>::from(self.prompt()));
+        let (noted, note) = (Arc::clone(&knowledge), self.note());
+        agent.prompt.derive(ORDER, "self_knowledge", move |agent| {
+            knowledge.can_read(agent).then(|| Arc::clone(&prompt))
+        });
+        agent
+            .profile
+            .note("selfKnowledge", move |agent| noted.can_read(agent).then(|| note.clone()));
+        Ok(())
+    }
+}

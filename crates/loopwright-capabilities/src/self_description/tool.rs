@@ -1,0 +1,74 @@
+//! `describe_self`.
+
+use loopwright_agent::Describe as _;
+use loopwright_core::{Effects, Json, Tool, ToolCx, ToolOptions};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Tells the model what the agent is made of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DescribeSelf;
+
+/// What the model passes to `describe_self`.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DescribeSelfArgs {
+    /// What to describe; everything if it is left out.
+    #[serde(default)]
+    pub section: Section,
+}
+
+/// A part of a description.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Section {
+    /// What it may call.
+    Tools,
+    /// What it is composed of.
+    Capabilities,
+    /// What takes part in its runs.
+    Hooks,
+    /// Everything.
+    #[default]
+    All,
+}
+
+impl Section {
+    fn of(self, whole: Value) -> Value {
+        let key = match self {
+            Self::Tools => "tools",
+            Self::Capabilities => "capabilities",
+            Self::Hooks => "hooks",
+            Self::All => return whole,
+        };
+        json!({ key: whole[key] })
+    }
+}
+
+impl Tool for DescribeSelf {
+    type Args = DescribeSelfArgs;
+    type Output = Json<Value>;
+    type Error = serde_json::Error;
+
+    fn name(&self) -> &'static str {
+        "describe_self"
+    }
+
+    fn description(&self) -> &'static str {
+        "Describes this agent: its name, model, tools, capabilities and hooks."
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions { effects: Effects::Pure, ..ToolOptions::default() }
+    }
+
+    async fn call(
+        &self,
+        args: DescribeSelfArgs,
+        cx: &ToolCx<'_>,
+    ) -> Result<Json<Value>, serde_json::Error> {
+        let whole = serde_json::to_value(cx.agent.describe())?;
+        Ok(Json(args.section.of(whole)))
+    }
+}

@@ -1,0 +1,62 @@
+//! Skills: instructions for one kind of work, loaded when they are needed.
+//!
+//! ```
+//! use loopwright_agent::{AgentBuilder, UseLlmConfig};
+//! use loopwright_capabilities::skills::{Skill, SkillInfo, SkillLibrary, UseSkills};
+//! use loopwright_core::AgentState;
+//! use loopwright_testing::{FakeModel, ScenarioStep, block_on};
+//! use serde_json::json;
+//!
+//! let greet = SkillInfo::new("greet", "Greets people. Use it when somebody says hello.");
+//! let skills = SkillLibrary::default().with(Skill::new(greet, "Say: hello, $ARGUMENTS!"));
+//! # let load = json!({ "skill_name": "greet", "arguments": "Ann" });
+//! # let steps = [ScenarioStep::tool_call("load_skill", load), "Hello, Ann!".into()];
+//! # let model = FakeModel::script(steps);
+//! let agent = AgentBuilder::base()
+//!     .with_capability(UseLlmConfig::model(model))
+//!     .with_capability(UseSkills::new(skills))
+//!     .build()?;
+//! let state = block_on(agent.execute(AgentState::new().with_user_message("Hello, I am Ann.")));
+//! assert_eq!(state.text(), "Hello, Ann!");
+//! # Ok::<_, loopwright_agent::BuildError>(())
+//! ```
+//!
+//! Skills come as directories with a `SKILL.md`, in the open format: [`SkillLibrary`] finds them. The
+//! model is told their names and descriptions, loads the text of one with [`LoadSkill`], and looks into
+//! its files when it needs them. While a skill is active, only the tools that it allows can be called
+//! and the model that it names works: until another one is loaded, the model says that it is done, or
+//! the execution ends.
+
+mod yaml;
+mod warning;
+mod rules;
+mod substitute;
+mod skill;
+mod parse;
+mod read;
+mod library;
+mod active;
+mod policy;
+mod prompt;
+mod shell;
+mod model;
+mod hook;
+mod fork;
+mod tool;
+mod preload;
+mod capability;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    active::{ACTIVE, ActiveSkill},
+    capability::UseSkills,
+    library::{SkillAudience, SkillLibrary, SkillScope},
+    policy::SkillPolicy,
+    preload::SkilledStates,
+    rules::ToolRule,
+    shell::SkillShell,
+    skill::{Skill, SkillContext, SkillInfo},
+    tool::{LoadSkill, LoadSkillArgs, SkillError},
+    warning::{SkillProblem, SkillWarning},
+};

@@ -1,0 +1,90 @@
+//! Which skill is active, and what that means.
+
+use loopwright_agent::NameList;
+use loopwright_core::{AgentState, Effect, Key, ToolOutput, ToolSet, messages::ToolCall};
+use serde::{Deserialize, Serialize};
+
+use crate::child::NARROWED;
+use crate::skills::rules::{ToolRule, joined};
+use crate::skills::skill::Skill;
+
+/// The tool that skills are loaded with. No skill forbids it.
+pub(super) const LOAD_SKILL: &str = "load_skill";
+
+/// A skill that is active, with what it changes for the time being.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActiveSkill {
+    /// Its name.
+    pub name: String,
+    /// What may be called; everything if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allowed_tools: Vec<ToolRule>,
+    /// The model that works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// The skill that is active. It ends with the execution, when another one is loaded, and when
+/// `load_skill` is told that it is done.
+pub const ACTIVE: Key<ActiveSkill> = Key::execution("skills", "active");
+
+/// The skill that an agent carries out by itself, for as long as that agent lives.
+pub(super) const BOUND: Key<ActiveSkill> = Key::session("skills", "bound");
+
+impl ActiveSkill {
+    pub(super) fn of(skill: &Skill, model: Option<String>) -> Self {
+        let info = &skill.info;
+        Self { name: info.name.clone(), allowed_tools: info.allowed_tools.clone(), model }
+    }
+
+    /// Returns why a call is not allowed, for the model.
+    pub fn forbids(&self, call: &ToolCall) -> Option<String> {
+        let is_free = self.allowed_tools.is_empty() || &*call.name == LOAD_SKILL;
+        if is_free || self.allowed_tools.iter().any(|it| it.allows(call)) {
+            return None;
+        }
+        Some(format!(
+            "the call of `{}` is not allowed while the skill `{}` is active; allowed are: {}. When \
+             its work is done, call `{LOAD_SKILL}` with `done`",
+            call.name,
+            self.name,
+            joined(&self.allowed_tools)
+        ))
+    }
+
+    /// Returns the tools that are allowed whatever they are called with; nothing if all are.
+    pub(super) fn narrows(&self, tools: &ToolSet) -> Option<NameList> {
+        if self.allowed_tools.is_empty() {
+            return None;
+        }
+        let is_free =
+            |name: &str| self.allowed_tools.iter().any(|it| !it.is_conditional() && it.names(name));
+        Some(tools.names().iter().filter(|name| is_free(name)).map(|it| &**it).collect())
+    }
+}
+
+/// Has a call make a skill the active one. Children of the agent are narrowed as it is itself.
+pub(super) fn begin(
+    output: ToolOutput,
+    active: &ActiveSkill,
+    tools: &ToolSet,
+) -> Result<ToolOutput, serde_json::Error> {
+    let output = output.with_value(&ACTIVE, active)?;
+    match active.narrows(tools) {
+        Some(names) => output.with_value(&NARROWED, &names),
+        None => Ok(forget(output, NARROWED.slot())),
+    }
+}
+
+/// Has a call end the skill that is active.
+pub(super) fn end(output: ToolOutput, state: &AgentState) -> ToolOutput {
+    if state.get(&ACTIVE).is_none() {
+        return output;
+    }
+    forget(forget(output, ACTIVE.slot()), NARROWED.slot())
+}
+
+fn forget(mut output: ToolOutput, slot: loopwright_core::Slot) -> ToolOutput {
+    output.effects.push(Effect::Set(slot, None));
+    output
+}

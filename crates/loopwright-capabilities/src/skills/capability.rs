@@ -1,0 +1,69 @@
+//! Skills as a capability.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use loopwright_agent::{BuildError, Capability, Configurator, Definitions};
+use loopwright_core::Priority;
+
+use crate::skills::hook::SkillGuard;
+use crate::skills::library::SkillLibrary;
+use crate::skills::model::SkillModel;
+use crate::skills::policy::SkillPolicy;
+use crate::skills::prompt::catalogue;
+use crate::skills::shell::SkillShell;
+use crate::skills::tool::LoadSkill;
+
+/// Tells the model what skills there are, and adds the tool `load_skill`.
+///
+/// The list that the model is told is made when the agent is built, so that requests keep their
+/// beginning; what has changed since is seen by `load_skill`.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct UseSkills(LoadSkill);
+
+impl UseSkills {
+    /// Offers the skills of a library.
+    pub fn new(library: SkillLibrary) -> Self {
+        Self(LoadSkill::from(library))
+    }
+
+    /// Offers the skills of a directory.
+    pub fn in_dir(directory: impl Into<std::path::PathBuf>) -> Self {
+        Self::new(SkillLibrary::new(directory))
+    }
+
+    /// Sets what skills may do.
+    pub fn policy(self, policy: SkillPolicy) -> Self {
+        Self(self.0.policy(policy))
+    }
+
+    /// Runs the commands in skills; without it they stay text.
+    pub fn shell(self, shell: SkillShell) -> Self {
+        Self(self.0.shell(shell))
+    }
+
+    /// Sets the agents that skills may name to be carried out by.
+    pub fn agents(self, agents: impl Definitions + 'static) -> Self {
+        Self(self.0.agents(Arc::new(agents)))
+    }
+}
+
+/// The place of the catalogue among the instructions: after what tools say of themselves.
+const PLACE: i16 = 60;
+
+impl Capability for UseSkills {
+    fn name(&self) -> Cow<'static, str> {
+        "use_skills".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        if let Some(text) = catalogue(self.0.library()) {
+            agent.prompt.add(PLACE, "skills", text);
+        }
+        agent.tools.add(self.0.clone());
+        agent.hooks.add_at(Priority::GUARD, SkillGuard);
+        agent.driver.wrap(|driver| Arc::new(SkillModel(driver)));
+        Ok(())
+    }
+}

@@ -1,0 +1,242 @@
+//! The skills there are.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::skills::read::{Listed, list, read};
+use crate::skills::skill::{Skill, SkillInfo};
+use crate::skills::warning::{SkillProblem, SkillWarning};
+
+/// The skills there are, from several directories.
+///
+/// A skill is a directory with a file `SKILL.md` in it, one level below a directory of skills. Of equal
+/// names, those of the project come before those of the user, and those before packages; within a
+/// scope, what was added first counts, and within a directory the alphabet.
+///
+/// Nothing is read before it is needed. Listing looks again at what has changed, and so does getting
+/// a skill, at its file alone. Give it only directories whose authors may instruct the model: those of
+/// a project that nobody trusts are better left out. Clones are the same library.
+///
+/// ```
+/// use loopwright_capabilities::skills::{SkillInfo, Skill, SkillLibrary, SkillScope};
+///
+/// let review = SkillInfo::new("review", "Reviews code. Use it before a commit.");
+/// let skills = SkillLibrary::new(".agents/skills")
+///     .and(SkillScope::User, "/home/ann/.agents/skills")
+///     .with(Skill::new(review, "Look at $ARGUMENTS, worst things first."));
+/// assert_eq!(skills.get("review").unwrap().content(), "Look at $ARGUMENTS, worst things first.");
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct SkillLibrary {
+    roots: Vec<(SkillScope, PathBuf)>,
+    own: Vec<Arc<Skill>>,
+    index: Arc<Mutex<Index>>,
+}
+
+/// Whose skills they are; what is named first comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SkillScope {
+    /// Those of the project that is worked on.
+    #[default]
+    Project,
+    /// Those of the user.
+    User,
+    /// Those that come with a program or a package.
+    Package,
+}
+
+/// Who a list of skills is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SkillAudience {
+    /// Whoever wants to know what there is.
+    Everybody,
+    /// Models: only what they may choose by themselves.
+    Models,
+    /// People: only what they may ask for.
+    Users,
+}
+
+#[derive(Debug, Default)]
+struct Index {
+    is_scanned: bool,
+    /// By file, so that what has not changed is not read again.
+    files: BTreeMap<PathBuf, Read>,
+    by_name: Vec<Found>,
+    warnings: Vec<SkillWarning>,
+}
+
+#[derive(Clone, Debug)]
+struct Found {
+    skill: Arc<Skill>,
+    file: Option<Listed>,
+}
+
+/// What was made of a file.
+#[derive(Debug)]
+struct Read {
+    listed: Listed,
+    skill: Result<(Arc<Skill>, Vec<SkillProblem>), SkillProblem>,
+}
+
+impl SkillLibrary {
+    /// Takes the project's directory of skills. One that is not there has no skills.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self::default().and(SkillScope::Project, directory)
+    }
+
+    /// Adds a directory of skills.
+    pub fn and(mut self, scope: SkillScope, directory: impl Into<PathBuf>) -> Self {
+        self.roots.push((scope, directory.into()));
+        self.roots.sort_by_key(|(scope, _)| *scope);
+        self.index = Arc::default();
+        self
+    }
+
+    /// Adds a skill that has no file. It comes after all that have.
+    pub fn with(mut self, skill: Skill) -> Self {
+        self.own.push(Arc::new(skill));
+        self.index = Arc::default();
+        self
+    }
+
+    /// Returns a skill, as its file is now. Blocks while it reads.
+    pub fn get(&self, name: &str) -> Option<Arc<Skill>> {
+        let mut index = self.scanned();
+        if let Some(skill) = index.current(name) {
+            return Some(skill);
+        }
+        self.scan(&mut index);
+        index.current(name)
+    }
+
+    /// Tells whether there is a skill of that name. Blocks while it reads.
+    pub fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Returns the skills for an audience, in order. Blocks while it reads.
+    pub fn list(&self, audience: SkillAudience) -> Vec<Arc<Skill>> {
+        let mut index = self.index();
+        self.scan(&mut index);
+        let shown = |it: &&Found| audience.sees(&it.skill.info);
+        index.by_name.iter().filter(shown).map(|it| Arc::clone(&it.skill)).collect()
+    }
+
+    /// Returns the names of the skills for an audience, in order. Blocks while it reads.
+    pub fn names(&self, audience: SkillAudience) -> Vec<String> {
+        self.list(audience).iter().map(|it| it.name().to_owned()).collect()
+    }
+
+    /// Returns the skills for an audience as text, a line each. Blocks while it reads.
+    pub fn to_text(&self, audience: SkillAudience) -> String {
+        let lines: Vec<String> = self.list(audience).iter().map(|it| it.info.to_line()).collect();
+        match lines.is_empty() {
+            true => "(no skills available)".to_owned(),
+            false => format!("Available skills:\n{}", lines.join("\n")),
+        }
+    }
+
+    /// Returns what is wrong with the files. Blocks while it reads.
+    pub fn warnings(&self) -> Vec<SkillWarning> {
+        let mut index = self.index();
+        self.scan(&mut index);
+        index.warnings.clone()
+    }
+
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn scanned(&self) -> MutexGuard<'_, Index> {
+        let mut index = self.index();
+        if !index.is_scanned {
+            self.scan(&mut index);
+        }
+        index
+    }
+
+    /// Looks at all directories, and reads what has changed.
+    fn scan(&self, index: &mut Index) {
+        let mut before = std::mem::take(&mut index.files);
+        *index = Index { is_scanned: true, ..Index::default() };
+        for (_, root) in &self.roots {
+            let (files, problem) = list(root);
+            index.warn(root, problem);
+            for listed in files {
+                let known = before.remove(&listed.path).filter(|it| it.listed == listed);
+                let read = known.unwrap_or_else(|| Read::new(listed));
+                index.take(read);
+            }
+        }
+        for skill in &self.own {
+            if index.find(skill.name()).is_none() {
+                index.by_name.push(Found { skill: Arc::clone(skill), file: None });
+            }
+        }
+    }
+}
+
+impl Index {
+    fn find(&self, name: &str) -> Option<&Found> {
+        self.by_name.iter().find(|it| it.skill.name() == name)
+    }
+
+    /// Returns a skill if its file still is what was read, or could be read again.
+    fn current(&mut self, name: &str) -> Option<Arc<Skill>> {
+        let place = self.by_name.iter().position(|it| it.skill.name() == name)?;
+        let found = self.by_name.get_mut(place)?;
+        let Some(file) = &found.file else { return Some(Arc::clone(&found.skill)) };
+        let now = file.again()?;
+        if now == *file {
+            return Some(Arc::clone(&found.skill));
+        }
+        let (skill, _) = read(&now).ok()?;
+        if skill.name() != name {
+            return None;
+        }
+        *found = Found { skill: Arc::new(skill), file: Some(now) };
+        Some(Arc::clone(&found.skill))
+    }
+
+    fn take(&mut self, read: Read) {
+        let path = read.listed.path.clone();
+        match &read.skill {
+            Ok((skill, problems)) => {
+                self.warn(&path, problems.iter().cloned());
+                let by = self.find(skill.name()).and_then(|it| it.file.as_ref());
+                if let Some(by) = by.map(|it| it.path.clone()) {
+                    self.warn(&path, [SkillProblem::Shadowed { by }]);
+                } else {
+                    let file = Some(read.listed.clone());
+                    self.by_name.push(Found { skill: Arc::clone(skill), file });
+                }
+            }
+            Err(problem) => self.warn(&path, [problem.clone()]),
+        }
+        self.files.insert(path, read);
+    }
+
+    fn warn(&mut self, path: &Path, problems: impl IntoIterator<Item = SkillProblem>) {
+        let warning = |problem| SkillWarning { path: path.to_owned(), problem };
+        self.warnings.extend(problems.into_iter().map(warning));
+    }
+}
+
+impl Read {
+    fn new(listed: Listed) -> Self {
+        let skill = read(&listed).map(|(skill, problems)| (Arc::new(skill), problems));
+        Self { listed, skill }
+    }
+}
+
+impl SkillAudience {
+    fn sees(self, info: &SkillInfo) -> bool {
+        match self {
+            Self::Everybody => true,
+            Self::Models => info.model_invocable,
+            Self::Users => info.user_invocable,
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! From the text of a `SKILL.md` to a skill.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use crate::skills::rules::ToolRule;
+use crate::skills::skill::{Skill, SkillContext, SkillInfo};
+use crate::skills::warning::SkillProblem;
+use crate::skills::yaml;
+
+const LONGEST_NAME: usize = 64;
+const LONGEST_DESCRIPTION: usize = 1024;
+const LONGEST_COMPATIBILITY: usize = 500;
+
+impl Skill {
+    /// Reads a `SKILL.md`: front matter between two lines `---`, and Markdown after it. The directory
+    /// names a skill that does not name itself. What is wrong and does no harm is noted.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be told what the skill restricts: its front matter is no YAML, or
+    /// `allowed-tools` or `disable-model-invocation` make no sense.
+    pub fn parse(directory: &str, text: &str) -> Result<(Self, Vec<SkillProblem>), SkillProblem> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let text: Cow<'_, str> =
+            if text.contains('\r') { text.replace("\r\n", "\n").into() } else { text.into() };
+        let mut problems = Vec::new();
+        let Some((front, body)) = split(&text) else {
+            problems.push(SkillProblem::NoFrontMatter);
+            let info = SkillInfo::new(directory, "");
+            return Ok((Self::new(info, text.into_owned()), problems));
+        };
+        let map = read(front, &mut problems)?;
+        let info = Reader { map, problems: &mut problems }.info(directory)?;
+        check(&info, directory, &mut problems);
+        Ok((Self::new(info, body.trim_start_matches('\n')), problems))
+    }
+}
+
+/// Parts the front matter from what follows it.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let (first, rest) = text.split_once('\n')?;
+    if first.trim_end() != "---" {
+        return None;
+    }
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == "---" {
+            return Some((&rest[..at], &rest[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    None
+}
+
+fn read(front: &str, problems: &mut Vec<SkillProblem>) -> Result<Map<String, Value>, SkillProblem> {
+    let error = match yaml::read(front) {
+        Ok(map) => return Ok(map),
+        Err(error) => error,
+    };
+    if let Ok(map) = yaml::read(&quoted(front)) {
+        problems.push(SkillProblem::Quoted);
+        return Ok(map);
+    }
+    Err(SkillProblem::BadFrontMatter(error.to_string()))
+}
+
+/// Puts quotes around the values at the left edge that hold a colon.
+fn quoted(front: &str) -> String {
+    let line = |line: &str| match line.split_once(": ") {
+        Some((key, value))
+            if value.contains(':')
+                && !key.starts_with([' ', '-', '#'])
+                && !value.trim_start().starts_with(['"', '\'', '[', '{', '|', '>']) =>
+        {
+            format!("{key}: '{}'\n", value.trim().replace('\'', "''"))
+        }
+        _ => format!("{line}\n"),
+    };
+    front.lines().map(line).collect()
+}
+
+struct Reader<'a> {
+    map: Map<String, Value>,
+    problems: &'a mut Vec<SkillProblem>,
+}
+
+impl Reader<'_> {
+    fn info(&mut self, directory: &str) -> Result<SkillInfo, SkillProblem> {
+        let allowed_tools = self.rules()?;
+        let disabled = self.flag("disable-model-invocation").map_err(|expected| {
+            SkillProblem::BadRestriction { key: "disable-model-invocation", expected }
+        })?;
+        let user_invocable = self.flag("user-invocable").unwrap_or_else(|expected| {
+            self.problems.push(SkillProblem::WrongType { key: "user-invocable", expected });
+            None
+        });
+        let is_fork = self.text("context").is_some_and(|it| it.eq_ignore_ascii_case("fork"));
+        let name = self.text("name").map(|it| it.trim().to_owned()).filter(|it| !it.is_empty());
+        Ok(SkillInfo {
+            license: self.text("license"),
+            compatibility: self.text("compatibility"),
+            metadata: self.metadata(),
+            allowed_tools,
+            model_invocable: !disabled.unwrap_or(false),
+            user_invocable: user_invocable.unwrap_or(true),
+            argument_hint: self.hint(),
+            model: self.text("model").filter(|it| !it.trim().is_empty()),
+            context: if is_fork { SkillContext::Fork } else { SkillContext::Inline },
+            agent: self.text("agent"),
+            ..SkillInfo::new(
+                name.unwrap_or_else(|| directory.to_owned()),
+                self.text("description").unwrap_or_default().trim(),
+            )
+        })
+    }
+
+    /// Takes a text; numbers and switches are taken as they are written.
+    fn text(&mut self, key: &'static str) -> Option<String> {
+        match self.map.remove(key)? {
+            Value::Null => None,
+            Value::String(text) => Some(text),
+            value @ (Value::Number(_) | Value::Bool(_)) => Some(value.to_string()),
+            Value::Array(_) | Value::Object(_) => {
+                self.problems.push(SkillProblem::WrongType { key, expected: "a text" });
+                None
+            }
+        }
+    }
+
+    /// Takes a hint, which is often written as `[number]` without quotes.
+    fn hint(&mut self) -> Option<String> {
+        match self.map.get("argument-hint") {
+            Some(Value::Array(words)) => {
+                let word = |it: &Value| it.as_str().map_or_else(|| it.to_string(), str::to_owned);
+                let words: Vec<String> = words.iter().map(word).collect();
+                Some(format!("[{}]", words.join(", ")))
+            }
+            _ => self.text("argument-hint"),
+        }
+    }
+
+    fn flag(&mut self, key: &str) -> Result<Option<bool>, &'static str> {
+        let Some(value) = self.map.remove(key) else { return Ok(None) };
+        match &value {
+            Value::Null => Ok(None),
+            Value::Bool(flag) => Ok(Some(*flag)),
+            Value::String(word) => match word.to_ascii_lowercase().as_str() {
+                "true" | "yes" | "on" => Ok(Some(true)),
+                "false" | "no" | "off" => Ok(Some(false)),
+                _ => Err("true or false"),
+            },
+            _ => Err("true or false"),
+        }
+    }
+
+    fn rules(&mut self) -> Result<Vec<ToolRule>, SkillProblem> {
+        let key = "allowed-tools";
+        let wrong = || SkillProblem::BadRestriction { key, expected: "a list of tools" };
+        match self.map.remove(key) {
+            None | Some(Value::Null) => Ok(Vec::new()),
+            Some(Value::String(text)) => Ok(ToolRule::list(&text)),
+            Some(Value::Array(words)) => {
+                words.iter().map(|it| it.as_str().map(ToolRule::new).ok_or_else(wrong)).collect()
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    /// Takes the metadata. Tags and resources of the older format are kept with it.
+    fn metadata(&mut self) -> Map<String, Value> {
+        let mut metadata = match self.map.remove("metadata") {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(map)) => map,
+            Some(_) => {
+                let (key, expected) = ("metadata", "a list of `key: value`");
+                self.problems.push(SkillProblem::WrongType { key, expected });
+                Map::new()
+            }
+        };
+        for key in ["tags", "resources"] {
+            if let Some(value) = self.map.remove(key) {
+                metadata.entry(key).or_insert(value);
+            }
+        }
+        metadata
+    }
+}
+
+fn check(info: &SkillInfo, directory: &str, problems: &mut Vec<SkillProblem>) {
+    if !is_name(&info.name) {
+        problems.push(SkillProblem::BadName(info.name.clone()));
+    } else if info.name != directory {
+        let (name, directory) = (info.name.clone(), directory.to_owned());
+        problems.push(SkillProblem::NameMismatch { name, directory });
+    }
+    if info.description.is_empty() {
+        problems.push(SkillProblem::NoDescription);
+    }
+    let compatibility = info.compatibility.as_deref().unwrap_or_default();
+    let texts = [
+        ("description", info.description.as_str(), LONGEST_DESCRIPTION),
+        ("compatibility", compatibility, LONGEST_COMPATIBILITY),
+    ];
+    for (key, text, most) in texts {
+        let length = text.chars().count();
+        if length > most {
+            problems.push(SkillProblem::TooLong { key, length, most });
+        }
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let is_part = |it: &str| {
+        !it.is_empty() && it.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
+    };
+    name.len() <= LONGEST_NAME && name.split('-').all(is_part)
+}

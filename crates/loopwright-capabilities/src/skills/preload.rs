@@ -1,0 +1,47 @@
+//! Skills that an agent begins with.
+
+use std::sync::Arc;
+
+use loopwright_agent::{AgentDefinition, DefinitionStateFactory, StateFactory};
+use loopwright_core::AgentState;
+
+use crate::skills::library::SkillLibrary;
+
+/// Makes states of definitions, with the skills that a definition names as part of the instructions.
+/// Names that no skill has are left out.
+#[derive(Clone, Debug)]
+pub struct SkilledStates<F = DefinitionStateFactory> {
+    library: SkillLibrary,
+    states: F,
+}
+
+impl SkilledStates {
+    /// Takes skills from a library.
+    pub fn new(library: SkillLibrary) -> Self {
+        Self { library, states: DefinitionStateFactory }
+    }
+}
+
+impl<F> SkilledStates<F> {
+    /// Sets what makes the state otherwise.
+    #[must_use]
+    pub fn over<G: StateFactory>(self, states: G) -> SkilledStates<G> {
+        SkilledStates { library: self.library, states }
+    }
+}
+
+impl<F: StateFactory> StateFactory for SkilledStates<F> {
+    fn instantiate(&self, definition: &AgentDefinition, seed: AgentState) -> AgentState {
+        let state = self.states.instantiate(definition, seed);
+        let skills = definition.skills.iter().filter_map(|name| self.library.get(name));
+        let texts: Vec<String> = skills.map(|it| it.render(None)).collect();
+        if texts.is_empty() {
+            return state;
+        }
+        let own = state.context().system_prompt().map(Arc::clone);
+        let all: Vec<&str> =
+            own.as_deref().into_iter().chain(texts.iter().map(String::as_str)).collect();
+        let prompt = all.join("\n\n");
+        state.with_system_prompt(prompt)
+    }
+}

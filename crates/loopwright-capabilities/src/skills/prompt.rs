@@ -1,0 +1,27 @@
+//! What models are told of the skills there are.
+
+use crate::skills::library::{SkillAudience, SkillLibrary};
+use crate::skills::rules::joined;
+use crate::skills::skill::SkillInfo;
+
+const INTRODUCTION: &str = "\
+Skills are instructions for one kind of work. When one of these fits what you are asked, call \
+`load_skill` with its name before you begin, and follow what it says:";
+
+/// Returns the catalogue; nothing if there is nothing to choose from.
+pub(super) fn catalogue(library: &SkillLibrary) -> Option<String> {
+    let skills = library.list(SkillAudience::Models);
+    let lines: Vec<String> = skills
+        .iter()
+        .filter(|it| !it.info.description.is_empty())
+        .map(|it| line(&it.info))
+        .collect();
+    (!lines.is_empty()).then(|| format!("{INTRODUCTION}\n{}", lines.join("\n")))
+}
+
+fn line(info: &SkillInfo) -> String {
+    match info.allowed_tools.as_slice() {
+        [] => info.to_line(),
+        rules => format!("{} (while it is active only: {})", info.to_line(), joined(rules)),
+    }
+}

@@ -1,0 +1,99 @@
+//! Skills as files.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::skills::skill::Skill;
+use crate::skills::warning::SkillProblem;
+
+/// The file that makes a directory a skill.
+const FILE: &str = "SKILL.md";
+
+/// The longest file that is read.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// How many entries of a directory are looked at.
+const MOST_ENTRIES: usize = 2000;
+
+/// How many files of a skill are listed.
+const MOST_RESOURCES: usize = 500;
+
+/// Where files of a skill are, in the order they are listed.
+const FOLDERS: [&str; 4] = ["scripts", "references", "assets", "examples"];
+
+/// A skill's file, and what tells whether it was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Listed {
+    pub(super) path: PathBuf,
+    changed: Option<SystemTime>,
+    length: u64,
+}
+
+impl Listed {
+    fn at(path: PathBuf) -> Option<Self> {
+        let metadata = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+        Some(Self { path, changed: metadata.modified().ok(), length: metadata.len() })
+    }
+
+    /// Looks at the file again; nothing if it is not there any more.
+    pub(super) fn again(&self) -> Option<Self> {
+        Self::at(self.path.clone())
+    }
+}
+
+/// Finds the skills of a directory, in alphabetical order.
+pub(super) fn list(root: &Path) -> (Vec<Listed>, Option<SkillProblem>) {
+    let Ok(entries) = fs::read_dir(root) else { return (Vec::new(), None) };
+    let mut names: Vec<_> =
+        entries.take(MOST_ENTRIES + 1).filter_map(|it| it.ok().map(|it| it.file_name())).collect();
+    let problem = (names.len() > MOST_ENTRIES).then_some(SkillProblem::TooMany(MOST_ENTRIES));
+    names.truncate(MOST_ENTRIES);
+    names.sort();
+    let is_skipped = |name: &std::ffi::OsString| name == ".git" || name == "node_modules";
+    let names = names.into_iter().filter(|it| !is_skipped(it));
+    (names.filter_map(|it| Listed::at(root.join(it).join(FILE))).collect(), problem)
+}
+
+/// Reads a skill and finds its files.
+pub(super) fn read(listed: &Listed) -> Result<(Skill, Vec<SkillProblem>), SkillProblem> {
+    let directory = listed.path.parent().unwrap_or(Path::new(""));
+    let text = text(directory, listed).map_err(SkillProblem::Unreadable)?;
+    let name = directory.file_name().map(|it| it.to_string_lossy()).unwrap_or_default();
+    let (mut skill, problems) = Skill::parse(&name, &text)?;
+    skill.resources = resources(directory);
+    skill.directory = Some(directory.to_owned());
+    Ok((skill, problems))
+}
+
+/// Reads a file that does not lead out of its directory.
+fn text(directory: &Path, listed: &Listed) -> Result<String, String> {
+    if listed.length > MOST_BYTES {
+        return Err(format!("it has {} bytes; {MOST_BYTES} are allowed", listed.length));
+    }
+    let real = fs::canonicalize(&listed.path).map_err(|it| it.to_string())?;
+    let home = fs::canonicalize(directory).map_err(|it| it.to_string())?;
+    if !real.starts_with(&home) {
+        return Err("it is a link that leads out of its directory".to_owned());
+    }
+    let file = fs::File::open(&real).map_err(|it| it.to_string())?;
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|it| it.to_string())?;
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
+}
+
+fn resources(directory: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    for folder in FOLDERS {
+        let Ok(entries) = fs::read_dir(directory.join(folder)) else { continue };
+        let files = entries.take(MOST_ENTRIES).filter_map(Result::ok);
+        let files = files.filter(|it| it.path().is_file());
+        let mut names: Vec<String> =
+            files.map(|it| format!("{folder}/{}", it.file_name().to_string_lossy())).collect();
+        names.sort();
+        all.extend(names);
+    }
+    all.truncate(MOST_RESOURCES);
+    all
+}

@@ -1,0 +1,126 @@
+//! Commands in a skill's text, whose output takes their place.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopwright_sandbox::{Command, Outcome, OutputCaps, Policy, Sandbox};
+use tokio_util::sync::CancellationToken;
+
+use crate::skills::substitute::{appended, fill};
+
+/// Runs the commands in skills: an exclamation mark, and the command between backticks after it.
+///
+/// They are run one after the other when the skill is loaded, in a sandbox that reaches no network and
+/// writes only in its directory. A command never sees the skill's arguments, and what it says is not
+/// searched for placeholders. One that fails leaves an error in its place. Let only skills be run whose
+/// authors you would let run commands.
+#[derive(Clone)]
+#[must_use]
+pub struct SkillShell {
+    sandbox: Arc<dyn Sandbox>,
+    policy: Policy,
+}
+
+/// A part of a skill's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    Text(&'a str),
+    Command(&'a str),
+}
+
+impl SkillShell {
+    /// Runs commands in a directory, for at most 10 s each.
+    pub fn in_dir(path: impl Into<PathBuf>) -> Self {
+        let policy = Policy::in_dir(path)
+            .wall(Duration::from_secs(10))
+            .output(OutputCaps::keeping(32 << 10));
+        Self { sandbox: loopwright_sandbox::auto(), policy }
+    }
+
+    /// Sets the sandbox.
+    pub fn sandbox(mut self, sandbox: Arc<dyn Sandbox>) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// Sets what commands may do and how long they may take.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Runs the commands of a text, and fills the arguments in around them.
+    pub async fn fill(
+        &self,
+        text: &str,
+        arguments: Option<&str>,
+        cancel: &CancellationToken,
+    ) -> String {
+        let (mut all, mut found) = (String::with_capacity(text.len()), false);
+        for piece in pieces(text) {
+            match (piece, arguments) {
+                (Piece::Command(command), _) => all.push_str(&self.run(command, cancel).await),
+                (Piece::Text(text), None) => all.push_str(text),
+                (Piece::Text(text), Some(arguments)) => {
+                    let (filled, here) = fill(text, arguments);
+                    all.push_str(&filled);
+                    found |= here;
+                }
+            }
+        }
+        match arguments {
+            Some(arguments) if !found => appended(all, arguments),
+            _ => all,
+        }
+    }
+
+    async fn run(&self, command: &str, cancel: &CancellationToken) -> String {
+        let line = Command::shell(command);
+        match self.sandbox.run(&line, &self.policy, &mut |_, _| {}, cancel).await {
+            Ok(output) if output.outcome.is_success() => output.stdout.to_text().trim().to_owned(),
+            Ok(output) => failed(command, output.outcome, &output.stderr.to_text()),
+            Err(error) => format!("[error: `{command}` was not run: {error}]"),
+        }
+    }
+}
+
+fn failed(command: &str, outcome: Outcome, said: &str) -> String {
+    match said.trim() {
+        "" => format!("[error: `{command}` {outcome}]"),
+        said => format!("[error: `{command}` {outcome}: {said}]"),
+    }
+}
+
+/// Parts a text into commands and what is around them.
+pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let (mut all, mut rest) = (Vec::new(), text);
+    let mut from = 0;
+    while let Some(at) = rest[from..].find("!`").map(|it| it + from) {
+        let after = &rest[at + 2..];
+        match after.find('`') {
+            Some(end) if !after[..end].trim().is_empty() => {
+                if at > 0 {
+                    all.push(Piece::Text(&rest[..at]));
+                }
+                all.push(Piece::Command(&after[..end]));
+                (rest, from) = (&after[end + 1..], 0);
+            }
+            _ => from = at + 2,
+        }
+    }
+    if !rest.is_empty() {
+        all.push(Piece::Text(rest));
+    }
+    all
+}
+
+impl fmt::Debug for SkillShell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SkillShell")
+            .field("sandbox", &self.sandbox.name())
+            .field("workdir", &self.policy.workdir)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,136 @@
+//! One skill.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value};
+
+use crate::skills::rules::ToolRule;
+use crate::skills::substitute::substitute;
+
+/// Instructions for one kind of work, which a model loads when it needs them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Skill {
+    /// What its front matter says.
+    pub info: SkillInfo,
+    /// What it tells the model.
+    pub body: String,
+    /// The files that belong to it, as `folder/name`.
+    pub resources: Vec<String>,
+    /// Where its files are; nowhere if it was made by a program.
+    pub directory: Option<PathBuf>,
+}
+
+/// What a skill's front matter says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SkillInfo {
+    /// Unique in a library.
+    pub name: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// Under which terms it may be used.
+    pub license: Option<String>,
+    /// What it needs of its environment.
+    pub compatibility: Option<String>,
+    /// Whatever else is said of it, `tags` among it.
+    pub metadata: Map<String, Value>,
+    /// What may be called while it is active; everything if there are none.
+    pub allowed_tools: Vec<ToolRule>,
+    /// Whether models are told of it.
+    pub model_invocable: bool,
+    /// Whether people are told of it.
+    pub user_invocable: bool,
+    /// What its arguments are.
+    pub argument_hint: Option<String>,
+    /// The model that works while it is active.
+    pub model: Option<String>,
+    /// Where it is carried out.
+    pub context: SkillContext,
+    /// The agent that carries it out, if not in this conversation.
+    pub agent: Option<String>,
+}
+
+/// Where a skill is carried out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SkillContext {
+    /// In the conversation that loads it.
+    #[default]
+    Inline,
+    /// In a conversation of its own, of which only the answer comes back.
+    Fork,
+}
+
+impl SkillInfo {
+    /// Names a skill that everybody is told of.
+    pub fn new(name: impl Into<String>, description: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            description: description.into(),
+            license: None,
+            compatibility: None,
+            metadata: Map::new(),
+            allowed_tools: Vec::new(),
+            model_invocable: true,
+            user_invocable: true,
+            argument_hint: None,
+            model: None,
+            context: SkillContext::Inline,
+            agent: None,
+        }
+    }
+
+    /// Returns the skill as a line of a list: `- [name hint]: description`.
+    pub fn to_line(&self) -> String {
+        let hint = self.argument_hint.iter().map(|hint| format!(" {}", one_line(hint)));
+        let hint: String = hint.collect();
+        format!("- [{}{hint}]: {}", one_line(&self.name), one_line(&self.description))
+    }
+}
+
+impl Skill {
+    /// Makes a skill without files.
+    pub fn new(info: SkillInfo, body: impl Into<String>) -> Self {
+        Self { info, body: body.into(), resources: Vec::new(), directory: None }
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    /// Returns what it tells the model, arguments not yet filled in.
+    pub fn content(&self) -> &str {
+        &self.body
+    }
+
+    /// Returns the text that a model is given: the body with its arguments, and the list of files.
+    pub fn render(&self, arguments: Option<&str>) -> String {
+        self.wrap(&substitute(&self.body, arguments))
+    }
+
+    /// Puts a body that is filled in between its tags, with the list of files.
+    pub(super) fn wrap(&self, body: &str) -> String {
+        let name = self.name().replace('"', "&quot;");
+        let mut text = format!("<skill_content name=\"{}\">\n", one_line(&name));
+        text.push_str(body.trim_end());
+        text.push('\n');
+        if !self.resources.is_empty() {
+            text.push_str("\n<skill_resources>\n");
+            if let Some(directory) = &self.directory {
+                text.push_str(&format!("Paths are relative to {}\n", directory.display()));
+            }
+            for resource in &self.resources {
+                text.push_str(&format!("- {resource}\n"));
+            }
+            text.push_str("</skill_resources>\n");
+        }
+        text.push_str("</skill_content>");
+        text
+    }
+}
+
+/// Writes a text on one line.
+pub(super) fn one_line(text: &str) -> String {
+    let words: Vec<&str> = text.split(|it: char| it.is_whitespace() || it.is_control()).collect();
+    let words = words.into_iter().filter(|it| !it.is_empty());
+    words.collect::<Vec<_>>().join(" ")
+}

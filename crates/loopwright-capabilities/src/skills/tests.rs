@@ -1,0 +1,352 @@
+//! Skills as files, their arguments, commands and rules.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use loopwright_core::messages::ToolCall;
+use loopwright_sandbox::{FakeSandbox, Outcome, Output, TimeoutKind};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::shell::{Piece, pieces};
+use super::substitute::substitute;
+use super::yaml::{YamlError, read};
+use super::*;
+
+fn parse(text: &str) -> (Skill, Vec<SkillProblem>) {
+    Skill::parse("demo", text).unwrap()
+}
+
+fn info(front: &str) -> (SkillInfo, Vec<SkillProblem>) {
+    let (skill, problems) = parse(&format!("---\n{front}\n---\nDo it.\n"));
+    assert_eq!(skill.body, "Do it.\n");
+    (skill.info, problems)
+}
+
+fn rules(texts: &[&str]) -> Vec<ToolRule> {
+    texts.iter().map(|it| ToolRule::new(it)).collect()
+}
+
+fn write(root: &Path, directory: &str, text: &str) {
+    fs::create_dir_all(root.join(directory)).unwrap();
+    fs::write(root.join(directory).join("SKILL.md"), text).unwrap();
+}
+
+fn named(name: &str, description: &str) -> String {
+    format!("---\nname: {name}\ndescription: {description}\n---\nBody of {name}.\n")
+}
+
+#[test]
+fn front_matter_is_read_whole() {
+    let front = "name: demo\ndescription: Demo skill\nlicense: MIT\ncompatibility: needs git\n\
+        metadata:\n  version: 1.0\n  author: Ann\nallowed-tools: Read, Grep\n\
+        disable-model-invocation: true\nuser-invocable: false\nargument-hint: \"[number]\"\n\
+        model: small\ncontext: fork\nagent: Explore\nunknown: 1\ntags: [php, testing]";
+    let (info, problems) = info(front);
+    let metadata = json!({ "version": 1.0, "author": "Ann", "tags": ["php", "testing"] });
+    let expect = SkillInfo {
+        license: Some("MIT".into()),
+        compatibility: Some("needs git".into()),
+        metadata: metadata.as_object().unwrap().clone(),
+        allowed_tools: rules(&["Read", "Grep"]),
+        model_invocable: false,
+        user_invocable: false,
+        argument_hint: Some("[number]".into()),
+        model: Some("small".into()),
+        context: SkillContext::Fork,
+        agent: Some("Explore".into()),
+        ..SkillInfo::new("demo", "Demo skill")
+    };
+    assert_eq!((info, problems), (expect, vec![]));
+}
+
+#[test]
+fn what_is_left_out_has_its_default() {
+    let (info, problems) = info("name: demo\ndescription: Demo skill");
+    assert_eq!((info, problems), (SkillInfo::new("demo", "Demo skill"), vec![]));
+}
+
+#[test]
+fn windows_line_ends_and_byte_order_marks_make_no_difference() {
+    let text = "---\nname: demo\ndescription: Demo\n---\n\nDo\nit.\n";
+    let windows = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+    assert_eq!(parse(&windows), parse(text));
+    assert_eq!(parse(text).0.content(), "Do\nit.\n");
+}
+
+#[test]
+fn allowed_tools_are_parted_by_commas_blanks_or_as_a_list() {
+    let expect = rules(&["Bash(git add:*)", "Read"]);
+    for list in ["Bash(git add:*), Read", "Bash(git add:*) Read", "[\"Bash(git add:*)\", Read]"] {
+        let (info, _) = info(&format!("name: demo\ndescription: d\nallowed-tools: {list}"));
+        assert_eq!(info.allowed_tools, expect, "{list}");
+    }
+}
+
+#[test]
+fn a_file_without_front_matter_is_a_skill_named_by_its_directory() {
+    let (skill, problems) = parse("# Just do it\n---\nnot front matter\n---\n");
+    assert_eq!(skill.info, SkillInfo::new("demo", ""));
+    assert_eq!(skill.content(), "# Just do it\n---\nnot front matter\n---\n");
+    assert_eq!(problems, [SkillProblem::NoFrontMatter]);
+}
+
+#[test]
+fn what_does_no_harm_is_noted() {
+    let long = "d".repeat(1025);
+    let cases = [
+        ("name: Demo\ndescription: d", SkillProblem::BadName("Demo".into())),
+        ("name: a--b\ndescription: d", SkillProblem::BadName("a--b".into())),
+        (
+            "name: other\ndescription: d",
+            SkillProblem::NameMismatch { name: "other".into(), directory: "demo".into() },
+        ),
+        ("name: demo", SkillProblem::NoDescription),
+        (
+            &format!("name: demo\ndescription: {long}"),
+            SkillProblem::TooLong { key: "description", length: 1025, most: 1024 },
+        ),
+        (
+            "name: demo\ndescription: d\nlicense: [MIT]",
+            SkillProblem::WrongType { key: "license", expected: "a text" },
+        ),
+        ("name: demo\ndescription: Use when: asked", SkillProblem::Quoted),
+    ];
+    for (front, problem) in cases {
+        assert_eq!(info(front).1, [problem], "{front}");
+    }
+    assert_eq!(info("name: demo\ndescription: Use when: asked").0.description, "Use when: asked");
+}
+
+#[test]
+fn a_skill_whose_restrictions_are_not_known_is_left_out() {
+    let key = "disable-model-invocation";
+    let cases = [
+        ("name: [", None),
+        ("allowed-tools: {a: b}", Some(("allowed-tools", "a list of tools"))),
+        ("allowed-tools: [1]", Some(("allowed-tools", "a list of tools"))),
+        ("disable-model-invocation: perhaps", Some((key, "true or false"))),
+    ];
+    for (front, restriction) in cases {
+        let problem = Skill::parse("demo", &format!("---\n{front}\n---\n")).unwrap_err();
+        match restriction {
+            Some((key, expected)) => {
+                assert_eq!(problem, SkillProblem::BadRestriction { key, expected });
+            }
+            None => assert!(matches!(problem, SkillProblem::BadFrontMatter(_)), "{problem}"),
+        }
+        assert!(problem.leaves_out());
+    }
+}
+
+#[test]
+fn yaml_is_read_without_aliases_and_without_depth() {
+    let aliases = "a: &a [x, x]\nb: [*a, *a]";
+    assert_eq!(read(aliases), Err(YamlError::Alias));
+    assert_eq!(read(&format!("a: {}", "[".repeat(100))), Err(YamlError::Deep));
+    assert!(read(&format!("a: {}", "[".repeat(10_000))).is_err());
+    assert_eq!(read(&format!("a:\n  {}", "- ".repeat(10_000))), Err(YamlError::Deep));
+    assert_eq!(read("- a"), Err(YamlError::NotAMap));
+    let text = "a: 1\nb: 1.5\nc: 'true'\nd: true\ne: ~\nf: |\n  two\n  lines\ng: !!str 5\n1: -3\n\
+        h: 0x10\ni: 1e400\nj: nan";
+    let expect = json!({
+        "a": 1, "b": 1.5, "c": "true", "d": true, "e": null, "f": "two\nlines\n", "g": "5", "1": -3,
+        "h": "0x10", "i": "1e400", "j": "nan",
+    });
+    assert_eq!(read(text).map(Value::Object), Ok(expect));
+}
+
+#[test]
+fn arguments_are_filled_in_once() {
+    let cases = [
+        ("fix $ARGUMENTS now", Some("7 fast"), "fix 7 fast now"),
+        ("$ARGUMENTS[1]/$0/$5/$ARGUMENTS[9]", Some("a b"), "b/a//"),
+        ("cost$1 $10 a$0 ($0)", Some("x y"), "cost$1 $10 a$0 (x)"),
+        ("$0 and $ARGUMENTS", Some("$1 $ARGUMENTS"), "$1 and $1 $ARGUMENTS"),
+        ("$ARGUMENTS_OLD $HOME", Some(""), "$ARGUMENTS_OLD $HOME"),
+        ("No place.\n", Some("a b"), "No place.\n\nARGUMENTS: a b"),
+        ("No place.", Some("  "), "No place."),
+        ("$0 $ARGUMENTS", None, "$0 $ARGUMENTS"),
+        ("é$ARGUMENTS[x] $", Some("ü"), "éü[x] $"),
+    ];
+    for (text, arguments, expect) in cases {
+        assert_eq!(substitute(text, arguments), expect, "{text}");
+    }
+}
+
+#[test]
+fn commands_are_found_between_backticks() {
+    use Piece::{Command, Text};
+    assert_eq!(pieces("a !`b` c"), [Text("a "), Command("b"), Text(" c")]);
+    assert_eq!(pieces("!`a``b`!``"), [Command("a"), Text("`b`!``")]);
+    assert_eq!(pieces("what!`no"), [Text("what!`no")]);
+}
+
+#[tokio::test]
+async fn commands_run_in_the_sandbox_and_their_output_is_not_searched() {
+    let sandbox = FakeSandbox::new()
+        .enqueue_any(Output::exited(0, "  $ARGUMENTS $1\n", ""))
+        .enqueue_any(Output::exited(3, "", "bad\n"))
+        .enqueue_any(Output::ended(Outcome::TimedOut(TimeoutKind::Wall)));
+    let sandbox = Arc::new(sandbox);
+    let shell = SkillShell::in_dir("/srv").sandbox(sandbox.clone());
+    let text = "At !`git log $1`: $0 !`make` !`sleep 20` !`none`";
+    let told = shell.fill(text, Some("now"), &CancellationToken::new()).await;
+    let (known, refused) = told.split_at(told.find("[error: `none`").unwrap());
+    assert_eq!(
+        known,
+        "At $ARGUMENTS $1: now [error: `make` exited with status 3: bad] \
+         [error: `sleep 20` ran longer than allowed] "
+    );
+    assert!(refused.contains("was not run"), "{refused}");
+    let commands = sandbox.commands();
+    assert_eq!(commands[0], loopwright_sandbox::Command::shell("git log $1"));
+    assert_eq!(sandbox.policies()[0].limits.wall, std::time::Duration::from_secs(10));
+}
+
+#[test]
+fn names_of_other_hosts_stand_for_our_tools() {
+    let cases = [
+        ("Read", "read_file", true),
+        ("Grep", "grep", true),
+        ("Glob", "search_files", true),
+        ("Bash", "bash", true),
+        ("Bash", "bash_start", true),
+        ("Edit", "edit_file", true),
+        ("Write", "write_file", true),
+        ("Read", "write_file", false),
+        ("write_file", "write_file", true),
+        ("mcp__github", "mcp__github__search", true),
+        ("mcp__git", "mcp__github__search", false),
+        ("*", "anything", true),
+        ("", "bash", false),
+    ];
+    for (rule, tool, expect) in cases {
+        assert_eq!(ToolRule::new(rule).names(tool), expect, "{rule} {tool}");
+    }
+}
+
+#[test]
+fn what_is_in_parentheses_restricts_the_call() {
+    let run = |command: &str| ("bash", json!({ "command": command }));
+    let open = |path: &str| ("read_file", json!({ "path": path }));
+    let cases = [
+        ("Bash(git:*)", run("git status"), true),
+        ("Bash(git:*)", run("git"), true),
+        ("Bash(git:*)", run("gitk"), false),
+        ("Bash(git:*)", run("git status; rm -r ."), false),
+        ("Bash(git:*)", run("git log $(rm -r .)"), false),
+        ("Bash(git:*)", run("git status\nrm x"), false),
+        ("Bash(npm run *)", run("npm run build"), true),
+        ("Bash(npm run *)", run("npm install"), false),
+        ("Bash(make test)", run("make test"), true),
+        ("Bash(make test)", run("make test x"), false),
+        ("Read(src/**)", open("src/a/b.rs"), true),
+        ("Read(src/**)", open("./src/a.rs"), true),
+        ("Read(src/**)", open("src/../secret"), false),
+        ("Read(src/**)", open("/etc/passwd"), false),
+        ("Read(*.md)", open("docs/a.md"), false),
+        ("Grep(x)", ("grep", json!({ "pattern": "x" })), false),
+    ];
+    for (rule, (tool, arguments), expect) in cases {
+        let call = ToolCall::new("1", tool, arguments.to_string());
+        assert_eq!(ToolRule::new(rule).allows(&call), expect, "{rule} {arguments}");
+    }
+}
+
+#[test]
+fn the_project_comes_before_the_user_and_both_before_packages() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |scope: &str| home.path().join(scope);
+    for scope in ["package", "user", "project"] {
+        write(&at(scope), "same", &named("same", scope));
+        write(&at(scope), scope, &named(scope, "d"));
+    }
+    let library = SkillLibrary::default()
+        .and(SkillScope::Package, at("package"))
+        .and(SkillScope::Project, at("project"))
+        .and(SkillScope::User, at("user"))
+        .and(SkillScope::User, at("missing"))
+        .with(Skill::new(SkillInfo::new("same", "own"), ""));
+    assert_eq!(library.names(SkillAudience::Everybody), ["project", "same", "user", "package"]);
+    assert_eq!(library.get("same").unwrap().info.description, "project");
+    let by = at("project").join("same/SKILL.md");
+    let shadowed = |scope: &str| SkillWarning {
+        path: at(scope).join("same/SKILL.md"),
+        problem: SkillProblem::Shadowed { by: by.clone() },
+    };
+    assert_eq!(library.warnings(), [shadowed("user"), shadowed("package")]);
+}
+
+#[test]
+fn lists_are_for_models_or_for_users() {
+    let skill = |name: &str, model_invocable, user_invocable| {
+        let info = SkillInfo::new(name, "d");
+        Skill::new(SkillInfo { model_invocable, user_invocable, ..info }, "")
+    };
+    let library = SkillLibrary::default()
+        .with(skill("both", true, true))
+        .with(skill("users", false, true))
+        .with(skill("models", true, false));
+    assert_eq!(library.names(SkillAudience::Models), ["both", "models"]);
+    assert_eq!(library.names(SkillAudience::Users), ["both", "users"]);
+    assert!(library.has("users"), "it can be loaded by name");
+    let text = library.to_text(SkillAudience::Users);
+    assert_eq!(text, "Available skills:\n- [both]: d\n- [users]: d");
+    assert_eq!(SkillLibrary::default().to_text(SkillAudience::Models), "(no skills available)");
+}
+
+#[test]
+fn changed_files_are_read_again_and_others_are_not() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), "a", &named("a", "first"));
+    write(home.path(), "b", &named("b", "same"));
+    let library = SkillLibrary::new(home.path());
+    let (a, b) = (library.get("a").unwrap(), library.get("b").unwrap());
+    write(home.path(), "a", &named("a", "second, longer"));
+    write(home.path(), "c", &named("c", "new"));
+    assert_eq!(library.get("a").unwrap().info.description, "second, longer");
+    assert_eq!(library.names(SkillAudience::Everybody), ["a", "b", "c"]);
+    assert!(Arc::ptr_eq(&b, &library.get("b").unwrap()));
+    assert_eq!(a.info.description, "first");
+    fs::remove_file(home.path().join("c/SKILL.md")).unwrap();
+    assert!(!library.has("c"));
+}
+
+#[test]
+fn files_of_a_skill_are_listed_by_folder_and_name() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), "a", &named("a", "d"));
+    for path in ["assets/z", "scripts/b.sh", "scripts/a.sh", "references/api.md", "other/x"] {
+        let path = home.path().join("a").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    }
+    fs::create_dir(home.path().join("a/scripts/deep")).unwrap();
+    let skill = SkillLibrary::new(home.path()).get("a").unwrap();
+    assert_eq!(skill.resources, ["scripts/a.sh", "scripts/b.sh", "references/api.md", "assets/z"]);
+    let expect = format!(
+        "<skill_content name=\"a\">\nBody of a.\n\n<skill_resources>\nPaths are relative to {}\n\
+         - scripts/a.sh\n- scripts/b.sh\n- references/api.md\n- assets/z\n</skill_resources>\n\
+         </skill_content>",
+        home.path().join("a").display()
+    );
+    assert_eq!(skill.render(None), expect);
+}
+
+#[test]
+fn a_file_that_leads_out_of_its_directory_is_no_skill() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("secret"), "secret").unwrap();
+    fs::create_dir_all(home.path().join("skills/a")).unwrap();
+    std::os::unix::fs::symlink(home.path().join("secret"), home.path().join("skills/a/SKILL.md"))
+        .unwrap();
+    let library = SkillLibrary::new(home.path().join("skills"));
+    assert!(!library.has("a"));
+    let expect = SkillWarning {
+        path: home.path().join("skills/a/SKILL.md"),
+        problem: SkillProblem::Unreadable("it is a link that leads out of its directory".into()),
+    };
+    assert_eq!(library.warnings(), [expect]);
+}

@@ -1,0 +1,51 @@
+//! Data out of text: for a model that asks for it, and as an agent's answer.
+//!
+//! [`UseStructuredOutputs`] adds a tool that makes data of a schema out of text. [`RunTyped`] has an
+//! agent answer with a value of a Rust type. Both check what comes back against the schema, tell the
+//! model what is wrong, and give up after a few tries.
+//!
+//! ```
+//! use loopwright_agent::{AgentBuilder, UseLlmConfig};
+//! use loopwright_capabilities::structured::{RunTyped as _, SchemaRegistry, UseStructuredOutputs};
+//! use loopwright_core::AgentState;
+//! use loopwright_testing::{FakeModel, block_on};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Lead {
+//!     name: String,
+//!     email: Option<String>,
+//! }
+//!
+//! let schemas = SchemaRegistry::new().with_type::<Lead>("lead");
+//! # let model = FakeModel::script([r#"{ "name": "Ann", "email": null }"#]);
+//! let agent = AgentBuilder::base()
+//!     .with_capability(UseLlmConfig::model(model))
+//!     .with_capability(UseStructuredOutputs::new(schemas))
+//!     .build()?;
+//! let state = AgentState::new().with_user_message("Who wrote? `Hello, I am Ann.`");
+//! let answer = block_on(agent.run_typed::<Lead>(state)).unwrap();
+//! assert_eq!((answer.value.name.as_str(), answer.value.email), ("Ann", None));
+//! # Ok::<_, loopwright_agent::BuildError>(())
+//! ```
+
+mod read;
+mod shape;
+mod schema;
+mod policy;
+mod extract;
+mod tool;
+mod capability;
+mod answer;
+mod typed;
+#[cfg(test)]
+mod tests;
+
+pub use self::{
+    answer::ANSWER,
+    capability::UseStructuredOutputs,
+    extract::{ExtractionError, Extractor},
+    policy::{ExtractionOptions, OutputMode, StructuredOutputPolicy},
+    schema::{OutputExample, SchemaDefinition, SchemaError, SchemaRegistry},
+    tool::{StructuredOutput, StructuredOutputArgs},
+    typed::{RunTyped, Typed, TypedError, TypedFailure, TypedOptions},
+};

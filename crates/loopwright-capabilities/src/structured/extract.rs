@@ -1,0 +1,311 @@
+//! Making data out of a text.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use loopwright_agent::BuildError;
+use loopwright_core::{
+    ChatModel, LlmConfig, ModelError, Models, StepError, ToolCx,
+    kinds::ValidationFailed,
+    messages::{
+        FinishReason, InferenceRequest, InferenceResponse, Message, Prompt, ResponseFormat,
+        ToolChoice, ToolSpec, Transcript,
+    },
+};
+
+use crate::structured::policy::{ExtractionOptions, OutputMode, StructuredOutputPolicy};
+use crate::structured::read::json_in;
+use crate::structured::schema::{SchemaDefinition, SchemaError, SchemaRegistry};
+use crate::structured::shape::{Absence, Reading, Shape};
+
+/// Makes data of registered schemas out of texts.
+#[derive(Clone)]
+pub struct Extractor {
+    schemas: Arc<SchemaRegistry>,
+    shapes: Arc<BTreeMap<String, Shape>>,
+    policy: Arc<StructuredOutputPolicy>,
+    models: Option<Arc<dyn Models>>,
+}
+
+/// Why there is no data.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExtractionError {
+    /// There is no text.
+    #[error("Input cannot be empty")]
+    Empty,
+    /// It is not said which schema.
+    #[error("`schema` is empty; known are: {0}")]
+    NoSchema(String),
+    /// There is no such schema.
+    #[error(transparent)]
+    Unknown(#[from] SchemaError),
+    /// The text holds no such data.
+    #[error("there is no `{schema}` in the input: {reason}")]
+    Absent {
+        /// The schema.
+        schema: String,
+        /// What the model says about it.
+        reason: String,
+    },
+    /// The model's answers did not fit.
+    #[error("no `{schema}` in {attempts} attempts: {errors}")]
+    Invalid {
+        /// The schema.
+        schema: String,
+        /// How often a model was asked.
+        attempts: u32,
+        /// What was wrong with the last answer.
+        errors: String,
+    },
+    /// The model declined.
+    #[error("the model declined to make a `{0}` of it")]
+    Declined(String),
+    /// There is no model to ask.
+    #[error("there is no model to ask: give the capability one with `model` or `models`")]
+    NoModel,
+    /// The model did not answer.
+    #[error(transparent)]
+    Step(#[from] StepError),
+}
+
+impl From<ModelError> for ExtractionError {
+    fn from(error: ModelError) -> Self {
+        Self::Step(error.into())
+    }
+}
+
+/// The tool that a model answers with in [`OutputMode::Tool`].
+const ANSWER_TOOL: &str = "extracted_data";
+
+const SYSTEM: &str = "\
+You make data out of text. Take what the text says and nothing else: never guess, and leave out what \
+is not there.";
+
+impl Extractor {
+    /// Takes schemas. The models asked are the agent's own.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or one is no JSON Schema; the error names it.
+    pub fn new(
+        schemas: SchemaRegistry,
+        policy: StructuredOutputPolicy,
+    ) -> Result<Self, BuildError> {
+        let unusable = |reason: String| BuildError::capability("use_structured_outputs", reason);
+        if schemas.count() == 0 {
+            return Err(unusable("register a schema first".to_owned()));
+        }
+        let absence = if policy.use_maybe { Absence::Allowed } else { Absence::Denied };
+        let shape = |(name, definition): (&str, &SchemaDefinition)| {
+            let shape = Shape::new(&definition.schema, absence).map_err(|error| {
+                unusable(format!("correct the schema `{name}`, which is no JSON Schema: {error}"))
+            })?;
+            Ok::<_, BuildError>((name.to_owned(), shape))
+        };
+        let shapes = schemas.all().map(shape).collect::<Result<_, _>>()?;
+        Ok(Self {
+            schemas: Arc::new(schemas),
+            shapes: Arc::new(shapes),
+            policy: Arc::new(policy),
+            models: None,
+        })
+    }
+
+    /// Sets the models to ask. What a state or the agent selects does not count then.
+    #[must_use]
+    pub fn models(mut self, models: Arc<dyn Models>) -> Self {
+        self.models = Some(models);
+        self
+    }
+
+    /// Returns the schemas.
+    pub fn schemas(&self) -> &SchemaRegistry {
+        &self.schemas
+    }
+
+    /// Returns how data is asked for.
+    pub fn policy(&self) -> &StructuredOutputPolicy {
+        &self.policy
+    }
+
+    /// Makes data of a schema out of a text.
+    ///
+    /// # Errors
+    ///
+    /// If the text holds no such data, or no model answers with data that fits.
+    pub async fn extract(
+        &self,
+        schema: &str,
+        input: &str,
+        options: ExtractionOptions,
+        cx: &ToolCx<'_>,
+    ) -> Result<serde_json::Value, ExtractionError> {
+        let (definition, shape) = self.find(schema, input)?;
+        let options = options.or(&definition.options);
+        let llm = self.llm(options.llm, cx);
+        let retries = options.max_retries.unwrap_or(self.policy.default_max_retries);
+        let mode = options.output_mode.or(self.policy.output_mode).unwrap_or_default();
+        let model = self.resolve(llm.as_ref(), cx)?;
+        let mut request = self.request(schema, definition, shape, input, mode);
+        if let Some(llm) = llm {
+            (request.model, request.options) = (llm.model, llm.options);
+        }
+        let mut errors = Vec::new();
+        for _ in 0..=retries {
+            let response = cx.infer(&*model, request.clone()).await?;
+            if response.finish == FinishReason::Refusal {
+                return Err(ExtractionError::Declined(schema.to_owned()));
+            }
+            errors = match read(&response, shape, mode) {
+                Ok(Reading::Found(value)) => return Ok(value),
+                Ok(Reading::Absent(reason)) => {
+                    return Err(ExtractionError::Absent { schema: schema.to_owned(), reason });
+                }
+                Err(errors) => errors,
+            };
+            let (step, told) = (cx.key.step, errors.clone());
+            cx.events.emit(|| ValidationFailed::new(step, "structured_output", told));
+            let said = said(&response, mode);
+            request.prompt.tail.push(Message::assistant(said));
+            request.prompt.tail.push(Message::user(correction(&errors)));
+        }
+        let (attempts, errors) = (retries.saturating_add(1), errors.join("; "));
+        Err(ExtractionError::Invalid { schema: schema.to_owned(), attempts, errors })
+    }
+
+    fn find(
+        &self,
+        schema: &str,
+        input: &str,
+    ) -> Result<(&SchemaDefinition, &Shape), ExtractionError> {
+        if input.trim().is_empty() {
+            return Err(ExtractionError::Empty);
+        }
+        if schema.trim().is_empty() {
+            let known = self.schemas.names().collect::<Vec<_>>().join(", ");
+            return Err(ExtractionError::NoSchema(known));
+        }
+        let definition = self.schemas.get(schema)?;
+        let shape = self.shapes.get(schema).ok_or(ExtractionError::Empty)?;
+        Ok((definition, shape))
+    }
+
+    /// Returns which model is asked: what was said with the call or the schema, then the policy, and then
+    /// what the agent itself would ask.
+    fn llm(&self, chosen: Option<LlmConfig>, cx: &ToolCx<'_>) -> Option<LlmConfig> {
+        if chosen.is_some() {
+            return chosen;
+        }
+        let agents_own = || match cx.state.llm() {
+            Some(llm) => llm.clone(),
+            None => cx.agent.driver().llm(),
+        };
+        let by_policy = self.policy.llm.clone();
+        let llm = by_policy.or_else(|| self.models.is_none().then(agents_own));
+        match &self.policy.model {
+            None => llm,
+            Some(model) => {
+                Some(LlmConfig { model: Some(model.clone()), ..llm.unwrap_or_default() })
+            }
+        }
+    }
+
+    fn resolve(
+        &self,
+        llm: Option<&LlmConfig>,
+        cx: &ToolCx<'_>,
+    ) -> Result<Arc<dyn ChatModel>, ExtractionError> {
+        let models = self.models.clone().or_else(|| cx.agent.driver().models());
+        let models = models.ok_or(ExtractionError::NoModel)?;
+        Ok(models.resolve(llm.filter(|it| it.provider.is_some() || it.model.is_some()))?)
+    }
+
+    fn request(
+        &self,
+        name: &str,
+        definition: &SchemaDefinition,
+        shape: &Shape,
+        input: &str,
+        mode: OutputMode,
+    ) -> InferenceRequest {
+        let mut system = self.policy.system_prompt.clone().unwrap_or_else(|| SYSTEM.to_owned());
+        for text in definition.description.iter().chain(&definition.prompt) {
+            system.push_str("\n\n");
+            system.push_str(text);
+        }
+        for example in &definition.examples {
+            let (text, data) = (&example.input, &example.output);
+            // Writing to a string does not fail.
+            let _ = write!(system, "\n\nExample text:\n{text}\nExample data:\n{data}");
+        }
+        if matches!(mode, OutputMode::Json | OutputMode::Text) {
+            system.push_str("\n\n");
+            system.push_str(&shape.in_words());
+        }
+        let mut turns = Transcript::new();
+        let question = Message::user(format!("Make a `{name}` out of this:\n\n{input}"));
+        // A message without calls can always be said.
+        let _ = turns.say(question);
+        let mut request = InferenceRequest {
+            system: Some(system.into()),
+            prompt: Prompt::of(turns),
+            ..InferenceRequest::default()
+        };
+        match mode {
+            OutputMode::Schema => request.response_format = Some(shape.format(name)),
+            OutputMode::Json => request.response_format = Some(ResponseFormat::JsonObject),
+            OutputMode::Tool => {
+                request.tools = [answer_tool(shape)].into_iter().collect();
+                request.tool_choice = ToolChoice::Tool(ANSWER_TOOL.into());
+            }
+            OutputMode::Text => (),
+        }
+        request
+    }
+}
+
+fn answer_tool(shape: &Shape) -> ToolSpec {
+    ToolSpec {
+        name: ANSWER_TOOL.into(),
+        description: "Takes the data.".into(),
+        parameters: Arc::clone(&shape.outer),
+    }
+}
+
+fn read(
+    response: &InferenceResponse,
+    shape: &Shape,
+    mode: OutputMode,
+) -> Result<Reading, Vec<String>> {
+    if response.finish == FinishReason::Length {
+        return Err(vec!["the answer was cut off because it is too long".to_owned()]);
+    }
+    let value = json_in(&said(response, mode)).map_err(|error| vec![error])?;
+    shape.read(value)
+}
+
+/// Returns what the model answered, as JSON text if it did as it was told.
+fn said(response: &InferenceResponse, mode: OutputMode) -> String {
+    let call = response.message.tool_calls().next().filter(|_| mode == OutputMode::Tool);
+    call.map_or_else(|| response.message.text(), |it| it.arguments.to_string())
+}
+
+/// Tells a model what is wrong with its answer.
+pub(super) fn correction(errors: &[String]) -> String {
+    format!(
+        "That does not fit:\n- {}\nAnswer again, with the whole of it and nothing else.",
+        errors.join("\n- ")
+    )
+}
+
+impl fmt::Debug for Extractor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extractor")
+            .field("schemas", &self.schemas.names().collect::<Vec<_>>())
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}

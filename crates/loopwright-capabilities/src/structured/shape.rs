@@ -1,0 +1,191 @@
+//! The shape that data must have: shown to a model, and checked.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use loopwright_core::messages::ResponseFormat;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+
+/// So many errors are told at once.
+const MOST_ERRORS: usize = 8;
+
+/// A schema, as a model is shown it and as data is checked.
+pub(super) struct Shape {
+    /// What the model is shown: an object.
+    pub(super) outer: Arc<Value>,
+    wrap: Wrap,
+    validator: Validator,
+}
+
+/// What is around the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrap {
+    /// Nothing: it is an object itself.
+    Nothing,
+    /// `{ "value": … }`, because models can only be asked for objects.
+    Value,
+    /// `{ "value": …, "error": … }`, so that a model can say that there is nothing.
+    Maybe,
+}
+
+/// Whether a model may say that there is nothing to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Absence {
+    Allowed,
+    Denied,
+}
+
+/// What a model answered.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Reading {
+    Found(Value),
+    /// There is nothing, because of this.
+    Absent(String),
+}
+
+/// Makes the schema of a type, without references where possible.
+pub(super) fn schema_of<T: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+impl Shape {
+    /// Takes a schema.
+    ///
+    /// # Errors
+    ///
+    /// If it is none; the text says why.
+    pub(super) fn new(schema: &Value, absence: Absence) -> Result<Self, String> {
+        let validator = jsonschema::validator_for(schema).map_err(|error| error.to_string())?;
+        let is_object = schema["type"] == "object";
+        let wrap = match absence {
+            Absence::Allowed => Wrap::Maybe,
+            Absence::Denied if is_object => Wrap::Nothing,
+            Absence::Denied => Wrap::Value,
+        };
+        Ok(Self { outer: Arc::new(wrapped(schema.clone(), wrap)), wrap, validator })
+    }
+
+    /// Returns the shape as the form of an answer, which the provider is to enforce if it can.
+    pub(super) fn format(&self, name: &str) -> ResponseFormat {
+        let strict = is_strict(&self.outer);
+        ResponseFormat::JsonSchema { name: name.into(), schema: Arc::clone(&self.outer), strict }
+    }
+
+    /// Returns the shape in words.
+    pub(super) fn in_words(&self) -> String {
+        format!("Answer with JSON of this schema and nothing else:\n{}", self.outer)
+    }
+
+    /// Takes data out of what is around it, and checks it.
+    ///
+    /// # Errors
+    ///
+    /// If it does not fit: what is wrong with it, with path and rule.
+    pub(super) fn read(&self, answer: Value) -> Result<Reading, Vec<String>> {
+        if self.wrap == Wrap::Nothing {
+            return self.check(answer).map(Reading::Found);
+        }
+        let Value::Object(mut around) = answer else {
+            return self.check(answer).map(Reading::Found);
+        };
+        let is_wrapped = around.contains_key("value") || around.contains_key("error");
+        // Some models leave out what is around the data.
+        if !is_wrapped {
+            return self.check(Value::Object(around)).map(Reading::Found);
+        }
+        match around.remove("value").unwrap_or_default() {
+            Value::Null if self.wrap == Wrap::Maybe => {
+                let reason = around.remove("error").filter(|it| !it.is_null());
+                let reason =
+                    reason.map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned));
+                Ok(Reading::Absent(reason.unwrap_or_else(|| "no reason was given".to_owned())))
+            }
+            value => self.check(value).map(Reading::Found),
+        }
+    }
+
+    fn check(&self, value: Value) -> Result<Value, Vec<String>> {
+        if self.validator.is_valid(&value) {
+            return Ok(value);
+        }
+        let errors = self.validator.iter_errors(&value).take(MOST_ERRORS);
+        Err(errors
+            .map(|error| match error.instance_path().to_string() {
+                path if path.is_empty() => format!("at /: {error}"),
+                path => format!("at {path}: {error}"),
+            })
+            .collect())
+    }
+}
+
+fn wrapped(mut schema: Value, wrap: Wrap) -> Value {
+    if wrap == Wrap::Nothing {
+        return schema;
+    }
+    // References begin at the root, so what they lead to has to stay there.
+    let shared: Map<String, Value> = ["$defs", "definitions"]
+        .into_iter()
+        .filter_map(|key| Some((key.to_owned(), schema.as_object_mut()?.remove(key)?)))
+        .collect();
+    let mut outer = match wrap {
+        Wrap::Maybe => json!({
+            "type": "object",
+            "properties": {
+                "value": {
+                    "description": "What was found; null if there is nothing.",
+                    "anyOf": [schema, { "type": "null" }],
+                },
+                "error": {
+                    "description": "Why there is nothing; null if there is.",
+                    "type": ["string", "null"],
+                },
+            },
+            "required": ["value", "error"],
+            "additionalProperties": false,
+        }),
+        Wrap::Nothing | Wrap::Value => json!({
+            "type": "object",
+            "properties": { "value": schema },
+            "required": ["value"],
+            "additionalProperties": false,
+        }),
+    };
+    if let Some(object) = outer.as_object_mut() {
+        object.extend(shared);
+    }
+    outer
+}
+
+/// Tells whether providers can enforce a schema: all objects in it list all that they may hold, and
+/// all of that is required.
+fn is_strict(schema: &Value) -> bool {
+    match schema {
+        Value::Object(map) => {
+            let properties = map.get("properties").and_then(Value::as_object);
+            let is_object = properties.is_some()
+                || map
+                    .get("type")
+                    .is_some_and(|it| it == "object" || *it == json!(["object", "null"]));
+            let required = map.get("required").and_then(Value::as_array);
+            let is_required = |name: &String| required.is_some_and(|it| it.contains(&json!(name)));
+            let is_closed = map.get("additionalProperties") == Some(&Value::Bool(false))
+                && properties.is_none_or(|it| it.keys().all(is_required));
+            let has_choice = ["oneOf", "allOf", "patternProperties", "not"];
+            let is_plain = has_choice.iter().all(|key| !map.contains_key(*key));
+            is_plain && (!is_object || is_closed) && map.values().all(is_strict)
+        }
+        Value::Array(list) => list.iter().all(is_strict),
+        _ => true,
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shape").field("wrap", &self.wrap).finish_non_exhaustive()
+    }
+}

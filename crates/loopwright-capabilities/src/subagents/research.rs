@@ -1,0 +1,112 @@
+//! `research_subagent`.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use loopwright_core::{BoxError, Effects, Tool, ToolCx, ToolOptions, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    child::Child,
+    subagents::{SpawnError, policy::SubagentPolicy, queue::Queue},
+};
+
+const NAME: &str = "research";
+
+/// Lets somebody look into something who can read, and do nothing else.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct ResearchSubagent {
+    policy: SubagentPolicy,
+    queue: Arc<Queue>,
+}
+
+/// What the model passes to `research_subagent`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResearchArgs {
+    /// What is to be found out.
+    pub task: String,
+    /// Files to begin with.
+    #[serde(default)]
+    pub files: Option<Vec<String>>,
+}
+
+impl ResearchSubagent {
+    /// Lets it do what a policy says.
+    pub fn of(policy: SubagentPolicy) -> Self {
+        Self { policy, queue: Arc::default() }
+    }
+
+    pub(super) fn waiting_in(mut self, queue: &Arc<Queue>) -> Self {
+        self.queue = Arc::clone(queue);
+        self
+    }
+}
+
+impl Tool for ResearchSubagent {
+    type Args = ResearchArgs;
+    type Output = ToolOutput;
+    type Error = BoxError;
+
+    fn name(&self) -> &'static str {
+        "research_subagent"
+    }
+
+    fn description(&self) -> &'static str {
+        "Has a question looked into by a sub-agent that can read files and do nothing else, and returns \
+         a summary of what it found. Use it for what takes much reading, to keep that out of this \
+         conversation."
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions {
+            effects: Effects::Resumable,
+            namespace: Some("subagents".into()),
+            ..ToolOptions::default()
+        }
+    }
+
+    async fn call(&self, args: ResearchArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
+        if args.task.trim().is_empty() {
+            return Err("`task` is empty: say what is to be found out".into());
+        }
+        let tools = &self.policy.research_tools;
+        let child = Child::of(cx, NAME)
+            .keep_tools(|name| tools.contains(name))
+            .max_depth(self.policy.max_depth);
+        if child.tools().is_empty() {
+            let wanted: Vec<&str> = tools.iter().collect();
+            return Err(
+                format!("nothing can be read here: there is no {}", wanted.join(", ")).into()
+            );
+        }
+        let Some(_place) = self.queue.place(self.policy.max_concurrent, cx).await else {
+            return Err(SpawnError::Cancelled(NAME.to_owned()).into());
+        };
+        let question = ask(&args);
+        let ended =
+            child.run(&question, |state| state.with_user_message(question.as_str())).await?;
+        let answer = ended.answer()?;
+        Ok(ended.to_output(self.policy.show(NAME, &answer.to_text())))
+    }
+}
+
+fn ask(args: &ResearchArgs) -> String {
+    let mut text = format!(
+        "You look into questions by reading files; you change nothing.\n\nThe task: {}",
+        args.task.trim()
+    );
+    let files = args.files.as_deref().unwrap_or_default();
+    if !files.is_empty() {
+        text.push_str("\n\nBegin with these files:");
+        for file in files {
+            // Writing to a string does not fail.
+            let _written = write!(text, "\n- {file}");
+        }
+    }
+    text.push_str(
+        "\n\nAnswer with a concise summary of what you found, with the paths it is from.",
+    );
+    text
+}

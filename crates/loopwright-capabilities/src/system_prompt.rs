@@ -1,0 +1,23 @@
+//! A system prompt that is made of what the agent can do.
+//!
+//! ```
+//! use loopwright_agent::{AgentBuilder, UseLlmConfig};
+//! use loopwright_capabilities::system_prompt::UseSystemPrompt;
+//! # use loopwright_testing::FakeModel;
+//! # let model = FakeModel::default();
+//!
+//! let prompt = UseSystemPrompt::new("You are a careful engineer.").guideline("Run the tests.");
+//! let agent = AgentBuilder::base()
+//!     .with_capability(UseLlmConfig::model(model))
+//!     .with_capability(prompt)
+//!     .build()?;
+//! # Ok::<_, loopwright_agent::BuildError>(())
+//! ```
+
+mod prompt;
+mod capability;
+
+pub use self::capability::UseSystemPrompt;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+//! A list of tasks that the model keeps while it works.
+//!
+//! ```
+//! use loopwright_agent::{AgentBuilder, UseLlmConfig};
+//! use loopwright_capabilities::tasks::{TodoPolicy, UseTaskPlanning};
+//! # use loopwright_testing::FakeModel;
+//! # let model = FakeModel::default();
+//!
+//! let planning = UseTaskPlanning::new(TodoPolicy { max_items: 25, ..Default::default() });
+//! let agent = AgentBuilder::base()
+//!     .with_capability(UseLlmConfig::model(model))
+//!     .with_capability(planning)
+//!     .build()?;
+//! # Ok::<_, loopwright_agent::BuildError>(())
+//! ```
+
+mod policy;
+mod tool;
+mod compiler;
+mod capability;
+
+pub use self::{
+    capability::UseTaskPlanning,
+    policy::{TaskParsing, TodoPolicy},
+    tool::TodoError,
+};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! Task planning as a capability.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use loopwright_agent::{BuildError, Capability, Configurator};
+
+use crate::tasks::{compiler::Reminding, policy::TodoPolicy, tool};
+
+/// Adds the tool `todo_write`, which keeps a list of tasks, and reminds the model of the list.
+///
+/// The list is [`TASKS`](loopwright_agent::tasks::TASKS) of the state: it outlives the execution, and
+/// programs read and write it with [`TaskList`](loopwright_agent::tasks::TaskList). Reminders stand at
+/// the end of a request, once, and are never part of the conversation.
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use]
+pub struct UseTaskPlanning(TodoPolicy);
+
+impl UseTaskPlanning {
+    /// Takes lists that a policy allows, and reminds as often as it says.
+    pub fn new(policy: TodoPolicy) -> Self {
+        Self(policy)
+    }
+}
+
+impl Capability for UseTaskPlanning {
+    fn name(&self) -> Cow<'static, str> {
+        "use_task_planning".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        let policy = self.0;
+        agent.tools.add(tool::todo_write(policy));
+        if policy.render_every_steps > 0 || policy.reminder_every_steps > 0 {
+            agent.compiler.wrap(move |inner| Arc::new(Reminding { inner, policy }));
+        }
+        Ok(())
+    }
+}

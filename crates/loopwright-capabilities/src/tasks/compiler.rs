@@ -1,0 +1,66 @@
+//! What the model is reminded of: said at the end of a request, and never recorded.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use loopwright_agent::tasks::{TaskList, TaskStatus};
+use loopwright_core::{
+    AgentState, CompileError, ContextCompiler,
+    messages::{Message, Prompt},
+};
+
+use crate::tasks::{policy::TodoPolicy, tool::WRITTEN};
+
+/// Adds the list and reminders to what another compiler made.
+pub(super) struct Reminding {
+    pub(super) inner: Arc<dyn ContextCompiler>,
+    pub(super) policy: TodoPolicy,
+}
+
+const HINT: &str =
+    "[tasks] If this takes several steps, write a list of tasks with todo_write first.";
+const NO_LIST: &str = "[tasks] There is no list of tasks. If this takes several more steps, write one with \
+                       todo_write; otherwise ignore this.";
+const OLD_LIST: &str = "[tasks] The list of tasks was not written for a while. If it is out of date, bring it \
+                        up to date with todo_write; otherwise ignore this.";
+
+#[async_trait]
+impl ContextCompiler for Reminding {
+    async fn compile(
+        &self,
+        state: &AgentState,
+        previous: Option<Prompt>,
+    ) -> Result<Prompt, CompileError> {
+        let mut prompt = self.inner.compile(state, previous).await?;
+        let notes = self.notes(state);
+        if !notes.is_empty() {
+            prompt.tail.push(Message::user(notes.join("\n\n")));
+        }
+        Ok(prompt)
+    }
+}
+
+impl Reminding {
+    fn notes(&self, state: &AgentState) -> Vec<String> {
+        let (steps, written) = (state.step_count(), state.get(&WRITTEN).unwrap_or(0));
+        let reminds = is_due(steps.saturating_sub(written), self.policy.reminder_every_steps);
+        let renders = is_due(steps, self.policy.render_every_steps) && written != steps;
+        let hints = steps == 0 && self.policy.reminder_every_steps > 0;
+        if !(reminds || renders || hints) {
+            return Vec::new();
+        }
+        let tasks = TaskList::of(state);
+        let is_done = tasks.count(TaskStatus::Completed) == tasks.0.len();
+        let hint = (hints && tasks.0.is_empty()).then(|| HINT.to_owned());
+        let reminder = reminds.then_some(if tasks.0.is_empty() { NO_LIST } else { OLD_LIST });
+        let reminder = reminder.filter(|_| tasks.0.is_empty() || !is_done).map(str::to_owned);
+        let list = (renders && !tasks.0.is_empty())
+            .then(|| format!("[tasks] Where things stand:\n{tasks}\n{}", tasks.summary()));
+        hint.into_iter().chain(reminder).chain(list).collect()
+    }
+}
+
+/// Tells whether it is time again.
+fn is_due(steps: u32, every: u32) -> bool {
+    every > 0 && steps > 0 && steps.is_multiple_of(every)
+}

@@ -1,0 +1,29 @@
+//! Many tools that cost nothing until they are used: the model finds them, and asks for those it needs.
+//!
+//! ```
+//! use loopwright_agent::{AgentBuilder, UseLlmConfig};
+//! use loopwright_capabilities::tool_registry::UseToolRegistry;
+//! use loopwright_core::ToolRegistry;
+//! # use loopwright_testing::{FakeModel, MockTool};
+//! # let (model, weather) = (FakeModel::default(), MockTool::scripted());
+//!
+//! let mut registry = ToolRegistry::new();
+//! registry.register(weather);
+//! let agent = AgentBuilder::base()
+//!     .with_capability(UseLlmConfig::model(model))
+//!     .with_capability(UseToolRegistry::new(registry))
+//!     .build()?;
+//! # Ok::<_, loopwright_agent::BuildError>(())
+//! ```
+
+mod tool;
+mod hook;
+mod capability;
+
+pub use self::{
+    capability::{Offer, UseToolRegistry},
+    tool::{ToolsAction, ToolsArgs, ToolsError, ToolsTool},
+};
+
+#[cfg(test)]
+mod tests;

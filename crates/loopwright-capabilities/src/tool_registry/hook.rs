@@ -1,0 +1,69 @@
+//! What of the tools a request offers.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, BoxError, Hook, HookCx, InferenceDecision, Key, ToolSet, Visibility,
+    messages::{InferenceRequest, ToolSpec, ToolSpecs},
+};
+
+/// The tools that the model has asked for, in that order.
+pub(super) const ACTIVE: Key<Vec<Arc<str>>> = Key::session("tool_registry", "active");
+
+/// Lists that are kept for runs at the same time.
+const KEPT: usize = 8;
+
+/// Leaves tools out of requests that nobody has asked for.
+#[derive(Debug, Default)]
+pub(super) struct Offering(Mutex<VecDeque<Offered>>);
+
+/// A list that was made: the next request of the run offers the same one, in memory too.
+#[derive(Debug)]
+struct Offered {
+    all: ToolSpecs,
+    active: Vec<Arc<str>>,
+    some: ToolSpecs,
+}
+
+#[async_trait]
+impl Hook for Offering {
+    async fn before_inference(
+        &self,
+        request: &mut InferenceRequest,
+        state: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> Result<InferenceDecision, BoxError> {
+        if !request.tools.is_empty() {
+            let active = state.get(&ACTIVE).unwrap_or_default();
+            request.tools = self.offer(&request.tools, active, cx.agent().tools());
+        }
+        Ok(InferenceDecision::Go)
+    }
+}
+
+impl Offering {
+    fn offer(&self, all: &ToolSpecs, active: Vec<Arc<str>>, tools: &ToolSet) -> ToolSpecs {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = kept.iter().find(|it| it.all.is_same(all) && it.active == active);
+        if let Some(same) = same {
+            return same.some.clone();
+        }
+        let some = select(all, &active, tools);
+        kept.truncate(KEPT - 1);
+        kept.push_front(Offered { all: all.clone(), active, some: some.clone() });
+        some
+    }
+}
+
+/// Puts what the model has asked for after what is always there, so that the list only grows.
+fn select(all: &ToolSpecs, active: &[Arc<str>], tools: &ToolSet) -> ToolSpecs {
+    let is_shown = |spec: &&ToolSpec| {
+        let tool = tools.get(&spec.name);
+        tool.is_none_or(|it| it.options().visibility == Visibility::Shown)
+    };
+    let find = |name: &Arc<str>| all.iter().find(|it| it.name == *name);
+    let added = active.iter().filter_map(find).filter(|spec| !is_shown(spec));
+    all.iter().filter(is_shown).chain(added).cloned().collect()
+}

@@ -1,0 +1,183 @@
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering::SeqCst},
+};
+
+use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
+use loopwright_core::{
+    AgentLoop, AgentState, Step, ToolRegistry, ToolSet, kinds::PrefixBroken, messages::PrefixBreak,
+};
+use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn registry() -> (ToolRegistry, Arc<AtomicUsize>) {
+    let made = Arc::new(AtomicUsize::new(0));
+    let mut registry = ToolRegistry::new();
+    registry.register(MockTool::returning(
+        "geo.weather",
+        "Tells the weather. In any town.",
+        "sunny",
+    ));
+    registry.register(MockTool::returning("mail", "Sends mail.", "sent"));
+    let count = Arc::clone(&made);
+    registry.register_factory("lazy", move || {
+        count.fetch_add(1, SeqCst);
+        MockTool::returning("lazy", "Does it later.", "later")
+    });
+    (registry, made)
+}
+
+fn agent(model: &FakeModel, offer: Offer) -> AgentLoop {
+    AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .with_capability(UseToolRegistry::new(registry().0).offering(offer))
+        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .build()
+        .unwrap()
+}
+
+fn tools(arguments: Value) -> (&'static str, Value) {
+    ("tools", arguments)
+}
+
+fn asked() -> AgentState {
+    AgentState::new().with_user_message("go")
+}
+
+fn told(state: &AgentState) -> Vec<String> {
+    let executions = state.steps().flat_map(Step::tool_executions);
+    executions.map(|(_, outcome)| outcome.to_result().to_text()).collect()
+}
+
+fn offered(model: &FakeModel) -> Vec<Vec<String>> {
+    let names = |it: &loopwright_core::messages::InferenceRequest| {
+        it.tools.iter().map(|it| it.name.to_string()).collect()
+    };
+    model.requests().iter().map(names).collect()
+}
+
+#[test]
+fn tools_are_listed_searched_and_explained() {
+    let model = FakeModel::script([
+        ScenarioStep::tool_calls([
+            tools(json!({})),
+            tools(json!({ "action": "list", "limit": -5 })),
+            tools(json!({ "action": "search", "query": " WEATHER " })),
+            tools(json!({ "action": "search", "query": "geo", "limit": 1000 })),
+            tools(json!({ "action": "help", "tool": "mail" })),
+        ]),
+        "done".into(),
+    ]);
+    let state = block_on(agent(&model, Offer::OnDemand).execute(asked()));
+    let [weather, mail, lazy] = [
+        json!({ "name": "geo.weather", "summary": "Tells the weather.", "namespace": "geo" }),
+        json!({ "name": "mail", "summary": "Sends mail." }),
+        json!({ "name": "lazy", "summary": "Does it later." }),
+    ];
+    let help = json!({
+        "name": "mail", "description": "Sends mail.", "usage": "Sends mail.",
+        "parameters": { "type": "object", "properties": {} },
+    });
+    let expect = [
+        json!({ "success": true, "count": 3, "tools": [lazy, weather, mail] }),
+        json!({ "success": true, "count": 3, "tools": [lazy] }),
+        json!({ "success": true, "query": "WEATHER", "count": 1, "tools": [weather] }),
+        json!({ "success": true, "query": "geo", "count": 1, "tools": [weather] }),
+        json!({ "success": true, "tool": help }),
+    ];
+    assert_eq!(told(&state), expect.map(|it| it.to_string()));
+}
+
+#[test]
+fn questions_that_make_no_sense_are_errors() {
+    let model = FakeModel::script([
+        ScenarioStep::tool_calls([
+            tools(json!({ "action": "help" })),
+            tools(json!({ "action": "help", "tool": "scripted" })),
+            tools(json!({ "action": "search", "query": " " })),
+            tools(json!({ "action": "activate", "tool": "nothing" })),
+        ]),
+        "done".into(),
+    ]);
+    let state = block_on(agent(&model, Offer::OnDemand).execute(asked()));
+    let expect = [
+        "Error: name the tool in `tool`",
+        "Error: there is no tool named `scripted`; search for it with action search",
+        "Error: say what to search for in `query`",
+        "Error: there is no tool named `nothing`; search for it with action search",
+    ];
+    assert_eq!(told(&state), expect);
+}
+
+#[test]
+fn tools_are_in_requests_from_the_step_after_they_were_asked_for_and_stay_for_the_session() {
+    let activate = |tool: &str| tools(json!({ "action": "activate", "tool": tool }));
+    let model = FakeModel::script([
+        ScenarioStep::tool_calls([activate("mail"), activate("mail"), activate("lazy")]),
+        ScenarioStep::tool_call("mail", json!({})),
+        "done".into(),
+        ScenarioStep::tool_calls([activate("geo.weather")]),
+        "again".into(),
+    ]);
+    let events = EventRecorder::new();
+    let agent = agent(&model, Offer::OnDemand).with_event_sink(events.sink());
+    let state = block_on(agent.execute(asked()));
+    assert_eq!(told(&state)[3], "sent");
+    let always = ["tools", "scripted"];
+    let with = |more: &[&'static str]| -> Vec<&'static str> { [&always[..], more].concat() };
+    let first = [with(&[]), with(&["mail", "lazy"]), with(&["mail", "lazy"])];
+    assert_eq!(offered(&model), first);
+    let breaks: Vec<_> =
+        events.of::<PrefixBroken>().into_iter().map(|it| (it.step, it.cause)).collect();
+    assert_eq!(breaks, [(2, PrefixBreak::ToolAdded)]);
+    let [second, third] = [&model.requests()[1], &model.requests()[2]].map(|it| it.tools.clone());
+    assert!(second.is_same(&third));
+    drop(block_on(agent.execute(state.with_user_message("more"))));
+    let second = [with(&["mail", "lazy"]), with(&["mail", "lazy", "geo.weather"])];
+    assert_eq!(offered(&model)[3..], second);
+}
+
+#[test]
+fn a_tool_that_was_taken_from_the_agent_is_neither_listed_nor_given() {
+    let model = FakeModel::script([
+        ScenarioStep::tool_calls([
+            tools(json!({})),
+            tools(json!({ "action": "activate", "tool": "mail" })),
+        ]),
+        "done".into(),
+    ]);
+    let agent = agent(&model, Offer::OnDemand);
+    let fewer: ToolSet = agent.tools().filter(|it| &**it.name() != "mail");
+    let state = block_on(agent.with_tools(fewer).execute(asked()));
+    let list: Value = serde_json::from_str(&told(&state)[0]).unwrap();
+    assert_eq!(list["count"], 2);
+    assert_eq!(
+        told(&state)[1],
+        "Error: there is no tool named `mail`; search for it with action search"
+    );
+}
+
+#[test]
+fn tools_that_are_only_described_are_made_when_they_are_shown_and_cannot_be_called() {
+    let (registry, made) = registry();
+    let model = FakeModel::script([
+        ScenarioStep::tool_calls([
+            tools(json!({ "action": "help", "tool": "mail" })),
+            tools(json!({ "action": "activate", "tool": "mail" })),
+        ]),
+        ScenarioStep::tool_call("tools", json!({ "limit": 1 })),
+        "done".into(),
+    ]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .with_capability(UseToolRegistry::new(registry).offering(Offer::Described))
+        .build()
+        .unwrap();
+    assert_eq!(made.load(SeqCst), 0);
+    let state = block_on(agent.execute(asked()));
+    assert_eq!(told(&state)[1], "Error: the tools cannot be activated here");
+    assert_eq!(made.load(SeqCst), 1);
+    assert_eq!(offered(&model), vec![vec!["tools".to_owned()]; 3]);
+}

@@ -1,0 +1,209 @@
+//! `tools`.
+
+use std::sync::Arc;
+
+use loopwright_core::{
+    AnyTool, BoxError, Effects, Tool, ToolCx, ToolDescriptor, ToolOptions, ToolOutput, ToolRegistry,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::batch;
+use crate::tool_registry::{capability::Offer, hook::ACTIVE};
+
+/// Lists, searches and explains the tools of a registry, and adds them to the next requests.
+#[derive(Clone, Debug)]
+pub struct ToolsTool {
+    registry: Arc<ToolRegistry>,
+    offer: Offer,
+}
+
+/// What the model passes to `tools`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolsArgs {
+    /// What to do; to list them if it is left out.
+    #[serde(default)]
+    pub action: ToolsAction,
+    /// The tool's name, to get help about it or to activate it.
+    #[serde(default)]
+    pub tool: Option<String>,
+    /// Words to search for in names and descriptions.
+    #[serde(default)]
+    pub query: Option<String>,
+    /// The most tools to show, from 1 to 100.
+    #[serde(default)]
+    pub limit: Option<i64>,
+}
+
+/// What to do with tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolsAction {
+    /// List them.
+    #[default]
+    List,
+    /// Explain one.
+    Help,
+    /// Search for some.
+    Search,
+    /// Make one available to be called.
+    Activate,
+}
+
+/// Why there is no answer; the model is told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ToolsError {
+    /// No tool is named.
+    #[error("name the tool in `tool`")]
+    NoTool,
+    /// There is no such tool.
+    #[error("there is no tool named `{0}`; search for it with action search")]
+    Unknown(String),
+    /// There is nothing to search for.
+    #[error("say what to search for in `query`")]
+    NoQuery,
+    /// The tools are only described.
+    #[error("the tools cannot be activated here")]
+    OnlyDescribed,
+}
+
+/// The most tools that are shown at once.
+const MOST: i64 = 100;
+
+impl ToolsTool {
+    /// Describes the tools of a registry.
+    pub fn new(registry: Arc<ToolRegistry>, offer: Offer) -> Self {
+        Self { registry, offer }
+    }
+
+    fn list(&self, args: &ToolsArgs, cx: &ToolCx<'_>) -> Value {
+        let names: Vec<&str> = self.names(cx).collect();
+        let shown = names.iter().take(limit(args)).filter_map(|name| self.find(name, cx));
+        let tools: Vec<Value> = shown.map(|tool| about(tool.descriptor())).collect();
+        json!({ "success": true, "count": names.len(), "tools": tools })
+    }
+
+    fn search(&self, args: &ToolsArgs, cx: &ToolCx<'_>) -> Result<Value, ToolsError> {
+        let query = args.query.as_deref().unwrap_or_default().trim();
+        if query.is_empty() {
+            return Err(ToolsError::NoQuery);
+        }
+        let lower = query.to_lowercase();
+        let tools = self.names(cx).filter_map(|name| self.find(name, cx));
+        let found: Vec<AnyTool> = tools.filter(|it| mentions(it.descriptor(), &lower)).collect();
+        let shown = found.iter().take(limit(args)).map(|tool| about(tool.descriptor()));
+        let tools: Vec<Value> = shown.collect();
+        Ok(json!({ "success": true, "query": query, "count": found.len(), "tools": tools }))
+    }
+
+    fn help(&self, args: &ToolsArgs, cx: &ToolCx<'_>) -> Result<Value, ToolsError> {
+        let tool = self.named(args, cx)?;
+        let tool = tool.descriptor();
+        let instructions = json!({
+            "name": tool.name(),
+            "description": tool.description(),
+            "parameters": tool.parameters(),
+            "usage": tool.instructions(),
+        });
+        Ok(json!({ "success": true, "tool": instructions }))
+    }
+
+    fn activate(&self, args: &ToolsArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
+        if self.offer == Offer::Described {
+            return Err(ToolsError::OnlyDescribed.into());
+        }
+        let tool = self.named(args, cx)?;
+        let mut active = cx.state.get(&ACTIVE).unwrap_or_default();
+        let earlier: Vec<ToolsArgs> = batch::earlier(cx);
+        let asked = earlier.iter().filter(|it| it.action == ToolsAction::Activate);
+        let added = asked.filter_map(|it| self.named(it, cx).ok()).chain([tool.clone()]);
+        for name in added.map(|it| Arc::clone(it.name())) {
+            if !active.contains(&name) {
+                active.push(name);
+            }
+        }
+        let note = "it can be called from the next step on";
+        let value = json!({ "success": true, "tool": tool.name(), "note": note });
+        Ok(ToolOutput::json(value).with_value(&ACTIVE, &active)?)
+    }
+
+    fn named(&self, args: &ToolsArgs, cx: &ToolCx<'_>) -> Result<AnyTool, ToolsError> {
+        let name = args.tool.as_deref().map(str::trim).filter(|it| !it.is_empty());
+        let name = name.ok_or(ToolsError::NoTool)?;
+        let there = self.registry.has(name).then(|| self.find(name, cx)).flatten();
+        there.ok_or_else(|| ToolsError::Unknown(name.to_owned()))
+    }
+
+    /// Returns the names of the tools that this agent may be told of.
+    fn names<'a>(&'a self, cx: &'a ToolCx<'_>) -> impl Iterator<Item = &'a str> {
+        let is_there = |name: &&str| match self.offer {
+            Offer::OnDemand => cx.agent.tools().get(name).is_some(),
+            Offer::Described => true,
+        };
+        self.registry.names().filter(is_there)
+    }
+
+    /// Returns a tool: the agent's own, from which some may have been taken, or one that is made now.
+    fn find(&self, name: &str, cx: &ToolCx<'_>) -> Option<AnyTool> {
+        match self.offer {
+            Offer::OnDemand => cx.agent.tools().get(name).cloned(),
+            Offer::Described => self.registry.get(name).ok(),
+        }
+    }
+}
+
+fn limit(args: &ToolsArgs) -> usize {
+    usize::try_from(args.limit.unwrap_or(MOST).clamp(1, MOST)).unwrap_or(1)
+}
+
+fn about(tool: ToolDescriptor<'_>) -> Value {
+    let mut about = json!({ "name": tool.name(), "summary": tool.summary() });
+    if let Some(namespace) = tool.namespace() {
+        about["namespace"] = json!(namespace);
+    }
+    about
+}
+
+fn mentions(tool: ToolDescriptor<'_>, lower: &str) -> bool {
+    let texts = [tool.name(), tool.description(), tool.namespace().unwrap_or_default()];
+    texts.iter().any(|text| text.to_lowercase().contains(lower))
+}
+
+impl Tool for ToolsTool {
+    type Args = ToolsArgs;
+    type Output = ToolOutput;
+    type Error = BoxError;
+
+    fn name(&self) -> &'static str {
+        "tools"
+    }
+
+    fn description(&self) -> &'static str {
+        match self.offer {
+            Offer::OnDemand => {
+                "Finds more tools. There are tools that you are not shown: list them, search for what \
+                 you need, read about one with help, and activate it to call it from the next step on."
+            }
+            Offer::Described => {
+                "Describes tools that there are: list them, search among them, read about one with help."
+            }
+        }
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions { effects: Effects::Pure, ..ToolOptions::default() }
+    }
+
+    async fn call(&self, args: ToolsArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
+        let value = match args.action {
+            ToolsAction::List => self.list(&args, cx),
+            ToolsAction::Help => self.help(&args, cx)?,
+            ToolsAction::Search => self.search(&args, cx)?,
+            ToolsAction::Activate => return self.activate(&args, cx),
+        };
+        Ok(ToolOutput::json(value))
+    }
+}

@@ -1,0 +1,327 @@
+//! Skills in an agent.
+
+use std::fs;
+use std::path::Path;
+
+use loopwright_agent::{
+    AgentBuilder, AgentDefinition, DefinitionRegistry, StateFactory as _, UseLlmConfig, UseTools,
+};
+use loopwright_capabilities::child::NARROWED;
+use loopwright_capabilities::skills::{
+    ACTIVE, Skill, SkillContext, SkillInfo, SkillLibrary, SkillPolicy, SkilledStates, ToolRule,
+    UseSkills,
+};
+use loopwright_core::{
+    AgentLoop, AgentState, LlmConfig,
+    kinds::PrefixBroken,
+    messages::{InferenceRequest, PrefixBreak, ToolResult, TurnBody},
+};
+use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep};
+use serde_json::json;
+
+use crate::support::told;
+
+fn skill(name: &str, change: impl FnOnce(&mut SkillInfo)) -> Skill {
+    let mut info = SkillInfo::new(name, format!("Skill {name}"));
+    change(&mut info);
+    Skill::new(info, format!("Do {name}: $ARGUMENTS"))
+}
+
+fn reading(info: &mut SkillInfo) {
+    info.allowed_tools = vec![ToolRule::new("Read"), ToolRule::new("Bash(git:*)")];
+}
+
+fn library() -> SkillLibrary {
+    SkillLibrary::default()
+        .with(skill("review", reading))
+        .with(skill("plain", |_| ()))
+        .with(skill("cheap", |info| info.model = Some("small".into())))
+        .with(skill("hidden", |info| info.model_invocable = false))
+        .with(skill("apart", |info| info.context = SkillContext::Fork))
+        .with(skill("checked", |info| {
+            reading(info);
+            info.context = SkillContext::Fork;
+            info.agent = Some("reader".into());
+            info.model = Some("small".into());
+        }))
+}
+
+fn load(name: &str) -> (&'static str, serde_json::Value) {
+    ("load_skill", json!({ "skill_name": name, "arguments": "it" }))
+}
+
+fn call(tool: &'static str) -> (&'static str, serde_json::Value) {
+    (tool, json!({}))
+}
+
+fn run(command: &str) -> (&'static str, serde_json::Value) {
+    ("bash", json!({ "command": command }))
+}
+
+const DONE: &str = "{\"done\": true}";
+
+fn done() -> (&'static str, serde_json::Value) {
+    ("load_skill", serde_json::from_str(DONE).unwrap())
+}
+
+fn script(calls: &[(&str, serde_json::Value)]) -> FakeModel {
+    let steps = calls.iter().map(|(tool, args)| ScenarioStep::tool_call(*tool, args.clone()));
+    let steps: Vec<ScenarioStep> = steps.chain(["done".into()]).collect();
+    FakeModel::script(steps)
+}
+
+fn agent_with(model: &FakeModel, skills: UseSkills) -> AgentLoop {
+    let tools = ["read_file", "write_file", "bash"];
+    let tools = tools.map(|name| MockTool::returning(name, "", format!("{name} did")));
+    AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .with_capability(tools.into_iter().fold(UseTools::new(), UseTools::and))
+        .with_capability(skills)
+        .build()
+        .unwrap()
+}
+
+fn agent(model: &FakeModel) -> AgentLoop {
+    agent_with(model, UseSkills::new(library()))
+}
+
+fn start() -> AgentState {
+    AgentState::new().with_user_message("go")
+}
+
+fn models(requests: &[InferenceRequest]) -> Vec<Option<&str>> {
+    requests.iter().map(|it| it.model.as_deref()).collect()
+}
+
+fn tools(request: &InferenceRequest) -> Vec<&str> {
+    request.tools.iter().map(|it| &*it.name).collect()
+}
+
+fn blocked(told: &str) -> bool {
+    told.starts_with("Blocked: the call of `")
+        && told.contains("while the skill `review` is active")
+}
+
+#[tokio::test]
+async fn what_models_may_choose_is_in_the_instructions_and_not_in_the_history() {
+    let model = FakeModel::script(["ok"]);
+    let state = agent(&model).execute(start()).await;
+    let system = model.requests()[0].system.clone().unwrap();
+    assert!(system.contains("- [plain]: Skill plain"), "{system}");
+    let review = "- [review]: Skill review (while it is active only: Read, Bash(git:*))";
+    assert!(system.contains(review), "{system}");
+    assert!(!system.contains("hidden"), "{system}");
+    assert_eq!(state.transcript().len(), 2);
+    let none = FakeModel::script(["ok"]);
+    agent_with(&none, UseSkills::new(SkillLibrary::default())).execute(start()).await;
+    assert_eq!(none.requests()[0].system, None);
+}
+
+#[tokio::test]
+async fn a_skill_is_listed_loaded_and_filled_in() {
+    let list = ("load_skill", json!({ "list_skills": true, "skill_name": "plain" }));
+    let model = script(&[list, load("hidden"), load("nothing")]);
+    let state = agent(&model).execute(start()).await;
+    let told = told(&state);
+    assert!(told[0].starts_with("Available skills:\n- [review]: Skill review\n"), "{}", told[0]);
+    assert!(!told[0].contains("hidden"));
+    assert_eq!(told[1], "<skill_content name=\"hidden\">\nDo hidden: it\n</skill_content>");
+    assert_eq!(
+        told[2],
+        "Error: there is no skill named `nothing`; known are: review, plain, cheap, apart, checked"
+    );
+}
+
+#[tokio::test]
+async fn what_a_skill_allows_holds_from_step_to_step_until_it_is_done() {
+    let model = script(&[
+        load("review"),
+        call("write_file"),
+        load("nothing"),
+        call("write_file"),
+        ("load_skill", json!({})),
+        run("git log"),
+        run("git log; rm x"),
+        call("read_file"),
+        done(),
+        call("write_file"),
+    ]);
+    let state = agent(&model).execute(start()).await;
+    let told = told(&state);
+    assert!(blocked(&told[1]) && blocked(&told[3]) && blocked(&told[6]), "{told:#?}");
+    assert_eq!((told[5].as_str(), told[7].as_str()), ("bash did", "read_file did"));
+    assert_eq!(told[8], "The skill `review` is no longer active.");
+    assert_eq!(told[9], "write_file did");
+    assert_eq!(state.get(&ACTIVE), None);
+    assert_eq!(state.get(&NARROWED), None);
+}
+
+#[tokio::test]
+async fn another_skill_and_the_next_execution_end_what_a_skill_allows() {
+    let model = script(&[load("review"), load("plain"), call("write_file"), load("review")]);
+    let agent = agent(&model);
+    let state = agent.execute(start()).await;
+    assert_eq!(told(&state)[2], "write_file did");
+    assert_eq!(state.get(&ACTIVE).map(|it| it.name), Some("review".to_owned()));
+    let narrowed = state.get(&NARROWED).map(|it| it.iter().map(str::to_owned).collect::<Vec<_>>());
+    assert_eq!(narrowed, Some(vec!["read_file".to_owned()]), "`bash` only with some commands");
+    let model = script(&[call("write_file")]);
+    let agent = agent_with(&model, UseSkills::new(library()));
+    let next = agent.execute(state.with_user_message("more")).await;
+    assert_eq!(told(&next), ["write_file did"]);
+}
+
+#[tokio::test]
+async fn a_skills_model_works_while_it_is_active() {
+    let calls = [load("cheap"), call("read_file"), done(), call("read_file")];
+    let model = script(&calls);
+    let events = EventRecorder::new();
+    let agent = agent(&model).with_event_sink(events.sink());
+    let big = LlmConfig::named("big");
+    let state = agent.execute(start().with_llm(big.clone())).await;
+    let requests = model.requests();
+    let expect = ["big", "small", "small", "big", "big"].map(Some);
+    assert_eq!(models(&requests), expect);
+    assert_eq!(state.llm(), Some(&big), "nothing has to be put back");
+    let broken: Vec<_> = events.of::<PrefixBroken>().into_iter().map(|it| it.cause).collect();
+    assert_eq!(broken, [PrefixBreak::ModelChanged, PrefixBreak::ModelChanged]);
+}
+
+#[tokio::test]
+async fn names_of_models_stand_for_what_the_policy_says() {
+    for (stands_for, expect) in [("inherit", None), ("tiny", Some("tiny"))] {
+        let models_of = [("small".to_owned(), stands_for.to_owned())].into();
+        let policy = SkillPolicy { models: models_of, ..SkillPolicy::default() };
+        let model = script(&[load("cheap")]);
+        agent_with(&model, UseSkills::new(library()).policy(policy)).execute(start()).await;
+        assert_eq!(models(&model.requests()), [None, expect]);
+    }
+}
+
+#[tokio::test]
+async fn a_skill_can_work_in_a_conversation_of_its_own() {
+    let steps = [
+        ScenarioStep::tool_call("load_skill", load("apart").1),
+        "found".into(),
+        ScenarioStep::tool_call("write_file", json!({})),
+        "done".into(),
+    ];
+    let model = FakeModel::script(steps);
+    let state = agent(&model).execute(start()).await;
+    let requests = model.requests();
+    assert_eq!(told(&state), ["found", "write_file did"]);
+    assert_eq!(state.get(&ACTIVE), None);
+    let child = &requests[1];
+    assert_eq!(tools(child), ["read_file", "write_file", "bash"]);
+    let texts: Vec<String> = child.prompt.turns.iter().map(|it| it.message().text()).collect();
+    assert_eq!((texts, &child.system), (vec!["Do apart: it".to_owned()], &None));
+}
+
+#[tokio::test]
+async fn what_a_skill_says_of_itself_holds_where_it_works_by_itself() {
+    let steps = [
+        ScenarioStep::tool_call("load_skill", load("checked").1),
+        ScenarioStep::tool_calls([run("git log"), run("rm x"), call("write_file")]),
+        "looked".into(),
+        "done".into(),
+    ];
+    let model = FakeModel::script(steps);
+    let mut agents = DefinitionRegistry::new();
+    agents.register(AgentDefinition::new("reader", "Reads.", "You read."));
+    let skills = UseSkills::new(library()).agents(agents);
+    let state = agent_with(&model, skills).execute(start()).await;
+    assert_eq!(told(&state), ["looked"]);
+    let requests = model.requests();
+    assert_eq!(tools(&requests[1]), ["read_file", "bash"]);
+    assert_eq!(requests[1].system.as_deref(), Some("You read."));
+    assert_eq!(models(&requests), [None, Some("small"), Some("small"), None]);
+    let exchanges = requests[2].prompt.turns.iter().filter_map(|turn| match turn.body() {
+        TurnBody::Exchange(exchange) => Some(exchange.results()),
+        _ => None,
+    });
+    let results: Vec<String> = exchanges.flatten().map(ToolResult::to_text).collect();
+    assert_eq!(results[0], "bash did");
+    assert!(results[1].starts_with("Blocked: the call of `bash`"), "{}", results[1]);
+    assert!(results[2].starts_with("Blocked: ") || results[2].contains("no tool named"));
+}
+
+#[tokio::test]
+async fn an_agent_that_is_not_known_is_an_error_that_names_those_that_are() {
+    let model = script(&[load("checked")]);
+    let mut agents = DefinitionRegistry::new();
+    agents.register(AgentDefinition::new("other", "d", "p"));
+    let skills = UseSkills::new(library()).agents(agents);
+    let state = agent_with(&model, skills).execute(start()).await;
+    assert_eq!(told(&state), ["Error: there is no agent named `reader`; known are: other"]);
+}
+
+#[tokio::test]
+async fn a_skill_that_works_by_itself_is_narrowed_by_the_one_that_is_active() {
+    let steps = [
+        ScenarioStep::tool_call("load_skill", load("review").1),
+        ScenarioStep::tool_call("load_skill", load("apart").1),
+        "found".into(),
+        ScenarioStep::tool_call("write_file", json!({})),
+        "done".into(),
+    ];
+    let model = FakeModel::script(steps);
+    let state = agent(&model).execute(start()).await;
+    assert_eq!(tools(&model.requests()[2]), ["read_file"]);
+    assert!(blocked(&told(&state)[2]), "the active skill stays active");
+}
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[tokio::test]
+async fn files_of_a_skill_are_shown_and_no_others() {
+    let home = tempfile::tempdir().unwrap();
+    write(home.path(), "skills/api/SKILL.md", "---\nname: api\ndescription: d\n---\nRead.");
+    write(home.path(), "skills/api/references/api.md", "one\n");
+    write(home.path(), "secret", "secret");
+    let show = |path: &str| ("load_skill", json!({ "skill_name": "api", "resource": path }));
+    let model = script(&[show("references/api.md"), show("../../secret"), show("no")]);
+    let skills = UseSkills::in_dir(home.path().join("skills"));
+    let state = agent_with(&model, skills).execute(start()).await;
+    let told = told(&state);
+    assert!(told[0].contains("one"), "{}", told[0]);
+    assert!(told[1].starts_with("Error: ") && !told[1].contains("one"), "{}", told[1]);
+    assert!(told[2].starts_with("Error: "), "{}", told[2]);
+    assert_eq!(state.get(&ACTIVE), None, "looking at a file loads nothing");
+}
+
+#[tokio::test]
+async fn commands_in_a_skill_stay_text_unless_they_are_to_be_run() {
+    use loopwright_capabilities::skills::SkillShell;
+    use loopwright_sandbox::{FakeSandbox, Output};
+
+    let library = || {
+        let info = SkillInfo::new("status", "d");
+        SkillLibrary::default().with(Skill::new(info, "Now: !`git status`"))
+    };
+    let sandbox = std::sync::Arc::new(FakeSandbox::new().otherwise(Output::exited(0, "clean", "")));
+    let shell = SkillShell::in_dir("/srv").sandbox(sandbox);
+    for (skills, expect) in [
+        (UseSkills::new(library()), "Now: !`git status`"),
+        (UseSkills::new(library()).shell(shell), "Now: clean"),
+    ] {
+        let model = script(&[("load_skill", json!({ "skill_name": "status" }))]);
+        let state = agent_with(&model, skills).execute(start()).await;
+        assert!(told(&state)[0].contains(expect), "{}", told(&state)[0]);
+    }
+}
+
+#[test]
+fn a_definitions_skills_are_part_of_its_instructions() {
+    let mut definition = AgentDefinition::new("a", "d", "You work.");
+    definition.skills = ["plain", "missing"].into_iter().collect();
+    let states = SkilledStates::new(library());
+    let state = states.instantiate(&definition, AgentState::new());
+    assert_eq!(
+        state.context().system_prompt().map(|it| &**it),
+        Some("You work.\n\n<skill_content name=\"plain\">\nDo plain: $ARGUMENTS\n</skill_content>")
+    );
+}

@@ -1,0 +1,604 @@
+//! Agents that hand work to agents: one budget, one will, no more rights, and nothing paid twice.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    future::pending,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use loopwright_agent::{
+    AgentBuilder, AgentDefinition, BuildError, DefinitionRegistry, LoopFactory, NameList, UseHook,
+    UseLlmConfig, UseTools,
+};
+use loopwright_capabilities::{
+    bash::{Background, UseBash},
+    critique::UseSelfCritique,
+    planning::UsePlanningSubagent,
+    subagents::{SubagentPolicy, UseSubagents},
+};
+use loopwright_core::{
+    AgentLoop, AgentState, Budget, CallableHook, ChatModel, Effects, Env, InferCx, LlmConfig,
+    ModelError, RunOptions, Status, Step, ToolDecision, ToolOptions, ToolOutput,
+    kinds::{SubagentCompleted, SubagentSpawning},
+    messages::{Cost, InferenceOptions, InferenceRequest, InferenceResponse, Usage},
+};
+use loopwright_sandbox::Tier;
+use loopwright_sessions::{
+    AgentSession, Continue, MemoryStore, SendMessage, SessionFactory, SessionId, SessionRuntime,
+};
+use loopwright_testing::{
+    EventRecorder, FakeModel, Fault, FrozenClock, MemoryJournal, MockTool, ScenarioStep, block_on,
+    pause, run_until_stuck, test_env,
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::support::told;
+
+fn ask(name: &str, prompt: impl Into<Value>) -> (&'static str, Value) {
+    ("spawn_subagent", json!({ "subagent": name, "prompt": prompt.into() }))
+}
+
+fn agents(definitions: impl IntoIterator<Item = AgentDefinition>) -> DefinitionRegistry {
+    let mut registry = DefinitionRegistry::new();
+    definitions.into_iter().for_each(|it| registry.register(it));
+    registry
+}
+
+fn helper() -> AgentDefinition {
+    AgentDefinition::new("helper", "Helps.", "You help.")
+}
+
+fn go(budget: Budget) -> AgentState {
+    AgentState::new().with_user_message("go").with_budget(budget)
+}
+
+fn options(env: Env) -> RunOptions {
+    RunOptions { env, ..RunOptions::default() }
+}
+
+fn tools_of(request: &InferenceRequest) -> BTreeSet<String> {
+    request.tools.iter().map(|it| it.name.to_string()).collect()
+}
+
+/// The first thing that an agent was told.
+fn first_said(request: &InferenceRequest) -> String {
+    request.prompt.stable().next().map(|it| it.message().text()).unwrap_or_default()
+}
+
+/// A model at which everybody asks eight others, and which counts what is under way.
+#[derive(Clone)]
+struct Spreading(Arc<Spread>);
+
+struct Spread {
+    /// What a call takes, by its number.
+    takes: fn(u64) -> u64,
+    /// What is set aside for a call at least.
+    estimate: u64,
+    budget: Option<u64>,
+    calls: AtomicU64,
+    in_flight: AtomicU64,
+    most_in_flight: AtomicU64,
+    spent: AtomicU64,
+    /// How often more was set aside than there was.
+    beyond: AtomicUsize,
+}
+
+impl Spreading {
+    fn new(takes: fn(u64) -> u64, estimate: u64, budget: Option<u64>) -> Self {
+        Self(Arc::new(Spread {
+            takes,
+            estimate,
+            budget,
+            calls: AtomicU64::default(),
+            in_flight: AtomicU64::default(),
+            most_in_flight: AtomicU64::default(),
+            spent: AtomicU64::default(),
+            beyond: AtomicUsize::default(),
+        }))
+    }
+}
+
+#[async_trait]
+impl ChatModel for Spreading {
+    async fn infer(
+        &self,
+        request: &InferenceRequest,
+        _cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        let it = &*self.0;
+        let number = it.calls.fetch_add(1, SeqCst);
+        let flying = it.in_flight.fetch_add(1, SeqCst) + 1;
+        it.most_in_flight.fetch_max(flying, SeqCst);
+        let set_aside = it.spent.load(SeqCst) + flying * it.estimate;
+        if it.budget.is_some_and(|budget| set_aside > budget) {
+            it.beyond.fetch_add(1, SeqCst);
+        }
+        pause(3).await;
+        let is_asked_first = request.prompt.turns.len() == 1;
+        let step = if is_asked_first && first_said(request).len() < 3 {
+            let prompt = format!("{}+", first_said(request).replace("go", ""));
+            ScenarioStep::tool_calls((0..8).map(|_| ask("helper", prompt.clone())))
+        } else {
+            ScenarioStep::final_answer("done")
+        };
+        let takes = (it.takes)(number);
+        it.in_flight.fetch_sub(1, SeqCst);
+        it.spent.fetch_add(takes, SeqCst);
+        step.with_usage(Usage::new(0, takes)).to_response()
+    }
+}
+
+fn spreading(model: &Spreading) -> AgentLoop {
+    let llm = LlmConfig {
+        options: InferenceOptions::default().with_max_output_tokens(model.0.estimate),
+        ..LlmConfig::default()
+    };
+    AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.clone()).with_llm(llm))
+        .with_capability(UseSubagents::of(agents([helper()])))
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn three_levels_of_eight_at_a_time_are_all_paid_by_the_one_who_began() {
+    let model = Spreading::new(|_| 10, 10, None);
+    let events = EventRecorder::new();
+    let agent = spreading(&model).with_event_sink(events.sink());
+    let state = block_on(agent.start(go(Budget::unlimited()), options(test_env(1))).finish());
+    assert_eq!(state.text(), "done");
+    // Each of those who ask answers once more: 1, 8 and 64 of them, and 512 who only answer.
+    let calls = 2 * (1 + 8 + 64) + 512;
+    assert_eq!(model.0.calls.load(SeqCst), calls);
+    assert_eq!(state.usage(), Usage::new(0, 10 * calls));
+    let spawned = events.of::<SubagentSpawning>();
+    let by_depth = |depth| spawned.iter().filter(|it| it.depth == depth).count();
+    assert_eq!([by_depth(1), by_depth(2), by_depth(3)], [8, 64, 512]);
+    let ids: BTreeSet<_> = events
+        .of::<SubagentCompleted>()
+        .iter()
+        .map(|it| it.subagent_id.as_ref().unwrap().to_string())
+        .collect();
+    assert_eq!(ids.len(), 584);
+}
+
+#[test]
+fn no_reservation_beyond_the_budget_is_ever_granted() {
+    for tokens in [10, 100, 1000, 2345] {
+        let model = Spreading::new(|_| 10, 10, Some(tokens));
+        let budget = Budget { tokens: Some(tokens), ..Budget::unlimited() };
+        let agent = spreading(&model);
+        let state = block_on(agent.start(go(budget), options(test_env(1))).finish());
+        let spent = model.0.spent.load(SeqCst);
+        assert_eq!(model.0.beyond.load(SeqCst), 0);
+        assert_eq!((state.usage().total(), spent / 10), (spent, tokens / 10), "{tokens}");
+        assert!(matches!(state.status(), Status::Stopped(_)), "{:?}", state.status());
+    }
+}
+
+#[test]
+fn overspending_is_at_most_the_error_of_the_estimates_in_flight() {
+    for tokens in [100, 1000, 2345] {
+        // At least 10 are set aside, and a call takes up to 25.
+        let model = Spreading::new(|number| 5 + number * 7 % 21, 10, None);
+        let budget = Budget { tokens: Some(tokens), ..Budget::unlimited() };
+        let agent = spreading(&model);
+        let state = block_on(agent.start(go(budget), options(test_env(1))).finish());
+        let (spent, most) = (model.0.spent.load(SeqCst), model.0.most_in_flight.load(SeqCst));
+        assert!(most > 1 && spent <= tokens + most * 15, "{spent} of {tokens}, {most} at a time");
+        assert_eq!(state.usage().total(), spent);
+    }
+}
+
+const NAMES: [&str; 5] = ["read", "write", "bash", "grep", "spawn_subagent"];
+
+fn names() -> impl Strategy<Value = NameList> {
+    proptest::sample::subsequence(NAMES.to_vec(), 0..=NAMES.len())
+        .prop_map(|names| names.into_iter().collect())
+}
+
+fn definition(name: &'static str) -> impl Strategy<Value = AgentDefinition> {
+    let tools = proptest::option::weighted(0.7, names());
+    // Whoever never hands anything on makes for small trees.
+    let may_spawn = proptest::bool::weighted(0.8);
+    (tools, names(), may_spawn).prop_map(move |(tools, deny, may_spawn)| {
+        let spawn = may_spawn.then_some("spawn_subagent");
+        let tools = tools.map(|it| it.iter().chain(spawn).collect());
+        let deny = deny.iter().filter(|it| spawn != Some(*it)).take(2).collect();
+        AgentDefinition { tools, tools_deny: deny, ..AgentDefinition::new(name, "", name) }
+    })
+}
+
+/// Lets everybody ask everybody, and returns what each was shown, by the path to it.
+fn shown_to_each(definitions: &[AgentDefinition]) -> BTreeMap<String, BTreeSet<String>> {
+    let who: Vec<String> = definitions.iter().map(|it| it.name.clone()).collect();
+    let model = FakeModel::from_fn(move |request| {
+        let (path, tools) = (first_said(request), tools_of(request));
+        if request.prompt.turns.len() > 1 || !tools.contains("spawn_subagent") {
+            return ScenarioStep::final_answer("done").to_response();
+        }
+        let asks = who.iter().map(|name| ask(name, format!("{path}/{name}")));
+        ScenarioStep::tool_calls(asks).to_response()
+    });
+    let tools = NAMES[..4].iter().map(|name| MockTool::returning(name, "", "ok"));
+    let policy = SubagentPolicy::for_depth(3);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .with_capability(tools.fold(UseTools::new(), UseTools::and))
+        .with_capability(UseSubagents::of(agents(definitions.to_vec())).policy(policy))
+        .build()
+        .unwrap();
+    block_on(agent.start(go(Budget::unlimited()), options(test_env(1))).finish());
+    model.requests().iter().map(|it| (first_said(it), tools_of(it))).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nobody_is_shown_a_tool_that_the_one_who_asked_could_not_use(
+        definitions in [definition("a"), definition("b"), definition("c")]
+    ) {
+        let shown = shown_to_each(&definitions);
+        for (path, tools) in &shown {
+            let Some((above, name)) = path.rsplit_once('/') else { continue };
+            let definition = definitions.iter().find(|it| it.name == name).unwrap();
+            let expect: BTreeSet<String> =
+                shown[above].iter().filter(|it| definition.allows_tool(it)).cloned().collect();
+            prop_assert_eq!(tools, &expect, "{}", path);
+        }
+        // The tree is as deep as it may be wherever everybody may hand things on.
+        let deepest = shown.keys().map(|it| it.matches('/').count()).max();
+        let all_spawn = definitions.iter().all(|it| it.allows_tool("spawn_subagent"));
+        prop_assert!(!all_spawn || deepest == Some(3));
+    }
+}
+
+#[test]
+fn what_the_one_who_asked_may_not_do_nobody_does_for_it() {
+    let model = FakeModel::from_fn(|request| {
+        let step = match (first_said(request).as_str(), request.prompt.turns.len()) {
+            ("go", 1) => ScenarioStep::tool_calls([ask("helper", "one")]),
+            ("one", 1) => ScenarioStep::tool_calls([ask("helper", "two")]),
+            ("two", 1) => ScenarioStep::tool_call("wipe", json!({})),
+            _ => ScenarioStep::final_answer("done"),
+        };
+        step.to_response()
+    });
+    let wipe = MockTool::returning("wipe", "", "gone");
+    let never = CallableHook::new("never").before_tool(|call, _, _| {
+        let is_wipe = &*call.name == "wipe";
+        let reason = "that is not done here".to_owned();
+        Ok(if is_wipe { ToolDecision::Block { reason } } else { ToolDecision::Run })
+    });
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .with_capability(UseTools::new().and(wipe.clone()))
+        .with_capability(UseHook::new(never))
+        .with_capability(UseSubagents::of(agents([helper()])))
+        .build()
+        .unwrap();
+    block_on(agent.execute(go(Budget::unlimited())));
+    assert_eq!((wipe.calls().len(), model.asked()), (0, 6));
+}
+
+/// The helper that commands are started by. A build of the whole workspace has made it already.
+fn sandbox_helper() -> PathBuf {
+    let profile = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
+    let helper = profile.join("loopwright-sandbox-helper");
+    if !helper.exists() {
+        let made = std::process::Command::new(env!("CARGO"))
+            .args(["build", "--offline", "-p", "loopwright-sandbox", "--bins", "--target-dir"])
+            .arg(profile.parent().unwrap())
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status();
+        assert!(made.unwrap().success());
+    }
+    helper
+}
+
+/// Counts the processes whose command line has these words.
+fn processes(words: &str) -> usize {
+    let lines = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let line = fs::read(entry.ok()?.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&line).replace('\0', " "))
+    });
+    lines.filter(|line| line.trim() == words).count()
+}
+
+async fn until(what: impl Fn() -> bool) {
+    let patience = async {
+        while !what() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), patience).await.expect("it never came about");
+}
+
+#[tokio::test]
+async fn cancelling_an_agent_ends_all_that_work_for_it_and_their_processes() {
+    loopwright_sandbox::use_helper(sandbox_helper());
+    // A length that no other process sleeps.
+    let sleep = format!("sleep {}.125", 100_000 + std::process::id());
+    let command = sleep.clone();
+    let model = FakeModel::from_fn(move |request| {
+        let step = match (first_said(request).as_str(), request.prompt.turns.len()) {
+            ("go", 1) => ScenarioStep::tool_calls((0..2).map(|_| ask("helper", "one"))),
+            ("one", 1) => ScenarioStep::tool_calls([
+                ask("helper", "two"),
+                ("bash_start", json!({ "command": command })),
+            ]),
+            ("two", 1) => ScenarioStep::tool_calls([
+                ("bash_start", json!({ "command": command })),
+                ("bash", json!({ "command": command })),
+            ]),
+            _ => ScenarioStep::final_answer("done"),
+        };
+        step.to_response()
+    });
+    let home = tempfile::tempdir().unwrap();
+    let bash = UseBash::in_dir(home.path()).driver(Tier::Host).background(Background::Allowed);
+    let events = EventRecorder::new();
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(bash)
+        .with_capability(UseSubagents::of(agents([helper()])))
+        .with_event_sink(events.sink())
+        .build()
+        .unwrap();
+    let run = agent.start(go(Budget::unlimited()), RunOptions::default());
+    let handle = run.handle();
+    let finished = tokio::spawn(run.finish());
+    // Two children with one command each, and two below them with two each.
+    until(|| processes(&sleep) == 6).await;
+    handle.cancel();
+    let state = finished.await.unwrap();
+    assert_eq!(state.status().as_str(), "stopped");
+    let ended = events.of::<SubagentCompleted>();
+    assert_eq!(ended.iter().map(|it| &*it.status).collect::<Vec<_>>(), ["stopped"; 4]);
+    until(|| processes(&sleep) == 0).await;
+}
+
+/// An agent whose helper looks at something with a tool that never comes back the first time.
+fn interrupted(model: &FakeModel, levels: &[&'static str]) -> (AgentLoop, MockTool) {
+    let looked = AtomicUsize::new(0);
+    let look = MockTool::with_cx("look", "", move |_, _| {
+        let times = looked.fetch_add(1, SeqCst);
+        Box::pin(async move {
+            if times == 0 {
+                return pending().await;
+            }
+            Ok(ToolOutput::text("it is there"))
+        })
+    });
+    let options = ToolOptions { effects: Effects::Idempotent, ..ToolOptions::default() };
+    let definitions = levels.iter().map(|name| AgentDefinition::new(*name, "", *name));
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .with_capability(UseTools::new().and(look.clone().with_options(options)))
+        .with_capability(UseSubagents::of(agents(definitions)))
+        .build()
+        .unwrap();
+    (agent, look)
+}
+
+/// A model by which the one who began asks `one`, who asks `two`, who looks. Each answer costs ten.
+fn chain() -> FakeModel {
+    FakeModel::from_fn(|request| {
+        let step = match (first_said(request).as_str(), request.prompt.turns.len()) {
+            ("go", 1) => ScenarioStep::tool_calls([ask("one", "do one")]),
+            ("do one", 1) => ScenarioStep::tool_calls([ask("two", "do two")]),
+            ("do two", 1) => ScenarioStep::tool_call("look", json!({})),
+            ("do two", _) => ScenarioStep::final_answer("found"),
+            ("do one", _) => ScenarioStep::final_answer("two has found it"),
+            _ => ScenarioStep::final_answer("done"),
+        };
+        step.with_usage(Usage::new(10, 0)).to_response()
+    })
+}
+
+#[test]
+fn a_crash_in_the_middle_of_a_sub_agent_resumes_it_and_nothing_is_paid_twice() {
+    let (model, journal) = (chain(), MemoryJournal::new());
+    let (agent, look) = interrupted(&model, &["one", "two"]);
+    let journaled =
+        |seed| RunOptions { journal: Some(Arc::new(journal.clone())), ..options(test_env(seed)) };
+    let budget = Budget { tokens: Some(60), ..Budget::unlimited() };
+    assert!(run_until_stuck(agent.start(go(budget), journaled(1)).finish()).is_none());
+    assert_eq!((model.asked(), look.calls().len()), (3, 1));
+    let found = AgentState::new().replay(journal.changes()).unwrap();
+    // What the sub-agents have used is not known here yet.
+    assert_eq!(found.usage(), Usage::new(10, 0));
+    let events = EventRecorder::new();
+    let agent = agent.with_event_sink(events.sink());
+    let state = block_on(agent.start(found, journaled(2)).finish());
+    assert_eq!(
+        (state.text().as_str(), told(&state)),
+        ("done", vec!["[Subagent: one] two has found it".to_owned()])
+    );
+    let keys = look.keys();
+    assert_eq!((model.asked(), keys.len(), &keys[0]), (6, 2, &keys[1]));
+    assert_eq!(state.usage(), Usage::new(60, 0));
+    let resumed = events.of::<loopwright_core::kinds::ExecutionStarted>();
+    assert!(resumed.iter().all(|it| it.resumed));
+    assert_eq!(resumed.len(), 3);
+    let used: Vec<_> = events.of::<SubagentCompleted>().iter().map(|it| it.usage).collect();
+    assert_eq!(used, [Usage::new(20, 0), Usage::new(40, 0)]);
+}
+
+#[test]
+fn what_a_sub_agent_used_before_a_crash_still_counts_against_the_budget() {
+    let (model, journal) = (chain(), MemoryJournal::new());
+    let (agent, _) = interrupted(&model, &["one", "two"]);
+    let journaled =
+        |seed| RunOptions { journal: Some(Arc::new(journal.clone())), ..options(test_env(seed)) };
+    // Three answers of six are paid for, and no more than three are allowed.
+    let budget = Budget { tokens: Some(30), ..Budget::unlimited() };
+    assert!(run_until_stuck(agent.start(go(budget), journaled(1)).finish()).is_none());
+    let found = AgentState::new().replay(journal.changes()).unwrap();
+    let state = block_on(agent.start(found, journaled(2)).finish());
+    assert_eq!((model.asked(), state.usage()), (3, Usage::new(30, 0)));
+    assert!(matches!(state.status(), Status::Stopped(_)), "{:?}", state.status());
+}
+
+#[test]
+fn what_a_sub_agent_used_before_a_crash_is_not_there_for_others() {
+    let left: Arc<Mutex<Vec<bool>>> = Arc::default();
+    let found = Arc::clone(&left);
+    let probe = MockTool::with_cx("probe", "", move |_, cx| {
+        let covers = |tokens| cx.meter.reserve(tokens, Cost::ZERO).is_ok();
+        found.lock().unwrap().extend([covers(30), covers(31)]);
+        Box::pin(async { Ok(ToolOutput::text("ok")) })
+    });
+    let probe = probe.with_options(ToolOptions { exclusive: true, ..ToolOptions::default() });
+    let model = FakeModel::from_fn(|request| {
+        let step = match (first_said(request).as_str(), request.prompt.turns.len()) {
+            ("go", 1) => ScenarioStep::tool_calls([ask("one", "do one"), ("probe", json!({}))]),
+            ("do one", 1) => ScenarioStep::tool_call("look", json!({})),
+            _ => ScenarioStep::final_answer("done"),
+        };
+        step.with_usage(Usage::new(10, 0)).to_response()
+    });
+    let journal = MemoryJournal::new();
+    let (agent, _) = interrupted(&model, &["one"]);
+    let agent = agent.with_tool(probe);
+    let journaled =
+        || RunOptions { journal: Some(Arc::new(journal.clone())), ..options(test_env(1)) };
+    let budget = Budget { tokens: Some(60), ..Budget::unlimited() };
+    assert!(run_until_stuck(agent.start(go(budget), journaled()).finish()).is_none());
+    let state = AgentState::new().replay(journal.changes()).unwrap();
+    block_on(agent.start(state, journaled()).finish());
+    // Of 60, the first answer took 10 and the sub-agent 20, half of them before the crash.
+    assert_eq!(*left.lock().unwrap(), [true, false]);
+}
+
+#[test]
+fn wherever_the_one_who_asked_crashes_its_sub_agents_answer_once() {
+    let whole = |journal: &MemoryJournal, model: &FakeModel, state: AgentState| {
+        let agent = AgentBuilder::base()
+            .with_capability(UseLlmConfig::model(model.clone()))
+            .with_capability(UseTools::new().and(MockTool::returning("look", "", "there")))
+            .with_capability(UseSubagents::of(agents([
+                AgentDefinition::new("one", "", "one"),
+                AgentDefinition::new("two", "", "two"),
+            ])))
+            .build()
+            .unwrap();
+        let journal = Some(Arc::new(journal.clone()) as _);
+        agent.start(state, RunOptions { journal, ..options(test_env(1)) }).finish()
+    };
+    let undisturbed = MemoryJournal::new();
+    block_on(whole(&undisturbed, &chain(), go(Budget::unlimited())));
+    let appends = undisturbed.appends();
+    assert_eq!(appends, 4);
+    for append in 0..appends {
+        for fault in [Fault::CrashBefore, Fault::CrashAfter] {
+            let (journal, model) = (MemoryJournal::new(), chain());
+            journal.fail_at(append, fault);
+            assert!(run_until_stuck(whole(&journal, &model, go(Budget::unlimited()))).is_none());
+            journal.heal();
+            let found = match journal.changes() {
+                changes if changes.is_empty() => go(Budget::unlimited()),
+                changes => AgentState::new().replay(changes).unwrap(),
+            };
+            let state = if found.status().is_terminal() {
+                found
+            } else {
+                block_on(whole(&journal, &model, found))
+            };
+            assert_eq!((state.text().as_str(), state.usage()), ("done", Usage::new(60, 0)));
+            let by_children = |it: &&InferenceRequest| first_said(it) != "go";
+            assert_eq!(
+                model.requests().iter().filter(by_children).count(),
+                4,
+                "{append} {fault:?}"
+            );
+        }
+    }
+}
+
+/// Makes the same loop of every definition.
+struct Same(AgentLoop);
+
+impl LoopFactory for Same {
+    fn instantiate(&self, _definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        Ok(self.0.clone())
+    }
+}
+
+#[test]
+fn a_sub_agent_of_a_session_goes_on_in_its_own_session() {
+    let (model, store, clock) = (chain(), MemoryStore::new(), FrozenClock::manual());
+    let (agent, look) = interrupted(&model, &["one", "two"]);
+    let runtime = |seed| {
+        SessionRuntime::new(Arc::new(store.clone()), Same(agent.clone())).with_env(clock.env(seed))
+    };
+    let id = SessionId::new("a").unwrap();
+    let now = loopwright_core::Timestamp::from_millis(0);
+    let session: AgentSession =
+        SessionFactory::new().create_from(helper(), AgentState::new(), id.clone(), now);
+    let first = runtime(0);
+    block_on(first.create(session)).unwrap();
+    assert!(run_until_stuck(first.execute(&id, &SendMessage::text("go"))).is_none());
+    // Its lease ends.
+    clock.advance(Duration::from_mins(1));
+    let done = block_on(runtime(1).execute(&id, &Continue)).unwrap();
+    assert_eq!(done.state().text(), "done");
+    assert_eq!((model.asked(), look.calls().len()), (6, 2));
+    assert_eq!(done.state().usage(), Usage::new(60, 0));
+}
+
+#[test]
+fn planning_handing_on_and_critique_go_together_over_two_turns() {
+    let plan = json!({ "specification": "Goal: it." });
+    let script = || {
+        FakeModel::from_fn(move |request| {
+            let is_root = ["one", "two"].contains(&last_user(request).as_str());
+            let step = match (is_root, request.prompt.turns.last().unwrap().message().text()) {
+                (true, text) if text == "one" || text == "two" => ScenarioStep::tool_calls([
+                    ("plan_with_subagent", plan.clone()),
+                    ask("helper", "help"),
+                ]),
+                _ => ScenarioStep::final_answer(format!("answer to {}", last_user(request))),
+            };
+            step.to_response()
+        })
+    };
+    let seen: Arc<Mutex<Vec<String>>> = Arc::default();
+    let judged = Arc::clone(&seen);
+    let critic = FakeModel::from_fn(move |request| {
+        judged.lock().unwrap().push(last_user(request));
+        ScenarioStep::from(r#"{ "approved": true }"#).to_response()
+    });
+    let agent = AgentBuilder::base()
+        .with_capability(UseSelfCritique::asking(critic))
+        .with_capability(UsePlanningSubagent::default())
+        .with_capability(UseSubagents::of(agents([helper()])))
+        .with_capability(UseLlmConfig::model(script()))
+        .build()
+        .unwrap();
+    let first = block_on(agent.execute(AgentState::new().with_user_message("one")));
+    let second = block_on(agent.execute(first.with_user_message("two")));
+    assert_eq!(second.text(), "answer to two");
+    let expect = ["answer to Goal: it.".to_owned(), "[Subagent: helper] answer to help".to_owned()];
+    assert_eq!(told(&second), expect);
+    // Sub-agents are not judged: their answers are what the one who asked makes its own of.
+    let seen = seen.lock().unwrap();
+    let tasks: Vec<&str> = seen.iter().map(|it| it.lines().nth(1).unwrap()).collect();
+    assert_eq!(tasks, ["one", "two"]);
+    assert_eq!(second.steps().map(Step::number).collect::<Vec<_>>(), [1, 2]);
+}
+
+fn last_user(request: &InferenceRequest) -> String {
+    use loopwright_core::messages::Role;
+    let users = request.prompt.stable().filter(|it| it.message().role() == Role::User);
+    users.last().map(|it| it.message().text()).unwrap_or_default()
+}

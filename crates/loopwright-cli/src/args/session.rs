@@ -1,0 +1,106 @@
+//! What can be said about the session that a run belongs to.
+
+use std::fmt;
+use std::str::FromStr;
+
+use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
+use loopwright_core::Interrupted;
+use loopwright_sessions::{InvalidSessionId, SessionId};
+
+use super::values::StoreParser;
+use crate::completions;
+use crate::config::Text;
+
+/// The session that something belongs to.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(next_help_heading = "Session")]
+pub struct SessionArgs {
+    /// Where it begins.
+    #[command(flatten)]
+    pub origin: OriginArgs,
+    /// Where sessions are kept [default: sessions.db in ~/.local/state/loopwright]
+    #[arg(long, value_name = "URL", value_parser = StoreParser)]
+    pub store: Option<Text>,
+    /// What to do about a call that was interrupted and may have taken effect
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "tell")]
+    pub on_interrupted: OnInterrupted,
+}
+
+/// Where a run begins: with nothing, unless one of these is said.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[group(multiple = false)]
+pub struct OriginArgs {
+    /// Go on with the latest session of this directory
+    #[arg(short = 'c', long = "continue")]
+    pub latest: bool,
+    /// Go on with this session; the beginning of its name is enough
+    #[arg(short, long, value_name = "ID", add = ArgValueCompleter::new(completions::sessions))]
+    pub resume: Option<SessionId>,
+    /// Go on with a copy of this session, or of it as it was after some step
+    #[arg(long, value_name = "ID[@STEP]", add = ArgValueCompleter::new(completions::sessions))]
+    pub fork: Option<ForkRef>,
+    /// Keep nothing
+    #[arg(long)]
+    pub no_session: bool,
+}
+
+/// What to do about a call that was interrupted and may have taken effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum OnInterrupted {
+    /// Tell the model that nobody knows
+    Tell,
+    /// Wait until you have decided, with `sessions decide`
+    Ask,
+}
+
+/// A session, and a step of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForkRef {
+    /// The session's name, or its beginning.
+    pub id: SessionId,
+    /// The step, counted from one over all runs; without one, the end.
+    pub step: Option<u64>,
+}
+
+/// A text that names no session and step.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidForkRef {
+    /// What stands before the `@` is no name.
+    #[error(transparent)]
+    Id(#[from] InvalidSessionId),
+    /// What stands behind it is no number.
+    #[error("the step must be a whole number, as in `7f3a@12`")]
+    Step,
+}
+
+impl SessionArgs {
+    /// Returns what the loop should do about interrupted calls.
+    pub fn interrupted(&self) -> Interrupted {
+        match self.on_interrupted {
+            OnInterrupted::Tell => Interrupted::TellModel,
+            OnInterrupted::Ask => Interrupted::Ask,
+        }
+    }
+}
+
+impl FromStr for ForkRef {
+    type Err = InvalidForkRef;
+
+    fn from_str(text: &str) -> Result<Self, InvalidForkRef> {
+        let (id, step) = match text.split_once('@') {
+            Some((id, step)) => (id, Some(step.parse().map_err(|_| InvalidForkRef::Step)?)),
+            None => (text, None),
+        };
+        Ok(Self { id: SessionId::new(id)?, step })
+    }
+}
+
+impl fmt::Display for ForkRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.step {
+            Some(step) => write!(f, "{}@{step}", self.id),
+            None => self.id.fmt(f),
+        }
+    }
+}

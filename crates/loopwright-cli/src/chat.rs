@@ -1,0 +1,197 @@
+//! `loopwright chat`.
+
+mod input;
+mod order;
+
+use std::io::{self, IsTerminal as _};
+
+use loopwright_core::LlmConfig;
+
+use self::input::{Heard, Input};
+use self::order::Order;
+use crate::args::{ChatArgs, Cli};
+use crate::console;
+use crate::conversation::{Conversation, Said, caretaker};
+use crate::exit::ExitCode;
+use crate::opening::{Opening, Refusal};
+use crate::render::{Details, harmless};
+use crate::run::with_runtime;
+use crate::sessions::{SessionsError, short};
+use crate::signals::{Signals, exit_code};
+use crate::stage::Stage;
+use crate::store::state_directory;
+use crate::turn::is_interrupted;
+
+const HELP: &str = "\
+/help           show this
+/model [NAME]   show the model, or ask another one from now on: PROVIDER/NAME
+/continue       go on with what was interrupted
+/fork           go on in a copy; what was said so far stays as it is
+/rewind [STEP]  go back to the end of a step, or to before what was said last
+/quit           leave; Ctrl-D does it too
+Alt-Enter, or a backslash before Enter, begins another line. Ctrl-C stops the agent.";
+
+/// Talks until the user leaves.
+pub fn chat(cli: &Cli, args: &ChatArgs) -> ExitCode {
+    let surroundings = &args.agent.surroundings;
+    console::set_color(surroundings.color);
+    let typed = surroundings.output_format().unwrap_or_default();
+    let mut opening = match Opening::load(cli, &args.agent, &args.session) {
+        Ok(opening) => opening,
+        Err(refusal) => return refusal.tell(Stage::new(typed, surroundings.quiet)),
+    };
+    with_runtime(async {
+        let done = Box::pin(perform(cli, args, &mut opening)).await;
+        done.unwrap_or_else(|refusal| refusal.tell(opening.stage))
+    })
+}
+
+async fn perform(cli: &Cli, args: &ChatArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
+    let conversation = opening.conversation(cli, &args.agent, &args.session, "chat").await?;
+    let stage = opening.stage;
+    let is_watched = io::stdin().is_terminal() && io::stderr().is_terminal();
+    let input = if is_watched {
+        let history = (!args.session.origin.no_session).then(|| state_directory(&opening.sources));
+        Input::terminal(history.flatten().as_deref())
+    } else {
+        Input::lines()
+    };
+    let mut talk =
+        Talk { conversation, stage, signals: Signals::new().ok(), failed: ExitCode::Done };
+    if is_watched {
+        talk.greet().await;
+    }
+    let exit_code = talk.listen(input).await;
+    talk.conversation.tell_resume(stage);
+    // Whoever watches has seen what went wrong.
+    Ok(if is_watched && exit_code == talk.failed { ExitCode::Done } else { exit_code })
+}
+
+/// A conversation under way.
+struct Talk {
+    conversation: Conversation,
+    stage: Stage,
+    signals: Option<Signals>,
+    /// How the last turn ended that did not end well.
+    failed: ExitCode,
+}
+
+impl Talk {
+    async fn greet(&self) {
+        if self.stage.details == Details::Errors {
+            return;
+        }
+        let setup = &self.conversation.setup;
+        let (model, workdir) = (setup.model(), setup.workdir.path().display().to_string());
+        console::tell(&format!("{} · {} · /help helps", harmless(&model), harmless(&workdir)));
+        let Some(id) = &self.conversation.session else { return };
+        console::tell(&format!("session {}", short(id)));
+        let session = caretaker(&self.conversation.store).session(id).await;
+        if session.is_ok_and(|it| is_interrupted(it.state())) {
+            console::tell("the last run was interrupted: say something, or /continue");
+        }
+    }
+
+    /// Takes turns until the user leaves, and returns the exit status.
+    async fn listen(&mut self, mut input: Input) -> ExitCode {
+        let mut wants_to_leave = false;
+        loop {
+            let heard = input.next(self.signals.as_mut()).await;
+            let is_second = std::mem::replace(&mut wants_to_leave, matches!(heard, Heard::Nothing));
+            let text = match heard {
+                Heard::Text(text) => text,
+                Heard::Nothing if is_second => return self.failed,
+                Heard::Nothing => {
+                    console::tell("Ctrl-C again leaves; Ctrl-D too");
+                    continue;
+                }
+                Heard::End => return self.failed,
+                Heard::Signal(why) => return exit_code(why),
+                Heard::Broken(error) => return console::fail(&error, ExitCode::Internal),
+            };
+            match Order::of(&text) {
+                Order::Nothing => {}
+                Order::Quit => return self.failed,
+                Order::Help => console::tell(HELP),
+                Order::Unknown(word) => {
+                    console::tell(&format!(
+                        "there is no command {}; /help shows all",
+                        harmless(&word)
+                    ));
+                }
+                Order::Say(text) => {
+                    if let Some(exit_code) = self.say(Some(text)).await {
+                        return exit_code;
+                    }
+                }
+                Order::Continue if self.conversation.session.is_some() => {
+                    if let Some(exit_code) = self.say(None).await {
+                        return exit_code;
+                    }
+                }
+                Order::Continue => console::tell("nothing was said yet"),
+                Order::Model(name) => self.model(name.as_deref()),
+                Order::Fork => tell(self.fork().await),
+                Order::Rewind(step) => tell(self.rewind(step).await),
+            }
+        }
+    }
+
+    /// Takes a turn; returns an exit status if it was the last one.
+    async fn say(&mut self, text: Option<String>) -> Option<ExitCode> {
+        let said = Said { text: text.map(Into::into), steers: false };
+        let exit_code = self.conversation.say(self.stage, self.signals.as_mut(), said).await;
+        match exit_code {
+            ExitCode::Terminated => return Some(exit_code),
+            ExitCode::Done => {}
+            _ => self.failed = exit_code,
+        }
+        None
+    }
+
+    fn model(&mut self, name: Option<&str>) {
+        let setup = &mut self.conversation.setup;
+        let Some(name) = name else {
+            return console::tell(&harmless(&setup.model()));
+        };
+        let options = setup.llm.options.clone();
+        let llm = LlmConfig { options, ..LlmConfig::named(name) };
+        match setup.models.resolve(Some(&llm)) {
+            Ok(_) => setup.llm = llm,
+            Err(error) => drop(console::fail(&error, ExitCode::NoModel)),
+        }
+    }
+
+    async fn fork(&mut self) -> Result<String, SessionsError> {
+        let Some(id) = self.conversation.session.clone() else { return Err(nothing_said()) };
+        let fork = caretaker(&self.conversation.store).fork(&id, None, None).await?;
+        let told = format!("session {} goes on; {} stays as it is", short(&fork.id), short(&id));
+        self.conversation.session = Some(fork.id);
+        Ok(told)
+    }
+
+    async fn rewind(&mut self, step: Option<u64>) -> Result<String, SessionsError> {
+        let Some(id) = self.conversation.session.clone() else { return Err(nothing_said()) };
+        let runtime = caretaker(&self.conversation.store);
+        let step = if let Some(step) = step {
+            step
+        } else {
+            let session = runtime.session(&id).await?;
+            let state = session.state();
+            state.total_steps().saturating_sub(u64::from(state.step_count()))
+        };
+        let session = runtime.rewind(&id, step).await?;
+        Ok(format!("at the end of step {}", session.state().total_steps()))
+    }
+}
+
+fn tell(done: Result<String, SessionsError>) {
+    match done {
+        Ok(told) => console::tell(&told),
+        Err(error) => drop(console::fail(&error, error.exit_code())),
+    }
+}
+
+fn nothing_said() -> SessionsError {
+    SessionsError::Usage("nothing was said yet".to_owned())
+}

@@ -1,0 +1,209 @@
+//! Where turns come from: a terminal, or the lines of standard input.
+
+use std::borrow::Cow;
+use std::fs::OpenOptions;
+use std::io::{self, BufRead as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::pin::pin;
+
+use crossterm::{event::DisableBracketedPaste, execute, terminal::disable_raw_mode};
+use futures::future::{Either, select};
+use reedline::{
+    FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal,
+    ValidationResult, Validator,
+};
+
+use crate::console;
+use crate::ending::Interruption;
+use crate::signals::Signals;
+use crate::store::make_private;
+
+/// How many turns the history remembers.
+const REMEMBERED: usize = 1000;
+
+/// What came in.
+pub(super) enum Heard {
+    /// A turn, or a command.
+    Text(String),
+    /// Ctrl-C instead of words.
+    Nothing,
+    /// There is no more.
+    End,
+    /// Somebody wants the process to end.
+    Signal(Interruption),
+    /// It cannot be read.
+    Broken(io::Error),
+}
+
+/// Where turns come from.
+pub(super) enum Input {
+    Terminal(Box<Reedline>),
+    Lines,
+}
+
+impl Input {
+    /// Reads from a terminal, and remembers in a directory what was typed.
+    pub(super) fn terminal(directory: Option<&Path>) -> Self {
+        let mut editor =
+            Reedline::create().with_validator(Box::new(Backslash)).use_bracketed_paste(true);
+        if let Some(directory) = directory {
+            match history(directory) {
+                Ok(history) => editor = editor.with_history(Box::new(history)),
+                Err(error) => console::warn(&format!("what you type is not remembered: {error}")),
+            }
+        }
+        Self::Terminal(Box::new(editor))
+    }
+
+    /// Reads lines.
+    pub(super) fn lines() -> Self {
+        Self::Lines
+    }
+
+    /// Waits for the next turn, or for a signal.
+    pub(super) async fn next(&mut self, signals: Option<&mut Signals>) -> Heard {
+        let input = std::mem::replace(self, Self::Lines);
+        let is_terminal = matches!(input, Self::Terminal(_));
+        // A thread that waits for words cannot be stopped, but it ends with the process.
+        let reading = tokio::task::spawn_blocking(move || input.read());
+        let reading = async {
+            match reading.await {
+                Ok((input, heard)) => {
+                    *self = input;
+                    heard
+                }
+                Err(error) => Heard::Broken(io::Error::other(error)),
+            }
+        };
+        let Some(signals) = signals else { return reading.await };
+        match select(pin!(reading), pin!(signals.next())).await {
+            Either::Left((heard, _)) => heard,
+            Either::Right((why, _)) => {
+                if is_terminal {
+                    restore();
+                }
+                Heard::Signal(why)
+            }
+        }
+    }
+
+    fn read(self) -> (Self, Heard) {
+        match self {
+            Self::Lines => (Self::Lines, read_lines().unwrap_or_else(Heard::Broken)),
+            Self::Terminal(mut editor) => {
+                let heard = match editor.read_line(&Question) {
+                    Ok(Signal::Success(text)) => {
+                        // What is not remembered now is remembered at the end.
+                        editor.sync_history().ok();
+                        Heard::Text(joined(&text))
+                    }
+                    Ok(Signal::CtrlD) => Heard::End,
+                    Ok(_) => Heard::Nothing,
+                    Err(error) => Heard::Broken(io::Error::other(error)),
+                };
+                (Self::Terminal(editor), heard)
+            }
+        }
+    }
+}
+
+/// Reads a line, and those that belong to it.
+fn read_lines() -> io::Result<Heard> {
+    let mut text = String::new();
+    loop {
+        if io::stdin().lock().read_line(&mut text)? == 0 {
+            return Ok(if text.is_empty() { Heard::End } else { Heard::Text(joined(&text)) });
+        }
+        let line = text.trim_end_matches(['\r', '\n']).len();
+        text.truncate(line);
+        if !text.ends_with('\\') {
+            return Ok(Heard::Text(joined(&text)));
+        }
+        text.push('\n');
+    }
+}
+
+/// Takes out the backslashes that joined lines.
+fn joined(text: &str) -> String {
+    text.replace("\\\n", "\n")
+}
+
+/// Opens the history, for the user only.
+fn history(directory: &Path) -> io::Result<FileBackedHistory> {
+    make_private(directory).map_err(io::Error::other)?;
+    let path = directory.join("chat_history");
+    OpenOptions::new().append(true).create(true).mode(0o600).open(&path)?;
+    FileBackedHistory::with_file(REMEMBERED, path).map_err(io::Error::other)
+}
+
+/// Gives the terminal back as it was, while somebody still reads from it.
+fn restore() {
+    disable_raw_mode().ok();
+    execute!(io::stdout(), DisableBracketedPaste).ok();
+    writeln!(io::stderr()).ok();
+}
+
+/// A line that ends with a backslash goes on.
+struct Backslash;
+
+impl Validator for Backslash {
+    fn validate(&self, line: &str) -> ValidationResult {
+        if line.ends_with('\\') { ValidationResult::Incomplete } else { ValidationResult::Complete }
+    }
+}
+
+/// What stands before the words.
+struct Question;
+
+impl Prompt for Question {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        "> ".into()
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        "  ".into()
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        format!("({}) ", search.term).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use reedline::History as _;
+
+    use super::*;
+
+    #[test]
+    fn a_line_that_ends_with_a_backslash_goes_on() {
+        let goes_on = |line| matches!(Backslash.validate(line), ValidationResult::Incomplete);
+        assert!(goes_on("a\\") && !goes_on("a") && !goes_on("a\\\nb"));
+        assert_eq!(joined("a\\\nb\nc\\d"), "a\nb\nc\\d");
+    }
+
+    #[test]
+    fn the_history_is_for_the_user_only() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path().join("state");
+        let mut history = history(&directory).unwrap();
+        history.save(reedline::HistoryItem::from_command_line("a")).unwrap();
+        history.sync().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let file = directory.join("chat_history");
+        assert_eq!((mode(&directory), mode(&file)), (0o700, 0o600));
+        assert_eq!(fs::read_to_string(file).unwrap(), "a\n");
+    }
+}

@@ -1,0 +1,77 @@
+//! What a line means.
+
+/// What a line means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Nothing at all.
+    Nothing,
+    /// Say this.
+    Say(String),
+    Help,
+    Quit,
+    Continue,
+    Fork,
+    /// Show the model, or change it.
+    Model(Option<String>),
+    /// Go back to the end of a step, or to before what was said last.
+    Rewind(Option<u64>),
+    /// A command that there is not, or not like this.
+    Unknown(String),
+}
+
+impl Order {
+    /// Reads a line. One slash followed by a word is a command; a path or anything longer is not.
+    pub(super) fn of(text: &str) -> Self {
+        let text = text.trim();
+        if text.is_empty() {
+            return Self::Nothing;
+        }
+        let mut words = text.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        let is_command = first
+            .strip_prefix('/')
+            .is_some_and(|it| !it.is_empty() && it.bytes().all(|it| it.is_ascii_lowercase()));
+        if !is_command {
+            return Self::Say(text.to_owned());
+        }
+        let rest: Vec<&str> = words.collect();
+        match (first, &rest[..]) {
+            ("/help", []) => Self::Help,
+            ("/quit" | "/exit", []) => Self::Quit,
+            ("/continue", []) => Self::Continue,
+            ("/fork", []) => Self::Fork,
+            ("/model", []) => Self::Model(None),
+            ("/model", [name]) => Self::Model(Some((*name).to_owned())),
+            ("/rewind", []) => Self::Rewind(None),
+            ("/rewind", [step]) => match step.parse() {
+                Ok(step) => Self::Rewind(Some(step)),
+                Err(_) => Self::Unknown(text.to_owned()),
+            },
+            _ => Self::Unknown(text.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_said_unless_it_is_a_command() {
+        let check = |text: &str, expect: Order| assert_eq!(Order::of(text), expect, "{text}");
+        check(" ", Order::Nothing);
+        check(" hi\nthere ", Order::Say("hi\nthere".to_owned()));
+        check("/etc/passwd is what?", Order::Say("/etc/passwd is what?".to_owned()));
+        check("/ is a slash", Order::Say("/ is a slash".to_owned()));
+        check("/quit", Order::Quit);
+        check("/fork ", Order::Fork);
+        check("/continue", Order::Continue);
+        check("/model", Order::Model(None));
+        check("/model a/b", Order::Model(Some("a/b".to_owned())));
+        check("/rewind", Order::Rewind(None));
+        check("/rewind 3", Order::Rewind(Some(3)));
+        for wrong in ["/rewind x", "/quit now", "/nothing"] {
+            check(wrong, Order::Unknown(wrong.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A conversation with an agent that is kept.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Instant;
+
+use anstyle::Style;
+use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
+use loopwright_core::{AgentLoop, AgentState, Budget, Interrupted, Timestamp};
+use loopwright_sessions::{
+    AgentSession, SessionError, SessionFactory, SessionFiles, SessionId, SessionRuntime,
+    SessionStore,
+};
+
+use crate::agent::Setup;
+use crate::config::OutputFormat;
+use crate::console;
+use crate::exit::ExitCode;
+use crate::render::{Details, Note, harmless};
+use crate::report::Report;
+use crate::sessions::{SessionsError, short};
+use crate::signals::Signals;
+use crate::stage::{Scene, Stage, beginning, chain};
+use crate::turn::Turn;
+
+/// The name of the program's agent.
+pub const AGENT: &str = "loopwright";
+
+/// What the agent is for.
+const ABOUT: &str = "Works on the files of one directory.";
+
+const FAINT: Style = Style::new().dimmed();
+
+/// The most characters of a title.
+const TITLE: usize = 80;
+
+/// A conversation with an agent that is kept, from the moment at which something is said.
+pub struct Conversation {
+    /// Where it is kept.
+    pub store: Arc<dyn SessionStore>,
+    /// The agent.
+    pub setup: Setup,
+    /// Instructions that the session is to have from now on, if they change.
+    pub system: Option<Arc<str>>,
+    /// What each turn may use up.
+    pub budget: Budget,
+    /// What is done about calls that were interrupted.
+    pub interrupted: Interrupted,
+    /// The session, once there is one.
+    pub session: Option<SessionId>,
+    /// How the program is called to go on with it, without the session's name.
+    pub command: Command,
+}
+
+/// How the program is called to go on with a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// The name of the command.
+    pub name: &'static str,
+    /// Options that were typed and that it does not work without.
+    pub options: Vec<String>,
+}
+
+/// What is said, and what becomes of it if somebody else runs the session.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// The words; nothing to go on with what was interrupted.
+    pub text: Option<Arc<str>>,
+    /// Whether they are left to whoever runs the session.
+    pub steers: bool,
+}
+
+/// Gives the same agent to whoever asks.
+struct Same(AgentLoop);
+
+impl LoopFactory for Same {
+    fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        Ok(self.0.clone())
+    }
+}
+
+/// Gives no agent: for whatever is done without one.
+struct Nobody;
+
+impl LoopFactory for Nobody {
+    fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        Err(BuildError::NoDriver)
+    }
+}
+
+/// Returns what works with sessions without running their agents.
+pub fn caretaker(store: &Arc<dyn SessionStore>) -> SessionRuntime {
+    SessionRuntime::new(Arc::clone(store), Nobody)
+}
+
+impl Conversation {
+    /// Takes a turn and shows how it goes. Needs a tokio runtime.
+    pub async fn say(
+        &mut self,
+        stage: Stage,
+        signals: Option<&mut Signals>,
+        said: Said,
+    ) -> ExitCode {
+        let scene = Scene::new();
+        let id = self.session.clone().unwrap_or_else(SessionId::generate);
+        let agent = match self.noting_files(&id).build(scene.feed.clone()) {
+            Ok(agent) => agent,
+            Err(error) => return stage.refuse(&error, ExitCode::Internal, "other"),
+        };
+        let (feed, brake) = (scene.feed.clone(), scene.brake.clone());
+        let runtime = SessionRuntime::new(Arc::clone(&self.store), Same(agent.clone()))
+            .with_interrupted(self.interrupted)
+            .with_event_sink(Arc::new(feed.clone()));
+        let has_begun = AtomicBool::new(false);
+        let begins = |session: &AgentSession| {
+            has_begun.store(true, Relaxed);
+            let mut beginning = beginning(&self.setup, &agent, session.state());
+            beginning.session_id = Some(session.id().to_string());
+            feed.tell(Note::Began(beginning));
+        };
+        let turn = Turn {
+            said: said.text.clone(),
+            steers: said.steers,
+            llm: self.setup.llm.clone(),
+            system: self.system.clone(),
+            budget: self.budget,
+            begins,
+        };
+        let work = async {
+            let began = Instant::now();
+            let done = async {
+                if self.session.is_none() {
+                    runtime.create(self.session(&id, said.text.as_deref())).await?;
+                }
+                runtime.execute_until(&id, &turn, brake.token()).await
+            };
+            match done.await.map_err(|error: SessionError| SessionsError::from(error)) {
+                Ok(_) if !has_begun.load(Relaxed) => (Some(id.clone()), Report::left(&id)),
+                Ok(session) => {
+                    let report = Report::of(session.state(), brake.why(), began.elapsed());
+                    let report = report.expecting(&self.setup.model()).of_session(&id);
+                    (Some(id.clone()), report)
+                }
+                Err(error) => {
+                    console::fail(&error, error.exit_code());
+                    let refused =
+                        Report::refused(error.exit_code(), error.stop_reason(), chain(&error));
+                    (self.session.clone(), refused)
+                }
+            }
+        };
+        let (session, exit_code) = stage.watch(signals, scene, Box::pin(work)).await;
+        self.session = session;
+        exit_code
+    }
+
+    /// Returns what the agent is made of, with tools that note what they do to files.
+    fn noting_files(&self, id: &SessionId) -> Setup {
+        let files = SessionFiles::new(Arc::clone(&self.store), id.clone());
+        let workdir = self.setup.workdir.clone().journal(Arc::new(files));
+        Setup { workdir, ..self.setup.clone() }
+    }
+
+    /// Makes the session of which nothing is kept yet.
+    fn session(&self, id: &SessionId, said: Option<&str>) -> AgentSession {
+        let system = self.system.as_deref().unwrap_or_default();
+        let mut definition = AgentDefinition::new(AGENT, ABOUT, system);
+        definition.llm = Some(self.setup.llm.clone());
+        let state = AgentState::new().with_budget(self.budget);
+        let now = Timestamp::from(std::time::SystemTime::now());
+        let workdir = self.setup.workdir.path().to_string_lossy().into_owned();
+        SessionFactory::new()
+            .create_from(definition, state, id.clone(), now)
+            .with_workdir(workdir)
+            .with_title(title(said.unwrap_or_default()))
+    }
+
+    /// Says how to go on with the session, if there is one and people are to know.
+    pub fn tell_resume(&self, stage: Stage) {
+        let is_told = stage.details != Details::Errors && stage.format != OutputFormat::StreamJson;
+        let command =
+            self.session.as_ref().filter(|_| is_told).and_then(|id| self.command.resume(id));
+        if let Some(command) = command {
+            console::tell(&format!("{FAINT}resume with: {}{FAINT:#}", harmless(&command)));
+        }
+    }
+}
+
+impl std::fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conversation").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+impl Command {
+    fn resume(&self, id: &SessionId) -> Option<String> {
+        if self.name.is_empty() {
+            return None;
+        }
+        let line = format!("loopwright {} --resume {}", self.name, short(id));
+        Some(self.options.iter().fold(line, |line, option| line + " " + option))
+    }
+}
+
+/// Makes a title of what is said first.
+fn title(said: &str) -> String {
+    let words: Vec<&str> = said.split_whitespace().collect();
+    words.join(" ").chars().take(TITLE).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_the_beginning_of_what_is_said_in_one_line() {
+        assert_eq!(title(" a\n b\tc "), "a b c");
+        assert_eq!(title(&"ä".repeat(100)), "ä".repeat(80));
+    }
+}

@@ -1,0 +1,315 @@
+//! From what was typed to a conversation that can begin.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopwright_core::{BoxError, Budget, LlmConfig, messages::Cost};
+use loopwright_sessions::{
+    AgentSession, MemoryStore, SessionHeader, SessionRepository, SessionStore,
+};
+
+use crate::agent::Setup;
+use crate::args::session::{ForkRef, OriginArgs, SessionArgs};
+use crate::args::{AgentArgs, Cli};
+use crate::config::{
+    Config, ConfigError, Limits, Loaded, ModelRef, Origin, Setting, SettingValue as _, Sources,
+};
+use crate::console;
+use crate::conversation::{Command, Conversation, caretaker};
+use crate::exit::ExitCode;
+use crate::model::{self, ChoiceError};
+use crate::prompt::PromptError;
+use crate::sessions::{SessionsError, find, latest};
+use crate::stage::Stage;
+use crate::store::Place;
+use crate::tools;
+
+/// The limits of a run for which nobody set any: enough for work, too little for a catastrophe.
+const STEPS: u32 = 50;
+const TOKENS: u64 = 1_000_000;
+const TIME: Duration = Duration::from_mins(15);
+
+/// Why something cannot begin, and what the program says about it.
+#[derive(Debug)]
+pub struct Refusal {
+    /// For people.
+    pub error: BoxError,
+    /// For scripts.
+    pub exit_code: ExitCode,
+    /// The word for it in results.
+    pub stop_reason: &'static str,
+}
+
+/// What was typed and what is configured.
+#[derive(Debug)]
+pub struct Opening {
+    /// Where the configuration was looked for.
+    pub sources: Sources,
+    /// What is in effect.
+    pub config: Config,
+    /// How runs are shown.
+    pub stage: Stage,
+}
+
+/// The session that a conversation goes on with.
+struct Found {
+    session: AgentSession,
+    fork: Option<ForkRef>,
+}
+
+impl Opening {
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be used.
+    pub fn load(cli: &Cli, agent: &AgentArgs, session: &SessionArgs) -> Result<Self, Refusal> {
+        let (sources, loaded) = load(cli, agent, session, None)?;
+        Ok(Self::of(agent, sources, loaded))
+    }
+
+    fn of(agent: &AgentArgs, sources: Sources, loaded: Loaded) -> Self {
+        for warning in &loaded.warnings {
+            console::warn(warning);
+        }
+        let config = loaded.config;
+        let stage = Stage::new(config.output_format.value, agent.surroundings.quiet);
+        Self { sources, config, stage }
+    }
+
+    /// Finds the model that is asked, and puts together what an agent is made of.
+    ///
+    /// # Errors
+    ///
+    /// If there is no model.
+    pub async fn setup(&self, agent: &AgentArgs) -> Result<Setup, Refusal> {
+        let config = &self.config;
+        let chosen = model::choose(config, &self.sources, &agent.transport()).await?;
+        let workdir = tools::workdir(&config.workdir).map_err(|error| Refusal {
+            error: error.into(),
+            exit_code: ExitCode::Usage,
+            stop_reason: "usage",
+        })?;
+        Ok(Setup {
+            models: chosen.models,
+            llm: chosen.llm,
+            workdir,
+            driver: config.sandbox_tier.as_ref().map(|it| it.value).unwrap_or_default(),
+            system: config.system.as_ref().map(|it| it.value.clone()),
+        })
+    }
+
+    /// Returns what a run may use up.
+    pub fn budget(&self) -> Budget {
+        budget(&self.config.limits)
+    }
+
+    /// Opens the store, finds the session that was asked for, and puts the agent together. A session
+    /// that is new is not kept before something is said.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session, no model or no store.
+    pub async fn conversation(
+        &mut self,
+        cli: &Cli,
+        agent: &AgentArgs,
+        typed: &SessionArgs,
+        name: &'static str,
+    ) -> Result<Conversation, Refusal> {
+        let is_kept = !typed.origin.no_session;
+        let store: Arc<dyn SessionStore> = if is_kept {
+            let place = Place::of(&self.config, &self.sources).map_err(SessionsError::from)?;
+            place.open().await.map_err(SessionsError::from)?
+        } else {
+            Arc::new(MemoryStore::new())
+        };
+        let found = self.found(&*store, &typed.origin, &store).await?;
+        if let Some(found) = &found {
+            self.go_to(cli, agent, typed, found.session.header())?;
+            keep_model(&mut self.config, found.session.state().llm());
+        }
+        let mut setup = self.setup(agent).await?;
+        let mut system = setup.system.take().map(Arc::from);
+        let mut session = None;
+        if let Some(Found { session: old, fork: from }) = found {
+            if let Some(llm) = old.state().llm() {
+                let stream = setup.llm.options.stream;
+                setup.llm.options = llm.options.clone();
+                setup.llm.options.stream = stream;
+            }
+            // What is written in a file is for sessions that begin.
+            let is_typed = self.config.system.as_ref().is_some_and(|it| is_typed(&it.origin));
+            system = system.filter(|_| is_typed);
+            session = Some(match from {
+                Some(from) => {
+                    let forked = caretaker(&store).fork(old.id(), from.step, None).await;
+                    forked.map_err(SessionsError::from)?.id
+                }
+                None => old.id().clone(),
+            });
+        }
+        let command =
+            Command { name: if is_kept { name } else { "" }, options: options(agent, typed) };
+        let (budget, interrupted) = (self.budget(), typed.interrupted());
+        Ok(Conversation { store, setup, system, budget, interrupted, session, command })
+    }
+
+    async fn found(
+        &self,
+        store: &dyn SessionStore,
+        origin: &OriginArgs,
+        shared: &Arc<dyn SessionStore>,
+    ) -> Result<Option<Found>, SessionsError> {
+        let header = match (&origin.resume, &origin.fork) {
+            (Some(id), _) => find(store, id).await?,
+            (None, Some(fork)) => find(store, &fork.id).await?,
+            (None, None) if origin.latest => latest(store, &self.config.workdir).await?,
+            (None, None) => return Ok(None),
+        };
+        let session = SessionRepository::new(Arc::clone(shared)).load(&header.id).await?;
+        Ok(Some(Found { session, fork: origin.fork.clone() }))
+    }
+
+    /// Works where the session works, unless somebody said where.
+    fn go_to(
+        &mut self,
+        cli: &Cli,
+        agent: &AgentArgs,
+        typed: &SessionArgs,
+        header: &SessionHeader,
+    ) -> Result<(), Refusal> {
+        let Some(workdir) = header.workdir.as_deref().map(Path::new) else { return Ok(()) };
+        if agent.surroundings.workdir.is_some() || workdir == self.config.workdir {
+            return Ok(());
+        }
+        let (sources, loaded) = match load(cli, agent, typed, Some(workdir)) {
+            Ok(loaded) => loaded,
+            Err(ConfigError::Workdir { path, source }) => {
+                return Err(SessionsError::Workdir { id: header.id.clone(), path, source }.into());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        *self = Self::of(agent, sources, loaded);
+        Ok(())
+    }
+}
+
+fn load(
+    cli: &Cli,
+    agent: &AgentArgs,
+    session: &SessionArgs,
+    workdir: Option<&Path>,
+) -> Result<(Sources, Loaded), ConfigError> {
+    let sources = Sources::from_process()
+        .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
+    let mut flags = agent.flags(cli.config.as_deref());
+    flags.store.clone_from(&session.store);
+    if let Some(workdir) = workdir {
+        flags.workdir = workdir.to_path_buf();
+    }
+    let loaded = Config::load(flags, &sources)?;
+    Ok((sources, loaded))
+}
+
+/// Keeps the model of the session, unless another one was typed.
+fn keep_model(config: &mut Config, llm: Option<&LlmConfig>) {
+    if config.model.as_ref().is_some_and(|it| is_typed(&it.origin)) {
+        return;
+    }
+    let name = llm.and_then(|it| Some(format!("{}/{}", it.provider.as_ref()?, it.model.as_ref()?)));
+    let Some(model) = name.and_then(|it| ModelRef::from_text(&it)) else { return };
+    if config.model.as_ref().is_none_or(|it| it.value != model) {
+        config.model = Some(Setting::new(model, Origin::Session));
+    }
+}
+
+fn is_typed(origin: &Origin) -> bool {
+    matches!(origin, Origin::Flag | Origin::Env(_))
+}
+
+/// Returns the options that have to be typed again to go on with the session.
+fn options(agent: &AgentArgs, session: &SessionArgs) -> Vec<String> {
+    let store = session.store.as_ref().map(|it| format!("--store {}", quoted(&it.to_string())));
+    let url = agent.base_url.as_ref().map(|it| format!("--base-url {}", quoted(it.as_str())));
+    store.into_iter().chain(url).collect()
+}
+
+/// Quotes a text for shells, where it needs that.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn budget(limits: &Limits) -> Budget {
+    Budget {
+        steps: Some(limits.steps.as_ref().map_or(STEPS, |it| it.value.get())),
+        tokens: Some(limits.tokens.as_ref().map_or(TOKENS, |it| it.value.get())),
+        time: Some(limits.seconds.as_ref().map_or(TIME, |it| it.value)),
+        cost: limits.cost.as_ref().map(|it| Cost::from_dollars(it.value.amount())),
+        deadline: None,
+    }
+}
+
+impl Refusal {
+    /// Says so, and returns the exit status.
+    pub fn tell(&self, stage: Stage) -> ExitCode {
+        stage.refuse(&*self.error, self.exit_code, self.stop_reason)
+    }
+}
+
+impl From<ConfigError> for Refusal {
+    fn from(error: ConfigError) -> Self {
+        let (exit_code, stop_reason) = match error {
+            ConfigError::Workdir { .. } => (ExitCode::Usage, "usage"),
+            _ => (ExitCode::Config, "configuration"),
+        };
+        Self { error: error.into(), exit_code, stop_reason }
+    }
+}
+
+impl From<ChoiceError> for Refusal {
+    fn from(error: ChoiceError) -> Self {
+        let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
+        Self { error: error.into(), exit_code, stop_reason }
+    }
+}
+
+impl From<PromptError> for Refusal {
+    fn from(error: PromptError) -> Self {
+        Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
+    }
+}
+
+impl From<SessionsError> for Refusal {
+    fn from(error: SessionsError) -> Self {
+        let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
+        Self { error: error.into(), exit_code, stop_reason }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_limits_has_some() {
+        let budget = budget(&Limits::default());
+        assert_eq!(
+            (budget.steps, budget.tokens, budget.time),
+            (Some(STEPS), Some(TOKENS), Some(TIME))
+        );
+        assert_eq!(budget.cost, None);
+    }
+
+    #[test]
+    fn texts_are_quoted_for_shells_where_they_need_it() {
+        assert_eq!(quoted("files:/a/b.c"), "files:/a/b.c");
+        assert_eq!(quoted("it's a b"), r"'it'\''s a b'");
+        assert_eq!(quoted(""), "''");
+    }
+}

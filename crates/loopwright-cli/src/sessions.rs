@@ -1,0 +1,115 @@
+//! `loopwright sessions`.
+
+mod change;
+mod check;
+mod error;
+mod find;
+mod list;
+mod prune;
+mod show;
+mod story;
+mod transfer;
+
+use std::sync::Arc;
+
+use loopwright_core::Timestamp;
+use loopwright_sessions::SessionStore;
+
+use crate::args::Cli;
+use crate::args::sessions::{SessionsArgs, SessionsCommand};
+use crate::config::{Config, ConfigError, Flags, Loaded, Sources};
+use crate::console;
+use crate::exit::ExitCode;
+use crate::opening::Refusal;
+use crate::run::with_runtime;
+use crate::store::Place;
+
+pub use self::error::SessionsError;
+pub use self::find::{find, latest, short};
+pub use self::story::{Entry, Story};
+
+/// Does what was asked of sessions.
+pub fn sessions(cli: &Cli, args: &SessionsArgs) -> ExitCode {
+    let (sources, config) = match load(cli, args) {
+        Ok(loaded) => loaded,
+        Err(error) => {
+            let refusal = Refusal::from(error);
+            return console::fail(&*refusal.error, refusal.exit_code);
+        }
+    };
+    with_runtime(async {
+        match perform(&args.command, &config, &sources).await {
+            Ok(exit_code) => exit_code,
+            Err(error) => console::fail(&error, error.exit_code()),
+        }
+    })
+}
+
+/// Returns the names of the sessions that are kept, the latest first, with their titles. Nothing is
+/// made for it, and what cannot be read is left out.
+pub fn names(sources: &Sources, most: usize) -> Vec<(String, String)> {
+    let flags = Flags { workdir: ".".into(), ..Flags::default() };
+    let Ok(loaded) = Config::load(flags, sources) else { return Vec::new() };
+    let Some(place) = Place::of(&loaded.config, sources).ok().filter(Place::is_there) else {
+        return Vec::new();
+    };
+    let mut names = Vec::new();
+    with_runtime(async {
+        if let Ok(store) = place.open().await {
+            names = list::names(&*store, most).await;
+        }
+        ExitCode::Done
+    });
+    names
+}
+
+fn load(cli: &Cli, args: &SessionsArgs) -> Result<(Sources, Config), ConfigError> {
+    let sources = Sources::from_process()
+        .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
+    let flags = Flags {
+        workdir: ".".into(),
+        config: cli.config.clone(),
+        store: args.store.clone(),
+        ..Flags::default()
+    };
+    let Loaded { config, warnings } = Config::load(flags, &sources)?;
+    for warning in &warnings {
+        console::warn(warning);
+    }
+    Ok((sources, config))
+}
+
+async fn perform(
+    command: &SessionsCommand,
+    config: &Config,
+    sources: &Sources,
+) -> Result<ExitCode, SessionsError> {
+    let store: Arc<dyn SessionStore> = Place::of(config, sources)?.open().await?;
+    let workdir = &config.workdir;
+    match command {
+        SessionsCommand::List(args) => list::list(&*store, args, workdir).await,
+        SessionsCommand::Show(args) => show::show(&*store, args).await,
+        SessionsCommand::Export(args) => transfer::export(&*store, args).await,
+        SessionsCommand::Import(args) => transfer::import(&*store, args, workdir).await,
+        SessionsCommand::Fork(args) => change::fork(&store, &args.from).await,
+        SessionsCommand::Rewind(args) => change::rewind(&store, args).await,
+        SessionsCommand::Decide(args) => change::decide(&store, args).await,
+        SessionsCommand::Stop(args) => change::each(&store, args, change::Task::Stop).await,
+        SessionsCommand::Cancel(args) => change::each(&store, args, change::Task::Cancel).await,
+        SessionsCommand::Suspend(args) => change::each(&store, args, change::Task::Suspend).await,
+        SessionsCommand::Resume(args) => change::each(&store, args, change::Task::Resume).await,
+        SessionsCommand::Delete(args) => change::delete(&store, args).await,
+        SessionsCommand::Doctor(args) => check::check(&store, args).await,
+        SessionsCommand::Prune(args) => prune::prune(&*store, args).await,
+    }
+}
+
+/// Returns the time of this machine.
+fn now() -> Timestamp {
+    std::time::SystemTime::now().into()
+}
+
+/// Writes a value as one line of JSON.
+fn json_line(value: &serde_json::Value) -> ExitCode {
+    console::print(format!("{value}\n").as_bytes())
+}

@@ -1,0 +1,261 @@
+//! Commands that change sessions.
+
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use loopwright_capabilities::files::Undone;
+use loopwright_core::{Resolution, ToolOutput};
+use loopwright_sessions::{
+    Claim, Decide, Lease, Owner, ResumeSession, SessionHeader, SessionStore, StoreError,
+    SuspendSession,
+};
+
+use super::{SessionsError, error, find, now, short};
+use crate::args::session::ForkRef;
+use crate::args::sessions::{DecideArgs, DeleteArgs, IdsArgs, RewindArgs};
+use crate::console;
+use crate::conversation::caretaker;
+use crate::exit::ExitCode;
+use crate::render::{harmless, line};
+use crate::tools;
+
+/// How long a session is held for what is over at once.
+const MOMENT: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// What is done with each of several sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Task {
+    Stop,
+    Cancel,
+    Suspend,
+    Resume,
+}
+
+/// Makes another session that begins like one, and prints its name.
+pub(super) async fn fork(
+    store: &Arc<dyn SessionStore>,
+    from: &ForkRef,
+) -> Result<ExitCode, SessionsError> {
+    let source = find(&**store, &from.id).await?;
+    let fork = caretaker(store).fork(&source.id, from.step, None).await?;
+    Ok(console::print(format!("{}\n", fork.id).as_bytes()))
+}
+
+/// Goes back to the end of a step.
+pub(super) async fn rewind(
+    store: &Arc<dyn SessionStore>,
+    args: &RewindArgs,
+) -> Result<ExitCode, SessionsError> {
+    let header = find(&**store, &args.id.id).await?;
+    let runtime = caretaker(store);
+    let session = if args.files {
+        let path = header.workdir.as_deref().map(PathBuf::from).unwrap_or_default();
+        let root = tools::workdir(&path).map_err(|source| SessionsError::Workdir {
+            id: header.id.clone(),
+            path,
+            source,
+        })?;
+        let (session, undone) = runtime.rewind_files(&header.id, args.step, &root).await?;
+        for (change, came) in &undone {
+            tell_undone(&change.path, came);
+        }
+        session
+    } else {
+        runtime.rewind(&header.id, args.step).await?
+    };
+    let steps = session.state().total_steps();
+    let id = short(&header.id);
+    console::tell(&format!(
+        "session {id} is at the end of step {steps}; what followed is still kept"
+    ));
+    Ok(ExitCode::Done)
+}
+
+fn tell_undone(path: &str, came: &Undone) {
+    let path = harmless(path);
+    match came {
+        Undone::Restored => console::tell(&format!("{path} is what it was")),
+        Undone::Nothing => {}
+        Undone::Conflict => {
+            console::warn(&format!("{path} has changed since and is left as it is"));
+        }
+    }
+}
+
+/// Decides about a call that waits.
+pub(super) async fn decide(
+    store: &Arc<dyn SessionStore>,
+    args: &DecideArgs,
+) -> Result<ExitCode, SessionsError> {
+    let header = find(&**store, &args.id.id).await?;
+    let (call, resolution) = decision(&args.what)?;
+    let session = caretaker(store).execute(&header.id, &Decide { call, resolution }).await?;
+    let id = short(&header.id);
+    let rest = session.state().pending().iter().map(|it| it.index.to_string()).collect::<Vec<_>>();
+    console::tell(&if rest.is_empty() {
+        format!("decided; go on with: loopwright run --resume {id}")
+    } else {
+        format!("decided; these calls still wait: {}", rest.join(", "))
+    });
+    Ok(ExitCode::Done)
+}
+
+fn decision(what: &[String]) -> Result<(Option<u16>, Resolution), SessionsError> {
+    let (call, word) = match what {
+        [word] => (None, word),
+        [call, word] => {
+            let number = call.parse().map_err(|_| {
+                SessionsError::Usage(format!(
+                    "`{call}` is no call: write the number that `sessions show` gives it"
+                ))
+            })?;
+            (Some(number), word)
+        }
+        _ => return Err(SessionsError::Usage("one decision at a time".to_owned())),
+    };
+    let resolution = match word.as_str() {
+        "retry" => Resolution::Approve,
+        "skip" => Resolution::Deny { reason: "the user decided against it".to_owned() },
+        "done" => Resolution::Answer(ToolOutput::text(
+            "The user says that this was done; what it returned is not known.",
+        )),
+        other => {
+            let text = format!("`{other}` is no decision: write `retry`, `skip` or `done`");
+            return Err(SessionsError::Usage(text));
+        }
+    };
+    Ok((call, resolution))
+}
+
+/// Does something with each of several sessions. One that fails does not keep the others from it.
+pub(super) async fn each(
+    store: &Arc<dyn SessionStore>,
+    args: &IdsArgs,
+    task: Task,
+) -> Result<ExitCode, SessionsError> {
+    let mut worst = ExitCode::Done;
+    for id in &args.ids {
+        if let Err(error) = one(store, id, task).await {
+            worst = console::fail(&error, error.exit_code());
+        }
+    }
+    Ok(worst)
+}
+
+async fn one(
+    store: &Arc<dyn SessionStore>,
+    id: &loopwright_sessions::SessionId,
+    task: Task,
+) -> Result<(), SessionsError> {
+    let header = find(&**store, id).await?;
+    let (id, runtime) = (&header.id, caretaker(store));
+    let done = match task {
+        Task::Suspend => {
+            runtime.execute(id, &SuspendSession).await?;
+            "is suspended".to_owned()
+        }
+        Task::Resume => {
+            runtime.execute(id, &ResumeSession).await?;
+            "takes messages".to_owned()
+        }
+        Task::Stop | Task::Cancel => match holder(&**store, &header).await? {
+            None => "is not running".to_owned(),
+            Some(holder) => {
+                let when = if task == Task::Stop {
+                    runtime.stop(id).await?;
+                    "after the step"
+                } else {
+                    runtime.cancel(id).await?;
+                    "now"
+                };
+                format!("was asked to stop {when}; {holder} runs it")
+            }
+        },
+    };
+    console::tell(&format!("session {} {done}", short(id)));
+    Ok(())
+}
+
+/// Returns who runs a session, if anybody does.
+async fn holder(
+    store: &dyn SessionStore,
+    header: &SessionHeader,
+) -> Result<Option<String>, SessionsError> {
+    match hold(store, header).await {
+        Ok(lease) => {
+            store.release(&lease).await?;
+            Ok(None)
+        }
+        Err(StoreError::Busy { owner, .. }) => Ok(Some(error::holder(&owner))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes a session that nobody runs, or whose runner is gone, for a moment.
+pub(super) async fn hold(
+    store: &dyn SessionStore,
+    header: &SessionHeader,
+) -> Result<Lease, StoreError> {
+    let owner = Owner::this_process().to_string();
+    let claim = Claim { owner: &owner, instead_of: None, now: now(), lasts: MOMENT };
+    match store.lease(&header.id, claim).await {
+        Err(StoreError::Busy { owner: gone, .. })
+            if Owner::parse(&gone).is_some_and(|it| it.is_gone()) =>
+        {
+            store.lease(&header.id, Claim { instead_of: Some(&gone), ..claim }).await
+        }
+        taken => taken,
+    }
+}
+
+/// Deletes sessions for good, and asks before if somebody is there to answer.
+pub(super) async fn delete(
+    store: &Arc<dyn SessionStore>,
+    args: &DeleteArgs,
+) -> Result<ExitCode, SessionsError> {
+    let mut headers = Vec::new();
+    for id in &args.ids.ids {
+        headers.push(find(&**store, id).await?);
+    }
+    if !args.yes && io::stdin().is_terminal() && !is_agreed(&headers) {
+        console::tell("nothing was deleted");
+        return Ok(ExitCode::Done);
+    }
+    for header in &headers {
+        caretaker(store).delete(&header.id).await?;
+        console::tell(&format!("session {} is deleted", short(&header.id)));
+    }
+    Ok(ExitCode::Done)
+}
+
+fn is_agreed(headers: &[SessionHeader]) -> bool {
+    for header in headers {
+        let title = line(header.title.as_deref().unwrap_or_default(), 60);
+        console::tell(&format!("  {}  {title}", short(&header.id)));
+    }
+    console::tell("delete for good? [y/N]");
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).is_ok()
+        && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decided(what: &[&str]) -> Option<(Option<u16>, Resolution)> {
+        decision(&what.iter().map(ToString::to_string).collect::<Vec<_>>()).ok()
+    }
+
+    #[test]
+    fn a_decision_is_a_word_and_perhaps_a_call() {
+        assert_eq!(decided(&["retry"]), Some((None, Resolution::Approve)));
+        assert_eq!(decided(&["1", "retry"]), Some((Some(1), Resolution::Approve)));
+        assert!(matches!(decided(&["skip"]), Some((None, Resolution::Deny { .. }))));
+        assert!(matches!(decided(&["0", "done"]), Some((Some(0), Resolution::Answer(_)))));
+        for wrong in [&["maybe"][..], &["x", "done"], &["-1", "done"], &["done", "1"]] {
+            assert_eq!(decided(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Why something could not be done with a session, with what can be done about it.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use loopwright_core::Timestamp;
+use loopwright_sessions::{Owner, SessionError, SessionId, SessionStatus, StoreError};
+
+use super::find::short;
+use crate::exit::ExitCode;
+use crate::store::PlaceError;
+
+/// Why something could not be done with a session.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionsError {
+    /// There is no place for sessions.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// No name begins so.
+    #[error(
+        "there is no session whose name begins with `{0}`: `loopwright sessions list --all` shows those that there are"
+    )]
+    Unknown(SessionId),
+    /// It was deleted.
+    #[error("session `{0}` was deleted: nothing of it is left but its name")]
+    Deleted(SessionId),
+    /// More than one name begins so.
+    #[error("more than one session has a name that begins with `{beginning}`: write more of it\n  {}", found.join("\n  "))]
+    Ambiguous {
+        /// What was typed.
+        beginning: SessionId,
+        /// Names that begin so, with titles.
+        found: Vec<String>,
+    },
+    /// There is none to go on with.
+    #[error(
+        "there is no session of {} to go on with: begin one without `--continue`, or name one with `--resume`; `loopwright sessions list --all` shows those that there are",
+        workdir.display()
+    )]
+    NoLatest {
+        /// The directory.
+        workdir: PathBuf,
+    },
+    /// Somebody else works with it.
+    #[error(
+        "session {} is in use by {owner} until {until} at least: wait for it, say something to whoever runs it with `--steer`, or end the run with `loopwright sessions stop {}`",
+        short(id),
+        short(id)
+    )]
+    Busy {
+        /// The session.
+        id: SessionId,
+        /// Who has it.
+        owner: String,
+        /// Until when, unless it is renewed.
+        until: Timestamp,
+    },
+    /// It takes no messages.
+    #[error(
+        "session {} is {status} and takes no message: `loopwright sessions resume {}` changes that",
+        short(id),
+        short(id)
+    )]
+    NotActive {
+        /// The session.
+        id: SessionId,
+        /// What it is.
+        status: SessionStatus,
+    },
+    /// Nothing was interrupted and nothing was said.
+    #[error(
+        "session {} has nothing left to do: say something, as in `loopwright run --resume {} \"…\"`",
+        short(.0), short(.0)
+    )]
+    NothingLeft(SessionId),
+    /// Its directory is gone.
+    #[error(
+        "the directory of session {}, {}, cannot be worked in: name another one with `-C`",
+        short(id), path.display()
+    )]
+    Workdir {
+        /// The session.
+        id: SessionId,
+        /// Its directory.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The name is taken.
+    #[error("there is a session `{0}` already, or was one: give this one another name with `--id`")]
+    Taken(SessionId),
+    /// What was typed makes no sense here.
+    #[error("{0}")]
+    Usage(String),
+    /// A file cannot be read or written.
+    #[error("{} cannot be {doing}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What was to be done with it.
+        doing: &'static str,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Anything else.
+    #[error(transparent)]
+    Session(SessionError),
+}
+
+impl SessionsError {
+    /// Returns the exit status.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Place(PlaceError::Directory { .. } | PlaceError::Open { .. }) => {
+                ExitCode::Internal
+            }
+            Self::Place(_) => ExitCode::Config,
+            Self::Busy { .. } => ExitCode::Busy,
+            Self::Session(
+                SessionError::NoStep { .. }
+                | SessionError::Status(_)
+                | SessionError::NotPending { .. },
+            ) => ExitCode::Usage,
+            Self::Session(_) => ExitCode::Internal,
+            _ => ExitCode::Usage,
+        }
+    }
+
+    /// Returns the word for it in results.
+    pub fn stop_reason(&self) -> &'static str {
+        match self.exit_code() {
+            ExitCode::Busy => "busy",
+            ExitCode::Usage => "usage",
+            ExitCode::Config => "configuration",
+            _ => "session",
+        }
+    }
+}
+
+impl From<SessionError> for SessionsError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Store(error) => error.into(),
+            SessionError::NotActive { id, status } => Self::NotActive { id, status },
+            SessionError::Action(error) => match error.downcast::<Self>() {
+                Ok(error) => *error,
+                Err(error) => Self::Session(SessionError::Action(error)),
+            },
+            other => Self::Session(other),
+        }
+    }
+}
+
+impl From<StoreError> for SessionsError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::NotFound(id) => Self::Unknown(id),
+            StoreError::Exists(id) => Self::Taken(id),
+            StoreError::Busy { id, owner, until } => {
+                Self::Busy { id, owner: holder(&owner), until }
+            }
+            other => Self::Session(other.into()),
+        }
+    }
+}
+
+/// Says who has a session.
+pub(super) fn holder(owner: &Arc<str>) -> String {
+    match Owner::parse(owner) {
+        Some(owner) => format!("process {}", owner.process()),
+        None => owner.to_string(),
+    }
+}

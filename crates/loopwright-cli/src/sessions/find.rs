@@ -1,0 +1,100 @@
+//! Finding the session that somebody means.
+
+use std::path::Path;
+
+use loopwright_sessions::{
+    Kinship, SessionHeader, SessionId, SessionQuery, SessionStatus, SessionStore,
+};
+
+use super::SessionsError;
+
+/// How much of a generated name is shown, and is enough to find it.
+const SHORT: usize = 8;
+
+/// How many sessions are asked for at once.
+const PAGE: usize = 1000;
+
+/// How many names are shown if more than one is meant.
+const SHOWN: usize = 10;
+
+/// Returns as much of a name as people need: the beginning of a generated one, all of any other.
+pub fn short(id: &SessionId) -> &str {
+    let name = id.as_str();
+    let dashes = name.bytes().filter(|it| *it == b'-').count();
+    if name.len() == 36 && dashes == 4 { &name[..SHORT] } else { name }
+}
+
+/// Finds a session by its name or the beginning of it.
+///
+/// # Errors
+///
+/// If there is none, or more than one.
+pub async fn find(
+    store: &dyn SessionStore,
+    beginning: &SessionId,
+) -> Result<SessionHeader, SessionsError> {
+    if let Some(header) = store.header(beginning).await? {
+        return match header.status {
+            SessionStatus::Deleted => Err(SessionsError::Deleted(header.id)),
+            _ => Ok(header),
+        };
+    }
+    let mut found =
+        all(store, SessionQuery::default(), |it| it.id.as_str().starts_with(beginning.as_str()))
+            .await?;
+    match found.len() {
+        0 => Err(SessionsError::Unknown(beginning.clone())),
+        1 => Ok(found.remove(0)),
+        many => {
+            let line = |it: &SessionHeader| {
+                format!("{} {}", it.id, it.title.as_deref().unwrap_or_default()).trim().to_owned()
+            };
+            let mut found: Vec<String> = found.iter().take(SHOWN).map(line).collect();
+            if many > SHOWN {
+                found.push(format!("and {} more", many - SHOWN));
+            }
+            Err(SessionsError::Ambiguous { beginning: beginning.clone(), found })
+        }
+    }
+}
+
+/// Finds the session of a directory that was written last, and that is nobody's sub-agent.
+///
+/// # Errors
+///
+/// If there is none.
+pub async fn latest(
+    store: &dyn SessionStore,
+    workdir: &Path,
+) -> Result<SessionHeader, SessionsError> {
+    let query = SessionQuery {
+        workdir: Some(workdir.to_string_lossy().into()),
+        kinship: Kinship::Independent,
+        ..SessionQuery::first(1)
+    };
+    let list = store.list(&query).await?;
+    let none = || SessionsError::NoLatest { workdir: workdir.to_path_buf() };
+    list.sessions.into_iter().next().ok_or_else(none)
+}
+
+/// Returns all sessions that a query and a condition want, page by page.
+///
+/// # Errors
+///
+/// If the store fails.
+pub(super) async fn all(
+    store: &dyn SessionStore,
+    query: SessionQuery,
+    wants: impl Fn(&SessionHeader) -> bool,
+) -> Result<Vec<SessionHeader>, SessionsError> {
+    let mut found = Vec::new();
+    let mut query = SessionQuery { limit: PAGE, ..query };
+    loop {
+        let page = store.list(&query).await?;
+        found.extend(page.sessions.into_iter().filter(&wants));
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok(found),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! `sessions list`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use loopwright_core::Timestamp;
+use loopwright_sessions::{
+    Kinship, SessionCursor, SessionHeader, SessionId, SessionList, SessionQuery, SessionStore,
+};
+use serde_json::json;
+
+use super::{SessionsError, json_line, now, short};
+use crate::args::sessions::ListArgs;
+use crate::console;
+use crate::exit::ExitCode;
+use crate::render::line;
+use crate::report::SCHEMA_VERSION;
+
+/// The most characters of a title that are shown.
+const TITLE: usize = 50;
+
+/// Lists sessions, the latest first.
+pub(super) async fn list(
+    store: &dyn SessionStore,
+    args: &ListArgs,
+    workdir: &Path,
+) -> Result<ExitCode, SessionsError> {
+    let query = SessionQuery {
+        status: args.status.map(Into::into),
+        agent_name: args.agent.as_deref().map(Into::into),
+        workdir: (!args.all).then(|| workdir.to_string_lossy().into()),
+        kinship: if args.all { Kinship::Any } else { Kinship::Independent },
+        after: args.cursor.as_deref().map(cursor).transpose()?,
+        limit: args.limit as usize,
+    };
+    let page = store.list(&query).await?;
+    let next = page.next.as_ref().map(text_of);
+    if args.json {
+        return Ok(json_line(&json!({
+            "schema_version": SCHEMA_VERSION, "sessions": page.sessions, "next": next,
+        })));
+    }
+    let exit_code = console::print(table(&page, args.all).as_bytes());
+    if page.is_empty() {
+        let where_else = if args.all { "" } else { " of this directory; --all shows all" };
+        console::tell(&format!("no sessions{where_else}"));
+    }
+    if let Some(next) = next {
+        console::tell(&format!("more with: --cursor {next}"));
+    }
+    Ok(exit_code)
+}
+
+/// Returns names with titles, the latest first; nothing if the store fails.
+pub(super) async fn names(store: &dyn SessionStore, most: usize) -> Vec<(String, String)> {
+    let page = store.list(&SessionQuery::first(most)).await.unwrap_or_default();
+    let name = |it: SessionHeader| (it.id.to_string(), title(&it, TITLE));
+    page.sessions.into_iter().map(name).collect()
+}
+
+fn table(page: &SessionList, with_workdir: bool) -> String {
+    let now = now();
+    let width = page.sessions.iter().map(|it| short(&it.id).len()).max().unwrap_or_default();
+    let row = |it: &SessionHeader| {
+        let (id, age, status) = (short(&it.id), age(it.updated_at, now), it.status.as_str());
+        let workdir = it.workdir.as_deref().filter(|_| with_workdir);
+        let workdir = workdir.map_or(String::new(), |it| format!("  {}", line(it, 200)));
+        let row = format!("{id:width$}  {age:>8}  {status:9}  {}{workdir}", title(it, TITLE));
+        row.trim_end().to_owned() + "\n"
+    };
+    page.sessions.iter().map(row).collect()
+}
+
+fn title(header: &SessionHeader, most: usize) -> String {
+    line(header.title.as_deref().unwrap_or_default(), most)
+}
+
+/// Says in a few characters how long ago something was.
+pub(super) fn age(then: Timestamp, now: Timestamp) -> String {
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 60 * MINUTE;
+    const DAY: u64 = 24 * HOUR;
+    let gone: Duration = now.since(then);
+    match gone.as_secs() {
+        seconds @ 0..MINUTE => format!("{seconds} s"),
+        seconds @ MINUTE..HOUR => format!("{} min", seconds / MINUTE),
+        seconds @ HOUR..DAY => format!("{} h", seconds / HOUR),
+        seconds => format!("{} d", seconds / DAY),
+    }
+}
+
+fn text_of(cursor: &SessionCursor) -> String {
+    format!("{}.{}", cursor.updated_at.millis(), cursor.id)
+}
+
+fn cursor(text: &str) -> Result<SessionCursor, SessionsError> {
+    let parsed = text.split_once('.').and_then(|(millis, id)| {
+        let updated_at = Timestamp::from_millis(millis.parse().ok()?);
+        Some(SessionCursor { updated_at, id: SessionId::new(id).ok()? })
+    });
+    parsed.ok_or_else(|| {
+        SessionsError::Usage(format!(
+            "`{text}` is no cursor: take the one that the page before ended with"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_for_people() {
+        let age =
+            |seconds: u64| age(Timestamp::from_millis(0), Timestamp::from_millis(seconds * 1000));
+        assert_eq!([0, 59, 60, 3599].map(age), ["0 s", "59 s", "1 min", "59 min"]);
+        assert_eq!([3600, 86_399, 86_400, 8_640_000].map(age), ["1 h", "23 h", "1 d", "100 d"]);
+    }
+
+    #[test]
+    fn a_cursor_is_read_as_it_was_written() {
+        let id = SessionId::new("a-1_b").unwrap();
+        let made = SessionCursor { updated_at: Timestamp::from_millis(12), id };
+        assert_eq!(cursor(&text_of(&made)).unwrap(), made);
+        for text in ["", "12", "x.a", "12.", "12.a/b"] {
+            assert!(cursor(text).is_err(), "{text}");
+        }
+    }
+}

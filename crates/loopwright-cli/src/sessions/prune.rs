@@ -1,0 +1,71 @@
+//! `sessions prune`.
+
+use loopwright_core::Timestamp;
+use loopwright_sessions::{SessionHeader, SessionQuery, SessionStore, StoreError};
+use serde_json::json;
+
+use super::change::hold;
+use super::list::age;
+use super::{SessionsError, find, json_line, now, short};
+use crate::args::sessions::PruneArgs;
+use crate::console;
+use crate::exit::ExitCode;
+use crate::render::{count, line};
+use crate::report::SCHEMA_VERSION;
+
+/// Deletes sessions that nobody used for long, and frees what nobody can reach any more.
+pub(super) async fn prune(
+    store: &dyn SessionStore,
+    args: &PruneArgs,
+) -> Result<ExitCode, SessionsError> {
+    let now = now();
+    let since = u64::try_from(args.older_than.as_millis()).unwrap_or(u64::MAX);
+    let limit = Timestamp::from_millis(now.millis().saturating_sub(since));
+    let is_old = |it: &SessionHeader| it.updated_at < limit;
+    let old = find::all(store, SessionQuery::default(), is_old).await?;
+    let mut pruned = Vec::new();
+    for header in old {
+        if args.dry_run || is_deleted(store, &header, limit).await? {
+            pruned.push(header);
+        }
+    }
+    let reclaimed = if args.dry_run { None } else { Some(store.reclaim(args.abandoned).await?) };
+    if args.json {
+        let ids: Vec<_> = pruned.iter().map(|it| &it.id).collect();
+        return Ok(json_line(&json!({
+            "schema_version": SCHEMA_VERSION, "dry_run": args.dry_run, "sessions": ids,
+            "reclaimed": reclaimed,
+        })));
+    }
+    let done = if args.dry_run { "would be deleted" } else { "deleted" };
+    for header in &pruned {
+        let (id, age) = (short(&header.id), age(header.updated_at, now));
+        let title = line(header.title.as_deref().unwrap_or_default(), 50);
+        console::tell(format!("  {id}  {age:>8}  {title}").trim_end());
+    }
+    console::tell(&format!("{} {done}", count(pruned.len() as u64, "session")));
+    if let Some(reclaimed) = reclaimed {
+        console::tell(&format!("{} freed", count(reclaimed.batches, "piece")));
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Deletes a session unless somebody works with it by now, or did in the meantime.
+async fn is_deleted(
+    store: &dyn SessionStore,
+    header: &SessionHeader,
+    limit: Timestamp,
+) -> Result<bool, SessionsError> {
+    let lease = match hold(store, header).await {
+        Ok(lease) => lease,
+        Err(StoreError::Busy { .. } | StoreError::NotFound(_)) => return Ok(false),
+        Err(error) => return Err(error.into()),
+    };
+    let current = store.header(&header.id).await?;
+    if current.is_some_and(|it| it.updated_at < limit) {
+        store.delete(&header.id, now()).await?;
+        return Ok(true);
+    }
+    store.release(&lease).await?;
+    Ok(false)
+}

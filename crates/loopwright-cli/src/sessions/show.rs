@@ -1,0 +1,192 @@
+//! `sessions show`.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use loopwright_core::{AgentState, CallState};
+use loopwright_sessions::{Loaded, SessionError, SessionStore, StoreError};
+use serde_json::json;
+
+use super::story::Entry;
+use super::{SessionsError, Story, find, json_line, short};
+use crate::args::sessions::ShowArgs;
+use crate::console;
+use crate::exit::ExitCode;
+use crate::render::{count, cut, duration, harmless, line, number, summary};
+use crate::report::{SCHEMA_VERSION, Tokens};
+
+/// The width that lines of tools keep to.
+const WIDTH: usize = 80;
+
+/// How many lines of what a tool returned are shown.
+const LINES: usize = 8;
+
+/// Shows what was said and done in a session.
+pub(super) async fn show(
+    store: &dyn SessionStore,
+    args: &ShowArgs,
+) -> Result<ExitCode, SessionsError> {
+    let header = find(store, &args.id.id).await?;
+    let loaded = store.load(&header.id).await?;
+    let loaded = loaded.ok_or_else(|| StoreError::NotFound(header.id.clone()))?;
+    let replayed = AgentState::new().replay(loaded.changes.iter().cloned());
+    let state =
+        replayed.map_err(|source| SessionError::Replay { id: loaded.header.id.clone(), source })?;
+    let told = Story::of(&loaded.changes);
+    if args.json {
+        return Ok(json_line(&in_json(&loaded, &state, &told)));
+    }
+    Ok(console::print(in_words(&loaded, &state, &told).as_bytes()))
+}
+
+fn in_json(loaded: &Loaded, state: &AgentState, story: &Story) -> serde_json::Value {
+    let spent = state.total_spent();
+    let pending = state.pending();
+    let pending: Vec<_> = pending
+        .iter()
+        .map(|it| json!({ "call": it.index, "tool": it.call.name, "question": it.question.text }))
+        .collect();
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "session": loaded.header,
+        "model": model(state),
+        "status": state.status().as_str(),
+        "steps": state.total_steps(),
+        "usage": Tokens::from(spent.usage),
+        "cost_usd": Some(spent.cost.dollars()).filter(|it| *it > 0.0),
+        "pending": pending,
+        "entries": story.entries,
+    })
+}
+
+fn model(state: &AgentState) -> Option<String> {
+    let llm = state.llm()?;
+    let parts = [&llm.provider, &llm.model];
+    Some(parts.into_iter().flatten().map(|it| &**it).collect::<Vec<_>>().join("/"))
+}
+
+fn in_words(loaded: &Loaded, state: &AgentState, story: &Story) -> String {
+    let mut text = head(loaded, state);
+    for told in &story.entries {
+        entry(&mut text, &told.entry);
+    }
+    tail(&mut text, loaded, state);
+    text
+}
+
+/// What is known of the session as a whole.
+fn head(loaded: &Loaded, state: &AgentState) -> String {
+    let header = &loaded.header;
+    let spent = state.total_spent();
+    let title = line(header.title.as_deref().unwrap_or_default(), WIDTH);
+    let mut text = format!("{} · {} · {title}\n", header.id, header.status);
+    let model = model(state).map(|it| line(&it, WIDTH));
+    let workdir = header.workdir.as_deref().map(harmless);
+    let parts = [Some(line(&header.agent_name, WIDTH)), model, workdir];
+    writeln!(text, "{}", join(parts)).ok();
+    let steps = count(state.total_steps(), "step");
+    let tokens = Some(spent.usage.total()).filter(|it| *it > 0);
+    let tokens = tokens.map(|it| format!("{} tokens", number(it)));
+    let cost = Some(spent.cost.dollars()).filter(|it| *it > 0.0).map(|it| format!("${it:.4}"));
+    let created = Some(format!("created {}", header.created_at));
+    let written = Some(format!("written {}", header.updated_at));
+    writeln!(text, "{}", join([Some(steps), tokens, cost, created, written])).ok();
+    if let Some(parent) = &header.parent {
+        writeln!(text, "comes from {parent}").ok();
+    }
+    text
+}
+
+fn join<const N: usize>(parts: [Option<String>; N]) -> String {
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+fn entry(text: &mut String, entry: &Entry) {
+    match entry {
+        Entry::Said { role: "user", text: said } => {
+            let said = harmless(said).replace('\n', "\n> ");
+            writeln!(text, "\n> {said}\n").ok();
+        }
+        Entry::Said { role, text: said } => {
+            writeln!(text, "\n[{role}] {}\n", harmless(said)).ok();
+        }
+        Entry::Began { .. } | Entry::Ended { status: "completed", .. } => {}
+        Entry::Resumed => {
+            text.push_str("(went on)\n");
+        }
+        Entry::Answered { text: said, .. } if said.trim().is_empty() => {}
+        Entry::Answered { text: said, .. } => {
+            writeln!(text, "{}", harmless(said.trim())).ok();
+        }
+        Entry::Called { tool, arguments, success, output, .. } => {
+            let mark = if *success { '✓' } else { '✗' };
+            let asked = summary(&arguments.to_string(), WIDTH - 35);
+            let called = format!("  {mark} {} {asked}", line(tool, 30));
+            writeln!(text, "{}", called.trim_end()).ok();
+            returned(text, output);
+        }
+        Entry::Asked { call, tool, question, .. } => {
+            let question = harmless(question);
+            writeln!(text, "  ? call {call}, {}: {question}", line(tool, 30)).ok();
+        }
+        Entry::Decided { call, decision } => {
+            writeln!(text, "  ! call {call}: {decision}").ok();
+        }
+        Entry::Step { step, usage, cost_usd, duration_ms, error } => {
+            if let Some(error) = error {
+                writeln!(text, "  ✗ {}", harmless(error)).ok();
+            }
+            let tokens = Some(usage.total).filter(|it| *it > 0);
+            let tokens = tokens.map(|it| format!("{} tokens", number(it)));
+            let cost = cost_usd.map(|it| format!("${it:.4}"));
+            let took = Some(duration(Duration::from_millis(*duration_ms)));
+            let parts = join([Some(format!("step {step}")), tokens, cost, took]);
+            writeln!(text, "  — {parts}").ok();
+        }
+        Entry::Changed { what } => {
+            writeln!(text, "({})", harmless(what)).ok();
+        }
+        Entry::Paused => text.push_str("(waits for a decision)\n"),
+        Entry::Ended { status, reason } => {
+            let reason = reason.as_deref().map(harmless).unwrap_or_default();
+            writeln!(text, "({status}: {reason})").ok();
+        }
+    }
+}
+
+fn returned(text: &mut String, output: &str) {
+    let lines: Vec<&str> = output.lines().collect();
+    for shown in lines.iter().take(LINES) {
+        let shown = cut(&harmless(&shown.replace('\t', "  ")), WIDTH - 4);
+        writeln!(text, "    {shown}").ok();
+    }
+    if lines.len() > LINES {
+        writeln!(text, "    … {}", count((lines.len() - LINES) as u64, "more line")).ok();
+    }
+}
+
+/// What waits, and the commands that go on.
+fn tail(text: &mut String, loaded: &Loaded, state: &AgentState) {
+    let id = short(&loaded.header.id);
+    let pending = state.pending();
+    for it in &pending {
+        let (call, tool, question) =
+            (it.index, line(&it.call.name, 30), harmless(&it.question.text));
+        writeln!(text, "\nwaits: call {call}, {tool}: {question}").ok();
+        writeln!(text, "  decide with: loopwright sessions decide {id} {call} retry|skip|done")
+            .ok();
+    }
+    let open = state.execution().and_then(|it| it.open_step());
+    if let Some(open) = open.filter(|_| pending.is_empty()) {
+        let begun = |it: &&CallState| matches!(it, CallState::Started { .. });
+        let begun = open.calls().iter().filter(begun).count() as u64;
+        let calls = if begun > 0 {
+            format!(" with {} whose outcome is not known", count(begun, "call"))
+        } else {
+            String::new()
+        };
+        let step = state.total_steps() + 1;
+        writeln!(text, "\ninterrupted in step {step}{calls}").ok();
+        writeln!(text, "  go on with: loopwright run --resume {id}").ok();
+    }
+}

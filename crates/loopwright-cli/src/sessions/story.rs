@@ -1,0 +1,276 @@
+//! What happened in a session, told from its changes.
+
+use loopwright_core::{
+    Change, Edit, Resolution, Spend, Stamped, Status, Timestamp, ToolOutcome,
+    messages::{Message, Role},
+};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::report::Tokens;
+
+/// What happened in a session, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Story {
+    /// What happened.
+    pub entries: Vec<Told>,
+}
+
+/// Something that happened, and its moment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Told {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub entry: Entry,
+}
+
+/// Something that happened. Steps are counted from one over all runs, as `rewind` and `fork` count
+/// them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Entry {
+    /// Something was said.
+    Said {
+        /// By whom.
+        role: &'static str,
+        /// The words.
+        text: String,
+    },
+    /// A run began.
+    Began {
+        /// Its number, counted from one.
+        run: u64,
+    },
+    /// A run went on.
+    Resumed,
+    /// The model answered.
+    Answered {
+        /// The step.
+        step: u64,
+        /// The words.
+        text: String,
+        /// Who, as `provider/model`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+    },
+    /// A call is over.
+    Called {
+        /// The step.
+        step: u64,
+        /// The call's position.
+        call: u16,
+        /// The tool.
+        tool: String,
+        /// What it was given.
+        arguments: Value,
+        /// Whether it answered.
+        success: bool,
+        /// What it answered, or what went wrong.
+        output: String,
+    },
+    /// A call waits for a decision.
+    Asked {
+        /// The step.
+        step: u64,
+        /// The call's position.
+        call: u16,
+        /// The tool.
+        tool: String,
+        /// What has to be decided.
+        question: String,
+    },
+    /// Somebody decided about a call.
+    Decided {
+        /// The call's position.
+        call: u16,
+        /// What.
+        decision: &'static str,
+    },
+    /// A step is over.
+    Step {
+        /// Its number.
+        step: u64,
+        /// Tokens.
+        usage: Tokens,
+        /// Money, if prices are known.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cost_usd: Option<f64>,
+        /// How long it took.
+        duration_ms: u64,
+        /// Why there is no answer, if there is none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+    /// Something was changed.
+    Changed {
+        /// What, in words.
+        what: String,
+    },
+    /// A run waits for decisions.
+    Paused,
+    /// A run is over.
+    Ended {
+        /// `completed`, `stopped` or `failed`.
+        status: &'static str,
+        /// Why, if it did not end by itself.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+}
+
+/// Where the telling is.
+#[derive(Default)]
+struct Teller {
+    steps: u64,
+    runs: u64,
+    calls: Vec<(String, Value)>,
+    spend: Spend,
+}
+
+impl Story {
+    /// Tells what changes say.
+    pub fn of(changes: &[Stamped]) -> Self {
+        let mut teller = Teller::default();
+        let told = |stamped: &Stamped| {
+            let entry = teller.tell(&stamped.change)?;
+            Some(Told { at: stamped.at, entry })
+        };
+        Self { entries: changes.iter().filter_map(told).collect() }
+    }
+}
+
+impl Teller {
+    fn tell(&mut self, change: &Change) -> Option<Entry> {
+        Some(match change {
+            Change::Opened { .. } => {
+                self.runs += 1;
+                Entry::Began { run: self.runs }
+            }
+            Change::Resumed => Entry::Resumed,
+            Change::Thought(thought) => {
+                self.spend += thought.spend;
+                let call = |it: &loopwright_core::messages::ToolCall| {
+                    (it.name.to_string(), value(&it.arguments))
+                };
+                self.calls = thought.message.tool_calls().map(call).collect();
+                let origin = thought.message.origin();
+                Entry::Answered {
+                    step: self.steps + 1,
+                    text: thought.message.text(),
+                    model: origin.map(|it| format!("{}/{}", it.provider, it.model)),
+                }
+            }
+            Change::Asked { call, question } => Entry::Asked {
+                step: self.steps + 1,
+                call: *call,
+                tool: self.call(*call).0,
+                question: question.text.clone(),
+            },
+            Change::Started { call, arguments, .. } => {
+                if let Some(known) = self.calls.get_mut(usize::from(*call)) {
+                    known.1 = value(arguments.as_str());
+                }
+                return None;
+            }
+            Change::Settled { call, outcome, spend } => {
+                self.spend += *spend;
+                let (tool, arguments) = self.call(*call);
+                let output = match &**outcome {
+                    ToolOutcome::Returned(output) => output.to_text(),
+                    other => other.error_message(),
+                };
+                let (step, success) = (self.steps + 1, !outcome.is_error());
+                Entry::Called { step, call: *call, tool, arguments, success, output }
+            }
+            Change::Spent(spend) => {
+                self.spend += *spend;
+                return None;
+            }
+            Change::StepClosed { took } => self.step(*took, None),
+            Change::StepFailed { failure, spend, took } => {
+                self.spend += *spend;
+                self.step(*took, Some(failure.to_string()))
+            }
+            Change::Steered(message) => said(message)?,
+            Change::Edited { edit, .. } => return edited(edit),
+            Change::Signalled(signal) => {
+                Entry::Changed { what: format!("asked to stop: {}", signal.message) }
+            }
+            Change::Paused => Entry::Paused,
+            Change::Closed(status) => Entry::Ended {
+                status: status.as_str(),
+                reason: match status {
+                    Status::Stopped(signal) => Some(signal.message.clone()),
+                    Status::Failed(failure) => Some(failure.to_string()),
+                    _ => None,
+                },
+            },
+            Change::Cleared => Entry::Changed { what: "the run was let go".to_owned() },
+            _ => return None,
+        })
+    }
+
+    fn step(&mut self, took: std::time::Duration, error: Option<String>) -> Entry {
+        self.steps += 1;
+        self.calls.clear();
+        let spend = std::mem::take(&mut self.spend);
+        Entry::Step {
+            step: self.steps,
+            usage: spend.usage.into(),
+            cost_usd: Some(spend.cost.dollars()).filter(|it| *it > 0.0),
+            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            error,
+        }
+    }
+
+    fn call(&self, call: u16) -> (String, Value) {
+        let unknown = || ("?".to_owned(), Value::Null);
+        self.calls.get(usize::from(call)).cloned().unwrap_or_else(unknown)
+    }
+}
+
+fn edited(edit: &Edit) -> Option<Entry> {
+    let what = match edit {
+        Edit::Append { message, .. } => return said(message),
+        Edit::Replace { turns, .. } if turns.is_empty() => {
+            "the conversation was cleared".to_owned()
+        }
+        Edit::Replace { turns, .. } => {
+            format!("the conversation was replaced by {} turns", turns.len())
+        }
+        Edit::Resolve { call, resolution } => {
+            let decision = match resolution {
+                Resolution::Approve => "run it",
+                Resolution::Deny { .. } => "do not run it",
+                _ => "it was done",
+            };
+            return Some(Entry::Decided { call: *call, decision });
+        }
+        Edit::SystemPrompt(Some(_)) => "the instructions were changed".to_owned(),
+        Edit::SystemPrompt(None) => "the instructions were removed".to_owned(),
+        Edit::Llm(Some(llm)) => {
+            let parts = [&llm.provider, &llm.model];
+            let name: Vec<&str> = parts.into_iter().flatten().map(|it| &**it).collect();
+            format!("model {}", name.join("/"))
+        }
+        _ => return None,
+    };
+    Some(Entry::Changed { what })
+}
+
+fn said(message: &Message) -> Option<Entry> {
+    let role = match message.role() {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::System => "system",
+        Role::Developer => "developer",
+    };
+    Some(Entry::Said { role, text: message.text() }).filter(|_| !message.is_empty())
+}
+
+/// What is no JSON is kept as the text that it is.
+fn value(json: &str) -> Value {
+    serde_json::from_str(json).unwrap_or_else(|_| Value::String(json.to_owned()))
+}

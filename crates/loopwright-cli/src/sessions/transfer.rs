@@ -1,0 +1,161 @@
+//! `sessions export` and `sessions import`: a session as lines of JSON.
+//!
+//! The first line says what the session is, each of the others is a change. So a file is whole by
+//! itself, also if the session is a fork.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use loopwright_agent::AgentDefinition;
+use loopwright_core::{AgentState, Stamped};
+use loopwright_sessions::{
+    Loaded, NewSession, SessionHeader, SessionStatus, SessionStore, StoreError, stored::FORMAT,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{SessionsError, find, now};
+use crate::args::sessions::{ExportArgs, ImportArgs};
+use crate::console;
+use crate::exit::ExitCode;
+
+/// The first line of a file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    #[serde(rename = "type")]
+    kind: Kind,
+    format: u32,
+    header: SessionHeader,
+    definition: AgentDefinition,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Session,
+}
+
+/// What is known before the rest of the first line makes sense.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+/// Writes a session to a file.
+pub(super) async fn export(
+    store: &dyn SessionStore,
+    args: &ExportArgs,
+) -> Result<ExitCode, SessionsError> {
+    let header = find(store, &args.id.id).await?;
+    let loaded = store.load(&header.id).await?;
+    let loaded = loaded.ok_or_else(|| StoreError::NotFound(header.id.clone()))?;
+    let Some(path) = args.file.as_deref().filter(|it| *it != Path::new("-")) else {
+        let mut bytes = Vec::new();
+        write(&mut bytes, loaded).map_err(|source| unusable(Path::new("-"), "written", source))?;
+        return Ok(console::print(&bytes));
+    };
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let file = file.map_err(|source| unusable(path, "made", source))?;
+    let mut buffered = BufWriter::new(&file);
+    let written = write(&mut buffered, loaded).and_then(|()| buffered.flush());
+    drop(buffered);
+    written.and_then(|()| file.sync_all()).map_err(|source| {
+        // Half a session is of no use.
+        fs::remove_file(path).ok();
+        unusable(path, "written", source)
+    })?;
+    Ok(ExitCode::Done)
+}
+
+fn write(to: &mut impl Write, loaded: Loaded) -> io::Result<()> {
+    let Loaded { header, definition, changes } = loaded;
+    let header = SessionHeader { from: None, line: 0, ..header };
+    let head = Head { kind: Kind::Session, format: FORMAT, header, definition };
+    writeln!(to, "{}", serde_json::to_string(&head)?)?;
+    changes.iter().try_for_each(|it| writeln!(to, "{}", serde_json::to_string(it)?))
+}
+
+/// Takes in a session that was exported, and prints its name. It works in this directory from now on:
+/// where it worked elsewhere is for whoever takes it in to say.
+pub(super) async fn import(
+    store: &dyn SessionStore,
+    args: &ImportArgs,
+    workdir: &Path,
+) -> Result<ExitCode, SessionsError> {
+    let path = &args.file;
+    let (head, changes) = if path == Path::new("-") {
+        read(path, io::stdin().lock())?
+    } else {
+        let file = fs::File::open(path).map_err(|source| unusable(path, "read", source))?;
+        read(path, BufReader::new(file))?
+    };
+    let status = match head.header.status {
+        SessionStatus::Deleted => SessionStatus::Active,
+        status => status,
+    };
+    let header = SessionHeader {
+        id: args.id.clone().unwrap_or(head.header.id),
+        status,
+        version: 0,
+        length: 0,
+        line: 0,
+        from: None,
+        workdir: Some(workdir.to_string_lossy().into()),
+        updated_at: now(),
+        ..head.header
+    };
+    let new = NewSession { header: &header, definition: &head.definition, changes: &changes };
+    let created = store.create(new).await?;
+    Ok(console::print(format!("{}\n", created.id).as_bytes()))
+}
+
+fn read(path: &Path, mut lines: impl BufRead) -> Result<(Head, Vec<Stamped>), SessionsError> {
+    let mut line = String::new();
+    let mut number = 0_u64;
+    let mut next = |line: &mut String| {
+        line.clear();
+        number += 1;
+        let read = lines.read_line(line).map_err(|source| unusable(path, "read", source))?;
+        Ok::<_, SessionsError>((read > 0).then_some(number))
+    };
+    let wrong = |number: u64, error: &dyn std::fmt::Display| {
+        let path = path.display();
+        SessionsError::Usage(format!(
+            "line {number} of {path} is not of an exported session: {error}"
+        ))
+    };
+    next(&mut line)?;
+    let Format { format } = serde_json::from_str(&line).map_err(|error| wrong(1, &error))?;
+    if format == 0 || format > FORMAT {
+        let text = format!(
+            "{} is of format {format}, and this program knows formats up to {FORMAT}: update it",
+            path.display()
+        );
+        return Err(SessionsError::Usage(text));
+    }
+    let head: Head = serde_json::from_str(&line).map_err(|error| wrong(1, &error))?;
+    let mut changes = Vec::new();
+    while let Some(number) = next(&mut line)? {
+        changes.push(serde_json::from_str(&line).map_err(|error| wrong(number, &error))?);
+    }
+    if changes.len() as u64 != head.header.length {
+        let (has, path) = (changes.len(), path.display());
+        let text = format!(
+            "{path} is not whole: it has {has} changes of {}; export the session again",
+            head.header.length
+        );
+        return Err(SessionsError::Usage(text));
+    }
+    AgentState::new().replay(changes.iter().cloned()).map_err(|error| {
+        SessionsError::Usage(format!("the changes in {} make no session: {error}", path.display()))
+    })?;
+    Ok((head, changes))
+}
+
+fn unusable(path: &Path, doing: &'static str, source: io::Error) -> SessionsError {
+    SessionsError::File { path: path.to_path_buf(), doing, source }
+}
+
+#[cfg(test)]
+mod tests;

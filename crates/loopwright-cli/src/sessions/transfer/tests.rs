@@ -1,0 +1,48 @@
+use loopwright_core::{
+    Change, Edit, Timestamp,
+    messages::{Message, SectionName},
+};
+use loopwright_sessions::SessionId;
+
+use super::*;
+
+fn loaded() -> Loaded {
+    let id = SessionId::new("a").unwrap();
+    let header = SessionHeader {
+        length: 1,
+        version: 7,
+        line: 2,
+        ..SessionHeader::new(id, "helper", Timestamp::from_millis(1))
+    };
+    let edit = Edit::Append {
+        section: SectionName::MESSAGES.into(),
+        message: Message::user("line\none \u{2028} two"),
+    };
+    let change = Change::Edited { by: "caller".into(), edit };
+    let changes = vec![Stamped { at: Timestamp::from_millis(2), change }];
+    Loaded { header, definition: AgentDefinition::new("helper", "helps", "Help."), changes }
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    let mut bytes = Vec::new();
+    write(&mut bytes, loaded()).unwrap();
+    assert_eq!(String::from_utf8(bytes.clone()).unwrap().lines().count(), 2);
+    let (head, changes) = read(Path::new("f"), &bytes[..]).unwrap();
+    let expect = loaded();
+    assert_eq!((head.definition, changes), (expect.definition, expect.changes));
+    assert_eq!(head.header, SessionHeader { line: 0, ..expect.header });
+}
+
+#[test]
+fn no_bytes_bring_it_down() {
+    let mut bytes = Vec::new();
+    write(&mut bytes, loaded()).unwrap();
+    for end in 0..bytes.len() - 1 {
+        assert!(read(Path::new("f"), &bytes[..end]).is_err(), "{end}");
+        let mut wrong = bytes.clone();
+        wrong[end] = 0xff;
+        // Some bytes stand in words, where any are allowed; none of them is taken for text.
+        assert!(read(Path::new("f"), &wrong[..]).is_err(), "{end}");
+    }
+}

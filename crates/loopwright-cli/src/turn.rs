@@ -1,0 +1,100 @@
+//! One turn of a conversation: something is said, or what was interrupted goes on.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, Budget, Edit, FailureKind, LlmConfig, Status, Timestamp, messages::Message,
+};
+use loopwright_sessions::{
+    ActionCx, AgentSession, Continue, SendMessage, SessionAction, SessionError, SessionStatus, Wish,
+};
+
+use crate::sessions::SessionsError;
+
+/// One turn of a conversation, under the limits of whoever takes it.
+pub(crate) struct Turn<B> {
+    /// What is said; nothing to go on with what was interrupted.
+    pub(crate) said: Option<Arc<str>>,
+    /// Whether it is left to whoever runs the session, if somebody does.
+    pub(crate) steers: bool,
+    /// The model from now on.
+    pub(crate) llm: LlmConfig,
+    /// The session's own instructions from now on, if they change.
+    pub(crate) system: Option<Arc<str>>,
+    /// What the turn may use up.
+    pub(crate) budget: Budget,
+    /// Called before the agent begins.
+    pub(crate) begins: B,
+}
+
+#[async_trait]
+impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
+    fn name(&self) -> Cow<'static, str> {
+        if self.said.is_some() { "send_message".into() } else { "continue".into() }
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        let (id, status) = (session.id().clone(), session.status());
+        if status != SessionStatus::Active {
+            return Err(SessionError::NotActive { id, status });
+        }
+        if self.said.is_none() && !is_interrupted(session.state()) {
+            return Err(SessionError::Action(SessionsError::NothingLeft(id).into()));
+        }
+        let state = self.set_up(session.state().clone(), cx.env.clock.now());
+        let session = session.with_state(state);
+        (self.begins)(&session);
+        match &self.said {
+            Some(said) => SendMessage::text(Arc::clone(said)).execute(session, cx).await,
+            None => Continue.execute(session, cx).await,
+        }
+    }
+
+    fn when_busy(&self) -> Option<Wish> {
+        let said = self.said.as_ref().filter(|_| self.steers)?;
+        Some(Wish::Say(Message::user(Arc::clone(said))))
+    }
+}
+
+impl<B> Turn<B> {
+    /// Changes of the state what differs from what is wanted.
+    fn set_up(&self, mut state: AgentState, now: Timestamp) -> AgentState {
+        let budget = self.budget_at(&state, now);
+        if *state.budget() != budget {
+            state = state.with_budget(budget);
+        }
+        if state.llm() != Some(&self.llm) {
+            state = state.with_llm(self.llm.clone());
+        }
+        if let Some(system) = &self.system
+            && state.context().system_prompt() != Some(system)
+        {
+            state = state.edit(Edit::SystemPrompt(Some(Arc::clone(system))));
+        }
+        state
+    }
+
+    /// The time of an execution counts from its beginning, which may be days ago: what is allowed
+    /// counts from now.
+    fn budget_at(&self, state: &AgentState, now: Timestamp) -> Budget {
+        let execution = state.execution().filter(|_| is_interrupted(state));
+        let gone = execution.map_or(Duration::ZERO, |it| now.since(it.started_at()));
+        Budget { time: self.budget.time.map(|it| it.saturating_add(gone)), ..self.budget }
+    }
+}
+
+/// Tells whether a run was interrupted or waits, and can go on.
+pub(crate) fn is_interrupted(state: &AgentState) -> bool {
+    match state.status() {
+        Status::InProgress | Status::Paused => true,
+        Status::Failed(failure) => failure.kind == FailureKind::Journal,
+        _ => false,
+    }
+}

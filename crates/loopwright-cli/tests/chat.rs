@@ -1,0 +1,97 @@
+//! `chat`, as a script uses it: each line of standard input is a turn.
+
+use serde_json::Value;
+
+use crate::server::{Server, streamed};
+use crate::world::{Done, World};
+
+/// Chats with a provider that gives these answers.
+fn chat(world: &World, server: &Server, options: &[&str], lines: &str) -> Done {
+    let model = ["chat", "-m", "openai-compatible/test", "--base-url", &server.url];
+    world.run_with(&[&model, options].concat(), lines)
+}
+
+fn answering<const N: usize>(words: [&str; N]) -> Server {
+    Server::start(words.map(|it| streamed(it, "stop")))
+}
+
+fn said(world: &World) -> Vec<String> {
+    let list = world.run(&["sessions", "list", "--json"]);
+    let list: Value = serde_json::from_str(&list.stdout).unwrap();
+    let id = list["sessions"][0]["id"].as_str().unwrap();
+    let shown = world.run(&["sessions", "show", id, "--json"]);
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let entries = shown["entries"].as_array().unwrap().iter();
+    let words = entries.filter(|it| matches!(it["type"].as_str(), Some("said" | "answered")));
+    words.map(|it| it["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn each_line_is_a_turn_of_one_session() {
+    let (world, server) = (World::new(), answering(["one", "two", "three"]));
+    let done = chat(&world, &server, &[], "1?\n\n2? \\\nand more\n");
+    assert_eq!((done.status, done.stdout.as_str()), (0, "one\ntwo\n"), "{}", done.stderr);
+    assert_eq!(said(&world), ["1?", "one", "2? \nand more", "two"]);
+    let last = done.stderr.lines().last().unwrap();
+    assert!(last.starts_with("resume with: loopwright chat --resume "), "{last}");
+    let done = chat(&world, &server, &["--continue"], "3?\n/quit\nnever\n");
+    assert_eq!((done.status, done.stdout.as_str()), (0, "three\n"), "{}", done.stderr);
+    assert_eq!(said(&world)[4..], ["3?", "three"]);
+}
+
+#[test]
+fn nothing_is_kept_before_something_is_said() {
+    let (world, server) = (World::new(), answering([]));
+    let done = chat(&world, &server, &[], "/help\n/model\n/rewind\n/fork\n/dance\n/quit\n");
+    assert_eq!((done.status, done.stdout.as_str()), (0, ""));
+    for told in
+        ["/rewind [STEP]", "openai-compatible/test", "nothing was said yet", "no command /dance"]
+    {
+        assert!(done.stderr.contains(told), "{told}: {}", done.stderr);
+    }
+    let list = world.run(&["sessions", "list"]);
+    assert_eq!(list.stdout, "");
+    let done = chat(&world, &answering(["one"]), &["--no-session"], "1?\n");
+    assert_eq!((done.status, done.stdout.as_str()), (0, "one\n"));
+    assert!(!done.stderr.contains("resume with"), "{}", done.stderr);
+    assert_eq!(world.run(&["sessions", "list"]).stdout, "");
+}
+
+#[test]
+fn the_model_changes_between_turns() {
+    let (world, server) = (World::new(), answering(["one", "two"]));
+    let lines = "1?\n/model openai-compatible/other\n/model nobody/x\n2?\n";
+    let done = chat(&world, &server, &[], lines);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "one\ntwo\n"), "{}", done.stderr);
+    assert!(done.stderr.contains("nobody"), "{}", done.stderr);
+    assert_eq!(server.request()["model"], "test");
+    assert_eq!(server.request()["model"], "other");
+}
+
+#[test]
+fn what_was_said_last_is_taken_back_and_said_otherwise() {
+    let (world, server) = (World::new(), answering(["one", "two", "three"]));
+    let done = chat(&world, &server, &[], "1?\n2?\n/rewind\n3?\n/rewind 9\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(said(&world), ["1?", "one", "3?", "three"]);
+    assert!(done.stderr.contains("and no step 9"), "{}", done.stderr);
+}
+
+#[test]
+fn a_fork_goes_on_and_its_source_stays() {
+    let (world, server) = (World::new(), answering(["one", "two"]));
+    let done = chat(&world, &server, &[], "1?\n/fork\n2?\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(said(&world), ["1?", "one", "2?", "two"]);
+    let list = world.run(&["sessions", "list", "--json"]);
+    let list: Value = serde_json::from_str(&list.stdout).unwrap();
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_turn_that_fails_does_not_end_the_talk_and_is_told_to_scripts() {
+    let world = World::new();
+    let server = Server::start([crate::server::error(400, "bad request"), streamed("two", "stop")]);
+    let done = chat(&world, &server, &[], "1?\n2?\n");
+    assert_eq!((done.status, done.stdout.as_str()), (5, "two\n"), "{}", done.stderr);
+}

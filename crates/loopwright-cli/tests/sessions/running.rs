@@ -1,0 +1,113 @@
+//! Sessions that somebody runs, or that were interrupted.
+
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{Place, answers, said};
+use crate::server::{Reply, streamed, streamed_call};
+
+/// Starts a run in a session, and waits until the provider is asked.
+fn start(place: &Place, id: &str, prompt: &str) -> Child {
+    let child = place.world.start(&place.line(&["-r", id, prompt]));
+    place.server.request();
+    child
+}
+
+fn kill(signal: &str, child: &Child) {
+    Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+}
+
+#[test]
+fn a_session_in_use_is_refused_and_who_uses_it_can_be_told() {
+    let [one, two] = answers(["one", "two"]);
+    let place = Place::new([one, Reply::Nothing, two]);
+    let id = place.ran(&["1?"]);
+    place.server.request();
+    let child = start(&place, &id, "2?");
+    let done = place.run(&["-r", &id, "3?"]);
+    assert_eq!((done.status, done.stdout.as_str()), (7, ""));
+    let who = format!("is in use by process {}", child.id());
+    assert!(done.stderr.contains(&who) && done.stderr.contains("--steer"), "{}", done.stderr);
+    let done = place.run(&["-r", &id, "--json", "3?"]);
+    let last: Value = serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["exit_code"], &last["stop_reason"]), (&7.into(), &"busy".into()));
+    for line in [&["rewind", &id, "0"][..], &["suspend", &id]] {
+        assert_eq!(place.sessions(line).status, 7, "{line:?}");
+    }
+    let done = place.run(&["-r", &id, "--steer", "3?"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("whoever runs the session was told"), "{}", done.stderr);
+    let done = place.sessions(&["cancel", &id]);
+    assert!(done.stderr.contains("was asked to stop now; process "), "{}", done.stderr);
+    let ended = place.world.done(child.wait_with_output().unwrap());
+    assert_eq!(ended.status, 130, "{}", ended.stderr);
+    assert_eq!(said(&place.shown(&id)), ["1?", "one", "2?", "3?"]);
+}
+
+#[test]
+fn what_was_killed_goes_on_without_words() {
+    let [one, two] = answers(["one", "two"]);
+    let place = Place::new([one, Reply::Nothing, two]);
+    let id = place.ran(&["1?"]);
+    place.server.request();
+    let mut child = start(&place, &id, "2?");
+    kill("-KILL", &child);
+    child.wait().unwrap();
+    let shown = place.sessions(&["show", &id]).stdout;
+    assert!(shown.contains("interrupted in step 2\n"), "{shown}");
+    let began = Instant::now();
+    let done = place.run(&["--resume", &id]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "two\n"), "{}", done.stderr);
+    // The lease of who is gone is not waited for.
+    assert!(began.elapsed() < Duration::from_secs(25));
+    assert_eq!(said(&place.shown(&id)), ["1?", "one", "2?", "two"]);
+    let done = place.run(&["--continue"]);
+    assert_eq!(done.status, 2);
+    assert!(done.stderr.contains("has nothing left to do"), "{}", done.stderr);
+}
+
+#[test]
+fn a_call_that_was_interrupted_is_decided_about() {
+    let slow = "touch begun; sleep 1000";
+    let again = streamed("I see.", "stop");
+    let place = Place::new([streamed_call("", slow), again]);
+    let mut child = place.world.start(&place.line(&["go"]));
+    place.server.request();
+    let begun = place.world.path("project/begun");
+    while !begun.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "the run ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill("-KILL", &child);
+    child.wait().unwrap();
+    let done = place.run(&["--continue", "--on-interrupted", "ask"]);
+    assert_eq!(done.status, 9, "{}", done.stderr);
+    assert!(done.stderr.contains("decide with: loopwright sessions decide "), "{}", done.stderr);
+    let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(place.shown(&id)["pending"][0]["tool"], "bash");
+    let shown = place.sessions(&["show", &id]).stdout;
+    assert!(shown.contains(" 0 retry|skip|done"), "{shown}");
+    assert_eq!(place.sessions(&["decide", &id, "maybe"]).status, 2);
+    assert_eq!(place.sessions(&["decide", &id, "5", "skip"]).status, 2);
+    assert_eq!(place.sessions(&["decide", &id, "skip"]).status, 0);
+    assert_eq!(place.sessions(&["decide", &id, "skip"]).status, 2);
+    let done = place.run(&["--continue"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "I see.\n"), "{}", done.stderr);
+    let told = place.asked().pop().unwrap();
+    assert!(told.as_str().unwrap().contains("the user decided against it"), "{told}");
+}
+
+#[test]
+fn a_run_that_is_interrupted_by_the_user_is_kept() {
+    let place = Place::new([Reply::Nothing, streamed("two", "stop")]);
+    let child = place.world.start(&place.line(&["1?"]));
+    place.server.request();
+    kill("-INT", &child);
+    let done = place.world.done(child.wait_with_output().unwrap());
+    assert_eq!(done.status, 130);
+    assert!(done.stderr.contains("resume with: loopwright run --resume "), "{}", done.stderr);
+    let done = place.run(&["--continue", "2?"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "two\n"), "{}", done.stderr);
+}

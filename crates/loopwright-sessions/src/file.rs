@@ -1,0 +1,252 @@
+//! A store in files.
+
+use std::{fmt, path::Path, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use blocking::unblock;
+use loopwright_agent::AgentDefinition;
+use loopwright_core::{Seq, Timestamp};
+
+mod check;
+mod create;
+mod disk;
+mod failure;
+mod frame;
+mod index;
+mod lease;
+mod ledger;
+mod load;
+mod notes;
+mod reclaim;
+mod record;
+mod root;
+mod session;
+mod slot;
+mod trail;
+mod wishes;
+
+use crate::{
+    header::{SessionHeader, SessionList, SessionQuery},
+    id::SessionId,
+    store::{
+        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionStore, StoreError,
+        Wish, Write,
+    },
+    stored::{encode, fingerprint},
+};
+
+use self::{
+    check::Care,
+    create::New,
+    root::{Reading, Root},
+    session::{Addition, Session},
+};
+
+/// A store in files: a directory for each session, and in it a log to which is only appended. Clones are
+/// the same store.
+///
+/// ```
+/// use loopwright_sessions::{FileStore, SessionQuery, SessionStore as _};
+///
+/// # let dir = std::env::temp_dir().join(format!("loopwright-{}", std::process::id()));
+/// # futures::executor::block_on(async {
+/// let store = FileStore::open(&dir)?;
+/// assert!(store.list(&SessionQuery::first(10)).await?.is_empty());
+/// # Ok::<(), loopwright_sessions::StoreError>(())
+/// # }).unwrap();
+/// # std::fs::remove_dir_all(dir).unwrap();
+/// ```
+///
+/// Any number of processes of one machine may use a directory at the same time; a session is written by
+/// one after the other, and reading waits for nobody. Nobody but the owner may read the files. The work
+/// is done on threads of its own, whatever executor is used.
+///
+/// What a crash cut short at the end of a log is not read, and moved to a file beside the log before the
+/// next write. A log that is damaged elsewhere is neither read nor written: its session is
+/// [`Corrupt`](StoreError::Corrupt) until a [`check`](SessionStore::check) with repair moves it to
+/// `quarantine`. All other sessions stay as they are.
+#[derive(Clone)]
+pub struct FileStore(Arc<Root>);
+
+impl FileStore {
+    /// Opens the store in a directory, which is created if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`](StoreError::Unavailable) if the directory cannot be used, and why.
+    pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Ok(Self(Arc::new(Root::open(directory.as_ref())?)))
+    }
+
+    /// Does something with the directory where it keeps no executor from its work.
+    async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Root) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let root = Arc::clone(&self.0);
+        unblock(move || work(&root)).await
+    }
+
+    /// Does something with a session that nobody else writes meanwhile.
+    async fn work_on<T: Send + 'static>(
+        &self,
+        id: &SessionId,
+        work: impl FnOnce(&mut Session<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let id = id.clone();
+        self.work(move |root| {
+            let mut session = Session::open(root, &id)?;
+            let done = work(&mut session);
+            session.ended(done)
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl SessionStore for FileStore {
+    async fn create(&self, new: NewSession<'_>) -> Result<SessionHeader, StoreError> {
+        let header = new.header.clone();
+        let definition = encode(&header.id, new.definition)?;
+        let (count, changes) = (new.changes.len(), encode(&header.id, new.changes)?);
+        self.work(move |root| root.create(New { header, definition, count, changes })).await
+    }
+
+    async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError> {
+        let id = id.clone();
+        self.work(move |root| root.header(&id, Reading::Patient)).await
+    }
+
+    async fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError> {
+        let id = id.clone();
+        self.work(move |root| root.definition(&id)).await
+    }
+
+    async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
+        let id = id.clone();
+        self.work(move |root| root.load(&id)).await
+    }
+
+    async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {
+        let body = encode(write.id, write.batch.changes)?;
+        let addition = Addition {
+            expected: write.expected,
+            first: write.batch.first,
+            count: write.batch.changes.len(),
+            print: record::print(fingerprint(&write, &body)),
+            body,
+            status: write.status,
+            title: write.title.cloned(),
+            now: write.now,
+        };
+        let lease = write.lease.cloned();
+        self.work_on(write.id, move |session| session.append(addition, lease.as_ref())).await
+    }
+
+    async fn rewind(
+        &self,
+        id: &SessionId,
+        expected: u64,
+        at: Seq,
+        lease: Option<&Lease>,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let lease = lease.cloned();
+        self.work_on(id, move |session| session.rewind(expected, at, lease.as_ref(), now)).await
+    }
+
+    async fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError> {
+        let query = query.clone();
+        self.work(move |root| root.list(&query)).await
+    }
+
+    async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
+        match self.work_on(id, move |session| session.delete(now)).await {
+            Err(StoreError::NotFound(_)) => Ok(()),
+            deleted => deleted,
+        }
+    }
+
+    async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
+        let Claim { owner, instead_of, now, lasts } = claim;
+        let (owner, instead_of) = (owner.to_owned(), instead_of.map(str::to_owned));
+        self.work_on(id, move |session| {
+            session.lease(Claim { owner: &owner, instead_of: instead_of.as_deref(), now, lasts })
+        })
+        .await
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        now: Timestamp,
+        lasts: Duration,
+    ) -> Result<Lease, StoreError> {
+        let held = lease.clone();
+        let renewed =
+            self.work_on(&lease.id, move |session| session.renew(&held, now, lasts)).await;
+        renewed.map_err(not_held)
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        let held = lease.clone();
+        match self.work_on(&lease.id, move |session| session.release(&held)).await {
+            Err(StoreError::NotFound(_)) => Ok(()),
+            released => released,
+        }
+    }
+
+    async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError> {
+        let wish = encode(id, wish)?;
+        self.work_on(id, move |session| session.post(&wish)).await
+    }
+
+    async fn collect(&self, lease: &Lease) -> Result<Vec<Wish>, StoreError> {
+        let held = lease.clone();
+        self.work_on(&lease.id, move |session| session.collect(&held)).await.map_err(not_held)
+    }
+
+    async fn note(
+        &self,
+        id: &SessionId,
+        log: Log,
+        notes: &[Arc<[u8]>],
+        keep: Option<u64>,
+    ) -> Result<u64, StoreError> {
+        let notes = notes.to_vec();
+        self.work_on(id, move |session| session.note(log, &notes, keep)).await
+    }
+
+    async fn notes(
+        &self,
+        id: &SessionId,
+        log: Log,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Note>, StoreError> {
+        let id = id.clone();
+        self.work(move |root| root.notes(&id, log, after, limit)).await
+    }
+
+    async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
+        self.work(move |root| root.reclaim(abandoned)).await
+    }
+
+    async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
+        let care = if repair { Care::Repair } else { Care::Look };
+        self.work(move |root| root.check(care)).await
+    }
+}
+
+fn not_held(error: StoreError) -> StoreError {
+    match error {
+        StoreError::NotFound(id) => StoreError::LeaseLost(id),
+        error => error,
+    }
+}
+
+impl fmt::Debug for FileStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FileStore({})", self.0.path.display())
+    }
+}

@@ -1,0 +1,230 @@
+//! Looking for what is wrong, and putting it right.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    sync::PoisonError,
+};
+
+use super::{
+    disk::{self, Hold},
+    failure::At as _,
+    frame::{self, Ending},
+    lease::{self, LEASE},
+    notes,
+    root::{LOG, Reading, Root},
+    slot::{SLOT, Slot},
+    trail::Trail,
+    wishes::WISHES,
+};
+use crate::{
+    id::SessionId,
+    store::{Finding, Log, StoreError},
+};
+
+/// What is done about what is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Care {
+    Look,
+    Repair,
+}
+
+/// What is wrong with a file of frames.
+enum Wrong {
+    Torn,
+    Damaged,
+}
+
+impl Root {
+    /// Looks at everything.
+    pub(super) fn check(&self, care: Care) -> Result<Vec<Finding>, StoreError> {
+        let mut findings = Vec::new();
+        self.check_incoming(care, &mut findings)?;
+        let mut ids = Vec::new();
+        for name in self.names()? {
+            match name {
+                Ok(id) => ids.push(id),
+                Err(path) => findings.push(Finding {
+                    session: None,
+                    problem: format!("`{}` is no session: move it away", path.display()),
+                    repaired: None,
+                }),
+            }
+        }
+        // Files first: what can be loaded depends on what is left of other sessions.
+        for id in &ids {
+            if let Err(error) = self.check_files(id, care, &mut findings) {
+                findings.push(found(id, error.to_string(), None));
+            }
+        }
+        for id in &ids {
+            let known = |it: &Finding| it.session.as_ref() == Some(id) && it.repaired.is_none();
+            if let Err(StoreError::Corrupt { reason, .. }) = self.load(id)
+                && !findings.iter().any(known)
+            {
+                findings.push(found(id, reason, None));
+            }
+        }
+        self.check_index(care, &mut findings)?;
+        Ok(findings)
+    }
+
+    /// Looks for sessions whose creation was cut short.
+    fn check_incoming(&self, care: Care, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
+        let _lock = self.lock(Hold::Alone)?;
+        let incoming = self.incoming();
+        let Some(entries) = disk::if_there(fs::read_dir(&incoming)).at(&incoming)? else {
+            return Ok(());
+        };
+        for entry in entries {
+            let path = entry.at(&incoming)?.path();
+            if care == Care::Repair {
+                fs::remove_dir_all(&path).at(&path)?;
+            }
+            let problem =
+                format!("`{}` is a session that was never there as a whole", path.display());
+            let repaired = (care == Care::Repair).then(|| "removed it".to_owned());
+            findings.push(Finding { session: None, problem, repaired });
+        }
+        Ok(())
+    }
+
+    fn check_files(
+        &self,
+        id: &SessionId,
+        care: Care,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), StoreError> {
+        // Whoever writes is waited for, so that what is half written is not taken for torn.
+        let locked = match self.lock_session(id, Hold::Alone) {
+            Ok(Some(locked)) => locked,
+            Ok(None) => return Ok(()),
+            Err(StoreError::Corrupt { reason, .. }) => {
+                findings.push(found(id, reason, None));
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        let (dir, _lock) = locked;
+        if care == Care::Repair {
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|it| it.id != *id);
+        }
+        let log = dir.join(LOG);
+        if let Err(StoreError::Corrupt { reason, .. }) = self.ledger(id, Reading::AsItIs) {
+            // What is intact and not understood is left to a program that understands it.
+            let is_repaired = care == Care::Repair && is_unreadable(&log)?;
+            let repaired = if is_repaired { Some(self.set_apart(id, &dir)?) } else { None };
+            findings.push(found(id, reason, repaired));
+            return Ok(());
+        }
+        let torn = |path: &Path| -> Result<Option<String>, StoreError> {
+            let (mut trail, _last) = Trail::open(id, path)?;
+            let aside = trail.set_aside().at(path)?;
+            Ok(Some(format!("moved them to `{}`", aside.display())))
+        };
+        let mut files = vec![log, dir.join(WISHES)];
+        files.extend(Log::ALL.iter().map(|it| dir.join(it.as_str())));
+        for path in files {
+            let Some((wrong, problem)) = wrong(&path)? else { continue };
+            let repaired = match (care, wrong) {
+                (Care::Look, _) => None,
+                (Care::Repair, Wrong::Torn) => torn(&path)?,
+                (Care::Repair, Wrong::Damaged) if path.ends_with(WISHES) => {
+                    let aside = disk::aside(&path, "damaged");
+                    fs::rename(&path, &aside).at(&path)?;
+                    Some(format!("moved it to `{}`: wish again", aside.display()))
+                }
+                (Care::Repair, Wrong::Damaged) => Some(notes::salvage(&path)?),
+            };
+            findings.push(found(id, problem, repaired));
+        }
+        if let Err(StoreError::Corrupt { reason, .. }) = lease::read(id, &dir) {
+            let repaired = if care == Care::Repair {
+                lease::put_right(id, &dir)?;
+                Some(format!("ended the lease, and kept the damaged `{LEASE}` beside the new one"))
+            } else {
+                None
+            };
+            findings.push(found(id, reason, repaired));
+        }
+        Ok(())
+    }
+
+    /// Moves a session that cannot be read to where it is in nobody's way.
+    fn set_apart(&self, id: &SessionId, dir: &Path) -> Result<String, StoreError> {
+        let (quarantine, sessions) = (self.quarantine(), self.sessions());
+        disk::create_dirs(&quarantine).at(&quarantine)?;
+        let mut place = quarantine.join(id.as_str());
+        if fs::symlink_metadata(&place).is_ok() {
+            place = disk::aside(&place, "again");
+        }
+        fs::rename(dir, &place).at(dir)?;
+        for dir in [&quarantine, &sessions, &self.path] {
+            disk::sync_dir(dir).at(dir)?;
+        }
+        Ok(format!("moved the session to `{}`, as it is", place.display()))
+    }
+
+    /// Compares the index with what it speaks of.
+    fn check_index(&self, care: Care, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
+        // It is made anew now if it is time for that.
+        self.entries()?;
+        let path = &self.index.path;
+        let _lock = self.index.alone().at(path)?;
+        let entries = self.index.entries().at(path)?.unwrap_or_default();
+        let told = entries.chunks_exact(SLOT).filter_map(Slot::read);
+        let mut all = BTreeMap::<SessionId, Vec<Slot>>::new();
+        for slot in told {
+            all.entry(slot.id.clone()).or_default().push(slot);
+        }
+        let slots = self.slots()?;
+        let is_told = |it: &&Slot| {
+            all.get(&it.id).is_some_and(|told| told.iter().any(|told| told.covers(it)))
+        };
+        let wrong = slots.iter().filter(|it| !is_told(it)).count();
+        if wrong > 0 {
+            let repaired = if care == Care::Repair {
+                self.index.remake(&slots).1.at(path)?;
+                Some("made it anew from the logs".to_owned())
+            } else {
+                None
+            };
+            let (path, all) = (path.display(), slots.len());
+            let problem = format!("`{path}` is wrong about {wrong} of {all} sessions");
+            findings.push(Finding { session: None, problem, repaired });
+        }
+        Ok(())
+    }
+}
+
+fn found(id: &SessionId, problem: String, repaired: Option<String>) -> Finding {
+    Finding { session: Some(id.clone()), problem, repaired }
+}
+
+/// Tells whether a log has to be moved away because its bytes are not those that were written.
+fn is_unreadable(path: &Path) -> Result<bool, StoreError> {
+    let Some(mut file) = disk::open(path).at(path)? else { return Ok(true) };
+    let bytes = frame::part(&mut file, 0, u64::MAX).at(path)?;
+    let scan = frame::scan(&bytes, 0);
+    Ok(scan.frames.is_empty() || matches!(scan.ending, Ending::Damaged { .. }))
+}
+
+/// Tells what is wrong with a file of frames.
+fn wrong(path: &Path) -> Result<Option<(Wrong, String)>, StoreError> {
+    let Some(mut file) = disk::open(path).at(path)? else { return Ok(None) };
+    let bytes = frame::part(&mut file, 0, u64::MAX).at(path)?;
+    let (length, scan) = (bytes.len() as u64, frame::scan(&bytes, 0));
+    let (path, end) = (path.display(), scan.end);
+    Ok(match scan.ending {
+        Ending::Whole => None,
+        Ending::Torn => {
+            Some((Wrong::Torn, format!("the last {} bytes of `{path}` are torn", length - end)))
+        }
+        Ending::Damaged { again } => {
+            let problem =
+                format!("`{path}` is damaged at byte {end}, before intact records at byte {again}");
+            Some((Wrong::Damaged, problem))
+        }
+    })
+}

@@ -1,0 +1,141 @@
+//! Files and directories that only their owner may see, locked and synced.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, ErrorKind, Write as _},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it is waited between two looks at a lock, at first and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(5));
+
+/// How a file is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Beside others that share it.
+    Shared,
+    /// By one alone.
+    Alone,
+}
+
+/// Opens files that nobody else may read; one that is a link is not followed.
+pub(super) fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    }
+    options
+}
+
+/// Opens a file for reading; nothing if there is none.
+pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
+    if_there(options().read(true).open(path))
+}
+
+/// Makes nothing of what is not there.
+pub(super) fn if_there<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Creates a directory that nobody else may read, and those above it; one that is there stays.
+pub(super) fn create_dirs(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::DirBuilderExt as _;
+        builder.mode(0o700);
+    }
+    builder.create(path)
+}
+
+/// Waits until the names in a directory are on the disk.
+pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+}
+
+/// Puts a file in the place of another one, or of none, such that one of the two is always there.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let put = || {
+        let mut file = options().write(true).create(true).truncate(true).open(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&new, path)
+    };
+    put().inspect_err(|_| {
+        // What is left of it is overwritten the next time.
+        let _removed = fs::remove_file(&new);
+    })?;
+    path.parent().map_or(Ok(()), sync_dir)
+}
+
+/// Returns a name beside a file that nothing has: the file's, a word and a number.
+pub(super) fn aside(path: &Path, word: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let names = (1_u64..).map(|number| path.with_file_name(format!("{name}.{word}-{number}")));
+    names.into_iter().find(|it| fs::symlink_metadata(it).is_err()).unwrap_or_default()
+}
+
+/// Locks a file, which is created if need be, until what is returned is dropped. Nothing is returned if
+/// its directory is not there.
+pub(super) fn lock(path: &Path, hold: Hold) -> io::Result<Option<File>> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let file = match open(path)? {
+            Some(file) => file,
+            None => match if_there(options().read(true).append(true).create(true).open(path))? {
+                Some(file) => file,
+                None => return Ok(None),
+            },
+        };
+        wait_for(&file, hold, until)?;
+        // A directory that was moved away and put back has another lock by now.
+        match if_there(fs::symlink_metadata(path))? {
+            Some(found) if is_same(&found, &file.metadata()?) => return Ok(Some(file)),
+            _ => {}
+        }
+    }
+}
+
+fn wait_for(file: &File, hold: Hold, until: Instant) -> io::Result<()> {
+    let mut pause = PAUSES.0;
+    loop {
+        let tried = match hold {
+            Hold::Shared => file.try_lock_shared(),
+            Hold::Alone => file.try_lock(),
+        };
+        match tried {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) if Instant::now() > until => {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            Err(TryLockError::WouldBlock) => thread::sleep(pause),
+        }
+        pause = (pause * 2).min(PAUSES.1);
+    }
+}
+
+/// Tells whether two files are known to be one.
+pub(super) fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt as _;
+        (one.dev(), one.ino()) == (other.dev(), other.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        one.created().ok().is_some_and(|it| other.created().ok() == Some(it))
+    }
+}

@@ -1,0 +1,206 @@
+//! The index of all sessions, so that listing them need not look at each.
+//!
+//! It is a cache: an entry of fixed size for each session, after a line that says at which start of the
+//! machine it was made. An entry is written before the session's log is, marked as not settled and
+//! covering what was and what will be; so it never says less than what is true, at whatever moment a
+//! process ends. A machine that ends may forget what was written last, and therefore an index made at an
+//! earlier start is made anew from the logs.
+
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use loopwright_core::Timestamp;
+
+use super::{
+    disk::{self, Hold},
+    slot::{Entry, SLOT, Slot, bit},
+};
+use crate::{id::SessionId, status::SessionStatus};
+
+/// The bytes before the first entry.
+const HEAD: usize = 64;
+const MARK: &[u8] = b"loopwright index 1 ";
+/// How often an entry is looked at that cannot be read, and how long after one another.
+const LOOKS: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Where the index is, and what guards it: it is shared by whoever changes an entry, and held alone by
+/// whoever makes the index anew.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub(super) path: PathBuf,
+    lock: PathBuf,
+    boot: String,
+}
+
+/// An entry that says what is about to be written. While it is there, the index is not made anew.
+#[derive(Debug)]
+pub(super) struct Announced {
+    file: File,
+    pub(super) slot: u64,
+    entry: Slot,
+    _lock: File,
+}
+
+/// What became of an announcement.
+#[derive(Debug)]
+pub(super) enum Announcement {
+    /// The index covers what the session is and what it will be.
+    Made(Announced),
+    /// The session has no entry.
+    NoEntry,
+    /// The index has to be made anew first.
+    NoIndex,
+}
+
+impl Index {
+    pub(super) fn new(root: &Path) -> Self {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let boot =
+            boot.chars().filter(char::is_ascii_graphic).take(HEAD - MARK.len() - 1).collect();
+        Self { path: root.join("index"), lock: root.join("index.lock"), boot }
+    }
+
+    /// Returns all entries, one after the other; nothing if the index has to be made anew.
+    pub(super) fn entries(&self) -> io::Result<Option<Vec<u8>>> {
+        for _ in 0..LOOKS {
+            let Some(bytes) = self.bytes()? else { break };
+            if bytes.chunks(SLOT).all(|it| Entry::read(it).is_some()) {
+                return Ok(Some(bytes));
+            }
+            // An entry may be read while it is written.
+            drop(bytes);
+            thread::sleep(PAUSE);
+        }
+        Ok(None)
+    }
+
+    /// Returns the bytes after the head, if the head is that of an index made since the machine started.
+    fn bytes(&self) -> io::Result<Option<Vec<u8>>> {
+        let Some(mut file) = disk::open(&self.path)? else { return Ok(None) };
+        if !self.is_known(&mut file) {
+            return Ok(None);
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Reads the head.
+    fn is_known(&self, file: &mut File) -> bool {
+        let mut head = [0; HEAD];
+        file.read_exact(&mut head).is_ok() && head == self.head()
+    }
+
+    /// Keeps everybody from changing entries, until what is returned is dropped.
+    pub(super) fn alone(&self) -> io::Result<File> {
+        disk::lock(&self.lock, Hold::Alone)?.ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    /// Makes the index anew, and returns the entries. Whoever does it holds the index alone.
+    pub(super) fn remake(&self, slots: &[Slot]) -> (Vec<u8>, io::Result<()>) {
+        let mut bytes = self.head().to_vec();
+        bytes.extend(slots.iter().flat_map(Slot::to_bytes));
+        let written = disk::replace(&self.path, &bytes);
+        bytes.drain(..HEAD);
+        (bytes, written)
+    }
+
+    /// Announces that a session is about to be written, which had this entry when it was written last.
+    pub(super) fn announce(
+        &self,
+        id: &SessionId,
+        hint: u64,
+        updated_at: Timestamp,
+        statuses: u8,
+    ) -> io::Result<Announcement> {
+        let lock = self.share()?;
+        let opened = disk::options().read(true).write(true).open(&self.path);
+        let Some(mut file) = disk::if_there(opened)? else { return Ok(Announcement::NoIndex) };
+        if !self.is_known(&mut file) {
+            return Ok(Announcement::NoIndex);
+        }
+        let Some((slot, entry)) = self.find(&mut file, id, hint)? else {
+            return Ok(Announcement::NoEntry);
+        };
+        let entry = Slot { updated_at, statuses, is_settled: false, ..entry };
+        write_at(&mut file, slot, &entry)?;
+        if self.boot.is_empty() {
+            file.sync_data()?;
+        }
+        Ok(Announcement::Made(Announced { file, slot, entry, _lock: lock }))
+    }
+
+    /// Adds an entry of a session that is about to be written.
+    pub(super) fn add(&self, mut entry: Slot) -> io::Result<Announcement> {
+        entry.is_settled = false;
+        let lock = self.share()?;
+        let opened = disk::options().read(true).append(true).open(&self.path);
+        let Some(mut file) = disk::if_there(opened)? else { return Ok(Announcement::NoIndex) };
+        let length = file.metadata()?.len();
+        let is_even = length.saturating_sub(HEAD as u64).is_multiple_of(SLOT as u64);
+        if !self.is_known(&mut file) || !is_even {
+            return Ok(Announcement::NoIndex);
+        }
+        // Others add entries at the same time. The system puts one after the other.
+        file.write_all(&entry.to_bytes())?;
+        let end = file.stream_position()?;
+        if self.boot.is_empty() {
+            file.sync_data()?;
+        }
+        let slot = end.saturating_sub((HEAD + SLOT) as u64) / SLOT as u64;
+        // What is open for appending is not written in its middle.
+        let file = disk::options().read(true).write(true).open(&self.path)?;
+        Ok(Announcement::Made(Announced { file, slot, entry, _lock: lock }))
+    }
+
+    fn share(&self) -> io::Result<File> {
+        disk::lock(&self.lock, Hold::Shared)?.ok_or_else(|| ErrorKind::NotFound.into())
+    }
+
+    /// Finds the entry of a session, at first where it was last.
+    fn find(&self, file: &mut File, id: &SessionId, hint: u64) -> io::Result<Option<(u64, Slot)>> {
+        let mut bytes = [0; SLOT];
+        let sought = file.seek(SeekFrom::Start(place(hint)));
+        let is_read = sought.and_then(|_| file.read_exact(&mut bytes)).is_ok();
+        if let Some(slot) = Slot::read(&bytes).filter(|it| is_read && it.id == *id) {
+            return Ok(Some((hint, slot)));
+        }
+        let all = self.bytes()?.unwrap_or_default();
+        let is_it = |it: &[u8]| Entry::read(it).and_then(Entry::name) == Some(id.as_str());
+        let found = (0..).zip(all.chunks_exact(SLOT)).filter(|(_, it)| is_it(it)).last();
+        Ok(found.and_then(|(number, it)| Some((number, Slot::read(it)?))))
+    }
+
+    fn head(&self) -> [u8; HEAD] {
+        let mut head = [b' '; HEAD];
+        head[..MARK.len()].copy_from_slice(MARK);
+        head[MARK.len()..MARK.len() + self.boot.len()].copy_from_slice(self.boot.as_bytes());
+        head[HEAD - 1] = b'\n';
+        head
+    }
+}
+
+impl Announced {
+    /// Says that the write is done. Until somebody does, the session itself is looked at.
+    pub(super) fn settle(mut self, status: SessionStatus) -> io::Result<()> {
+        self.entry.is_settled = true;
+        self.entry.statuses = bit(status);
+        write_at(&mut self.file, self.slot, &self.entry)
+    }
+}
+
+fn write_at(file: &mut File, slot: u64, entry: &Slot) -> io::Result<()> {
+    file.seek(SeekFrom::Start(place(slot)))?;
+    file.write_all(&entry.to_bytes())
+}
+
+/// Returns where an entry begins.
+fn place(slot: u64) -> u64 {
+    slot.saturating_mul(SLOT as u64).saturating_add(HEAD as u64)
+}

@@ -1,0 +1,134 @@
+//! The right to write a session, in a file beside its log.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use loopwright_core::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{disk, failure::At as _, frame, session::Session, trail::corrupt};
+use crate::{
+    id::SessionId,
+    store::{Claim, Lease, StoreError},
+};
+
+/// The name of the file.
+pub(super) const LEASE: &str = "lease";
+
+/// What the file says.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Leases {
+    /// How many leases there were. None has the number of another one.
+    pub(super) number: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lease: Option<Lease>,
+}
+
+/// Reads the file of a session; there were no leases if there is none.
+pub(super) fn read(id: &SessionId, dir: &Path) -> Result<Leases, StoreError> {
+    let path = dir.join(LEASE);
+    let Some(mut file) = disk::open(&path).at(&path)? else { return Ok(Leases::default()) };
+    let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
+    let whole = frame::read(&bytes, 0, 0);
+    whole.and_then(|it| serde_json::from_slice(&bytes[it.head]).ok()).ok_or_else(|| {
+        let path = path.display();
+        corrupt(id, format!("`{path}` is damaged: let a check of the store repair it"))
+    })
+}
+
+/// Writes the file of a session.
+pub(super) fn write(id: &SessionId, dir: &Path, leases: &Leases) -> Result<(), StoreError> {
+    let path = dir.join(LEASE);
+    let head = serde_json::to_vec(leases).map_err(|error| corrupt(id, error.to_string()))?;
+    let mut bytes = Vec::new();
+    frame::write(&mut bytes, 0, &head, b"").and_then(|()| disk::replace(&path, &bytes)).at(&path)
+}
+
+impl Session<'_> {
+    /// Checks that a writer may write now.
+    pub(super) fn check_lease(
+        &self,
+        lease: Option<&Lease>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        match (read(self.id, &self.dir)?.lease, lease) {
+            (Some(held), Some(shown)) if held.number == shown.number => Ok(()),
+            (_, Some(_)) => Err(StoreError::LeaseLost(self.id.clone())),
+            (Some(held), None) if held.until > now => Err(busy(held)),
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// Takes the right to write.
+    pub(super) fn lease(&self, claim: Claim<'_>) -> Result<Lease, StoreError> {
+        let Claim { owner, instead_of, now, lasts } = claim;
+        let leases = read(self.id, &self.dir)?;
+        let stands = |held: &Lease| held.until > now && Some(&*held.owner) != instead_of;
+        if let Some(held) = leases.lease.filter(stands) {
+            return Err(busy(held));
+        }
+        let (id, number, until) = (self.id.clone(), leases.number + 1, now.plus(lasts));
+        let lease = Lease { id, owner: owner.into(), number, until };
+        write(self.id, &self.dir, &Leases { number, lease: Some(lease.clone()) })?;
+        Ok(lease)
+    }
+
+    /// Keeps the right to write for longer.
+    pub(super) fn renew(
+        &self,
+        lease: &Lease,
+        now: Timestamp,
+        lasts: Duration,
+    ) -> Result<Lease, StoreError> {
+        let (number, held) = self.held(lease)?;
+        let renewed = Lease { until: now.plus(lasts), ..held };
+        write(self.id, &self.dir, &Leases { number, lease: Some(renewed.clone()) })?;
+        Ok(renewed)
+    }
+
+    /// Gives the right to write back.
+    pub(super) fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        match self.held(lease) {
+            Ok(_) => self.end_lease(),
+            Err(StoreError::LeaseLost(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Ends whatever lease there is.
+    pub(super) fn end_lease(&self) -> Result<(), StoreError> {
+        let Leases { number, lease } = read(self.id, &self.dir)?;
+        if lease.is_some() {
+            write(self.id, &self.dir, &Leases { number, lease: None })
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Returns a lease as it is stored, and how many there were.
+    pub(super) fn held(&self, lease: &Lease) -> Result<(u64, Lease), StoreError> {
+        let leases = read(self.id, &self.dir)?;
+        let held = leases.lease.filter(|held| held.number == lease.number);
+        let held = held.ok_or_else(|| StoreError::LeaseLost(self.id.clone()))?;
+        Ok((leases.number, held))
+    }
+}
+
+/// Makes sure that no lease after this has the number of one before, whatever the file said.
+pub(super) fn put_right(id: &SessionId, dir: &Path) -> Result<(), StoreError> {
+    let path = dir.join(LEASE);
+    let aside = disk::aside(&path, "damaged");
+    fs::rename(&path, aside).at(&path)?;
+    // Nobody takes a lease every microsecond, so there were fewer.
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let number = u64::try_from(since.as_micros()).unwrap_or(u64::MAX / 2);
+    write(id, dir, &Leases { number, lease: None })
+}
+
+fn busy(held: Lease) -> StoreError {
+    let Lease { id, owner, until, .. } = held;
+    StoreError::Busy { id, owner, until }
+}

@@ -1,0 +1,146 @@
+//! The log of a session, read from its beginning.
+
+use std::{fmt::Display, ops::Range, path::Path};
+
+use loopwright_core::Seq;
+
+use super::{
+    frame::{self, Ending, Frame},
+    record::{Birth, Kind, Record},
+    trail::{corrupt, intact},
+};
+use crate::{
+    header::{ForkPoint, SessionHeader},
+    id::SessionId,
+    store::StoreError,
+    stored::{FORMAT, StoredBatch},
+};
+
+/// The log of a session, read from its beginning.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    pub(super) bytes: Vec<u8>,
+    pub(super) frames: Vec<Frame>,
+    pub(super) birth: Birth,
+    pub(super) last: Record,
+    pub(super) lines: Vec<Line>,
+    /// Where the agent's definition stands in the bytes.
+    pub(super) definition: Range<usize>,
+    /// Where the frames end.
+    pub(super) end: u64,
+    pub(super) ending: Ending,
+}
+
+/// Changes in a row, and where they leave another line.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    pub(super) from: Option<ForkPoint>,
+    pub(super) batches: Vec<Batch>,
+}
+
+/// Changes that were written at once.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) first: Seq,
+    pub(super) count: usize,
+    /// Where they stand in the bytes.
+    pub(super) body: Range<usize>,
+    /// Which of the frames it is.
+    pub(super) frame: usize,
+}
+
+impl Ledger {
+    /// Reads a log. What is torn at its end is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](StoreError::Corrupt) if something else is wrong with it.
+    pub(super) fn read(id: &SessionId, path: &Path, bytes: Vec<u8>) -> Result<Self, StoreError> {
+        let scan = frame::scan(&bytes, 0);
+        intact(id, path, &scan)?;
+        let wrong = |at: usize, what: &dyn Display| {
+            let path = path.display();
+            corrupt(id, format!("the record at byte {at} of `{path}` {what}"))
+        };
+        let record = |frame: &Frame| {
+            serde_json::from_slice::<Record>(&bytes[frame.head.clone()])
+                .map_err(|error| wrong(frame.at.start, &format!("cannot be understood: {error}")))
+        };
+        let Some(first) = scan.frames.first() else {
+            return Err(not_whole(id, path));
+        };
+        let mut last = record(first)?;
+        let Some(birth) = last.session.take() else {
+            return Err(wrong(0, &"is not that of a new session"));
+        };
+        known_format(id, &birth)?;
+        let definition = first.body.start..first.body.start.saturating_add(birth.definition);
+        let changes = definition.end..first.body.end;
+        let Some(base) = last.length.checked_sub(last.count as u64) else {
+            return Err(wrong(0, &"counts more changes than there are"));
+        };
+        if birth.id != *id || changes.start > changes.end {
+            return Err(wrong(0, &format!("is not that of session `{id}`")));
+        }
+        let mut lines = vec![Line { from: last.from.clone(), batches: Vec::new() }];
+        let count = last.count;
+        if count > 0 {
+            lines[0].batches.push(Batch { first: base, count, body: changes, frame: 0 });
+        }
+        for (number, frame) in scan.frames.iter().enumerate().skip(1) {
+            let next = record(frame)?;
+            if next.version <= last.version {
+                return Err(wrong(frame.at.start, &"does not follow the one before"));
+            }
+            if next.kind == Kind::Rewind {
+                lines.push(Line { from: next.from.clone(), batches: Vec::new() });
+            }
+            if next.line as usize + 1 != lines.len() {
+                return Err(wrong(frame.at.start, &"is on another line"));
+            }
+            let first = next.length.checked_sub(next.count as u64);
+            if let (Some(line), Some(first)) = (lines.last_mut(), first.filter(|_| next.count > 0))
+            {
+                let (count, body) = (next.count, frame.body.clone());
+                line.batches.push(Batch { first, count, body, frame: number });
+            }
+            last = next;
+        }
+        let (end, ending, frames) = (scan.end, scan.ending, scan.frames);
+        Ok(Self { bytes, frames, birth: *birth, last, lines, definition, end, ending })
+    }
+
+    /// Returns what is known of the session.
+    pub(super) fn header(&self) -> SessionHeader {
+        self.birth.clone().header(self.last.clone())
+    }
+
+    /// Returns the batches of a line that come before some change.
+    pub(super) fn batches(&self, line: &Line, until: Seq) -> Vec<StoredBatch> {
+        let own = line.batches.iter().filter(|it| it.first < until);
+        own.map(|it| {
+            let room = usize::try_from(until - it.first).unwrap_or(usize::MAX);
+            let body = self.bytes[it.body.clone()].to_vec();
+            StoredBatch { first: it.first, count: it.count.min(room), body }
+        })
+        .collect()
+    }
+}
+
+/// Says that there is no first record.
+pub(super) fn not_whole(id: &SessionId, path: &Path) -> StoreError {
+    let path = path.display();
+    corrupt(id, format!("the first record of `{path}` is not intact: restore it from a copy"))
+}
+
+/// Checks that the form of a log is one that is read.
+pub(super) fn known_format(id: &SessionId, birth: &Birth) -> Result<(), StoreError> {
+    if birth.format <= FORMAT {
+        return Ok(());
+    }
+    let format = birth.format;
+    let reason = format!(
+        "it is stored in form {format}, and this program reads forms up to {FORMAT}: update it"
+    );
+    Err(corrupt(id, reason))
+}

@@ -1,0 +1,144 @@
+//! Reading sessions, and pages of them.
+
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use loopwright_agent::AgentDefinition;
+use loopwright_core::Seq;
+
+use super::{
+    disk,
+    failure::At as _,
+    frame,
+    ledger::{Ledger, not_whole},
+    record::Record,
+    root::{LOG, Reading, Root},
+    slot::{Entry, SLOT, Wanted},
+    trail::corrupt,
+};
+use crate::{
+    header::{SessionHeader, SessionList, SessionQuery},
+    id::SessionId,
+    status::SessionStatus,
+    store::{Loaded, StoreError},
+    stored::{StoredBatch, decode, decode_batches},
+};
+
+impl Root {
+    /// Returns a session with all changes that lead to its state.
+    pub(super) fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
+        let found = self.ledger(id, Reading::Patient)?;
+        let Some(ledger) = found.filter(|it| !it.last.is_deleted()) else { return Ok(None) };
+        let header = ledger.header();
+        let definition = decode(id, &ledger.bytes[ledger.definition.clone()])?;
+        let changes = decode_batches(id, &self.batches(ledger)?)?;
+        if changes.len() as u64 != header.length {
+            let (has, length) = (changes.len(), header.length);
+            return Err(corrupt(id, format!("it has {has} changes where {length} are counted")));
+        }
+        Ok(Some(Loaded { header, definition, changes }))
+    }
+
+    /// Returns a session's agent. Of the log, the first record is read.
+    pub(super) fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError> {
+        let header = self.header(id, Reading::Patient)?;
+        if header.is_none_or(|it| it.status == SessionStatus::Deleted) {
+            return Ok(None);
+        }
+        let path = self.sessions().join(id.as_str()).join(LOG);
+        let file = disk::open(&path).at(&path)?;
+        let first = match file {
+            Some(mut file) => frame::beginning_at(&mut file, 0).at(&path)?,
+            None => None,
+        };
+        let record = first.as_ref().and_then(|it| serde_json::from_slice::<Record>(&it.head).ok());
+        let length = record.and_then(|it| Some(it.session?.definition));
+        let body = first.as_ref().zip(length).and_then(|(it, length)| it.body.get(..length));
+        body.map_or_else(|| Err(not_whole(id, &path)), |it| decode(id, it)).map(Some)
+    }
+
+    /// Returns the batches that lead to a state, those of the lines that its own one leaves first.
+    fn batches(&self, ledger: Ledger) -> Result<Vec<StoredBatch>, StoreError> {
+        let own = ledger.birth.id.clone();
+        let mut place = Some((own.clone(), ledger.last.line, ledger.last.length));
+        let mut ledgers = BTreeMap::from([(own.clone(), ledger)]);
+        let (mut pieces, mut seen) = (Vec::new(), BTreeSet::new());
+        while let Some((id, number, until)) = place {
+            if !seen.insert((id.clone(), number)) {
+                return Err(corrupt(&own, format!("its line begins with itself, in `{id}`")));
+            }
+            if !ledgers.contains_key(&id) {
+                let found = self.ledger(&id, Reading::Patient)?;
+                let found = found.ok_or_else(|| {
+                    corrupt(&own, format!("it begins with changes of `{id}`, which is gone"))
+                })?;
+                ledgers.insert(id.clone(), found);
+            }
+            let line = ledgers.get(&id).and_then(|it| Some((it, it.lines.get(number as usize)?)));
+            let Some((ledger, line)) = line else {
+                return Err(corrupt(&own, format!("`{id}` has no line {number}")));
+            };
+            pieces.push(ledger.batches(line, until));
+            let from = line.from.as_ref();
+            place = from.map(|it| (it.session.clone(), it.line, it.at.min(until)));
+        }
+        Ok(pieces.into_iter().rev().flatten().collect())
+    }
+
+    /// Returns how much is needed of each line, for the sessions that can be loaded.
+    pub(super) fn needed(&self) -> Result<BTreeMap<(SessionId, u32), Seq>, StoreError> {
+        let (mut needed, mut lines) = (BTreeMap::new(), BTreeMap::new());
+        for id in self.names()?.into_iter().flatten() {
+            // What a session needs that cannot be read is not known, so nothing is reclaimed then.
+            let Some(header) = self.header(&id, Reading::Patient)? else { continue };
+            if header.status == SessionStatus::Deleted {
+                continue;
+            }
+            needed.insert((id, header.line), header.length);
+            let mut from = header.from.map(|it| (it, header.length));
+            while let Some((place, until)) = from {
+                let until = place.at.min(until);
+                let most = needed.entry((place.session.clone(), place.line)).or_insert(0);
+                *most = until.max(*most);
+                if !lines.contains_key(&place.session) {
+                    let ledger = self.ledger(&place.session, Reading::Patient)?;
+                    let all = ledger.map(|it| it.lines.into_iter().map(|it| it.from).collect());
+                    let all: Vec<_> = all.unwrap_or_default();
+                    lines.insert(place.session.clone(), all);
+                }
+                let line = lines.get(&place.session).and_then(|it| it.get(place.line as usize));
+                from = line.cloned().flatten().map(|it| (it, until));
+            }
+        }
+        Ok(needed)
+    }
+
+    /// Returns a page of sessions. Those that cannot be read are left out.
+    ///
+    /// The index tells which may be on it; only of these the logs are looked at.
+    pub(super) fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError> {
+        let (entries, wanted) = (self.entries()?, Wanted::of(query));
+        let entries = entries.chunks_exact(SLOT).filter_map(Entry::read);
+        let candidates = entries.filter(|it| wanted.may_be(*it));
+        let places = candidates.filter_map(|it| Some((it.updated_at(), it.name()?)));
+        let mut candidates: BinaryHeap<_> = places.collect();
+        let (mut seen, mut found) = (BTreeSet::new(), Vec::<SessionHeader>::new());
+        while let Some((updated_at, name)) = candidates.pop() {
+            // One more shows that there is another page.
+            if let Some(last) = found.get(query.limit)
+                && (last.updated_at, last.id.as_str()) > (updated_at, name)
+            {
+                break;
+            }
+            let Some(id) = SessionId::new(name).ok().filter(|_| seen.insert(name)) else {
+                continue;
+            };
+            let header = self.header(&id, Reading::Patient).unwrap_or_default();
+            if let Some(header) = header.filter(|it| query.wants(it)) {
+                let key = |it: &SessionHeader| (it.updated_at, it.id.clone());
+                let place = found.partition_point(|it| key(it) > key(&header));
+                found.insert(place, header);
+            }
+        }
+        Ok(SessionList::of(query, found))
+    }
+}

@@ -1,0 +1,111 @@
+//! Freeing the space of what nobody can reach any more.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    sync::PoisonError,
+};
+
+use loopwright_core::Seq;
+
+use super::{
+    disk::{self, Hold},
+    failure::At as _,
+    frame,
+    ledger::Ledger,
+    record::Record,
+    root::{LOG, Reading, Root},
+    trail::corrupt,
+};
+use crate::{
+    id::SessionId,
+    status::SessionStatus,
+    store::{Log, Reclaimed, StoreError},
+};
+
+impl Root {
+    /// Frees what only deleted sessions had and, if it is said, what rewinds left behind.
+    pub(super) fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
+        let _lock = self.lock(Hold::Alone)?;
+        let (needed, mut reclaimed) = (self.needed()?, Reclaimed::default());
+        for id in self.names()?.into_iter().flatten() {
+            let Some(header) = self.header(&id, Reading::Patient)? else { continue };
+            let is_deleted = header.status == SessionStatus::Deleted;
+            if is_deleted || abandoned && header.line > 0 {
+                self.reclaim_of(&id, &needed, &mut reclaimed)?;
+            }
+        }
+        Ok(reclaimed)
+    }
+
+    fn reclaim_of(
+        &self,
+        id: &SessionId,
+        needed: &BTreeMap<(SessionId, u32), Seq>,
+        reclaimed: &mut Reclaimed,
+    ) -> Result<(), StoreError> {
+        let Some((dir, _lock)) = self.lock_session(id, Hold::Alone)? else { return Ok(()) };
+        let path = dir.join(LOG);
+        let Some(ledger) = self.ledger(id, Reading::AsItIs)? else { return Ok(()) };
+        let is_current = |number| ledger.last.line == number && !ledger.last.is_deleted();
+        let mut free = BTreeSet::new();
+        let mut is_bare = ledger.last.is_deleted();
+        for (number, line) in (0..).zip(&ledger.lines) {
+            let until = needed.get(&(id.clone(), number)).copied();
+            is_bare &= until.is_none();
+            // The current line may have become longer since.
+            let is_free = |first| !is_current(number) && first >= until.unwrap_or_default();
+            free.extend(line.batches.iter().filter(|it| is_free(it.first)).map(|it| it.frame));
+        }
+        let is_bare = is_bare && !ledger.definition.is_empty();
+        if free.is_empty() && !is_bare {
+            return Ok(());
+        }
+        let bytes = without(id, &path, &ledger, &free, is_bare)?;
+        disk::replace(&path, &bytes).at(&path)?;
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|it| it.id != *id);
+        if is_bare {
+            for log in Log::ALL {
+                let path = dir.join(log.as_str());
+                disk::if_there(fs::remove_file(&path)).at(&path)?;
+            }
+            reclaimed.sessions += 1;
+        }
+        reclaimed.batches += free.len() as u64;
+        Ok(())
+    }
+}
+
+/// Writes a log anew, without the changes of some frames and, if it is said, without the definition.
+fn without(
+    id: &SessionId,
+    path: &Path,
+    ledger: &Ledger,
+    free: &BTreeSet<usize>,
+    is_bare: bool,
+) -> Result<Vec<u8>, StoreError> {
+    let (mut bytes, last) = (Vec::new(), ledger.frames.len() - 1);
+    for (number, frame) in ledger.frames.iter().enumerate() {
+        let (head, body) = (&ledger.bytes[frame.head.clone()], &ledger.bytes[frame.body.clone()]);
+        let is_free = free.contains(&number);
+        let is_kept = !is_free && (number > 0 || !is_bare);
+        if is_kept {
+            frame::write(&mut bytes, 0, head, body).at(path)?;
+        } else if number == 0 || number == last {
+            // What the first and the last one say of the session is needed.
+            let wrong = |error: serde_json::Error| corrupt(id, error.to_string());
+            let mut record: Record = serde_json::from_slice(head).map_err(wrong)?;
+            let mut definition = 0;
+            if let Some(birth) = record.session.as_mut().filter(|_| !is_bare) {
+                definition = birth.definition;
+            } else if let Some(birth) = &mut record.session {
+                birth.definition = 0;
+            }
+            record.count = 0;
+            let head = serde_json::to_vec(&record).map_err(wrong)?;
+            frame::write(&mut bytes, 0, &head, &body[..definition]).at(path)?;
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,232 @@
+//! Where everything is.
+
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    sync::Mutex,
+};
+
+use super::{
+    disk::{self, Hold},
+    failure::At as _,
+    frame,
+    index::{Announced, Announcement, Index},
+    ledger::{Ledger, known_format},
+    record::Record,
+    slot::Slot,
+    trail::{Trail, corrupt},
+};
+use crate::{header::SessionHeader, id::SessionId, store::StoreError};
+
+/// The directory of a store, and what it knows of the sessions that it wrote last.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub(super) path: PathBuf,
+    pub(super) index: Index,
+    pub(super) known: Mutex<Vec<Known>>,
+}
+
+/// A session's log as it was after this store's last look.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) id: SessionId,
+    pub(super) trail: Trail,
+    pub(super) last: Record,
+}
+
+/// What a reader may do who finds a log in disorder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Wait for whoever writes, and look again.
+    Patient,
+    /// Take it as it is. Whoever holds the index alone must not wait for those who write.
+    AsItIs,
+}
+
+/// The files of a session.
+pub(super) const LOG: &str = "log";
+pub(super) const LOCK: &str = "lock";
+
+/// How often the index is made anew before a write is given up.
+const REMADE: u32 = 3;
+
+impl Root {
+    /// Opens a directory, which is created if there is none.
+    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+        let path = std::path::absolute(path).at(path)?;
+        let root = Self { index: Index::new(&path), known: Mutex::default(), path };
+        let sessions = root.sessions();
+        if !sessions.is_dir() {
+            disk::create_dirs(&sessions).at(&sessions)?;
+            disk::sync_dir(&root.path).at(&root.path)?;
+            if let Some(above) = root.path.parent() {
+                disk::sync_dir(above).at(above)?;
+            }
+        }
+        Ok(root)
+    }
+
+    pub(super) fn sessions(&self) -> PathBuf {
+        self.path.join("sessions")
+    }
+
+    /// Returns the directory in which new sessions are made before they are moved to their place.
+    pub(super) fn incoming(&self) -> PathBuf {
+        self.path.join("incoming")
+    }
+
+    /// Returns the directory of sessions that cannot be read.
+    pub(super) fn quarantine(&self) -> PathBuf {
+        self.path.join("quarantine")
+    }
+
+    /// Locks the store: shared by whoever creates, held alone by whoever tidies up.
+    pub(super) fn lock(&self, hold: Hold) -> Result<File, StoreError> {
+        let path = self.path.join(LOCK);
+        let lock = disk::lock(&path, hold);
+        lock.and_then(|it| it.ok_or_else(|| ErrorKind::NotFound.into())).at(&path)
+    }
+
+    /// Returns the directory of a session; nothing if there is none.
+    pub(super) fn dir(&self, id: &SessionId) -> Result<Option<PathBuf>, StoreError> {
+        let dir = self.sessions().join(id.as_str());
+        match disk::if_there(fs::symlink_metadata(&dir)).at(&dir)? {
+            Some(found) if found.is_dir() => Ok(Some(dir)),
+            Some(_) => Err(corrupt(id, format!("`{}` is no directory", dir.display()))),
+            None => {
+                let sessions = self.sessions();
+                fs::symlink_metadata(&sessions).at(&sessions)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Locks a session, and returns its directory; nothing if there is none.
+    pub(super) fn lock_session(
+        &self,
+        id: &SessionId,
+        hold: Hold,
+    ) -> Result<Option<(PathBuf, File)>, StoreError> {
+        let Some(dir) = self.dir(id)? else { return Ok(None) };
+        let path = dir.join(LOCK);
+        let lock = disk::lock(&path, hold).at(&path)?;
+        Ok(lock.map(|lock| (dir, lock)))
+    }
+
+    /// Returns the names of all sessions, and what else there is among them.
+    pub(super) fn names(&self) -> Result<Vec<Result<SessionId, PathBuf>>, StoreError> {
+        let sessions = self.sessions();
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&sessions).at(&sessions)? {
+            let name = entry.at(&sessions)?.file_name();
+            let path = sessions.join(&name);
+            names.push(name.into_string().ok().and_then(|it| SessionId::new(it).ok()).ok_or(path));
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Returns what is known of a session; nothing if there is none.
+    ///
+    /// Two small pieces of its log are read, however long that is.
+    pub(super) fn header(
+        &self,
+        id: &SessionId,
+        reading: Reading,
+    ) -> Result<Option<SessionHeader>, StoreError> {
+        let Some(dir) = self.dir(id)? else { return Ok(None) };
+        let path = dir.join(LOG);
+        let Some(mut file) = disk::open(&path).at(&path)? else {
+            return self.ledger(id, reading).map(|it| it.map(|it| it.header()));
+        };
+        let parsed = |head: Vec<u8>| serde_json::from_slice::<Record>(&head).ok();
+        let length = file.metadata().at(&path)?.len();
+        let first = frame::head_at(&mut file, 0).at(&path)?.and_then(parsed);
+        let last = frame::ending_at(&mut file, length).at(&path)?;
+        let last = last.and_then(|it| parsed(it.head));
+        let birth = first.and_then(|it| it.session).filter(|it| it.id == *id);
+        match (birth, last) {
+            (Some(birth), Some(last)) => {
+                known_format(id, &birth)?;
+                Ok(Some(birth.header(last)))
+            }
+            _ => self.ledger(id, reading).map(|it| it.map(|it| it.header())),
+        }
+    }
+
+    /// Reads the whole log of a session; nothing if there is no session.
+    pub(super) fn ledger(
+        &self,
+        id: &SessionId,
+        reading: Reading,
+    ) -> Result<Option<Ledger>, StoreError> {
+        let Some(dir) = self.dir(id)? else { return Ok(None) };
+        let path = dir.join(LOG);
+        let read = || -> Result<Ledger, StoreError> {
+            let Some(mut file) = disk::open(&path).at(&path)? else {
+                let path = path.display();
+                return Err(corrupt(id, format!("`{path}` is gone: restore it from a copy")));
+            };
+            let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
+            Ledger::read(id, &path, bytes)
+        };
+        match read() {
+            Ok(ledger) if ledger.ending == frame::Ending::Whole => Ok(Some(ledger)),
+            found if reading == Reading::AsItIs => found.map(Some),
+            // Somebody may be writing it, or may have moved it away.
+            _ => {
+                let Some((_, _lock)) = self.lock_session(id, Hold::Shared)? else {
+                    return Ok(None);
+                };
+                read().map(Some)
+            }
+        }
+    }
+
+    /// Returns the entries of the index, which is made anew if need be.
+    pub(super) fn entries(&self) -> Result<Vec<u8>, StoreError> {
+        match self.index.entries().at(&self.index.path)? {
+            Some(entries) => Ok(entries),
+            // If it cannot be written, the next one who needs it makes it anew again.
+            None => Ok(self.made_anew()?.0),
+        }
+    }
+
+    /// Makes the index anew unless another process just did that, and tells whether it could be written.
+    fn made_anew(&self) -> Result<(Vec<u8>, io::Result<()>), StoreError> {
+        let lock = self.index.alone();
+        if let Ok(Some(entries)) = self.index.entries() {
+            return Ok((entries, Ok(())));
+        }
+        let (entries, written) = self.index.remake(&self.slots()?);
+        Ok((entries, lock.and(written)))
+    }
+
+    /// Looks at all sessions. Those that cannot be read are left out.
+    pub(super) fn slots(&self) -> Result<Vec<Slot>, StoreError> {
+        let names = self.names()?.into_iter().flatten();
+        let headers = names.filter_map(|id| self.header(&id, Reading::AsItIs).ok().flatten());
+        Ok(headers.map(|it| Slot::of(&it)).collect())
+    }
+
+    /// Sees to it that the index never says less than what is true.
+    pub(super) fn announced(
+        &self,
+        announce: impl Fn(&Index) -> io::Result<Announcement>,
+        mut entry: impl FnMut() -> Result<Slot, StoreError>,
+    ) -> Result<Announced, StoreError> {
+        let path = &self.index.path;
+        for _ in 0..REMADE {
+            let made = match announce(&self.index).at(path)? {
+                Announcement::NoEntry => self.index.add(entry()?).at(path)?,
+                made => made,
+            };
+            if let Announcement::Made(announced) = made {
+                return Ok(announced);
+            }
+            self.made_anew()?.1.at(path)?;
+        }
+        Err(io::Error::other("it cannot be made anew")).at(path)
+    }
+}

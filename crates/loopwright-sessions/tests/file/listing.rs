@@ -1,0 +1,186 @@
+//! Listing, and the index that makes it quick.
+
+use std::fs;
+
+use futures::executor::block_on;
+use loopwright_core::Timestamp;
+use loopwright_sessions::{
+    FileStore, Kinship, SessionHeader, SessionQuery, SessionStatus, SessionStore as _,
+};
+
+use super::world::{World, append_at, create, create_as, header, id};
+
+fn at(millis: u64) -> Timestamp {
+    Timestamp::from_millis(millis)
+}
+
+#[test]
+fn listing_opens_no_conversation() {
+    let world = World::new();
+    for number in 0..20 {
+        let name = format!("s{number}");
+        create(&world.store, &name, 3);
+        append_at(&world.store, &name, 1, 3, 1, at(2_000 + number)).unwrap();
+        append_at(&world.store, &name, 2, 4, 1, at(2_000 + number)).unwrap();
+        // Of what was said, only the last record is left.
+        let log = world.session(&name).join("log");
+        let mut bytes = fs::read(&log).unwrap();
+        let mut from = 0;
+        while let Some(place) = bytes[from..].windows(9).position(|it| it == b"message 3") {
+            bytes[from + place] = b'X';
+            from += place + 9;
+        }
+        fs::write(&log, bytes).unwrap();
+    }
+    let world = world.reopened();
+    assert!(world.load("s0").is_err());
+    assert_eq!(world.names().len(), 20);
+    fs::remove_file(world.path().join("index")).unwrap();
+    assert_eq!(world.names()[..2], ["s19", "s18"]);
+}
+
+#[test]
+fn an_index_that_is_missing_or_damaged_is_made_anew() {
+    let world = World::new();
+    for (name, millis) in [("a", 3), ("b", 1), ("c", 2)] {
+        create(&world.store, name, 1);
+        append_at(&world.store, name, 1, 1, 1, at(5_000 + millis)).unwrap();
+    }
+    let index = world.path().join("index");
+    let whole = fs::read(&index).unwrap();
+    let mut world = world;
+    for left in [None, Some(vec![]), Some(whole[..100].to_vec()), Some(vec![b'x'; whole.len()])] {
+        match left {
+            Some(bytes) => fs::write(&index, bytes).unwrap(),
+            None => fs::remove_file(&index).unwrap(),
+        }
+        world = world.reopened();
+        assert_eq!(world.names(), ["a", "c", "b"]);
+        assert_eq!(world.check(false), []);
+    }
+    for place in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 0x40;
+        fs::write(&index, bytes).unwrap();
+        assert_eq!(world.names(), ["a", "c", "b"], "byte {place}");
+    }
+    // A write makes it anew as well.
+    fs::remove_file(&index).unwrap();
+    append_at(&world.store, "b", 2, 2, 1, at(9_000)).unwrap();
+    assert_eq!(world.names(), ["b", "a", "c"]);
+}
+
+#[test]
+fn an_index_of_an_earlier_start_of_the_machine_is_not_believed() {
+    let world = World::new();
+    create(&world.store, "a", 1);
+    create(&world.store, "b", 1);
+    let index = world.path().join("index");
+    // The machine forgot the entries of two writes, and then it started again.
+    let mut forgotten = fs::read(&index).unwrap();
+    append_at(&world.store, "a", 1, 1, 1, at(7_000)).unwrap();
+    append_at(&world.store, "b", 1, 1, 1, at(6_000)).unwrap();
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    let boot = boot.trim().as_bytes();
+    let place = forgotten.windows(boot.len()).position(|it| it == boot).unwrap();
+    forgotten[place] = if forgotten[place] == b'0' { b'1' } else { b'0' };
+    fs::write(&index, forgotten).unwrap();
+    assert_eq!(world.names(), ["a", "b"]);
+    assert_eq!(world.check(false), []);
+}
+
+#[test]
+fn a_write_that_was_announced_and_never_came_changes_no_page() {
+    let world = World::new();
+    for (name, millis) in [("a", 3), ("b", 2), ("c", 1)] {
+        create(&world.store, name, 1);
+        append_at(&world.store, name, 1, 1, 1, at(5_000 + millis)).unwrap();
+    }
+    // The index says that `c` is the latest; its log was not written any more.
+    let log = fs::read(world.session("c").join("log")).unwrap();
+    let lines = fs::read(world.path().join("index")).unwrap();
+    append_at(&world.store, "c", 2, 2, 1, at(9_000)).unwrap();
+    let mut settled = fs::read(world.path().join("index")).unwrap();
+    let place = (0..lines.len()).find(|it| lines[*it] != settled[*it]).unwrap();
+    let entry = place - (place - 64) % 168;
+    settled[entry + 6] &= !1;
+    let sum = crc32fast::hash(&settled[entry + 4..entry + 168]);
+    settled[entry..entry + 4].copy_from_slice(&sum.to_le_bytes());
+    fs::write(world.path().join("index"), settled).unwrap();
+    fs::write(world.session("c").join("log"), log).unwrap();
+
+    let world = world.reopened();
+    assert_eq!(world.names(), ["a", "b", "c"]);
+    let mut query = SessionQuery::first(1);
+    let mut pages = Vec::new();
+    loop {
+        let page = block_on(world.store.list(&query)).unwrap();
+        pages.extend(page.sessions.iter().map(|it| it.id.to_string()));
+        let Some(next) = page.next else { break };
+        query.after = Some(next);
+    }
+    assert_eq!(pages, ["a", "b", "c"]);
+    assert_eq!(world.check(true), []);
+    append_at(&world.store, "c", 2, 2, 1, at(9_500)).unwrap();
+    assert_eq!(world.names(), ["c", "a", "b"]);
+}
+
+#[test]
+fn an_index_that_says_something_wrong_is_found_and_put_right() {
+    let world = World::new();
+    create(&world.store, "a", 1);
+    let before = fs::read(world.path().join("index")).unwrap();
+    append_at(&world.store, "a", 1, 1, 1, at(9_000)).unwrap();
+    fs::write(world.path().join("index"), before).unwrap();
+    let found = world.check(false);
+    assert!(found[0].problem.contains("is wrong about 1 of 1 sessions"), "{found:?}");
+    assert!(world.check(true)[0].repaired.is_some());
+    assert_eq!(world.check(true), []);
+}
+
+#[test]
+fn each_filter_finds_its_sessions() {
+    let world = World::new();
+    let a = header("a");
+    create_as(&world.store, &a, 0).unwrap();
+    let b = SessionHeader { workdir: Some("/w".into()), ..header("b") };
+    create_as(&world.store, &b, 0).unwrap();
+    let c = SessionHeader { parent: Some(id("a")), call: Some("call".into()), ..header("c") };
+    create_as(&world.store, &c, 0).unwrap();
+    let d = SessionHeader { agent_name: "other".into(), parent: Some(id("a")), ..header("d") };
+    create_as(&world.store, &d, 0).unwrap();
+    let e = SessionHeader { status: SessionStatus::Failed, ..header("e") };
+    create_as(&world.store, &e, 0).unwrap();
+    let names = |query: SessionQuery| {
+        let page = block_on(world.store.list(&query)).unwrap();
+        page.sessions.iter().map(|it| it.id.to_string()).collect::<String>()
+    };
+    let all = SessionQuery::first(9);
+    assert_eq!(names(all.clone()), "edcba");
+    assert_eq!(names(SessionQuery { workdir: Some("/w".into()), ..all.clone() }), "b");
+    assert_eq!(names(SessionQuery { agent_name: Some("other".into()), ..all.clone() }), "d");
+    assert_eq!(names(SessionQuery { kinship: Kinship::Independent, ..all.clone() }), "edba");
+    assert_eq!(names(SessionQuery { kinship: Kinship::ChildOf(id("a")), ..all.clone() }), "dc");
+    assert_eq!(names(SessionQuery { status: Some(SessionStatus::Failed), ..all.clone() }), "e");
+    assert_eq!(names(SessionQuery { limit: 0, ..all.clone() }), "");
+    assert_eq!(names(SessionQuery { limit: usize::MAX, ..all }), "edcba");
+}
+
+#[test]
+fn a_session_that_cannot_be_read_is_left_out() {
+    let world = World::new();
+    create(&world.store, "a", 1);
+    create(&world.store, "b", 1);
+    fs::write(world.session("a").join("log"), b"x").unwrap();
+    fs::create_dir(world.session("c")).unwrap();
+    fs::write(world.path().join("sessions/.stray"), b"").unwrap();
+    let store = FileStore::open(world.path()).unwrap();
+    for _ in 0..2 {
+        let page = block_on(store.list(&SessionQuery::first(9))).unwrap();
+        assert_eq!(page.sessions.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["b"]);
+        fs::remove_file(world.path().join("index")).unwrap();
+    }
+    let found = world.check(false);
+    let ids: Vec<_> = found.iter().map(|it| it.session.as_ref().map(|it| it.to_string())).collect();
+    assert_eq!(ids, [None, Some("a".to_owned()), Some("c".to_owned())]);
+}

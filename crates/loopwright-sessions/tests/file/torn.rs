@@ -1,0 +1,239 @@
+//! What is left of a write that was cut short.
+
+use std::fs;
+
+use futures::executor::block_on;
+use loopwright_sessions::{Log, SessionStore as _, StoreError};
+
+use super::world::{World, append, create, header, id, said};
+
+/// A session of three records, and where the last one begins.
+fn three() -> (World, Vec<u8>, usize) {
+    let world = World::new();
+    create(&world.store, "a", 2);
+    append(&world.store, "a", 1, 2, 1).unwrap();
+    let log = world.session("a").join("log");
+    let begin = fs::metadata(&log).unwrap().len();
+    append(&world.store, "a", 2, 3, 2).unwrap();
+    (world, fs::read(log).unwrap(), usize::try_from(begin).unwrap())
+}
+
+/// Whatever is wrong with the last record: the others are there, the next write works, and what is
+/// wrong is kept.
+fn prefix_survives(world: World, bytes: &[u8], begin: usize) -> World {
+    let log = world.session("a").join("log");
+    for torn in world.files("a", "log.torn") {
+        fs::remove_file(torn).unwrap();
+    }
+    fs::write(&log, bytes).unwrap();
+    let world = world.reopened();
+    let loaded = world.load("a").unwrap().unwrap();
+    assert_eq!((loaded.header.version, loaded.changes), (2, said(0, 3)));
+    let header = block_on(world.store.header(&id("a"))).unwrap();
+    assert_eq!(header, Some(loaded.header));
+    // Reading changes nothing.
+    assert_eq!(fs::read(&log).unwrap(), bytes);
+
+    assert_eq!(append(&world.store, "a", 2, 3, 1).unwrap(), 3);
+    assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 4));
+    let torn = world.files("a", "log.torn");
+    if bytes.len() == begin {
+        assert!(torn.is_empty());
+    } else {
+        assert_eq!(torn, [world.session("a").join("log.torn-1")]);
+        assert_eq!(fs::read(&torn[0]).unwrap(), bytes[begin..]);
+    }
+    world
+}
+
+#[test]
+fn a_log_cut_at_any_byte_of_its_last_record_loads_what_came_before() {
+    let (mut world, bytes, begin) = three();
+    for end in begin..bytes.len() {
+        world = prefix_survives(world, &bytes[..end], begin);
+    }
+}
+
+#[test]
+fn a_log_with_any_byte_of_its_last_record_changed_loads_what_came_before() {
+    let (mut world, bytes, begin) = three();
+    for place in begin..bytes.len() {
+        let mut changed = bytes.clone();
+        changed[place] ^= 1 << (place % 8);
+        world = prefix_survives(world, &changed, begin);
+    }
+}
+
+#[test]
+fn a_log_that_ends_in_zeros_loads_what_came_before() {
+    let (world, mut bytes, begin) = three();
+    bytes.truncate(begin);
+    bytes.resize(begin + 5_000, 0);
+    prefix_survives(world, &bytes, begin);
+}
+
+#[test]
+fn a_log_that_repeats_an_earlier_record_loads_what_came_before() {
+    // A disk that wrote old bytes to a new place: they are intact, but not here.
+    let (world, bytes, begin) = three();
+    let copied = [&bytes[..begin], &bytes[..begin]].concat();
+    prefix_survives(world, &copied, begin);
+}
+
+#[test]
+fn what_is_torn_again_is_kept_beside_what_was_torn_before() {
+    let (world, bytes, begin) = three();
+    let log = world.session("a").join("log");
+    let mut world = world;
+    for round in 1..=3 {
+        fs::write(&log, &bytes[..begin + round]).unwrap();
+        world = world.reopened();
+        append(&world.store, "a", 2, 3, 1).unwrap();
+    }
+    let torn: Vec<_> =
+        world.files("a", "log.torn").iter().map(|it| fs::read(it).unwrap()).collect();
+    let expect: Vec<_> = (1..=3).map(|it| bytes[begin..begin + it].to_vec()).collect();
+    assert_eq!(torn, expect);
+}
+
+#[test]
+fn a_check_says_what_is_torn_and_moves_it_aside_only_to_repair() {
+    let (world, bytes, begin) = three();
+    let log = world.session("a").join("log");
+    fs::write(&log, &bytes[..begin + 9]).unwrap();
+    let world = world.reopened();
+    let found = world.check(false);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].problem.starts_with("the last 9 bytes of"), "{found:?}");
+    assert_eq!((found[0].session.clone(), found[0].repaired.clone()), (Some(id("a")), None));
+    assert_eq!(fs::read(&log).unwrap(), &bytes[..begin + 9]);
+    assert!(world.check(true)[0].repaired.as_ref().unwrap().contains("log.torn-1"));
+    assert_eq!(world.check(true), []);
+    assert_eq!(fs::read(&log).unwrap(), &bytes[..begin]);
+}
+
+#[test]
+fn a_log_damaged_before_intact_records_is_neither_read_nor_written() {
+    let (world, bytes, begin) = three();
+    create(&world.store, "b", 1);
+    let log = world.session("a").join("log");
+    let mut changed = bytes;
+    changed[begin - 9] ^= 1;
+    fs::write(&log, &changed).unwrap();
+    let world = world.reopened();
+    let written = append(&world.store, "a", 3, 5, 1).map(drop);
+    for refused in [world.load("a").map(drop), written] {
+        match refused {
+            Err(StoreError::Corrupt { id, reason }) => {
+                assert_eq!(id.as_str(), "a");
+                let told = format!("before intact records at byte {begin}");
+                assert!(reason.contains("/sessions/a/log`"), "{reason}");
+                assert!(reason.contains(&told), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(world.names().contains(&"b".to_owned()));
+    let found = world.check(false);
+    assert_eq!((found.len(), found[0].session.clone()), (1, Some(id("a"))));
+    assert_eq!(fs::read(&log).unwrap(), changed, "everything is left where it is");
+}
+
+#[test]
+fn a_repair_moves_a_damaged_session_out_of_the_way_as_it_is() {
+    let (world, bytes, begin) = three();
+    create(&world.store, "b", 1);
+    let mut changed = bytes;
+    changed[begin - 9] ^= 1;
+    fs::write(world.session("a").join("log"), &changed).unwrap();
+    let world = world.reopened();
+    let found = world.check(true);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].repaired.as_ref().unwrap().contains("quarantine/a"), "{found:?}");
+    let kept = world.path().join("quarantine/a/log");
+    assert_eq!(fs::read(kept).unwrap(), changed);
+    assert_eq!(world.load("a").unwrap(), None);
+    assert_eq!(world.names(), ["b"]);
+    assert_eq!(world.check(true), []);
+    // Its name stays taken, so that nothing is mistaken for it.
+    let again = super::world::create_as(&world.store, &header("a"), 0);
+    assert!(matches!(again, Err(StoreError::Exists(_))), "{again:?}");
+}
+
+#[test]
+fn a_log_without_its_first_record_is_corrupt_whatever_it_holds() {
+    let (world, bytes, _) = three();
+    let log = world.session("a").join("log");
+    for left in [&b""[..], b"\0\0\0\0", b"{}", &bytes[..100], &[0xfe; 300]] {
+        fs::write(&log, left).unwrap();
+        let loaded = world.load("a");
+        assert!(matches!(loaded, Err(StoreError::Corrupt { .. })), "{loaded:?}");
+        assert!(append(&world.store, "a", 1, 1, 1).is_err());
+        assert_eq!(fs::read(&log).unwrap(), left);
+    }
+    fs::remove_file(&log).unwrap();
+    let error = world.load("a").unwrap_err().to_string();
+    assert!(error.contains("is gone: restore it"), "{error}");
+}
+
+#[test]
+fn notes_cut_at_any_byte_of_the_last_one_are_read_and_go_on() {
+    let world = World::new();
+    create(&world.store, "a", 0);
+    let note = |world: &World, text: &str| {
+        let body = text.as_bytes().into();
+        block_on(world.store.note(&id("a"), Log::Events, &[body], None)).unwrap()
+    };
+    let texts = |world: &World| -> Vec<String> {
+        let notes = block_on(world.store.notes(&id("a"), Log::Events, 0, 9)).unwrap();
+        notes.iter().map(|it| String::from_utf8(it.body.to_vec()).unwrap()).collect()
+    };
+    note(&world, "one");
+    let file = world.session("a").join("events");
+    let begin = fs::read(&file).unwrap().len();
+    note(&world, "two");
+    let bytes = fs::read(&file).unwrap();
+    for end in begin..bytes.len() {
+        fs::write(&file, &bytes[..end]).unwrap();
+        assert_eq!(texts(&world), ["one"]);
+        assert_eq!(note(&world, "and"), 2);
+        assert_eq!(texts(&world), ["one", "and"]);
+    }
+    assert_eq!(world.files("a", "events.torn").len(), bytes.len() - begin - 1);
+}
+
+#[test]
+fn damaged_notes_are_salvaged() {
+    let world = World::new();
+    create(&world.store, "a", 0);
+    let bodies = ["one", "two", "three"].map(|it| it.as_bytes().into());
+    block_on(world.store.note(&id("a"), Log::Files, &bodies, None)).unwrap();
+    let file = world.session("a").join("files");
+    let mut bytes = fs::read(&file).unwrap();
+    let two = bytes.windows(3).position(|it| it == b"two").unwrap();
+    bytes[two] = b'T';
+    fs::write(&file, &bytes).unwrap();
+    let read = block_on(world.store.notes(&id("a"), Log::Files, 0, 9));
+    assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
+    let found = world.check(true);
+    assert!(found[0].repaired.as_ref().unwrap().contains("kept the 2 notes"), "{found:?}");
+    assert_eq!(world.check(true), []);
+    let notes = block_on(world.store.notes(&id("a"), Log::Files, 0, 9)).unwrap();
+    assert_eq!(notes.iter().map(|it| it.number).collect::<Vec<_>>(), [1, 3]);
+    assert_eq!(fs::read(file.with_file_name("files.damaged-1")).unwrap(), bytes);
+}
+
+#[test]
+fn a_damaged_lease_is_put_right_and_none_before_it_is_in_force() {
+    let world = World::new();
+    create(&world.store, "a", 0);
+    let old = block_on(world.store.lease(&id("a"), super::world::claim("me"))).unwrap();
+    fs::write(world.session("a").join("lease"), b"x").unwrap();
+    let error = append(&world.store, "a", 1, 0, 1).unwrap_err().to_string();
+    assert!(error.contains("let a check of the store repair it"), "{error}");
+    assert_eq!(world.check(false).len(), 1);
+    assert!(world.check(true)[0].repaired.is_some());
+    assert_eq!(world.check(true), []);
+    let new = block_on(world.store.lease(&id("a"), super::world::claim("you"))).unwrap();
+    assert!(new.number > old.number);
+}

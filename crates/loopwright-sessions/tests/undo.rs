@@ -1,0 +1,84 @@
+//! Going back takes with it what tools did to files.
+
+use std::{fs, path::Path, sync::Arc};
+
+use loopwright_agent::{AgentBuilder, UseLlmConfig};
+use loopwright_capabilities::files::{Root, Undone, UseFileTools};
+use loopwright_core::AgentLoop;
+use loopwright_sessions::{MemoryStore, SendMessage, SessionFiles, SessionRuntime};
+use loopwright_testing::{FakeModel, ScenarioStep};
+use serde_json::json;
+
+use crate::support::{Same, id, session};
+
+fn write(path: &str, content: &str) -> ScenarioStep {
+    let arguments = json!({ "path": path, "content": content, "overwrite": true });
+    ScenarioStep::tool_call("write_file", arguments)
+}
+
+/// An agent that writes `a` twice and `b` once, each in a step of its own, and a last time `a`.
+fn writing(root: &Root) -> AgentLoop {
+    let script =
+        [write("a", "1"), write("a", "2"), write("b", "1"), write("a", "3"), "done".into()];
+    AgentBuilder::base()
+        .with_capability(UseFileTools::in_dir(root.clone()))
+        .with_capability(UseLlmConfig::model(FakeModel::script(script)))
+        .build()
+        .unwrap()
+}
+
+async fn written(directory: &Path) -> (SessionRuntime, Root) {
+    let store = Arc::new(MemoryStore::new());
+    let files = SessionFiles::new(store.clone(), id("a"));
+    let root = Root::new(directory).journal(Arc::new(files));
+    let runtime = SessionRuntime::new(store, Same(writing(&root)));
+    runtime.create(session("a")).await.unwrap();
+    runtime.execute(&id("a"), &SendMessage::text("write")).await.unwrap();
+    (runtime, root)
+}
+
+fn read(directory: &Path, name: &str) -> Option<String> {
+    fs::read_to_string(directory.join(name)).ok()
+}
+
+#[tokio::test]
+async fn a_rewind_undoes_what_came_after_the_step() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let (runtime, root) = written(at).await;
+    assert_eq!((read(at, "a"), read(at, "b")), (Some("3".into()), Some("1".into())));
+    let (session, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
+    assert_eq!(session.state().total_steps(), 2);
+    let told: Vec<_> = undone.iter().map(|(change, came)| (&*change.path, came)).collect();
+    assert_eq!(told, [("a", &Undone::Restored), ("b", &Undone::Restored)]);
+    assert_eq!((read(at, "a"), read(at, "b")), (Some("2".into()), None));
+    // What was undone is undone once.
+    let (_, undone) = runtime.rewind_files(&id("a"), 0, &root).await.unwrap();
+    assert_eq!(undone.len(), 2);
+    assert_eq!(read(at, "a"), None);
+}
+
+#[tokio::test]
+async fn a_file_that_has_changed_since_is_left_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let (runtime, root) = written(at).await;
+    fs::write(at.join("a"), "mine").unwrap();
+    let (_, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
+    let came: Vec<_> = undone.iter().map(|(_, came)| came).collect();
+    assert_eq!(came, [&Undone::Conflict, &Undone::Restored]);
+    assert_eq!((read(at, "a"), read(at, "b")), (Some("mine".into()), None));
+}
+
+#[tokio::test]
+async fn what_an_earlier_rewind_left_in_files_stays() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let (runtime, root) = written(at).await;
+    runtime.rewind(&id("a"), 3).await.unwrap();
+    assert_eq!(read(at, "a"), Some("3".into()));
+    let (_, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
+    let told: Vec<_> = undone.iter().map(|(change, _)| &*change.path).collect();
+    assert_eq!(told, ["b"]);
+    assert_eq!((read(at, "a"), read(at, "b")), (Some("3".into()), None));
+}

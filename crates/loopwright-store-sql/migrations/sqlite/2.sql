@@ -1,0 +1,7 @@
+CREATE TABLE notes (
+    session INTEGER NOT NULL REFERENCES sessions (key),
+    log TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (session, log, number)
+) STRICT, WITHOUT ROWID;

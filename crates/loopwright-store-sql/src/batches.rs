@@ -1,0 +1,117 @@
+//! Reading the changes of a session, a page of batches in each row.
+//!
+//! A row costs more than what a batch holds, so the database strings batches together: each one's place,
+//! count and length in a line of text, and its body after that.
+
+use loopwright_sessions::stored::StoredBatch;
+
+use crate::{database::Transaction, error::Failure, head::Head, row::values};
+
+#[cfg(test)]
+mod tests;
+
+/// A body of so many bytes or more comes by itself, so that no page gets larger than a database allows.
+const LARGE: usize = 64 << 10;
+
+/// The numbers of changes that are in a page differ by less.
+const PAGE: usize = 64;
+
+/// Returns the batches that lead to a state, those of the lines that its own one leaves first.
+pub(crate) async fn batches(
+    transaction: &mut dyn Transaction,
+    head: &Head,
+) -> Result<Vec<StoredBatch>, Failure> {
+    let page = transaction.page();
+    let sql = format!(
+        "
+        WITH RECURSIVE chain (session, line, until) AS (
+            SELECT session, line, $3 FROM lines WHERE session = $1 AND line = $2
+            UNION
+            SELECT l.from_session, l.from_line, CASE WHEN l.at < c.until THEN l.at ELSE c.until END
+            FROM chain c JOIN lines l ON l.session = c.session AND l.line = c.line
+            WHERE l.from_session IS NOT NULL
+        ), pages (session, line, page, until) AS (
+            SELECT c.session, c.line, (
+                SELECT MIN(b.first) FROM batches b WHERE b.session = c.session AND b.line = c.line
+            ), c.until
+            FROM chain c
+            UNION ALL
+            SELECT p.session, p.line, (
+                SELECT MIN(b.first) FROM batches b
+                WHERE b.session = p.session AND b.line = p.line AND b.first >= p.page + {PAGE}
+            ), p.until
+            FROM pages p WHERE p.page < p.until
+        )
+        SELECT p.session, p.line, p.until, (
+            SELECT {page} FROM batches b
+            WHERE b.session = p.session AND b.line = p.line AND b.first >= p.page
+                AND b.first < p.page + {PAGE} AND b.first < p.until
+        )
+        FROM pages p WHERE p.page < p.until"
+    );
+    let mut batches = Vec::new();
+    for mut row in transaction.rows(&sql, values![head.key, head.line, head.length]).await? {
+        let (session, line) = (row.int(0)?, row.int(1)?);
+        let (until, page): (u64, _) = (row.number(2)?, row.bytes(3)?);
+        for piece in pieces(&page)? {
+            let Piece { first, count, body } = piece;
+            let body = match body {
+                Some(body) => body.to_vec(),
+                None => large(transaction, session, line, first).await?,
+            };
+            batches.push(StoredBatch { first, count, body }.until(until));
+        }
+    }
+    // They come in no order, but each line begins where the one that it leaves ends.
+    batches.sort_by_key(|batch| batch.first);
+    Ok(batches)
+}
+
+/// Returns a body that came by itself.
+async fn large(
+    transaction: &mut dyn Transaction,
+    session: i64,
+    line: i64,
+    first: u64,
+) -> Result<Vec<u8>, Failure> {
+    let sql = "SELECT body FROM batches WHERE session = $1 AND line = $2 AND first = $3";
+    let row = transaction.row(sql, values![session, line, first]).await?;
+    row.ok_or_else(|| Failure::Form(format!("the batch at change {first} is gone")))?.bytes(0)
+}
+
+/// A batch in a page.
+#[derive(Debug, PartialEq)]
+struct Piece<'a> {
+    first: u64,
+    count: usize,
+    /// Nothing if it comes by itself.
+    body: Option<&'a [u8]>,
+}
+
+/// Takes a page apart.
+fn pieces(mut page: &[u8]) -> Result<Vec<Piece<'_>>, Failure> {
+    let mut pieces = Vec::new();
+    while !page.is_empty() {
+        let (piece, rest) = piece(page).ok_or_else(|| {
+            let after = pieces.last().map_or(0, |piece: &Piece<'_>| piece.first);
+            Failure::Form(format!("what comes after the batch at change {after} is damaged"))
+        })?;
+        pieces.push(piece);
+        page = rest;
+    }
+    Ok(pieces)
+}
+
+/// Takes the first batch off a page.
+fn piece(page: &[u8]) -> Option<(Piece<'_>, &[u8])> {
+    let end = page.iter().position(|byte| *byte == b'\n')?;
+    let (place, rest) = (str::from_utf8(&page[..end]).ok()?, &page[end + 1..]);
+    let mut numbers = place.split(' ');
+    let (first, count) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+    let length: usize = numbers.next()?.parse().ok()?;
+    if length >= LARGE {
+        return Some((Piece { first, count, body: None }, rest));
+    }
+    let (body, rest) = rest.split_at_checked(length)?;
+    Some((Piece { first, count, body: Some(body) }, rest))
+}

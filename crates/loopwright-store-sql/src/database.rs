@@ -1,0 +1,79 @@
+//! What a database has to be able to do for its tables to be used.
+
+use async_trait::async_trait;
+use loopwright_sessions::Finding;
+
+use crate::{
+    error::SqlError,
+    row::{Row, Value},
+};
+
+/// What a transaction is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It sees one moment, and changes nothing.
+    Read,
+    /// It may change things.
+    Write,
+}
+
+/// A database that may hold sessions.
+#[async_trait]
+pub trait Database: Send + Sync + 'static {
+    /// Begins a transaction. Dropping it undoes it.
+    async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, SqlError>;
+
+    /// Returns what is told of notes from now on; nothing if one has to look.
+    fn news(&self) -> Option<News>;
+
+    /// Gives space back that was freed.
+    async fn give_back(&self) -> Result<(), SqlError>;
+
+    /// Looks for damage below the tables, and repairs what can be repaired without loss.
+    async fn look_below(&self, repair: bool) -> Result<Vec<Finding>, SqlError>;
+}
+
+/// Something that happens as a whole or not at all.
+#[async_trait]
+pub trait Transaction: Send {
+    /// Runs a statement, and returns how many rows it changed.
+    async fn run(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, SqlError>;
+
+    /// Runs a statement, and returns the rows that it gives.
+    async fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, SqlError>;
+
+    /// Runs statements that need no values.
+    async fn script(&mut self, sql: &'static str) -> Result<(), SqlError>;
+
+    /// Returns what a query ends with that keeps others off the rows it finds.
+    fn for_update(&self) -> &'static str;
+
+    /// Returns what strings batches `b` together, with large bodies left out.
+    fn page(&self) -> &'static str;
+
+    /// Keeps all others from writing sessions until the end.
+    async fn stop_writers(&mut self) -> Result<(), SqlError>;
+
+    /// Tells those who wait, once it is done, that there are notes.
+    async fn tell(&mut self, news: &str) -> Result<(), SqlError>;
+
+    /// Makes it happen.
+    async fn commit(self: Box<Self>) -> Result<(), SqlError>;
+
+    /// Undoes it.
+    async fn rollback(self: Box<Self>);
+
+    /// Returns the first row that a statement gives, if it gives any.
+    async fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, SqlError> {
+        Ok(self.rows(sql, values).await?.into_iter().next())
+    }
+}
+
+/// What is told of notes.
+#[derive(Debug)]
+pub struct News {
+    /// Names the log that has new notes; nothing if any may have.
+    pub(crate) heard: tokio::sync::broadcast::Receiver<std::sync::Arc<str>>,
+    /// Whether anything is told at present.
+    pub(crate) is_on: std::sync::Arc<std::sync::atomic::AtomicBool>,
+}

@@ -1,0 +1,156 @@
+//! Why a database did not do what it was asked.
+
+use std::sync::Arc;
+
+use loopwright_sessions::{SessionId, StoreError};
+
+/// Why a database did not do what it was asked. What it says names the database, never a password.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SqlError {
+    /// The address is of no kind that is known.
+    #[error("{0}; write `sqlite:PATH` or `postgres://USER@HOST/DATABASE`")]
+    Address(&'static str),
+    /// There is something, but it is no store of sessions.
+    #[error("{place} is there but holds no sessions; name another place for them")]
+    NotAStore {
+        /// The database.
+        place: Arc<str>,
+    },
+    /// It was written by a newer program.
+    #[error(
+        "{place} has tables of version {found}, and this program knows versions up to {known}: update \
+         the program"
+    )]
+    Newer {
+        /// The database.
+        place: Arc<str>,
+        /// The version of its tables.
+        found: i64,
+        /// The latest version that is known.
+        known: i64,
+    },
+    /// Others kept it locked for too long.
+    #[error("{place} was in use by others for too long; try again, or end what keeps it locked")]
+    Busy {
+        /// The database.
+        place: Arc<str>,
+        /// What the database said.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// There is no space left.
+    #[error("there is no space left for {place}; free some and try again")]
+    Full {
+        /// The database.
+        place: Arc<str>,
+        /// What the database said.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// It can be read but not written.
+    #[error("{place} cannot be written; see that it, its directory and its disk may be written to")]
+    ReadOnly {
+        /// The database.
+        place: Arc<str>,
+        /// What the database said.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// It cannot be opened.
+    #[error("{place} cannot be opened; see that it is there and that this user may use it")]
+    Closed {
+        /// The database.
+        place: Arc<str>,
+        /// Why.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// Its file or directory cannot be made.
+    #[error("{place} cannot be made; name a place that this user may write to")]
+    Place {
+        /// The database.
+        place: Arc<str>,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// It cannot be reached, or not any more.
+    #[error("{place} cannot be reached; see that its server runs and that the address is right")]
+    Unreachable {
+        /// The database.
+        place: Arc<str>,
+        /// What the connection said.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// What it holds is damaged.
+    #[error("{place} is damaged; check it, or go back to a copy of it")]
+    Damaged {
+        /// The database.
+        place: Arc<str>,
+        /// What the database said.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// It did not do it for another reason.
+    #[error("{place} refused to do it: {source}")]
+    Refused {
+        /// The database.
+        place: Arc<str>,
+        /// What the database said.
+        source: sqlx::Error,
+    },
+}
+
+impl From<SqlError> for StoreError {
+    fn from(error: SqlError) -> Self {
+        Self::Unavailable(Box::new(error))
+    }
+}
+
+/// Why something was not done: for a reason of sessions, or because of the database.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// A reason of sessions.
+    Store(StoreError),
+    /// The database did not do it.
+    Sql(SqlError),
+    /// A row is not of the form that it must have.
+    Form(String),
+}
+
+impl Failure {
+    /// Says it of a session.
+    pub(crate) fn of(self, id: &SessionId) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::Sql(error @ SqlError::Damaged { .. }) => {
+                StoreError::Corrupt { id: id.clone(), reason: error.to_string() }
+            }
+            Self::Sql(error) => error.into(),
+            Self::Form(reason) => StoreError::Corrupt { id: id.clone(), reason },
+        }
+    }
+
+    /// Says it of no session in particular.
+    pub(crate) fn of_all(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            Self::Sql(error) => error.into(),
+            Self::Form(reason) => StoreError::Unavailable(reason.into()),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Self {
+        Self::Sql(error)
+    }
+}

@@ -1,0 +1,168 @@
+//! The row of a session.
+
+use std::sync::Arc;
+
+use loopwright_core::{Seq, Timestamp};
+use loopwright_sessions::{
+    ForkPoint, Lease, SessionHeader, SessionId, SessionStatus, StoreError, stored::FORMAT,
+};
+
+use crate::{
+    database::Transaction,
+    error::Failure,
+    row::{Row, values},
+};
+
+/// What the header of a session is made of; [`header`] reads it.
+pub(crate) const HEADER: &str = "
+    SELECT s.id, s.status, s.version, s.length, s.line, f.id, l.from_line, l.at, s.parent, s.call,
+        s.workdir, s.agent_name, s.agent_label, s.title, s.created_at, s.updated_at, s.key
+    FROM sessions s
+    LEFT JOIN lines l ON l.session = s.key AND l.line = s.line
+    LEFT JOIN sessions f ON f.key = l.from_session";
+
+/// Reads a row of [`HEADER`].
+pub(crate) fn header(row: &mut Row) -> Result<SessionHeader, Failure> {
+    let from = match row.maybe_text(5)? {
+        Some(session) => Some(ForkPoint {
+            session: session_id(session)?,
+            line: row.number(6)?,
+            at: row.number(7)?,
+        }),
+        None => None,
+    };
+    Ok(SessionHeader {
+        id: session_id(row.text(0)?)?,
+        status: status(&row.text(1)?)?,
+        version: row.number(2)?,
+        length: row.number(3)?,
+        line: row.number(4)?,
+        from,
+        parent: row.maybe_text(8)?.map(session_id).transpose()?,
+        call: row.maybe_text(9)?.map(Into::into),
+        workdir: row.maybe_text(10)?.map(Into::into),
+        agent_name: row.text(11)?.into(),
+        agent_label: row.text(12)?.into(),
+        title: row.maybe_text(13)?.map(Into::into),
+        created_at: row.moment(14)?,
+        updated_at: row.moment(15)?,
+    })
+}
+
+/// What whoever writes a session has to know of it.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) key: i64,
+    pub(crate) version: u64,
+    pub(crate) line: u32,
+    pub(crate) length: Seq,
+    pub(crate) updated_at: Timestamp,
+    /// What the last write is known by.
+    pub(crate) last: Option<Vec<u8>>,
+    /// How many leases there were; the last one has this number.
+    pub(crate) leases: u64,
+    pub(crate) lease: Option<Lease>,
+}
+
+impl Head {
+    /// Finds a session that was not deleted, and keeps other writers off it until the end of the
+    /// transaction.
+    pub(crate) async fn locked(
+        transaction: &mut dyn Transaction,
+        id: &SessionId,
+    ) -> Result<Self, Failure> {
+        let lock = transaction.for_update();
+        Self::find(transaction, id, lock).await
+    }
+
+    /// Finds a session that was not deleted.
+    pub(crate) async fn seen(
+        transaction: &mut dyn Transaction,
+        id: &SessionId,
+    ) -> Result<Self, Failure> {
+        Self::find(transaction, id, "").await
+    }
+
+    async fn find(
+        transaction: &mut dyn Transaction,
+        id: &SessionId,
+        lock: &str,
+    ) -> Result<Self, Failure> {
+        let sql = format!(
+            "SELECT key, status, version, line, length, updated_at, last, leases, lease_owner,
+                lease_until, format
+            FROM sessions WHERE id = $1{lock}"
+        );
+        let not_found = || StoreError::NotFound(id.clone());
+        let mut row = transaction.row(&sql, values![id.as_str()]).await?.ok_or_else(not_found)?;
+        if status(&row.text(1)?)? == SessionStatus::Deleted {
+            return Err(not_found().into());
+        }
+        let format: i64 = row.int(10)?;
+        if format > i64::from(FORMAT) {
+            return Err(Failure::Form(format!(
+                "it is written in form {format}, and this program knows forms up to {FORMAT}: update \
+                 the program"
+            )));
+        }
+        let leases = row.number(7)?;
+        let lease = match row.maybe_text(8)? {
+            Some(owner) => {
+                let (owner, until) = (owner.into(), row.moment(9)?);
+                Some(Lease { id: id.clone(), owner, number: leases, until })
+            }
+            None => None,
+        };
+        Ok(Self {
+            key: row.int(0)?,
+            version: row.number(2)?,
+            line: row.number(3)?,
+            length: row.number(4)?,
+            updated_at: row.moment(5)?,
+            last: row.maybe_bytes(6)?,
+            leases,
+            lease,
+        })
+    }
+
+    /// Checks that a writer may write now.
+    pub(crate) fn check_lease(
+        &self,
+        id: &SessionId,
+        shown: Option<&Lease>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        match (&self.lease, shown) {
+            (Some(held), Some(shown)) if held.number == shown.number => Ok(()),
+            (_, Some(_)) => Err(StoreError::LeaseLost(id.clone())),
+            (Some(held), None) if held.until > now => Err(busy(held)),
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// Tells whether somebody has this very lease.
+    pub(crate) fn is_held(&self, lease: &Lease) -> bool {
+        self.lease.as_ref().is_some_and(|held| held.number == lease.number)
+    }
+
+    pub(crate) fn check_version(&self, id: &SessionId, expected: u64) -> Result<(), StoreError> {
+        if expected == self.version { Ok(()) } else { Err(self.conflict(id, expected)) }
+    }
+
+    pub(crate) fn conflict(&self, id: &SessionId, expected: u64) -> StoreError {
+        StoreError::Conflict { id: id.clone(), expected, found: self.version }
+    }
+}
+
+pub(crate) fn busy(held: &Lease) -> StoreError {
+    let Lease { id, owner, until, .. } = held;
+    StoreError::Busy { id: id.clone(), owner: Arc::clone(owner), until: *until }
+}
+
+pub(crate) fn session_id(name: String) -> Result<SessionId, Failure> {
+    SessionId::new(name).map_err(|error| Failure::Form(error.to_string()))
+}
+
+fn status(word: &str) -> Result<SessionStatus, Failure> {
+    SessionStatus::named(word).ok_or_else(|| Failure::Form(format!("`{word}` is no status")))
+}

@@ -1,0 +1,114 @@
+//! The right to write, and what is wished of whoever has it.
+
+use std::{sync::Arc, time::Duration};
+
+use loopwright_core::Timestamp;
+use loopwright_sessions::{
+    Claim, Lease, SessionId, StoreError, Wish,
+    stored::{decode, encode},
+};
+
+use crate::{
+    database::Transaction,
+    error::Failure,
+    head::{Head, busy},
+    row::values,
+};
+
+/// Does what [`SessionStore::lease`](loopwright_sessions::SessionStore::lease) says.
+pub(crate) async fn lease(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+    claim: Claim<'_>,
+) -> Result<Lease, Failure> {
+    let Claim { owner, instead_of, now, lasts } = claim;
+    let head = Head::locked(transaction, id).await?;
+    let stands = |held: &&Lease| held.until > now && Some(&*held.owner) != instead_of;
+    if let Some(held) = head.lease.as_ref().filter(stands) {
+        return Err(busy(held).into());
+    }
+    let (number, until) = (head.leases + 1, now.plus(lasts));
+    let sql = "UPDATE sessions SET leases = $1, lease_owner = $2, lease_until = $3 WHERE key = $4";
+    transaction.run(sql, values![number, owner, until, head.key]).await?;
+    Ok(Lease { id: id.clone(), owner: owner.into(), number, until })
+}
+
+/// Does what [`SessionStore::renew`](loopwright_sessions::SessionStore::renew) says.
+pub(crate) async fn renew(
+    transaction: &mut dyn Transaction,
+    lease: &Lease,
+    now: Timestamp,
+    lasts: Duration,
+) -> Result<Lease, Failure> {
+    let (head, until) = (held(transaction, lease).await?, now.plus(lasts));
+    let sql = "UPDATE sessions SET lease_until = $1 WHERE key = $2";
+    transaction.run(sql, values![until, head.key]).await?;
+    let owner = head.lease.map_or_else(|| Arc::clone(&lease.owner), |held| held.owner);
+    Ok(Lease { owner, until, ..lease.clone() })
+}
+
+/// Does what [`SessionStore::release`](loopwright_sessions::SessionStore::release) says.
+pub(crate) async fn release(
+    transaction: &mut dyn Transaction,
+    lease: &Lease,
+) -> Result<(), Failure> {
+    let sql = "UPDATE sessions SET lease_owner = NULL WHERE id = $1 AND leases = $2";
+    transaction.run(sql, values![lease.id.as_str(), lease.number]).await?;
+    Ok(())
+}
+
+/// Does what [`SessionStore::post`](loopwright_sessions::SessionStore::post) says.
+pub(crate) async fn post(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+    wish: &Wish,
+) -> Result<(), Failure> {
+    let (body, head) = (encode(id, wish)?, Head::locked(transaction, id).await?);
+    let sql = "INSERT INTO wishes (session, body) VALUES ($1, $2)";
+    transaction.run(sql, values![head.key, &*body]).await?;
+    Ok(())
+}
+
+/// Tells whether there are wishes for whoever has a lease.
+pub(crate) async fn is_wished(
+    transaction: &mut dyn Transaction,
+    lease: &Lease,
+) -> Result<bool, Failure> {
+    let head = seen(transaction, lease).await?;
+    let sql = "SELECT number FROM wishes WHERE session = $1 LIMIT 1";
+    Ok(transaction.row(sql, values![head.key]).await?.is_some())
+}
+
+/// Does what [`SessionStore::collect`](loopwright_sessions::SessionStore::collect) says.
+pub(crate) async fn collect(
+    transaction: &mut dyn Transaction,
+    lease: &Lease,
+) -> Result<Vec<Wish>, Failure> {
+    let head = held(transaction, lease).await?;
+    let sql = "DELETE FROM wishes WHERE session = $1 RETURNING number, body";
+    let mut wishes = Vec::new();
+    for mut row in transaction.rows(sql, values![head.key]).await? {
+        wishes.push((row.int(0)?, decode(&lease.id, &row.bytes(1)?)?));
+    }
+    wishes.sort_by_key(|(number, _)| *number);
+    Ok(wishes.into_iter().map(|(_, wish)| wish).collect())
+}
+
+/// Finds the session of a lease that is still had, and keeps other writers off it.
+async fn held(transaction: &mut dyn Transaction, lease: &Lease) -> Result<Head, Failure> {
+    still(Head::locked(transaction, &lease.id).await, lease)
+}
+
+/// Finds the session of a lease that is still had.
+async fn seen(transaction: &mut dyn Transaction, lease: &Lease) -> Result<Head, Failure> {
+    still(Head::seen(transaction, &lease.id).await, lease)
+}
+
+fn still(found: Result<Head, Failure>, lease: &Lease) -> Result<Head, Failure> {
+    let lost = || StoreError::LeaseLost(lease.id.clone()).into();
+    match found {
+        Err(Failure::Store(StoreError::NotFound(_))) => Err(lost()),
+        Ok(head) if !head.is_held(lease) => Err(lost()),
+        head => head,
+    }
+}

@@ -1,0 +1,41 @@
+//! Sessions in a database: SQLite for one machine, PostgreSQL for many.
+//!
+//! ```
+//! # #[cfg(feature = "sqlite")]
+//! # async fn example(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
+//! use loopwright_sessions::{SessionQuery, SessionStore as _};
+//!
+//! let store = loopwright_store_sql::SqliteStore::open(folder.join("sessions.db")).await?;
+//! let latest = store.list(&SessionQuery::first(50)).await?;
+//! println!("{} sessions", latest.len());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Both databases keep the same tables, which `docs/storage.md` describes. Each checkpoint is one
+//! transaction, and what was acknowledged is on the disk. All of it has to run inside of tokio.
+
+mod database;
+mod error;
+mod schema;
+mod row;
+mod store;
+mod head;
+mod listing;
+mod batches;
+mod loading;
+mod writing;
+mod leasing;
+mod notes;
+mod upkeep;
+mod open;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+#[cfg(feature = "postgres")]
+pub use crate::postgres::{Postgres, PostgresStore};
+#[cfg(feature = "sqlite")]
+pub use crate::sqlite::{Sqlite, SqliteStore};
+pub use crate::{error::SqlError, open::open, store::SqlStore};

@@ -1,0 +1,64 @@
+//! Pages of sessions.
+
+use loopwright_sessions::{Kinship, SessionCursor, SessionList, SessionQuery, SessionStatus};
+
+use crate::{
+    database::Transaction,
+    error::Failure,
+    head::{HEADER, header},
+    row::Value,
+};
+
+/// Does what [`SessionStore::list`](loopwright_sessions::SessionStore::list) says.
+pub(crate) async fn list(
+    transaction: &mut dyn Transaction,
+    query: &SessionQuery,
+) -> Result<SessionList, Failure> {
+    let (sql, values) = statement(query);
+    let mut rows = transaction.rows(&sql, &values).await?;
+    let headers = rows.iter_mut().map(header).collect::<Result<Vec<_>, _>>()?;
+    Ok(SessionList::of(query, headers))
+}
+
+/// Writes the statement for a page, and one more to tell whether there are others.
+///
+/// The indexes leave out who is deleted, or who is active, and a database uses them only if it is told
+/// so in their own words.
+fn statement(query: &SessionQuery) -> (String, Vec<Value<'_>>) {
+    let (mut conditions, mut values) = (Vec::new(), Vec::new());
+    let mut bind = |value| {
+        values.push(value);
+        format!("${}", values.len())
+    };
+    if let Some(status) = query.status {
+        conditions.push(format!("s.status = '{status}'"));
+    }
+    if query.status != Some(SessionStatus::Deleted) {
+        conditions.push("s.status <> 'deleted'".to_owned());
+    }
+    if query.status.is_some_and(|status| status != SessionStatus::Active) {
+        conditions.push("s.status <> 'active'".to_owned());
+    }
+    if let Some(name) = &query.agent_name {
+        conditions.push(format!("s.agent_name = {}", bind((&**name).into())));
+    }
+    if let Some(workdir) = &query.workdir {
+        conditions.push(format!("s.workdir = {}", bind((&**workdir).into())));
+    }
+    match &query.kinship {
+        Kinship::Any => {}
+        Kinship::Independent => conditions.push("s.call IS NULL".to_owned()),
+        Kinship::ChildOf(parent) => {
+            conditions.push(format!("s.parent = {}", bind(parent.as_str().into())));
+        }
+    }
+    if let Some(SessionCursor { updated_at, id }) = &query.after {
+        let (updated_at, id) = (bind((*updated_at).into()), bind(id.as_str().into()));
+        conditions.push(format!("(s.updated_at, s.id) < ({updated_at}, {id})"));
+    }
+    let limit = bind(query.limit.saturating_add(1).into());
+    let conditions = conditions.join(" AND ");
+    let sql =
+        format!("{HEADER} WHERE {conditions} ORDER BY s.updated_at DESC, s.id DESC LIMIT {limit}");
+    (sql, values)
+}

@@ -1,0 +1,105 @@
+//! Logs beside the changes of a session.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use futures::future::{Either, select};
+use loopwright_core::Clock;
+use loopwright_sessions::{Log, Note, SessionId};
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::{
+    database::{News, Transaction},
+    error::Failure,
+    head::Head,
+    row::values,
+};
+
+/// How often notes are looked for where nobody tells of them.
+const LOOKS: Duration = Duration::from_millis(100);
+/// How often they are looked for where somebody does.
+const LOOKS_TOLD: Duration = Duration::from_secs(2);
+
+/// Does what [`SessionStore::note`](loopwright_sessions::SessionStore::note) says.
+pub(crate) async fn note(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+    log: Log,
+    notes: &[Arc<[u8]>],
+    keep: Option<u64>,
+) -> Result<u64, Failure> {
+    let (key, log_name) = (Head::locked(transaction, id).await?.key, log.as_str());
+    let sql = "SELECT MAX(number) FROM notes WHERE session = $1 AND log = $2";
+    let row = transaction.row(sql, values![key, log_name]).await?;
+    let mut last = match row {
+        Some(mut row) => row.maybe_int(0)?.unwrap_or_default(),
+        None => 0,
+    };
+    for body in notes {
+        last += 1;
+        let sql = "INSERT INTO notes (session, log, number, body) VALUES ($1, $2, $3, $4)";
+        transaction.run(sql, values![key, log_name, last, &**body]).await?;
+    }
+    if let Some(keep) = keep {
+        let until = last.saturating_sub_unsigned(keep.max(1));
+        let sql = "DELETE FROM notes WHERE session = $1 AND log = $2 AND number <= $3";
+        transaction.run(sql, values![key, log_name, until]).await?;
+    }
+    if !notes.is_empty() {
+        transaction.tell(&news_of(id, log)).await?;
+    }
+    u64::try_from(last).map_err(|_| Failure::Form(format!("a note has the number {last}")))
+}
+
+/// Does what [`SessionStore::notes`](loopwright_sessions::SessionStore::notes) says.
+pub(crate) async fn notes(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+    log: Log,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<Note>, Failure> {
+    let sql = "
+        SELECT n.number, n.body FROM sessions s JOIN notes n ON n.session = s.key
+        WHERE s.id = $1 AND s.status <> 'deleted' AND n.log = $2 AND n.number > $3
+        ORDER BY n.number LIMIT $4";
+    let rows = transaction.rows(sql, values![id.as_str(), log.as_str(), after, limit]).await?;
+    let note =
+        |mut row: crate::row::Row| Ok(Note { number: row.number(0)?, body: row.bytes(1)?.into() });
+    rows.into_iter().map(note).collect()
+}
+
+/// Names a log to those who wait for its notes.
+fn news_of(id: &SessionId, log: Log) -> String {
+    format!("{id}/{}", log.as_str())
+}
+
+/// Waits until a log may have new notes, or it is time to look again.
+pub(crate) async fn hear(
+    news: Option<&mut News>,
+    id: &SessionId,
+    log: Log,
+    clock: &dyn Clock,
+    at_most: Duration,
+) {
+    let Some(News { heard, is_on }) = news else {
+        return clock.sleep(at_most.min(LOOKS)).await;
+    };
+    let looks = if is_on.load(Ordering::Relaxed) { LOOKS_TOLD } else { LOOKS };
+    let wanted = news_of(id, log);
+    let told = async {
+        loop {
+            match heard.recv().await {
+                Ok(name) if name.is_empty() || *name == *wanted => return,
+                Ok(_) => {}
+                Err(RecvError::Lagged(_)) => return,
+                Err(RecvError::Closed) => return std::future::pending().await,
+            }
+        }
+    };
+    match select(Box::pin(told), clock.sleep(at_most.min(looks))).await {
+        Either::Left(_) | Either::Right(_) => {}
+    }
+}

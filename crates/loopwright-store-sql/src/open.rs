@@ -1,0 +1,39 @@
+//! Opening a store by its address.
+
+use std::sync::Arc;
+
+use loopwright_sessions::SessionStore;
+
+use crate::error::SqlError;
+
+#[cfg(test)]
+mod tests;
+
+/// Opens a store by its address, and makes it if it is not there: `sqlite:PATH`, or
+/// `postgres://USER:PASSWORD@HOST/DATABASE`.
+///
+/// # Errors
+///
+/// If the address is of another kind, or the store cannot be opened.
+pub async fn open(address: &str) -> Result<Arc<dyn SessionStore>, SqlError> {
+    let (scheme, rest) = address.split_once(':').unwrap_or_default();
+    match scheme {
+        #[cfg(feature = "sqlite")]
+        "sqlite" => {
+            let path = rest.strip_prefix("//").unwrap_or(rest);
+            if path.is_empty() || path.starts_with(':') {
+                return Err(SqlError::Address("the address names no file"));
+            }
+            Ok(Arc::new(crate::SqliteStore::open(path).await?))
+        }
+        #[cfg(not(feature = "sqlite"))]
+        "sqlite" => Err(SqlError::Address("this program was built without SQLite")),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => Ok(Arc::new(crate::PostgresStore::connect(address).await?)),
+        #[cfg(not(feature = "postgres"))]
+        "postgres" | "postgresql" => {
+            Err(SqlError::Address("this program was built without PostgreSQL"))
+        }
+        _ => Err(SqlError::Address("the address is of no kind of store that is known")),
+    }
+}

@@ -1,0 +1,166 @@
+//! PostgreSQL: many machines.
+
+use std::{
+    str::FromStr as _,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use loopwright_sessions::Finding;
+use sqlx::{
+    Executor as _, Postgres as Driver,
+    pool::{Pool, PoolOptions},
+    postgres::{PgConnectOptions, PgConnection},
+};
+
+use crate::{
+    database::{Access, Database, News, Transaction},
+    error::SqlError,
+    schema::{self, Steps, VERSION},
+    store::SqlStore,
+};
+
+mod listener;
+mod transaction;
+
+use listener::Listener;
+use transaction::{PostgresTransaction, failed};
+
+/// Sessions in a PostgreSQL database, which any number of machines may use at once.
+pub type PostgresStore = SqlStore<Postgres>;
+
+/// A schema of tables, `loopwright`, in a database.
+///
+/// Connections are made when they are needed, and made again when they were lost: a call that finds the
+/// database gone fails, and one that comes when it is back does not.
+#[derive(Debug)]
+pub struct Postgres {
+    place: Arc<str>,
+    pool: Pool<Driver>,
+    /// The one connection that hears of notes, once somebody waits for some.
+    listener: OnceLock<Listener>,
+    ears: Pool<Driver>,
+}
+
+/// How many connections there are at most.
+const CONNECTIONS: u32 = 8;
+/// How long it may take to get one.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How a connection begins. A row is not waited for longer than a caller would wait, what a client that
+/// is gone has locked comes free, and no statement here is worth being compiled.
+const BEGINNING: &str = "
+    SET search_path TO loopwright;
+    SET jit TO off;
+    SET lock_timeout TO '20s';
+    SET idle_in_transaction_session_timeout TO '60s'";
+/// The lock of whoever makes the tables.
+const MAKING: i64 = 0x4c6f_6f70_7772;
+
+const STEPS: &Steps =
+    &[include_str!("../migrations/postgres/1.sql"), include_str!("../migrations/postgres/2.sql")];
+
+impl PostgresStore {
+    /// Connects to the database of an address, and makes the tables if they are not there.
+    ///
+    /// # Errors
+    ///
+    /// If the address is none, the database cannot be reached, or its tables are of a newer version.
+    pub async fn connect(address: &str) -> Result<Self, SqlError> {
+        let options = PgConnectOptions::from_str(address)
+            .map_err(|_| SqlError::Address("the address of the PostgreSQL database has an error"))?
+            .application_name("loopwright");
+        let place = place(&options);
+        let pool = |size| {
+            PoolOptions::new()
+                .max_connections(size)
+                .acquire_timeout(PATIENCE)
+                .after_connect(|connection: &mut PgConnection, _| {
+                    Box::pin(async move { connection.execute(BEGINNING).await.map(drop) })
+                })
+                .connect_lazy_with(options.clone())
+        };
+        let (pool, ears) = (pool(CONNECTIONS), pool(1));
+        let listener = OnceLock::new();
+        let database = Postgres { place: Arc::clone(&place), pool, listener, ears };
+        database.prepare().await?;
+        Ok(Self { database, place })
+    }
+}
+
+/// Names a database to people: without the password.
+fn place(options: &PgConnectOptions) -> Arc<str> {
+    let host = options.get_socket().map_or_else(
+        || format!("{}:{}", options.get_host(), options.get_port()),
+        |socket| socket.display().to_string(),
+    );
+    let user = options.get_username();
+    let database = options.get_database().unwrap_or(user);
+    format!("PostgreSQL database `{database}` of user `{user}` on `{host}`").into()
+}
+
+impl Postgres {
+    /// Makes the tables, or brings them to the present version, alone.
+    async fn prepare(&self) -> Result<(), SqlError> {
+        let mut transaction = self.begin(Access::Write).await?;
+        let is_there = "SELECT COUNT(*) FROM pg_catalog.pg_tables
+            WHERE schemaname = 'loopwright' AND tablename = 'version'";
+        let lock = format!("SELECT pg_advisory_xact_lock({MAKING})");
+        transaction.run(&lock, &[]).await?;
+        let found = if first(&mut *transaction, is_there).await? == 0 {
+            transaction.script(MAKE_SCHEMA).await?;
+            0
+        } else {
+            first(&mut *transaction, "SELECT number FROM version").await?
+        };
+        if found > VERSION {
+            let place = Arc::clone(&self.place);
+            return Err(SqlError::Newer { place, found, known: VERSION });
+        }
+        if schema::upgrade(&mut *transaction, STEPS, found).await? {
+            transaction.run(&format!("UPDATE version SET number = {VERSION}"), &[]).await?;
+        }
+        transaction.commit().await
+    }
+}
+
+/// Makes the schema, which whoever may not make one may have been given empty.
+const MAKE_SCHEMA: &str = "
+    DO $$ BEGIN
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = 'loopwright') THEN
+            CREATE SCHEMA loopwright;
+        END IF;
+    END $$;
+    CREATE TABLE version (number BIGINT NOT NULL);
+    INSERT INTO version VALUES (0)";
+
+async fn first(transaction: &mut dyn Transaction, sql: &str) -> Result<i64, SqlError> {
+    let row = transaction.row(sql, &[]).await?;
+    Ok(row.and_then(|mut row| row.int(0).ok()).unwrap_or_default())
+}
+
+#[async_trait]
+impl Database for Postgres {
+    async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, SqlError> {
+        let sql = match access {
+            Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+            Access::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+        };
+        let begun = self.pool.begin_with(sql).await.map_err(|error| failed(&self.place, error))?;
+        Ok(Box::new(PostgresTransaction::new(begun, Arc::clone(&self.place))))
+    }
+
+    fn news(&self) -> Option<News> {
+        Some(self.listener.get_or_init(|| Listener::start(self.ears.clone())).news())
+    }
+
+    /// The server does that by itself.
+    async fn give_back(&self) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    /// The server keeps what is below the tables in order.
+    async fn look_below(&self, _repair: bool) -> Result<Vec<Finding>, SqlError> {
+        Ok(Vec::new())
+    }
+}

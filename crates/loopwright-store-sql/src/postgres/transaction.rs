@@ -1,0 +1,134 @@
+//! Transactions of PostgreSQL.
+
+use std::{borrow::Cow, sync::Arc};
+
+use async_trait::async_trait;
+use sqlx::{
+    AssertSqlSafe, Error, Postgres as Driver, Row as _, TypeInfo as _, ValueRef as _,
+    postgres::{PgArguments, PgRow},
+    query::Query,
+};
+
+use super::listener::CHANNEL;
+use crate::{
+    database::Transaction,
+    error::SqlError,
+    row::{Cell, Row, Value},
+};
+
+/// A transaction on a connection of the pool. One that is dropped is undone before the connection is
+/// used again.
+pub(super) struct PostgresTransaction {
+    inner: sqlx::Transaction<'static, Driver>,
+    place: Arc<str>,
+}
+
+impl PostgresTransaction {
+    pub(super) fn new(inner: sqlx::Transaction<'static, Driver>, place: Arc<str>) -> Self {
+        Self { inner, place }
+    }
+}
+
+#[async_trait]
+impl Transaction for PostgresTransaction {
+    async fn run(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, SqlError> {
+        let done = query(sql, values).execute(&mut *self.inner).await;
+        done.map(|done| done.rows_affected()).map_err(|error| failed(&self.place, error))
+    }
+
+    async fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, SqlError> {
+        let rows = query(sql, values).fetch_all(&mut *self.inner).await;
+        let rows = rows.and_then(|rows| rows.iter().map(row).collect());
+        rows.map_err(|error| failed(&self.place, error))
+    }
+
+    async fn script(&mut self, sql: &'static str) -> Result<(), SqlError> {
+        let done = sqlx::raw_sql(sql).execute(&mut *self.inner).await;
+        done.map(drop).map_err(|error| failed(&self.place, error))
+    }
+
+    fn for_update(&self) -> &'static str {
+        " FOR NO KEY UPDATE"
+    }
+
+    fn page(&self) -> &'static str {
+        "string_agg(
+            convert_to(b.first || ' ' || b.count || ' ' || octet_length(b.body) || chr(10), 'UTF8')
+                || CASE WHEN octet_length(b.body) < 65536 THEN b.body ELSE '' END,
+            ''
+        )"
+    }
+
+    async fn stop_writers(&mut self) -> Result<(), SqlError> {
+        self.script("LOCK TABLE sessions IN EXCLUSIVE MODE").await
+    }
+
+    async fn tell(&mut self, news: &str) -> Result<(), SqlError> {
+        let values = [CHANNEL.into(), news.into()];
+        self.run("SELECT pg_notify($1, $2)", &values).await.map(drop)
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), SqlError> {
+        let Self { inner, place } = *self;
+        inner.commit().await.map_err(|error| failed(&place, error))
+    }
+
+    async fn rollback(self: Box<Self>) {
+        // A connection on which that fails is lost, and the server undoes it.
+        let _undone_by_the_server = self.inner.rollback().await;
+    }
+}
+
+fn query<'q>(sql: &'q str, values: &[Value<'q>]) -> Query<'q, Driver, PgArguments> {
+    let mut query = sqlx::query(AssertSqlSafe(sql));
+    for value in values {
+        query = match *value {
+            Value::Int(value) => query.bind(value),
+            Value::Text(value) => query.bind(value.map(without_nul)),
+            Value::Bytes(value) => query.bind(value),
+        };
+    }
+    query
+}
+
+/// Writes the one character differently that PostgreSQL has no place for in a text.
+fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
+}
+
+fn row(row: &PgRow) -> Result<Row, Error> {
+    let cell = |column| {
+        let value = row.try_get_raw(column)?;
+        if value.is_null() {
+            return Ok(Cell::Null);
+        }
+        let kind = value.type_info().into_owned();
+        Ok(match kind.name() {
+            "INT8" => Cell::Int(row.try_get(column)?),
+            "INT4" => Cell::Int(row.try_get::<i32, _>(column)?.into()),
+            "BYTEA" => Cell::Bytes(row.try_get(column)?),
+            _ => Cell::Text(row.try_get_unchecked(column)?),
+        })
+    };
+    (0..row.len()).map(cell).collect::<Result<_, _>>().map(Row)
+}
+
+/// Finds out what an error means.
+pub(super) fn failed(place: &Arc<str>, source: Error) -> SqlError {
+    let place = Arc::clone(place);
+    let code = match &source {
+        Error::Database(error) => error.code().map(Cow::into_owned),
+        _ => return SqlError::Unreachable { place, source },
+    };
+    match code.as_deref().unwrap_or_default() {
+        "55P03" | "40001" | "40P01" => SqlError::Busy { place, source },
+        "53100" => SqlError::Full { place, source },
+        "25006" => SqlError::ReadOnly { place, source },
+        "28000" | "28P01" | "3D000" | "42501" => SqlError::Closed { place, source },
+        "XX001" | "XX002" => SqlError::Damaged { place, source },
+        code if ["08", "53", "57"].iter().any(|class| code.starts_with(class)) => {
+            SqlError::Unreachable { place, source }
+        }
+        _ => SqlError::Refused { place, source },
+    }
+}

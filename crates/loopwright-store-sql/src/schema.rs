@@ -1,0 +1,25 @@
+//! The tables, and how older ones become the present ones.
+
+use crate::{database::Transaction, error::SqlError};
+
+/// The version of the tables that this program writes.
+pub(crate) const VERSION: i64 = 2;
+
+/// The steps from no tables to the present ones; each makes the version of its place.
+pub(crate) type Steps = [&'static str; 2];
+
+/// Brings tables of some version to the present one, and tells whether there was anything to do.
+///
+/// # Errors
+///
+/// If the version is a newer one, or the database refuses.
+pub(crate) async fn upgrade(
+    transaction: &mut dyn Transaction,
+    steps: &Steps,
+    found: i64,
+) -> Result<bool, SqlError> {
+    for (_, step) in (1..).zip(steps).filter(|(version, _)| *version > found) {
+        transaction.script(step).await?;
+    }
+    Ok(found < VERSION)
+}

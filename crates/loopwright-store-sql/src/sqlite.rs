@@ -1,0 +1,218 @@
+//! SQLite: one file, many processes of one machine.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use loopwright_sessions::Finding;
+use sqlx::{
+    Sqlite as Driver,
+    pool::{Pool, PoolOptions},
+    sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+
+use crate::{
+    database::{Access, Database, News, Transaction},
+    error::SqlError,
+    schema::{self, Steps, VERSION},
+    store::SqlStore,
+};
+
+mod file;
+#[cfg(test)]
+mod tests;
+mod transaction;
+
+use transaction::{SqliteTransaction, failed};
+
+/// Sessions in a file of this machine, which any number of its processes may use at once.
+pub type SqliteStore = SqlStore<Sqlite>;
+
+/// A file of tables.
+///
+/// Whoever writes does it alone, and whoever reads sees one moment and waits for nobody. What was
+/// acknowledged survives a loss of power.
+#[derive(Debug)]
+pub struct Sqlite {
+    place: Arc<str>,
+    path: Arc<Path>,
+    /// The one connection that writes.
+    writer: Pool<Driver>,
+    readers: Pool<Driver>,
+}
+
+/// How long others may keep the file locked.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long somebody waits for the connections of this very process, which wait for others.
+const QUEUE: Duration = Duration::from_mins(1);
+/// How often a file is tried that is being made by somebody else.
+const TRIES_EVERY: Duration = Duration::from_millis(20);
+/// How many read at once.
+const READERS: u32 = 3;
+/// What tells our files from others of SQLite.
+const APPLICATION: i64 = 0x4c6f_6f70;
+/// The file that keeps what is written until it is merged is cut to this many bytes.
+const LARGEST_LOG: &str = "16777216";
+
+const STEPS: &Steps =
+    &[include_str!("../migrations/sqlite/1.sql"), include_str!("../migrations/sqlite/2.sql")];
+
+impl SqliteStore {
+    /// Opens a file of sessions, and makes it if it is not there: for this user only, as are the
+    /// directories that are made for it.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened or made, or is something else.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self, SqlError> {
+        Self::open_patiently(path.as_ref(), PATIENCE).await
+    }
+
+    async fn open_patiently(path: &Path, patience: Duration) -> Result<Self, SqlError> {
+        let path: Arc<Path> = path.into();
+        let place: Arc<str> = format!("`{}`", path.display()).into();
+        file::make(&path)
+            .map_err(|source| SqlError::Place { place: Arc::clone(&place), source })?;
+        let plain = SqliteConnectOptions::new().filename(&path).busy_timeout(patience);
+        let options = plain
+            .clone()
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .auto_vacuum(SqliteAutoVacuum::Incremental)
+            .pragma("journal_size_limit", LARGEST_LOG);
+        let pool = |size, options: SqliteConnectOptions| {
+            PoolOptions::new()
+                .max_connections(size)
+                .acquire_timeout(QUEUE)
+                .idle_timeout(None)
+                .max_lifetime(None)
+                .test_before_acquire(false)
+                .connect_lazy_with(options)
+        };
+        let writer = pool(1, options.clone());
+        let readers = pool(READERS, options.pragma("query_only", "ON"));
+        let database = Sqlite { place: Arc::clone(&place), path, writer, readers };
+        let plain = pool(1, plain);
+        database.prepare(&plain, patience).await?;
+        plain.close().await;
+        Ok(Self { database, place })
+    }
+}
+
+impl Sqlite {
+    /// Makes the tables, or brings them to the present version. Somebody else may be at it as well:
+    /// SQLite does not wait for a file that is being made.
+    async fn prepare(&self, plain: &Pool<Driver>, patience: Duration) -> Result<(), SqlError> {
+        let patient = async {
+            loop {
+                match self.upgrade(plain).await {
+                    Err(SqlError::Busy { .. }) => tokio::time::sleep(TRIES_EVERY).await,
+                    done => return done,
+                }
+            }
+        };
+        match tokio::time::timeout(patience, patient).await {
+            Ok(done) => done,
+            Err(_) => self.upgrade(plain).await,
+        }
+    }
+
+    /// Brings the tables to the present version, if it is ours at all: a connection that changes nothing
+    /// finds that out.
+    async fn upgrade(&self, plain: &Pool<Driver>) -> Result<(), SqlError> {
+        let place = Arc::clone(&self.place);
+        let mut looking = SqliteTransaction::begin(plain, place, "BEGIN").await?;
+        let found = self.version(&mut looking).await;
+        Box::new(looking).rollback().await;
+        if found? == VERSION {
+            return Ok(());
+        }
+        let mut transaction = self.begin(Access::Write).await?;
+        let found = self.version(&mut *transaction).await?;
+        if schema::upgrade(&mut *transaction, STEPS, found).await? {
+            let marks =
+                format!("PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION};");
+            for mark in marks.split_inclusive(';') {
+                transaction.run(mark, &[]).await?;
+            }
+        }
+        transaction.commit().await
+    }
+
+    /// Returns the version of the tables; 0 if there are none.
+    async fn version(&self, transaction: &mut dyn Transaction) -> Result<i64, SqlError> {
+        let [application, version, tables] = {
+            let mut found = [0; 3];
+            let questions = [
+                "PRAGMA application_id",
+                "PRAGMA user_version",
+                "SELECT COUNT(*) FROM sqlite_schema",
+            ];
+            for (found, question) in found.iter_mut().zip(questions) {
+                let row = transaction.row(question, &[]).await?;
+                *found = row.and_then(|mut row| row.int(0).ok()).unwrap_or_default();
+            }
+            found
+        };
+        let place = || Arc::clone(&self.place);
+        if application != APPLICATION && (application, version, tables) != (0, 0, 0) {
+            return Err(SqlError::NotAStore { place: place() });
+        }
+        if version > VERSION {
+            return Err(SqlError::Newer { place: place(), found: version, known: VERSION });
+        }
+        Ok(version)
+    }
+
+    /// Runs statements that may be in no transaction.
+    async fn alone(&self, statement: &'static str) -> Result<Vec<String>, SqlError> {
+        let failed = |error| failed(&self.place, error);
+        let rows = sqlx::query(statement).fetch_all(&self.writer).await.map_err(failed)?;
+        Ok(rows.iter().map(transaction::words).collect())
+    }
+}
+
+#[async_trait]
+impl Database for Sqlite {
+    async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, SqlError> {
+        let (pool, sql) = match access {
+            Access::Read => (&self.readers, "BEGIN"),
+            Access::Write => (&self.writer, "BEGIN IMMEDIATE"),
+        };
+        let begun = SqliteTransaction::begin(pool, Arc::clone(&self.place), sql).await?;
+        Ok(Box::new(begun))
+    }
+
+    fn news(&self) -> Option<News> {
+        None
+    }
+
+    async fn give_back(&self) -> Result<(), SqlError> {
+        self.alone("PRAGMA incremental_vacuum").await?;
+        self.alone("PRAGMA wal_checkpoint(TRUNCATE)").await?;
+        Ok(())
+    }
+
+    async fn look_below(&self, repair: bool) -> Result<Vec<Finding>, SqlError> {
+        let mut findings = Vec::new();
+        let mut problems = self.alone("PRAGMA integrity_check").await?;
+        problems.retain(|problem| problem != "ok");
+        if !problems.is_empty() {
+            // What only an index has wrong is put right by making it anew.
+            let is_repaired = repair && self.alone("REINDEX").await.is_ok() && {
+                self.alone("PRAGMA integrity_check").await? == ["ok"]
+            };
+            let repaired = is_repaired.then(|| "the indexes were made anew".to_owned());
+            findings.extend(problems.into_iter().map(|problem| Finding {
+                session: None,
+                problem,
+                repaired: repaired.clone(),
+            }));
+        }
+        for problem in self.alone("PRAGMA foreign_key_check").await? {
+            let problem = format!("a row points to one that is not there: {problem}");
+            findings.push(Finding { session: None, problem, repaired: None });
+        }
+        findings.extend(file::open_to_others(&self.path, repair));
+        Ok(findings)
+    }
+}

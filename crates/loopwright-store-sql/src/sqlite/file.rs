@@ -1,0 +1,80 @@
+//! The file, and who may read it.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+use loopwright_sessions::Finding;
+
+/// Makes an empty file, and directories for it, that this user alone may read; nothing happens if it is
+/// there. SQLite gives the files beside it the same rights.
+pub(super) fn make(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        make_folder(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(file) => file.sync_all()?,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    sync(folder.unwrap_or(Path::new(".")))
+}
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)?;
+    folder.parent().filter(|it| !it.as_os_str().is_empty()).map_or(Ok(()), sync)
+}
+
+/// Makes what is in a directory survive a loss of power.
+fn sync(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+/// Tells of files that others may read or write, and takes that from them.
+#[cfg(unix)]
+pub(super) fn open_to_others(path: &Path, repair: bool) -> Vec<Finding> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut findings = Vec::new();
+    for path in with_neighbours(path) {
+        let Ok(metadata) = fs::metadata(&path) else { continue };
+        let mode = metadata.permissions().mode() & 0o777;
+        let own = mode & 0o700;
+        if mode == own {
+            continue;
+        }
+        let closed = fs::Permissions::from_mode(own);
+        let is_repaired = repair && fs::set_permissions(&path, closed).is_ok();
+        findings.push(Finding {
+            session: None,
+            problem: format!("others may use `{}`: its mode is {mode:o}", path.display()),
+            repaired: is_repaired.then(|| format!("its mode is {own:o} now")),
+        });
+    }
+    findings
+}
+
+#[cfg(not(unix))]
+pub(super) fn open_to_others(_path: &Path, _repair: bool) -> Vec<Finding> {
+    Vec::new()
+}
+
+/// Returns the file and those that SQLite keeps beside it.
+#[cfg(unix)]
+fn with_neighbours(path: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        name.into()
+    })
+}

@@ -1,0 +1,94 @@
+use loopwright_agent::AgentDefinition;
+use loopwright_core::Timestamp;
+use loopwright_sessions::{
+    Log, NewSession, SessionHeader, SessionId, SessionQuery, SessionStore as _, StoreError,
+};
+use tempfile::TempDir;
+
+use super::*;
+
+async fn opened(patience: Duration) -> (TempDir, SqliteStore) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("sessions.db");
+    let store = SqliteStore::open_patiently(&path, patience).await.unwrap();
+    (folder, store)
+}
+
+async fn create(store: &SqliteStore, name: &str) -> Result<SessionHeader, StoreError> {
+    let id = SessionId::new(name).unwrap();
+    let header = SessionHeader::new(id, "agent", Timestamp::from_millis(0));
+    let definition = AgentDefinition::new("agent", "does things", "You do things.");
+    let new = NewSession { header: &header, definition: &definition, changes: &[] };
+    store.create(new).await
+}
+
+/// Changes something about the connection that writes.
+async fn set(store: &SqliteStore, pragma: &'static str) {
+    sqlx::query(pragma).execute(&store.database.writer).await.unwrap();
+}
+
+async fn names(store: &SqliteStore) -> Vec<String> {
+    let list = store.list(&SessionQuery::first(9)).await.unwrap();
+    list.sessions.iter().map(|header| header.id.to_string()).collect()
+}
+
+#[track_caller]
+fn is_unavailable(done: Result<SessionHeader, StoreError>, why: &str) {
+    let error = done.unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+    assert!(error.to_string().contains(why), "{error}");
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_nothing_is_lost() {
+    let (_folder, store) = opened(PATIENCE).await;
+    create(&store, "a").await.unwrap();
+    set(&store, "PRAGMA max_page_count = 1").await;
+    let large: Arc<[u8]> = vec![0; 100_000].into();
+    let id = SessionId::new("a").unwrap();
+    let full = store.note(&id, Log::Files, &[large], None).await.unwrap_err();
+    assert!(matches!(full, StoreError::Unavailable(_)), "{full:?}");
+    assert!(full.to_string().contains("there is no space left for"), "{full}");
+    assert_eq!(names(&store).await, ["a"]);
+    // There is space again.
+    create(&store, "b").await.unwrap();
+    assert_eq!(names(&store).await, ["b", "a"]);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_written_is_told_and_can_be_read() {
+    let (_folder, store) = opened(PATIENCE).await;
+    create(&store, "a").await.unwrap();
+    set(&store, "PRAGMA query_only = ON").await;
+    is_unavailable(create(&store, "b").await, "cannot be written; see that it");
+    assert_eq!(names(&store).await, ["a"]);
+}
+
+#[tokio::test]
+async fn a_file_that_somebody_keeps_locked_is_told() {
+    let (_folder, store) = opened(Duration::from_millis(500)).await;
+    let other = SqliteStore::open(&store.database.path).await.unwrap();
+    assert!(names(&store).await.is_empty());
+    let lock = other.database.begin(Access::Write).await.unwrap();
+    is_unavailable(create(&store, "a").await, "was in use by others for too long");
+    // Whoever reads waits for nobody.
+    assert!(names(&store).await.is_empty());
+    drop(lock);
+    // Whoever locked it is gone, as soon as its connection is.
+    other.database.begin(Access::Write).await.unwrap().rollback().await;
+    create(&store, "a").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_begun_and_dropped_never_happened() {
+    let (_folder, store) = opened(PATIENCE).await;
+    let mut transaction = store.database.begin(Access::Write).await.unwrap();
+    transaction.run("INSERT INTO wishes (session, body) SELECT 1, X''", &[]).await.unwrap_err();
+    drop(transaction);
+    create(&store, "a").await.unwrap();
+    let mut transaction = store.database.begin(Access::Write).await.unwrap();
+    transaction.run("DELETE FROM definitions", &[]).await.unwrap();
+    drop(transaction);
+    let id = SessionId::new("a").unwrap();
+    assert!(store.definition(&id).await.unwrap().is_some());
+}

@@ -1,0 +1,167 @@
+//! Transactions of SQLite.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sqlx::{
+    AssertSqlSafe, Column as _, Error, Row as _, Sqlite as Driver, TypeInfo as _, ValueRef as _,
+    pool::{Pool, PoolConnection},
+    query::Query,
+    sqlite::{SqliteArguments, SqliteRow},
+};
+
+use crate::{
+    database::Transaction,
+    error::SqlError,
+    row::{Cell, Row, Value},
+};
+
+/// A transaction on a connection of its own.
+///
+/// SQLite undoes a transaction by itself when it fails badly, when the disk is full for one, so what is
+/// left of it is not guessed: a connection that did not end in order is closed, which undoes whatever
+/// there is.
+pub(super) struct SqliteTransaction {
+    connection: Option<PoolConnection<Driver>>,
+    place: Arc<str>,
+}
+
+impl SqliteTransaction {
+    pub(super) async fn begin(
+        pool: &Pool<Driver>,
+        place: Arc<str>,
+        sql: &'static str,
+    ) -> Result<Self, SqlError> {
+        let connection = pool.acquire().await.map_err(|error| failed(&place, error))?;
+        let mut begun = Self { connection: Some(connection), place };
+        begun.end_with(sql).await?;
+        Ok(begun)
+    }
+
+    fn connection(&mut self) -> Result<&mut sqlx::SqliteConnection, SqlError> {
+        let place = &self.place;
+        let connection = self.connection.as_deref_mut();
+        connection.ok_or_else(|| failed(place, Error::WorkerCrashed))
+    }
+
+    async fn end_with(&mut self, sql: &'static str) -> Result<(), SqlError> {
+        let done = sqlx::query(sql).execute(self.connection()?).await;
+        done.map(drop).map_err(|error| failed(&self.place, error))
+    }
+}
+
+impl Drop for SqliteTransaction {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take() {
+            drop(connection.detach());
+        }
+    }
+}
+
+#[async_trait]
+impl Transaction for SqliteTransaction {
+    async fn run(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, SqlError> {
+        let done = query(sql, values).execute(self.connection()?).await;
+        done.map(|done| done.rows_affected()).map_err(|error| failed(&self.place, error))
+    }
+
+    async fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, SqlError> {
+        let rows = query(sql, values).fetch_all(self.connection()?).await;
+        let rows = rows.and_then(|rows| rows.iter().map(row).collect());
+        rows.map_err(|error| failed(&self.place, error))
+    }
+
+    async fn script(&mut self, sql: &'static str) -> Result<(), SqlError> {
+        let done = sqlx::raw_sql(sql).execute(self.connection()?).await;
+        done.map(drop).map_err(|error| failed(&self.place, error))
+    }
+
+    /// Whoever may write is alone.
+    fn for_update(&self) -> &'static str {
+        ""
+    }
+
+    fn page(&self) -> &'static str {
+        "CAST(group_concat(
+            b.first || ' ' || b.count || ' ' || length(b.body) || char(10)
+                || CASE WHEN length(b.body) < 65536 THEN b.body ELSE '' END,
+            ''
+        ) AS BLOB)"
+    }
+
+    async fn stop_writers(&mut self) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    async fn tell(&mut self, _news: &str) -> Result<(), SqlError> {
+        Ok(())
+    }
+
+    async fn commit(mut self: Box<Self>) -> Result<(), SqlError> {
+        self.end_with("COMMIT").await?;
+        drop(self.connection.take());
+        Ok(())
+    }
+
+    async fn rollback(mut self: Box<Self>) {
+        if self.end_with("ROLLBACK").await.is_ok() {
+            drop(self.connection.take());
+        }
+    }
+}
+
+fn query<'q>(sql: &'q str, values: &[Value<'q>]) -> Query<'q, Driver, SqliteArguments> {
+    let mut query = sqlx::query(AssertSqlSafe(sql));
+    for value in values {
+        query = match *value {
+            Value::Int(value) => query.bind(value),
+            Value::Text(value) => query.bind(value),
+            Value::Bytes(value) => query.bind(value),
+        };
+    }
+    query
+}
+
+fn row(row: &SqliteRow) -> Result<Row, Error> {
+    let cell = |column| {
+        let value = row.try_get_raw(column)?;
+        if value.is_null() {
+            return Ok(Cell::Null);
+        }
+        let kind = value.type_info().into_owned();
+        Ok(match kind.name() {
+            "INTEGER" => Cell::Int(row.try_get_unchecked(column)?),
+            "TEXT" => Cell::Text(row.try_get_unchecked(column)?),
+            _ => Cell::Bytes(row.try_get_unchecked(column)?),
+        })
+    };
+    (0..row.len()).map(cell).collect::<Result<_, _>>().map(Row)
+}
+
+/// Writes a row as a text.
+pub(super) fn words(row: &SqliteRow) -> String {
+    let word = |column: &sqlx::sqlite::SqliteColumn| {
+        row.try_get_unchecked::<Option<String>, _>(column.ordinal()).ok().flatten()
+    };
+    row.columns().iter().filter_map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Finds out what an error means.
+pub(super) fn failed(place: &Arc<str>, source: Error) -> SqlError {
+    let place = Arc::clone(place);
+    let code = match &source {
+        Error::PoolTimedOut => return SqlError::Busy { place, source },
+        Error::Database(error) => error.code().and_then(|code| code.parse::<i32>().ok()),
+        _ => None,
+    };
+    // The lower byte is the kind, the others say more about it.
+    match code.map(|code| code & 0xff) {
+        Some(5 | 6) => SqlError::Busy { place, source },
+        Some(8) => SqlError::ReadOnly { place, source },
+        Some(11) => SqlError::Damaged { place, source },
+        Some(13) => SqlError::Full { place, source },
+        Some(3 | 14 | 23) => SqlError::Closed { place, source },
+        Some(26) => SqlError::NotAStore { place },
+        _ => SqlError::Refused { place, source },
+    }
+}

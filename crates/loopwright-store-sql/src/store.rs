@@ -1,0 +1,233 @@
+//! The store: each of its methods is one transaction.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use loopwright_agent::AgentDefinition;
+use loopwright_core::{Clock, Seq, Timestamp};
+use loopwright_sessions::{
+    Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionHeader, SessionId,
+    SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
+};
+
+use crate::{
+    database::{Access, Database, Transaction},
+    error::Failure,
+    leasing, listing, loading, notes,
+    upkeep::{self, Health},
+    writing,
+};
+
+/// Sessions in a database, either of those that this crate knows.
+pub struct SqlStore<D> {
+    pub(crate) database: D,
+    pub(crate) place: Arc<str>,
+}
+
+impl<D: Database> SqlStore<D> {
+    async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, StoreError> {
+        Ok(self.database.begin(access).await?)
+    }
+
+    async fn reading(&self) -> Result<Box<dyn Transaction>, StoreError> {
+        self.begin(Access::Read).await
+    }
+
+    async fn writing(&self) -> Result<Box<dyn Transaction>, StoreError> {
+        self.begin(Access::Write).await
+    }
+
+    /// Makes one session look for what is wrong with it, and repairs it.
+    async fn check_session(
+        &self,
+        id: &SessionId,
+        repair: bool,
+    ) -> Result<Option<Finding>, StoreError> {
+        let mut transaction = self.reading().await?;
+        let health = upkeep::look(&mut *transaction, id).await;
+        transaction.rollback().await;
+        let (readable, error) = match health {
+            Health::Good => return Ok(None),
+            Health::Bad(error) => return Ok(Some(upkeep::finding(id, &error, None))),
+            Health::Part(readable, error) => (readable, error),
+        };
+        if !repair {
+            return Ok(Some(upkeep::finding(id, &error, None)));
+        }
+        let mut transaction = self.writing().await?;
+        let done = upkeep::go_on_from(&mut *transaction, id, readable).await;
+        end(transaction, done).await.map_err(|error| error.of(id))?;
+        let repaired =
+            format!("it goes on after its first {readable} changes; nothing was deleted");
+        Ok(Some(upkeep::finding(id, &error, Some(repaired))))
+    }
+}
+
+/// Makes what was done happen, or undoes it if it failed.
+async fn end<T>(transaction: Box<dyn Transaction>, done: Result<T, Failure>) -> Result<T, Failure> {
+    match done {
+        Ok(value) => {
+            transaction.commit().await?;
+            Ok(value)
+        }
+        Err(failure) => {
+            transaction.rollback().await;
+            Err(failure)
+        }
+    }
+}
+
+/// Does something in a transaction of its own: what it is, on which session, and how.
+macro_rules! within {
+    ($self:ident.$begin:ident, $id:expr, |$transaction:ident| $done:expr) => {{
+        let mut transaction = $self.$begin().await?;
+        let $transaction = &mut *transaction;
+        let done = $done.await;
+        end(transaction, done).await.map_err(|failure| failure.of($id))
+    }};
+}
+
+#[async_trait]
+impl<D: Database> SessionStore for SqlStore<D> {
+    async fn create(&self, new: NewSession<'_>) -> Result<SessionHeader, StoreError> {
+        within!(self.writing, &new.header.id, |it| writing::create(it, new))
+    }
+
+    async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError> {
+        within!(self.reading, id, |it| loading::find(it, id))
+    }
+
+    async fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError> {
+        within!(self.reading, id, |it| loading::definition(it, id))
+    }
+
+    async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
+        let Some(stored) = within!(self.reading, id, |it| loading::read(it, id))? else {
+            return Ok(None);
+        };
+        let decoded = tokio::task::spawn_blocking(move || stored.decode());
+        decoded.await.map_err(|error| StoreError::Unavailable(error.into()))?.map(Some)
+    }
+
+    async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {
+        within!(self.writing, write.id, |it| writing::append(it, write))
+    }
+
+    async fn rewind(
+        &self,
+        id: &SessionId,
+        expected: u64,
+        at: Seq,
+        lease: Option<&Lease>,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        within!(self.writing, id, |it| writing::rewind(it, id, expected, at, lease, now))
+    }
+
+    async fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError> {
+        let mut transaction = self.reading().await?;
+        let done = listing::list(&mut *transaction, query).await;
+        end(transaction, done).await.map_err(Failure::of_all)
+    }
+
+    async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
+        within!(self.writing, id, |it| writing::delete(it, id, now))
+    }
+
+    async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
+        within!(self.writing, id, |it| leasing::lease(it, id, claim))
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        now: Timestamp,
+        lasts: Duration,
+    ) -> Result<Lease, StoreError> {
+        within!(self.writing, &lease.id, |it| leasing::renew(it, lease, now, lasts))
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        within!(self.writing, &lease.id, |it| leasing::release(it, lease))
+    }
+
+    async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError> {
+        within!(self.writing, id, |it| leasing::post(it, id, wish))
+    }
+
+    /// Most of the time there are none, and then nothing is locked.
+    async fn collect(&self, lease: &Lease) -> Result<Vec<Wish>, StoreError> {
+        if !within!(self.reading, &lease.id, |it| leasing::is_wished(it, lease))? {
+            return Ok(Vec::new());
+        }
+        within!(self.writing, &lease.id, |it| leasing::collect(it, lease))
+    }
+
+    async fn note(
+        &self,
+        id: &SessionId,
+        log: Log,
+        notes: &[Arc<[u8]>],
+        keep: Option<u64>,
+    ) -> Result<u64, StoreError> {
+        within!(self.writing, id, |it| notes::note(it, id, log, notes, keep))
+    }
+
+    async fn notes(
+        &self,
+        id: &SessionId,
+        log: Log,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Note>, StoreError> {
+        within!(self.reading, id, |it| notes::notes(it, id, log, after, limit))
+    }
+
+    async fn wait(
+        &self,
+        id: &SessionId,
+        log: Log,
+        after: u64,
+        clock: &dyn Clock,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        let mut news = self.database.news();
+        let began = clock.monotonic();
+        while self.notes(id, log, after, 1).await?.is_empty() {
+            let waited = clock.monotonic().saturating_sub(began);
+            let Some(left) = at_most.checked_sub(waited).filter(|it| !it.is_zero()) else { break };
+            notes::hear(news.as_mut(), id, log, clock, left).await;
+        }
+        Ok(())
+    }
+
+    async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
+        let mut transaction = self.writing().await?;
+        let done = upkeep::reclaim(&mut *transaction, abandoned).await;
+        let reclaimed = end(transaction, done).await.map_err(Failure::of_all)?;
+        self.database.give_back().await?;
+        Ok(reclaimed)
+    }
+
+    async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
+        let mut findings = self.database.look_below(repair).await?;
+        let mut transaction = self.reading().await?;
+        let names = upkeep::names(&mut *transaction).await;
+        for name in end(transaction, names).await.map_err(Failure::of_all)? {
+            match SessionId::new(name) {
+                Ok(id) => findings.extend(self.check_session(&id, repair).await?),
+                Err(error) => {
+                    let problem = error.to_string();
+                    findings.push(Finding { session: None, problem, repaired: None });
+                }
+            }
+        }
+        Ok(findings)
+    }
+}
+
+impl<D> fmt::Debug for SqlStore<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SqlStore({})", self.place)
+    }
+}

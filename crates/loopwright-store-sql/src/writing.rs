@@ -1,0 +1,199 @@
+//! Creating, appending, going back, deleting.
+
+use loopwright_core::{Seq, Timestamp};
+use loopwright_sessions::{
+    ForkPoint, Lease, NewSession, SessionHeader, SessionId, SessionStatus, StoreError, Write,
+    stored::{FORMAT, encode, fingerprint, written_at},
+};
+
+use crate::{
+    database::Transaction,
+    error::Failure,
+    head::Head,
+    row::{Value, values},
+};
+
+/// Does what [`SessionStore::create`](loopwright_sessions::SessionStore::create) says.
+pub(crate) async fn create(
+    transaction: &mut dyn Transaction,
+    new: NewSession<'_>,
+) -> Result<SessionHeader, Failure> {
+    let mut header = new.header.clone();
+    let base = header.from.as_ref().map_or(0, |from| from.at);
+    (header.version, header.line) = (1, 0);
+    header.length = base + new.changes.len() as u64;
+    let (body, definition) =
+        (encode(&header.id, new.changes)?, encode(&header.id, new.definition)?);
+    let key = insert(transaction, &header).await?;
+    let source = match &header.from {
+        Some(from) => Some(source(transaction, from).await?),
+        None => None,
+    };
+    let insert = "INSERT INTO definitions (session, body) VALUES ($1, $2)";
+    transaction.run(insert, values![key, &*definition]).await?;
+    begin_line(transaction, key, 0, source.zip(header.from.as_ref())).await?;
+    if !new.changes.is_empty() {
+        insert_batch(transaction, key, 0, base, new.changes.len(), &body).await?;
+    }
+    Ok(header)
+}
+
+/// Writes the row of a new session, and returns its key.
+async fn insert(transaction: &mut dyn Transaction, header: &SessionHeader) -> Result<i64, Failure> {
+    let sql = "
+        INSERT INTO sessions (id, format, status, version, line, length, parent, call, workdir,
+            agent_name, agent_label, title, created_at, updated_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+        ON CONFLICT (id) DO NOTHING RETURNING key";
+    let values = values![
+        header.id.as_str(),
+        FORMAT,
+        header.status.as_str(),
+        header.version,
+        header.line,
+        header.length,
+        header.parent.as_ref().map(SessionId::as_str),
+        header.call.as_deref(),
+        header.workdir.as_deref(),
+        &*header.agent_name,
+        &*header.agent_label,
+        header.title.as_deref(),
+        header.created_at,
+        header.updated_at,
+    ];
+    let row = transaction.row(sql, values).await?;
+    row.ok_or_else(|| StoreError::Exists(header.id.clone()))?.int(0)
+}
+
+/// Returns the key of the session that something is a fork of.
+async fn source(transaction: &mut dyn Transaction, from: &ForkPoint) -> Result<i64, Failure> {
+    let head = Head::locked(transaction, &from.session).await?;
+    if from.line == head.line && from.at <= head.length {
+        Ok(head.key)
+    } else {
+        Err(StoreError::NotFound(from.session.clone()).into())
+    }
+}
+
+async fn begin_line(
+    transaction: &mut dyn Transaction,
+    key: i64,
+    line: u32,
+    from: Option<(i64, &ForkPoint)>,
+) -> Result<(), Failure> {
+    let place =
+        from.map(|(key, from)| [Value::from(key), Value::from(from.line), Value::from(from.at)]);
+    let [session, from_line, at] = place.unwrap_or([Value::Int(None); 3]);
+    let sql = "INSERT INTO lines (session, line, from_session, from_line, at)
+        VALUES ($1, $2, $3, $4, $5)";
+    transaction.run(sql, values![key, line, session, from_line, at]).await?;
+    Ok(())
+}
+
+async fn insert_batch(
+    transaction: &mut dyn Transaction,
+    key: i64,
+    line: u32,
+    first: Seq,
+    count: usize,
+    body: &[u8],
+) -> Result<(), Failure> {
+    let sql = "INSERT INTO batches (session, line, first, count, body) VALUES ($1, $2, $3, $4, $5)";
+    transaction.run(sql, values![key, line, first, count, body]).await?;
+    Ok(())
+}
+
+/// Does what [`SessionStore::append`](loopwright_sessions::SessionStore::append) says.
+pub(crate) async fn append(
+    transaction: &mut dyn Transaction,
+    write: Write<'_>,
+) -> Result<u64, Failure> {
+    let Write { id, expected, batch, status, title, lease, now } = write;
+    let body = encode(id, batch.changes)?;
+    let head = Head::locked(transaction, id).await?;
+    head.check_lease(id, lease, now)?;
+    let print = fingerprint(&write, &body);
+    if head.last.as_deref() == Some(&print) && head.version == expected + 1 {
+        return Ok(head.version);
+    }
+    head.check_version(id, expected)?;
+    let count = batch.changes.len();
+    if count > 0 && batch.first != head.length {
+        return Err(head.conflict(id, expected).into());
+    }
+    let sql = "
+        UPDATE sessions SET version = $1, length = $2, updated_at = $3, last = $4,
+            status = COALESCE($5, status), title = COALESCE($6, title)
+        WHERE key = $7";
+    let values = values![
+        expected + 1,
+        head.length + count as u64,
+        written_at(head.updated_at, now),
+        &print[..],
+        status.map(SessionStatus::as_str),
+        title.map(|title| &**title),
+        head.key,
+    ];
+    transaction.run(sql, values).await?;
+    if count > 0 {
+        insert_batch(transaction, head.key, head.line, batch.first, count, &body).await?;
+    }
+    Ok(expected + 1)
+}
+
+/// Does what [`SessionStore::rewind`](loopwright_sessions::SessionStore::rewind) says.
+pub(crate) async fn rewind(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+    expected: u64,
+    at: Seq,
+    lease: Option<&Lease>,
+    now: Timestamp,
+) -> Result<u64, Failure> {
+    let head = Head::locked(transaction, id).await?;
+    head.check_lease(id, lease, now)?;
+    head.check_version(id, expected)?;
+    if at > head.length {
+        return Err(StoreError::NotFound(id.clone()).into());
+    }
+    go_back(transaction, id, &head, at, now).await?;
+    Ok(expected + 1)
+}
+
+/// Begins a new line of a session.
+pub(crate) async fn go_back(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+    head: &Head,
+    at: Seq,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let from = ForkPoint { session: id.clone(), line: head.line, at };
+    begin_line(transaction, head.key, head.line + 1, Some((head.key, &from))).await?;
+    let sql = "
+        UPDATE sessions SET version = $1, line = $2, length = $3, updated_at = $4, last = NULL
+        WHERE key = $5";
+    let updated_at = written_at(head.updated_at, now);
+    let values = values![head.version + 1, head.line + 1, at, updated_at, head.key];
+    transaction.run(sql, values).await?;
+    Ok(())
+}
+
+/// Does what [`SessionStore::delete`](loopwright_sessions::SessionStore::delete) says.
+pub(crate) async fn delete(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let head = match Head::locked(transaction, id).await {
+        Err(Failure::Store(StoreError::NotFound(_))) => return Ok(()),
+        head => head?,
+    };
+    let sql = "
+        UPDATE sessions SET status = 'deleted', version = $1, updated_at = $2, lease_owner = NULL
+        WHERE key = $3";
+    let updated_at = written_at(head.updated_at, now);
+    transaction.run(sql, values![head.version + 1, updated_at, head.key]).await?;
+    transaction.run("DELETE FROM wishes WHERE session = $1", values![head.key]).await?;
+    Ok(())
+}

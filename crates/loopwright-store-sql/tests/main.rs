@@ -1,0 +1,15 @@
+//! Stores in databases, through the public interface.
+
+#[cfg(test)]
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+#[cfg(feature = "postgres")]
+mod server;
+#[cfg(test)]
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(test)]
+mod support;

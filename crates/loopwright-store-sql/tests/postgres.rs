@@ -1,0 +1,218 @@
+//! PostgreSQL.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use loopwright_core::{Clock, Timestamp};
+use loopwright_sessions::{Log, Note, SessionStore as _, StoreError, conformance};
+use loopwright_store_sql::{PostgresStore, SqlError};
+use tokio::sync::Notify;
+
+use crate::{
+    samples,
+    server::{GUARDED, PASSWORD, Server},
+    support::{create, id, is_kept, keep, one_writer_wins_each_version, said, say},
+};
+
+async fn connect(address: &str) -> PostgresStore {
+    PostgresStore::connect(address).await.unwrap()
+}
+
+#[tokio::test]
+async fn postgres_does_what_every_store_must() {
+    for fact in conformance::FACTS {
+        println!("{}", fact.name);
+        (fact.check)(&connect(&Server::shared().database().await).await).await;
+    }
+}
+
+#[tokio::test]
+async fn what_was_kept_in_a_database_is_there_for_whoever_connects() {
+    let address = Server::shared().database().await;
+    let (one, other) = (connect(&address).await, connect(&address).await);
+    keep(&one).await;
+    is_kept(&other).await;
+    assert_eq!(said(&one, "a").await, ["one", "two"]);
+    assert_eq!(said(&connect(&address).await, "a").await, ["one", "two"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_are_made_once_however_many_connect() {
+    let address = Server::shared().database().await;
+    let connected = (0..8).map(|number| {
+        let address = address.clone();
+        tokio::spawn(async move { create(&connect(&address).await, &format!("s{number}")).await })
+    });
+    for connected in connected.collect::<Vec<_>>() {
+        connected.await.unwrap();
+    }
+    let all = loopwright_sessions::SessionQuery::first(99);
+    assert_eq!(connect(&address).await.list(&all).await.unwrap().len(), 8);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_many_writers_of_a_database_wins_each_version() {
+    let address = Server::shared().database().await;
+    let (one, other) = (connect(&address).await, connect(&address).await);
+    one_writer_wins_each_version(vec![Arc::new(one), Arc::new(other)]).await;
+}
+
+#[tokio::test]
+async fn tables_of_the_first_version_are_brought_up_to_date() {
+    let (server, address) = (Server::shared(), Server::shared().database().await);
+    server.script(&address, include_str!("samples/postgres-1.sql")).await;
+    samples::is_whole(&connect(&address).await).await;
+    // It is not done twice.
+    let again = connect(&address).await;
+    samples::is_whole(&again).await;
+    samples::is_wished(&again).await;
+}
+
+#[tokio::test]
+async fn tables_of_a_newer_version_are_refused_and_left_as_they_are() {
+    let (server, address) = (Server::shared(), Server::shared().database().await);
+    keep(&connect(&address).await).await;
+    server.script(&address, "UPDATE loopwright.version SET number = 99").await;
+    let refused = PostgresStore::connect(&address).await.unwrap_err();
+    assert!(matches!(refused, SqlError::Newer { found: 99, known: 2, .. }), "{refused:?}");
+    server.script(&address, "UPDATE loopwright.version SET number = 2").await;
+    is_kept(&connect(&address).await).await;
+}
+
+#[tokio::test]
+async fn a_text_that_postgres_cannot_hold_is_written_differently() {
+    let store = connect(&Server::shared().database().await).await;
+    create(&store, "a").await;
+    say(&store, "a", 0, "nul: \0").await.unwrap();
+    assert_eq!(said(&store, "a").await, ["nul: \0"]);
+    let title = "nul: \0".into();
+    let batch = loopwright_sessions::Batch { first: 1, changes: &[] };
+    let write = loopwright_sessions::Write {
+        id: &id("a"),
+        expected: 2,
+        batch,
+        status: None,
+        title: Some(&title),
+        lease: None,
+        now: Timestamp::from_millis(0),
+    };
+    store.append(write).await.unwrap();
+    let header = store.header(&id("a")).await.unwrap().unwrap();
+    assert_eq!(header.title.as_deref(), Some("nul: \u{fffd}"));
+}
+
+/// Returns all that an error says, to people and to programmers.
+fn all_of(error: &SqlError) -> String {
+    let mut all = format!("{error:?}");
+    let mut next: Option<&dyn std::error::Error> = Some(error);
+    while let Some(error) = next {
+        all = format!("{all}\n{error}");
+        next = error.source();
+    }
+    all
+}
+
+#[tokio::test]
+async fn no_error_shows_a_password() {
+    let server = Server::shared();
+    let database = server.database().await;
+    let name = database.split(['/', '?']).nth(3).unwrap();
+    let guarded = format!("CREATE ROLE {GUARDED} LOGIN PASSWORD '{PASSWORD}'");
+    server.script(&database, &guarded).await;
+    let wrong = server.address(&format!("{GUARDED}:wrong-{PASSWORD}"), name);
+    let refused = PostgresStore::connect(&wrong).await.unwrap_err();
+    assert!(matches!(refused, SqlError::Closed { .. }), "{refused:?}");
+    let right = server.address(&format!("{GUARDED}:{PASSWORD}"), name);
+    let may_not = PostgresStore::connect(&right).await.unwrap_err();
+    assert!(matches!(may_not, SqlError::Closed { .. }), "{may_not:?}");
+    let nobody = format!("postgres://me:{PASSWORD}@localhost/x?host=/nowhere");
+    let unreachable = PostgresStore::connect(&nobody).await.unwrap_err();
+    assert!(matches!(unreachable, SqlError::Unreachable { .. }), "{unreachable:?}");
+    let odd = format!("postgres://me:{PASSWORD}@[/x");
+    let no_address = PostgresStore::connect(&odd).await.unwrap_err();
+    assert!(matches!(no_address, SqlError::Address(_)), "{no_address:?}");
+    for error in [refused, may_not, unreachable, no_address] {
+        assert!(!all_of(&error).contains(PASSWORD), "{}", all_of(&error));
+    }
+    let store = connect(&database).await;
+    assert!(format!("{store:?}").starts_with("SqlStore(PostgreSQL database `d"), "{store:?}");
+}
+
+/// A clock at which no time passes; it tells when somebody begins to sleep.
+#[derive(Default)]
+struct Stopped(Notify);
+
+impl Clock for Stopped {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(0)
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _duration: Duration) -> BoxFuture<'static, ()> {
+        self.0.notify_one();
+        Box::pin(std::future::pending())
+    }
+}
+
+const HOUR: Duration = Duration::from_hours(1);
+
+/// Waits for a note, as long as it takes, and returns what there is then.
+async fn heard(store: &PostgresStore, after: u64, clock: &Stopped) -> Vec<Note> {
+    store.wait(&id("a"), Log::Events, after, clock, HOUR).await.unwrap();
+    store.notes(&id("a"), Log::Events, after, 9).await.unwrap()
+}
+
+async fn note(store: &PostgresStore, text: &str) {
+    store.note(&id("a"), Log::Events, &[text.as_bytes().into()], None).await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_waits_is_told_of_notes_without_looking() {
+    let address = Server::shared().database().await;
+    let (one, other) = (connect(&address).await, connect(&address).await);
+    create(&one, "a").await;
+    create(&one, "b").await;
+    for number in 0..3 {
+        let clock = Stopped::default();
+        let noted = async {
+            clock.0.notified().await;
+            note(&one, "x").await;
+        };
+        let (heard, ()) = tokio::join!(heard(&other, number, &clock), noted);
+        assert_eq!(heard, [Note { number: number + 1, body: b"x".as_slice().into() }]);
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_was_gone_is_used_again_when_it_is_back() {
+    let server = Server::new();
+    let address = server.database().await;
+    let (store, other) = (connect(&address).await, connect(&address).await);
+    keep(&store).await;
+    let clock = Arc::new(Stopped::default());
+    let waiting = tokio::spawn({
+        let clock = Arc::clone(&clock);
+        async move {
+            // Whoever looks while it is gone is told so, and looks again.
+            while other.wait(&id("a"), Log::Events, 1, &*clock, HOUR).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            other.notes(&id("a"), Log::Events, 1, 9).await.unwrap()
+        }
+    });
+    clock.0.notified().await;
+    server.stop();
+    let gone = say(&store, "a", 1, "lost").await.unwrap_err();
+    assert!(matches!(gone, StoreError::Unavailable(_)), "{gone:?}");
+    let text = gone.to_string();
+    assert!(text.contains("cannot be reached; see that its server runs"), "{text}");
+    assert!(matches!(store.load(&id("a")).await, Err(StoreError::Unavailable(_))));
+    server.start();
+    is_kept(&store).await;
+    note(&store, "y").await;
+    let expect = Note { number: 2, body: b"y".as_slice().into() };
+    assert_eq!(waiting.await.unwrap(), [expect]);
+}

@@ -1,0 +1,44 @@
+//! What the samples of older tables hold.
+
+use loopwright_sessions::{
+    Claim, Kinship, Log, SessionQuery, SessionStatus, SessionStore, StoreError, Wish,
+};
+use std::{sync::Arc, time::Duration};
+
+use crate::support::{id, moment, said, texts};
+
+/// Shows that all of a sample is there and that what is new works with it.
+pub(crate) async fn is_whole(store: &dyn SessionStore) {
+    assert_eq!(said(store, "a").await, ["one", "anew"]);
+    assert_eq!(said(store, "b").await, ["one", "two", "other"]);
+    assert_eq!(texts(store, "gone").await.unwrap(), None);
+    let gone = store.header(&id("gone")).await.unwrap().unwrap();
+    assert_eq!((gone.status, gone.version), (SessionStatus::Deleted, 2));
+    let a = store.header(&id("a")).await.unwrap().unwrap();
+    let told = (a.version, a.line, a.length, a.title.as_deref(), a.workdir.as_deref());
+    assert_eq!(told, (5, 1, 2, Some("about"), Some("/work")));
+    let query = SessionQuery { kinship: Kinship::ChildOf(id("a")), ..SessionQuery::first(9) };
+    let children = store.list(&query).await.unwrap();
+    assert_eq!(children.sessions.iter().map(|it| it.id.clone()).collect::<Vec<_>>(), [id("b")]);
+    // Somebody has the lease.
+    let claim =
+        Claim { owner: "you", instead_of: None, now: moment(5), lasts: Duration::from_secs(9) };
+    let busy = store.lease(&id("a"), claim).await;
+    assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
+    let note: Arc<[u8]> = b"noted".as_slice().into();
+    let number = store.note(&id("a"), Log::Files, &[note], Some(1)).await.unwrap();
+    assert_eq!(store.notes(&id("a"), Log::Files, number - 1, 9).await.unwrap().len(), 1);
+    assert_eq!(store.check(false).await.unwrap(), []);
+}
+
+/// Shows that what was wished is still to be had.
+pub(crate) async fn is_wished(store: &dyn SessionStore) {
+    let claim = Claim {
+        owner: "you",
+        instead_of: Some("me"),
+        now: moment(5),
+        lasts: Duration::from_secs(9),
+    };
+    let lease = store.lease(&id("a"), claim).await.unwrap();
+    assert_eq!((lease.number, store.collect(&lease).await.unwrap()), (2, vec![Wish::Stop]));
+}

@@ -1,0 +1,106 @@
+//! Sessions to write and to look at, and what holds of either database.
+
+use std::sync::Arc;
+
+use loopwright_agent::AgentDefinition;
+use loopwright_core::{
+    AgentState, Change, Edit, Seq, Stamped, Timestamp,
+    messages::{Message, SectionName},
+};
+use loopwright_sessions::{
+    Batch, Log, NewSession, Note, SessionHeader, SessionId, SessionStore, StoreError, Write,
+};
+
+pub(crate) fn id(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+pub(crate) fn moment(number: u64) -> Timestamp {
+    Timestamp::from_millis(1_800_000_000_000 + number * 1_000)
+}
+
+/// Creates a session to which nothing was said.
+pub(crate) async fn create(store: &dyn SessionStore, name: &str) {
+    let header = SessionHeader::new(id(name), "agent", moment(0));
+    let definition = AgentDefinition::new("agent", "does things", "You do things.");
+    let new = NewSession { header: &header, definition: &definition, changes: &[] };
+    store.create(new).await.unwrap();
+}
+
+/// Says one thing, as the change with this number and on the version that leads there if each said
+/// one thing.
+pub(crate) async fn say(
+    store: &dyn SessionStore,
+    name: &str,
+    number: Seq,
+    text: &str,
+) -> Result<u64, StoreError> {
+    let edit = Edit::Append { section: SectionName::MESSAGES.into(), message: Message::user(text) };
+    let changes = [Stamped { at: moment(0), change: Change::Edited { by: "test".into(), edit } }];
+    let batch = Batch { first: number, changes: &changes };
+    let (id, expected, now) = (&id(name), number + 1, moment(1));
+    store.append(Write { id, expected, batch, status: None, title: None, lease: None, now }).await
+}
+
+/// Returns what was said.
+pub(crate) async fn texts(
+    store: &dyn SessionStore,
+    name: &str,
+) -> Result<Option<Vec<String>>, StoreError> {
+    let Some(loaded) = store.load(&id(name)).await? else { return Ok(None) };
+    let state = AgentState::new().replay(loaded.changes).unwrap();
+    Ok(Some(state.transcript().iter().map(|turn| turn.message().text()).collect()))
+}
+
+/// Returns the texts of a session that is in order.
+pub(crate) async fn said(store: &dyn SessionStore, name: &str) -> Vec<String> {
+    texts(store, name).await.unwrap().unwrap()
+}
+
+/// Keeps something of each kind.
+pub(crate) async fn keep(store: &dyn SessionStore) {
+    create(store, "a").await;
+    say(store, "a", 0, "one").await.unwrap();
+    let notes: [Arc<[u8]>; 1] = [b"noted".as_slice().into()];
+    store.note(&id("a"), Log::Events, &notes, None).await.unwrap();
+}
+
+/// Shows that all of it is there, and that it goes on.
+pub(crate) async fn is_kept(store: &dyn SessionStore) {
+    assert_eq!(said(store, "a").await, ["one"]);
+    let noted = store.notes(&id("a"), Log::Events, 0, 9).await.unwrap();
+    assert_eq!(noted, [Note { number: 1, body: b"noted".as_slice().into() }]);
+    say(store, "a", 1, "two").await.unwrap();
+    assert_eq!(said(store, "a").await, ["one", "two"]);
+}
+
+/// Lets writers who know nothing of each other write the same session until all that each had to say
+/// is said, and shows that every version has one writer and nothing is lost.
+pub(crate) async fn one_writer_wins_each_version(stores: Vec<Arc<dyn SessionStore>>) {
+    const EACH: usize = 10;
+    create(&*stores[0], "a").await;
+    let write = |writer: usize, store: Arc<dyn SessionStore>| async move {
+        let mut won = Vec::new();
+        while won.len() < EACH {
+            let header = store.header(&id("a")).await.unwrap().unwrap();
+            let text = format!("{writer}-{}", won.len());
+            match say(&*store, "a", header.length, &text).await {
+                Ok(version) => won.push((version, text)),
+                Err(StoreError::Conflict { .. }) => {}
+                Err(error) => panic!("{error:?}"),
+            }
+        }
+        won
+    };
+    let tasks = (0..8)
+        .map(|writer| tokio::spawn(write(writer, Arc::clone(&stores[writer % stores.len()]))));
+    let mut won = Vec::new();
+    for task in tasks.collect::<Vec<_>>() {
+        won.extend(task.await.unwrap());
+    }
+    won.sort();
+    let versions: Vec<_> = won.iter().map(|(version, _)| *version).collect();
+    assert_eq!(versions, (2..=1 + 8 * EACH as u64).collect::<Vec<_>>());
+    let texts: Vec<_> = won.into_iter().map(|(_, text)| text).collect();
+    assert_eq!(said(&*stores[0], "a").await, texts);
+}

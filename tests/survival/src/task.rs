@@ -1,0 +1,92 @@
+//! What a worker is told to do.
+
+use serde::{Deserialize, Serialize};
+
+/// What a worker is told to do: its only argument, as JSON.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// The store.
+    pub url: String,
+    /// The session.
+    pub session: String,
+    /// What to do.
+    pub work: Work,
+    /// What happens to the worker on the way.
+    pub fault: Option<Fault>,
+}
+
+/// What is done with a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Work {
+    /// Run the scripted agent to its end, from the beginning or from where it was interrupted.
+    Run {
+        /// How many steps it takes.
+        steps: u32,
+        /// What is done about calls that were interrupted.
+        interrupted: Interruption,
+        /// How much the clock is slow, in milliseconds.
+        slow: u64,
+    },
+    /// Append marks until so many were taken, or the session is gone.
+    Race {
+        /// Who appends.
+        by: String,
+        /// How many marks.
+        marks: u64,
+    },
+}
+
+/// What is done about calls that were interrupted and must not happen twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Interruption {
+    /// The model is told.
+    Tell,
+    /// The run pauses.
+    Ask,
+    /// The run paused, and this is decided about the call that waits.
+    Decided(Decision),
+}
+
+/// What is decided about a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Decision {
+    /// It runs again.
+    Retry,
+    /// It is left out.
+    Skip,
+    /// It was done.
+    Done,
+}
+
+/// Something that happens to a worker as it writes to its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// The write, counted from one.
+    pub write: u64,
+    /// On which side of it.
+    pub side: Side,
+    /// What happens.
+    pub what: What,
+}
+
+/// A side of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Side {
+    /// Before the store knows of it.
+    Before,
+    /// After the store acknowledged it, and before the writer knows.
+    After,
+}
+
+/// What happens to a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// It is killed.
+    Dies,
+    /// It waits until a line comes.
+    Waits,
+    /// No file grows any more.
+    IsFull,
+    /// Its clock goes back by so many milliseconds.
+    IsEarlier(u64),
+}

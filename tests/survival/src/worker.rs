@@ -1,0 +1,152 @@
+//! What a worker does.
+
+use std::{error::Error, sync::Arc};
+
+use loopwright_agent::AgentDefinition;
+use loopwright_core::{
+    AgentState, Change, Clock as _, Edit, Env, Interrupted, Resolution, Stamped, ToolOutput,
+    messages::{Message, SectionName},
+};
+use loopwright_sessions::{
+    AgentSession, Batch, Continue, Decide, SendMessage, SessionAction, SessionError,
+    SessionFactory, SessionId, SessionRuntime, SessionStore, StoreError, Write,
+};
+
+use crate::{
+    Failure,
+    clock::SlowClock,
+    ledger::{Entry, Ledger},
+    open::open,
+    saboteur::Saboteur,
+    script::Script,
+    task::{Decision, Interruption, Task, Work},
+    watched::Watched,
+};
+
+/// Does a task, and notes how it ended. Tells whether it ended well.
+pub async fn work(task: &Task, ledger: &Ledger) -> bool {
+    let done = work_now(task, ledger).await;
+    if let Err(error) = &done {
+        ledger.note(&Entry::Refused { chain: chain(error.as_ref()) });
+    }
+    done.is_ok()
+}
+
+async fn work_now(task: &Task, ledger: &Ledger) -> Result<(), Failure> {
+    let id = SessionId::new(task.session.clone())?;
+    let slow = if let Work::Run { slow, .. } = task.work { slow } else { 0 };
+    let clock = SlowClock::new(slow);
+    let store = open(&task.url).await?;
+    let saboteur = Saboteur { ledger: ledger.clone(), fault: task.fault, clock: clock.clone() };
+    let store = Arc::new(Watched::new(store, saboteur));
+    match &task.work {
+        Work::Run { steps, interrupted, .. } => {
+            let env = Env { clock: Arc::new(clock), ..Env::system() };
+            let runtime = SessionRuntime::new(store, Script::noting(*steps, ledger.clone()))
+                .with_env(env)
+                .with_interrupted(interrupted.policy());
+            let session = run(&runtime, &id, *interrupted).await?;
+            let (state, status) = (session.state(), session.state().status());
+            let (status, text) = (status.as_str().to_owned(), state.text());
+            ledger.note(&Entry::Ended { status, text });
+            Ok(())
+        }
+        Work::Race { by, marks } => {
+            // All racers start at once.
+            let _read = std::io::stdin().read_line(&mut String::new());
+            race(&*store, &id, by, *marks, ledger).await
+        }
+    }
+}
+
+impl Interruption {
+    fn policy(self) -> Interrupted {
+        if self == Self::Tell { Interrupted::TellModel } else { Interrupted::Ask }
+    }
+}
+
+/// Runs the agent from wherever the session stands.
+async fn run(
+    runtime: &SessionRuntime,
+    id: &SessionId,
+    interrupted: Interruption,
+) -> Result<AgentSession, Failure> {
+    let session = match runtime.session(id).await {
+        Err(SessionError::Store(StoreError::NotFound(_))) => runtime.create(session(id)).await?,
+        found => found?,
+    };
+    if let Interruption::Decided(decision) = interrupted {
+        runtime.execute(id, &Decide { call: None, resolution: decision.resolution() }).await?;
+    }
+    let action: Box<dyn SessionAction> = match session.state().execution() {
+        None => Box::new(SendMessage::text("go")),
+        Some(_) => Box::new(Continue),
+    };
+    Ok(runtime.execute(id, &*action).await?)
+}
+
+/// Makes a session of this name that is not kept yet.
+pub fn session(id: &SessionId) -> AgentSession {
+    let now = SlowClock::default().now();
+    let definition = AgentDefinition::new("survivor", "survives", "You survive.");
+    SessionFactory::new().create_from(definition, AgentState::new(), id.clone(), now)
+}
+
+impl Decision {
+    fn resolution(self) -> Resolution {
+        match self {
+            Self::Retry => Resolution::Approve,
+            Self::Skip => Resolution::Deny { reason: "left out".to_owned() },
+            Self::Done => Resolution::Answer(ToolOutput::text("was done")),
+        }
+    }
+}
+
+/// Reads the version and appends a mark on it, again and again, until so many marks were taken.
+async fn race(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    by: &str,
+    marks: u64,
+    ledger: &Ledger,
+) -> Result<(), Failure> {
+    let mut taken = 0;
+    while taken < marks {
+        let header = store.header(id).await?.ok_or_else(|| StoreError::NotFound(id.clone()))?;
+        let changes = [mark(by, taken)];
+        let now = SlowClock::default().now();
+        let batch = Batch { first: header.length, changes: &changes };
+        let (expected, status, title, lease) = (header.version, None, None, None);
+        let write = Write { id, expected, batch, status, title, lease, now };
+        match store.append(write).await {
+            Ok(version) => {
+                ledger.note(&Entry::Won { by: by.to_owned(), version });
+                taken += 1;
+            }
+            Err(StoreError::Conflict { .. }) => {}
+            Err(StoreError::NotFound(_)) => {
+                ledger.note(&Entry::Gone { by: by.to_owned() });
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn mark(by: &str, number: u64) -> Stamped {
+    let message = Message::user(format!("{by} {number}"));
+    let edit = Edit::Append { section: SectionName::MESSAGES.into(), message };
+    let at = SlowClock::default().now();
+    Stamped { at, change: Change::Edited { by: "race".into(), edit } }
+}
+
+fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
+    let mut chain = vec![error.to_string()];
+    let mut next = error.source();
+    while let Some(error) = next {
+        chain.push(error.to_string());
+        next = error.source();
+    }
+    chain
+}

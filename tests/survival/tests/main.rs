@@ -1,0 +1,14 @@
+//! What survives what, on every store that is to survive it.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "the lints spare tests, but not what they share; how much was tried is told"
+)]
+
+mod crash;
+mod decisions;
+mod faults;
+mod hammer;
+mod places;
+mod workers;
