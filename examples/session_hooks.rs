@@ -16,6 +16,7 @@ use loopwright::{
     },
 };
 use loopwright_testing::FakeModel;
+use serde_json::Value;
 
 /// Prints every stage.
 struct Trace;
@@ -42,15 +43,16 @@ impl SessionHook for Resting {
         stage: SessionStage,
         session: AgentSession,
     ) -> Result<AgentSession, BoxError> {
-        let state = session.state();
         match stage {
             SessionStage::AfterLoad => {
-                let loads = state.metadata().get("loads").and_then(|it| it.as_u64()).unwrap_or(0);
-                let state = state.clone().with_metadata("loads", loads + 1);
+                let loads = session.state().metadata().get("loads").and_then(Value::as_u64);
+                let counted = loads.unwrap_or(0) + 1;
+                let state = session.state().clone().with_metadata("loads", counted);
                 Ok(session.with_state(state))
             }
             SessionStage::BeforeSave
-                if state.has_final_response() && session.status() == SessionStatus::Active =>
+                if session.state().has_final_response()
+                    && session.status() == SessionStatus::Active =>
             {
                 Ok(session.suspended()?)
             }

@@ -142,11 +142,14 @@ impl ToolRow {
 impl AgentProfile {
     /// Writes it as Markdown.
     pub fn to_markdown(&self) -> String {
-        let mut text = format!("# {}\n", self.name);
-        if !self.description.is_empty() {
-            text += &format!("\n{}\n", self.description);
-        }
-        text += &format!("\n- driver: `{}`\n- model: {}\n", self.driver, self.llm);
+        let head = format!("# {}\n", self.name);
+        let about = match &*self.description {
+            "" => String::new(),
+            description => format!("\n{description}\n"),
+        };
+        let mut text = head + &about;
+        text +=
+            &["\n- driver: `", self.driver, "`\n- model: ", &self.llm.to_string(), "\n"].concat();
         let capabilities = self.capabilities.iter().map(|it| format!("`{it}`"));
         text += &section("Capabilities", capabilities);
         let tools = self.tools.iter().map(|it| format!("`{}`: {}", it.name, it.summary));
@@ -159,7 +162,7 @@ impl AgentProfile {
 }
 
 fn section(title: &str, lines: impl Iterator<Item = String>) -> String {
-    let lines: String = lines.map(|line| format!("- {line}\n")).collect();
+    let lines = lines.map(|line| ["- ", &line, "\n"].concat()).collect::<Vec<_>>().concat();
     if lines.is_empty() { lines } else { format!("\n## {title}\n\n{lines}") }
 }
 

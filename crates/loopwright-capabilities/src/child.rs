@@ -243,6 +243,9 @@ impl<'a> Child<'a> {
             parts.tools = self.tools.clone();
             parts.interceptor = hooks.freeze();
             parts.executor = parent.executor().clone();
+            let mut layers = parent.layers().clone();
+            layers.extend(&parts.layers);
+            parts.layers = layers;
         }))
     }
 }

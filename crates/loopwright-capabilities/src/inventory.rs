@@ -60,7 +60,7 @@ pub const ENTRIES: &[CapabilityEntry] = &[
         made(config, "use_self_knowledge", |it: Directory| UseSelfKnowledge::in_dir(it.directory))
     }),
     CapabilityEntry::new("use_system_prompt", "A prompt made of the tools.", |config| {
-        made(config, "use_system_prompt", Preamble::into_capability)
+        made(config, "use_system_prompt", SystemPromptConfig::into_capability)
     }),
     CapabilityEntry::new("use_task_planning", "A list of tasks for the model.", |config| {
         made(config, "use_task_planning", UseTaskPlanning::new)
@@ -100,13 +100,13 @@ impl Default for Kept {
 
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Preamble {
+struct SystemPromptConfig {
     preamble: String,
     guidelines: Vec<String>,
     append: String,
 }
 
-impl Preamble {
+impl SystemPromptConfig {
     fn into_capability(self) -> UseSystemPrompt {
         let prompt = UseSystemPrompt::new(self.preamble).append(self.append);
         self.guidelines.into_iter().fold(prompt, UseSystemPrompt::guideline)

@@ -33,6 +33,11 @@ impl Layers {
         self.0 = self.0.iter().cloned().chain([layer]).collect();
     }
 
+    /// Adds all layers of another list above these.
+    pub fn extend(&mut self, others: &Self) {
+        self.0 = self.0.iter().chain(others.0.iter()).cloned().collect();
+    }
+
     /// Returns the number of layers.
     pub fn len(&self) -> usize {
         self.0.len()

@@ -1,14 +1,15 @@
 //! What tools did to files, kept beside a session, so that a rewind can undo it.
 
-use std::{fmt, sync::Arc};
+#[cfg(feature = "files")]
+mod files;
 
 use loopwright_core::Seq;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     id::SessionId,
-    store::{Log, Note, SessionStore, StoreError},
-    stored::{decode, encode},
+    store::{Log, SessionStore, StoreError},
+    stored::encode,
 };
 
 /// A note of the log of files: one line of JSON, and what the file held after it.
@@ -20,9 +21,6 @@ enum FileNote<C> {
     /// The session is about to go back to so many changes.
     Rewound { at: Seq },
 }
-
-/// How many notes are read at once.
-const PAGE: usize = 100;
 
 /// Notes that a session goes back. What was done to files after that place is not part of its past any
 /// more.
@@ -36,119 +34,6 @@ pub(crate) async fn note_rewind(
 }
 
 #[cfg(feature = "files")]
-pub use with_files::SessionFiles;
-
+pub use files::SessionFiles;
 #[cfg(feature = "files")]
-mod with_files {
-
-    use futures::executor;
-    use loopwright_capabilities::files::{FileChange, FileJournal, Root, Undone};
-    use loopwright_core::BoxError;
-    use tokio::runtime::Handle;
-
-    use super::*;
-    use crate::error::SessionError;
-
-    /// Keeps what tools do to files beside a session, so that a rewind can undo it.
-    ///
-    /// Give it to the [`Root`] of the agent's file tools, and let
-    /// [`SessionRuntime::rewind_files`](crate::SessionRuntime::rewind_files) undo it. What commands do
-    /// to files is not noted, and what was noted of a session is not that of its forks.
-    pub struct SessionFiles {
-        store: Arc<dyn SessionStore>,
-        id: SessionId,
-        runtime: Option<Handle>,
-    }
-
-    impl SessionFiles {
-        /// Notes changes beside this session. Stores that need a tokio runtime need this to be called
-        /// within it.
-        pub fn new(store: Arc<dyn SessionStore>, id: SessionId) -> Self {
-            Self { store, id, runtime: Handle::try_current().ok() }
-        }
-
-        async fn note(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), StoreError> {
-            let header = self.store.header(&self.id).await?;
-            let at = header.ok_or_else(|| StoreError::NotFound(self.id.clone()))?.length;
-            let mut note = encode(&self.id, &FileNote::Changed { at, change })?;
-            note.push(b'\n');
-            note.extend_from_slice(before.unwrap_or_default());
-            self.store.note(&self.id, Log::Files, &[note.into()], None).await.map(drop)
-        }
-    }
-
-    impl FileJournal for SessionFiles {
-        fn record(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), BoxError> {
-            let noted = self.note(change, before);
-            let noted = match &self.runtime {
-                Some(runtime) => runtime.block_on(noted),
-                None => executor::block_on(noted),
-            };
-            Ok(noted?)
-        }
-    }
-
-    impl fmt::Debug for SessionFiles {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.debug_struct("SessionFiles").field("id", &self.id).finish_non_exhaustive()
-        }
-    }
-
-    /// Undoes what was done to files after a place, newest first.
-    pub(crate) async fn undo(
-        store: &dyn SessionStore,
-        id: &SessionId,
-        root: &Root,
-        at: Seq,
-    ) -> Result<Vec<(FileChange, Undone)>, SessionError> {
-        let mut undone = Vec::new();
-        for number in changed_after(store, id, at).await?.into_iter().rev() {
-            let notes = store.notes(id, Log::Files, number - 1, 1).await?;
-            let Some((FileNote::Changed { change, .. }, content)) =
-                notes.first().map(|note| read::<FileChange>(id, note)).transpose()?
-            else {
-                continue;
-            };
-            let before = change.before.is_some().then_some(content);
-            let came = change.undo(root, before).map_err(|it| SessionError::Action(it.into()))?;
-            undone.push((change.clone(), came));
-        }
-        Ok(undone)
-    }
-
-    /// Returns the numbers of the notes of changes that came after a place and are part of the past.
-    async fn changed_after(
-        store: &dyn SessionStore,
-        id: &SessionId,
-        place: Seq,
-    ) -> Result<Vec<u64>, StoreError> {
-        let mut past: Vec<(Seq, u64)> = Vec::new();
-        let mut last = 0;
-        loop {
-            let notes = store.notes(id, Log::Files, last, PAGE).await?;
-            let Some(end) = notes.last() else { break };
-            last = end.number;
-            for note in &notes {
-                match read::<serde::de::IgnoredAny>(id, note)?.0 {
-                    FileNote::Changed { at, .. } => past.push((at, note.number)),
-                    FileNote::Rewound { at } => past.retain(|(changed, _)| *changed <= at),
-                }
-            }
-        }
-        Ok(past.into_iter().filter(|(at, _)| *at > place).map(|(_, number)| number).collect())
-    }
-
-    fn read<'a, C: serde::de::DeserializeOwned>(
-        id: &SessionId,
-        note: &'a Note,
-    ) -> Result<(FileNote<C>, &'a [u8]), StoreError> {
-        let end = note.body.iter().position(|byte| *byte == b'\n');
-        let (line, content) = match end {
-            Some(end) => (&note.body[..end], &note.body[end + 1..]),
-            None => (&note.body[..], &[][..]),
-        };
-        Ok((decode(id, line)?, content))
-    }
-}
-#[cfg(feature = "files")]
-pub(crate) use with_files::undo;
+pub(crate) use files::undo;

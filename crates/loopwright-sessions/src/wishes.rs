@@ -71,7 +71,7 @@ impl Wishes {
     async fn hear(&self) -> Result<Vec<Wish>, StoreError> {
         let Some(mut lease) = self.lease() else { return Ok(Vec::new()) };
         let now = self.env.clock.now();
-        if lease.until.since(now) < self.lasts - self.lasts / RENEWED {
+        if lease.until.since(now) < self.lasts.saturating_sub(self.lasts / RENEWED) {
             lease = self.store.renew(&lease, now, self.lasts).await?;
             self.journal.set_lease(lease.clone());
             *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease.clone());

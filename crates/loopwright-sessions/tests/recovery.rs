@@ -51,7 +51,7 @@ fn stopped_while_paying(agent: &AgentLoop) -> (SessionRuntime, MemoryStore) {
     block_on(first.create(session("a"))).unwrap();
     assert!(run_until_stuck(first.execute(&id("a"), &SendMessage::text("pay"))).is_none());
     // Its lease ends.
-    clock.advance(Duration::from_secs(60));
+    clock.advance(Duration::from_mins(1));
     let (second, _) = runtime(&store, agent);
     (second.with_env(clock.env(1)), store)
 }

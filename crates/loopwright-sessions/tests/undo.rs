@@ -17,6 +17,7 @@ fn write(path: &str, content: &str) -> ScenarioStep {
 }
 
 /// An agent that writes `a` twice and `b` once, each in a step of its own, and a last time `a`.
+#[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
 fn writing(root: &Root) -> AgentLoop {
     let script =
         [write("a", "1"), write("a", "2"), write("b", "1"), write("a", "3"), "done".into()];
@@ -27,6 +28,7 @@ fn writing(root: &Root) -> AgentLoop {
         .unwrap()
 }
 
+#[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
 async fn written(directory: &Path) -> (SessionRuntime, Root) {
     let store = Arc::new(MemoryStore::new());
     let files = SessionFiles::new(store.clone(), id("a"));

@@ -16,11 +16,11 @@ mod tests;
 ///
 /// If the address is of another kind, or the store cannot be opened.
 pub async fn open(address: &str) -> Result<Arc<dyn SessionStore>, SqlError> {
-    let (scheme, rest) = address.split_once(':').unwrap_or_default();
-    match scheme {
+    match address.split_once(':').map_or("", |(scheme, _)| scheme) {
         #[cfg(feature = "sqlite")]
         "sqlite" => {
-            let path = rest.strip_prefix("//").unwrap_or(rest);
+            let path = address.strip_prefix("sqlite:").unwrap_or(address);
+            let path = path.strip_prefix("//").unwrap_or(path);
             if path.is_empty() || path.starts_with(':') {
                 return Err(SqlError::Address("the address names no file"));
             }

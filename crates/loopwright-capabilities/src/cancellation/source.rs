@@ -66,7 +66,9 @@ impl Cancellation {
             inner.runs.clone()
         };
         // Whoever is woken by it may ask this source.
-        runs.iter().for_each(|run| run.cancel_with(signal.clone()));
+        for run in &runs {
+            run.cancel_with(signal.clone());
+        }
     }
 
     /// Withdraws a request that has not ended anything yet.

@@ -2,7 +2,7 @@ use std::pin::pin;
 
 use loopwright_agent::{AgentBuilder, UseHook, UseLlmConfig, UseTools};
 use loopwright_core::{
-    AgentLoop, AgentState, CallableHook, Flow, RunOptions, Status, StopReason, StopSignal,
+    AgentLoop, AgentState, CallableHook, Flow, RunOptions, Status, Step, StopReason, StopSignal,
     ToolOutcome,
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on, poll_times, test_env};
@@ -82,8 +82,8 @@ fn a_tool_is_ended_and_the_model_would_be_told() {
     let agent = agent(&model, &stop).build().unwrap();
     let state = cancelled_while_it_waits(&agent, &stop);
     assert_eq!(ended(&state), (StopReason::UserRequested, "enough".to_owned(), 1));
-    let step = state.step_at(0).unwrap();
-    let outcomes: Vec<_> = step.tool_executions().map(|(_, outcome)| outcome).collect();
+    let calls = state.steps().flat_map(Step::tool_executions);
+    let outcomes: Vec<_> = calls.map(|(_, outcome)| outcome).collect();
     assert_eq!(outcomes, [&ToolOutcome::Cancelled { started: true }]);
 }
 

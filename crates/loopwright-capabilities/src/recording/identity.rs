@@ -110,7 +110,8 @@ fn short(value: &Value) -> String {
 }
 
 fn hex(hash: Sha256) -> String {
-    hash.finalize().iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    let short = hash.finalize().into_iter().take(12);
+    short.fold(String::with_capacity(24), |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// Returns everything else that an answer depends on, without secrets.

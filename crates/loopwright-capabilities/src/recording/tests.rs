@@ -1,9 +1,10 @@
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use loopwright_agent::{AgentBuilder, BuildError, UseLlmConfig, UseTools};
+use loopwright_agent::{AgentBuilder, BuildError, Capability, UseLlmConfig, UseTools};
 use loopwright_core::{
-    AgentState, LlmConfig, RunOptions, Status,
+    AgentState, BoxError, LlmConfig, RunOptions, Status, ToolOutput,
     kinds::StreamDelta,
     messages::{Cost, InferenceOptions, Usage},
 };
@@ -11,6 +12,7 @@ use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block
 use serde_json::{Value, json};
 
 use super::*;
+use crate::child::Child;
 use crate::llm_query::LlmQueryTool;
 
 fn builder(model: &FakeModel) -> AgentBuilder {
@@ -76,6 +78,33 @@ fn a_run_is_the_same_when_it_is_replayed_and_no_model_is_asked() {
     assert_eq!(state.total_spent(), first.total_spent());
     assert_eq!(silent.asked(), 0);
     assert_ne!(events.of::<StreamDelta>().len(), 0);
+}
+
+#[test]
+fn what_sub_agents_ask_is_recorded_and_replayed_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.jsonl");
+    let helper = || {
+        MockTool::with_cx("help", "Asks somebody.", |_, cx| {
+            Box::pin(async move {
+                let child = Child::of(cx, "helper");
+                let ended = child.run("How?", |state| state.with_user_message("How?")).await;
+                let answer = ended.and_then(|it| it.answer()).map_err(BoxError::from)?;
+                Ok(ToolOutput::text(answer.text))
+            })
+        })
+    };
+    let with = |model: &FakeModel, capability: Arc<dyn Capability>| {
+        let builder = builder(model).with_capability(UseTools::new().and(helper()));
+        run(&builder.with_shared_capability(capability), asked(), 1)
+    };
+    let steps = [ScenarioStep::tool_call("help", json!({})), "like this".into(), "done".into()];
+    let first = with(&FakeModel::script(steps), Arc::new(UseRecording::to_file(&path)));
+    assert_eq!(lines(&path).len(), 4);
+    let silent = FakeModel::script([ScenarioStep::error("nobody is to ask this model")]);
+    let second = with(&silent, Arc::new(UseReplay::from_file(&path)));
+    assert_eq!((second.text(), second.total_spent()), (first.text(), first.total_spent()));
+    assert_eq!((second.text().as_str(), silent.asked()), ("done", 0));
 }
 
 #[test]

@@ -132,10 +132,10 @@ impl SkillLibrary {
     /// Returns the skills for an audience as text, a line each. Blocks while it reads.
     pub fn to_text(&self, audience: SkillAudience) -> String {
         let lines: Vec<String> = self.list(audience).iter().map(|it| it.info.to_line()).collect();
-        match lines.is_empty() {
-            true => "(no skills available)".to_owned(),
-            false => format!("Available skills:\n{}", lines.join("\n")),
+        if lines.is_empty() {
+            return "(no skills available)".to_owned();
         }
+        format!("Available skills:\n{}", lines.join("\n"))
     }
 
     /// Returns what is wrong with the files. Blocks while it reads.

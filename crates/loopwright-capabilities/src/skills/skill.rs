@@ -110,21 +110,21 @@ impl Skill {
     /// Puts a body that is filled in between its tags, with the list of files.
     pub(super) fn wrap(&self, body: &str) -> String {
         let name = self.name().replace('"', "&quot;");
-        let mut text = format!("<skill_content name=\"{}\">\n", one_line(&name));
-        text.push_str(body.trim_end());
-        text.push('\n');
-        if !self.resources.is_empty() {
-            text.push_str("\n<skill_resources>\n");
-            if let Some(directory) = &self.directory {
-                text.push_str(&format!("Paths are relative to {}\n", directory.display()));
-            }
-            for resource in &self.resources {
-                text.push_str(&format!("- {resource}\n"));
-            }
-            text.push_str("</skill_resources>\n");
+        let body = body.trim_end();
+        let files = self.files();
+        format!("<skill_content name=\"{}\">\n{body}\n{files}</skill_content>", one_line(&name))
+    }
+
+    /// Lists the files, if there are any.
+    fn files(&self) -> String {
+        if self.resources.is_empty() {
+            return String::new();
         }
-        text.push_str("</skill_content>");
-        text
+        let place = self.directory.as_ref();
+        let place = place.map(|it| format!("Paths are relative to {}", it.display()));
+        let files = self.resources.iter().map(|it| format!("- {it}"));
+        let lines: Vec<String> = place.into_iter().chain(files).collect();
+        format!("\n<skill_resources>\n{}\n</skill_resources>\n", lines.join("\n"))
     }
 }
 

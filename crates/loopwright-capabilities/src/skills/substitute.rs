@@ -20,19 +20,15 @@ pub(super) fn fill(text: &str, arguments: &str) -> (String, bool) {
         let (plain, from) = rest.split_at(at);
         filled.push_str(plain);
         before = plain.chars().next_back().or(before);
-        match placeholder(from, before, arguments, &words) {
-            Some((value, length)) => {
-                filled.push_str(value);
-                found = true;
-                rest = &from[length..];
-                before = from[..length].chars().next_back();
-            }
-            None => {
-                filled.push('$');
-                rest = &from[1..];
-                before = Some('$');
-            }
-        }
+        let Some((value, length)) = placeholder(from, before, arguments, &words) else {
+            filled.push('$');
+            (rest, before) = (&from[1..], Some('$'));
+            continue;
+        };
+        filled.push_str(value);
+        found = true;
+        rest = &from[length..];
+        before = from[..length].chars().next_back();
     }
     filled.push_str(rest);
     (filled, found)

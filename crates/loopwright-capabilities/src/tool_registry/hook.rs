@@ -50,10 +50,10 @@ impl Offering {
         if let Some(same) = same {
             return same.some.clone();
         }
-        let some = select(all, &active, tools);
+        let offered = select(all, &active, tools);
         kept.truncate(KEPT - 1);
-        kept.push_front(Offered { all: all.clone(), active, some: some.clone() });
-        some
+        kept.push_front(Offered { all: all.clone(), active, some: offered.clone() });
+        offered
     }
 }
 

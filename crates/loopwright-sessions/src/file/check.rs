@@ -1,11 +1,6 @@
 //! Looking for what is wrong, and putting it right.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::Path,
-    sync::PoisonError,
-};
+use std::{collections::BTreeMap, fs, path::Path, sync::PoisonError};
 
 use super::{
     disk::{self, Hold},

@@ -215,7 +215,8 @@ fn owned(bytes: &[u8], at: u64, frame: Frame) -> OwnedFrame {
 /// Reads so many bytes of a file from some place on, or as many as there are.
 pub(super) fn part(file: &mut File, at: u64, length: u64) -> io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(at))?;
-    let mut bytes = Vec::new();
+    let there = file.metadata()?.len().saturating_sub(at).min(length);
+    let mut bytes = Vec::with_capacity(usize::try_from(there).unwrap_or_default());
     file.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -6,7 +6,7 @@ use loopwright_core::Seq;
 
 use super::{
     frame::{self, Ending, Frame},
-    record::{Birth, Kind, Record},
+    record::{Birth, Kind, Mark, Record},
     trail::{corrupt, intact},
 };
 use crate::{
@@ -62,9 +62,12 @@ impl Ledger {
             let path = path.display();
             corrupt(id, format!("the record at byte {at} of `{path}` {what}"))
         };
+        let not_understood = |frame: &Frame, error: serde_json::Error| {
+            wrong(frame.at.start, &format!("cannot be understood: {error}"))
+        };
         let record = |frame: &Frame| {
             serde_json::from_slice::<Record>(&bytes[frame.head.clone()])
-                .map_err(|error| wrong(frame.at.start, &format!("cannot be understood: {error}")))
+                .map_err(|error| not_understood(frame, error))
         };
         let Some(first) = scan.frames.first() else {
             return Err(not_whole(id, path));
@@ -87,13 +90,15 @@ impl Ledger {
         if count > 0 {
             lines[0].batches.push(Batch { first: base, count, body: changes, frame: 0 });
         }
+        let mut version = last.version;
         for (number, frame) in scan.frames.iter().enumerate().skip(1) {
-            let next = record(frame)?;
-            if next.version <= last.version {
+            let next: Mark = serde_json::from_slice(&bytes[frame.head.clone()])
+                .map_err(|error| not_understood(frame, error))?;
+            if next.version <= version {
                 return Err(wrong(frame.at.start, &"does not follow the one before"));
             }
             if next.kind == Kind::Rewind {
-                lines.push(Line { from: next.from.clone(), batches: Vec::new() });
+                lines.push(Line { from: next.from, batches: Vec::new() });
             }
             if next.line as usize + 1 != lines.len() {
                 return Err(wrong(frame.at.start, &"is on another line"));
@@ -104,7 +109,10 @@ impl Ledger {
                 let (count, body) = (next.count, frame.body.clone());
                 line.batches.push(Batch { first, count, body, frame: number });
             }
-            last = next;
+            version = next.version;
+        }
+        if let Some(frame) = scan.frames.last().filter(|it| it.at != first.at) {
+            last = record(frame)?;
         }
         let (end, ending, frames) = (scan.end, scan.ending, scan.frames);
         Ok(Self { bytes, frames, birth: *birth, last, lines, definition, end, ending })

@@ -39,6 +39,19 @@ pub(super) struct Record {
     pub(super) session: Option<Box<Birth>>,
 }
 
+/// What a log is made of, of the head of a frame.
+#[derive(Debug, Deserialize)]
+pub(super) struct Mark {
+    pub(super) kind: Kind,
+    pub(super) version: u64,
+    pub(super) length: Seq,
+    #[serde(default)]
+    pub(super) count: usize,
+    pub(super) line: u32,
+    #[serde(default)]
+    pub(super) from: Option<ForkPoint>,
+}
+
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -26,7 +26,8 @@ fn unavailable<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
 #[test]
 #[ignore = "another test runs it in a process of its own"]
 fn writer_without_room() {
-    let store = FileStore::open(env::var_os(STORE).unwrap()).unwrap();
+    let Some(store) = env::var_os(STORE) else { return };
+    let store = FileStore::open(store).unwrap();
     let header = block_on(store.header(&id("a"))).unwrap().unwrap();
     let (mut version, mut length) = (header.version, header.length);
     let error = loop {
@@ -72,7 +73,8 @@ fn a_full_disk_is_told_and_loses_nothing() {
 #[test]
 #[ignore = "another test runs it in a process of its own"]
 fn writer_without_permission() {
-    let store = FileStore::open(env::var_os(STORE).unwrap()).unwrap();
+    let Some(store) = env::var_os(STORE) else { return };
+    let store = FileStore::open(store).unwrap();
     assert_eq!(block_on(store.load(&id("a"))).unwrap().unwrap().changes.len(), 1);
     assert_eq!(block_on(store.list(&SessionQuery::first(9))).unwrap().len(), 1);
     let refused = [

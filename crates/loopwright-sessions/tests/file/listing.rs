@@ -5,7 +5,7 @@ use std::fs;
 use futures::executor::block_on;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    FileStore, Kinship, SessionHeader, SessionQuery, SessionStatus, SessionStore as _,
+    FileStore, Kinship, SessionHeader, SessionId, SessionQuery, SessionStatus, SessionStore as _,
 };
 
 use super::world::{World, append_at, create, create_as, header, id};
@@ -141,16 +141,17 @@ fn an_index_that_says_something_wrong_is_found_and_put_right() {
 #[test]
 fn each_filter_finds_its_sessions() {
     let world = World::new();
-    let a = header("a");
-    create_as(&world.store, &a, 0).unwrap();
-    let b = SessionHeader { workdir: Some("/w".into()), ..header("b") };
-    create_as(&world.store, &b, 0).unwrap();
-    let c = SessionHeader { parent: Some(id("a")), call: Some("call".into()), ..header("c") };
-    create_as(&world.store, &c, 0).unwrap();
-    let d = SessionHeader { agent_name: "other".into(), parent: Some(id("a")), ..header("d") };
-    create_as(&world.store, &d, 0).unwrap();
-    let e = SessionHeader { status: SessionStatus::Failed, ..header("e") };
-    create_as(&world.store, &e, 0).unwrap();
+    let child = SessionHeader { parent: Some(id("a")), ..header("c") };
+    let all = [
+        header("a"),
+        SessionHeader { workdir: Some("/w".into()), ..header("b") },
+        SessionHeader { call: Some("call".into()), ..child.clone() },
+        SessionHeader { id: id("d"), agent_name: "other".into(), ..child },
+        SessionHeader { status: SessionStatus::Failed, ..header("e") },
+    ];
+    for header in &all {
+        create_as(&world.store, header, 0).unwrap();
+    }
     let names = |query: SessionQuery| {
         let page = block_on(world.store.list(&query)).unwrap();
         page.sessions.iter().map(|it| it.id.to_string()).collect::<String>()
@@ -181,6 +182,6 @@ fn a_session_that_cannot_be_read_is_left_out() {
         fs::remove_file(world.path().join("index")).unwrap();
     }
     let found = world.check(false);
-    let ids: Vec<_> = found.iter().map(|it| it.session.as_ref().map(|it| it.to_string())).collect();
-    assert_eq!(ids, [None, Some("a".to_owned()), Some("c".to_owned())]);
+    let ids: Vec<_> = found.iter().map(|it| it.session.as_ref().map(SessionId::as_str)).collect();
+    assert_eq!(ids, [None, Some("a"), Some("c")]);
 }

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::world::{definition, id, said};
 
 /// Something that is done. Numbers say which session, and what of it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Deed {
     Create(usize, usize),
     Fork(usize, usize, u64),
@@ -65,20 +65,32 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
+/// What was appended.
+#[derive(Clone, Copy)]
+struct Appended {
+    session: usize,
+    expected: u64,
+    first: u64,
+    count: usize,
+    status: Option<SessionStatus>,
+    now: Timestamp,
+}
+
 /// Two stores that are to be the same.
 struct Both {
     dir: tempfile::TempDir,
     memory: MemoryStore,
     files: FileStore,
     lease: Option<Lease>,
-    repeat: Option<(usize, u64, u64, usize, Option<SessionStatus>, Timestamp)>,
+    /// What was appended last.
+    last: Option<Appended>,
 }
 
 impl Both {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let files = FileStore::open(dir.path()).unwrap();
-        Self { dir, memory: MemoryStore::new(), files, lease: None, repeat: None }
+        Self { dir, memory: MemoryStore::new(), files, lease: None, last: None }
     }
 
     fn stores(&self) -> [&dyn SessionStore; 2] {
@@ -90,23 +102,15 @@ impl Both {
     }
 
     /// Does the same with both, and compares what they say.
-    fn same(&self, deed: impl AsyncFn(&dyn SessionStore) -> String) {
+    fn same(&self, deed: &impl AsyncFn(&dyn SessionStore) -> String) {
         let [memory, files] = self.stores().map(|store| block_on(deed(store)));
         assert_eq!(memory, files);
     }
 
-    fn append(
-        &self,
-        session: usize,
-        expected: u64,
-        first: u64,
-        count: usize,
-        status: Option<SessionStatus>,
-        lease: Option<&Lease>,
-        now: Timestamp,
-    ) {
+    fn append(&self, appended: Appended, lease: Option<&Lease>) {
+        let Appended { session, expected, first, count, status, now } = appended;
         let (id, changes, title) = (id(NAMES[session]), said(first, count), "about".into());
-        self.same(async |store| {
+        self.same(&async |store| {
             let batch = Batch { first, changes: &changes };
             let title = (count == 3).then_some(&title);
             told(store.append(Write { id: &id, expected, batch, status, title, lease, now }).await)
@@ -115,7 +119,7 @@ impl Both {
 
     fn create(&self, header: &SessionHeader, first: u64, count: usize) {
         let (definition, changes) = (definition(), said(first, count));
-        self.same(async |store| {
+        self.same(&async |store| {
             told(
                 store
                     .create(NewSession { header, definition: &definition, changes: &changes })
@@ -143,23 +147,25 @@ impl Both {
                 let (version, length) = header.map_or((1, 0), |it| (it.version, it.length));
                 let expected = version - u64::from(late);
                 let lease = self.lease.as_ref().filter(|it| leased && it.id == id(NAMES[session]));
-                self.append(session, expected, length, count, status, lease, now);
-                self.repeat = Some((session, expected, length, count, status, now));
+                let first = length;
+                let appended = Appended { session, expected, first, count, status, now };
+                self.append(appended, lease);
+                self.last = Some(appended);
             }
             Deed::Repeat => {
-                if let Some((session, expected, first, count, status, now)) = self.repeat {
-                    self.append(session, expected, first, count, status, self.lease.as_ref(), now);
+                if let Some(last) = self.last {
+                    self.append(last, self.lease.as_ref());
                 }
             }
             Deed::Rewind(session, at, leased) => {
                 let version = self.header(session).map_or(1, |it| it.version);
                 let lease = self.lease.as_ref().filter(|_| leased);
                 let id = id(NAMES[session]);
-                self.same(async |store| told(store.rewind(&id, version, at, lease, now).await));
+                self.same(&async |store| told(store.rewind(&id, version, at, lease, now).await));
             }
             Deed::Delete(session) => {
                 let id = id(NAMES[session]);
-                self.same(async |store| told(store.delete(&id, now).await));
+                self.same(&async |store| told(store.delete(&id, now).await));
             }
             Deed::Lease(session, instead) => {
                 let (id, lasts) = (id(NAMES[session]), Duration::from_millis(300));
@@ -173,31 +179,31 @@ impl Both {
             Deed::Renew => {
                 let Some(lease) = &self.lease else { return };
                 let lasts = Duration::from_millis(500);
-                self.same(async |store| told(store.renew(lease, now, lasts).await));
+                self.same(&async |store| told(store.renew(lease, now, lasts).await));
             }
             Deed::Release => {
                 let Some(lease) = &self.lease else { return };
-                self.same(async |store| told(store.release(lease).await));
+                self.same(&async |store| told(store.release(lease).await));
             }
             Deed::Post(session) => {
                 let id = id(NAMES[session]);
-                self.same(async |store| told(store.post(&id, &Wish::Stop).await));
+                self.same(&async |store| told(store.post(&id, &Wish::Stop).await));
             }
             Deed::Collect => {
                 let Some(lease) = &self.lease else { return };
-                self.same(async |store| told(store.collect(lease).await));
+                self.same(&async |store| told(store.collect(lease).await));
             }
             Deed::Note(session, count, forget) => {
                 let (log, keep) = if forget { (Log::Events, Some(2)) } else { (Log::Files, None) };
                 let bodies = vec![Arc::<[u8]>::from(&now.millis().to_le_bytes()[..]); count];
                 let id = id(NAMES[session]);
-                self.same(async |store| told(store.note(&id, log, &bodies, keep).await));
+                self.same(&async |store| told(store.note(&id, log, &bodies, keep).await));
             }
             Deed::List(which) => self.list(which),
             Deed::Reclaim(abandoned) => {
-                self.same(async |store| told(store.reclaim(abandoned).await));
+                self.same(&async |store| told(store.reclaim(abandoned).await));
             }
-            Deed::Check => self.same(async |store| told(store.check(true).await)),
+            Deed::Check => self.same(&async |store| told(store.check(true).await)),
             Deed::Reopen => self.files = FileStore::open(self.dir.path()).unwrap(),
         }
     }
@@ -212,7 +218,7 @@ impl Both {
             4 => SessionQuery { workdir: Some("/w".into()), ..all },
             _ => SessionQuery { kinship: Kinship::ChildOf(id("a")), ..all },
         };
-        self.same(async |store| {
+        self.same(&async |store| {
             let (mut query, mut pages) = (query.clone(), Vec::new());
             loop {
                 let page = store.list(&query).await.unwrap();
@@ -227,10 +233,10 @@ impl Both {
     fn compare(&self) {
         for name in NAMES {
             let id = id(name);
-            self.same(async |store| told(store.header(&id).await));
-            self.same(async |store| told(store.load(&id).await));
-            self.same(async |store| told(store.definition(&id).await));
-            self.same(async |store| told(store.notes(&id, Log::Files, 1, 3).await));
+            self.same(&async |store| told(store.header(&id).await));
+            self.same(&async |store| told(store.load(&id).await));
+            self.same(&async |store| told(store.definition(&id).await));
+            self.same(&async |store| told(store.notes(&id, Log::Files, 1, 3).await));
             let notes =
                 self.stores().map(|it| block_on(it.notes(&id, Log::Events, 0, 99)).unwrap());
             let [memory, files] = notes;

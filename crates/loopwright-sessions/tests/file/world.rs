@@ -14,7 +14,7 @@ use loopwright_core::{
 };
 use loopwright_sessions::{
     Batch, Claim, FileStore, Finding, Loaded, NewSession, SessionHeader, SessionId, SessionQuery,
-    SessionStore, StoreError, Write,
+    SessionStore as _, StoreError, Write,
 };
 use tempfile::TempDir;
 
