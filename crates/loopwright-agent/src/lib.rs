@@ -27,7 +27,8 @@ pub use crate::{
     capabilities::{
         UseCachedContext, UseContextCompiler, UseContextCompilerDecorator, UseContextConfig,
         UseContinuation, UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook,
-        UseIdentity, UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor, UseToolFactory, UseTools,
+        UseIdentity, UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor,
+        UseToolFactory, UseTools,
     },
     capability::{BuildError, Capability},
     compilers::{AllSections, ConversationWithCurrentToolTrace, SelectedSections},

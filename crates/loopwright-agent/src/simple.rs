@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentLoop, ChatModel, Driver, Instructions, Interceptor, Layers, Parts, Profile, Sinks, ToolExecutor, ToolSet,
-    messages::Transcript,
+    AgentLoop, ChatModel, Driver, Instructions, Interceptor, Layers, Parts, Profile, Sinks,
+    ToolExecutor, ToolSet, messages::Transcript,
 };
 
 use crate::{compilers::ConversationWithCurrentToolTrace, drivers::ToolCallingDriver};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, CompileError, ContextCompiler, Driver, Instructions, Interceptor, Layers, Parts, Profile,
-    Sinks, ToolExecutor, ToolSet,
+    AgentLoop, AgentState, CompileError, ContextCompiler, Driver, Instructions, Interceptor,
+    Layers, Parts, Profile, Sinks, ToolExecutor, ToolSet,
     messages::{Prompt, SectionName, Selection, Transcript},
 };
 

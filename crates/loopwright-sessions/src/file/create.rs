@@ -13,7 +13,6 @@ use super::{
     record::{Birth, Kind, Record},
     root::{LOCK, LOG, Reading, Root},
     slot::Slot,
-    trail::corrupt,
 };
 use crate::{header::SessionHeader, id::SessionId, store::StoreError};
 
@@ -43,7 +42,7 @@ impl Root {
         let entry = || Ok(Slot::of(&header));
         let announced = self.announced(|index| index.add(Slot::of(&header)), entry)?;
         let record = record(&header, definition.len(), count, announced.slot);
-        let head = serde_json::to_vec(&record).map_err(|error| corrupt(&id, error.to_string()))?;
+        let head = record.head()?;
         let body = [definition, if count > 0 { changes } else { Vec::new() }].concat();
         let mut bytes = Vec::new();
         frame::write(&mut bytes, 0, &head, &body).at(&self.incoming())?;
@@ -92,7 +91,7 @@ fn record(header: &SessionHeader, definition: usize, count: usize, slot: u64) ->
         version: header.version,
         status: header.status,
         length: header.length,
-        count,
+        count: count as u64,
         line: header.line,
         updated_at: header.updated_at,
         from: header.from.clone(),

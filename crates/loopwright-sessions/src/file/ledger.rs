@@ -42,7 +42,7 @@ pub(super) struct Line {
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) first: Seq,
-    pub(super) count: usize,
+    pub(super) count: u64,
     /// Where they stand in the bytes.
     pub(super) body: Range<usize>,
     /// Which of the frames it is.
@@ -62,13 +62,9 @@ impl Ledger {
             let path = path.display();
             corrupt(id, format!("the record at byte {at} of `{path}` {what}"))
         };
-        let not_understood = |frame: &Frame, error: serde_json::Error| {
-            wrong(frame.at.start, &format!("cannot be understood: {error}"))
-        };
-        let record = |frame: &Frame| {
-            serde_json::from_slice::<Record>(&bytes[frame.head.clone()])
-                .map_err(|error| not_understood(frame, error))
-        };
+        let not_understood = |frame: &Frame| wrong(frame.at.start, &"cannot be understood");
+        let head = |frame: &Frame| &bytes[frame.head.clone()];
+        let record = |frame: &Frame| Record::read(head(frame)).ok_or_else(|| not_understood(frame));
         let Some(first) = scan.frames.first() else {
             return Err(not_whole(id, path));
         };
@@ -79,7 +75,7 @@ impl Ledger {
         known_format(id, &birth)?;
         let definition = first.body.start..first.body.start.saturating_add(birth.definition);
         let changes = definition.end..first.body.end;
-        let Some(base) = last.length.checked_sub(last.count as u64) else {
+        let Some(base) = last.length.checked_sub(last.count) else {
             return Err(wrong(0, &"counts more changes than there are"));
         };
         if birth.id != *id || changes.start > changes.end {
@@ -92,18 +88,17 @@ impl Ledger {
         }
         let mut version = last.version;
         for (number, frame) in scan.frames.iter().enumerate().skip(1) {
-            let next: Mark = serde_json::from_slice(&bytes[frame.head.clone()])
-                .map_err(|error| not_understood(frame, error))?;
+            let next = Mark::read(head(frame)).ok_or_else(|| not_understood(frame))?;
             if next.version <= version {
                 return Err(wrong(frame.at.start, &"does not follow the one before"));
             }
             if next.kind == Kind::Rewind {
-                lines.push(Line { from: next.from, batches: Vec::new() });
+                lines.push(Line { from: record(frame)?.from, batches: Vec::new() });
             }
             if next.line as usize + 1 != lines.len() {
                 return Err(wrong(frame.at.start, &"is on another line"));
             }
-            let first = next.length.checked_sub(next.count as u64);
+            let first = next.length.checked_sub(next.count);
             if let (Some(line), Some(first)) = (lines.last_mut(), first.filter(|_| next.count > 0))
             {
                 let (count, body) = (next.count, frame.body.clone());
@@ -127,9 +122,10 @@ impl Ledger {
     pub(super) fn batches(&self, line: &Line, until: Seq) -> Vec<StoredBatch> {
         let own = line.batches.iter().filter(|it| it.first < until);
         own.map(|it| {
-            let room = usize::try_from(until - it.first).unwrap_or(usize::MAX);
             let body = self.bytes[it.body.clone()].to_vec();
-            StoredBatch { first: it.first, count: it.count.min(room), body }
+            let count = it.count.min(until - it.first);
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            StoredBatch { first: it.first, count, body }
         })
         .collect()
     }

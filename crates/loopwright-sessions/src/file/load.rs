@@ -50,7 +50,7 @@ impl Root {
             Some(mut file) => frame::beginning_at(&mut file, 0).at(&path)?,
             None => None,
         };
-        let record = first.as_ref().and_then(|it| serde_json::from_slice::<Record>(&it.head).ok());
+        let record = first.as_ref().and_then(|it| Record::read(&it.head));
         let length = record.and_then(|it| Some(it.session?.definition));
         let body = first.as_ref().zip(length).and_then(|(it, length)| it.body.get(..length));
         body.map_or_else(|| Err(not_whole(id, &path)), |it| decode(id, it)).map(Some)

@@ -94,8 +94,8 @@ fn without(
             frame::write(&mut bytes, 0, head, body).at(path)?;
         } else if number == 0 || number == last {
             // What the first and the last one say of the session is needed.
-            let wrong = |error: serde_json::Error| corrupt(id, error.to_string());
-            let mut record: Record = serde_json::from_slice(head).map_err(wrong)?;
+            let not_understood = || corrupt(id, "a record that was read cannot be understood");
+            let mut record = Record::read(head).ok_or_else(not_understood)?;
             let mut definition = 0;
             if let Some(birth) = record.session.as_mut().filter(|_| !is_bare) {
                 definition = birth.definition;
@@ -103,7 +103,7 @@ fn without(
                 birth.definition = 0;
             }
             record.count = 0;
-            let head = serde_json::to_vec(&record).map_err(wrong)?;
+            let head = record.head()?;
             frame::write(&mut bytes, 0, &head, &body[..definition]).at(path)?;
         }
     }

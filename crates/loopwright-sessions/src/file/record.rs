@@ -9,20 +9,25 @@ use crate::{
     header::{ForkPoint, SessionHeader},
     id::SessionId,
     status::SessionStatus,
+    store::StoreError,
     stored::FORMAT,
 };
 
 /// The head of a frame: what was done, and what is known of the session since then.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
+    #[serde(skip)]
     pub(super) kind: Kind,
+    #[serde(skip)]
     pub(super) version: u64,
     pub(super) status: SessionStatus,
     /// How many changes lead to the state.
+    #[serde(skip)]
     pub(super) length: Seq,
     /// How many of them the body holds.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub(super) count: usize,
+    #[serde(skip)]
+    pub(super) count: u64,
+    #[serde(skip)]
     pub(super) line: u32,
     pub(super) updated_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,27 +44,40 @@ pub(super) struct Record {
     pub(super) session: Option<Box<Birth>>,
 }
 
-/// What a log is made of, of the head of a frame.
-#[derive(Debug, Deserialize)]
+/// What the head of a frame begins with: all that is needed to find the changes of a log, as numbers, since
+/// a long log has many of them. The rest of the head is JSON.
+///
+/// | bytes | what they hold |
+/// |---|---|
+/// | 1 | the place of [`Kind`] in [`Kind::ALL`] |
+/// | 4 | the line |
+/// | 8 | the version |
+/// | 8 | how many changes lead to the state |
+/// | 8 | how many of them the body holds |
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) kind: Kind,
+    pub(super) line: u32,
     pub(super) version: u64,
     pub(super) length: Seq,
-    #[serde(default)]
-    pub(super) count: usize,
-    pub(super) line: u32,
-    #[serde(default)]
-    pub(super) from: Option<ForkPoint>,
+    pub(super) count: u64,
 }
 
+/// The bytes of a [`Mark`].
+const MARK: usize = 29;
+
 /// What was done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     Create,
+    #[default]
     Append,
     Rewind,
     Delete,
+}
+
+impl Kind {
+    const ALL: [Self; 4] = [Self::Create, Self::Append, Self::Rewind, Self::Delete];
 }
 
 /// What is known of a session from its beginning.
@@ -80,11 +98,6 @@ pub(super) struct Birth {
     /// How many bytes of the body are the agent's definition; none once that was reclaimed. The changes
     /// come after it.
     pub(super) definition: usize,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 impl Birth {
@@ -119,7 +132,44 @@ impl Birth {
     }
 }
 
+impl Mark {
+    /// Reads the beginning of a head; nothing if it is none.
+    pub(super) fn read(head: &[u8]) -> Option<Self> {
+        let (kind, rest) = head.split_first()?;
+        let (line, rest) = rest.split_first_chunk()?;
+        let (version, rest) = rest.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        Some(Self {
+            kind: *Kind::ALL.get(usize::from(*kind))?,
+            line: u32::from_le_bytes(*line),
+            version: u64::from_le_bytes(*version),
+            length: u64::from_le_bytes(*length),
+            count: u64::from_le_bytes(*rest.first_chunk()?),
+        })
+    }
+}
+
 impl Record {
+    /// Reads a head; nothing if it is none.
+    pub(super) fn read(head: &[u8]) -> Option<Self> {
+        let Mark { kind, line, version, length, count } = Mark::read(head)?;
+        let record = serde_json::from_slice::<Self>(&head[MARK..]).ok()?;
+        Some(Self { kind, version, length, count, line, ..record })
+    }
+
+    /// Writes a head.
+    pub(super) fn head(&self) -> Result<Vec<u8>, StoreError> {
+        let kind = Kind::ALL.iter().position(|it| *it == self.kind).unwrap_or_default();
+        let mut head = vec![u8::try_from(kind).unwrap_or_default()];
+        head.extend(self.line.to_le_bytes());
+        for number in [self.version, self.length, self.count] {
+            head.extend(number.to_le_bytes());
+        }
+        let written = serde_json::to_writer(&mut head, self);
+        written.map_err(|error| StoreError::Unavailable(error.into()))?;
+        Ok(head)
+    }
+
     /// Begins a record that follows this one.
     pub(super) fn next(&self, kind: Kind, updated_at: Timestamp) -> Self {
         let (version, count) = (self.version + 1, 0);
@@ -136,3 +186,6 @@ impl Record {
 pub(super) fn print(bytes: [u8; 16]) -> Box<str> {
     format!("{:032x}", u128::from_be_bytes(bytes)).into()
 }
+
+#[cfg(test)]
+mod tests;

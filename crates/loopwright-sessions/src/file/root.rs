@@ -140,11 +140,10 @@ impl Root {
         let Some(mut file) = disk::open(&path).at(&path)? else {
             return self.ledger(id, reading).map(|it| it.map(|it| it.header()));
         };
-        let parsed = |head: Vec<u8>| serde_json::from_slice::<Record>(&head).ok();
         let length = file.metadata().at(&path)?.len();
-        let first = frame::head_at(&mut file, 0).at(&path)?.and_then(parsed);
+        let first = frame::head_at(&mut file, 0).at(&path)?.and_then(|it| Record::read(&it));
         let last = frame::ending_at(&mut file, length).at(&path)?;
-        let last = last.and_then(|it| parsed(it.head));
+        let last = last.and_then(|it| Record::read(&it.head));
         let birth = first.and_then(|it| it.session).filter(|it| it.id == *id);
         match (birth, last) {
             (Some(birth), Some(last)) => {

@@ -89,7 +89,7 @@ impl<'a> Session<'a> {
         }
         let mut record = self.last.next(Kind::Append, written_at(self.last.updated_at, now));
         record.length += count as u64;
-        record.count = count;
+        record.count = count as u64;
         record.status = status.unwrap_or(record.status);
         record.title = title.or(record.title);
         record.print = Some(print);
@@ -144,7 +144,7 @@ impl<'a> Session<'a> {
             },
         )?;
         record.slot = announced.slot;
-        let head = serde_json::to_vec(&record).map_err(|error| corrupt(id, error.to_string()))?;
+        let head = record.head()?;
         let mut bytes = Vec::new();
         frame::write(&mut bytes, self.trail.end, &head, body).at(&self.trail.path)?;
         self.trail.append(&bytes)?;
@@ -189,9 +189,7 @@ fn known(root: &Root, id: &SessionId, path: &Path) -> Result<Option<Known>, Stor
         let scan = frame::scan(&bytes, trail.end);
         intact(id, path, &scan)?;
         if let Some(frame) = scan.frames.last() {
-            let Ok(last) = serde_json::from_slice(&bytes[frame.head.clone()]) else {
-                return Ok(None);
-            };
+            let Some(last) = Record::read(&bytes[frame.head.clone()]) else { return Ok(None) };
             known.last = last;
         }
         trail.end = scan.end;
@@ -214,6 +212,6 @@ fn read(id: &SessionId, path: PathBuf) -> Result<(Trail, Record), StoreError> {
 /// Reads what never changes of a session.
 fn birth(id: &SessionId, trail: &mut Trail) -> Result<Birth, StoreError> {
     let head = frame::head_at(&mut trail.file, 0).at(&trail.path)?.unwrap_or_default();
-    let first = serde_json::from_slice::<Record>(&head).ok().and_then(|it| it.session);
+    let first = Record::read(&head).and_then(|it| it.session);
     first.map(|it| *it).ok_or_else(|| not_whole(id, &trail.path))
 }

@@ -255,8 +255,13 @@ fn told<T: std::fmt::Debug>(result: Result<T, impl std::fmt::Display>) -> String
     }
 }
 
+/// How many sequences are tried.
+fn cases() -> u32 {
+    if std::env::var_os("LOOPWRIGHT_LONG").is_some() { 2_000 } else { 64 }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, fork: false, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), fork: false, ..ProptestConfig::default() })]
 
     #[test]
     fn any_deeds_lead_to_the_same_in_files_as_in_memory(
