@@ -47,8 +47,8 @@ impl SessionHook for Resting {
             SessionStage::AfterLoad => {
                 let loads = session.state().metadata().get("loads").and_then(Value::as_u64);
                 let counted = loads.unwrap_or(0) + 1;
-                let state = session.state().clone().with_metadata("loads", counted);
-                Ok(session.with_state(state))
+                let noted = session.state().clone().with_metadata("loads", counted);
+                Ok(session.with_state(noted))
             }
             SessionStage::BeforeSave
                 if session.state().has_final_response()

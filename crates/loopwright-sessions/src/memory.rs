@@ -256,7 +256,7 @@ impl SessionStore for MemoryStore {
         let sessions = self.sessions();
         let headers = sessions.order.iter().rev().filter_map(|(_, id)| sessions.kept.get(id));
         let wanted = headers.map(|it| &it.header).filter(|it| query.wants(it));
-        Ok(SessionList::of(query, wanted.take(query.limit + 1).cloned()))
+        Ok(SessionList::of(query, wanted.take(query.limit.saturating_add(1)).cloned()))
     }
 
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
