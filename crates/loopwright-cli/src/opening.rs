@@ -1,9 +1,10 @@
 //! From what was typed to a conversation that can begin.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use loopwright_capabilities::files::Root;
 use loopwright_core::{BoxError, Budget, LlmConfig, messages::Cost};
 use loopwright_sessions::{
     AgentSession, MemoryStore, SessionHeader, SessionRepository, SessionStore,
@@ -22,7 +23,7 @@ use crate::model::{self, ChoiceError};
 use crate::prompt::PromptError;
 use crate::sessions::{SessionsError, find, latest};
 use crate::stage::Stage;
-use crate::store::Place;
+use crate::store::{Place, state_directory};
 use crate::tools;
 
 /// The limits of a run for which nobody set any: enough for work, too little for a catastrophe.
@@ -94,9 +95,37 @@ impl Opening {
         Ok(Setup {
             models: chosen.models,
             llm: chosen.llm,
-            workdir,
+            workdir: self.without_own(workdir),
             driver: config.sandbox_tier.as_ref().map(|it| it.value).unwrap_or_default(),
             system: config.system.as_ref().map(|it| it.value.clone()),
+        })
+    }
+
+    /// Keeps an agent from what this program keeps for its user, where it lies in the directory that the
+    /// agent works in.
+    fn without_own(&self, workdir: Root) -> Root {
+        let mut own: Vec<PathBuf> = state_directory(&self.sources).into_iter().collect();
+        own.extend(self.sources.home.as_ref().map(|home| home.join(".config/loopwright")));
+        match Place::of(&self.config, &self.sources) {
+            Ok(Place::Files(directory)) => own.push(directory),
+            Ok(Place::Sqlite(file)) => {
+                own.extend(["", "-wal", "-shm"].map(|end| {
+                    let mut name = file.clone().into_os_string();
+                    name.push(end);
+                    name.into()
+                }));
+            }
+            _ => {}
+        }
+        own.iter().fold(workdir, |workdir, path| {
+            let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+            match real.strip_prefix(workdir.path()).ok().and_then(Path::to_str) {
+                Some(below) if !below.is_empty() => {
+                    let below = below.to_owned();
+                    workdir.protect(&below)
+                }
+                _ => workdir,
+            }
         })
     }
 

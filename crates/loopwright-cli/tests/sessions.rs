@@ -436,3 +436,17 @@ fn what_is_old_is_pruned() {
     assert_eq!(place.sessions(&["doctor"]).status, 0);
     assert_eq!(place.sessions(&["prune"]).status, 2);
 }
+
+#[test]
+fn an_agent_does_not_reach_the_store_it_is_kept_in() {
+    let spoil = json!({ "path": "kept/sessions.db", "content": "x", "overwrite": true });
+    let place = Place::new([
+        streamed_tool("", "write_file", &spoil),
+        streamed_tool("", "bash", &json!({ "command": "rm -f kept/sessions.db" })),
+        streamed("done", "stop"),
+    ]);
+    let store = ["--store", "sqlite:kept/sessions.db"];
+    let id = place.ran(&[&store[..], &["spoil it"]].concat());
+    let shown = place.json(&[&["show", &id][..], &store].concat());
+    assert_eq!((&shown["session"]["id"], &shown["steps"]), (&json!(id), &json!(3)), "{shown}");
+}

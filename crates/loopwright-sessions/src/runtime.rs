@@ -352,8 +352,7 @@ impl SessionRuntime {
     ///
     /// # Errors
     ///
-    /// As of `rewind`; and if a file cannot be read or written: then the session is where it was, and
-    /// what was undone is undone.
+    /// As of `rewind`. A file that cannot be read or written is left as it is, like one that changed.
     #[cfg(feature = "files")]
     pub async fn rewind_files(
         &self,

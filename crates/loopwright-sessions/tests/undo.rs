@@ -84,3 +84,16 @@ async fn what_an_earlier_rewind_left_in_files_stays() {
     assert_eq!(told, ["b"]);
     assert_eq!((read(at, "a"), read(at, "b")), (Some("3".into()), None));
 }
+
+#[tokio::test]
+async fn what_is_no_file_any_more_is_left_and_the_rest_is_undone() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let (runtime, root) = written(at).await;
+    fs::remove_file(at.join("a")).unwrap();
+    fs::create_dir(at.join("a")).unwrap();
+    let (session, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
+    let came: Vec<_> = undone.iter().map(|(_, came)| came).collect();
+    assert_eq!(came, [&Undone::Conflict, &Undone::Restored]);
+    assert_eq!((session.state().total_steps(), read(at, "b")), (2, None));
+}

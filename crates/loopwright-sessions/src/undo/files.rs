@@ -79,7 +79,8 @@ pub(crate) async fn undo(
             continue;
         };
         let before = change.before.is_some().then_some(content);
-        let came = change.undo(root, before).map_err(|it| SessionError::Action(it.into()))?;
+        // What cannot be reached any more, or is no file, has changed since as well.
+        let came = change.undo(root, before).unwrap_or(Undone::Conflict);
         undone.push((change.clone(), came));
     }
     Ok(undone)
