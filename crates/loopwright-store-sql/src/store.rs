@@ -57,8 +57,10 @@ impl<D: Database> SqlStore<D> {
         let mut transaction = self.writing().await?;
         let done = upkeep::go_on_from(&mut *transaction, id, readable).await;
         end(transaction, done).await.map_err(|error| error.of(id))?;
-        let repaired =
-            format!("it goes on after its first {readable} changes; nothing was deleted");
+        let repaired = format!(
+            "it goes on after its first {readable} changes, once it is resumed: what it did after \
+                them may have taken effect; nothing was deleted"
+        );
         Ok(Some(upkeep::finding(id, &error, Some(repaired))))
     }
 }

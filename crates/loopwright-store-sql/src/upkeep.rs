@@ -84,14 +84,18 @@ pub(crate) async fn look(transaction: &mut dyn Transaction, id: &SessionId) -> H
     }
 }
 
-/// Makes a session go on from what can be read of it. Nothing of it is deleted.
+/// Makes a session go on from what can be read of it. Nothing of it is deleted. It is suspended: calls
+/// that are not on record any more may have taken effect, so somebody has to decide that it goes on.
 pub(crate) async fn go_on_from(
     transaction: &mut dyn Transaction,
     id: &SessionId,
     readable: u64,
 ) -> Result<(), Failure> {
     let head = Head::locked(transaction, id).await?;
-    go_back(transaction, id, &head, readable, head.updated_at).await
+    go_back(transaction, id, &head, readable, head.updated_at).await?;
+    let sql = "UPDATE sessions SET status = 'suspended' WHERE key = $1 AND status = 'active'";
+    transaction.run(sql, values![head.key]).await?;
+    Ok(())
 }
 
 /// Says what was found out about a session.

@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use loopwright_sessions::{Finding, SessionStore as _, StoreError, conformance};
+use loopwright_sessions::{Finding, SessionStatus, SessionStore as _, StoreError, conformance};
 use loopwright_store_sql::{SqlError, SqliteStore};
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
@@ -213,13 +213,18 @@ async fn a_session_that_lost_changes_goes_on_from_what_can_be_read() {
     assert_eq!(found.iter().map(|it| it.session.clone()).collect::<Vec<_>>(), [Some(id("a"))]);
     assert!(found[0].problem.starts_with("the batch at change 1: "), "{found:?}");
     let repaired = store.check(true).await.unwrap();
-    let said_so = "it goes on after its first 1 changes; nothing was deleted".to_owned();
+    let said_so =
+        "it goes on after its first 1 changes, once it is resumed: what it did after them may \
+        have taken effect; nothing was deleted"
+            .to_owned();
     assert_eq!(repaired, [Finding { repaired: Some(said_so), ..found[0].clone() }]);
     assert_eq!(said(&store, "a").await, ["one"]);
     assert_eq!(said(&store, "b").await, ["one", "two", "three"]);
     assert_eq!(store.check(false).await.unwrap(), []);
     let header = store.header(&id("a")).await.unwrap().unwrap();
     assert_eq!((header.version, header.length, header.updated_at), (5, 1, moment(1)));
+    // What was lost may have taken effect, so it does not go on by itself.
+    assert_eq!(header.status, SessionStatus::Suspended);
 }
 
 #[tokio::test]
