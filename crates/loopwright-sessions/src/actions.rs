@@ -14,10 +14,10 @@ use crate::{
     action::{ActionCx, SessionAction},
     error::SessionError,
     id::SessionId,
-    repository::replay,
+    repository::{fork, replay},
     session::AgentSession,
     status::SessionStatus,
-    store::{NewSession, Wish},
+    store::Wish,
 };
 
 /// Says something to the agent and lets it answer.
@@ -287,13 +287,10 @@ impl SessionAction for ForkSession {
         session: AgentSession,
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
-        let source = &session.header;
+        let (source, definition) = (&session.header, &session.definition);
         let at = self.at.unwrap_or(source.length);
-        let id = self.id.clone().unwrap_or_else(SessionId::generate);
-        let header = source.fork(id, at, cx.env.clock.now());
-        let definition = &session.definition;
-        let new = NewSession { header: &header, definition, changes: &[] };
-        let header = cx.store.create(new).await?;
+        let now = cx.env.clock.now();
+        let header = fork(&**cx.store, source, definition, self.id.clone(), at, now).await?;
         let state = if at == source.length {
             session.state.clone()
         } else {

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{id::SessionId, status::SessionStatus};
+use crate::{header::SessionHeader, id::SessionId, status::SessionStatus};
 
 /// Something that happened to a session. What its agent does is told as events of the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +60,13 @@ pub struct SessionAt {
     pub version: u64,
     /// Its status.
     pub status: SessionStatus,
+}
+
+impl SessionAt {
+    /// Tells of a session what its header says.
+    pub(crate) fn of(header: &SessionHeader) -> Self {
+        Self { session: header.id.clone(), version: header.version, status: header.status }
+    }
 }
 
 /// Listens to what happens to sessions. It must not block.

@@ -16,6 +16,7 @@ use crate::{
     repository::SessionRepository,
     status::SessionStatus,
     store::{Batch, Lease, Loaded, NewSession, SessionStore, StoreError, Write},
+    stored::written_at,
 };
 
 /// Keeps the changes of a run in a store, under a lease.
@@ -57,6 +58,11 @@ impl StoreJournal {
         self.place().header.clone()
     }
 
+    /// Returns the right to write, as it was renewed last.
+    pub(crate) fn lease(&self) -> Option<Lease> {
+        self.place().lease.clone()
+    }
+
     pub(crate) fn set_lease(&self, lease: Lease) {
         self.place().lease = Some(lease);
     }
@@ -87,7 +93,7 @@ impl StoreJournal {
         let place = &mut *place;
         place.header.version = version;
         place.header.length += batch.changes.len() as u64;
-        place.header.updated_at = now;
+        place.header.updated_at = written_at(place.header.updated_at, now);
         place.header.status = place.status.take().unwrap_or(place.header.status);
         if let Some(title) = place.title.take() {
             place.header.title = Some(title);

@@ -24,6 +24,7 @@ mod runtime;
 mod undo;
 
 pub mod conformance;
+pub mod rules;
 pub mod stored;
 
 #[cfg(feature = "files")]

@@ -14,6 +14,7 @@ use loopwright_core::{Seq, Timestamp};
 use crate::{
     header::{ForkPoint, SessionHeader, SessionList, SessionQuery},
     id::SessionId,
+    rules,
     status::SessionStatus,
     store::{
         Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionStore, StoreError,
@@ -119,24 +120,8 @@ impl Sessions {
 impl Kept {
     /// Checks that a writer may write now.
     fn check_lease(&self, lease: Option<&Lease>, now: Timestamp) -> Result<(), StoreError> {
-        let id = &self.header.id;
-        match (&self.lease, lease) {
-            (Some(held), Some(shown)) if held.number == shown.number => Ok(()),
-            (_, Some(_)) => Err(StoreError::LeaseLost(id.clone())),
-            (Some(held), None) if held.until > now => Err(busy(held)),
-            (_, None) => Ok(()),
-        }
+        rules::check_lease(&self.header.id, self.lease.as_ref(), lease, now)
     }
-
-    fn check_version(&self, expected: u64) -> Result<(), StoreError> {
-        let (id, found) = (self.header.id.clone(), self.header.version);
-        if expected == found { Ok(()) } else { Err(StoreError::Conflict { id, expected, found }) }
-    }
-}
-
-fn busy(held: &Lease) -> StoreError {
-    let Lease { id, owner, until, .. } = held.clone();
-    StoreError::Busy { id, owner, until }
 }
 
 #[async_trait]
@@ -151,10 +136,7 @@ impl SessionStore for MemoryStore {
         let mut base = 0;
         if let Some(from) = &header.from {
             let source = sessions.get_mut(&from.session)?;
-            let has = from.line == source.header.line && from.at <= source.header.length;
-            if !has {
-                return Err(StoreError::NotFound(from.session.clone()));
-            }
+            rules::check_fork(from, source.header.line, source.header.length)?;
             base = from.at;
         }
         let (count, body) = (new.changes.len(), encode(&id, new.changes)?);
@@ -195,7 +177,7 @@ impl SessionStore for MemoryStore {
             let batches = sessions.batches(&header);
             (header, definition, batches)
         };
-        let changes = decode_batches(id, &batches)?;
+        let changes = decode_batches(id, header.length, &batches)?;
         Ok(Some(Loaded { header, definition: decode(id, &definition)?, changes }))
     }
 
@@ -209,11 +191,8 @@ impl SessionStore for MemoryStore {
         if kept.last == Some(print) && kept.header.version == write.expected + 1 {
             return Ok(kept.header.version);
         }
-        kept.check_version(write.expected)?;
-        if first != kept.header.length && count > 0 {
-            let (id, expected) = (write.id.clone(), write.expected);
-            return Err(StoreError::Conflict { id, expected, found: kept.header.version });
-        }
+        rules::check_version(write.id, write.expected, kept.header.version)?;
+        rules::check_follows(write.id, write.expected, kept.header.length, first, count)?;
         kept.header.length += count as u64;
         kept.header.status = write.status.unwrap_or(kept.header.status);
         if let Some(title) = write.title {
@@ -238,7 +217,7 @@ impl SessionStore for MemoryStore {
         let mut sessions = self.sessions();
         let kept = sessions.get_mut(id)?;
         kept.check_lease(lease, now)?;
-        kept.check_version(expected)?;
+        rules::check_version(id, expected, kept.header.version)?;
         if at > kept.header.length {
             return Err(StoreError::NotFound(id.clone()));
         }
@@ -271,13 +250,10 @@ impl SessionStore for MemoryStore {
     }
 
     async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
-        let Claim { owner, instead_of, now, lasts } = claim;
         let mut sessions = self.sessions();
         let kept = sessions.get_mut(id)?;
-        let stands = |held: &&Lease| held.until > now && Some(&*held.owner) != instead_of;
-        if let Some(held) = kept.lease.as_ref().filter(stands) {
-            return Err(busy(held));
-        }
+        rules::check_claim(kept.lease.as_ref(), &claim)?;
+        let Claim { owner, now, lasts, .. } = claim;
         kept.leases += 1;
         let (id, number, until) = (id.clone(), kept.leases, now.plus(lasts));
         let lease = Lease { id, owner: owner.into(), number, until };

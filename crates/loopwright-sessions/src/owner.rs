@@ -57,14 +57,20 @@ impl fmt::Display for Owner {
 /// Names the boot of the machine and the space in which processes are counted; nothing if it is not
 /// known.
 fn place() -> String {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot = boot_id();
     let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     let space = space.to_string_lossy();
     let number = space.trim_start_matches("pid:[").trim_end_matches(']');
     if boot.is_empty() || number.is_empty() {
         return String::new();
     }
-    format!("{}-{number}", boot.trim())
+    format!("{boot}-{number}")
+}
+
+/// Names the boot of the machine; nothing if it is not known.
+pub(crate) fn boot_id() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    boot.trim().to_owned()
 }
 
 /// Returns when a process started, in ticks since the boot.

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{AgentState, Clock, Stamped, SystemClock};
+use loopwright_core::{AgentState, Clock, Seq, Stamped, SystemClock, Timestamp};
 
 use crate::{
     error::SessionError,
@@ -11,7 +11,7 @@ use crate::{
     id::SessionId,
     journal::StoreJournal,
     session::AgentSession,
-    store::{Batch, Loaded, SessionStore, StoreError},
+    store::{Batch, Loaded, NewSession, SessionStore, StoreError},
 };
 
 /// Loads, creates and saves sessions, without hooks, leases or events: for programs that work with
@@ -146,6 +146,20 @@ impl fmt::Debug for SessionRepository {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionRepository").finish_non_exhaustive()
     }
+}
+
+/// Creates a session that begins with so many changes of another one; its name is one that nobody has if
+/// none is given.
+pub(crate) async fn fork(
+    store: &dyn SessionStore,
+    source: &SessionHeader,
+    definition: &AgentDefinition,
+    into: Option<SessionId>,
+    at: Seq,
+    now: Timestamp,
+) -> Result<SessionHeader, StoreError> {
+    let header = source.fork(into.unwrap_or_else(SessionId::generate), at, now);
+    store.create(NewSession { header: &header, definition, changes: &[] }).await
 }
 
 /// Makes the state that changes lead to.

@@ -1,10 +1,6 @@
 //! Loads sessions, lets actions do something with them and keeps what changed.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use loopwright_agent::LoopFactory;
 #[cfg(feature = "files")]
@@ -21,9 +17,9 @@ use crate::{
     id::SessionId,
     journal::StoreJournal,
     owner::Owner,
-    repository::SessionRepository,
+    repository::{SessionRepository, fork},
     session::AgentSession,
-    store::{Claim, Lease, Loaded, NewSession, SessionStore, StoreError, Wish},
+    store::{Claim, Lease, Loaded, SessionStore, StoreError, Wish},
     undo,
     wishes::Wishes,
 };
@@ -136,7 +132,7 @@ impl SessionRuntime {
         let session = self.repository.create(session).await?;
         let session = self.pass(SessionStage::AfterSave, session).await?;
         let session = self.pass(SessionStage::AfterCreate, session).await?;
-        self.tell(|| SessionEvent::Saved(at(&session)));
+        self.tell(|| SessionEvent::Saved(SessionAt::of(&session.header)));
         Ok(session)
     }
 
@@ -219,12 +215,11 @@ impl SessionRuntime {
     ) -> Result<AgentSession, SessionError> {
         let before = session.header.clone();
         let lease = Some(lease.clone());
-        let journal = StoreJournal::new(&self.repository, before.clone(), lease.clone(), None);
+        let journal = StoreJournal::new(&self.repository, before.clone(), lease, None);
         let journal = Arc::new(journal);
         let wishes = Wishes {
             store: Arc::clone(self.store()),
             journal: Arc::clone(&journal),
-            lease: Mutex::new(lease),
             env: self.env.clone(),
             lasts: self.lasts,
         };
@@ -264,7 +259,7 @@ impl SessionRuntime {
     ) -> Result<AgentSession, SessionError> {
         let session = self.repository.save_through(session, journal).await?;
         let session = self.pass(SessionStage::AfterSave, session).await?;
-        self.tell(|| SessionEvent::Saved(at(&session)));
+        self.tell(|| SessionEvent::Saved(SessionAt::of(&session.header)));
         Ok(session)
     }
 
@@ -321,17 +316,9 @@ impl SessionRuntime {
                 (header, definition, at)
             }
         };
-        let into = into.unwrap_or_else(SessionId::generate);
-        let header = source.fork(into, at, self.env.clock.now());
-        let new = NewSession { header: &header, definition: &definition, changes: &[] };
-        let header = self.store().create(new).await?;
-        self.tell(|| {
-            SessionEvent::Saved(SessionAt {
-                session: header.id.clone(),
-                version: header.version,
-                status: header.status,
-            })
-        });
+        let now = self.env.clock.now();
+        let header = fork(&**self.store(), &source, &definition, into, at, now).await?;
+        self.tell(|| SessionEvent::Saved(SessionAt::of(&header)));
         Ok(header)
     }
 
@@ -383,7 +370,8 @@ impl SessionRuntime {
         };
         let rewound = rewound.await;
         let _ended = self.store().release(&lease).await;
-        Ok((self.load(id).await?, rewound?))
+        let done = rewound?;
+        Ok((self.load(id).await?, done))
     }
 
     /// Asks whoever runs a session to stop after the step.
@@ -438,7 +426,7 @@ impl SessionRuntime {
         };
         match loaded.await {
             Ok(session) => {
-                self.tell(|| SessionEvent::Loaded(at(&session)));
+                self.tell(|| SessionEvent::Loaded(SessionAt::of(&session.header)));
                 Ok(session)
             }
             Err(error) => {
@@ -482,11 +470,6 @@ impl fmt::Debug for SessionRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionRuntime").field("owner", &self.owner).finish_non_exhaustive()
     }
-}
-
-fn at(session: &AgentSession) -> SessionAt {
-    let SessionHeader { id, version, status, .. } = &session.header;
-    SessionAt { session: id.clone(), version: *version, status: *status }
 }
 
 fn end_of(id: &SessionId, changes: &[Stamped], step: u64) -> Result<Seq, SessionError> {

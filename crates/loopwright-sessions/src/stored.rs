@@ -58,18 +58,41 @@ pub fn decode<T: DeserializeOwned>(id: &SessionId, body: &[u8]) -> Result<T, Sto
     serde_json::from_slice(body).map_err(|error| corrupt(id, error))
 }
 
-/// Reads the changes of batches that follow one another.
+/// Checks that the form in which a session is stored is one that is read.
 ///
 /// # Errors
 ///
-/// [`Corrupt`](StoreError::Corrupt) if one of them cannot be read, or does not follow the one before.
-pub fn decode_batches(id: &SessionId, batches: &[StoredBatch]) -> Result<Vec<Stamped>, StoreError> {
+/// [`Corrupt`](StoreError::Corrupt) if it is a later one.
+pub fn check_form(id: &SessionId, form: u32) -> Result<(), StoreError> {
+    if form <= FORMAT {
+        return Ok(());
+    }
+    let reason = format!(
+        "it is stored in form {form}, and this program reads forms up to {FORMAT}: update the program"
+    );
+    Err(corrupt(id, reason))
+}
+
+/// Reads the changes of batches that follow one another; so many there are.
+///
+/// # Errors
+///
+/// [`Corrupt`](StoreError::Corrupt) if one of them cannot be read, or does not follow the one before, or
+/// there are not so many.
+pub fn decode_batches(
+    id: &SessionId,
+    length: Seq,
+    batches: &[StoredBatch],
+) -> Result<Vec<Stamped>, StoreError> {
     let mut next = 0;
     for batch in batches {
         if batch.first != next {
             return Err(corrupt(id, format!("change {next} is followed by {}", batch.first)));
         }
         next += batch.count as u64;
+    }
+    if next != length {
+        return Err(corrupt(id, format!("of its {length} changes only {next} are there")));
     }
     let bytes: usize = batches.iter().map(|it| it.body.len()).sum();
     let threads = thread::available_parallelism().map_or(1, NonZero::get);

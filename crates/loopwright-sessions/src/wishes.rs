@@ -1,24 +1,19 @@
 //! Keeping the lease, and hearing what others want, while an agent runs.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use futures::future::{Either, select};
 use loopwright_core::{AgentState, Env, Run};
 
 use crate::{
     journal::StoreJournal,
-    store::{Lease, SessionStore, StoreError, Wish},
+    store::{SessionStore, StoreError, Wish},
 };
 
 /// Keeps the lease of a session that is being worked with, and hears what others want of it.
 pub struct Wishes {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) journal: Arc<StoreJournal>,
-    pub(crate) lease: Mutex<Option<Lease>>,
     pub(crate) env: Env,
     pub(crate) lasts: Duration,
 }
@@ -69,23 +64,18 @@ impl Wishes {
 
     /// Takes what others left; renews the lease when it is time.
     async fn hear(&self) -> Result<Vec<Wish>, StoreError> {
-        let Some(mut lease) = self.lease() else { return Ok(Vec::new()) };
+        let Some(mut lease) = self.journal.lease() else { return Ok(Vec::new()) };
         let now = self.env.clock.now();
         if lease.until.since(now) < self.lasts.saturating_sub(self.lasts / RENEWED) {
             lease = self.store.renew(&lease, now, self.lasts).await?;
             self.journal.set_lease(lease.clone());
-            *self.lease.lock().unwrap_or_else(PoisonError::into_inner) = Some(lease.clone());
         }
         self.store.collect(&lease).await
-    }
-
-    fn lease(&self) -> Option<Lease> {
-        self.lease.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl fmt::Debug for Wishes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Wishes").field(&self.lease()).finish()
+        f.debug_tuple("Wishes").field(&self.journal.lease()).finish()
     }
 }

@@ -123,7 +123,7 @@ fn a_log_of_a_later_form_is_left_to_a_later_program() {
     let (loaded, written) = (world.load("a"), append(&world.store, "a", 1, 1, 1));
     for error in [loaded.unwrap_err(), written.unwrap_err()] {
         assert!(error.to_string().contains("form 9"), "{error}");
-        assert!(error.to_string().contains("update it"), "{error}");
+        assert!(error.to_string().contains("update the program"), "{error}");
     }
     let findings = world.check(true);
     assert_eq!(findings.len(), 1);

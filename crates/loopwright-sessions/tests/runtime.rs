@@ -9,7 +9,7 @@ use loopwright_sessions::{
     SessionRepository, SessionStage, SessionStatus, SessionStore as _, StoreError, SuspendSession,
     Wish, WriteMetadata, action_fn,
 };
-use loopwright_testing::block_on;
+use loopwright_testing::{FrozenClock, block_on};
 
 use crate::support::{Notes, answering, id, runtime, session};
 
@@ -192,4 +192,27 @@ fn a_repository_saves_on_the_version_that_was_loaded_only() {
     assert!(block_on(repository.load(&id("a"))).is_err());
     let left = block_on(repository.list_headers(&SessionQuery::first(5))).unwrap();
     assert!(left.is_empty());
+}
+
+#[test]
+fn a_rewind_that_is_refused_loads_nothing() {
+    let (agent, _) = answering(["one"]);
+    let (runtime, notes) = runtime(&MemoryStore::new(), &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    notes.take();
+    let refused = block_on(runtime.rewind(&id("a"), 7));
+    assert!(matches!(refused, Err(SessionError::NoStep { step: 7, .. })), "{refused:?}");
+    assert_eq!(notes.take(), [""; 0]);
+}
+
+#[test]
+fn what_is_returned_is_what_is_kept_though_the_clock_was_set_back() {
+    let (agent, _) = answering([""; 0]);
+    let (store, clock) = (MemoryStore::new(), FrozenClock::new());
+    clock.advance(Duration::from_hours(1));
+    let (later, _) = runtime(&store, &agent);
+    block_on(later.with_env(clock.env(0)).create(session("a"))).unwrap();
+    let (earlier, _) = runtime(&store, &agent);
+    let written = block_on(earlier.execute(&id("a"), &WriteMetadata::one("k", 1))).unwrap();
+    assert_eq!(block_on(earlier.session(&id("a"))).unwrap(), written);
 }

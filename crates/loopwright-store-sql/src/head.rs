@@ -1,10 +1,8 @@
 //! The row of a session.
 
-use std::sync::Arc;
-
 use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{
-    ForkPoint, Lease, SessionHeader, SessionId, SessionStatus, StoreError, stored::FORMAT,
+    ForkPoint, Lease, SessionHeader, SessionId, SessionStatus, StoreError, stored::check_form,
 };
 
 use crate::{
@@ -98,13 +96,7 @@ impl Head {
         if status(&row.text(1)?)? == SessionStatus::Deleted {
             return Err(not_found().into());
         }
-        let format: i64 = row.int(10)?;
-        if format > i64::from(FORMAT) {
-            return Err(Failure::Form(format!(
-                "it is written in form {format}, and this program knows forms up to {FORMAT}: update \
-                 the program"
-            )));
-        }
+        check_form(id, row.number(10)?)?;
         let leases = row.number(7)?;
         let lease = match row.maybe_text(8)? {
             Some(owner) => {
@@ -125,38 +117,10 @@ impl Head {
         })
     }
 
-    /// Checks that a writer may write now.
-    pub(crate) fn check_lease(
-        &self,
-        id: &SessionId,
-        shown: Option<&Lease>,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        match (&self.lease, shown) {
-            (Some(held), Some(shown)) if held.number == shown.number => Ok(()),
-            (_, Some(_)) => Err(StoreError::LeaseLost(id.clone())),
-            (Some(held), None) if held.until > now => Err(busy(held)),
-            (_, None) => Ok(()),
-        }
-    }
-
     /// Tells whether somebody has this very lease.
     pub(crate) fn is_held(&self, lease: &Lease) -> bool {
         self.lease.as_ref().is_some_and(|held| held.number == lease.number)
     }
-
-    pub(crate) fn check_version(&self, id: &SessionId, expected: u64) -> Result<(), StoreError> {
-        if expected == self.version { Ok(()) } else { Err(self.conflict(id, expected)) }
-    }
-
-    pub(crate) fn conflict(&self, id: &SessionId, expected: u64) -> StoreError {
-        StoreError::Conflict { id: id.clone(), expected, found: self.version }
-    }
-}
-
-pub(crate) fn busy(held: &Lease) -> StoreError {
-    let Lease { id, owner, until, .. } = held;
-    StoreError::Busy { id: id.clone(), owner: Arc::clone(owner), until: *until }
 }
 
 pub(crate) fn session_id(name: String) -> Result<SessionId, Failure> {

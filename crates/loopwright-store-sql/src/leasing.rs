@@ -4,16 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Claim, Lease, SessionId, StoreError, Wish,
+    Claim, Lease, SessionId, StoreError, Wish, rules,
     stored::{decode, encode},
 };
 
-use crate::{
-    database::Transaction,
-    error::Failure,
-    head::{Head, busy},
-    row::values,
-};
+use crate::{database::Transaction, error::Failure, head::Head, row::values};
 
 /// Does what [`SessionStore::lease`](loopwright_sessions::SessionStore::lease) says.
 pub(crate) async fn lease(
@@ -21,12 +16,9 @@ pub(crate) async fn lease(
     id: &SessionId,
     claim: Claim<'_>,
 ) -> Result<Lease, Failure> {
-    let Claim { owner, instead_of, now, lasts } = claim;
     let head = Head::locked(transaction, id).await?;
-    let stands = |held: &&Lease| held.until > now && Some(&*held.owner) != instead_of;
-    if let Some(held) = head.lease.as_ref().filter(stands) {
-        return Err(busy(held).into());
-    }
+    rules::check_claim(head.lease.as_ref(), &claim)?;
+    let Claim { owner, now, lasts, .. } = claim;
     let (number, until) = (head.leases + 1, now.plus(lasts));
     let sql = "UPDATE sessions SET leases = $1, lease_owner = $2, lease_until = $3 WHERE key = $4";
     transaction.run(sql, values![number, owner, until, head.key]).await?;

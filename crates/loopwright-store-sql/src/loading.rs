@@ -75,12 +75,7 @@ impl Stored {
         let Self { header, definition, batches } = self;
         let id = &header.id;
         let definition: AgentDefinition = decode(id, &definition)?;
-        let changes = decode_batches(id, &batches)?;
-        if changes.len() as u64 != header.length {
-            let (length, has) = (header.length, changes.len());
-            let reason = format!("of its {length} changes only {has} are there");
-            return Err(StoreError::Corrupt { id: id.clone(), reason });
-        }
+        let changes = decode_batches(id, header.length, &batches)?;
         Ok(Loaded { definition, changes, header })
     }
 

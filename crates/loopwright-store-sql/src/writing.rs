@@ -3,6 +3,7 @@
 use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{
     ForkPoint, Lease, NewSession, SessionHeader, SessionId, SessionStatus, StoreError, Write,
+    rules,
     stored::{FORMAT, encode, fingerprint, written_at},
 };
 
@@ -68,11 +69,8 @@ async fn insert(transaction: &mut dyn Transaction, header: &SessionHeader) -> Re
 /// Returns the key of the session that something is a fork of.
 async fn source(transaction: &mut dyn Transaction, from: &ForkPoint) -> Result<i64, Failure> {
     let head = Head::locked(transaction, &from.session).await?;
-    if from.line == head.line && from.at <= head.length {
-        Ok(head.key)
-    } else {
-        Err(StoreError::NotFound(from.session.clone()).into())
-    }
+    rules::check_fork(from, head.line, head.length)?;
+    Ok(head.key)
 }
 
 async fn begin_line(
@@ -111,16 +109,14 @@ pub(crate) async fn append(
     let Write { id, expected, batch, status, title, lease, now } = write;
     let body = encode(id, batch.changes)?;
     let head = Head::locked(transaction, id).await?;
-    head.check_lease(id, lease, now)?;
+    rules::check_lease(id, head.lease.as_ref(), lease, now)?;
     let print = fingerprint(&write, &body);
     if head.last.as_deref() == Some(&print) && head.version == expected + 1 {
         return Ok(head.version);
     }
-    head.check_version(id, expected)?;
+    rules::check_version(id, expected, head.version)?;
     let count = batch.changes.len();
-    if count > 0 && batch.first != head.length {
-        return Err(head.conflict(id, expected).into());
-    }
+    rules::check_follows(id, expected, head.length, batch.first, count)?;
     let sql = "
         UPDATE sessions SET version = $1, length = $2, updated_at = $3, last = $4,
             status = COALESCE($5, status), title = COALESCE($6, title)
@@ -151,8 +147,8 @@ pub(crate) async fn rewind(
     now: Timestamp,
 ) -> Result<u64, Failure> {
     let head = Head::locked(transaction, id).await?;
-    head.check_lease(id, lease, now)?;
-    head.check_version(id, expected)?;
+    rules::check_lease(id, head.lease.as_ref(), lease, now)?;
+    rules::check_version(id, expected, head.version)?;
     if at > head.length {
         return Err(StoreError::NotFound(id.clone()).into());
     }

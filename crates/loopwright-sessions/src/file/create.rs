@@ -14,7 +14,9 @@ use super::{
     root::{LOCK, LOG, Reading, Root},
     slot::Slot,
 };
-use crate::{header::SessionHeader, id::SessionId, store::StoreError};
+use crate::{
+    header::SessionHeader, id::SessionId, rules, status::SessionStatus, store::StoreError,
+};
 
 /// A session that is to be created.
 #[derive(Debug)]
@@ -77,11 +79,10 @@ impl Root {
     fn base(&self, header: &SessionHeader) -> Result<u64, StoreError> {
         let Some(from) = &header.from else { return Ok(0) };
         let source = self.header(&from.session, Reading::Patient)?;
-        let has = source.is_some_and(|it| {
-            let is_there = it.status != crate::status::SessionStatus::Deleted;
-            is_there && from.line == it.line && from.at <= it.length
-        });
-        if has { Ok(from.at) } else { Err(StoreError::NotFound(from.session.clone())) }
+        let source = source.filter(|it| it.status != SessionStatus::Deleted);
+        let source = source.ok_or_else(|| StoreError::NotFound(from.session.clone()))?;
+        rules::check_fork(from, source.line, source.length)?;
+        Ok(from.at)
     }
 }
 

@@ -7,7 +7,7 @@
 //! earlier start is made anew from the logs.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
     thread,
@@ -20,7 +20,7 @@ use super::{
     disk::{self, Hold},
     slot::{Entry, SLOT, Slot, bit},
 };
-use crate::{id::SessionId, status::SessionStatus};
+use crate::{id::SessionId, owner::boot_id, status::SessionStatus};
 
 /// The bytes before the first entry.
 const HEAD: usize = 64;
@@ -60,7 +60,7 @@ pub(super) enum Announcement {
 
 impl Index {
     pub(super) fn new(root: &Path) -> Self {
-        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let boot = boot_id();
         let boot =
             boot.chars().filter(char::is_ascii_graphic).take(HEAD - MARK.len() - 1).collect();
         Self { path: root.join("index"), lock: root.join("index.lock"), boot }

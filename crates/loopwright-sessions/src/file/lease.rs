@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{disk, failure::At as _, frame, session::Session, trail::corrupt};
 use crate::{
     id::SessionId,
+    rules,
     store::{Claim, Lease, StoreError},
 };
 
@@ -54,22 +55,15 @@ impl Session<'_> {
         lease: Option<&Lease>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        match (read(self.id, &self.dir)?.lease, lease) {
-            (Some(held), Some(shown)) if held.number == shown.number => Ok(()),
-            (_, Some(_)) => Err(StoreError::LeaseLost(self.id.clone())),
-            (Some(held), None) if held.until > now => Err(busy(held)),
-            (_, None) => Ok(()),
-        }
+        let held = read(self.id, &self.dir)?.lease;
+        rules::check_lease(self.id, held.as_ref(), lease, now)
     }
 
     /// Takes the right to write.
     pub(super) fn lease(&self, claim: Claim<'_>) -> Result<Lease, StoreError> {
-        let Claim { owner, instead_of, now, lasts } = claim;
         let leases = read(self.id, &self.dir)?;
-        let stands = |held: &Lease| held.until > now && Some(&*held.owner) != instead_of;
-        if let Some(held) = leases.lease.filter(stands) {
-            return Err(busy(held));
-        }
+        rules::check_claim(leases.lease.as_ref(), &claim)?;
+        let Claim { owner, now, lasts, .. } = claim;
         let (id, number, until) = (self.id.clone(), leases.number + 1, now.plus(lasts));
         let lease = Lease { id, owner: owner.into(), number, until };
         write(self.id, &self.dir, &Leases { number, lease: Some(lease.clone()) })?;
@@ -126,9 +120,4 @@ pub(super) fn put_right(id: &SessionId, dir: &Path) -> Result<(), StoreError> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let number = u64::try_from(since.as_micros()).unwrap_or(u64::MAX / 2);
     write(id, dir, &Leases { number, lease: None })
-}
-
-fn busy(held: Lease) -> StoreError {
-    let Lease { id, owner, until, .. } = held;
-    StoreError::Busy { id, owner, until }
 }

@@ -13,7 +13,7 @@ use crate::{
     header::{ForkPoint, SessionHeader},
     id::SessionId,
     store::StoreError,
-    stored::{FORMAT, StoredBatch},
+    stored::{StoredBatch, check_form},
 };
 
 /// The log of a session, read from its beginning.
@@ -72,7 +72,7 @@ impl Ledger {
         let Some(birth) = last.session.take() else {
             return Err(wrong(0, &"is not that of a new session"));
         };
-        known_format(id, &birth)?;
+        check_form(id, birth.format)?;
         let definition = first.body.start..first.body.start.saturating_add(birth.definition);
         let changes = definition.end..first.body.end;
         let Some(base) = last.length.checked_sub(last.count) else {
@@ -135,16 +135,4 @@ impl Ledger {
 pub(super) fn not_whole(id: &SessionId, path: &Path) -> StoreError {
     let path = path.display();
     corrupt(id, format!("the first record of `{path}` is not intact: restore it from a copy"))
-}
-
-/// Checks that the form of a log is one that is read.
-pub(super) fn known_format(id: &SessionId, birth: &Birth) -> Result<(), StoreError> {
-    if birth.format <= FORMAT {
-        return Ok(());
-    }
-    let format = birth.format;
-    let reason = format!(
-        "it is stored in form {format}, and this program reads forms up to {FORMAT}: update it"
-    );
-    Err(corrupt(id, reason))
 }

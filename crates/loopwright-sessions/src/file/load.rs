@@ -30,11 +30,7 @@ impl Root {
         let Some(ledger) = found.filter(|it| !it.last.is_deleted()) else { return Ok(None) };
         let header = ledger.header();
         let definition = decode(id, &ledger.bytes[ledger.definition.clone()])?;
-        let changes = decode_batches(id, &self.batches(ledger)?)?;
-        if changes.len() as u64 != header.length {
-            let (has, length) = (changes.len(), header.length);
-            return Err(corrupt(id, format!("it has {has} changes where {length} are counted")));
-        }
+        let changes = decode_batches(id, header.length, &self.batches(ledger)?)?;
         Ok(Some(Loaded { header, definition, changes }))
     }
 

@@ -12,12 +12,12 @@ use super::{
     failure::At as _,
     frame,
     index::{Announced, Announcement, Index},
-    ledger::{Ledger, known_format},
+    ledger::Ledger,
     record::Record,
     slot::Slot,
     trail::{Trail, corrupt},
 };
-use crate::{header::SessionHeader, id::SessionId, store::StoreError};
+use crate::{header::SessionHeader, id::SessionId, store::StoreError, stored::check_form};
 
 /// The directory of a store, and what it knows of the sessions that it wrote last.
 #[derive(Debug)]
@@ -147,7 +147,7 @@ impl Root {
         let birth = first.and_then(|it| it.session).filter(|it| it.id == *id);
         match (birth, last) {
             (Some(birth), Some(last)) => {
-                known_format(id, &birth)?;
+                check_form(id, birth.format)?;
                 Ok(Some(birth.header(last)))
             }
             _ => self.ledger(id, reading).map(|it| it.map(|it| it.header())),

@@ -22,6 +22,7 @@ use super::{
 use crate::{
     header::ForkPoint,
     id::SessionId,
+    rules,
     status::SessionStatus,
     store::{Lease, StoreError},
     stored::written_at,
@@ -82,11 +83,8 @@ impl<'a> Session<'a> {
             self.trail.file.sync_data().at(&self.trail.path)?;
             return Ok(self.last.version);
         }
-        self.check_version(expected)?;
-        if first != self.last.length && count > 0 {
-            let (id, found) = (self.id.clone(), self.last.version);
-            return Err(StoreError::Conflict { id, expected, found });
-        }
+        rules::check_version(self.id, expected, self.last.version)?;
+        rules::check_follows(self.id, expected, self.last.length, first, count)?;
         let mut record = self.last.next(Kind::Append, written_at(self.last.updated_at, now));
         record.length += count as u64;
         record.count = count as u64;
@@ -105,7 +103,7 @@ impl<'a> Session<'a> {
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         self.check_lease(lease, now)?;
-        self.check_version(expected)?;
+        rules::check_version(self.id, expected, self.last.version)?;
         if at > self.last.length {
             return Err(StoreError::NotFound(self.id.clone()));
         }
@@ -125,11 +123,6 @@ impl<'a> Session<'a> {
         // Nobody looks at what is beside the log of a deleted session.
         let _forgotten = (self.forget_wishes(), fs::remove_file(self.dir.join(LEASE)));
         Ok(())
-    }
-
-    fn check_version(&self, expected: u64) -> Result<(), StoreError> {
-        let (id, found) = (self.id.clone(), self.last.version);
-        if expected == found { Ok(()) } else { Err(StoreError::Conflict { id, expected, found }) }
     }
 
     /// Appends a record, and returns its version. The index covers it beforehand.

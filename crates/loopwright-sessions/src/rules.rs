@@ -1,0 +1,85 @@
+//! What every store checks before it writes, for stores: so all of them decide alike.
+
+use loopwright_core::{Seq, Timestamp};
+
+use crate::{
+    header::ForkPoint,
+    id::SessionId,
+    store::{Claim, Lease, StoreError},
+};
+
+/// Checks that a writer may write now: under the last lease that was taken, whatever the clock says; or
+/// under none, if there is none in force.
+///
+/// # Errors
+///
+/// [`LeaseLost`](StoreError::LeaseLost) if the lease that is shown is not the last one, and
+/// [`Busy`](StoreError::Busy) if none is shown and somebody has one.
+pub fn check_lease(
+    id: &SessionId,
+    held: Option<&Lease>,
+    shown: Option<&Lease>,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    match (held, shown) {
+        (Some(held), Some(shown)) if held.number == shown.number => Ok(()),
+        (_, Some(_)) => Err(StoreError::LeaseLost(id.clone())),
+        (Some(held), None) if held.until > now => Err(busy(held)),
+        (_, None) => Ok(()),
+    }
+}
+
+/// Checks that the right to write may be taken.
+///
+/// # Errors
+///
+/// [`Busy`](StoreError::Busy) if somebody has it who is not known to be gone.
+pub fn check_claim(held: Option<&Lease>, claim: &Claim<'_>) -> Result<(), StoreError> {
+    let stands = |held: &&Lease| held.until > claim.now && Some(&*held.owner) != claim.instead_of;
+    held.filter(stands).map_or(Ok(()), |held| Err(busy(held)))
+}
+
+/// Checks that a session is at the version that a writer expects.
+///
+/// # Errors
+///
+/// [`Conflict`](StoreError::Conflict) if it is not.
+pub fn check_version(id: &SessionId, expected: u64, found: u64) -> Result<(), StoreError> {
+    let id = id.clone();
+    if expected == found { Ok(()) } else { Err(StoreError::Conflict { id, expected, found }) }
+}
+
+/// Checks that so many changes, which begin with this number, follow those that a session of this
+/// version has.
+///
+/// # Errors
+///
+/// [`Conflict`](StoreError::Conflict) if they do not.
+pub fn check_follows(
+    id: &SessionId,
+    version: u64,
+    length: Seq,
+    first: Seq,
+    count: usize,
+) -> Result<(), StoreError> {
+    if count == 0 || first == length {
+        return Ok(());
+    }
+    Err(StoreError::Conflict { id: id.clone(), expected: version, found: version })
+}
+
+/// Checks that a session whose current line has this number and so many changes can be forked at a
+/// place.
+///
+/// # Errors
+///
+/// [`NotFound`](StoreError::NotFound) if the place is not on that line.
+pub fn check_fork(from: &ForkPoint, line: u32, length: Seq) -> Result<(), StoreError> {
+    let is_there = from.line == line && from.at <= length;
+    if is_there { Ok(()) } else { Err(StoreError::NotFound(from.session.clone())) }
+}
+
+fn busy(held: &Lease) -> StoreError {
+    let Lease { id, owner, until, .. } = held.clone();
+    StoreError::Busy { id, owner, until }
+}
