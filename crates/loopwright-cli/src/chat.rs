@@ -20,7 +20,6 @@ use crate::sessions::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
 use crate::stage::Stage;
 use crate::store::state_directory;
-use crate::turn::is_interrupted;
 
 const HELP: &str = "\
 /help           show this
@@ -87,8 +86,8 @@ impl Talk {
         let Some(id) = &self.conversation.session else { return };
         console::tell(&format!("session {}", short(id)));
         let session = caretaker(&self.conversation.store).session(id).await;
-        if session.is_ok_and(|it| is_interrupted(it.state())) {
-            console::tell("the last run was interrupted: say something, or /continue");
+        if session.is_ok_and(|it| it.is_unfinished()) {
+            console::tell("the last run did not come to an answer: say something, or /continue");
         }
     }
 

@@ -142,6 +142,12 @@ impl Conversation {
                     (Some(id.clone()), report)
                 }
                 Err(error) => {
+                    let error = match error {
+                        SessionsError::Unknown(id) if has_begun.load(Relaxed) => {
+                            SessionsError::DeletedMeanwhile(id)
+                        }
+                        error => error,
+                    };
                     console::fail(&error, error.exit_code());
                     let refused =
                         Report::refused(error.exit_code(), error.stop_reason(), chain(&error));

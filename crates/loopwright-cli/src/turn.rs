@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use loopwright_core::{
-    AgentState, Budget, Edit, FailureKind, LlmConfig, Status, Timestamp, messages::Message,
-};
+use loopwright_core::{AgentState, Budget, Edit, LlmConfig, Timestamp, messages::Message};
 use loopwright_sessions::{
     ActionCx, AgentSession, Continue, SendMessage, SessionAction, SessionError, SessionStatus, Wish,
 };
@@ -45,7 +43,7 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
         if status != SessionStatus::Active {
             return Err(SessionError::NotActive { id, status });
         }
-        if self.said.is_none() && !is_interrupted(session.state()) {
+        if self.said.is_none() && !session.is_unfinished() {
             return Err(SessionError::Action(SessionsError::NothingLeft(id).into()));
         }
         let state = self.set_up(session.state().clone(), cx.env.clock.now());
@@ -84,17 +82,8 @@ impl<B> Turn<B> {
     /// The time of an execution counts from its beginning, which may be days ago: what is allowed
     /// counts from now.
     fn budget_at(&self, state: &AgentState, now: Timestamp) -> Budget {
-        let execution = state.execution().filter(|_| is_interrupted(state));
+        let execution = state.execution().filter(|_| state.is_interrupted());
         let gone = execution.map_or(Duration::ZERO, |it| now.since(it.started_at()));
         Budget { time: self.budget.time.map(|it| it.saturating_add(gone)), ..self.budget }
-    }
-}
-
-/// Tells whether a run was interrupted or waits, and can go on.
-pub(crate) fn is_interrupted(state: &AgentState) -> bool {
-    match state.status() {
-        Status::InProgress | Status::Paused => true,
-        Status::Failed(failure) => failure.kind == FailureKind::Journal,
-        _ => false,
     }
 }

@@ -31,7 +31,7 @@ use crate::{
     event::{AgentEvent, ContinuationEvaluated, ExecutionStarted, Steered, StepStarted},
     events::Events,
     execution::Status,
-    failure::{Failure, FailureKind},
+    failure::Failure,
     infer::{Inference, Ledger, SharedMemory, Way},
     interceptor::{Ask, HookError, Word},
     journal::{EffectKey, JournalError},
@@ -267,7 +267,7 @@ impl Run {
             self.point = Point::Over;
             return Turn::Over;
         }
-        let resumed = self.is_resumed();
+        let resumed = self.state.is_interrupted();
         let change = if resumed { Change::Resumed } else { self.opened(now) };
         self.record(change);
         self.set_up();
@@ -275,15 +275,6 @@ impl Run {
         let (messages, tools) = (self.state.transcript().len(), self.agent.tools().len());
         self.say(|_| ExecutionStarted { messages, tools, resumed });
         self.go(if resumed { self.resume_at() } else { Point::BeforeExecution })
-    }
-
-    fn is_resumed(&self) -> bool {
-        match self.state.status() {
-            Status::InProgress | Status::Paused => true,
-            // The journal failed, not the execution.
-            Status::Failed(failure) => failure.kind == FailureKind::Journal,
-            _ => false,
-        }
     }
 
     /// A run that was interrupted goes on with its open step, or decides again about its last one.

@@ -13,7 +13,7 @@ use crate::{
     change::{Change, Edit, Seq},
     clock::{Timestamp, stamp_or_none},
     execution::{Execution, Status},
-    failure::Failure,
+    failure::{Failure, FailureKind},
     key::{Key, Metadata, Scope, Slot, Space},
     llm::LlmConfig,
     outbox::Outbox,
@@ -263,6 +263,16 @@ impl AgentState {
     /// Returns where the execution stands; pending before the first.
     pub fn status(&self) -> &Status {
         self.execution.as_ref().map_or(&Status::Pending, Execution::status)
+    }
+
+    /// Tells whether the next run goes on with this execution instead of beginning another one: it was
+    /// interrupted, it waits, or its journal failed, which is no failure of the execution.
+    pub fn is_interrupted(&self) -> bool {
+        match self.status() {
+            Status::InProgress | Status::Paused => true,
+            Status::Failed(failure) => failure.kind == FailureKind::Journal,
+            _ => false,
+        }
     }
 
     /// Returns the number of steps of the execution that are over.

@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 use loopwright_agent::tasks::TaskList;
 use loopwright_core::{
-    AgentState, Budget, Edit, FailureKind, LlmConfig, Resolution, RunOptions, Seq, Status,
+    AgentState, Budget, Edit, LlmConfig, Resolution, RunOptions, Seq,
     messages::{Message, PrefixBreak, SectionName, Transcript},
 };
 use serde_json::Value;
@@ -85,7 +85,8 @@ fn title_of(message: &Message) -> String {
     }
 }
 
-/// Goes on with what was interrupted or waits, without saying anything. What is over stays as it is.
+/// Goes on with what was interrupted or waits, or was stopped or failed before there was an answer, without
+/// saying anything. What [was finished](AgentSession::is_unfinished) stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Continue;
 
@@ -101,12 +102,7 @@ impl SessionAction for Continue {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
         let state = session.state.clone();
-        let is_over = match state.status() {
-            Status::InProgress | Status::Paused => false,
-            Status::Failed(failure) => failure.kind != FailureKind::Journal,
-            _ => true,
-        };
-        if is_over { Ok(session) } else { run(session, state, cx).await }
+        if session.is_unfinished() { run(session, state, cx).await } else { Ok(session) }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_agent::{AgentDefinition, DefinitionStateFactory, StateFactory};
-use loopwright_core::{AgentState, Timestamp};
+use loopwright_core::{AgentState, Status, Timestamp, messages::TurnBody};
 
 use crate::{
     header::SessionHeader,
@@ -51,6 +51,20 @@ impl AgentSession {
     /// Returns the state.
     pub fn state(&self) -> &AgentState {
         &self.state
+    }
+
+    /// Tells whether there is something to go on with without a word: a run that was interrupted or waits,
+    /// or one that was stopped or failed before it answered.
+    pub fn is_unfinished(&self) -> bool {
+        let answered = || {
+            let last = self.state.transcript().last();
+            last.is_none_or(|it| matches!(it.body(), TurnBody::Reply(_)))
+        };
+        match self.state.status() {
+            Status::Pending | Status::Completed => false,
+            Status::Stopped(_) | Status::Failed(_) => self.state.is_interrupted() || !answered(),
+            Status::InProgress | Status::Paused => true,
+        }
     }
 
     /// Takes another state, which must be made of this session's own: saving appends what changed.

@@ -74,6 +74,12 @@ pub enum SessionsError {
         short(.0), short(.0)
     )]
     NothingLeft(SessionId),
+    /// It was deleted while its agent worked.
+    #[error(
+        "session {} was deleted while it ran: the run is over, and what it did to files stays",
+        short(.0)
+    )]
+    DeletedMeanwhile(SessionId),
     /// Its directory is gone.
     #[error(
         "the directory of session {}, {}, cannot be worked in: name another one with `-C`",
@@ -117,6 +123,7 @@ impl SessionsError {
             }
             Self::Place(_) => ExitCode::Config,
             Self::Busy { .. } => ExitCode::Busy,
+            Self::DeletedMeanwhile(_) => ExitCode::Internal,
             Self::Session(
                 SessionError::NoStep { .. }
                 | SessionError::Status(_)

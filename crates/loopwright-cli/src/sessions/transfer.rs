@@ -4,7 +4,7 @@
 //! itself, also if the session is a fork.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -15,10 +15,13 @@ use loopwright_sessions::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{SessionsError, find, now};
+use super::{SessionsError, find, now, short};
 use crate::args::sessions::{ExportArgs, ImportArgs};
 use crate::console;
 use crate::exit::ExitCode;
+
+/// The most bytes of a line.
+const LINE: u64 = 1 << 30;
 
 /// The first line of a file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -84,13 +87,16 @@ pub(super) async fn import(
     workdir: &Path,
 ) -> Result<ExitCode, SessionsError> {
     let path = &args.file;
-    let (head, changes) = if path == Path::new("-") {
+    let (head, changes, is_interrupted) = if path == Path::new("-") {
         read(path, io::stdin().lock())?
     } else {
         let file = fs::File::open(path).map_err(|source| unusable(path, "read", source))?;
         read(path, BufReader::new(file))?
     };
     let status = match head.header.status {
+        SessionStatus::Deleted | SessionStatus::Active if is_interrupted => {
+            SessionStatus::Suspended
+        }
         SessionStatus::Deleted => SessionStatus::Active,
         status => status,
     };
@@ -107,16 +113,30 @@ pub(super) async fn import(
     };
     let new = NewSession { header: &header, definition: &head.definition, changes: &changes };
     let created = store.create(new).await?;
+    if created.status == SessionStatus::Suspended {
+        let id = short(&created.id);
+        console::tell(&format!(
+            "its run was interrupted, and going on with it makes the calls that the file asks for: look \
+             at them with `loopwright sessions show {id}`, then allow it with `loopwright sessions \
+             resume {id}`"
+        ));
+    }
     Ok(console::print(format!("{}\n", created.id).as_bytes()))
 }
 
-fn read(path: &Path, mut lines: impl BufRead) -> Result<(Head, Vec<Stamped>), SessionsError> {
+/// Reads a session, and tells whether its run was interrupted.
+fn read(path: &Path, mut lines: impl BufRead) -> Result<(Head, Vec<Stamped>, bool), SessionsError> {
     let mut line = String::new();
     let mut number = 0_u64;
     let mut next = |line: &mut String| {
         line.clear();
         number += 1;
-        let read = lines.read_line(line).map_err(|source| unusable(path, "read", source))?;
+        let read = lines.by_ref().take(LINE).read_line(line);
+        let read = read.map_err(|source| unusable(path, "read", source))?;
+        if read as u64 == LINE {
+            let text = format!("line {number} of {} is longer than {LINE} bytes", path.display());
+            return Err(SessionsError::Usage(text));
+        }
         Ok::<_, SessionsError>((read > 0).then_some(number))
     };
     let wrong = |number: u64, error: &dyn std::fmt::Display| {
@@ -147,10 +167,10 @@ fn read(path: &Path, mut lines: impl BufRead) -> Result<(Head, Vec<Stamped>), Se
         );
         return Err(SessionsError::Usage(text));
     }
-    AgentState::new().replay(changes.iter().cloned()).map_err(|error| {
+    let state = AgentState::new().replay(changes.iter().cloned()).map_err(|error| {
         SessionsError::Usage(format!("the changes in {} make no session: {error}", path.display()))
     })?;
-    Ok((head, changes))
+    Ok((head, changes, state.is_interrupted()))
 }
 
 fn unusable(path: &Path, doing: &'static str, source: io::Error) -> SessionsError {

@@ -111,3 +111,61 @@ fn a_run_that_is_interrupted_by_the_user_is_kept() {
     let done = place.run(&["--continue", "2?"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "two\n"), "{}", done.stderr);
 }
+
+#[test]
+fn what_was_stopped_or_failed_before_an_answer_goes_on_without_words() {
+    let [one] = answers(["one"]);
+    let refused = Reply::Whole(400, serde_json::json!({"error": {"message": "no"}}));
+    let place = Place::new([Reply::Nothing, refused, one]);
+    let child = place.world.start(&place.line(&["1?"]));
+    place.server.request();
+    kill("-INT", &child);
+    assert_eq!(place.world.done(child.wait_with_output().unwrap()).status, 130);
+    let done = place.run(&["--continue"]);
+    assert_eq!(done.status, 5, "{}", done.stderr);
+    let done = place.run(&["--continue"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "one\n"), "{}", done.stderr);
+    let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(said(&place.shown(&id)), ["1?", "one"]);
+}
+
+#[test]
+fn a_session_that_is_deleted_while_it_runs_is_told_so() {
+    let place =
+        Place::new([streamed_call("", "touch begun; while [ -e begun ]; do sleep 0.01; done")]);
+    let child = place.world.start(&place.line(&["go"]));
+    place.server.request();
+    let begun = place.world.path("project/begun");
+    while !begun.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(place.sessions(&["delete", &id, "--yes"]).status, 0);
+    std::fs::remove_file(begun).unwrap();
+    let done = place.world.done(child.wait_with_output().unwrap());
+    assert_eq!(done.status, 1, "{}", done.stderr);
+    assert!(done.stderr.contains("was deleted while it ran"), "{}", done.stderr);
+}
+
+#[test]
+fn an_imported_run_that_was_interrupted_waits_to_be_allowed() {
+    let place =
+        Place::new([streamed_call("", "touch begun; sleep 1000"), streamed("I see.", "stop")]);
+    let mut child = place.world.start(&place.line(&["go"]));
+    place.server.request();
+    let begun = place.world.path("project/begun");
+    while !begun.exists() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill("-KILL", &child);
+    child.wait().unwrap();
+    let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    let export = place.sessions(&["export", &id]);
+    let done = place.world.run_with(&["sessions", "import", "-", "--id", "b"], &export.stdout);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "b\n"), "{}", done.stderr);
+    assert!(done.stderr.contains("`loopwright sessions resume b`"), "{}", done.stderr);
+    assert_eq!(place.run(&["-r", "b"]).status, 2);
+    assert_eq!(place.sessions(&["resume", "b"]).status, 0);
+    let done = place.run(&["-r", "b"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "I see.\n"), "{}", done.stderr);
+}

@@ -9,6 +9,7 @@ use super::{
     lease::{self, LEASE},
     notes,
     root::{LOG, Reading, Root},
+    session::Session,
     slot::{SLOT, Slot},
     trail::Trail,
     wishes::WISHES,
@@ -28,6 +29,7 @@ pub(super) enum Care {
 /// What is wrong with a file of frames.
 enum Wrong {
     Torn,
+    Spoilt,
     Damaged,
 }
 
@@ -101,7 +103,8 @@ impl Root {
             }
             Err(error) => return Err(error),
         };
-        let (dir, _lock) = locked;
+        let (dir, lock) = locked;
+        let mut lock = Some(lock);
         if care == Care::Repair {
             self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|it| it.id != *id);
         }
@@ -118,13 +121,18 @@ impl Root {
             let aside = trail.set_aside().at(path)?;
             Ok(Some(format!("moved them to `{}`", aside.display())))
         };
-        let mut files = vec![log, dir.join(WISHES)];
-        files.extend(Log::ALL.iter().map(|it| dir.join(it.as_str())));
+        let others = Log::ALL.iter().map(|it| dir.join(it.as_str()));
+        let files = others.chain([dir.join(WISHES), log.clone()]);
         for path in files {
             let Some((wrong, problem)) = wrong(&path)? else { continue };
             let repaired = match (care, wrong) {
                 (Care::Look, _) => None,
-                (Care::Repair, Wrong::Torn) => torn(&path)?,
+                (Care::Repair, Wrong::Spoilt) if path == log => {
+                    // Whoever writes a log locks it.
+                    drop(lock.take());
+                    Some(self.settle(id, &path)?)
+                }
+                (Care::Repair, Wrong::Torn | Wrong::Spoilt) => torn(&path)?,
                 (Care::Repair, Wrong::Damaged) if path.ends_with(WISHES) => {
                     let aside = disk::aside(&path, "damaged");
                     fs::rename(&path, &aside).at(&path)?;
@@ -144,6 +152,15 @@ impl Root {
             findings.push(found(id, reason, repaired));
         }
         Ok(())
+    }
+
+    /// Writes down that a log goes on without its last record.
+    fn settle(&self, id: &SessionId, log: &Path) -> Result<String, StoreError> {
+        let aside = disk::aside(log, "torn");
+        let mut session = Session::open(self, id)?;
+        session.settle()?;
+        let (aside, status) = (aside.display(), session.last.status);
+        Ok(format!("moved them to `{aside}`; without them the session is {status}"))
     }
 
     /// Moves a session that cannot be read to where it is in nobody's way.
@@ -216,6 +233,10 @@ fn wrong(path: &Path) -> Result<Option<(Wrong, String)>, StoreError> {
         Ending::Torn => {
             Some((Wrong::Torn, format!("the last {} bytes of `{path}` are torn", length - end)))
         }
+        Ending::Spoilt => Some((
+            Wrong::Spoilt,
+            format!("the last {} bytes of `{path}` are a record that is damaged", length - end),
+        )),
         Ending::Damaged { again } => {
             let problem =
                 format!("`{path}` is damaged at byte {end}, before intact records at byte {again}");

@@ -70,6 +70,8 @@ pub(super) enum Ending {
     Whole,
     /// A piece of a frame whose writing was cut short.
     Torn,
+    /// A frame that was written whole and is not intact. Whoever wrote it may rely on it.
+    Spoilt,
     /// Something wrong, and then intact frames from this place in the file on.
     Damaged { again: u64 },
 }
@@ -148,9 +150,17 @@ pub(super) fn scan(bytes: &[u8], base: u64) -> Scan {
     let ending = match find(bytes, base, end) {
         _ if end == bytes.len() => Ending::Whole,
         Some(again) => Ending::Damaged { again: base + again.at.start as u64 },
+        None if was_whole(bytes, base, end) => Ending::Spoilt,
         None => Ending::Torn,
     };
     Scan { frames, end: base + end as u64, ending }
+}
+
+/// Tells whether bytes in which no frame is intact from `start` on were a frame once.
+fn was_whole(bytes: &[u8], base: u64, start: usize) -> bool {
+    let reaches_its_end = |it: Frame| it.at.end <= bytes.len();
+    parts(bytes, base, start).is_some_and(reaches_its_end)
+        || bytes[start..].windows(END.len()).any(|it| it == END)
 }
 
 /// Returns the first intact frame that begins at `from` or later.

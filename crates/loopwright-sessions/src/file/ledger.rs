@@ -50,7 +50,7 @@ pub(super) struct Batch {
 }
 
 impl Ledger {
-    /// Reads a log. What is torn at its end is left out.
+    /// Reads a log. What is torn at its end is left out; if it was whole once, the session is suspended.
     ///
     /// # Errors
     ///
@@ -108,6 +108,9 @@ impl Ledger {
         }
         if let Some(frame) = scan.frames.last().filter(|it| it.at != first.at) {
             last = record(frame)?;
+        }
+        if scan.ending == Ending::Spoilt {
+            last.doubt();
         }
         let (end, ending, frames) = (scan.end, scan.ending, scan.frames);
         Ok(Self { bytes, frames, birth: *birth, last, lines, definition, end, ending })

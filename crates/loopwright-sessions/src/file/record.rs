@@ -177,6 +177,14 @@ impl Record {
         Self { kind, version, count, updated_at, print, session, ..self.clone() }
     }
 
+    /// Makes the session wait for somebody who decides that it goes on, because what was written after this
+    /// is not known: calls that are not on record any more may have taken effect.
+    pub(super) fn doubt(&mut self) {
+        if self.status == SessionStatus::Active {
+            self.status = SessionStatus::Suspended;
+        }
+    }
+
     pub(super) fn is_deleted(&self) -> bool {
         self.status == SessionStatus::Deleted
     }

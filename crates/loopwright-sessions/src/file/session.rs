@@ -11,7 +11,7 @@ use loopwright_core::{Seq, Timestamp};
 use super::{
     disk::{self, Hold},
     failure::At as _,
-    frame,
+    frame::{self, Ending},
     lease::LEASE,
     ledger::{Ledger, not_whole},
     record::{Birth, Kind, Record},
@@ -115,6 +115,13 @@ impl<'a> Session<'a> {
         self.write(record, b"")
     }
 
+    /// Ends what is in doubt about the log's last record: it is moved aside, and what is known of the session
+    /// without it is written.
+    pub(super) fn settle(&mut self) -> Result<(), StoreError> {
+        let record = self.last.next(Kind::Append, self.last.updated_at);
+        self.write(record, b"").map(drop)
+    }
+
     /// Deletes the session for good.
     pub(super) fn delete(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let mut record = self.last.next(Kind::Delete, written_at(self.last.updated_at, now));
@@ -184,6 +191,9 @@ fn known(root: &Root, id: &SessionId, path: &Path) -> Result<Option<Known>, Stor
         if let Some(frame) = scan.frames.last() {
             let Some(last) = Record::read(&bytes[frame.head.clone()]) else { return Ok(None) };
             known.last = last;
+        }
+        if scan.ending == Ending::Spoilt {
+            known.last.doubt();
         }
         trail.end = scan.end;
     }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use futures::executor::block_on;
-use loopwright_sessions::{Log, SessionStore as _, StoreError};
+use loopwright_sessions::{Log, SessionStatus, SessionStore as _, StoreError};
 
 use super::world::{World, append, create, header, id, said};
 
@@ -19,8 +19,8 @@ fn three() -> (World, Vec<u8>, usize) {
 }
 
 /// Whatever is wrong with the last record: the others are there, the next write works, and what is
-/// wrong is kept.
-fn prefix_survives(world: World, bytes: &[u8], begin: usize) -> World {
+/// wrong is kept. Returns what the session is without it.
+fn prefix_survives(world: World, bytes: &[u8], begin: usize) -> (World, SessionStatus) {
     let log = world.session("a").join("log");
     for torn in world.files("a", "log.torn") {
         fs::remove_file(torn).unwrap();
@@ -30,12 +30,14 @@ fn prefix_survives(world: World, bytes: &[u8], begin: usize) -> World {
     let loaded = world.load("a").unwrap().unwrap();
     assert_eq!((loaded.header.version, loaded.changes), (2, said(0, 3)));
     let header = block_on(world.store.header(&id("a"))).unwrap();
-    assert_eq!(header, Some(loaded.header));
+    assert_eq!(header, Some(loaded.header.clone()));
+    let status = loaded.header.status;
     // Reading changes nothing.
     assert_eq!(fs::read(&log).unwrap(), bytes);
 
     assert_eq!(append(&world.store, "a", 2, 3, 1).unwrap(), 3);
-    assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 4));
+    let loaded = world.load("a").unwrap().unwrap();
+    assert_eq!((loaded.header.status, loaded.changes), (status, said(0, 4)));
     let torn = world.files("a", "log.torn");
     if bytes.len() == begin {
         assert!(torn.is_empty());
@@ -43,25 +45,48 @@ fn prefix_survives(world: World, bytes: &[u8], begin: usize) -> World {
         assert_eq!(torn, [world.session("a").join("log.torn-1")]);
         assert_eq!(fs::read(&torn[0]).unwrap(), bytes[begin..]);
     }
-    world
+    (world, status)
 }
 
 #[test]
 fn a_log_cut_at_any_byte_of_its_last_record_loads_what_came_before() {
     let (mut world, bytes, begin) = three();
     for end in begin..bytes.len() {
-        world = prefix_survives(world, &bytes[..end], begin);
+        let (same, status) = prefix_survives(world, &bytes[..end], begin);
+        assert_eq!(status, SessionStatus::Active, "byte {end}");
+        world = same;
     }
 }
 
 #[test]
-fn a_log_with_any_byte_of_its_last_record_changed_loads_what_came_before() {
+fn a_log_with_any_byte_of_its_last_record_changed_loads_what_came_before_and_waits() {
+    // Whoever wrote it was told that it is kept: a call may be on its way that nothing tells of now.
     let (mut world, bytes, begin) = three();
     for place in begin..bytes.len() {
         let mut changed = bytes.clone();
         changed[place] ^= 1 << (place % 8);
-        world = prefix_survives(world, &changed, begin);
+        let (same, status) = prefix_survives(world, &changed, begin);
+        assert_eq!(status, SessionStatus::Suspended, "byte {place}");
+        world = same;
     }
+}
+
+#[test]
+fn a_repair_of_a_damaged_last_record_leaves_the_session_waiting() {
+    let (world, mut bytes, begin) = three();
+    let log = world.session("a").join("log");
+    bytes[begin + 30] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    let world = world.reopened();
+    let found = world.check(true);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].problem.ends_with("are a record that is damaged"), "{found:?}");
+    let repaired = found[0].repaired.as_ref().unwrap();
+    assert!(repaired.contains("log.torn-1") && repaired.ends_with("suspended"), "{repaired}");
+    assert_eq!(world.check(true), []);
+    let loaded = world.load("a").unwrap().unwrap();
+    assert_eq!((loaded.header.status, loaded.changes), (SessionStatus::Suspended, said(0, 3)));
+    assert_eq!(fs::read(&world.files("a", "log.torn")[0]).unwrap(), bytes[begin..]);
 }
 
 #[test]
@@ -69,7 +94,7 @@ fn a_log_that_ends_in_zeros_loads_what_came_before() {
     let (world, mut bytes, begin) = three();
     bytes.truncate(begin);
     bytes.resize(begin + 5_000, 0);
-    prefix_survives(world, &bytes, begin);
+    assert_eq!(prefix_survives(world, &bytes, begin).1, SessionStatus::Active);
 }
 
 #[test]
@@ -77,7 +102,7 @@ fn a_log_that_repeats_an_earlier_record_loads_what_came_before() {
     // A disk that wrote old bytes to a new place: they are intact, but not here.
     let (world, bytes, begin) = three();
     let copied = [&bytes[..begin], &bytes[..begin]].concat();
-    prefix_survives(world, &copied, begin);
+    assert_eq!(prefix_survives(world, &copied, begin).1, SessionStatus::Suspended);
 }
 
 #[test]

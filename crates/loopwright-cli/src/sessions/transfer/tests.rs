@@ -28,7 +28,8 @@ fn what_is_read_is_what_was_written() {
     let mut bytes = Vec::new();
     write(&mut bytes, loaded()).unwrap();
     assert_eq!(String::from_utf8(bytes.clone()).unwrap().lines().count(), 2);
-    let (head, changes) = read(Path::new("f"), &bytes[..]).unwrap();
+    let (head, changes, is_interrupted) = read(Path::new("f"), &bytes[..]).unwrap();
+    assert!(!is_interrupted);
     let expect = loaded();
     assert_eq!((head.definition, changes), (expect.definition, expect.changes));
     assert_eq!(head.header, SessionHeader { line: 0, ..expect.header });

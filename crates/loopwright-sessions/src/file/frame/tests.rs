@@ -22,7 +22,7 @@ fn a_frame_is_read_as_it_was_written() {
 #[test]
 fn a_frame_is_none_at_another_place() {
     assert_eq!(read(&two(), 8, 0), None);
-    assert_eq!(scan(&two(), 6), Scan { frames: vec![], end: 6, ending: Ending::Torn });
+    assert_eq!(scan(&two(), 6), Scan { frames: vec![], end: 6, ending: Ending::Spoilt });
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn any_changed_byte_is_noticed() {
         changed[place] ^= 0x10;
         let Scan { frames, ending, .. } = scan(&changed, 7);
         let expect =
-            if place < 36 { (0, Ending::Damaged { again: 43 }) } else { (1, Ending::Torn) };
+            if place < 36 { (0, Ending::Damaged { again: 43 }) } else { (1, Ending::Spoilt) };
         assert_eq!((frames.len(), ending), expect, "byte {place}");
     }
 }
