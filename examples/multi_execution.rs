@@ -25,7 +25,6 @@ async fn main() -> Result<(), BoxError> {
 
     // Days may pass, and it may be another process that goes on.
     let stored = serde_json::to_string(&state)?;
-    println!("   stored in {} bytes", stored.len());
     let state: AgentState = serde_json::from_str(&stored)?;
 
     // Steps and limits begin anew; the conversation and the totals go on.

@@ -123,13 +123,12 @@ impl SessionsError {
             }
             Self::Place(_) => ExitCode::Config,
             Self::Busy { .. } => ExitCode::Busy,
-            Self::DeletedMeanwhile(_) => ExitCode::Internal,
             Self::Session(
                 SessionError::NoStep { .. }
                 | SessionError::Status(_)
                 | SessionError::NotPending { .. },
             ) => ExitCode::Usage,
-            Self::Session(_) => ExitCode::Internal,
+            Self::Session(_) | Self::DeletedMeanwhile(_) => ExitCode::Internal,
             _ => ExitCode::Usage,
         }
     }

@@ -1,0 +1,40 @@
+//! One tool, given to an agent without a capability: commands in a sandbox.
+//!
+//! `cargo run -p loopwright --example bash_tool`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::prelude::*;
+use loopwright_testing::{FakeModel, ScenarioStep};
+use serde_json::json;
+
+fn main() -> Result<(), BoxError> {
+    // A program that runs commands in the sandbox begins with this line: it is its own helper.
+    loopwright::sandbox::init();
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
+}
+
+async fn work() -> Result<(), BoxError> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("names.txt"), "Cleo\nAnn\nBen\n")?;
+    let model = FakeModel::script([
+        ScenarioStep::tool_calls([
+            ("bash", json!({ "command": "sort names.txt | head -1" })),
+            ("bash", json!({ "command": "touch /usr/mine 2>&- || echo refused" })),
+            ("bash", json!({ "command": "test -e missing.txt" })),
+        ]),
+        ScenarioStep::final_answer("Ann is the first of them."),
+    ]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseTools::new().and(Bash::in_dir(folder.path())))
+        .build()?;
+
+    let state = agent.execute(AgentState::new().with_user_message("Who is first?")).await;
+    let steps = state.execution().into_iter().flat_map(Execution::steps);
+    for (call, outcome) in steps.flat_map(Step::tool_executions) {
+        println!("{}\n{}\n", call.arguments, outcome.to_result().to_text());
+    }
+    println!("{}", state.text());
+    Ok(())
+}

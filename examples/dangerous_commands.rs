@@ -1,0 +1,50 @@
+//! A hook that keeps an agent from commands that the house does not want, before they are run.
+//!
+//! `cargo run -p loopwright --example dangerous_commands`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::prelude::*;
+use loopwright_testing::{FakeModel, ScenarioStep};
+use serde_json::json;
+
+fn main() -> Result<(), BoxError> {
+    // A program that runs commands in the sandbox begins with this line: it is its own helper.
+    loopwright::sandbox::init();
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
+}
+
+async fn work() -> Result<(), BoxError> {
+    // The sandbox is what confines commands. A rule like this is for what is allowed and unwanted.
+    let house_rules = CallableHook::new("house_rules").before_tool(|call, _state, _cx| {
+        let removes = call.arguments.contains("rm ");
+        Ok(if &*call.name == "bash" && removes {
+            ToolDecision::Block { reason: "nothing is removed here: move it to `old`".into() }
+        } else {
+            ToolDecision::Run
+        })
+    });
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("a.log"), "")?;
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("bash", json!({ "command": "rm -rf *.log" })),
+        ScenarioStep::tool_call(
+            "bash",
+            json!({ "command": "mkdir old && mv *.log old && ls old" }),
+        ),
+        ScenarioStep::final_answer("The logs are in `old` now."),
+    ]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseBash::in_dir(folder.path()))
+        .with_capability(UseHook::new(house_rules))
+        .build()?;
+
+    let state = agent.execute(AgentState::new().with_user_message("Tidy up.")).await;
+    let steps = state.execution().into_iter().flat_map(Execution::steps);
+    for (call, outcome) in steps.flat_map(Step::tool_executions) {
+        println!("{}\n  {}", call.arguments, outcome.to_result().to_text());
+    }
+    println!("{}", state.text());
+    Ok(())
+}

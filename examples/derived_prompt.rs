@@ -1,0 +1,35 @@
+//! A system prompt that is made of what the agent can do, and changes with it.
+//!
+//! `cargo run -p loopwright --example derived_prompt`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::{capabilities::system_prompt::UseSystemPrompt, prelude::*};
+use loopwright_testing::FakeModel;
+
+/// Tells what the weather is like in a town.
+#[tool]
+async fn weather(town: String) -> String {
+    format!("It rains in {town}.")
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let model = FakeModel::script(["Hello."]);
+    let asked = model.clone();
+    let prompt = UseSystemPrompt::new("You are a travel guide.")
+        .guideline("Ask for the dates first.")
+        .append("Prices are in euros.");
+    let agent = AgentBuilder::base()
+        .with_capability(UseContextConfig::new("Be friendly."))
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(prompt)
+        .with_capability(UseTools::new().and(weather))
+        .build()?;
+
+    let state = agent.execute(AgentState::new().with_user_message("Hello!")).await;
+    // The state holds what was configured; what is derived is made for each request.
+    println!("state:   {:?}\n", state.context().system_prompt());
+    println!("request:\n{}", asked.requests()[0].system.as_deref().unwrap_or_default());
+    Ok(())
+}

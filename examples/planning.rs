@@ -1,0 +1,58 @@
+//! A plan by somebody else, who only looks around and has little to spend.
+//!
+//! `cargo run -p loopwright --example planning`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use std::time::Duration;
+
+use loopwright::{
+    capabilities::planning::UsePlanningSubagent,
+    core::kinds::{SubagentCompleted, SubagentSpawning},
+    prelude::*,
+};
+use loopwright_testing::{FakeModel, ScenarioStep};
+use serde_json::json;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("shop.txt"), "bread, apples\n")?;
+    // Parent and planner share the model: it is asked in this order.
+    let model = FakeModel::script([
+        ScenarioStep::tool_call(
+            "plan_with_subagent",
+            json!({ "specification": "Goal: a list of fruit. Context: shop.txt." }),
+        ),
+        ScenarioStep::tool_call("read_file", json!({ "path": "shop.txt" })),
+        ScenarioStep::final_answer("1. Take the apples.\n2. Write fruit.txt."),
+        ScenarioStep::tool_call(
+            "write_file",
+            json!({ "path": "fruit.txt", "content": "apples\n" }),
+        ),
+        ScenarioStep::final_answer("The list is in fruit.txt."),
+    ]);
+    let budget = Budget {
+        steps: Some(3),
+        tokens: Some(3_072),
+        time: Some(Duration::from_secs(30)),
+        ..Budget::default()
+    };
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseFileTools::in_dir(folder.path()))
+        .with_capability(
+            UsePlanningSubagent::default().planner_tools(["read_file"]).planner_budget(budget),
+        )
+        .on_event(|it: &SubagentSpawning, _| println!("{} begins", it.subagent))
+        .on_event(|it: &SubagentCompleted, _| println!("{} is done", it.subagent))
+        .build()?;
+
+    let state = agent.execute(AgentState::new().with_user_message("List the fruit.")).await;
+    let steps = state.execution().into_iter().flat_map(Execution::steps);
+    for (call, outcome) in steps.flat_map(Step::tool_executions) {
+        println!("{}:\n{}\n", call.name, outcome.to_result().to_text());
+    }
+    println!("{} ({} steps of its own)", state.text(), state.step_count());
+    Ok(())
+}

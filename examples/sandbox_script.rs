@@ -1,0 +1,37 @@
+//! A script of the program's own, with input, an environment and a limit on memory.
+//!
+//! `cargo run -p loopwright --example sandbox_script`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::{
+    prelude::BoxError,
+    sandbox::{Command, Policy, Stdin, auto},
+};
+use tokio_util::sync::CancellationToken;
+
+const SCRIPT: &str = r#"
+total=0
+while read -r name price; do
+    total=$((total + price))
+    echo "$name: $price $CURRENCY"
+done
+echo "total: $total $CURRENCY"
+"#;
+
+fn main() -> Result<(), BoxError> {
+    // The first line of `main`: the program is its own helper.
+    loopwright::sandbox::init();
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
+}
+
+async fn work() -> Result<(), BoxError> {
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("sum.sh"), SCRIPT)?;
+    let policy = Policy::in_dir(folder.path()).env("CURRENCY", "EUR").memory(64 << 20);
+    let input = Stdin::Bytes("bread 3\napples 4\n".into());
+    let command = Command::new("sh").args(["sum.sh"]).stdin(input);
+    let output = auto().run(&command, &policy, &mut |_, _| {}, &CancellationToken::new()).await?;
+    println!("{}[{}]", output.stdout.to_text(), output.outcome);
+    Ok(())
+}

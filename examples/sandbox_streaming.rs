@@ -1,0 +1,37 @@
+//! The output of a command, piece by piece as it comes, each with its stream.
+//!
+//! `cargo run -p loopwright --example sandbox_streaming`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::{
+    prelude::BoxError,
+    sandbox::{Command, Policy, Stdin, Stream, auto},
+};
+
+fn main() -> Result<(), BoxError> {
+    // The first line of `main`: the program is its own helper.
+    loopwright::sandbox::init();
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
+}
+
+async fn work() -> Result<(), BoxError> {
+    let folder = tempfile::tempdir()?;
+    // It says a line for each line that it is told, so each piece is there before the next question.
+    let line = "while read -r word; do echo \"you said $word\"; done; echo bye >&2";
+    let command = Command::shell(line).stdin(Stdin::Piped);
+    let mut child = auto().spawn(&command, &Policy::in_dir(folder.path())).await?;
+    for word in ["one\n", "two\n", "three\n"] {
+        child.write_stdin(word.as_bytes()).await?;
+        if let Some((stream, bytes)) = child.read().await {
+            print!("{stream:?}: {}", String::from_utf8_lossy(&bytes));
+        }
+    }
+    child.close_stdin();
+    while let Some((stream, bytes)) = child.read().await {
+        let name = if stream == Stream::Stderr { "on standard error" } else { "and then" };
+        print!("{name}: {}", String::from_utf8_lossy(&bytes));
+    }
+    println!("[{}]", child.wait().await.outcome);
+    Ok(())
+}

@@ -1,0 +1,42 @@
+//! An agent that knows where the documentation of its own software is.
+//!
+//! `cargo run -p loopwright --example self_knowledge`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::{
+    agent::Describe as _, capabilities::self_description::UseSelfKnowledge, prelude::*,
+};
+use loopwright_testing::FakeModel;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let folder = tempfile::tempdir()?;
+    let docs = folder.path().join("docs");
+    std::fs::create_dir(&docs)?;
+    for (name, text) in [("README.md", "# Shop"), ("prices.md", "# Prices"), ("ways.md", "# Ways")]
+    {
+        std::fs::write(docs.join(name), text)?;
+    }
+    let model = FakeModel::script(["It is all in prices.md."]);
+    let asked = model.clone();
+    let knowledge = UseSelfKnowledge::in_dir(&docs)
+        .topic("prices", ["prices.md"])
+        .topic("delivery", ["ways.md"]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseFileTools::in_dir(folder.path()))
+        .with_capability(knowledge.clone())
+        .build()?;
+    agent.execute(AgentState::new().with_user_message("What does it cost?")).await;
+    let told = asked.requests()[0].system.clone().unwrap_or_default();
+    println!("{}\n", told.replace(&*folder.path().to_string_lossy(), "/shop"));
+
+    // Whoever cannot read is not told where to read.
+    let blind = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(FakeModel::default()))
+        .with_capability(knowledge)
+        .build()?;
+    println!("without a tool that reads: {:?}", blind.describe().notes.get("selfKnowledge"));
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! Skills: listed by a line each, loaded when they are needed, and what they allow while they are active.
+//!
+//! `cargo run -p loopwright --example skills`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::{
+    capabilities::skills::{SkillAudience, SkillLibrary, SkillShell, UseSkills},
+    prelude::*,
+};
+use loopwright_testing::{FakeModel, ScenarioStep};
+use serde_json::json;
+
+fn main() -> Result<(), BoxError> {
+    // A program that runs commands in the sandbox begins with this line: it is its own helper.
+    loopwright::sandbox::init();
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work())
+}
+
+async fn work() -> Result<(), BoxError> {
+    let project = tempfile::tempdir()?;
+    std::fs::write(project.path().join("money.rs"), "fn tax(net: u64) -> u64 { net / 5 }\n")?;
+    let library = SkillLibrary::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/skills"));
+    println!("{}\n", library.to_text(SkillAudience::Models));
+    println!("for people: {:?}\n", library.names(SkillAudience::Users));
+
+    let load = |name: &str, arguments: &str| {
+        let arguments = json!({ "skill_name": name, "arguments": arguments });
+        ScenarioStep::tool_call("load_skill", arguments)
+    };
+    let model = FakeModel::script([
+        load("project-context", "the tax"),
+        load("fix-issue", "17 soon"),
+        load("code-review", "money.rs"),
+        // While the last one is active, only what it allows is run.
+        ScenarioStep::tool_calls([
+            ("read_file", json!({ "path": "money.rs" })),
+            ("write_file", json!({ "path": "money.rs", "content": "", "overwrite": true })),
+        ]),
+        ScenarioStep::final_answer("The tax is rounded down; nobody says so."),
+    ]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseFileTools::in_dir(project.path()))
+        .with_capability(UseSkills::new(library).shell(SkillShell::in_dir(project.path())))
+        .build()?;
+
+    let state = agent.execute(AgentState::new().with_user_message("Review the money.")).await;
+    let steps = state.execution().into_iter().flat_map(Execution::steps);
+    for (call, outcome) in steps.flat_map(Step::tool_executions) {
+        println!("{} {}\n{}\n", call.name, call.arguments, outcome.to_result().to_text());
+    }
+    println!("{}", state.text());
+    Ok(())
+}

@@ -1,0 +1,55 @@
+//! What ends a run besides an answer: a tool that asks for it, a hook, a limit; and what is left then.
+//!
+//! `cargo run -p loopwright --example stop_conditions`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::prelude::*;
+use loopwright_testing::{FakeModel, ScenarioStep};
+use serde_json::json;
+
+/// Looks around.
+#[tool]
+async fn look() -> &'static str {
+    "There is a door."
+}
+
+/// Asks the owner, who is not there.
+#[tool]
+async fn ask_owner() -> Result<&'static str, ToolError> {
+    Err(StopSignal::requested("ask_owner", "the owner is away").into())
+}
+
+async fn run(hook: CallableHook, guards: UseGuards) -> Result<(), BoxError> {
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("look", json!({})).with_text("I look first."),
+        ScenarioStep::tool_call("ask_owner", json!({})).with_text("I had better ask."),
+        ScenarioStep::final_answer("It is done."),
+    ]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseTools::new().and(look).and(ask_owner))
+        .with_capability(UseHook::new(hook))
+        .with_capability(guards)
+        .build()?;
+    let state = agent.execute(AgentState::new().with_user_message("Open the door.")).await;
+    println!("{}", state.explain_stop());
+    println!("  final answer: {:?}", state.final_response().map(|it| it.text()));
+    println!("  said last:    {:?}", state.current_response().map(|it| it.text()));
+    Ok(())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let careful = CallableHook::new("careful").before_tool(|call, _state, _cx| {
+        Ok(match &*call.name {
+            "ask_owner" => {
+                ToolDecision::Stop(StopSignal::requested("careful", "nobody is to be asked"))
+            }
+            _ => ToolDecision::Run,
+        })
+    });
+    run(CallableHook::new("none"), UseGuards::none()).await?;
+    run(careful, UseGuards::none()).await?;
+    run(CallableHook::new("none"), UseGuards::none().max_steps(1)).await
+}

@@ -1,0 +1,58 @@
+//! Data out of text, kept for a tool that needs it; and an answer that is a value of a Rust type.
+//!
+//! `cargo run -p loopwright --example structured_output`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use loopwright::{
+    capabilities::structured::{RunTyped as _, SchemaRegistry, UseStructuredOutputs},
+    prelude::*,
+};
+use loopwright_testing::{FakeModel, ScenarioStep};
+use serde_json::json;
+
+/// Somebody who may buy something.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Lead {
+    name: String,
+    email: String,
+}
+
+/// Enters the lead that is on record.
+#[tool]
+async fn create_lead(cx: &ToolCx<'_>) -> Result<String, BoxError> {
+    let lead = cx.state.metadata().get("current_lead").ok_or("there is no lead yet")?;
+    Ok(format!("entered {lead}"))
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let mail = "Hello, I am Ann, write me at ann@example.org.";
+    let extract = json!({ "input": mail, "schema": "lead", "store_as": "current_lead" });
+    // What does not fit the schema goes back with what is wrong with it.
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("structured_output", extract),
+        ScenarioStep::final_answer(r#"{ "name": "Ann" }"#),
+        ScenarioStep::final_answer(r#"{ "name": "Ann", "email": "ann@example.org" }"#),
+        ScenarioStep::tool_call("create_lead", json!({})),
+        ScenarioStep::final_answer("Ann is entered."),
+        ScenarioStep::final_answer(r#"{ "name": "Ann", "email": "ann@example.org" }"#),
+    ]);
+    let schemas = SchemaRegistry::new().with_type::<Lead>("lead");
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseStructuredOutputs::new(schemas))
+        .with_capability(UseTools::new().and(create_lead))
+        .build()?;
+
+    let state = agent.execute(AgentState::new().with_user_message(mail)).await;
+    let steps = state.execution().into_iter().flat_map(Execution::steps);
+    for (call, outcome) in steps.flat_map(Step::tool_executions) {
+        println!("{}: {}", call.name, outcome.to_result().to_text());
+    }
+    println!("{}", state.text());
+
+    let typed = agent.run_typed::<Lead>(state.with_user_message("Who was that?")).await?;
+    println!("{} <{}>", typed.value.name, typed.value.email);
+    Ok(())
+}
