@@ -34,7 +34,7 @@ mod tests;
 
 pub(crate) use self::{
     backoff::Backoff,
-    ledger::Books,
+    ledger::{Books, Ledger},
     prompt::{summary_of, summary_turn},
     summarizer::{Answer, ask, first_of},
     verbatim::{last_model_turn, stays},

@@ -79,7 +79,7 @@ impl Compactor {
         let mut told = ConversationCompacted::new(before.volume, before.volume);
         let mut plan = Plan::of(state, &self.policy, &*self.counter);
         plan.hide(|turn| before.has(turn));
-        self.shorten(&mut plan, &mut told).await;
+        self.shorten(&mut plan, &mut told, cx).await;
         match self.sum_up(&plan, state, cx).await {
             Summed::Up(summary) => self.replace(&plan, summary, state, &mut told),
             Summed::Failed(error) => {
@@ -106,11 +106,17 @@ impl Compactor {
     }
 
     /// Moves long outputs to files, but for those of the newest exchange.
-    async fn shorten(&self, plan: &mut Plan, told: &mut ConversationCompacted) {
+    async fn shorten(
+        &self,
+        plan: &mut Plan,
+        told: &mut ConversationCompacted,
+        cx: &HookCx<'_>,
+    ) {
         let Some(root) = &self.root else { return };
-        let (policy, counter) = (&self.policy, &*self.counter);
+        let (policy, counter, run) = (&self.policy, &*self.counter, cx.run());
         let (files, problems) = (Vec::new(), Vec::new());
-        let mut spill = Spill { root, policy, counter, files, problems };
+        let cancel = run.cancellation();
+        let mut spill = Spill { root, policy, counter, cancel, files, problems };
         for turn in plan.shortened() {
             *turn = spill.shorten(turn).await;
         }

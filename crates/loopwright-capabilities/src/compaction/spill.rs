@@ -21,6 +21,7 @@ pub(super) struct Spill<'a> {
     pub(super) root: &'a Root,
     pub(super) policy: &'a CompactionPolicy,
     pub(super) counter: &'a dyn TokenCounter,
+    pub(super) cancel: &'a CancellationToken,
     /// Where they are.
     pub(super) files: Vec<String>,
     /// What could not be written.
@@ -54,7 +55,7 @@ impl Spill<'_> {
         }
         let path = format!("{FOLDER}/{}.txt", name_of(&text));
         let handle = handle(&text, &path, self.policy.preview_chars);
-        if let Err(error) = write(self.root, &path, text).await {
+        if let Err(error) = self.write(&path, text).await {
             self.problems.push(error.to_string());
             return None;
         }
@@ -64,6 +65,23 @@ impl Spill<'_> {
         let others = result.content.iter().filter(|part| part.as_text().is_none()).cloned();
         let content = [Part::text(handle)].into_iter().chain(others).collect();
         Some(ToolResult { content, is_error: result.is_error })
+    }
+
+    /// Writes a file, and with the first one a note that keeps the directory out of version control.
+    async fn write(&self, path: &str, content: String) -> Result<(), FileError> {
+        let writer = WriteFile::in_dir(self.root.clone()).max_bytes(usize::MAX);
+        let path = path.to_owned();
+        let work = move |_: &CancellationToken| {
+            let file = |path: String, content: String| WriteFileArgs {
+                path,
+                content,
+                overwrite: Some(true),
+                create_dirs: Some(true),
+            };
+            writer.write(&file(format!("{FOLDER}/.gitignore"), "*\n".to_owned()))?;
+            writer.write(&file(path, content)).map(drop)
+        };
+        blocking(self.cancel, work).await
     }
 }
 
@@ -86,20 +104,4 @@ fn handle(text: &str, path: &str, preview: usize) -> String {
 fn name_of(text: &str) -> String {
     let digest = Sha256::digest(text);
     digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// Writes a file, and with the first one a note that keeps the directory out of version control.
-async fn write(root: &Root, path: &str, content: String) -> Result<(), FileError> {
-    let (writer, path) = (WriteFile::in_dir(root.clone()).max_bytes(usize::MAX), path.to_owned());
-    let work = move |_: &CancellationToken| {
-        let file = |path: String, content: String| WriteFileArgs {
-            path,
-            content,
-            overwrite: Some(true),
-            create_dirs: Some(true),
-        };
-        writer.write(&file(format!("{FOLDER}/.gitignore"), "*\n".to_owned()))?;
-        writer.write(&file(path, content)).map(drop)
-    };
-    blocking(&CancellationToken::new(), work).await
 }

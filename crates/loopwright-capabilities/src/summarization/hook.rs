@@ -12,7 +12,7 @@ use loopwright_core::{
 };
 
 use crate::summarization::{
-    Answer, Backoff, Books, Material, SummarizationPolicy, Summarizer, TokenCounter, ask, first_of,
+    Answer, Backoff, Books, Ledger, Material, SummarizationPolicy, Summarizer, TokenCounter, ask, first_of,
     last_model_turn, stays, summary_of, summary_turn,
 };
 
@@ -37,6 +37,8 @@ struct Batch {
     turns: Vec<Arc<Turn>>,
     volume: Volume,
     rest: Transcript,
+    /// The tokens of each turn that is left.
+    rest_tokens: Vec<u64>,
 }
 
 impl Work {
@@ -96,9 +98,20 @@ impl Work {
         let volume =
             Volume { turns: now.len(), tokens: now.iter().map(|at| tokens[*at]).sum::<u64>() };
         let turns = now.iter().filter_map(|at| buffer.get(*at).cloned()).collect();
-        let rest = (0..tokens.len()).filter(|at| now.binary_search(at).is_err());
-        let rest = rest.filter_map(|at| buffer.get(at).cloned()).collect();
-        Some(Batch { turns, volume, rest })
+        let left: Vec<usize> =
+            (0..tokens.len()).filter(|at| now.binary_search(at).is_err()).collect();
+        let rest = left.iter().filter_map(|at| buffer.get(*at).cloned()).collect();
+        let rest_tokens = left.iter().map(|at| tokens[*at]).collect();
+        Some(Batch { turns, volume, rest, rest_tokens })
+    }
+
+    /// What is left was counted already.
+    fn count(&self, batch: &Batch, state: &AgentState) {
+        if let Some(agent) = state.id() {
+            let mut counts = self.books.take(agent);
+            counts.buffer = Ledger::of(&batch.rest, batch.rest_tokens.clone());
+            self.books.put(agent.clone(), counts);
+        }
     }
 
     async fn summarize(
@@ -116,6 +129,7 @@ impl Work {
                 let turn = summary_turn(&summary).into_iter().collect();
                 state.replace(summary_section, turn, PrefixBreak::Compaction);
                 let buffer = self.policy.buffer_section.as_str();
+                self.count(&batch, state);
                 state.replace(buffer, batch.rest, PrefixBreak::Compaction);
                 Backoff::worked(&BACKOFF, state);
                 let tokens = self.counter.count(&summary);

@@ -32,6 +32,11 @@ impl Ledger {
         self.mark = section.mark();
     }
 
+    /// Takes over what was counted of these turns already.
+    pub(crate) fn of(section: &Transcript, counts: Vec<u64>) -> Self {
+        Self { mark: section.mark(), total: counts.iter().sum(), counts: counts.into() }
+    }
+
     pub(crate) fn total(&self) -> u64 {
         self.total
     }
