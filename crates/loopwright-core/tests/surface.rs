@@ -84,9 +84,8 @@ fn the_oldest_turns_move_to_another_section_and_the_model_reads_the_same() {
         let sections = state.context().sections().in_order();
         sections.flat_map(|(_, turns)| turns.iter().cloned()).collect()
     };
-    let sizes = |state: &AgentState| {
-        (state.section(SectionName::BUFFER).count(), state.transcript().len())
-    };
+    let sizes =
+        |state: &AgentState| (state.section(SectionName::BUFFER).count(), state.transcript().len());
     let moved = |turns| Edit::Move {
         from: SectionName::MESSAGES.into(),
         to: SectionName::BUFFER.into(),

@@ -6,9 +6,9 @@ use loopwright_core::{
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    AgentSession, ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, Continue, ForkSession,
-    MemoryStore, ResumeSession, SendMessage, SessionAction, SessionError, SessionRuntime,
-    SessionStatus, SuspendSession, UpdateTask, WriteMetadata, action_fn,
+    AgentSession, ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, Continue,
+    ForkSession, MemoryStore, ResumeSession, SendMessage, SessionAction, SessionError,
+    SessionRuntime, SessionStatus, SuspendSession, UpdateTask, WriteMetadata, action_fn,
 };
 use loopwright_testing::{ScenarioStep, block_on};
 use serde_json::json;

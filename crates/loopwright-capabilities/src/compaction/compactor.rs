@@ -13,7 +13,7 @@ use crate::{
     compaction::{
         plan::{Fate, Plan},
         policy::CompactionPolicy,
-        spill::Spill,
+        spill::{Spill, has_long_output},
     },
     files::Root,
     summarization::{
@@ -37,13 +37,14 @@ pub(super) struct Compactor {
 /// What the model is shown.
 struct Shown {
     volume: Volume,
-    /// The turns, by where they are in memory.
-    turns: HashSet<usize>,
+    /// The turns, by where they are in memory. None if the model is shown no turn as it is: then it is not
+    /// known what it is shown of each.
+    turns: Option<HashSet<usize>>,
 }
 
 impl Shown {
     fn has(&self, turn: &Arc<Turn>) -> bool {
-        self.turns.contains(&address(turn))
+        self.turns.as_ref().is_none_or(|it| it.contains(&address(turn)))
     }
 }
 
@@ -62,10 +63,15 @@ enum Summed {
 }
 
 impl Compactor {
-    /// Tells whether there is enough to be summed up: a summary takes its own length and a request.
+    /// Tells whether there is a long output to move, or enough to be summed up: a summary takes its own
+    /// length and a request.
     pub(super) fn is_worth_it(&self, state: &AgentState) -> bool {
-        let plan = Plan::of(state, &self.policy, &*self.counter);
-        self.tokens(plan.older(Fate::Summed)) > 2 * self.policy.max_summary_tokens
+        let (policy, counter) = (&self.policy, &*self.counter);
+        let mut plan = Plan::of(state, policy, counter, |_| true);
+        let sums_up = self.summarizer.is_some()
+            && self.tokens(plan.older(Fate::Summed)) > 2 * policy.max_summary_tokens;
+        let has_long = |turn: &mut Arc<Turn>| has_long_output(turn, policy, counter);
+        sums_up || self.root.is_some() && plan.shortened().any(has_long)
     }
 
     /// Compacts the conversation, and returns what it saved; nothing if the run ends meanwhile. What
@@ -77,8 +83,7 @@ impl Compactor {
     ) -> Result<Option<ConversationCompacted>, BoxError> {
         let before = self.shown(state, cx).await?;
         let mut told = ConversationCompacted::new(before.volume, before.volume);
-        let mut plan = Plan::of(state, &self.policy, &*self.counter);
-        plan.hide(|turn| before.has(turn));
+        let mut plan = Plan::of(state, &self.policy, &*self.counter, |turn| before.has(turn));
         self.shorten(&mut plan, &mut told, cx).await;
         match self.sum_up(&plan, state, cx).await {
             Summed::Up(summary) => self.replace(&plan, summary, state, &mut told),
@@ -97,7 +102,9 @@ impl Compactor {
     async fn shown(&self, state: &AgentState, cx: &HookCx<'_>) -> Result<Shown, BoxError> {
         let prompt = cx.agent().compiler().compile(state, None).await?;
         let tokens = self.tokens(&prompt.turns);
-        let turns = prompt.turns.iter().map(address).collect();
+        let turns: HashSet<usize> = prompt.turns.iter().map(address).collect();
+        let mut all = state.context().sections().in_order().flat_map(|(_, section)| section);
+        let turns = all.any(|turn| turns.contains(&address(turn))).then_some(turns);
         Ok(Shown { volume: Volume { turns: prompt.turns.len(), tokens }, turns })
     }
 
@@ -106,12 +113,7 @@ impl Compactor {
     }
 
     /// Moves long outputs to files, but for those of the newest exchange.
-    async fn shorten(
-        &self,
-        plan: &mut Plan,
-        told: &mut ConversationCompacted,
-        cx: &HookCx<'_>,
-    ) {
+    async fn shorten(&self, plan: &mut Plan, told: &mut ConversationCompacted, cx: &HookCx<'_>) {
         let Some(root) = &self.root else { return };
         let (policy, counter, run) = (&self.policy, &*self.counter, cx.run());
         let (files, problems) = (Vec::new(), Vec::new());

@@ -92,11 +92,8 @@ impl Hook for Compacting {
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         let When::Reached(tokens) = self.when else { return Ok(Flow::Go) };
-        if self.size(state) < tokens || !Backoff::allows(&BACKOFF, state) {
-            return Ok(Flow::Go);
-        }
-        if !self.compactor.is_worth_it(state) {
-            Backoff::wait(&BACKOFF, state)?;
+        let is_due = self.size(state) >= tokens && Backoff::allows(&BACKOFF, state);
+        if !is_due || !self.compactor.is_worth_it(state) {
             return Ok(Flow::Go);
         }
         let Some(told) = self.compactor.compact(state, cx).await? else { return Ok(Flow::Go) };

@@ -21,8 +21,8 @@ pub(super) struct Plan {
     pub(super) buffered: usize,
     /// The newest exchanges.
     pub(super) kept: Vec<Arc<Turn>>,
-    /// How many of these are before the newest exchange.
-    pub(super) settled: usize,
+    /// Which of these are before the newest exchange, and shown.
+    settled: Vec<bool>,
 }
 
 /// What becomes of a turn when those around it are summed up.
@@ -37,34 +37,31 @@ pub(super) enum Fate {
 }
 
 impl Plan {
+    /// Looks at a conversation of which the model is shown only some turns.
     pub(super) fn of(
         state: &AgentState,
         policy: &CompactionPolicy,
         counter: &dyn TokenCounter,
+        is_shown: impl Fn(&Arc<Turn>) -> bool,
     ) -> Self {
         let sections = state.context().sections();
         let buffer = sections.get(SectionName::BUFFER).cloned().unwrap_or_default();
         let messages = state.transcript();
-        let (cut, newest) = cut(messages, policy, counter);
+        let (cut, newest) = cut(messages, policy, counter, &is_shown);
         let older: Vec<_> = buffer.iter().chain(messages.iter().take(cut)).cloned().collect();
         let kept: Vec<_> = messages.iter_from(cut).cloned().collect();
         let stays = stays(older.iter(), kept.iter());
-        let fate = |stays| if stays { Fate::Stays } else { Fate::Summed };
-        let older = older.into_iter().zip(stays.into_iter().map(fate)).collect();
-        Self { older, buffered: buffer.len(), kept, settled: newest - cut }
-    }
-
-    /// Notes which of the older turns the model is shown. Where it is shown none of them as they are,
-    /// they are summed up all the same.
-    pub(super) fn hide(&mut self, is_shown: impl Fn(&Arc<Turn>) -> bool) {
-        if !self.older.iter().any(|(turn, _)| is_shown(turn)) {
-            return;
-        }
-        for (turn, fate) in &mut self.older {
-            if *fate == Fate::Summed && !is_shown(turn) {
-                *fate = Fate::Hidden;
-            }
-        }
+        let fate = |(turn, stays): (Arc<Turn>, bool)| {
+            let fate = match (stays, is_shown(&turn)) {
+                (true, _) => Fate::Stays,
+                (false, true) => Fate::Summed,
+                (false, false) => Fate::Hidden,
+            };
+            (turn, fate)
+        };
+        let older = older.into_iter().zip(stays).map(fate).collect();
+        let settled = kept.iter().take(newest - cut).map(&is_shown).collect();
+        Self { older, buffered: buffer.len(), kept, settled }
     }
 
     /// Returns the older turns of a fate.
@@ -75,34 +72,38 @@ impl Plan {
     /// Returns the turns whose outputs may go to files.
     pub(super) fn shortened(&mut self) -> impl Iterator<Item = &mut Arc<Turn>> {
         let older = self.older.iter_mut().filter(|it| it.1 != Fate::Hidden);
-        older.map(|(turn, _)| turn).chain(self.kept.iter_mut().take(self.settled))
+        let kept = self.kept.iter_mut().zip(&self.settled).filter(|it| *it.1);
+        older.map(|(turn, _)| turn).chain(kept.map(|(turn, _)| turn))
     }
 }
 
 /// Returns where what stays begins, and where the newest exchange does.
-fn cut(messages: &Transcript, policy: &CompactionPolicy, counter: &dyn TokenCounter) -> (usize, usize) {
-    let is_input = |at: usize| {
-        messages.get(at).is_some_and(|turn| matches!(turn.body(), TurnBody::Input(_)))
+fn cut(
+    messages: &Transcript,
+    policy: &CompactionPolicy,
+    counter: &dyn TokenCounter,
+    is_shown: &impl Fn(&Arc<Turn>) -> bool,
+) -> (usize, usize) {
+    let is_input = |turn: &Arc<Turn>| matches!(turn.body(), TurnBody::Input(_));
+    // What led to a turn belongs to its exchange, and so does what the model is not shown any more.
+    let leads = |at: usize| messages.get(at).is_some_and(|it| is_input(it) || !is_shown(it));
+    let back = |mut at: usize| {
+        while at > 0 && leads(at - 1) {
+            at -= 1;
+        }
+        at
     };
     let (mut cut, mut newest, mut tokens) = (messages.len(), None, 0_u64);
-    let mut exchanges = 0;
-    while cut > 0 && exchanges < policy.keep_exchanges.max(1) {
-        let end = cut;
-        let mut begin = cut;
+    for _ in 0..policy.keep_exchanges.max(1) {
         // What nobody has answered yet belongs to the newest exchange.
-        while newest.is_none() && begin > 0 && is_input(begin - 1) {
-            begin -= 1;
-        }
-        begin = begin.saturating_sub(1);
-        while begin > 0 && is_input(begin - 1) {
-            begin -= 1;
-        }
-        let turns = messages.iter().skip(begin).take(end - begin);
+        let end = if newest.is_none() { back(cut) } else { cut };
+        let begin = back(end.saturating_sub(1));
+        let turns = messages.iter().skip(begin).take(cut - begin).filter(|it| is_shown(it));
         tokens += turns.map(|turn| turn_tokens(counter, turn)).sum::<u64>();
         if newest.is_some() && tokens > policy.keep_tokens {
             break;
         }
-        (cut, exchanges) = (begin, exchanges + 1);
+        cut = begin;
         newest.get_or_insert(begin);
     }
     (cut, newest.unwrap_or(cut))

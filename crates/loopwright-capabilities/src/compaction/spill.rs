@@ -49,10 +49,7 @@ impl Spill<'_> {
     }
 
     async fn short(&mut self, result: &ToolResult) -> Option<ToolResult> {
-        let text = result.to_text();
-        if self.counter.count(&text) <= self.policy.max_output_tokens || is_handle(&text) {
-            return None;
-        }
+        let text = long_output(result, self.policy, self.counter)?;
         let path = format!("{FOLDER}/{}.txt", name_of(&text));
         let handle = handle(&text, &path, self.policy.preview_chars);
         if let Err(error) = self.write(&path, text).await {
@@ -85,12 +82,28 @@ impl Spill<'_> {
     }
 }
 
+/// Tells whether a turn has an output that would go to a file.
+pub(super) fn has_long_output(
+    turn: &Turn,
+    policy: &CompactionPolicy,
+    counter: &dyn TokenCounter,
+) -> bool {
+    let TurnBody::Exchange(exchange) = turn.body() else { return false };
+    exchange.results().iter().any(|it| long_output(it, policy, counter).is_some())
+}
+
+fn long_output(
+    result: &ToolResult,
+    policy: &CompactionPolicy,
+    counter: &dyn TokenCounter,
+) -> Option<String> {
+    let text = result.to_text();
+    let is_long = !text.starts_with(HANDLE) && counter.count(&text) > policy.max_output_tokens;
+    is_long.then_some(text)
+}
+
 /// How what stands in the place of an output begins.
 const HANDLE: &str = "[This output was moved to the file ";
-
-fn is_handle(text: &str) -> bool {
-    text.starts_with(HANDLE)
-}
 
 fn handle(text: &str, path: &str, preview: usize) -> String {
     let (bytes, shown) = (text.len(), window(text, preview));

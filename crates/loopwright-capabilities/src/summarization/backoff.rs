@@ -31,10 +31,7 @@ impl Backoff {
     }
 
     /// Notes that it was of no use; returns how often in a row, and how many steps it is not tried again.
-    pub(crate) fn wait(
-        key: &Key<Self>,
-        state: &mut StateEdit<'_>,
-    ) -> Result<(u32, u64), BoxError> {
+    pub(crate) fn wait(key: &Key<Self>, state: &mut StateEdit<'_>) -> Result<(u32, u64), BoxError> {
         let failures = state.get(key).map_or(0, |it| it.failures).saturating_add(1);
         let wait = 1 << failures.min(LONGEST);
         state.set(key, &Self { failures, until: state.total_steps() + wait })?;

@@ -12,8 +12,8 @@ use loopwright_core::{
 };
 
 use crate::summarization::{
-    Answer, Backoff, Books, Ledger, Material, SummarizationPolicy, Summarizer, TokenCounter, ask, first_of,
-    last_model_turn, stays, summary_of, summary_turn,
+    Answer, Backoff, Books, Ledger, Material, SummarizationPolicy, Summarizer, TokenCounter, ask,
+    first_of, last_model_turn, stays, summary_of, summary_turn,
 };
 
 const BACKOFF: Key<Backoff> = Key::session("summarization", "backoff");
@@ -49,7 +49,8 @@ impl Work {
         if counts.messages.total() > self.policy.max_message_tokens {
             let length = state.transcript().len();
             let newest = last_model_turn(state.transcript()).unwrap_or(length.saturating_sub(1));
-            let overflow = counts.messages.overflow(self.policy.max_message_tokens, length - newest);
+            let overflow =
+                counts.messages.overflow(self.policy.max_message_tokens, length - newest);
             if overflow > 0 {
                 self.make_summary_first(state);
                 let buffer = self.policy.buffer_section.as_str();
@@ -57,8 +58,7 @@ impl Work {
                 state.move_oldest(SectionName::MESSAGES, buffer, overflow);
                 let into = section(state, buffer);
                 let from = state.transcript();
-                let moved =
-                    counts.messages.hand_over(overflow, &mut counts.buffer, from, &into);
+                let moved = counts.messages.hand_over(overflow, &mut counts.buffer, from, &into);
                 let kept = counts.messages.volume();
                 cx.events.emit(|| MessagesMovedToBuffer::new(moved, kept));
             }
@@ -82,8 +82,7 @@ impl Work {
         counts.buffer.follow(buffer, &*self.counter);
         let is_over = counts.buffer.total() > self.policy.max_buffer_tokens;
         let is_due = is_over && Backoff::allows(&BACKOFF, state);
-        let tokens: Vec<u64> =
-            if is_due { counts.buffer.counts().collect() } else { Vec::new() };
+        let tokens: Vec<u64> = if is_due { counts.buffer.counts().collect() } else { Vec::new() };
         self.books.put(agent.clone(), counts);
         if !is_due {
             return None;
@@ -114,11 +113,7 @@ impl Work {
         }
     }
 
-    async fn summarize(
-        &self,
-        state: &mut StateEdit<'_>,
-        cx: &HookCx<'_>,
-    ) -> Result<(), BoxError> {
+    async fn summarize(&self, state: &mut StateEdit<'_>, cx: &HookCx<'_>) -> Result<(), BoxError> {
         let Some(batch) = self.batch(state) else { return Ok(()) };
         let summary_section = self.policy.summary_section.as_str();
         let earlier = summary_of(state.context().sections().get(summary_section));

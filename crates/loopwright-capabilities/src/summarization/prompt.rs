@@ -42,7 +42,8 @@ pub(crate) fn summary_turn(text: &str) -> Option<Turn> {
 /// Reads a summary out of its section. What somebody else put there counts as it stands.
 pub(crate) fn summary_of(section: Option<&Transcript>) -> Option<String> {
     let texts = section?.iter().map(|turn| turn.message().text());
-    let plain = |text: String| match text.strip_prefix(BEFORE).and_then(|it| it.strip_suffix(AFTER)) {
+    let plain = |text: String| match text.strip_prefix(BEFORE).and_then(|it| it.strip_suffix(AFTER))
+    {
         Some(text) => text.to_owned(),
         None => text,
     };
@@ -96,7 +97,9 @@ fn shown(parts: &[Part]) -> String {
     let mut texts = Vec::new();
     for part in parts {
         match part.content() {
-            Content::Text(text) | Content::Refusal(text) => texts.push(window(text, SHOWN).into_owned()),
+            Content::Text(text) | Content::Refusal(text) => {
+                texts.push(window(text, SHOWN).into_owned())
+            }
             Content::Image(media) | Content::Document(media) => texts.push(attachment(media)),
             _ => (),
         }
