@@ -22,6 +22,8 @@ use crate::sessions::SessionsError;
 use crate::signals::{Brake, Signals};
 use crate::turn::is_interrupted;
 
+const NOT_COMPACTED: &str = "the conversation was not compacted";
+
 /// What came of it, and what the user pressed meanwhile.
 pub(super) struct Compacted {
     pub(super) told: Result<String, SessionsError>,
@@ -52,10 +54,10 @@ async fn perform(conversation: &Conversation, brake: &Brake) -> Result<String, S
     let action = Compact::of(&conversation.setup)?;
     let session = caretaker(&conversation.store).execute_until(id, &action, brake.token()).await?;
     if let Status::Failed(failure) = session.state().status() {
-        return Ok(format!("the conversation was not compacted: {}", harmless(failure.message())));
+        return Ok(format!("{NOT_COMPACTED}: {}", harmless(failure.message())));
     }
     let told = action.told.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Ok(told.map_or_else(|| "the conversation was not compacted".to_owned(), |it| words(&it)))
+    Ok(told.map_or_else(|| NOT_COMPACTED.to_owned(), |it| words(&it)))
 }
 
 /// Runs an agent that compacts and does nothing else.
@@ -122,7 +124,9 @@ impl SessionAction for Compact {
 fn words(told: &ConversationCompacted) -> String {
     let (before, after) = (told.before, told.after);
     let mut text = if before == after {
-        "there is nothing to compact".to_owned()
+        let is_done = told.problems.is_empty();
+        let nothing = if is_done { "there is nothing to compact" } else { NOT_COMPACTED };
+        nothing.to_owned()
     } else {
         let (turns, left) = (count(before.turns as u64, "message"), number(after.turns as u64));
         let (tokens, saved) = (number(before.tokens), number(after.tokens));
@@ -137,4 +141,27 @@ fn words(told: &ConversationCompacted) -> String {
         let _written = write!(text, "\n  {}", harmless(problem));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_core::kinds::Volume;
+
+    use super::*;
+
+    #[test]
+    fn what_was_saved_is_said_in_a_line_and_what_could_not_be_done_below_it() {
+        let volume = |turns, tokens| Volume { turns, tokens };
+        let mut told = ConversationCompacted::new(volume(34, 12_400), volume(5, 1830));
+        told.files.push("a".to_owned());
+        let saved = "compacted: 34 messages are 5 now, about 12,400 tokens are 1,830";
+        assert_eq!(words(&told), format!("{saved}; 1 output of tools moved to .tool-outputs"));
+        let mut told = ConversationCompacted::new(volume(4, 10), volume(4, 10));
+        assert_eq!(words(&told), "there is nothing to compact");
+        told.problems.push("the model is\x1b[31m down".to_owned());
+        assert_eq!(
+            words(&told),
+            "the conversation was not compacted\n  the model is\u{fffd}[31m down"
+        );
+    }
 }
