@@ -86,7 +86,7 @@ impl Compactor {
         let mut plan = Plan::of(state, &self.policy, &*self.counter, |turn| before.has(turn));
         self.shorten(&mut plan, &mut told, cx).await;
         match self.sum_up(&plan, state, cx).await {
-            Summed::Up(summary) => self.replace(&plan, summary, state, &mut told),
+            Summed::Up(summary) => self.replace(&plan, summary.as_deref(), state, &mut told),
             Summed::Failed(error) => {
                 told.problems.push(error.clone());
                 let failed = Backoff::failed(&BACKOFF, state, error)?;
@@ -156,11 +156,11 @@ impl Compactor {
     fn replace(
         &self,
         plan: &Plan,
-        summary: Option<String>,
+        summary: Option<&str>,
         state: &mut StateEdit<'_>,
         told: &mut ConversationCompacted,
     ) {
-        let Some(turn) = summary.as_deref().and_then(summary_turn).map(Arc::new) else {
+        let Some(turn) = summary.and_then(summary_turn).map(Arc::new) else {
             return put_shortened(plan, state, told);
         };
         let old = state.context().sections().get(SectionName::SUMMARY).cloned().unwrap_or_default();

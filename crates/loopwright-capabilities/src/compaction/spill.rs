@@ -115,6 +115,6 @@ fn handle(text: &str, path: &str, preview: usize) -> String {
 
 /// The same output has the same name.
 fn name_of(text: &str) -> String {
-    let digest = Sha256::digest(text);
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let digest = format!("{:x}", Sha256::digest(text));
+    digest.chars().take(16).collect()
 }

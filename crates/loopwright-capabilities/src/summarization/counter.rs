@@ -69,7 +69,9 @@ impl<F: Fn() -> Arc<dyn TokenCounter> + Send + Sync> TokenCounter for LazyTokens
 
 impl<F> fmt::Debug for LazyTokens<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LazyTokens").field("made", &self.made.get().is_some()).finish()
+        f.debug_struct("LazyTokens")
+            .field("made", &self.made.get().is_some())
+            .finish_non_exhaustive()
     }
 }
 

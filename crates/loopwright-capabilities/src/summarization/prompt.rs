@@ -98,7 +98,7 @@ fn shown(parts: &[Part]) -> String {
     for part in parts {
         match part.content() {
             Content::Text(text) | Content::Refusal(text) => {
-                texts.push(window(text, SHOWN).into_owned())
+                texts.push(window(text, SHOWN).into_owned());
             }
             Content::Image(media) | Content::Document(media) => texts.push(attachment(media)),
             _ => (),
