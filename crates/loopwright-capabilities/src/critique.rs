@@ -23,7 +23,6 @@
 //! ```
 
 mod capability;
-mod critics;
 mod evidence;
 mod hook;
 mod policy;

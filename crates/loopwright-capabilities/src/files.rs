@@ -24,7 +24,10 @@ mod search;
 mod grep;
 mod tools;
 
-pub(crate) use self::shown::{ceil_boundary, floor_boundary};
+pub(crate) use self::{
+    blocking::blocking,
+    shown::{ceil_boundary, floor_boundary},
+};
 
 pub use self::{
     change::{FileChange, FileJournal, FileVersion, MemoryFileJournal, Undone},

@@ -21,11 +21,13 @@ use serde_json::Value;
 use crate::{
     bash::UseBash,
     coding::UseCodingTools,
+    compaction::{CompactionPolicy, UseCompaction},
     files::UseFileTools,
     history::UseExecutionHistory,
     metadata::UseMetadataTools,
     recording::{UseRecording, UseReplay},
     self_description::{UseSelfDescription, UseSelfKnowledge},
+    summarization::UseSummarization,
     system_prompt::UseSystemPrompt,
     tasks::UseTaskPlanning,
 };
@@ -37,6 +39,9 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     }),
     CapabilityEntry::new("use_coding_tools", "Files and commands, in a `directory`.", |config| {
         made(config, "use_coding_tools", |it: Directory| UseCodingTools::in_dir(it.directory))
+    }),
+    CapabilityEntry::new("use_compaction", "Conversations made short, by `window`.", |config| {
+        made(config, "use_compaction", CompactionConfig::into_capability)
     }),
     CapabilityEntry::new("use_execution_history", "The last executions, in the state.", |config| {
         made(config, "use_execution_history", |it: Kept| UseExecutionHistory::in_state(it.most))
@@ -58,6 +63,9 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     }),
     CapabilityEntry::new("use_self_knowledge", "Where documentation is.", |config| {
         made(config, "use_self_knowledge", |it: Directory| UseSelfKnowledge::in_dir(it.directory))
+    }),
+    CapabilityEntry::new("use_summarization", "Older messages as a summary.", |config| {
+        made(config, "use_summarization", UseSummarization::new)
     }),
     CapabilityEntry::new("use_system_prompt", "A prompt made of the tools.", |config| {
         made(config, "use_system_prompt", SystemPromptConfig::into_capability)
@@ -95,6 +103,30 @@ struct Kept {
 impl Default for Kept {
     fn default() -> Self {
         Self { most: 50 }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct CompactionConfig {
+    window: u64,
+    directory: Option<PathBuf>,
+    policy: CompactionPolicy,
+}
+
+impl Default for CompactionConfig {
+    fn default() -> Self {
+        Self { window: 128_000, directory: None, policy: CompactionPolicy::default() }
+    }
+}
+
+impl CompactionConfig {
+    fn into_capability(self) -> UseCompaction {
+        let compaction = UseCompaction::of_window(self.window).policy(self.policy);
+        match self.directory {
+            Some(directory) => compaction.spilling_to(directory),
+            None => compaction,
+        }
     }
 }
 

@@ -9,6 +9,8 @@
 //! | [`subagents`] | handing work to agents that definitions describe |
 //! | [`planning`] | a plan by somebody else before the work begins |
 //! | [`critique`] | having final answers judged before they are given |
+//! | [`summarization`] | older messages as a summary |
+//! | [`compaction`] | a conversation made short, with long outputs in files |
 //! | [`skills`] | instructions that are loaded when they are needed |
 //! | [`structured`] | data out of text, and answers of a Rust type |
 //! | [`metadata`] | a scratchpad for the model |
@@ -29,9 +31,13 @@ pub mod files;
 pub mod bash;
 pub mod coding;
 pub mod child;
+mod asked;
+mod window;
 pub mod subagents;
 pub mod planning;
 pub mod critique;
+pub mod summarization;
+pub mod compaction;
 pub mod skills;
 pub mod structured;
 mod batch;

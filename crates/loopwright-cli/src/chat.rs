@@ -1,5 +1,6 @@
 //! `loopwright chat`.
 
+mod compact;
 mod input;
 mod order;
 
@@ -12,6 +13,7 @@ use self::order::Order;
 use crate::args::{ChatArgs, Cli};
 use crate::console;
 use crate::conversation::{Conversation, Said, caretaker};
+use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::opening::{Opening, Refusal};
 use crate::render::{Details, harmless};
@@ -25,6 +27,7 @@ const HELP: &str = "\
 /help           show this
 /model [NAME]   show the model, or ask another one from now on: PROVIDER/NAME
 /continue       go on with what was interrupted
+/compact        make what was said short, and say what that saved
 /fork           go on in a copy; what was said so far stays as it is
 /rewind [STEP]  go back to the end of a step, or to before what was said last
 /quit           leave; Ctrl-D does it too
@@ -130,6 +133,11 @@ impl Talk {
                 }
                 Order::Continue => console::tell("nothing was said yet"),
                 Order::Model(name) => self.model(name.as_deref()),
+                Order::Compact => {
+                    if let Some(exit_code) = self.compact().await {
+                        return exit_code;
+                    }
+                }
                 Order::Fork => tell(self.fork().await),
                 Order::Rewind(step) => tell(self.rewind(step).await),
             }
@@ -159,6 +167,14 @@ impl Talk {
             Ok(_) => setup.llm = llm,
             Err(error) => drop(console::fail(&error, ExitCode::NoModel)),
         }
+    }
+
+    /// Makes the conversation short; returns an exit status if the program is to end.
+    async fn compact(&mut self) -> Option<ExitCode> {
+        let done = compact::compact(&self.conversation, self.signals.as_mut()).await;
+        tell(done.told);
+        let ends = |why: &Interruption| matches!(why, Interruption::Terminate);
+        done.interruption.filter(ends).map(exit_code)
     }
 
     async fn fork(&mut self) -> Result<String, SessionsError> {

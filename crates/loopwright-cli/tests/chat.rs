@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::server::{Server, streamed};
+use crate::server::{Server, streamed, whole};
 use crate::world::{Done, World};
 
 /// Chats with a provider that gives these answers.
@@ -86,6 +86,38 @@ fn a_fork_goes_on_and_its_source_stays() {
     let list = world.run(&["sessions", "list", "--json"]);
     let list: Value = serde_json::from_str(&list.stdout).unwrap();
     assert_eq!(list["sessions"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_long_talk_is_made_short_and_a_rewind_brings_it_back() {
+    let world = World::new();
+    let long = "word ".repeat(2000);
+    let words = [&long, "two", "three", "four", "five", "all of it", "seven", "eight"];
+    let sum = whole("all of it", None);
+    let server = Server::start(words.iter().enumerate().map(|(at, text)| match at {
+        5 => sum.clone(),
+        _ => streamed(text, "stop"),
+    }));
+    let done = chat(&world, &server, &[], "/compact\n1?\n2?\n3?\n4?\n5?\n/compact\n6?\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(done.stderr.contains("nothing was said yet"), "{}", done.stderr);
+    let saved = "compacted: 10 messages are 9 now, about 2,510 tokens are 54";
+    assert!(done.stderr.contains(saved), "{}", done.stderr);
+    let requests: Vec<Value> = (0..7).map(|_| server.request()).collect();
+    assert!(requests[5]["tools"].is_null(), "{}", requests[5]);
+    let sent = |at: usize| {
+        let messages = requests[at]["messages"].as_array().unwrap().iter();
+        let messages = messages.filter(|it| it["role"] != "system");
+        messages.map(|it| it["content"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(sent(6)[0].ends_with("<summary>\nall of it\n</summary>"), "{:?}", sent(6));
+    assert_eq!(sent(6)[1..], ["2?", "two", "3?", "three", "4?", "four", "5?", "five", "6?"]);
+
+    // To the end of the step before it, and on from there.
+    let done = chat(&world, &server, &["--continue"], "/rewind 5\n6?\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let request = server.request();
+    assert!(request.to_string().contains("word word word"), "{request}");
 }
 
 #[test]

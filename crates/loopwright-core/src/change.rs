@@ -145,6 +145,16 @@ pub enum Edit {
         /// Why.
         cause: PrefixBreak,
     },
+    /// Moves the oldest turns of a section to the end of another one. Where that one stands right before
+    /// the first, a model reads the same as before.
+    Move {
+        /// Out of which.
+        from: SectionName,
+        /// Into which.
+        to: SectionName,
+        /// How many; all of them if there are fewer.
+        turns: usize,
+    },
     /// Keeps a value, or removes it.
     Set(Slot, Option<Value>),
     /// Replaces the session's system prompt.

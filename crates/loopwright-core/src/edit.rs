@@ -58,6 +58,12 @@ impl<'a> StateEdit<'a> {
         self.edit(Edit::Replace { section: section.into(), turns, cause });
     }
 
+    /// Moves the oldest turns of a section to the end of another one. What is on record of it does not
+    /// grow with what is moved.
+    pub fn move_oldest(&mut self, from: &str, to: &str, turns: usize) {
+        self.edit(Edit::Move { from: from.into(), to: to.into(), turns });
+    }
+
     /// Keeps a value of the metadata that models and users see.
     pub fn set_metadata(&mut self, key: impl Into<Arc<str>>, value: Value) {
         let slot = Slot { space: Space::Metadata, key: key.into() };

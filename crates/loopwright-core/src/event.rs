@@ -304,6 +304,43 @@ events! {
         /// How many there are.
         max_attempts: u32,
     }
+    /// The oldest turns of the conversation were moved to where they wait to be summarised. The model
+    /// still reads them.
+    MessagesMovedToBuffer {
+        /// What was moved.
+        moved: Volume,
+        /// What stayed.
+        kept: Volume,
+    }
+    /// Turns were replaced by a summary.
+    MessageBufferSummarized {
+        /// What the summary stands for from now on, besides what the summary before it stood for.
+        buffer: Volume,
+        /// The summary.
+        summary: String,
+        /// How large it is.
+        tokens: u64,
+    }
+    /// There is no summary. The run goes on with the conversation as it is.
+    SummarizationFailed {
+        /// Why.
+        error: String,
+        /// How often in a row it has failed.
+        failures: u32,
+        /// How many steps later it is tried again.
+        retry_after: u64,
+    }
+    /// The conversation was compacted.
+    ConversationCompacted {
+        /// What the model was shown before.
+        before: Volume,
+        /// What it is shown from now on.
+        after: Volume,
+        /// Where long outputs of tools are now.
+        files: Vec<String>,
+        /// What could not be done.
+        problems: Vec<String>,
+    }
     /// A model's answer does not have the form it must have.
     ValidationFailed {
         /// The step, counted from one.
@@ -312,6 +349,43 @@ events! {
         subject: Cow<'static, str>,
         /// What is wrong.
         errors: Vec<String>,
+    }
+}
+
+/// How much of a conversation there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Volume {
+    /// Turns.
+    pub turns: usize,
+    /// Tokens, as far as whoever tells can count them.
+    pub tokens: u64,
+}
+
+impl MessagesMovedToBuffer {
+    /// Tells that turns were moved.
+    pub fn new(moved: Volume, kept: Volume) -> Self {
+        Self { moved, kept }
+    }
+}
+
+impl MessageBufferSummarized {
+    /// Tells that turns were replaced by a summary.
+    pub fn new(buffer: Volume, summary: String, tokens: u64) -> Self {
+        Self { buffer, summary, tokens }
+    }
+}
+
+impl SummarizationFailed {
+    /// Tells that there is no summary.
+    pub fn new(error: String, failures: u32, retry_after: u64) -> Self {
+        Self { error, failures, retry_after }
+    }
+}
+
+impl ConversationCompacted {
+    /// Tells that the conversation was compacted.
+    pub fn new(before: Volume, after: Volume) -> Self {
+        Self { before, after, files: Vec::new(), problems: Vec::new() }
     }
 }
 

@@ -169,6 +169,7 @@ impl AgentState {
             Edit::Replace { section, turns, .. } => {
                 *self.context.sections.entry(section.as_str()) = turns.clone();
             }
+            Edit::Move { from, to, turns } => self.shift(from.as_str(), to.as_str(), *turns),
             Edit::Set(slot, value) => self.put(slot, value.clone()),
             Edit::SystemPrompt(prompt) => self.context.system_prompt.clone_from(prompt),
             Edit::ResponseFormat(format) => self.context.response_format.clone_from(format),
@@ -184,6 +185,13 @@ impl AgentState {
                 }
             }
         }
+    }
+
+    fn shift(&mut self, from: &str, to: &str, count: usize) {
+        let source = self.context.sections.entry(from);
+        let oldest = source.first(count);
+        *source = source.iter_from(count).cloned().collect();
+        self.context.sections.entry(to).extend(oldest.iter().cloned());
     }
 
     fn put(&mut self, slot: &Slot, value: Option<serde_json::Value>) {

@@ -75,6 +75,30 @@ fn a_section_can_be_replaced() {
 }
 
 #[test]
+fn the_oldest_turns_move_to_another_section_and_the_model_reads_the_same() {
+    let said = |texts: &[&str]| {
+        let state = AgentState::new();
+        texts.iter().fold(state, |state, text| state.with_user_message(*text))
+    };
+    let shown = |state: &AgentState| -> Transcript {
+        let sections = state.context().sections().in_order();
+        sections.flat_map(|(_, turns)| turns.iter().cloned()).collect()
+    };
+    let sizes =
+        |state: &AgentState| (state.section(SectionName::BUFFER).count(), state.transcript().len());
+    let moved = |turns| Edit::Move {
+        from: SectionName::MESSAGES.into(),
+        to: SectionName::BUFFER.into(),
+        turns,
+    };
+    let before = said(&["a", "b", "c"]);
+    let after = before.clone().edit(moved(1)).edit(moved(1));
+    assert_eq!(sizes(&after), (2, 1));
+    assert!(shown(&after).starts_with(&shown(&before)));
+    assert_eq!(sizes(&after.edit(moved(9))), (3, 0));
+}
+
+#[test]
 fn a_step_tells_what_it_was_and_how_long_it_took() {
     let events = EventRecorder::new();
     let step = ScenarioStep::tool_call("look", json!({})).with_usage(Usage::new(5, 2));

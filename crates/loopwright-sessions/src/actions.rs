@@ -201,10 +201,14 @@ macro_rules! edits {
 edits!(SuspendSession, "suspend_session", |_it, session| Ok(session.suspended()?));
 edits!(ResumeSession, "resume_session", |_it, session| Ok(session.resumed()?));
 edits!(ClearSession, "clear_session", |_it, session| {
-    let section = SectionName::MESSAGES.into();
-    let (turns, cause) = (Transcript::new(), PrefixBreak::Compaction);
     let state = session.state.clone().for_next_execution();
-    let state = state.edit(Edit::Replace { section, turns, cause });
+    let sections = state.context().sections().in_order();
+    let written = sections.filter(|(_, turns)| !turns.is_empty());
+    let names: Vec<SectionName> = written.map(|(name, _)| name.into()).collect();
+    let state = names.into_iter().fold(state, |state, section| {
+        let (turns, cause) = (Transcript::new(), PrefixBreak::Compaction);
+        state.edit(Edit::Replace { section, turns, cause })
+    });
     Ok(session.with_state(state))
 });
 edits!(ChangeModel, "change_model", |it, session| {

@@ -1,11 +1,14 @@
 //! What each action does.
 
 use loopwright_agent::tasks::{Task, TaskList};
-use loopwright_core::{Budget, LlmConfig, Status};
+use loopwright_core::{
+    Budget, Edit, LlmConfig, Status,
+    messages::{Message, SectionName},
+};
 use loopwright_sessions::{
-    ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, Continue, ForkSession,
-    MemoryStore, ResumeSession, SendMessage, SessionAction, SessionError, SessionRuntime,
-    SessionStatus, SuspendSession, UpdateTask, WriteMetadata,
+    AgentSession, ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, Continue,
+    ForkSession, MemoryStore, ResumeSession, SendMessage, SessionAction, SessionError,
+    SessionRuntime, SessionStatus, SuspendSession, UpdateTask, WriteMetadata, action_fn,
 };
 use loopwright_testing::{ScenarioStep, block_on};
 use serde_json::json;
@@ -54,6 +57,19 @@ fn clearing_forgets_the_conversation_and_keeps_everything_else() {
     assert_eq!(state.context().system_prompt().map(|it| &**it), Some("Be brief."));
     assert_eq!(state.metadata().get("b"), Some(&json!([2])));
     assert_eq!(block_on(runtime.session(&id("a"))).unwrap(), cleared);
+}
+
+#[test]
+fn clearing_forgets_what_was_summed_up_too() {
+    let runtime = talked();
+    let sum_up = action_fn("sum_up", |session: AgentSession| async move {
+        let (section, message) = (SectionName::SUMMARY.into(), Message::user("one"));
+        let state = session.state().clone().edit(Edit::Append { section, message });
+        Ok(session.with_state(state))
+    });
+    execute(&runtime, &sum_up);
+    let cleared = execute(&runtime, &ClearSession);
+    assert_eq!(cleared.state().section(SectionName::SUMMARY).count(), 0);
 }
 
 #[test]

@@ -5,7 +5,10 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_core::{ChatModel, Models};
 
-use crate::critique::{CritiquePolicy, SelfCritic, critics::Critics, hook::Critic};
+use crate::{
+    asked::Asked,
+    critique::{CritiquePolicy, SelfCritic, hook::Critic},
+};
 
 /// Has final answers judged; see the [module](crate::critique).
 ///
@@ -19,7 +22,7 @@ use crate::critique::{CritiquePolicy, SelfCritic, critics::Critics, hook::Critic
 #[derive(Clone)]
 #[must_use]
 pub struct UseSelfCritique {
-    critics: Critics,
+    critics: Asked,
     policy: CritiquePolicy,
     tool: bool,
 }
@@ -27,15 +30,15 @@ pub struct UseSelfCritique {
 impl UseSelfCritique {
     /// Asks one model for judgements, whatever the agent's own is.
     pub fn asking(model: impl ChatModel + 'static) -> Self {
-        Self::by(Critics::One(Arc::new(model)))
+        Self::by(Asked::One(Arc::new(model)))
     }
 
     /// Asks the models that states select.
     pub fn of(models: Arc<dyn Models>) -> Self {
-        Self::by(Critics::OfState(models))
+        Self::by(Asked::OfState(models))
     }
 
-    fn by(critics: Critics) -> Self {
+    fn by(critics: Asked) -> Self {
         Self { critics, policy: CritiquePolicy::default(), tool: false }
     }
 

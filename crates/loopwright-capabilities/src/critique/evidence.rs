@@ -1,13 +1,14 @@
 //! What a critic is shown of an execution.
 
-use std::borrow::Cow;
-
 use loopwright_core::{
     AgentState, Step,
     messages::{Role, SectionName, Transcript, Turn, TurnBody},
 };
 
-use crate::critique::{policy::CritiquePolicy, prompt};
+use crate::{
+    critique::{policy::CritiquePolicy, prompt},
+    window::window,
+};
 
 /// Returns what tools were called for and what they said, oldest first. However long the execution is,
 /// no more of it is looked at than is shown.
@@ -42,22 +43,6 @@ fn calls(step: &Step, most: usize) -> Vec<String> {
         format!("Step {}: {}({arguments})\n{result}", step.number(), call.name)
     };
     step.tool_executions().map(call).collect()
-}
-
-/// Cuts a text to its beginning and its end.
-fn window(text: &str, most: usize) -> Cow<'_, str> {
-    // Bytes are no fewer than characters.
-    if text.len() <= most {
-        return text.into();
-    }
-    let length = text.chars().count();
-    if length <= most {
-        return text.into();
-    }
-    let (head, tail) = (most / 2, most - most / 2);
-    let at = |number: usize| text.char_indices().nth(number).map_or(text.len(), |(at, _)| at);
-    let (end, begin) = (at(head), at(length - tail));
-    format!("{}\n[{} characters left out]\n{}", &text[..end], length - most, &text[begin..]).into()
 }
 
 /// Returns what the user asked for last. What the critic said in the user's place does not count.

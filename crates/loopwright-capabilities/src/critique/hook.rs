@@ -9,12 +9,14 @@ use loopwright_core::{
     messages::{Message, ResponseFormat},
 };
 
-use crate::critique::{
-    critics::Critics,
-    evidence,
-    policy::{CritiquePolicy, OnCriticFailure},
-    prompt,
-    verdict::{ITERATIONS, VERDICT, Verdict},
+use crate::{
+    asked::Asked,
+    critique::{
+        evidence,
+        policy::{CritiquePolicy, OnCriticFailure},
+        prompt,
+        verdict::{ITERATIONS, VERDICT, Verdict},
+    },
 };
 
 const NAME: &str = "self_critique";
@@ -22,7 +24,7 @@ const NAME: &str = "self_critique";
 /// Judges final answers.
 #[derive(Clone)]
 pub(super) struct Critic {
-    pub(super) critics: Critics,
+    pub(super) critics: Asked,
     pub(super) policy: CritiquePolicy,
 }
 

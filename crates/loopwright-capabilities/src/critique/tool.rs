@@ -6,11 +6,11 @@ use loopwright_core::{BoxError, ChatModel, Effects, Models, Tool, ToolCx, ToolOp
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::critique::{critics::Critics, prompt};
+use crate::{asked::Asked, critique::prompt};
 
 /// Judges an answer that the agent has in mind.
 #[derive(Clone)]
-pub struct SelfCritic(pub(super) Critics);
+pub struct SelfCritic(pub(super) Asked);
 
 /// What the model passes to `self_critic`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -25,12 +25,12 @@ pub struct SelfCriticArgs {
 impl SelfCritic {
     /// Asks one model for judgements, whatever the agent's own is.
     pub fn asking(model: impl ChatModel + 'static) -> Self {
-        Self(Critics::One(Arc::new(model)))
+        Self(Asked::One(Arc::new(model)))
     }
 
     /// Asks the models that states select.
     pub fn of(models: Arc<dyn Models>) -> Self {
-        Self(Critics::OfState(models))
+        Self(Asked::OfState(models))
     }
 }
 

@@ -10,6 +10,7 @@ pub(super) enum Order {
     Help,
     Quit,
     Continue,
+    Compact,
     Fork,
     /// Show the model, or change it.
     Model(Option<String>),
@@ -39,6 +40,7 @@ impl Order {
             ("/help", []) => Self::Help,
             ("/quit" | "/exit", []) => Self::Quit,
             ("/continue", []) => Self::Continue,
+            ("/compact", []) => Self::Compact,
             ("/fork", []) => Self::Fork,
             ("/model", []) => Self::Model(None),
             ("/model", [name]) => Self::Model(Some((*name).to_owned())),
@@ -66,6 +68,7 @@ mod tests {
         check("/quit", Order::Quit);
         check("/fork ", Order::Fork);
         check("/continue", Order::Continue);
+        check("/compact", Order::Compact);
         check("/model", Order::Model(None));
         check("/model a/b", Order::Model(Some("a/b".to_owned())));
         check("/rewind", Order::Rewind(None));

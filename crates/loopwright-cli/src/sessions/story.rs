@@ -2,7 +2,7 @@
 
 use loopwright_core::{
     Change, Edit, Resolution, Spend, Stamped, Status, Timestamp, ToolOutcome,
-    messages::{Message, Role},
+    messages::{Message, Role, SectionName},
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -234,6 +234,14 @@ impl Teller {
 fn edited(edit: &Edit) -> Option<Entry> {
     let what = match edit {
         Edit::Append { message, .. } => return said(message),
+        // What else happens to the sections is told of by the one that is summed up in.
+        Edit::Replace { section, .. } if section.as_str() == SectionName::BUFFER => return None,
+        Edit::Replace { section, turns, .. } if section.as_str() == SectionName::SUMMARY => {
+            if turns.is_empty() {
+                return None;
+            }
+            "older messages were summed up".to_owned()
+        }
         Edit::Replace { turns, .. } if turns.is_empty() => {
             "the conversation was cleared".to_owned()
         }

@@ -1,4 +1,4 @@
-//! Who is asked for a judgement.
+//! Which model is asked by what works beside the agent.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use loopwright_core::{
     messages::{InferenceRequest, Message, Prompt, Transcript},
 };
 
-/// Who is asked for a judgement.
+/// Who is asked.
 #[derive(Clone)]
-pub(super) enum Critics {
+pub(crate) enum Asked {
     /// This model, whatever the agent's own is.
     One(Arc<dyn ChatModel>),
     /// The agent's own.
     OfState(Arc<dyn Models>),
 }
 
-impl Critics {
+impl Asked {
     /// Returns who is asked, and a request of instructions and a question.
-    pub(super) fn request(
+    pub(crate) fn request(
         &self,
         state: &AgentState,
         system: &'static str,

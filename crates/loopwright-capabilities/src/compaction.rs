@@ -1,0 +1,30 @@
+//! A conversation made short at once: the newest exchanges stay, long outputs of tools go to files where
+//! they can be read again, and what is older is replaced by a summary.
+//!
+//! It happens before a step when the conversation has grown to a certain size, such as most of what the
+//! model takes, or on demand. What it saved is told by an event.
+//!
+//! ```
+//! use loopwright_agent::{AgentBuilder, UseLlmConfig};
+//! use loopwright_capabilities::{compaction::UseCompaction, files::UseFileTools};
+//! use loopwright_testing::FakeModel;
+//!
+//! let directory = tempfile::tempdir()?;
+//! let agent = AgentBuilder::base()
+//!     .with_capability(UseLlmConfig::model(FakeModel::echo()))
+//!     .with_capability(UseFileTools::in_dir(directory.path()))
+//!     .with_capability(UseCompaction::of_window(200_000).spilling_to(directory.path()))
+//!     .build()?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+
+mod capability;
+mod compactor;
+mod hook;
+mod plan;
+mod policy;
+mod spill;
+#[cfg(test)]
+mod tests;
+
+pub use self::{capability::UseCompaction, policy::CompactionPolicy, spill::FOLDER};

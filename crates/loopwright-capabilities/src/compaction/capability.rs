@@ -1,0 +1,129 @@
+//! Compaction as a capability.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use loopwright_agent::{BuildError, Capability, Configurator};
+use loopwright_core::{ChatModel, Priority};
+
+use crate::{
+    compaction::{
+        CompactionPolicy,
+        compactor::Compactor,
+        hook::{Compacting, When},
+    },
+    files::Root,
+    summarization::{ApproximateTokens, Books, ModelSummarizer, Summarizer, TokenCounter},
+};
+
+/// Makes conversations short; see the [module](crate::compaction).
+#[derive(Clone)]
+#[must_use]
+pub struct UseCompaction {
+    when: When,
+    policy: CompactionPolicy,
+    summarizer: Option<Arc<dyn Summarizer>>,
+    root: Option<Root>,
+    counter: Arc<dyn TokenCounter>,
+}
+
+impl UseCompaction {
+    /// Compacts before a step when the conversation has reached so many tokens: as the model's provider
+    /// counted them in the last step, or else as they are estimated.
+    pub fn at_tokens(tokens: u64) -> Self {
+        Self::when(When::Reached(tokens))
+    }
+
+    /// Compacts when four fifths of a model's window, in tokens, are used.
+    pub fn of_window(tokens: u64) -> Self {
+        Self::at_tokens(tokens / 5 * 4)
+    }
+
+    /// Compacts when an execution begins, and ends it, without a step, as if the user had stopped it: for
+    /// an agent that is made for nothing else. Start it with nothing new to say.
+    pub fn now() -> Self {
+        Self::when(When::Now)
+    }
+
+    fn when(when: When) -> Self {
+        Self {
+            when,
+            policy: CompactionPolicy::default(),
+            summarizer: Some(Arc::new(ModelSummarizer::default())),
+            root: None,
+            counter: Arc::new(ApproximateTokens),
+        }
+    }
+
+    /// Sets what is left.
+    pub fn policy(mut self, policy: CompactionPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Moves long outputs of tools to files below a directory, in [`FOLDER`](super::FOLDER). Where it is
+    /// the directory of the agent's file tools, the agent can read them again. Otherwise they stay as they
+    /// are until they are summed up.
+    pub fn spilling_to(mut self, root: impl Into<Root>) -> Self {
+        self.root = Some(root.into());
+        self
+    }
+
+    /// Sums nothing up: only outputs go to files.
+    pub fn without_summary(mut self) -> Self {
+        self.summarizer = None;
+        self
+    }
+
+    /// Has one model sum up, whatever the agent's own is.
+    pub fn asking(self, model: impl ChatModel + 'static) -> Self {
+        self.summarized_by(ModelSummarizer::asking(model))
+    }
+
+    /// Sets who sums up.
+    pub fn summarized_by(mut self, summarizer: impl Summarizer + 'static) -> Self {
+        self.summarizer = Some(Arc::new(summarizer));
+        self
+    }
+
+    /// Sets how tokens are counted.
+    pub fn counted_by(mut self, counter: impl TokenCounter + 'static) -> Self {
+        self.counter = Arc::new(counter);
+        self
+    }
+}
+
+impl Capability for UseCompaction {
+    fn name(&self) -> Cow<'static, str> {
+        "use_compaction".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        if let Some(Err(error)) = self.root.as_ref().map(Root::open) {
+            return Err(BuildError::Capability {
+                capability: self.name(),
+                reason: "name a directory that exists".to_owned(),
+                source: Some(error.into()),
+            });
+        }
+        let compactor = Compactor {
+            policy: self.policy,
+            summarizer: self.summarizer.clone(),
+            root: self.root.clone(),
+            counter: Arc::clone(&self.counter),
+        };
+        let (when, books) = (self.when, Books::default());
+        agent.hooks.add_at(Priority::FINISH, Compacting { when, compactor, books });
+        Ok(())
+    }
+}
+
+impl fmt::Debug for UseCompaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UseCompaction")
+            .field("when", &self.when)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
+    }
+}

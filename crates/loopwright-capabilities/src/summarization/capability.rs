@@ -1,0 +1,83 @@
+//! Summarisation as a capability.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use loopwright_agent::{BuildError, Capability, Configurator};
+use loopwright_core::{ChatModel, Priority};
+
+use crate::summarization::{
+    ApproximateTokens, Books, ModelSummarizer, SummarizationPolicy, Summarizer, TokenCounter,
+    hook::{MoveMessagesToBuffer, SummarizeBuffer, Work},
+};
+
+/// Keeps conversations within limits; see the [module](crate::summarization).
+#[derive(Clone)]
+#[must_use]
+pub struct UseSummarization {
+    policy: SummarizationPolicy,
+    summarizer: Arc<dyn Summarizer>,
+    counter: Arc<dyn TokenCounter>,
+}
+
+impl Default for UseSummarization {
+    fn default() -> Self {
+        Self::new(SummarizationPolicy::default())
+    }
+}
+
+impl UseSummarization {
+    /// Keeps to these limits. The agent's own model sums up, and tokens are estimated.
+    pub fn new(policy: SummarizationPolicy) -> Self {
+        Self {
+            policy,
+            summarizer: Arc::new(ModelSummarizer::default()),
+            counter: Arc::new(ApproximateTokens),
+        }
+    }
+
+    /// Has one model sum up, whatever the agent's own is.
+    pub fn asking(self, model: impl ChatModel + 'static) -> Self {
+        self.summarized_by(ModelSummarizer::asking(model))
+    }
+
+    /// Sets who sums up.
+    pub fn summarized_by(mut self, summarizer: impl Summarizer + 'static) -> Self {
+        self.summarizer = Arc::new(summarizer);
+        self
+    }
+
+    /// Sets how tokens are counted.
+    pub fn counted_by(mut self, counter: impl TokenCounter + 'static) -> Self {
+        self.counter = Arc::new(counter);
+        self
+    }
+}
+
+/// Comes after the stage before it.
+const SUMMARIZE: Priority = Priority(Priority::FINISH.0 - 10);
+
+impl Capability for UseSummarization {
+    fn name(&self) -> Cow<'static, str> {
+        "use_summarization".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        let work = Arc::new(Work {
+            policy: self.policy.clone(),
+            summarizer: Arc::clone(&self.summarizer),
+            counter: Arc::clone(&self.counter),
+            books: Books::default(),
+        });
+        agent.hooks.add_at(Priority::FINISH, MoveMessagesToBuffer(Arc::clone(&work)));
+        agent.hooks.add_at(SUMMARIZE, SummarizeBuffer(work));
+        Ok(())
+    }
+}
+
+impl fmt::Debug for UseSummarization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UseSummarization").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,101 @@
+//! How many tokens a text is.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use loopwright_core::messages::{Content, Media, MediaSource, Message, Part, Turn, TurnBody};
+
+/// Counts tokens.
+///
+/// Each turn of a conversation is counted once. Whoever counts need not know how a provider does it
+/// exactly; limits mean what the counter says.
+pub trait TokenCounter: Send + Sync {
+    /// Returns how many tokens a text is.
+    fn count(&self, text: &str) -> u64;
+
+    /// Returns how many tokens an attachment is. By default 1,600, and for text that is part of the
+    /// conversation a fourth of its bytes.
+    fn count_media(&self, media: &Media) -> u64 {
+        match &media.source {
+            MediaSource::Base64(bytes) if media.mime.starts_with("text/") => {
+                (bytes.len() as u64 / 4 * 3).div_ceil(4)
+            }
+            _ => 1600,
+        }
+    }
+}
+
+/// Counts four bytes of ASCII text as a token, and every other character as one. Real tokens are fewer as
+/// a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ApproximateTokens;
+
+impl TokenCounter for ApproximateTokens {
+    fn count(&self, text: &str) -> u64 {
+        let characters = text.chars().count() as u64;
+        // Each byte that continues a character shows that it is not ASCII.
+        let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
+        ascii.div_ceil(4) + (characters - ascii)
+    }
+}
+
+/// Counts with something that is made when it is first needed, once: a tokenizer whose tables take time
+/// to load.
+pub struct LazyTokens<F> {
+    made: OnceLock<Arc<dyn TokenCounter>>,
+    make: F,
+}
+
+impl<F: Fn() -> Arc<dyn TokenCounter>> LazyTokens<F> {
+    /// Counts with what this makes.
+    pub fn new(make: F) -> Self {
+        Self { made: OnceLock::new(), make }
+    }
+
+    fn counter(&self) -> &dyn TokenCounter {
+        &**self.made.get_or_init(&self.make)
+    }
+}
+
+impl<F: Fn() -> Arc<dyn TokenCounter> + Send + Sync> TokenCounter for LazyTokens<F> {
+    fn count(&self, text: &str) -> u64 {
+        self.counter().count(text)
+    }
+
+    fn count_media(&self, media: &Media) -> u64 {
+        self.counter().count_media(media)
+    }
+}
+
+impl<F> fmt::Debug for LazyTokens<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LazyTokens")
+            .field("made", &self.made.get().is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Counts a turn: its texts, the names and arguments of its calls, their results, and what is attached.
+pub fn turn_tokens(counter: &dyn TokenCounter, turn: &Turn) -> u64 {
+    let message = |message: &Message| parts(counter, message.parts());
+    match turn.body() {
+        TurnBody::Input(it) | TurnBody::Reply(it) => message(it),
+        TurnBody::Exchange(exchange) => {
+            let results = exchange.results().iter();
+            message(exchange.reply()) + results.map(|it| parts(counter, &it.content)).sum::<u64>()
+        }
+    }
+}
+
+fn parts(counter: &dyn TokenCounter, parts: &[Part]) -> u64 {
+    let tokens = |part: &Part| match part.content() {
+        Content::Text(text) | Content::Refusal(text) | Content::Reasoning(text) => {
+            counter.count(text)
+        }
+        Content::Image(media) | Content::Document(media) => counter.count_media(media),
+        Content::ToolCall(call) => counter.count(&call.name) + counter.count(&call.arguments),
+        // What only a provider understands is sent back to it as it was.
+        _ => part.opaque().map_or(0, |it| counter.count(it.as_str())),
+    };
+    parts.iter().map(tokens).sum()
+}

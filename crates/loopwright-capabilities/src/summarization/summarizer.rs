@@ -1,0 +1,167 @@
+//! Who sums up.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentState, ChatModel, HookCx, Models, StepError, StopReason, StopSignal,
+    messages::{FinishReason, Turn},
+};
+
+use crate::{
+    asked::Asked,
+    summarization::{contained::contained, counter::TokenCounter, prompt},
+};
+
+/// What is to be summed up.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Material<'a> {
+    /// The summary of what came before.
+    pub earlier: Option<&'a str>,
+    /// The turns, oldest first.
+    pub turns: &'a [Arc<Turn>],
+    /// The most tokens of the summary.
+    pub max_tokens: u64,
+}
+
+impl Material<'_> {
+    /// Puts it into words, with all that was said quoted.
+    pub fn to_text(&self) -> String {
+        prompt::question(self.earlier, self.turns, self.max_tokens)
+    }
+}
+
+/// Sums up conversations.
+#[async_trait]
+pub trait Summarizer: Send + Sync {
+    /// Returns a summary of the turns and of what came before them.
+    ///
+    /// A model is asked through `cx`, so that the run is charged for it and cancels it with itself.
+    /// Dropping the future gives it up.
+    ///
+    /// # Errors
+    ///
+    /// If there is none. The run goes on, and asks again some steps later.
+    async fn summarize(
+        &self,
+        material: Material<'_>,
+        state: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> Result<String, StepError>;
+}
+
+/// Has a model sum up: by default the agent's own.
+#[derive(Clone, Default)]
+#[must_use]
+pub struct ModelSummarizer(Option<Asked>);
+
+impl ModelSummarizer {
+    /// Asks one model, whatever the agent's own is.
+    pub fn asking(model: impl ChatModel + 'static) -> Self {
+        Self(Some(Asked::One(Arc::new(model))))
+    }
+
+    /// Asks the models that states select.
+    pub fn of(models: Arc<dyn Models>) -> Self {
+        Self(Some(Asked::OfState(models)))
+    }
+
+    fn asked(&self, cx: &HookCx<'_>) -> Result<Asked, StepError> {
+        let own = || cx.agent().driver().models().map(Asked::OfState);
+        self.0.clone().or_else(own).ok_or_else(|| {
+            let text = "the agent's driver has no model to share: name one that sums up";
+            StepError::Driver(text.into())
+        })
+    }
+}
+
+#[async_trait]
+impl Summarizer for ModelSummarizer {
+    async fn summarize(
+        &self,
+        material: Material<'_>,
+        state: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> Result<String, StepError> {
+        let asked = self.asked(cx)?;
+        let (model, mut request) = asked.request(state, prompt::SUMMARIZER, material.to_text())?;
+        request.options.max_output_tokens = Some(material.max_tokens);
+        // Nobody is waiting for its first words.
+        request.options.stream = Some(false);
+        let response = cx.infer(state, &*model, request).await?;
+        match response.finish {
+            FinishReason::ContentFilter | FinishReason::Refusal => {
+                let text = format!("the model did not sum up: {}", response.finish.as_str());
+                Err(StepError::Invalid(text))
+            }
+            _ => Ok(response.message.text()),
+        }
+    }
+}
+
+impl fmt::Debug for ModelSummarizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelSummarizer").field("own", &self.0.is_none()).finish_non_exhaustive()
+    }
+}
+
+/// What came of asking for a summary.
+pub(crate) enum Answer {
+    Summary(String),
+    /// There is none.
+    Failed(String),
+    /// A hook stops the run.
+    Stopped(StopSignal),
+    Cancelled,
+}
+
+/// Asks for a summary that fits.
+pub(crate) async fn ask(
+    summarizer: &dyn Summarizer,
+    counter: &dyn TokenCounter,
+    material: Material<'_>,
+    state: &AgentState,
+    cx: &HookCx<'_>,
+) -> Answer {
+    match contained(summarizer.summarize(material, state, cx)).await {
+        Ok(Ok(text)) if text.trim().is_empty() => Answer::Failed("the summary is empty".into()),
+        Ok(Ok(text)) => Answer::Summary(fitting(text.trim(), material.max_tokens, counter)),
+        Ok(Err(StepError::Cancelled)) => Answer::Cancelled,
+        Ok(Err(StepError::Stopped(signal))) if !is_of_account(&signal) => Answer::Stopped(signal),
+        Ok(Err(error)) => Answer::Failed(error.to_string()),
+        Err(panic) => Answer::Failed(panic),
+    }
+}
+
+/// What the account does not allow is a summary less; whether it allows a step is found out by the loop.
+fn is_of_account(signal: &StopSignal) -> bool {
+    let reason = signal.reason;
+    let is_money = matches!(reason, StopReason::TokenLimitReached | StopReason::CostLimitReached);
+    is_money && signal.source.as_deref() == Some("budget")
+}
+
+/// Cuts a text until it has no more tokens than it may.
+fn fitting(text: &str, most: u64, counter: &dyn TokenCounter) -> String {
+    let mut text = text.to_owned();
+    loop {
+        let tokens = counter.count(&text);
+        if tokens <= most || text.is_empty() {
+            return text;
+        }
+        let share = u128::from(most) * text.len() as u128 / u128::from(tokens);
+        let at = usize::try_from(share).unwrap_or(0).min(text.len() - 1);
+        text.truncate(text.floor_char_boundary(at));
+    }
+}
+
+/// Returns how many turns, of so many tokens each, are summed up at once: at least one.
+pub(crate) fn first_of(tokens: impl Iterator<Item = u64>, most: u64) -> usize {
+    let mut sum = 0_u64;
+    let fits = |tokens: &u64| {
+        sum = sum.saturating_add(*tokens);
+        sum <= most
+    };
+    tokens.take_while(fits).count().max(1)
+}
