@@ -25,6 +25,7 @@ use crate::{
     history::UseExecutionHistory,
     metadata::UseMetadataTools,
     recording::{UseRecording, UseReplay},
+    retrospective::UseExecutionRetrospective,
     self_description::{UseSelfDescription, UseSelfKnowledge},
     system_prompt::UseSystemPrompt,
     tasks::UseTaskPlanning,
@@ -40,6 +41,9 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     }),
     CapabilityEntry::new("use_execution_history", "The last executions, in the state.", |config| {
         made(config, "use_execution_history", |it: Kept| UseExecutionHistory::in_state(it.most))
+    }),
+    CapabilityEntry::new("use_execution_retrospective", "Going back to a checkpoint.", |config| {
+        made(config, "use_execution_retrospective", UseExecutionRetrospective::new)
     }),
     CapabilityEntry::new("use_file_tools", "Reading and writing, in a `directory`.", |config| {
         made(config, "use_file_tools", |it: Directory| UseFileTools::in_dir(it.directory))

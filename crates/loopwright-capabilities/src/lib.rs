@@ -9,6 +9,7 @@
 //! | [`subagents`] | handing work to agents that definitions describe |
 //! | [`planning`] | a plan by somebody else before the work begins |
 //! | [`critique`] | having final answers judged before they are given |
+//! | [`retrospective`] | going back to an earlier point with what was learned since |
 //! | [`skills`] | instructions that are loaded when they are needed |
 //! | [`structured`] | data out of text, and answers of a Rust type |
 //! | [`metadata`] | a scratchpad for the model |
@@ -32,6 +33,7 @@ pub mod child;
 pub mod subagents;
 pub mod planning;
 pub mod critique;
+pub mod retrospective;
 pub mod skills;
 pub mod structured;
 mod batch;

@@ -7,7 +7,10 @@ use loopwright_core::{
     messages::{Role, SectionName, Transcript, Turn, TurnBody},
 };
 
-use crate::critique::{policy::CritiquePolicy, prompt};
+use crate::{
+    critique::{policy::CritiquePolicy, prompt},
+    retrospective::is_guidance,
+};
 
 /// Returns what tools were called for and what they said, oldest first. However long the execution is,
 /// no more of it is looked at than is shown.
@@ -60,7 +63,7 @@ fn window(text: &str, most: usize) -> Cow<'_, str> {
     format!("{}\n[{} characters left out]\n{}", &text[..end], length - most, &text[begin..]).into()
 }
 
-/// Returns what the user asked for last. What the critic said in the user's place does not count.
+/// Returns what the user asked for last. What was said in the user's place does not count.
 pub(super) fn task(state: &AgentState) -> Option<String> {
     let sections = state.context().sections();
     let search = |name| sections.get(name).and_then(|turns: &Transcript| last_asked(turns));
@@ -73,5 +76,6 @@ fn last_asked(turns: &Transcript) -> Option<String> {
         _ => None,
     };
     let texts = turns.iter().rev().filter_map(asked);
-    texts.into_iter().find(|text| !text.trim().is_empty() && !prompt::is_feedback(text))
+    let is_by_user = |text: &str| !prompt::is_feedback(text) && !is_guidance(text);
+    texts.into_iter().find(|text| !text.trim().is_empty() && is_by_user(text))
 }
