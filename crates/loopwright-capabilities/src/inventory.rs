@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, CapabilityEntry, CapabilityRegistry};
+use loopwright_core::messages::InferenceOptions;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -23,6 +24,7 @@ use crate::{
     coding::UseCodingTools,
     files::UseFileTools,
     history::UseExecutionHistory,
+    llm::UseLlm,
     metadata::UseMetadataTools,
     recording::{UseRecording, UseReplay},
     retrospective::UseExecutionRetrospective,
@@ -47,6 +49,9 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     }),
     CapabilityEntry::new("use_file_tools", "Reading and writing, in a `directory`.", |config| {
         made(config, "use_file_tools", |it: Directory| UseFileTools::in_dir(it.directory))
+    }),
+    CapabilityEntry::new("use_llm", "The model to ask, named by `llm`, with `options`.", |config| {
+        made(config, "use_llm", |it: Named| UseLlm::named(&it.llm).with_options(it.options))
     }),
     CapabilityEntry::new("use_metadata_tools", "A scratchpad for the model.", |config| {
         made(config, "use_metadata_tools", UseMetadataTools::new)
@@ -88,6 +93,14 @@ struct Directory {
 #[serde(deny_unknown_fields)]
 struct OneFile {
     file: PathBuf,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    llm: String,
+    #[serde(default)]
+    options: InferenceOptions,
 }
 
 #[derive(Deserialize)]

@@ -18,6 +18,7 @@
 //! | [`cancellation`] | runs that somebody else may end |
 //! | [`system_prompt`] | a system prompt that is made of what the agent can do |
 //! | [`history`] | a record of what executions came to |
+//! | [`llm`] | a model by its name |
 //! | [`llm_query`] | a question to a model from within a run |
 //! | [`self_description`] | an agent that can say what it is made of |
 //! | [`recording`] | what models were asked and answered, on file, and answers from there |
@@ -43,6 +44,7 @@ pub mod tool_registry;
 pub mod cancellation;
 pub mod system_prompt;
 pub mod history;
+pub mod llm;
 pub mod llm_query;
 pub mod self_description;
 pub mod recording;
