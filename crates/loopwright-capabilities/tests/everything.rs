@@ -74,7 +74,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("use_recording", |it| Arc::new(UseRecording::to_file(&it.recording)), None),
     part("use_replay", |it| Arc::new(UseReplay::from_file(&it.replay)), None),
     part("use_self_critique", |_| Arc::new(UseSelfCritique::asking(FakeModel::script([APPROVED])).with_tool()), Some(("self_critic", r#"{"original_task":"go","proposed_response":"done"}"#))),
-    part("use_self_description", |_| Arc::new(UseSelfDescription), Some(("describe_self", "{}"))),
+    part("use_self_description", |_| Arc::new(UseSelfDescription), Some(("describe_self", r#"{"section":"tools"}"#))),
     part("use_self_knowledge", |it| Arc::new(UseSelfKnowledge::in_dir(it.dir()).read_tool(ReadTool::Waived)), None),
     part("use_skills", |it| Arc::new(UseSkills::new(SkillLibrary::new(it.dir().join("skills")))), Some(("load_skill", r#"{"skill_name":"greet"}"#))),
     part("use_structured_outputs", |_| Arc::new(UseStructuredOutputs::new(schemas()).model(FakeModel::script([EXTRACTED]))), Some(("structured_output", r#"{"input":"Ann","schema":"lead","store_as":"lead"}"#))),

@@ -167,13 +167,13 @@ fn of_several_wishes_in_a_step_the_first_good_one_counts() {
 #[test]
 fn usage_and_limits_go_on_counting() {
     let paid = |step: ScenarioStep| step.with_usage(Usage::new(10, 0));
-    let steps = [paid(tool("a")), paid(rewind(0))];
+    let steps = [tool("a"), rewind(0), tool("b")].map(paid);
     let budget = Budget { steps: Some(4), ..Budget::unlimited() };
     let (state, _) =
         run_with(steps, UseExecutionRetrospective::default(), asked().with_budget(budget));
     assert_eq!((state.step_count(), state.usage()), (4, Usage::new(40, 0)));
     assert_eq!(state.stop_signal().map(|it| it.reason), Some(StopReason::StepsLimitReached));
-    assert_eq!(said(&state), ["go", "[REWOUND to checkpoint 0"]);
+    assert_eq!(said(&state), ["go", "[REWOUND to checkpoint 0", "b", "b"]);
 }
 
 #[test]
