@@ -50,9 +50,13 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     CapabilityEntry::new("use_file_tools", "Reading and writing, in a `directory`.", |config| {
         made(config, "use_file_tools", |it: Directory| UseFileTools::in_dir(it.directory))
     }),
-    CapabilityEntry::new("use_llm", "The model to ask, named by `llm`, with `options`.", |config| {
-        made(config, "use_llm", |it: Named| UseLlm::named(&it.llm).with_options(it.options))
-    }),
+    CapabilityEntry::new(
+        "use_llm",
+        "The model to ask, named by `llm`, with `options`.",
+        |config| {
+            made(config, "use_llm", |it: Named| UseLlm::named(&it.llm).with_options(it.options))
+        },
+    ),
     CapabilityEntry::new("use_metadata_tools", "A scratchpad for the model.", |config| {
         made(config, "use_metadata_tools", UseMetadataTools::new)
     }),

@@ -138,7 +138,11 @@ impl World {
         let text = "---\nname: greet\ndescription: Greets people.\n---\nSay hello.\n";
         fs::write(skill.join("SKILL.md"), text).unwrap();
         let files = tempfile::tempdir().unwrap().keep();
-        Self { recording: files.join("recording.jsonl"), replay: files.join("replay.jsonl"), directory }
+        Self {
+            recording: files.join("recording.jsonl"),
+            replay: files.join("replay.jsonl"),
+            directory,
+        }
     }
 
     fn dir(&self) -> &Path {

@@ -7,8 +7,7 @@ use std::{
 
 use loopwright_agent::{AgentBuilder, UseHook};
 use loopwright_core::{
-    AgentState, CallableHook, InferenceDecision, Priority, RunOptions,
-    messages::InferenceRequest,
+    AgentState, CallableHook, InferenceDecision, Priority, RunOptions, messages::InferenceRequest,
 };
 use loopwright_testing::{EventRecorder, FrozenClock, validate};
 use serde_json::{Value, json};
@@ -25,7 +24,11 @@ struct Seen {
 
 /// Pairs whose order shows, and why. A star stands for every other capability.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
-    ("use_self_description", "*", "it tells which tools there are, in the order of the capabilities that brought them"),
+    (
+        "use_self_description",
+        "*",
+        "it tells which tools there are, in the order of the capabilities that brought them",
+    ),
     (
         "use_execution_retrospective",
         "use_task_planning",
@@ -102,7 +105,9 @@ async fn played(pair: [&Part; 2], calls: [&Part; 2], world: &World) -> Seen {
         let others = pair.map(|it| PARTS.iter().find(|part| part.name == it.name).unwrap());
         // One recording is enough.
         let others = match others.map(|it| it.name) {
-            ["use_recording" | "use_replay", "use_recording" | "use_replay"] => [recording, harmless],
+            ["use_recording" | "use_replay", "use_recording" | "use_replay"] => {
+                [recording, harmless]
+            }
             _ => others.map(with),
         };
         run(others, calls, world).await;
@@ -144,10 +149,7 @@ fn exception(pair: [&Part; 2]) -> Option<usize> {
 
 /// Says where two differ first.
 fn difference(one: &Seen, two: &Seen) -> Option<String> {
-    let lists = [
-        ("request", &one.requests, &two.requests),
-        ("event", &one.events, &two.events),
-    ];
+    let lists = [("request", &one.requests, &two.requests), ("event", &one.events, &two.events)];
     for (what, one, two) in lists {
         let at = (0..one.len().max(two.len())).find(|at| one.get(*at) != two.get(*at));
         if let Some(at) = at {

@@ -77,11 +77,7 @@ impl UseLlm {
         };
         let provider = llm.provider.as_deref().and_then(|it| self.providers.provider(it).ok());
         let own = || provider?.model.clone();
-        LlmConfig {
-            model: llm.model.clone().or_else(own),
-            options: self.options.clone(),
-            ..llm
-        }
+        LlmConfig { model: llm.model.clone().or_else(own), options: self.options.clone(), ..llm }
     }
 }
 

@@ -89,10 +89,8 @@ fn asked() -> AgentState {
 async fn the_provider_and_the_model_of_the_name_are_asked() {
     let (url, notes) = server().await;
     let named = |name: &str| UseLlm::named(name).with_options(whole());
-    let configured = LlmConfig {
-        options: whole().with_temperature(0.5),
-        ..LlmConfig::named("two/configured")
-    };
+    let configured =
+        LlmConfig { options: whole().with_temperature(0.5), ..LlmConfig::named("two/configured") };
     let mut texts = Vec::new();
     for llm in [named("one"), named(" one/other "), named("two/x/y"), UseLlm::of(configured)] {
         texts.push(agent(llm, &url).execute(asked()).await.text());

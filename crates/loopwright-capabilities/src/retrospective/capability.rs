@@ -35,7 +35,10 @@ impl UseExecutionRetrospective {
 
     /// Tells a listener each time the conversation went back, with the state as it is then. The listener
     /// must not block. After an interruption it may be told of the same rewind again.
-    pub fn on_rewind(mut self, tell: impl Fn(&Rewind, &AgentState) + Send + Sync + 'static) -> Self {
+    pub fn on_rewind(
+        mut self,
+        tell: impl Fn(&Rewind, &AgentState) + Send + Sync + 'static,
+    ) -> Self {
         self.rewinding.on_rewind = Some(Arc::new(tell));
         self
     }

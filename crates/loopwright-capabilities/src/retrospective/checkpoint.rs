@@ -94,8 +94,8 @@ impl Ways {
 /// Tells whether the conversation still holds what came after the checkpoint before a step. Where it
 /// was compacted meanwhile, nothing can be taken away from its summary.
 pub(super) fn is_reachable(state: &AgentState, step: u32) -> bool {
-    let taken = (step..=state.step_count()).filter_map(|it| state.step_at(it as usize - 1));
-    let first = taken.filter_map(Step::turn).next();
+    let mut taken = (step..=state.step_count()).filter_map(|it| state.step_at(it as usize - 1));
+    let first = taken.find_map(Step::turn);
     let Some(first) = first.and_then(|turn| turn.meta().step) else { return true };
     let kept = state.transcript().get(cut(state, step));
     kept.is_some_and(|turn| turn.meta().step == Some(first))

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
+use loopwright_agent::{AgentBuilder, UseContextConfig, UseLlmConfig, UseTools};
 use loopwright_core::{
     AgentLoop, AgentState, Budget, Change, RunOptions, Step, StopReason, ToolSet,
     kinds::PrefixBroken,
@@ -14,6 +14,9 @@ use loopwright_testing::{
 use serde_json::json;
 
 use super::*;
+
+const BACK_TO_0: &str = "[REWOUND to checkpoint 0";
+const BACK_TO_1: &str = "[REWOUND to checkpoint 1";
 
 fn policy(max_rewinds: u32) -> RetrospectivePolicy {
     RetrospectivePolicy { max_rewinds, ..RetrospectivePolicy::default() }
@@ -86,7 +89,10 @@ fn at(taken: u32, rewinds: u32) -> Checkpoints {
 fn there_is_a_checkpoint_before_each_step_and_it_is_never_recorded() {
     assert_eq!(Checkpoints::of(&asked()), at(0, 0));
     let (state, model) = run(["done".into()]);
-    assert_eq!((marked(&model), said(&state)), (vec!["[CHECKPOINT 0] now".into()], vec!["go".into(), "done".into()]));
+    assert_eq!(
+        (marked(&model), said(&state)),
+        (vec!["[CHECKPOINT 0] now".into()], vec!["go".into(), "done".into()])
+    );
     assert_eq!(Checkpoints::of(&state), at(1, 0));
     let (_, model) = run([tool("a"), "done".into()]);
     assert_eq!(marked(&model)[1], "[CHECKPOINT 0] then scripted\n[CHECKPOINT 1] now");
@@ -95,7 +101,7 @@ fn there_is_a_checkpoint_before_each_step_and_it_is_never_recorded() {
 #[test]
 fn what_came_after_the_checkpoint_leaves_the_conversation_and_steps_stay() {
     let (state, model) = run([tool("a"), tool("b"), rewind(1), "done".into()]);
-    assert_eq!(said(&state), ["go", "a", "[REWOUND to checkpoint 1", "done"]);
+    assert_eq!(said(&state), ["go", "a", BACK_TO_1, "done"]);
     assert_eq!((Checkpoints::of(&state), state.step_count()), (at(2, 1), 4));
     let markers = "[CHECKPOINT 0] then scripted\n[CHECKPOINT 1] now";
     assert_eq!(marked(&model)[3], markers);
@@ -106,27 +112,24 @@ fn what_came_after_the_checkpoint_leaves_the_conversation_and_steps_stay() {
 #[test]
 fn the_first_checkpoint_leaves_what_the_user_said_and_guidance() {
     let (state, _) = run([tool("a"), tool("b"), rewind(0), "done".into()]);
-    assert_eq!(said(&state), ["go", "[REWOUND to checkpoint 0", "done"]);
+    assert_eq!(said(&state), ["go", BACK_TO_0, "done"]);
     assert_eq!(Checkpoints::of(&state), at(1, 1));
 }
 
 #[test]
-fn going_back_twice_counts_from_where_the_first_time_led_and_leaves_its_guidance_if_it_came_later() {
+fn going_back_twice_counts_from_where_the_first_time_led_and_leaves_its_guidance_if_it_came_later()
+{
     let steps = [tool("a"), tool("b"), rewind(1), tool("c"), tool("d"), rewind(2), "done".into()];
     let (state, model) = run(steps);
-    assert_eq!(
-        said(&state),
-        ["go", "a", "[REWOUND to checkpoint 1", "c", "[REWOUND to checkpoint 2", "done"]
-    );
+    assert_eq!(said(&state), ["go", "a", BACK_TO_1, "c", "[REWOUND to checkpoint 2", "done"]);
     assert_eq!(marked(&model)[5].lines().last(), Some("[CHECKPOINT 3] now"));
     let steps = [tool("a"), tool("b"), rewind(1), tool("c"), rewind(0), "done".into()];
-    assert_eq!(said(&run(steps).0), ["go", "[REWOUND to checkpoint 0", "done"]);
+    assert_eq!(said(&run(steps).0), ["go", BACK_TO_0, "done"]);
 }
 
 #[test]
 fn over_the_limit_it_is_refused_and_the_model_sees_it() {
-    let steps =
-        [tool("a"), rewind(1), tool("b"), rewind(1), tool("c"), rewind(1), "done".into()];
+    let steps = [tool("a"), rewind(1), tool("b"), rewind(1), tool("c"), rewind(1), "done".into()];
     let twice = UseExecutionRetrospective::new(policy(2));
     let (state, model) = run_with(steps, twice, asked());
     assert_eq!((Checkpoints::of(&state).rewinds, state.step_count()), (2, 7));
@@ -134,9 +137,8 @@ fn over_the_limit_it_is_refused_and_the_model_sees_it() {
                    where you are";
     let going = "Going back to checkpoint 1.";
     assert_eq!(told(&state), [going, going, refused]);
-    const BACK: &str = "[REWOUND to checkpoint 1";
     // What the first time taught stands before the checkpoint that the second time led to.
-    assert_eq!(said(&state), ["go", "a", BACK, BACK, "c", "", "done"]);
+    assert_eq!(said(&state), ["go", "a", BACK_TO_1, BACK_TO_1, "c", "", "done"]);
     assert_eq!(marked(&model)[4..], ["", "", ""]);
 }
 
@@ -159,7 +161,7 @@ fn a_wish_that_makes_no_sense_is_an_error() {
 fn of_several_wishes_in_a_step_the_first_good_one_counts() {
     let calls = ScenarioStep::tool_calls([back(9, "x"), back(1, "one"), back(0, "zero")]);
     let (state, _) = run([tool("a"), tool("b"), calls, "done".into()]);
-    assert_eq!(said(&state), ["go", "a", "[REWOUND to checkpoint 1", "done"]);
+    assert_eq!(said(&state), ["go", "a", BACK_TO_1, "done"]);
     let twice = "Error: refused: another call of the same step goes back already";
     assert_eq!(told(&state)[1..], ["Going back to checkpoint 1.", twice]);
 }
@@ -173,7 +175,7 @@ fn usage_and_limits_go_on_counting() {
         run_with(steps, UseExecutionRetrospective::default(), asked().with_budget(budget));
     assert_eq!((state.step_count(), state.usage()), (4, Usage::new(40, 0)));
     assert_eq!(state.stop_signal().map(|it| it.reason), Some(StopReason::StepsLimitReached));
-    assert_eq!(said(&state), ["go", "[REWOUND to checkpoint 0", "b", "b"]);
+    assert_eq!(said(&state), ["go", BACK_TO_0, "b", "b"]);
 }
 
 #[test]
@@ -184,20 +186,19 @@ fn the_next_execution_begins_anew_and_keeps_what_was_said_before() {
     assert_eq!(Checkpoints::of(&state), at(1, 1));
     let state = block_on(agent.execute(state.with_user_message("more")));
     assert_eq!(Checkpoints::of(&state), at(1, 1));
-    let back = "[REWOUND to checkpoint 0";
-    assert_eq!(said(&state), ["go", back, "one", "more", back, "two"]);
+    assert_eq!(said(&state), ["go", BACK_TO_0, "one", "more", BACK_TO_0, "two"]);
     assert_eq!(marked(&model)[2], "[CHECKPOINT 0] now");
 }
 
 #[test]
 fn what_the_user_said_meanwhile_stays() {
     let model = FakeModel::script([tool("a"), tool("b"), rewind(0), "done".into()]);
-    let mut run = agent(&model, UseExecutionRetrospective::default())
-        .start(asked(), RunOptions::default());
+    let mut run =
+        agent(&model, UseExecutionRetrospective::default()).start(asked(), RunOptions::default());
     block_on(run.next());
     run.handle().steer(Message::user("mind the gap")).unwrap();
     let state = block_on(run.finish());
-    assert_eq!(said(&state), ["go", "mind the gap", "[REWOUND to checkpoint 0", "done"]);
+    assert_eq!(said(&state), ["go", "mind the gap", BACK_TO_0, "done"]);
 }
 
 #[test]
@@ -269,8 +270,8 @@ fn what_was_compacted_is_out_of_reach_and_what_was_not_is_not() {
         ScenarioStep::tool_calls([back(1, "x"), back(2, "x")]),
         "done".into(),
     ]);
-    let mut run = agent(&model, UseExecutionRetrospective::default())
-        .start(asked(), RunOptions::default());
+    let mut run =
+        agent(&model, UseExecutionRetrospective::default()).start(asked(), RunOptions::default());
     for _ in 0..3 {
         block_on(run.next());
     }
@@ -300,8 +301,24 @@ fn an_agent_that_has_the_tool_alone_refuses() {
     let model = FakeModel::script([rewind(0), "done".into()]);
     let whole = agent(&model, UseExecutionRetrospective::default());
     let tools: ToolSet = whole.tools().clone();
-    let bare =
-        AgentBuilder::base().with_capability(UseLlmConfig::model(model)).build().unwrap();
+    let bare = AgentBuilder::base().with_capability(UseLlmConfig::model(model)).build().unwrap();
     let state = block_on(bare.with_tools(tools).execute(asked()));
     assert_eq!(told(&state), ["Error: there are no checkpoints here; go on from where you are"]);
+}
+
+#[test]
+fn instructions_stand_beside_other_prompts_in_every_request() {
+    let model = FakeModel::script([tool("a"), "one".into(), "two".into()]);
+    let brief = RetrospectivePolicy { instructions: " Go back if need be. ".into(), ..policy(1) };
+    let agent = AgentBuilder::base()
+        .with_capability(UseExecutionRetrospective::new(brief))
+        .with_capability(UseContextConfig::new("You are Ada."))
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .build()
+        .unwrap();
+    let state = block_on(agent.execute(asked().with_system_prompt("Answer in French.")));
+    drop(block_on(agent.execute(state.with_user_message("more"))));
+    let systems: Vec<_> = model.requests().into_iter().filter_map(|it| it.system).collect();
+    let whole = Arc::from("Answer in French.\n\nYou are Ada.\n\nGo back if need be.");
+    assert_eq!(systems, vec![whole; 3]);
 }

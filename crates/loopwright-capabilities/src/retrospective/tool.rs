@@ -58,7 +58,9 @@ pub enum RewindError {
     )]
     Compacted(u32),
     /// The limit is reached.
-    #[error("refused: you went back {0} times, which is as often as you may; go on from where you are")]
+    #[error(
+        "refused: you went back {0} times, which is as often as you may; go on from where you are"
+    )]
     UsedUp(u32),
     /// A call before this one goes back already.
     #[error("refused: another call of the same step goes back already")]

@@ -45,10 +45,15 @@ impl Hook for Offering {
 }
 
 impl Offering {
-    pub(super) fn offer(&self, all: &ToolSpecs, active: Vec<Arc<str>>, tools: &ToolSet) -> ToolSpecs {
+    pub(super) fn offer(
+        &self,
+        all: &ToolSpecs,
+        active: Vec<Arc<str>>,
+        tools: &ToolSet,
+    ) -> ToolSpecs {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = kept.iter().position(|it| it.all.is_same(all) && it.active == active);
-        let offered = same.and_then(|at| kept.remove(at)).unwrap_or_else(|| {
+        let known = kept.iter().position(|it| it.all.is_same(all) && it.active == active);
+        let offered = known.and_then(|at| kept.remove(at)).unwrap_or_else(|| {
             let some = select(all, &active, tools);
             Offered { all: all.clone(), active, some }
         });

@@ -5,7 +5,8 @@ use std::sync::{
 
 use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
 use loopwright_core::{
-    AgentLoop, AgentState, Step, ToolRegistry, ToolSet, kinds::PrefixBroken,
+    AgentLoop, AgentState, Step, ToolRegistry, ToolSet,
+    kinds::PrefixBroken,
     messages::{PrefixBreak, ToolSpecs},
 };
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on};
