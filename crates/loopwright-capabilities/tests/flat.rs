@@ -10,9 +10,9 @@ use loopwright_testing::{EventRecorder, FrozenClock};
 
 use crate::everything::{BACK, Part, World, all, builder, is_of_child, model};
 
-/// 300, or with `LOOPWRIGHT_LONG` 2,000.
+/// 200, or with `LOOPWRIGHT_LONG` 2,000.
 fn steps() -> usize {
-    if std::env::var_os("LOOPWRIGHT_LONG").is_some() { 2_000 } else { 300 }
+    if std::env::var_os("LOOPWRIGHT_LONG").is_some() { 2_000 } else { 200 }
 }
 
 /// Tells whether a request begins with the one before it.
