@@ -1,7 +1,8 @@
 //! What a step costs with every capability at once.
 //!
 //! `cargo bench -p loopwright-capabilities --bench steps` prints the time of a step in windows of two
-//! hundred, of runs of 2,000 steps that call a tool of each capability in turn.
+//! hundred, of runs of 2,000 steps that call a tool of each capability in turn, with a listener to all
+//! events.
 
 #![expect(clippy::print_stdout, clippy::expect_used, reason = "a bench prints, and may give up")]
 
@@ -26,6 +27,7 @@ async fn windows() -> [Duration; WINDOWS] {
     let agent = all()
         .map(|it| it.make(&world))
         .fold(builder(&model), AgentBuilder::with_shared_capability)
+        .wiretap(|event| _ = std::hint::black_box(event.event.name()))
         .build()
         .expect("the agent is complete");
     let state = AgentState::new().with_user_message("go");
