@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, CapabilityEntry, CapabilityRegistry};
+use loopwright_core::messages::InferenceOptions;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -24,8 +25,10 @@ use crate::{
     compaction::{CompactionPolicy, UseCompaction},
     files::UseFileTools,
     history::UseExecutionHistory,
+    llm::UseLlm,
     metadata::UseMetadataTools,
     recording::{UseRecording, UseReplay},
+    retrospective::UseExecutionRetrospective,
     self_description::{UseSelfDescription, UseSelfKnowledge},
     summarization::UseSummarization,
     system_prompt::UseSystemPrompt,
@@ -46,9 +49,19 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     CapabilityEntry::new("use_execution_history", "The last executions, in the state.", |config| {
         made(config, "use_execution_history", |it: Kept| UseExecutionHistory::in_state(it.most))
     }),
+    CapabilityEntry::new("use_execution_retrospective", "Going back to a checkpoint.", |config| {
+        made(config, "use_execution_retrospective", UseExecutionRetrospective::new)
+    }),
     CapabilityEntry::new("use_file_tools", "Reading and writing, in a `directory`.", |config| {
         made(config, "use_file_tools", |it: Directory| UseFileTools::in_dir(it.directory))
     }),
+    CapabilityEntry::new(
+        "use_llm",
+        "The model to ask, named by `llm`, with `options`.",
+        |config| {
+            made(config, "use_llm", |it: Named| UseLlm::named(&it.llm).with_options(it.options))
+        },
+    ),
     CapabilityEntry::new("use_metadata_tools", "A scratchpad for the model.", |config| {
         made(config, "use_metadata_tools", UseMetadataTools::new)
     }),
@@ -92,6 +105,14 @@ struct Directory {
 #[serde(deny_unknown_fields)]
 struct OneFile {
     file: PathBuf,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    llm: String,
+    #[serde(default)]
+    options: InferenceOptions,
 }
 
 #[derive(Deserialize)]

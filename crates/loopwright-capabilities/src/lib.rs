@@ -11,6 +11,7 @@
 //! | [`critique`] | having final answers judged before they are given |
 //! | [`summarization`] | older messages as a summary |
 //! | [`compaction`] | a conversation made short, with long outputs in files |
+//! | [`retrospective`] | going back to an earlier point with what was learned since |
 //! | [`skills`] | instructions that are loaded when they are needed |
 //! | [`structured`] | data out of text, and answers of a Rust type |
 //! | [`metadata`] | a scratchpad for the model |
@@ -19,6 +20,7 @@
 //! | [`cancellation`] | runs that somebody else may end |
 //! | [`system_prompt`] | a system prompt that is made of what the agent can do |
 //! | [`history`] | a record of what executions came to |
+//! | [`llm`] | a model by its name |
 //! | [`llm_query`] | a question to a model from within a run |
 //! | [`self_description`] | an agent that can say what it is made of |
 //! | [`recording`] | what models were asked and answered, on file, and answers from there |
@@ -38,6 +40,7 @@ pub mod planning;
 pub mod critique;
 pub mod summarization;
 pub mod compaction;
+pub mod retrospective;
 pub mod skills;
 pub mod structured;
 mod batch;
@@ -47,6 +50,7 @@ pub mod tool_registry;
 pub mod cancellation;
 pub mod system_prompt;
 pub mod history;
+pub mod llm;
 pub mod llm_query;
 pub mod self_description;
 pub mod recording;

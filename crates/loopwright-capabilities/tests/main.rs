@@ -14,3 +14,9 @@ mod skills;
 mod structured;
 #[cfg(test)]
 mod subagents;
+#[cfg(test)]
+mod everything;
+#[cfg(test)]
+mod pairs;
+#[cfg(test)]
+mod flat;

@@ -7,6 +7,7 @@ use loopwright_core::{
 
 use crate::{
     critique::{policy::CritiquePolicy, prompt},
+    retrospective::is_guidance,
     window::window,
 };
 
@@ -45,7 +46,7 @@ fn calls(step: &Step, most: usize) -> Vec<String> {
     step.tool_executions().map(call).collect()
 }
 
-/// Returns what the user asked for last. What the critic said in the user's place does not count.
+/// Returns what the user asked for last. What was said in the user's place does not count.
 pub(super) fn task(state: &AgentState) -> Option<String> {
     let sections = state.context().sections();
     let search = |name| sections.get(name).and_then(|turns: &Transcript| last_asked(turns));
@@ -58,5 +59,6 @@ fn last_asked(turns: &Transcript) -> Option<String> {
         _ => None,
     };
     let texts = turns.iter().rev().filter_map(asked);
-    texts.into_iter().find(|text| !text.trim().is_empty() && !prompt::is_feedback(text))
+    let is_by_user = |text: &str| !prompt::is_feedback(text) && !is_guidance(text);
+    texts.into_iter().find(|text| !text.trim().is_empty() && is_by_user(text))
 }

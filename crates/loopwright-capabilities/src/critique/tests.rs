@@ -10,6 +10,8 @@ use loopwright_core::{
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on};
 use serde_json::json;
 
+use crate::retrospective::UseExecutionRetrospective;
+
 use super::{
     CritiquePolicy, ITERATIONS, OnCriticFailure, SelfCritic, UseSelfCritique, VERDICT, Verdict,
 };
@@ -223,4 +225,23 @@ fn the_tool_is_there_where_it_is_wanted() {
     let names = |critique: UseSelfCritique| agent(&FakeModel::default(), critique).tools().len();
     let critique = UseSelfCritique::asking(FakeModel::echo());
     assert_eq!((names(critique.clone()), names(critique.with_tool())), (1, 2));
+}
+
+#[test]
+fn an_agent_that_went_back_is_judged_by_what_the_user_asked() {
+    let back = json!({ "checkpoint_id": 0, "guidance": "Look first." });
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("execution_retrospective", back),
+        "blue".into(),
+    ]);
+    let critic = FakeModel::script([YES]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseSelfCritique::asking(critic.clone()))
+        .with_capability(UseExecutionRetrospective::default())
+        .build()
+        .unwrap();
+    run(&agent, AgentState::new(), "what?");
+    let question = question(&critic, 0);
+    assert!(question.contains("what?") && !question.contains("[REWOUND"), "{question}");
 }

@@ -11,6 +11,7 @@ fn every_entry_has_the_name_of_the_capability_that_it_makes() {
         let configs = [
             Value::Null,
             json!({ "directory": folder.path() }),
+            json!({ "llm": "ollama/qwen3" }),
             json!({ "file": folder.path().join("run.jsonl") }),
         ];
         let made = configs.iter().find_map(|config| entry.make(config).ok()).unwrap();

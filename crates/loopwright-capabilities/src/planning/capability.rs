@@ -77,7 +77,7 @@ impl Capability for UsePlanningSubagent {
         agent.tools.add(self.tool.clone());
         let instructions = self.instructions.trim();
         if !instructions.is_empty() {
-            agent.prompt.add(60, "planning", instructions);
+            agent.prompt.add(65, "planning", instructions);
         }
         Ok(())
     }

@@ -12,8 +12,9 @@ use loopwright_core::{
 /// The tools that the model has asked for, in that order.
 pub(super) const ACTIVE: Key<Vec<Arc<str>>> = Key::session("tool_registry", "active");
 
-/// Lists that are kept for runs at the same time.
-const KEPT: usize = 8;
+/// Lists that are kept for runs at the same time, those that were offered last: there may be many
+/// sub-agents, each with its own.
+const KEPT: usize = 64;
 
 /// Leaves tools out of requests that nobody has asked for.
 #[derive(Debug, Default)]
@@ -44,16 +45,22 @@ impl Hook for Offering {
 }
 
 impl Offering {
-    fn offer(&self, all: &ToolSpecs, active: Vec<Arc<str>>, tools: &ToolSet) -> ToolSpecs {
+    pub(super) fn offer(
+        &self,
+        all: &ToolSpecs,
+        active: Vec<Arc<str>>,
+        tools: &ToolSet,
+    ) -> ToolSpecs {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = kept.iter().find(|it| it.all.is_same(all) && it.active == active);
-        if let Some(same) = same {
-            return same.some.clone();
-        }
-        let offered = select(all, &active, tools);
+        let known = kept.iter().position(|it| it.all.is_same(all) && it.active == active);
+        let offered = known.and_then(|at| kept.remove(at)).unwrap_or_else(|| {
+            let some = select(all, &active, tools);
+            Offered { all: all.clone(), active, some }
+        });
+        let some = offered.some.clone();
         kept.truncate(KEPT - 1);
-        kept.push_front(Offered { all: all.clone(), active, some: offered.clone() });
-        offered
+        kept.push_front(offered);
+        some
     }
 }
 

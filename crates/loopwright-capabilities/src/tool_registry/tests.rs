@@ -5,7 +5,9 @@ use std::sync::{
 
 use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
 use loopwright_core::{
-    AgentLoop, AgentState, Step, ToolRegistry, ToolSet, kinds::PrefixBroken, messages::PrefixBreak,
+    AgentLoop, AgentState, Step, ToolRegistry, ToolSet,
+    kinds::PrefixBroken,
+    messages::{PrefixBreak, ToolSpecs},
 };
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on};
 use serde_json::{Value, json};
@@ -180,4 +182,17 @@ fn tools_that_are_only_described_are_made_when_they_are_shown_and_cannot_be_call
     assert_eq!(told(&state)[1], "Error: the tools cannot be activated here");
     assert_eq!(made.load(SeqCst), 1);
     assert_eq!(offered(&model), vec![vec!["tools".to_owned()]; 3]);
+}
+
+#[test]
+fn a_run_is_offered_the_same_list_however_many_others_come_and_go() {
+    let offering = super::hook::Offering::default();
+    let specs = || -> ToolSpecs { registry().0.all().specs().iter().cloned().collect() };
+    let offer = |all: &ToolSpecs| offering.offer(all, Vec::new(), &ToolSet::new());
+    let own = specs();
+    let first = offer(&own);
+    for _ in 0..200 {
+        offer(&specs());
+        assert!(offer(&own).is_same(&first));
+    }
 }

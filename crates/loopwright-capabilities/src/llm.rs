@@ -1,0 +1,17 @@
+//! A model by its name: a provider of the presets, a provider with a model, or what a configuration
+//! selects.
+//!
+//! ```
+//! use loopwright_agent::AgentBuilder;
+//! use loopwright_capabilities::llm::UseLlm;
+//!
+//! let agent = AgentBuilder::standard().with_capability(UseLlm::named("ollama/qwen3")).build()?;
+//! assert_eq!(agent.driver().llm().model.as_deref(), Some("qwen3"));
+//! # Ok::<_, loopwright_agent::BuildError>(())
+//! ```
+
+mod capability;
+#[cfg(test)]
+mod tests;
+
+pub use self::capability::UseLlm;

@@ -1,0 +1,46 @@
+//! Going back to an earlier point of the conversation, with what was learned since.
+//!
+//! Before each step there is a checkpoint. When the model sees that the way it took leads nowhere, it
+//! calls `execution_retrospective` with the number of a checkpoint and what to do instead. What it said
+//! and did since leaves the conversation, and its advice stays. Steps, usage and limits are what they
+//! were: a way that was given up was paid for, and what it did to files is still there.
+//!
+//! ```
+//! use loopwright_agent::{AgentBuilder, UseLlmConfig};
+//! use loopwright_capabilities::retrospective::{Checkpoints, UseExecutionRetrospective};
+//! use loopwright_core::AgentState;
+//! use loopwright_testing::{FakeModel, ScenarioStep, block_on};
+//! use serde_json::json;
+//!
+//! let back = json!({ "checkpoint_id": 0, "guidance": "Ask for the date first." });
+//! let model = FakeModel::script([
+//!     ScenarioStep::tool_call("execution_retrospective", back),
+//!     "What is the date?".into(),
+//! ]);
+//! let agent = AgentBuilder::base()
+//!     .with_capability(UseLlmConfig::model(model))
+//!     .with_capability(UseExecutionRetrospective::default())
+//!     .build()?;
+//! let state = block_on(agent.execute(AgentState::new().with_user_message("Plan my week.")));
+//! assert_eq!(Checkpoints::of(&state), Checkpoints { taken: 1, rewinds: 1 });
+//! assert_eq!(state.step_count(), 2);
+//! # Ok::<_, loopwright_agent::BuildError>(())
+//! ```
+
+mod capability;
+mod checkpoint;
+mod compiler;
+mod hook;
+mod policy;
+mod prompt;
+mod tool;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use self::prompt::is_guidance;
+pub use self::{
+    capability::UseExecutionRetrospective,
+    checkpoint::{Checkpoints, Rewind},
+    policy::RetrospectivePolicy,
+    tool::RewindError,
+};

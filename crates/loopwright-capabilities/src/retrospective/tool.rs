@@ -1,0 +1,131 @@
+//! `execution_retrospective`.
+
+use loopwright_core::{Effects, Tool, ToolCx, ToolOptions, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    batch,
+    retrospective::{
+        checkpoint::{Rewind, Ways, is_reachable},
+        hook,
+    },
+};
+
+pub(super) const NAME: &str = "execution_retrospective";
+
+/// Asks for going back; the hook does it when the step is over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Retrospective {
+    pub(super) max_rewinds: u32,
+}
+
+/// What the model passes to `execution_retrospective`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RetrospectiveArgs {
+    /// The number of the checkpoint to go back to, such as 2 for [CHECKPOINT 2].
+    checkpoint_id: i64,
+    /// What you learned and what to do instead. It is all that stays of what came after the checkpoint.
+    guidance: String,
+}
+
+/// Why the conversation does not go back; the model is told.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RewindError {
+    /// There is no guidance.
+    #[error("guidance is empty: say what you learned, and what to do instead")]
+    NoGuidance,
+    /// Checkpoints are counted from zero.
+    #[error("checkpoint_id cannot be negative: checkpoints are 0 to {newest}")]
+    Negative {
+        /// The newest one.
+        newest: u32,
+    },
+    /// There is no such checkpoint.
+    #[error("there is no checkpoint {asked}: checkpoints are 0 to {newest}")]
+    Unknown {
+        /// What was asked for.
+        asked: i64,
+        /// The newest one.
+        newest: u32,
+    },
+    /// What came after it was summarised or moved.
+    #[error(
+        "checkpoint {0} cannot be gone back to: the conversation was compacted since; choose a later one"
+    )]
+    Compacted(u32),
+    /// The limit is reached.
+    #[error(
+        "refused: you went back {0} times, which is as often as you may; go on from where you are"
+    )]
+    UsedUp(u32),
+    /// A call before this one goes back already.
+    #[error("refused: another call of the same step goes back already")]
+    Twice,
+    /// The agent does not keep checkpoints.
+    #[error("there are no checkpoints here; go on from where you are")]
+    NoCheckpoints,
+}
+
+impl Retrospective {
+    fn check(self, args: RetrospectiveArgs, cx: &ToolCx<'_>) -> Result<Rewind, RewindError> {
+        let ways = Ways::of(cx.state);
+        if ways.rewinds >= self.max_rewinds {
+            return Err(RewindError::UsedUp(ways.rewinds));
+        }
+        if args.guidance.trim().is_empty() {
+            return Err(RewindError::NoGuidance);
+        }
+        let (asked, newest) = (args.checkpoint_id, ways.checkpoint_before(cx.key.step));
+        if asked < 0 {
+            return Err(RewindError::Negative { newest });
+        }
+        let checkpoint = u32::try_from(asked).ok().filter(|it| *it <= newest);
+        let checkpoint = checkpoint.ok_or(RewindError::Unknown { asked, newest })?;
+        if !is_reachable(cx.state, ways.step_after(checkpoint)) {
+            return Err(RewindError::Compacted(checkpoint));
+        }
+        Ok(Rewind { checkpoint, guidance: args.guidance })
+    }
+}
+
+impl Tool for Retrospective {
+    type Args = RetrospectiveArgs;
+    type Output = ToolOutput;
+    type Error = RewindError;
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn description(&self) -> &'static str {
+        "Goes back to a checkpoint of this conversation, with guidance about what to do differently. What \
+         you said and did since leaves the conversation; what was done to files and elsewhere stays."
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions { effects: Effects::Pure, ..ToolOptions::default() }
+    }
+
+    async fn call(
+        &self,
+        args: RetrospectiveArgs,
+        cx: &ToolCx<'_>,
+    ) -> Result<ToolOutput, RewindError> {
+        // A sub-agent may have been given the tool without the rest.
+        if !hook::is_in(cx.agent) {
+            return Err(RewindError::NoCheckpoints);
+        }
+        let rewind = self.check(args, cx)?;
+        let earlier = batch::earlier::<RetrospectiveArgs>(cx).into_iter();
+        if earlier.into_iter().any(|it| self.check(it, cx).is_ok()) {
+            return Err(RewindError::Twice);
+        }
+        let text = format!("Going back to checkpoint {}.", rewind.checkpoint);
+        let value: Value = json!(rewind);
+        Ok(ToolOutput { value: Some(value.into()), ..ToolOutput::text(text) })
+    }
+}
