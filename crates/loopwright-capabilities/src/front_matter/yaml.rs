@@ -241,8 +241,9 @@ fn number(text: &str) -> Option<Number> {
         return None;
     }
     let text = text.strip_prefix('+').unwrap_or(text);
-    match text.parse::<i64>() {
-        Ok(whole) => Some(whole.into()),
+    let whole = text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
+    match whole {
+        Ok(whole) => Some(whole),
         Err(_) => Number::from_f64(text.parse().ok()?),
     }
 }

@@ -1,0 +1,7 @@
+//! Files that define agents, and the agents.
+
+mod capability;
+mod corpus;
+mod discovery;
+mod instructions;
+mod store;
