@@ -53,9 +53,9 @@ impl DefinitionParser for MarkdownDefinitions {
         let (front, body) = split(&text).ok_or_else(|| ProblemKind::NoFrontMatter.of_file())?;
         // The first line is the one with the dashes.
         let front = read(front).map_err(|error| of_yaml(&error, 1))?;
-        let document = Document { body: Some(body.trim().to_owned()), ..of(front.yaml, 1) };
-        let quoted = front.is_quoted.then(|| ProblemKind::Quoted.of_file());
-        Ok(Document { warnings: quoted.into_iter().collect(), ..document })
+        let mut document = Document { body: Some(body.to_owned()), ..of(front.yaml, 1) };
+        document.warnings.extend(front.is_quoted.then(|| ProblemKind::Quoted.of_file()));
+        Ok(document)
     }
 }
 
@@ -72,10 +72,11 @@ impl DefinitionParser for JsonDefinitions {
 }
 
 fn of(yaml: Yaml, before: usize) -> Document {
-    let Yaml { values, mut lines, mut repeated } = yaml;
+    let Yaml { values, mut lines, mut repeated, has_more } = yaml;
     move_down(&mut lines, before);
     repeated.iter_mut().for_each(|it| it.line += before);
-    Document { values, lines, repeated, ..Document::default() }
+    let warnings = has_more.then(|| ProblemKind::MoreDocuments.of_file()).into_iter().collect();
+    Document { values, lines, repeated, warnings, body: None }
 }
 
 fn move_down(lines: &mut Lines, by: usize) {

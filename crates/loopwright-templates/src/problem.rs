@@ -54,7 +54,8 @@ pub enum ProblemKind {
     },
     /// A name cannot name an agent.
     #[error(
-        "has to be 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or a digit; it is `{0}`"
+        "has to be 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or a digit; it is `{}`",
+        .0.escape_debug()
     )]
     BadName(String),
     /// A value is of the right kind and still does not fit.
@@ -84,6 +85,9 @@ pub enum ProblemKind {
     /// The YAML could only be read with quotes around its values.
     #[error("a value with a colon needs quotes; it was read as if it had them")]
     Quoted,
+    /// The file holds more than one document.
+    #[error("only the first document counts: what follows the next `---` is ignored")]
+    MoreDocuments,
     /// A tool of another program that has no counterpart here. It is left out of what is allowed.
     #[error("leaves out `{0}`, which is a tool of another program and not supported yet")]
     ForeignTool(String),

@@ -122,9 +122,17 @@ fn required(
     }
 }
 
+/// Returns a prompt without blanks around it, and with plain ends of lines.
+pub(crate) fn prompt_of(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n").trim().to_owned()
+}
+
 /// Takes the prompt: in formats that have a text below the values, it is that text.
 fn prompt(fields: &mut Fields<'_>, body: Option<String>) -> String {
-    let Some(body) = body else { return required(fields, &PROMPT, PROMPT_REMEDY) };
+    let Some(body) = body else {
+        return prompt_of(&required(fields, &PROMPT, PROMPT_REMEDY));
+    };
+    let body = prompt_of(&body);
     if body.is_empty() {
         fields.missing(PROMPT[0], BODY_REMEDY);
     }

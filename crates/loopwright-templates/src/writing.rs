@@ -11,6 +11,8 @@ use loopwright_sandbox::looks_secret;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Map, Value, json};
 
+use crate::reading::prompt_of;
+
 /// What stands for a value that is not shown.
 const HIDDEN: &str = "(hidden)";
 
@@ -60,8 +62,7 @@ const PROMPT: &str = "systemPrompt";
 /// Returns a definition that says the same with nothing that says nothing.
 pub fn canonical(definition: &AgentDefinition) -> AgentDefinition {
     let mut canonical = definition.clone();
-    let prompt = definition.system_prompt.replace("\r\n", "\n").replace('\r', "\n");
-    prompt.trim().clone_into(&mut canonical.system_prompt);
+    canonical.system_prompt = prompt_of(&definition.system_prompt);
     definition.description.trim().clone_into(&mut canonical.description);
     canonical.label = definition
         .label

@@ -29,7 +29,8 @@ fn every_value_is_known_by_its_line_and_keys_that_repeat_are_told() {
         [&["b"], &["b", "0"], &["b", "1", "c"], &["b", "1", "d", "e"], &["a"], &["b", "2"]];
     assert_eq!(paths.map(line), [Some(3), Some(4), Some(5), Some(7), Some(8), None]);
     assert_eq!(yaml.repeated, [Repeated { key: "a".into(), line: 8 }]);
-    assert_eq!(yaml.values["a"], 4);
+    assert_eq!((&yaml.values["a"], yaml.has_more), (&4.into(), false));
+    assert!(Yaml::read("a: 1\n---\nb: 2\n").unwrap().has_more);
 }
 
 #[test]

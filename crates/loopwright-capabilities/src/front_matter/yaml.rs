@@ -20,6 +20,8 @@ pub struct Yaml {
     pub lines: Lines,
     /// Keys that are there more than once in a map.
     pub repeated: Vec<Repeated>,
+    /// Whether another document follows, which is not read.
+    pub has_more: bool,
 }
 
 /// Where values are.
@@ -116,11 +118,24 @@ impl Yaml {
                     Value::Null => Map::new(),
                     _ => return Err(YamlError::NotAMap),
                 };
-                return Ok(Self { values, lines, repeated: reader.repeated });
+                let has_more = has_more(&mut parser);
+                return Ok(Self { values, lines, repeated: reader.repeated, has_more });
             }
         }
         Ok(Self::default())
     }
+}
+
+/// Tells whether something follows the first document.
+fn has_more(parser: &mut Parser<'_, impl saphyr_parser::Input>) -> bool {
+    while let Some(event) = parser.next_event() {
+        match event {
+            Ok((Event::DocumentEnd | Event::Nothing, _)) => {}
+            Ok((Event::StreamEnd, _)) => return false,
+            _ => return true,
+        }
+    }
+    false
 }
 
 /// A value that is being read.
