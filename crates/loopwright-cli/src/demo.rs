@@ -149,6 +149,8 @@ fn setup(folder: &Folder) -> Setup {
         workdir: folder.workdir.clone(),
         driver: DriverChoice::Auto,
         system: None,
+        applied: None,
+        project: Default::default(),
     }
 }
 

@@ -58,6 +58,8 @@ fn show(
         workdir: tools::workdir(root.path()).unwrap(),
         driver: DriverChoice::Auto,
         system: None,
+        applied: None,
+        project: Default::default(),
     };
     let (feed, notes) = Feed::new();
     let agent = setup.build(feed.clone()).unwrap();
