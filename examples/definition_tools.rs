@@ -20,8 +20,8 @@ async fn main() -> Result<(), BoxError> {
     agents.register(AgentDefinition::new("reader", "Reads and sums up.", "You read."));
 
     // Without a store there would be no `write_agent`.
-    let definitions = UseAgentDefinitions::new(agents.clone())
-        .store(FileDefinitionStore::open(folder.path())?);
+    let definitions =
+        UseAgentDefinitions::new(agents.clone()).store(FileDefinitionStore::open(folder.path())?);
     let wrong = json!({ "name": "Critic!", "description": "", "systemPrompt": "You judge." });
     let right = json!({
         "name": "critic", "description": "Judges what others wrote.",

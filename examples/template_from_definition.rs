@@ -15,11 +15,8 @@ use loopwright_testing::FakeModel;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    let mut greeter = AgentDefinition::new(
-        "greeter",
-        "Greets whoever comes in.",
-        "You greet people.\nBe brief.",
-    );
+    let mut greeter =
+        AgentDefinition::new("greeter", "Greets whoever comes in.", "You greet people.\nBe brief.");
     greeter.label = Some("The greeter".to_owned());
 
     // What all agents have in common, and who answers, is not part of a definition.

@@ -7,9 +7,7 @@
 use std::path::Path;
 
 use loopwright::{
-    agent::{
-        DefinitionLoopFactory, DefinitionStateFactory, LoopFactory as _, StateFactory as _,
-    },
+    agent::{DefinitionLoopFactory, DefinitionStateFactory, LoopFactory as _, StateFactory as _},
     core::ToolRegistry,
     prelude::*,
     templates::DefinitionLoader,

@@ -17,7 +17,7 @@ use crate::config::Sources;
 use crate::console;
 use crate::definitions::{self, Defined, shown};
 use crate::exit::ExitCode;
-use crate::render::line;
+use crate::render::{harmless, line};
 use crate::report::SCHEMA_VERSION;
 use crate::table::table;
 use crate::tools;
@@ -102,7 +102,8 @@ fn show(defined: &Defined, args: &ShowArgs) -> ExitCode {
     }
     let definition = without_secrets(&definition);
     if !args.json {
-        return console::print(DefinitionFormat::Markdown.write(&definition).as_bytes());
+        let text = DefinitionFormat::Markdown.write(&definition);
+        return console::print(harmless(&text).as_bytes());
     }
     let written = DefinitionFormat::Json.write(&definition);
     let written: Value = serde_json::from_str(&written).unwrap_or_default();
@@ -201,12 +202,10 @@ fn one(
 
 impl Checked {
     fn to_text(&self) -> String {
-        let path = crate::render::harmless(&self.path.display().to_string());
+        let path = harmless(&self.path.display().to_string());
         let errors = self.errors.iter().map(|it| ("error", it));
         let all = errors.chain(self.warnings.iter().map(|it| ("warning", it)));
-        let lines = all.map(|(kind, text)| {
-            format!("{path}: {kind}: {}\n", crate::render::harmless(text))
-        });
+        let lines = all.map(|(kind, text)| format!("{path}: {kind}: {}\n", harmless(text)));
         let lines: String = lines.collect();
         if self.errors.is_empty() { format!("{path}: ok\n{lines}") } else { lines }
     }

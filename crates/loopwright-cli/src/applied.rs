@@ -65,7 +65,9 @@ pub enum AgentError {
         asked: String,
     },
     /// It names what there is not.
-    #[error("the agent `{agent}` cannot be built: change its file, or look: loopwright agents validate")]
+    #[error(
+        "the agent `{agent}` cannot be built: change its file, or look: loopwright agents validate"
+    )]
     Build {
         /// The agent.
         agent: String,
@@ -107,9 +109,11 @@ impl Applied {
         }
         let definition = defined.agents.get(name).map_err(|error| {
             // A file that is wrong may be the one that is meant.
-            let meant = defined.agents.errors().into_iter().find(|(path, _)| {
-                path.file_stem().is_some_and(|it| it == name)
-            });
+            let meant = defined
+                .agents
+                .errors()
+                .into_iter()
+                .find(|(path, _)| path.file_stem().is_some_and(|it| it == name));
             match meant {
                 Some((_, source)) => AgentError::File { name: name.to_owned(), source },
                 None => AgentError::Unknown { unknown: error },
@@ -135,7 +139,8 @@ impl Applied {
 
     /// Takes the definition that a session was begun with; nothing if it was the program's own agent.
     pub fn kept(definition: &AgentDefinition, defined: Defined) -> Option<Self> {
-        (definition.name != AGENT).then(|| Self { definition: Arc::new(definition.clone()), defined })
+        (definition.name != AGENT)
+            .then(|| Self { definition: Arc::new(definition.clone()), defined })
     }
 
     /// Asks for the definition's model, unless another one was typed.
@@ -146,7 +151,8 @@ impl Applied {
     pub fn choose(&self, config: &mut Config, providers: &Providers) -> Result<(), AgentError> {
         let typed = |it: &Setting<ModelRef>| matches!(it.origin, Origin::Flag | Origin::Env(_));
         let Some(llm) = &self.definition.llm else { return Ok(()) };
-        if (llm.provider.is_none() && llm.model.is_none()) || config.model.as_ref().is_some_and(typed)
+        if (llm.provider.is_none() && llm.model.is_none())
+            || config.model.as_ref().is_some_and(typed)
         {
             return Ok(());
         }
@@ -160,7 +166,10 @@ impl Applied {
         let name = provider.zip(model).map(|(provider, model)| format!("{provider}/{model}"));
         let model = name.as_deref().and_then(ModelRef::from_text).ok_or_else(|| {
             let parts = [&llm.provider, &llm.model].map(|it| it.as_deref().unwrap_or_default());
-            AgentError::Model { agent: self.definition.name.clone(), asked: format!("`{}`", parts.join("/")) }
+            AgentError::Model {
+                agent: self.definition.name.clone(),
+                asked: format!("`{}`", parts.join("/")),
+            }
         })?;
         config.model = Some(Setting::new(model, self.origin()));
         Ok(())

@@ -4,9 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_agent::{AgentBuilder, CapabilityRegistry, NameList, UseLlmConfig};
-use loopwright_capabilities::bash::UseBash;
-use loopwright_capabilities::coding::UseCodingTools;
-use loopwright_capabilities::files::{Root, UseFileTools};
+use loopwright_capabilities::files::Root;
 use loopwright_capabilities::inventory;
 use loopwright_capabilities::skills::{SkillLibrary, SkillScope, UseSkills};
 use loopwright_capabilities::subagents::UseSubagents;
@@ -95,11 +93,11 @@ impl Defined {
     /// Returns the capabilities that definitions may name, for an agent that works in a directory.
     pub fn capabilities(&self, workdir: &Root, driver: DriverChoice) -> CapabilityRegistry {
         let mut registry = inventory::registry();
-        let bash = UseBash::in_dir(workdir.path()).keep_directory().driver(driver);
-        let coding: UseCodingTools = tools::tools(workdir, driver);
-        registry.register("use_bash", bash);
-        registry.register("use_coding_tools", coding);
-        registry.register("use_file_tools", UseFileTools::in_dir(workdir.clone()));
+        // Every agent of the program has these tools, so that naming them must not change what they may
+        // reach.
+        for name in ["use_bash", "use_coding_tools", "use_file_tools"] {
+            registry.register(name, tools::tools(workdir, driver));
+        }
         registry.register("use_skills", UseSkills::new(self.skills.clone()));
         registry.register("use_subagents", UseSubagents::of(self.agents.clone()));
         registry.register("use_agent_definitions", UseAgentDefinitions::new(self.agents.clone()));

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use loopwright_capabilities::files::Root;
 use loopwright_agent::{AgentDefinition, BuildError};
+use loopwright_capabilities::files::Root;
 use loopwright_core::{BoxError, Budget, Hook, HookPoints, LlmConfig, messages::Cost};
-use loopwright_templates::ProjectInstructions;
 use loopwright_sessions::{
     AgentSession, MemoryStore, SessionHeader, SessionRepository, SessionStore,
 };
+use loopwright_templates::ProjectInstructions;
 
 use crate::agent::Setup;
 use crate::applied::{AgentError, Applied};
@@ -166,7 +166,11 @@ impl Opening {
     /// # Errors
     ///
     /// If there is no such definition, or it cannot be used.
-    pub fn define(&mut self, typed: Option<&str>, kept: Option<&AgentDefinition>) -> Result<(), Refusal> {
+    pub fn define(
+        &mut self,
+        typed: Option<&str>,
+        kept: Option<&AgentDefinition>,
+    ) -> Result<(), Refusal> {
         if typed.is_none() && kept.is_none_or(|it| it.name == AGENT) {
             return Ok(());
         }

@@ -75,7 +75,7 @@ fn show(library: &SkillLibrary, args: &ShowArgs) -> ExitCode {
         console::warn(warning);
     }
     if !args.json {
-        return console::print(format!("{}\n", skill.render(None)).as_bytes());
+        return console::print(harmless(&format!("{}\n", skill.render(None))).as_bytes());
     }
     let mut value = in_json(&skill);
     value["schema_version"] = SCHEMA_VERSION.into();
@@ -142,7 +142,11 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
 fn named(paths: &[PathBuf]) -> (SkillLibrary, Vec<PathBuf>) {
     let directory = |path: &PathBuf| {
         let path = path.canonicalize().unwrap_or_else(|_| path.clone());
-        if path.ends_with("SKILL.md") { path.parent().map_or(path.clone(), Path::to_owned) } else { path }
+        if path.ends_with("SKILL.md") {
+            path.parent().map_or(path.clone(), Path::to_owned)
+        } else {
+            path
+        }
     };
     let only: Vec<PathBuf> = paths.iter().map(directory).collect();
     let parents = only.iter().filter_map(|it| it.parent());

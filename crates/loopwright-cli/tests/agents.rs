@@ -23,7 +23,10 @@ fn world() -> World {
             ".claude/agents/helper.md",
             "---\nname: helper\ndescription: Helps.\nmodel: sonnet\n---\n\nYou help.\n",
         )
-        .file(".config/loopwright/agents/mine.yaml", "name: mine\ndescription: Is mine.\nsystemPrompt: Go.\n")
+        .file(
+            ".config/loopwright/agents/mine.yaml",
+            "name: mine\ndescription: Is mine.\nsystemPrompt: Go.\n",
+        )
 }
 
 fn json_of(text: &str) -> Value {
@@ -59,7 +62,10 @@ helper    ~/.claude/agents/helper.md          Helps.
 mine      ~/.config/loopwright/agents/mine.yaml  Is mine.
 reviewer  .loopwright/agents/reviewer.md      Reviews changes.
 "
-            .replace("FILE                                D", "FILE                                   D")
+            .replace(
+                "FILE                                D",
+                "FILE                                   D"
+            )
             .replace("helper.md          H", "helper.md             H")
             .replace("reviewer.md      R", "reviewer.md         R")
             .as_str()
@@ -105,7 +111,10 @@ fn files_are_checked_and_what_is_wrong_ends_with_3() {
     assert!(done.stdout.contains("helper.md: warning: line 4: `model`"), "{}", done.stdout);
     let world = world
         .file("project/bad.yaml", "name: bad\ndescription: Bad.\ntools: 3\nsystemPrompt: Go.\n")
-        .file("project/odd.yaml", "name: odd\ndescription: Odd.\ntools: [grep, magic]\nskills: [no]\nsystemPrompt: Go.\n");
+        .file(
+            "project/odd.yaml",
+            "name: odd\ndescription: Odd.\ntools: [grep, magic]\nskills: [no]\nsystemPrompt: Go.\n",
+        );
     let done = world.run(&["agents", "validate", "bad.yaml", "odd.yaml", "none.md", "--json"]);
     assert_eq!(done.status, 3, "{}", done.stderr);
     let checked = json_of(&done.stdout);
@@ -137,7 +146,10 @@ fn a_new_agent_is_begun_and_none_is_overwritten_unasked() {
 fn a_run_is_by_the_agent_that_was_named() {
     let world = world()
         .file("project/AGENTS.md", "Run `just check`.")
-        .file("project/.agents/skills/brief/SKILL.md", "---\nname: brief\ndescription: Is brief.\n---\nBe brief.\n")
+        .file(
+            "project/.agents/skills/brief/SKILL.md",
+            "---\nname: brief\ndescription: Is brief.\n---\nBe brief.\n",
+        )
         .file(
             "project/.loopwright/agents/full.yaml",
             "name: full\ndescription: Is whole.\ncapabilities: [use_task_planning]\n\
@@ -158,7 +170,10 @@ fn a_run_is_by_the_agent_that_was_named() {
     let request = server.request();
     assert_eq!(tools(&request), ["read_file", "todo_write"]);
     assert_eq!(request["temperature"], 0.5);
-    assert!(system(&request).contains("You are whole.\n\n<skill_content name=\"brief\">"), "{request}");
+    assert!(
+        system(&request).contains("You are whole.\n\n<skill_content name=\"brief\">"),
+        "{request}"
+    );
     assert!(!system(&request).contains("just check"), "{request}");
 }
 

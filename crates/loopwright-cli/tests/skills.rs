@@ -57,9 +57,10 @@ fn a_skill_is_shown_as_a_model_sees_it() {
 fn skills_are_checked_and_what_is_left_out_ends_with_3() {
     let done = world().run(&["skills", "validate"]);
     assert_eq!((done.status, done.stdout.lines().count()), (0, 2), "{}", done.stdout);
-    let world = world()
-        .file("project/.agents/skills/bad/SKILL.md", "---\na: [\n---\n")
-        .file("project/.agents/skills/odd/SKILL.md", "---\nname: other\ndescription: Odd.\n---\nGo.\n");
+    let world = world().file("project/.agents/skills/bad/SKILL.md", "---\na: [\n---\n").file(
+        "project/.agents/skills/odd/SKILL.md",
+        "---\nname: other\ndescription: Odd.\n---\nGo.\n",
+    );
     let done = world.run(&["skills", "validate"]);
     assert_eq!(done.status, 3);
     assert!(done.stdout.contains("bad/SKILL.md: error: the skill is left out"), "{}", done.stdout);

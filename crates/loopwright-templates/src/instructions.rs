@@ -84,7 +84,8 @@ impl ProjectInstructions {
         if self.texts.is_empty() {
             return None;
         }
-        let texts = self.texts.iter().map(|(path, text)| format!("From {}:\n{text}", path.display()));
+        let texts =
+            self.texts.iter().map(|(path, text)| format!("From {}:\n{text}", path.display()));
         let parts: Vec<String> = std::iter::once(HEAD.to_owned()).chain(texts).collect();
         Some(parts.join("\n\n"))
     }

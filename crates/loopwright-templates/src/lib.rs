@@ -45,7 +45,9 @@ pub use crate::{
     instructions::{ProjectInstructions, UseProjectInstructions},
     loader::{DefinitionLoader, LoadedDefinition},
     problem::{DefinitionFileError, DefinitionWarning, Problem, ProblemKind},
-    registry::{AgentDefinitionRegistry, DefinitionPlaces, DefinitionScope, DefinitionSource, Depth},
+    registry::{
+        AgentDefinitionRegistry, DefinitionPlaces, DefinitionScope, DefinitionSource, Depth,
+    },
     store::{Existing, FileDefinitionStore, SavedDefinition, StoreError},
     validator::{DefinitionValidator, InvalidField},
     writing::DefinitionFormat,

@@ -53,11 +53,7 @@ impl DefinitionLoader {
     }
 
     /// Reads another format too, by the end of the file's name, or reads one in another way.
-    pub fn with_parser(
-        mut self,
-        extension: &str,
-        parser: impl DefinitionParser + 'static,
-    ) -> Self {
+    pub fn with_parser(mut self, extension: &str, parser: impl DefinitionParser + 'static) -> Self {
         self.parsers.insert(extension.to_ascii_lowercase(), Arc::new(parser));
         self
     }

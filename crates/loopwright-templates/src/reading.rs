@@ -104,11 +104,7 @@ fn label(fields: &mut Fields<'_>) -> Option<String> {
     Some(label.trim().to_owned()).filter(|it| !it.is_empty())
 }
 
-fn required(
-    fields: &mut Fields<'_>,
-    keys: &[&'static str],
-    remedy: &'static str,
-) -> String {
+fn required(fields: &mut Fields<'_>, keys: &[&'static str], remedy: &'static str) -> String {
     match fields.text(keys) {
         Some((at, text)) if text.trim().is_empty() => {
             fields.error(at, ProblemKind::Missing { remedy });

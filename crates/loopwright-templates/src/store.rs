@@ -86,7 +86,9 @@ impl FileDefinitionStore {
             let metadata = fs::metadata(&real)?;
             match () {
                 () if !metadata.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
-                () if metadata.permissions().readonly() => Err(io::ErrorKind::ReadOnlyFilesystem.into()),
+                () if metadata.permissions().readonly() => {
+                    Err(io::ErrorKind::ReadOnlyFilesystem.into())
+                }
                 () => Ok(real),
             }
         });

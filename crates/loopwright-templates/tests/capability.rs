@@ -75,7 +75,8 @@ async fn agents_are_listed_and_shown_without_secrets() {
 async fn a_definition_that_is_written_can_be_used_at_once() {
     let folder = TempDir::new().unwrap();
     let (agents, store) = (agents(), FileDefinitionStore::open(folder.path()).unwrap());
-    let bob = json!({ "name": "bob", "description": "Adds.", "systemPrompt": "You add.", "tools": [] });
+    let bob =
+        json!({ "name": "bob", "description": "Adds.", "systemPrompt": "You add.", "tools": [] });
     let calls = || [("write_agent", bob.clone()), ("read_agent", json!({ "name": "bob" }))];
     let capability = || UseAgentDefinitions::new(agents.clone());
     let first = told(capability().store(store.clone()), calls()).await;

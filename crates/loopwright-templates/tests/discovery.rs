@@ -6,8 +6,8 @@ use std::path::Path;
 
 use loopwright_agent::{AgentDefinition, Definitions as _};
 use loopwright_templates::{
-    AgentDefinitionRegistry, DefinitionLoader, DefinitionPlaces, DefinitionScope, DefinitionSource,
-    Depth, DefinitionParser, Document, Problem, ProblemKind,
+    AgentDefinitionRegistry, DefinitionLoader, DefinitionParser, DefinitionPlaces, DefinitionScope,
+    DefinitionSource, Depth, Document, Problem, ProblemKind,
 };
 use serde_json::Map;
 use tempfile::TempDir;
@@ -47,8 +47,7 @@ fn the_project_counts_before_the_user_and_both_before_packages() {
     // The order in which places are named makes no difference.
     let places = DefinitionPlaces::new().project(at("project")).user(at("user"));
     agents.auto_discover(&places.package(at("package")).user(at("not there")));
-    let expect =
-        [pair("a", "package"), pair("b", "user"), pair("c", "claude"), pair("d", "own")];
+    let expect = [pair("a", "package"), pair("b", "user"), pair("c", "claude"), pair("d", "own")];
     assert_eq!(prompts(&agents), expect);
     assert_eq!(agents.errors().len(), 0);
     let shadowed: Vec<String> = agents
@@ -92,7 +91,10 @@ fn a_bad_file_hides_no_other_and_what_is_wrong_is_told_by_file_line_and_key() {
     assert_eq!(agents.errors().len(), 2);
     put(&folder, "c.json", r#"{"name": "c", "description": "C", "systemPrompt": "fine"}"#);
     agents.load_from_file(folder.path().join("c.json")).unwrap();
-    assert_eq!((agents.errors().len(), agents.names()), (1, vec!["a".into(), "c".into(), "d".into()]));
+    assert_eq!(
+        (agents.errors().len(), agents.names()),
+        (1, vec!["a".into(), "c".into(), "d".into()])
+    );
 }
 
 #[test]
@@ -149,7 +151,8 @@ fn a_file_that_cannot_be_loaded_changes_nothing() {
     }
     assert_eq!(prompts(&agents), [pair("a", "kept")]);
     let error = agents.load_from_file(Path::new("a.txt")).unwrap_err();
-    let known = "a.txt: no format is known by the end of its name; known are: .json, .md, .yaml, .yml";
+    let known =
+        "a.txt: no format is known by the end of its name; known are: .json, .md, .yaml, .yml";
     assert_eq!(error.to_string(), known);
 }
 

@@ -38,7 +38,8 @@ fn the_nearest_file_comes_last_and_each_directory_has_one() {
     assert_eq!(texts(&found(&folder, "web/src")), ["root\nrules", "mine"]);
     assert_eq!(texts(&found(&folder, "")), ["root\nrules"]);
     // Nothing above the root is read.
-    let within = ProjectInstructions::find(&folder.path().join("web"), &folder.path().join("web/src"));
+    let within =
+        ProjectInstructions::find(&folder.path().join("web"), &folder.path().join("web/src"));
     assert_eq!(texts(&within), ["mine"]);
     assert_eq!(ProjectInstructions::find(Path::new("/x"), Path::new("/y")).to_prompt(), None);
 }

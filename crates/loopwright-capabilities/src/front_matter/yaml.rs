@@ -188,11 +188,7 @@ impl Reader {
         self.put(value, lines, line)
     }
 
-    fn push(
-        &mut self,
-        value: OpenValue,
-        line: usize,
-    ) -> Result<Option<(Value, Lines)>, YamlError> {
+    fn push(&mut self, value: OpenValue, line: usize) -> Result<Option<(Value, Lines)>, YamlError> {
         if self.open.len() >= MOST_LEVELS {
             return Err(YamlError::Deep { line });
         }
@@ -256,7 +252,8 @@ fn number(text: &str) -> Option<Number> {
         return None;
     }
     let text = text.strip_prefix('+').unwrap_or(text);
-    let whole = text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
+    let whole =
+        text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
     match whole {
         Ok(whole) => Some(whole),
         Err(_) => Number::from_f64(text.parse().ok()?),

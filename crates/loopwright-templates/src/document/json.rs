@@ -49,7 +49,8 @@ impl<'a> Places<'a> {
         if levels == 0 || !part.trim_start().starts_with('{') {
             return lines;
         }
-        let entries = serde_json::from_str::<Entries<'a>>(part).map_or_else(|_| Vec::new(), |it| it.0);
+        let entries =
+            serde_json::from_str::<Entries<'a>>(part).map_or_else(|_| Vec::new(), |it| it.0);
         for (key, value) in entries {
             let within = self.of(value.get(), levels - 1);
             let line = within.line;

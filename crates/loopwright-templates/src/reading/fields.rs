@@ -44,11 +44,7 @@ pub(super) struct Fields<'f> {
 }
 
 impl<'f> Fields<'f> {
-    pub(super) fn new(
-        values: Map<String, Value>,
-        lines: Lines,
-        found: &'f mut Findings,
-    ) -> Self {
+    pub(super) fn new(values: Map<String, Value>, lines: Lines, found: &'f mut Findings) -> Self {
         Self { values, lines, around: String::new(), found }
     }
 

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loopwright_core::{LlmConfig, messages::{InferenceOptions, ReasoningEffort}};
+use loopwright_core::{
+    LlmConfig,
+    messages::{InferenceOptions, ReasoningEffort},
+};
 use serde_json::Value;
 
 use crate::problem::ProblemKind;

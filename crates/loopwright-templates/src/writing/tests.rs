@@ -41,7 +41,8 @@ fn secrets_are_not_shown() {
     llm.options.headers.insert("x-api-key".into(), "sk-hidden".into());
     llm.options.extra.insert("user".into(), "sk-hidden".into());
     definition.llm = Some(llm);
-    let metadata = json!({ "apiKey": "sk-hidden", "list": [{ "db_password": "sk-hidden" }], "a": 1 });
+    let metadata =
+        json!({ "apiKey": "sk-hidden", "list": [{ "db_password": "sk-hidden" }], "a": 1 });
     definition.metadata = metadata.as_object().unwrap().clone();
     let shown = without_secrets(&definition);
     for format in DefinitionFormat::ALL {

@@ -66,7 +66,8 @@ fn indent(text: &mut String, depth: usize) {
 
 /// Tells whether a text can be written line by line, as it is.
 fn is_block(text: &str) -> bool {
-    let is_plain = |line: &str| line.is_empty() || (!line.trim().is_empty() && !line.starts_with('\t'));
+    let is_plain =
+        |line: &str| line.is_empty() || (!line.trim().is_empty() && !line.starts_with('\t'));
     text.contains('\n')
         && !text.starts_with(['\n', ' '])
         && !text.ends_with("\n\n")
