@@ -1,5 +1,6 @@
 //! From what was typed to a conversation that can begin.
 
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use crate::applied::{AgentError, Applied};
 use crate::args::session::{ForkRef, OriginArgs, SessionArgs};
 use crate::args::{AgentArgs, Cli};
 use crate::config::{
-    Config, ConfigError, Limits, Loaded, ModelRef, Origin, Setting, SettingValue as _, Sources,
+    Config, ConfigError, Dollars, Limits, Loaded, ModelRef, Origin, Setting, SettingValue as _,
+    Sources,
 };
 use crate::console;
 use crate::conversation::{AGENT, Command, Conversation, caretaker};
@@ -365,23 +367,30 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Returns what a run may use up: what the user allows, and of that what the definition asks for. Where
-/// neither says anything, there is a limit all the same.
+/// Returns what a run may use up: what was typed, or else the smaller of what is configured and what the
+/// definition asks for. Where nobody says anything, there is a limit all the same.
 fn budget(limits: &Limits, own: &Budget) -> Budget {
-    let allowed = Budget {
-        steps: limits.steps.as_ref().map(|it| it.value.get()),
-        tokens: limits.tokens.as_ref().map(|it| it.value.get()),
-        time: limits.seconds.as_ref().map(|it| it.value),
-        cost: limits.cost.as_ref().map(|it| Cost::from_dollars(it.value.amount())),
-        deadline: None,
-    };
-    let capped = own.capped_by(&allowed);
+    let cost = |it: Dollars| Cost::from_dollars(it.amount());
     Budget {
-        steps: capped.steps.or(Some(STEPS)),
-        tokens: capped.tokens.or(Some(TOKENS)),
-        time: capped.time.or(Some(TIME)),
-        ..capped
+        steps: limit(limits.steps.as_ref(), NonZeroU32::get, own.steps).or(Some(STEPS)),
+        tokens: limit(limits.tokens.as_ref(), NonZeroU64::get, own.tokens).or(Some(TOKENS)),
+        time: limit(limits.seconds.as_ref(), |it| it, own.time).or(Some(TIME)),
+        cost: limit(limits.cost.as_ref(), cost, own.cost),
+        deadline: own.deadline,
     }
+}
+
+fn limit<S: Copy, T: Ord>(
+    set: Option<&Setting<S>>,
+    value: impl Fn(S) -> T,
+    own: Option<T>,
+) -> Option<T> {
+    let Some(set) = set else { return own };
+    let (value, own) = (value(set.value), own.filter(|_| !is_typed(&set.origin)));
+    Some(match own {
+        Some(own) => own.min(value),
+        None => value,
+    })
 }
 
 impl Refusal {

@@ -10,7 +10,7 @@ name: reviewer
 description: Reviews changes.
 tools: Read, Grep
 disallowedTools: Grep
-budget: {maxSteps: 1}
+budget: {maxSteps: 2}
 ---
 
 You review.
@@ -52,25 +52,13 @@ fn system(request: &Value) -> &str {
 fn agents_of_the_project_and_of_the_user_are_listed() {
     let world = world().file("project/.claude/agents/bad.md", "no front matter");
     let done = world.run(&["agents", "list"]);
-    assert_eq!(
-        (done.status, done.stdout.as_str()),
-        (
-            0,
-            "\
-NAME      FILE                                DESCRIPTION
-helper    ~/.claude/agents/helper.md          Helps.
+    let expect = "\
+NAME      FILE                                   DESCRIPTION
+helper    ~/.claude/agents/helper.md             Helps.
 mine      ~/.config/loopwright/agents/mine.yaml  Is mine.
-reviewer  .loopwright/agents/reviewer.md      Reviews changes.
-"
-            .replace(
-                "FILE                                D",
-                "FILE                                   D"
-            )
-            .replace("helper.md          H", "helper.md             H")
-            .replace("reviewer.md      R", "reviewer.md         R")
-            .as_str()
-        )
-    );
+reviewer  .loopwright/agents/reviewer.md         Reviews changes.
+";
+    assert_eq!((done.status, done.stdout.as_str()), (0, expect));
     assert!(done.stderr.contains("bad.md: it has no front matter"), "{}", done.stderr);
     let listed = json_of(&world.run(&["agents", "list", "--json"]).stdout);
     assert_eq!(
@@ -91,7 +79,7 @@ fn an_agent_is_shown_as_markdown_or_json_without_secrets() {
     let world = world().file("project/.loopwright/agents/s.yaml", secret);
     let done = world.run(&["agents", "show", "reviewer"]);
     let expect = "---\nname: reviewer\ndescription: Reviews changes.\ntools:\n  - read_file\n  - grep\n\
-        toolsDeny:\n  - grep\nbudget:\n  maxSteps: 1\n---\n\nYou review.\n";
+        toolsDeny:\n  - grep\nbudget:\n  maxSteps: 2\n---\n\nYou review.\n";
     assert_eq!((done.status, done.stdout.as_str(), done.stderr.as_str()), (0, expect, ""));
     let shown = world.run(&["agents", "show", "s", "--json"]).stdout;
     assert!(!shown.contains("sk-hidden"), "{shown}");
@@ -178,15 +166,21 @@ fn a_run_is_by_the_agent_that_was_named() {
 }
 
 #[test]
-fn a_definitions_limits_hold_and_the_users_limits_hold_before_them() {
-    let again = || streamed_call("Again.", "ls");
-    let (done, _) = run(&world(), vec![again(), again()], &["--agent", "reviewer"]);
-    assert_eq!((done.status, done.stdout.as_str()), (6, "Again.\n"), "{}", done.stderr);
-    let big = REVIEWER.replace("maxSteps: 1", "maxSteps: 9");
-    let world = world().file("project/.loopwright/agents/reviewer.md", &big);
-    let options = ["--agent", "reviewer", "--max-steps", "1"];
-    let (done, _) = run(&world, vec![again(), again()], &options);
-    assert_eq!(done.status, 6, "{}", done.stderr);
+fn a_definitions_limits_hold_unless_others_are_typed() {
+    let again = || (0..4).map(|_| streamed_call("Again.", "ls")).collect();
+    let steps = |world: &World, options: &[&str]| {
+        let (done, _) = run(world, again(), &[&["--agent", "reviewer"], options].concat());
+        assert_eq!(done.status, 6, "{}", done.stderr);
+        done.stdout.lines().count()
+    };
+    assert_eq!(steps(&world(), &[]), 2);
+    assert_eq!(steps(&world(), &["--max-steps", "3"]), 3);
+    assert_eq!(steps(&world(), &["--max-steps", "1"]), 1);
+    // What is configured is not exceeded.
+    let config = |steps: u32| format!("[limits]\nsteps = {steps}\n");
+    let configured = |limit| world().file(".config/loopwright/config.toml", &config(limit));
+    assert_eq!(steps(&configured(1), &[]), 1);
+    assert_eq!(steps(&configured(3), &[]), 2);
 }
 
 #[test]
@@ -263,5 +257,6 @@ fn an_agent_that_cannot_be_used_is_refused_with_the_remedy() {
     assert!(done.stderr.contains("write `llm: provider/model`"), "{}", done.stderr);
     // Scripts read the reason from standard output.
     let (done, _) = run(&world, Vec::new(), &["--agent", "magic", "--json"]);
-    assert_eq!(json_of(&done.stdout)["exit_code"], 3, "{}", done.stdout);
+    let last = json_of(done.stdout.lines().last().unwrap());
+    assert_eq!((&last["exit_code"], &last["stop_reason"]), (&json!(3), &json!("configuration")));
 }
