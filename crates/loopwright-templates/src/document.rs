@@ -74,14 +74,18 @@ impl DefinitionParser for JsonDefinitions {
 fn of(yaml: Yaml, before: usize) -> Document {
     let Yaml { values, mut lines, mut repeated, has_more } = yaml;
     move_down(&mut lines, before);
-    repeated.iter_mut().for_each(|it| it.line += before);
+    for it in &mut repeated {
+        it.line += before;
+    }
     let warnings = has_more.then(|| ProblemKind::MoreDocuments.of_file()).into_iter().collect();
     Document { values, lines, repeated, warnings, body: None }
 }
 
 fn move_down(lines: &mut Lines, by: usize) {
     lines.line += by;
-    lines.within.values_mut().for_each(|it| move_down(it, by));
+    for within in lines.within.values_mut() {
+        move_down(within, by);
+    }
 }
 
 fn of_yaml(error: &YamlError, before: usize) -> Problem {

@@ -89,7 +89,9 @@ impl AgentDefinitionRegistry {
 
     /// Adds definitions, each in the place of one that has its name.
     pub fn register_many(&self, definitions: impl IntoIterator<Item = AgentDefinition>) {
-        definitions.into_iter().for_each(|it| self.register(it));
+        for definition in definitions {
+            self.register(definition);
+        }
     }
 
     /// Adds the definition of a file, in the place of one that has its name. Blocks while it reads.

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use loopwright_templates::{DefinitionFormat, DefinitionLoader, LoadedDefinition};
+use loopwright_templates::{DefinitionFormat, DefinitionLoader, LoadedDefinition, Problem};
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
 const KINDS: [&str; 4] = ["good", "odd", "claude", "broken"];
@@ -34,11 +34,15 @@ fn expectation(path: &Path) -> PathBuf {
 fn outcome(path: &Path) -> String {
     match loader().load(path) {
         Ok(LoadedDefinition { definition, warnings }) => {
-            let warnings: String = warnings.iter().map(|it| format!("warning: {it}\n")).collect();
-            warnings + &DefinitionFormat::Markdown.write(&definition)
+            told("warning", &warnings) + &DefinitionFormat::Markdown.write(&definition)
         }
-        Err(error) => error.problems.iter().map(|it| format!("error: {it}\n")).collect(),
+        Err(error) => told("error", &error.problems),
     }
+}
+
+fn told(kind: &str, problems: &[Problem]) -> String {
+    let lines: Vec<String> = problems.iter().map(|it| format!("{kind}: {it}\n")).collect();
+    lines.concat()
 }
 
 #[test]

@@ -107,13 +107,11 @@ impl<'f> Fields<'f> {
     pub(super) fn inner(&mut self, at: At, value: Value, expected: &'static str) -> Option<Inner> {
         let key = at.key.strip_prefix(&self.around).unwrap_or(&at.key);
         let lines = self.lines.within.get(key).cloned().unwrap_or_default();
-        match value {
-            Value::Object(values) => Some(Inner { values, at, lines }),
-            _ => {
-                self.error(at, ProblemKind::WrongType { expected });
-                None
-            }
-        }
+        let Value::Object(values) = value else {
+            self.error(at, ProblemKind::WrongType { expected });
+            return None;
+        };
+        Some(Inner { values, at, lines })
     }
 
     /// Takes a list of texts, or a text in which commas or blanks part them. Those in parentheses do
@@ -140,24 +138,20 @@ impl<'f> Fields<'f> {
 
     pub(super) fn count<T: TryFrom<u64>>(&mut self, keys: &[&'static str]) -> Option<(At, T)> {
         let (at, value) = self.take(keys)?;
-        match value.as_u64().and_then(|it| T::try_from(it).ok()) {
-            Some(count) => Some((at, count)),
-            None => {
-                self.error(at, ProblemKind::WrongType { expected: COUNT });
-                None
-            }
-        }
+        let Some(count) = value.as_u64().and_then(|it| T::try_from(it).ok()) else {
+            self.error(at, ProblemKind::WrongType { expected: COUNT });
+            return None;
+        };
+        Some((at, count))
     }
 
     pub(super) fn amount(&mut self, keys: &[&'static str]) -> Option<(At, f64)> {
         let (at, value) = self.take(keys)?;
-        match value.as_f64().filter(|it| it.is_finite() && *it >= 0.0) {
-            Some(amount) => Some((at, amount)),
-            None => {
-                self.error(at, ProblemKind::WrongType { expected: AMOUNT });
-                None
-            }
-        }
+        let Some(amount) = value.as_f64().filter(|it| it.is_finite() && *it >= 0.0) else {
+            self.error(at, ProblemKind::WrongType { expected: AMOUNT });
+            return None;
+        };
+        Some((at, amount))
     }
 
     /// Takes keys that say what does not count, and tells why.

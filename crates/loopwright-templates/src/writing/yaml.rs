@@ -1,5 +1,7 @@
 //! Values as YAML that people like to read.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 /// Words that mean something else without quotes, here or to other readers.
@@ -95,7 +97,10 @@ fn quoted(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            it if is_special(it) => quoted.push_str(&format!("\\U{:08x}", u32::from(it))),
+            it if is_special(it) => {
+                // Writing into a text does not fail.
+                let _ = write!(quoted, "\\U{:08x}", u32::from(it));
+            }
             it => quoted.push(it),
         }
     }
