@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use loopwright_core::messages::ToolCall;
 use loopwright_sandbox::{FakeSandbox, Outcome, Output, TimeoutKind};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::shell::{Piece, pieces};
