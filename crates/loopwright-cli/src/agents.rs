@@ -15,7 +15,7 @@ use crate::args::Cli;
 use crate::args::agents::{AgentsArgs, AgentsCommand, NewArgs, ShowArgs, ValidateArgs};
 use crate::config::Sources;
 use crate::console;
-use crate::definitions::{self, Defined, shown};
+use crate::definitions::{self, Defined, completed, shown};
 use crate::exit::ExitCode;
 use crate::render::{harmless, line};
 use crate::report::SCHEMA_VERSION;
@@ -191,7 +191,7 @@ fn one(
     };
     let (name, errors, warnings) = match loaded {
         Ok(LoadedDefinition { definition, warnings }) => {
-            let problems = validator.problems(&definition);
+            let problems = validator.problems(&completed(&definition));
             let problems = problems.iter().map(ToString::to_string).collect();
             (Some(definition.name), problems, texts(&warnings))
         }

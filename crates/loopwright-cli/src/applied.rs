@@ -11,7 +11,7 @@ use crate::agents::is_of_project;
 use crate::config::{Config, ModelRef, Origin, Setting, SettingValue as _};
 use crate::console;
 use crate::conversation::AGENT;
-use crate::definitions::Defined;
+use crate::definitions::{Defined, completed};
 use crate::exit::ExitCode;
 
 /// A definition, and what else is defined.
@@ -124,7 +124,7 @@ impl Applied {
         {
             console::warn(warning);
         }
-        let mut definition = (*definition).clone();
+        let mut definition = completed(&definition);
         let mut prompt = vec![std::mem::take(&mut definition.system_prompt)];
         for name in definition.skills.iter() {
             let skill = defined.skills.get(name).ok_or_else(|| AgentError::Skill {

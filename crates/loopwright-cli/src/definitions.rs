@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loopwright_agent::{AgentBuilder, CapabilityRegistry, NameList, UseLlmConfig};
+use loopwright_agent::{AgentBuilder, AgentDefinition, CapabilityRegistry, NameList, UseLlmConfig};
 use loopwright_capabilities::files::Root;
 use loopwright_capabilities::inventory;
 use loopwright_capabilities::skills::{SkillLibrary, SkillScope, UseSkills};
@@ -142,6 +142,20 @@ impl DefinedError {
             Self::Providers(error) => error.exit_code(),
         }
     }
+}
+
+/// Tools that a definition may name without the capability that brings them, as files of other programs
+/// do.
+const BROUGHT: [(&str, &str); 2] =
+    [("spawn_subagent", "use_subagents"), ("todo_write", "use_task_planning")];
+
+/// Adds the capabilities that bring the tools which a definition names.
+pub(crate) fn completed(definition: &AgentDefinition) -> AgentDefinition {
+    let is_named = |tool: &str| definition.tools.as_ref().is_some_and(|it| it.contains(tool));
+    let brought =
+        BROUGHT.iter().filter(|(tool, _)| is_named(tool)).map(|(_, capability)| *capability);
+    let capabilities = definition.capabilities.iter().chain(brought).collect();
+    AgentDefinition { capabilities, ..definition.clone() }
 }
 
 /// Returns the root of the project that a directory is in: the nearest directory with definitions of

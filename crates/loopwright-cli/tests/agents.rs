@@ -166,6 +166,23 @@ fn a_run_is_by_the_agent_that_was_named() {
 }
 
 #[test]
+fn a_definition_of_another_program_works_as_it_is() {
+    let planner = "---\nname: planner\ndescription: Plans.\ntools: Read, Task, TodoWrite, WebFetch\n\
+        model: opus\ncolor: red\n---\n\nYou plan.\n";
+    let world = World::new().file("project/.claude/agents/planner.md", planner);
+    assert_eq!(world.run(&["agents", "validate"]).status, 0);
+    let (done, server) = run(&world, vec![streamed("Done.", "stop")], &["--agent", "planner"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Done.\n"), "{}", done.stderr);
+    let request = server.request();
+    let mut names = tools(&request);
+    names.sort_unstable();
+    assert_eq!(names, ["read_file", "spawn_subagent", "todo_write"]);
+    for warning in ["line 4: `tools` leaves out `WebFetch`", "line 5: `model`", "line 6: `color`"] {
+        assert!(done.stderr.contains(warning), "{warning}: {}", done.stderr);
+    }
+}
+
+#[test]
 fn a_definitions_limits_hold_unless_others_are_typed() {
     let again = || (0..4).map(|_| streamed_call("Again.", "ls")).collect();
     let steps = |world: &World, options: &[&str]| {
