@@ -24,6 +24,7 @@
 //! | [`llm_query`] | a question to a model from within a run |
 //! | [`self_description`] | an agent that can say what it is made of |
 //! | [`recording`] | what models were asked and answered, on file, and answers from there |
+//! | [`front_matter`] | text files that begin with YAML |
 //! | [`inventory`] | what this crate has on offer, as data |
 //!
 //! Nothing here trusts the model: paths are walked by handles and never leave their directory, and
@@ -41,6 +42,7 @@ pub mod critique;
 pub mod summarization;
 pub mod compaction;
 pub mod retrospective;
+pub mod front_matter;
 pub mod skills;
 pub mod structured;
 mod batch;

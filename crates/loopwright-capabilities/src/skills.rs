@@ -27,7 +27,6 @@
 //! and the model that it names works: until another one is loaded, the model says that it is done, or
 //! the execution ends.
 
-mod yaml;
 mod warning;
 mod rules;
 mod substitute;

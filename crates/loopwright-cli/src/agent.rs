@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use loopwright_agent::{AgentBuilder, BuildError, UseContextConfig, UseHook, UseLlmConfig};
+use loopwright_agent::{
+    AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, UseContextConfig, UseHook,
+    UseLlmConfig,
+};
 use loopwright_capabilities::files::Root;
 use loopwright_core::{AgentLoop, Hook, LlmConfig, Models};
 use loopwright_sandbox::DriverChoice;
+use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
+use crate::applied::Applied;
 use crate::tools;
 
 const INSTRUCTIONS: &str = "\
@@ -28,8 +33,12 @@ pub struct Setup {
     pub workdir: Root,
     /// What its commands are run with.
     pub driver: DriverChoice,
-    /// What the user adds to its instructions.
+    /// What the user adds to its instructions; with a definition, those of the definition too.
     pub system: Option<String>,
+    /// What it is defined by; nothing for the program's own agent.
+    pub applied: Option<Applied>,
+    /// What the project tells every agent.
+    pub project: ProjectInstructions,
 }
 
 impl Setup {
@@ -41,14 +50,20 @@ impl Setup {
     /// If something is missing.
     pub fn build(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
         let directory = format!("The working directory is {}.", self.workdir.path().display());
-        let parts = [INSTRUCTIONS, &directory, self.system.as_deref().unwrap_or_default()];
+        let own = if self.applied.is_none() { INSTRUCTIONS } else { "" };
+        let parts = [own, &directory, self.system.as_deref().unwrap_or_default()];
         let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
-        AgentBuilder::base()
+        let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
             .with_capability(tools::tools(&self.workdir, self.driver))
             .with_capability(UseLlmConfig::of(Arc::clone(&self.models)).with_llm(self.llm.clone()))
-            .with_capability(UseHook::new(listener))
-            .build()
+            .with_capability(UseProjectInstructions::new(self.project.clone()))
+            .with_capability(UseHook::new(listener));
+        let Some(applied) = &self.applied else { return builder.build() };
+        let capabilities = applied.defined.capabilities(&self.workdir, self.driver);
+        DefinitionLoopFactory::new(builder)
+            .with_capabilities(Arc::new(capabilities))
+            .instantiate(&applied.definition)
     }
 
     /// Names the model as it is typed.

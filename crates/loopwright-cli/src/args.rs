@@ -6,15 +6,19 @@ use std::time::Duration;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use clap_complete::engine::ArgValueCompleter;
 
+use crate::completions;
 use crate::config::{BaseUrl, Dollars, Flags, ModelRef, ModelRefs, OutputFormat};
 use crate::prompt::PromptSource;
 
+pub mod agents;
 pub mod files;
 mod help;
 pub mod sandbox;
 pub mod session;
 pub mod sessions;
+pub mod skills;
 mod values;
 
 use session::SessionArgs;
@@ -44,6 +48,11 @@ pub enum Command {
     /// List, show, fork, rewind, move and remove what was talked about
     #[command(after_help = help::SESSIONS)]
     Sessions(sessions::SessionsArgs),
+    /// List, show, check and begin files that define agents
+    #[command(after_help = help::AGENTS)]
+    Agents(agents::AgentsArgs),
+    /// List, show and check skills
+    Skills(skills::SkillsArgs),
     /// Watch an agent with a scripted model; needs no key and no network
     Demo(DemoArgs),
     /// List providers, and models with what they take, can do and cost
@@ -104,9 +113,15 @@ pub struct AgentArgs {
     /// Where the provider is reached
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = BaseUrlParser)]
     pub base_url: Option<BaseUrl>,
-    /// The system prompt
+    /// The agent that works, of those that `loopwright agents list` shows; a session keeps its agent
+    #[arg(long = "agent", value_name = "NAME", conflicts_with_all = ["latest", "resume", "fork"], add = ArgValueCompleter::new(completions::agents))]
+    pub definition: Option<String>,
+    /// The system prompt; with an agent, what is added to its own
     #[arg(long, value_name = "TEXT")]
     pub system: Option<String>,
+    /// Do not tell the agent what AGENTS.md files of the project say
+    #[arg(long)]
+    pub no_agents_md: bool,
     /// Ask the provider for whole answers instead of pieces
     #[arg(long)]
     pub no_stream: bool,

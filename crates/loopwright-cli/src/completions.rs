@@ -2,14 +2,19 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::{Bash, CompleteEnv, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 
+use loopwright_agent::{AgentDefinition, Definitions as _};
+use loopwright_models::Providers;
+
 use crate::args::Cli;
 use crate::config::Sources;
+use crate::definitions::Defined;
 use crate::sessions;
 
 /// The variable by which the script of a shell asks this program.
@@ -59,6 +64,20 @@ pub fn sessions(current: &OsStr) -> Vec<CompletionCandidate> {
     let fitting = names.filter(|(name, _)| name.starts_with(beginning));
     let candidate =
         |(name, title): (String, String)| CompletionCandidate::new(name).help(Some(title.into()));
+    fitting.map(candidate).collect()
+}
+
+/// Returns the agents whose names begin like this.
+pub fn agents(current: &OsStr) -> Vec<CompletionCandidate> {
+    let (Some(beginning), Ok(sources)) = (current.to_str(), Sources::from_process()) else {
+        return Vec::new();
+    };
+    let providers = Providers::default();
+    let agents = Defined::find(&sources.cwd, &sources, &providers).agents.all();
+    let fitting = agents.iter().filter(|it| it.name.starts_with(beginning));
+    let candidate = |it: &Arc<AgentDefinition>| {
+        CompletionCandidate::new(&it.name).help(Some(it.description.clone().into()))
+    };
     fitting.map(candidate).collect()
 }
 

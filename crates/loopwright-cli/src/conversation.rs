@@ -170,7 +170,10 @@ impl Conversation {
     /// Makes the session of which nothing is kept yet.
     fn session(&self, id: &SessionId, said: Option<&str>) -> AgentSession {
         let system = self.system.as_deref().unwrap_or_default();
-        let mut definition = AgentDefinition::new(AGENT, ABOUT, system);
+        let mut definition = match &self.setup.applied {
+            Some(applied) => (*applied.definition).clone(),
+            None => AgentDefinition::new(AGENT, ABOUT, system),
+        };
         definition.llm = Some(self.setup.llm.clone());
         let state = AgentState::new().with_budget(self.budget);
         let now = Timestamp::from(std::time::SystemTime::now());

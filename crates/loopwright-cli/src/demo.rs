@@ -12,6 +12,7 @@ use std::sync::Arc;
 use anstyle::{AnsiColor, Style};
 use loopwright_core::{AgentState, Budget, LlmConfig, OneModel};
 use loopwright_sandbox::DriverChoice;
+use loopwright_templates::ProjectInstructions;
 
 use self::folder::Folder;
 use self::script::{Pace, Script};
@@ -149,6 +150,8 @@ fn setup(folder: &Folder) -> Setup {
         workdir: folder.workdir.clone(),
         driver: DriverChoice::Auto,
         system: None,
+        applied: None,
+        project: ProjectInstructions::default(),
     }
 }
 

@@ -4,18 +4,22 @@
 //! |---|---|
 //! | [`args`], [`config`], [`prompt`] | what was typed, what is configured, what is asked |
 //! | [`model`], [`tools`], [`agent`] | who answers, what it may do, and the agent made of both |
+//! | [`definitions`], [`applied`] | what agents and skills are defined, and the one that works |
 //! | [`store`], [`opening`], [`conversation`] | where sessions are kept, finding one, and talking in it |
 //! | [`stage`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
-//! | [`run`], [`chat`], [`sessions`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`completions`] | the commands |
+//! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`completions`] | the commands |
 
 pub mod agent;
+pub mod agents;
+pub mod applied;
 pub mod args;
 pub mod chat;
 pub mod completions;
 pub mod config;
 pub mod console;
 pub mod conversation;
+pub mod definitions;
 pub mod demo;
 pub mod doctor;
 pub mod ending;
@@ -31,7 +35,9 @@ pub mod run;
 pub mod sandbox;
 pub mod sessions;
 pub mod signals;
+pub mod skills;
 pub mod stage;
 pub mod store;
+mod table;
 pub mod tools;
 mod turn;

@@ -8,7 +8,7 @@ use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
-    chat, completions, console, demo, doctor, files, models, run, sandbox, sessions,
+    agents, chat, completions, console, demo, doctor, files, models, run, sandbox, sessions, skills,
 };
 
 fn main() -> ProcessExitCode {
@@ -35,6 +35,8 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Run(args) => run::run(cli, args),
         Command::Chat(args) => chat::chat(cli, args),
         Command::Sessions(args) => sessions::sessions(cli, args),
+        Command::Agents(args) => agents::agents(cli, args),
+        Command::Skills(args) => skills::skills(cli, args),
         Command::Demo(args) => demo::demo(args),
         Command::Models(args) => models::models(cli, args),
         Command::Files(command) => files::files(command),

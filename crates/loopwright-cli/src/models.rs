@@ -1,26 +1,24 @@
 //! `loopwright models`.
 
-use std::fmt::Write as _;
+use std::path::Path;
 
 use loopwright_models::{KeyRef, ModelInfo, Price, Prices, Provider, Providers};
 use serde_json::{Value, json};
 
 use crate::args::{Cli, ModelsArgs};
-use crate::config::{Config, ConfigError, Flags, Loaded, Sources};
 use crate::console;
+use crate::definitions::configured;
 use crate::exit::ExitCode;
 use crate::model;
+use crate::table::table;
 
 /// Lists the providers, or one, with the models that are known.
 pub fn models(cli: &Cli, args: &ModelsArgs) -> ExitCode {
-    let (sources, loaded) = match load(cli) {
-        Ok(loaded) => loaded,
+    let (sources, config) = match configured(cli, Path::new(".")) {
+        Ok(configured) => configured,
         Err(error) => return console::fail(&error, ExitCode::Config),
     };
-    for warning in &loaded.warnings {
-        console::warn(warning);
-    }
-    let providers = match model::providers(&loaded.config, &sources) {
+    let providers = match model::providers(&config, &sources) {
         Ok(providers) => providers,
         Err(error) => return console::fail(&error, error.exit_code()),
     };
@@ -35,14 +33,6 @@ pub fn models(cli: &Cli, args: &ModelsArgs) -> ExitCode {
         names.into_iter().filter_map(|name| Line::of(&providers, name)).collect();
     let text = if args.json { in_json(&lines) } else { in_words(&lines) };
     console::print(text.as_bytes())
-}
-
-fn load(cli: &Cli) -> Result<(Sources, Loaded), ConfigError> {
-    let sources = Sources::from_process()
-        .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
-    let flags = Flags { workdir: ".".into(), config: cli.config.clone(), ..Flags::default() };
-    let loaded = Config::load(flags, &sources)?;
-    Ok((sources, loaded))
 }
 
 /// A provider and its models.
@@ -114,23 +104,6 @@ fn model_rows(line: &Line<'_>) -> Vec<Vec<String>> {
         ]
     };
     line.models.iter().map(row).collect()
-}
-
-/// Writes rows under each other, columns two spaces apart.
-fn table(rows: &[Vec<String>]) -> String {
-    let count = rows.first().map_or(0, Vec::len);
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
-    let widths: Vec<usize> = (0..count).filter_map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (cell, width) in row.iter().zip(&widths) {
-            let _ = write!(line, "{cell:width$}  ");
-        }
-        text += line.trim_end();
-        text.push('\n');
-    }
-    text
 }
 
 fn in_json(lines: &[Line<'_>]) -> String {

@@ -1,23 +1,29 @@
 //! From what was typed to a conversation that can begin.
 
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use loopwright_agent::{AgentDefinition, BuildError};
 use loopwright_capabilities::files::Root;
-use loopwright_core::{BoxError, Budget, LlmConfig, messages::Cost};
+use loopwright_core::{BoxError, Budget, Hook, HookPoints, LlmConfig, messages::Cost};
 use loopwright_sessions::{
     AgentSession, MemoryStore, SessionHeader, SessionRepository, SessionStore,
 };
+use loopwright_templates::ProjectInstructions;
 
 use crate::agent::Setup;
+use crate::applied::{AgentError, Applied};
 use crate::args::session::{ForkRef, OriginArgs, SessionArgs};
 use crate::args::{AgentArgs, Cli};
 use crate::config::{
-    Config, ConfigError, Limits, Loaded, ModelRef, Origin, Setting, SettingValue as _, Sources,
+    Config, ConfigError, Dollars, Limits, Loaded, ModelRef, Origin, Setting, SettingValue as _,
+    Sources,
 };
 use crate::console;
-use crate::conversation::{Command, Conversation, caretaker};
+use crate::conversation::{AGENT, Command, Conversation, caretaker};
+use crate::definitions::{Defined, project_root};
 use crate::exit::ExitCode;
 use crate::model::{self, ChoiceError};
 use crate::prompt::PromptError;
@@ -51,6 +57,17 @@ pub struct Opening {
     pub config: Config,
     /// How runs are shown.
     pub stage: Stage,
+    /// What the agent is defined by.
+    applied: Option<Applied>,
+}
+
+/// Hears nothing, where an agent is only looked at.
+struct Silent;
+
+impl Hook for Silent {
+    fn points(&self) -> HookPoints {
+        HookPoints::of([])
+    }
 }
 
 /// The session that a conversation goes on with.
@@ -76,7 +93,7 @@ impl Opening {
         }
         let config = loaded.config;
         let stage = Stage::new(config.output_format.value, agent.surroundings.quiet);
-        Self { sources, config, stage }
+        Self { sources, config, stage, applied: None }
     }
 
     /// Finds the model that is asked, and puts together what an agent is made of.
@@ -86,19 +103,91 @@ impl Opening {
     /// If there is no model.
     pub async fn setup(&self, agent: &AgentArgs) -> Result<Setup, Refusal> {
         let config = &self.config;
-        let chosen = model::choose(config, &self.sources, &agent.transport()).await?;
+        let mut chosen = model::choose(config, &self.sources, &agent.transport()).await?;
+        if let Some(applied) = &self.applied {
+            chosen.llm.options = applied.settings(chosen.llm.options);
+        }
         let workdir = tools::workdir(&config.workdir).map_err(|error| Refusal {
             error: error.into(),
             exit_code: ExitCode::Usage,
             stop_reason: "usage",
         })?;
-        Ok(Setup {
+        let setup = Setup {
             models: chosen.models,
             llm: chosen.llm,
             workdir: self.without_own(workdir),
             driver: config.sandbox_tier.as_ref().map(|it| it.value).unwrap_or_default(),
-            system: config.system.as_ref().map(|it| it.value.clone()),
-        })
+            system: self.system(),
+            applied: self.applied.clone(),
+            project: self.project(agent),
+        };
+        match setup.build(Silent) {
+            Ok(_) => Ok(setup),
+            Err(source) => Err(self.unbuilt(source)),
+        }
+    }
+
+    /// Says what keeps an agent from being built: it is a definition's fault if there is one.
+    fn unbuilt(&self, source: BuildError) -> Refusal {
+        match &self.applied {
+            Some(applied) => {
+                let agent = applied.definition.name.clone();
+                AgentError::Build { agent, source }.into()
+            }
+            None => Refusal {
+                error: source.into(),
+                exit_code: ExitCode::Internal,
+                stop_reason: "other",
+            },
+        }
+    }
+
+    /// Returns the instructions of the definition, and those that the user adds.
+    fn system(&self) -> Option<String> {
+        let own = self.applied.as_ref().map(|it| it.definition.system_prompt.as_str());
+        let added = self.config.system.as_ref().map(|it| it.value.as_str());
+        let parts: Vec<&str> = own.into_iter().chain(added).collect();
+        (!parts.is_empty()).then(|| parts.join("\n\n"))
+    }
+
+    /// Finds what the project tells every agent, and says what is odd about it.
+    fn project(&self, agent: &AgentArgs) -> ProjectInstructions {
+        if agent.no_agents_md {
+            return ProjectInstructions::default();
+        }
+        let workdir = &self.config.workdir;
+        let found = ProjectInstructions::find(&project_root(workdir), workdir);
+        for warning in &found.warnings {
+            console::warn(warning);
+        }
+        found
+    }
+
+    /// Takes the definition that was typed, or the one that a session was begun with.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such definition, or it cannot be used.
+    pub fn define(
+        &mut self,
+        typed: Option<&str>,
+        kept: Option<&AgentDefinition>,
+    ) -> Result<(), Refusal> {
+        if typed.is_none() && kept.is_none_or(|it| it.name == AGENT) {
+            return Ok(());
+        }
+        let providers = model::providers(&self.config, &self.sources)?;
+        let defined = Defined::find(&self.config.workdir, &self.sources, &providers);
+        self.applied = match (typed, kept) {
+            (_, Some(kept)) => Applied::kept(kept, defined),
+            (Some(name), None) => {
+                let applied = Applied::find(name, defined)?;
+                applied.choose(&mut self.config, &providers)?;
+                Some(applied)
+            }
+            (None, None) => None,
+        };
+        Ok(())
     }
 
     /// Keeps an agent from what this program keeps for its user, where it lies in the directory that the
@@ -131,7 +220,8 @@ impl Opening {
 
     /// Returns what a run may use up.
     pub fn budget(&self) -> Budget {
-        budget(&self.config.limits)
+        let own = self.applied.as_ref().and_then(|it| it.definition.budget);
+        budget(&self.config.limits, &own.unwrap_or_default())
     }
 
     /// Opens the store, finds the session that was asked for, and puts the agent together. A session
@@ -157,7 +247,10 @@ impl Opening {
         let found = self.found(&*store, &typed.origin, &store).await?;
         if let Some(found) = &found {
             self.go_to(cli, agent, typed, found.session.header())?;
+            self.define(None, Some(found.session.definition()))?;
             keep_model(&mut self.config, found.session.state().llm());
+        } else {
+            self.define(agent.definition.as_deref(), None)?;
         }
         let mut setup = self.setup(agent).await?;
         let mut system = setup.system.take().map(Arc::from);
@@ -274,14 +367,30 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-fn budget(limits: &Limits) -> Budget {
+/// Returns what a run may use up: what was typed, or else the smaller of what is configured and what the
+/// definition asks for. Where nobody says anything, there is a limit all the same.
+fn budget(limits: &Limits, own: &Budget) -> Budget {
+    let cost = |it: Dollars| Cost::from_dollars(it.amount());
     Budget {
-        steps: Some(limits.steps.as_ref().map_or(STEPS, |it| it.value.get())),
-        tokens: Some(limits.tokens.as_ref().map_or(TOKENS, |it| it.value.get())),
-        time: Some(limits.seconds.as_ref().map_or(TIME, |it| it.value)),
-        cost: limits.cost.as_ref().map(|it| Cost::from_dollars(it.value.amount())),
-        deadline: None,
+        steps: limit(limits.steps.as_ref(), NonZeroU32::get, own.steps).or(Some(STEPS)),
+        tokens: limit(limits.tokens.as_ref(), NonZeroU64::get, own.tokens).or(Some(TOKENS)),
+        time: limit(limits.seconds.as_ref(), |it| it, own.time).or(Some(TIME)),
+        cost: limit(limits.cost.as_ref(), cost, own.cost),
+        deadline: own.deadline,
     }
+}
+
+fn limit<S: Copy, T: Ord>(
+    set: Option<&Setting<S>>,
+    value: impl Fn(S) -> T,
+    own: Option<T>,
+) -> Option<T> {
+    let Some(set) = set else { return own };
+    let (value, own) = (value(set.value), own.filter(|_| !is_typed(&set.origin)));
+    Some(match own {
+        Some(own) => own.min(value),
+        None => value,
+    })
 }
 
 impl Refusal {
@@ -297,6 +406,13 @@ impl From<ConfigError> for Refusal {
             ConfigError::Workdir { .. } => (ExitCode::Usage, "usage"),
             _ => (ExitCode::Config, "configuration"),
         };
+        Self { error: error.into(), exit_code, stop_reason }
+    }
+}
+
+impl From<AgentError> for Refusal {
+    fn from(error: AgentError) -> Self {
+        let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
         Self { error: error.into(), exit_code, stop_reason }
     }
 }
@@ -327,7 +443,9 @@ mod tests {
 
     #[test]
     fn a_run_without_limits_has_some() {
-        let budget = budget(&Limits::default());
+        let own = Budget { steps: Some(200), ..Budget::default() };
+        assert_eq!(budget(&Limits::default(), &own).steps, Some(200));
+        let budget = budget(&Limits::default(), &Budget::default());
         assert_eq!(
             (budget.steps, budget.tokens, budget.time),
             (Some(STEPS), Some(TOKENS), Some(TIME))

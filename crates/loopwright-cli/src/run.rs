@@ -50,6 +50,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Opening) -> Result<Exi
         Err(error) => return Err(error.into()),
     };
     if origin.no_session {
+        opening.define(args.agent.definition.as_deref(), None)?;
         let setup = opening.setup(&args.agent).await?;
         let asked = AgentState::new().with_budget(opening.budget());
         let asked = asked.with_user_message(prompt.unwrap_or_default());

@@ -6,6 +6,7 @@
     reason = "the lints spare tests, but not what they share"
 )]
 
+mod agents;
 mod background;
 mod chat;
 mod completions;
@@ -17,5 +18,6 @@ mod run;
 mod sandbox;
 mod server;
 mod sessions;
+mod skills;
 mod stopping;
 mod world;

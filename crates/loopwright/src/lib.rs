@@ -14,6 +14,7 @@
 //! | [`messages`] | conversations as data |
 //! | [`models`] | providers |
 //! | [`sessions`] | conversations that are kept, and go on after a crash |
+//! | `templates` | agents as files |
 
 pub use loopwright_agent as agent;
 pub use loopwright_capabilities as capabilities;
@@ -25,6 +26,8 @@ pub use loopwright_sandbox as sandbox;
 pub use loopwright_sessions as sessions;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use loopwright_store_sql as store_sql;
+#[cfg(feature = "templates")]
+pub use loopwright_templates as templates;
 
 #[doc(hidden)]
 pub use loopwright_core::__private;

@@ -1,13 +1,11 @@
 //! From the text of a `SKILL.md` to a skill.
 
-use std::borrow::Cow;
-
 use serde_json::{Map, Value};
 
+use crate::front_matter;
 use crate::skills::rules::ToolRule;
 use crate::skills::skill::{Skill, SkillContext, SkillInfo};
 use crate::skills::warning::SkillProblem;
-use crate::skills::yaml;
 
 const LONGEST_NAME: usize = 64;
 const LONGEST_DESCRIPTION: usize = 1024;
@@ -22,11 +20,9 @@ impl Skill {
     /// If it cannot be told what the skill restricts: its front matter is no YAML, or
     /// `allowed-tools` or `disable-model-invocation` make no sense.
     pub fn parse(directory: &str, text: &str) -> Result<(Self, Vec<SkillProblem>), SkillProblem> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let text: Cow<'_, str> =
-            if text.contains('\r') { text.replace("\r\n", "\n").into() } else { text.into() };
+        let text = front_matter::plain(text);
         let mut problems = Vec::new();
-        let Some((front, body)) = split(&text) else {
+        let Some((front, body)) = front_matter::split(&text) else {
             problems.push(SkillProblem::NoFrontMatter);
             let info = SkillInfo::new(directory, "");
             return Ok((Self::new(info, text.into_owned()), problems));
@@ -38,47 +34,13 @@ impl Skill {
     }
 }
 
-/// Parts the front matter from what follows it.
-fn split(text: &str) -> Option<(&str, &str)> {
-    let (first, rest) = text.split_once('\n')?;
-    if first.trim_end() != "---" {
-        return None;
-    }
-    let mut at = 0;
-    for line in rest.split_inclusive('\n') {
-        if line.trim_end() == "---" {
-            return Some((&rest[..at], &rest[at + line.len()..]));
-        }
-        at += line.len();
-    }
-    None
-}
-
 fn read(front: &str, problems: &mut Vec<SkillProblem>) -> Result<Map<String, Value>, SkillProblem> {
-    let error = match yaml::read(front) {
-        Ok(map) => return Ok(map),
-        Err(error) => error,
-    };
-    if let Ok(map) = yaml::read(&quoted(front)) {
+    let read = front_matter::read(front)
+        .map_err(|error| SkillProblem::BadFrontMatter(error.to_string()))?;
+    if read.is_quoted {
         problems.push(SkillProblem::Quoted);
-        return Ok(map);
     }
-    Err(SkillProblem::BadFrontMatter(error.to_string()))
-}
-
-/// Puts quotes around the values at the left edge that hold a colon.
-fn quoted(front: &str) -> String {
-    let line = |line: &str| match line.split_once(": ") {
-        Some((key, value))
-            if value.contains(':')
-                && !key.starts_with([' ', '-', '#'])
-                && !value.trim_start().starts_with(['"', '\'', '[', '{', '|', '>']) =>
-        {
-            format!("{key}: '{}'\n", value.trim().replace('\'', "''"))
-        }
-        _ => format!("{line}\n"),
-    };
-    front.lines().map(line).collect()
+    Ok(read.yaml.values)
 }
 
 struct Reader<'a> {

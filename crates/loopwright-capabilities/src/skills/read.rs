@@ -1,18 +1,15 @@
 //! Skills as files.
 
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::front_matter::read_within;
 use crate::skills::skill::Skill;
 use crate::skills::warning::SkillProblem;
 
 /// The file that makes a directory a skill.
 const FILE: &str = "SKILL.md";
-
-/// The longest file that is read.
-const MOST_BYTES: u64 = 1 << 20;
 
 /// How many entries of a directory are looked at.
 const MOST_ENTRIES: usize = 2000;
@@ -59,28 +56,13 @@ pub(super) fn list(root: &Path) -> (Vec<Listed>, Option<SkillProblem>) {
 /// Reads a skill and finds its files.
 pub(super) fn read(listed: &Listed) -> Result<(Skill, Vec<SkillProblem>), SkillProblem> {
     let directory = listed.path.parent().unwrap_or(Path::new(""));
-    let text = text(directory, listed).map_err(SkillProblem::Unreadable)?;
+    let text = read_within(directory, &listed.path)
+        .map_err(|error| SkillProblem::Unreadable(error.to_string()))?;
     let name = directory.file_name().map(|it| it.to_string_lossy()).unwrap_or_default();
     let (mut skill, problems) = Skill::parse(&name, &text)?;
     skill.resources = resources(directory);
     skill.directory = Some(directory.to_owned());
     Ok((skill, problems))
-}
-
-/// Reads a file that does not lead out of its directory.
-fn text(directory: &Path, listed: &Listed) -> Result<String, String> {
-    if listed.length > MOST_BYTES {
-        return Err(format!("it has {} bytes; {MOST_BYTES} are allowed", listed.length));
-    }
-    let real = fs::canonicalize(&listed.path).map_err(|it| it.to_string())?;
-    let home = fs::canonicalize(directory).map_err(|it| it.to_string())?;
-    if !real.starts_with(&home) {
-        return Err("it is a link that leads out of its directory".to_owned());
-    }
-    let file = fs::File::open(&real).map_err(|it| it.to_string())?;
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES).read_to_end(&mut bytes).map_err(|it| it.to_string())?;
-    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
 fn resources(directory: &Path) -> Vec<String> {

@@ -77,8 +77,18 @@ impl ToolRule {
         if self.name.starts_with("mcp__") && of_server.is_some() {
             return true;
         }
+        self.ours().is_some_and(|ours| ours.contains(&tool))
+    }
+
+    /// Returns the name as it is written, without what is in parentheses.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns our tools that other hosts know by this name, the closest one first; nothing if none is.
+    pub fn ours(&self) -> Option<&'static [&'static str]> {
         let name = self.name.to_ascii_lowercase();
-        NAMES.iter().any(|(other, ours)| *other == name && ours.contains(&tool))
+        NAMES.iter().find(|(other, _)| *other == name).map(|(_, ours)| *ours)
     }
 
     /// Tells whether it depends on the arguments whether a call is allowed.

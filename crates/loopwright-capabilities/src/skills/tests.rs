@@ -6,12 +6,11 @@ use std::sync::Arc;
 
 use loopwright_core::messages::ToolCall;
 use loopwright_sandbox::{FakeSandbox, Outcome, Output, TimeoutKind};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::shell::{Piece, pieces};
 use super::substitute::substitute;
-use super::yaml::{YamlError, read};
 use super::*;
 
 fn parse(text: &str) -> (Skill, Vec<SkillProblem>) {
@@ -138,23 +137,6 @@ fn a_skill_whose_restrictions_are_not_known_is_left_out() {
         }
         assert!(problem.leaves_out());
     }
-}
-
-#[test]
-fn yaml_is_read_without_aliases_and_without_depth() {
-    let aliases = "a: &a [x, x]\nb: [*a, *a]";
-    assert_eq!(read(aliases), Err(YamlError::Alias));
-    assert_eq!(read(&format!("a: {}", "[".repeat(100))), Err(YamlError::Deep));
-    assert!(read(&format!("a: {}", "[".repeat(10_000))).is_err());
-    assert_eq!(read(&format!("a:\n  {}", "- ".repeat(10_000))), Err(YamlError::Deep));
-    assert_eq!(read("- a"), Err(YamlError::NotAMap));
-    let text = "a: 1\nb: 1.5\nc: 'true'\nd: true\ne: ~\nf: |\n  two\n  lines\ng: !!str 5\n1: -3\n\
-        h: 0x10\ni: 1e400\nj: nan";
-    let expect = json!({
-        "a": 1, "b": 1.5, "c": "true", "d": true, "e": null, "f": "two\nlines\n", "g": "5", "1": -3,
-        "h": "0x10", "i": "1e400", "j": "nan",
-    });
-    assert_eq!(read(text).map(Value::Object), Ok(expect));
 }
 
 #[test]

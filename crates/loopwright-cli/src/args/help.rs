@@ -94,3 +94,19 @@ Examples:
 
   Delete what nobody used for a month
     loopwright sessions prune --older-than 30d";
+
+/// Ends `loopwright agents --help`.
+pub(super) const AGENTS: &str = "\
+Examples:
+  Begin an agent, give it work, and see that its file is right
+    loopwright agents new reviewer --description \"Reviews changes\"
+    loopwright agents validate
+    loopwright run --agent reviewer \"Look at the last commit\"
+
+  See what there is, and how one is defined
+    loopwright agents list
+    loopwright agents show reviewer
+
+Files, strongest first:
+  .loopwright/agents and .claude/agents of the project, ~/.config/loopwright/agents,
+  ~/.claude/agents; Markdown with front matter, YAML or JSON";

@@ -29,11 +29,8 @@ impl UserFile {
         if let Some(named) = named {
             return Self::Named(sources.cwd.join(named));
         }
-        let configured = sources.variable("XDG_CONFIG_HOME").map(PathBuf::from);
-        let configured = configured.filter(|directory| directory.is_absolute());
-        let usual = || sources.home.as_ref().map(|home| home.join(".config"));
-        match configured.or_else(usual) {
-            Some(directory) => Self::Usual(directory.join("loopwright/config.toml")),
+        match sources.own_directory() {
+            Some(directory) => Self::Usual(directory.join("config.toml")),
             None => Self::Nowhere,
         }
     }

@@ -30,6 +30,14 @@ impl Sources {
         Ok(Self { environment, cwd: std::env::current_dir()?, home })
     }
 
+    /// Returns the directory of the user's configuration, if there is a place for it.
+    pub fn own_directory(&self) -> Option<PathBuf> {
+        let configured = self.variable("XDG_CONFIG_HOME").map(PathBuf::from);
+        let configured = configured.filter(|directory| directory.is_absolute());
+        let usual = || self.home.as_ref().map(|home| home.join(".config"));
+        Some(configured.or_else(usual)?.join("loopwright"))
+    }
+
     /// The value of a variable; an empty one counts as absent.
     pub(super) fn variable(&self, name: &str) -> Option<&OsStr> {
         self.environment.get(name).map(OsString::as_os_str).filter(|value| !value.is_empty())

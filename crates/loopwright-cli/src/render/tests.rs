@@ -3,6 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use loopwright_core::{LlmConfig, OneModel, RunOptions, Sinks, messages::Usage};
 use loopwright_sandbox::DriverChoice;
+use loopwright_templates::ProjectInstructions;
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::{Value, json};
 
@@ -58,6 +59,8 @@ fn show(
         workdir: tools::workdir(root.path()).unwrap(),
         driver: DriverChoice::Auto,
         system: None,
+        applied: None,
+        project: ProjectInstructions::default(),
     };
     let (feed, notes) = Feed::new();
     let agent = setup.build(feed.clone()).unwrap();

@@ -1,0 +1,88 @@
+//! Text files that begin with YAML: how skills and definitions of agents are read.
+//!
+//! Such files are written by many hands and for many programs, so they are read without trust: whole
+//! values only, no aliases, a bounded depth, a bounded size, and no link that leads out of a directory.
+//!
+//! ```
+//! use loopwright_capabilities::front_matter::{plain, read, split};
+//!
+//! let text = plain("---\r\nname: ada\r\n---\r\nYou count.\r\n");
+//! let (front, body) = split(&text).unwrap();
+//! assert_eq!((read(front)?.yaml.values["name"].as_str(), body), (Some("ada"), "You count.\n"));
+//! # Ok::<_, loopwright_capabilities::front_matter::YamlError>(())
+//! ```
+
+mod file;
+mod yaml;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+pub use self::{
+    file::{MOST_BYTES, TextError, read_file, read_within},
+    yaml::{Lines, Repeated, Yaml, YamlError},
+};
+
+/// The line that front matter begins and ends with.
+const FENCE: &str = "---";
+
+/// What front matter says, and how it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrontMatter {
+    /// What it says.
+    pub yaml: Yaml,
+    /// Whether it could only be read with quotes around values that hold a colon.
+    pub is_quoted: bool,
+}
+
+/// Returns a text without the mark that some editors put at its beginning, and with plain ends of
+/// lines.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.contains('\r') { text.replace("\r\n", "\n").into() } else { text.into() }
+}
+
+/// Parts the front matter of a plain text from what follows it; nothing if it does not begin with a
+/// line `---`, or no such line ends it.
+pub fn split(text: &str) -> Option<(&str, &str)> {
+    let (first, rest) = text.split_once('\n')?;
+    if first.trim_end() != FENCE {
+        return None;
+    }
+    let mut at = 0;
+    for line in rest.split_inclusive('\n') {
+        if line.trim_end() == FENCE {
+            return Some((&rest[..at], &rest[at + line.len()..]));
+        }
+        at += line.len();
+    }
+    None
+}
+
+/// Reads front matter. If it is no YAML, it is read with quotes around the values at the left edge that
+/// hold a colon, which people often forget.
+///
+/// # Errors
+///
+/// If it is no YAML then either; the error is that of the text as it is.
+pub fn read(front: &str) -> Result<FrontMatter, YamlError> {
+    Yaml::read(front).map(|yaml| FrontMatter { yaml, is_quoted: false }).or_else(|error| {
+        let quoted = Yaml::read(&quoted(front));
+        quoted.map(|yaml| FrontMatter { yaml, is_quoted: true }).map_err(|_| error)
+    })
+}
+
+fn quoted(front: &str) -> String {
+    let line = |line: &str| match line.split_once(": ") {
+        Some((key, value))
+            if value.contains(':')
+                && !key.starts_with([' ', '-', '#'])
+                && !value.trim_start().starts_with(['"', '\'', '[', '{', '|', '>']) =>
+        {
+            format!("{key}: '{}'\n", value.trim().replace('\'', "''"))
+        }
+        _ => format!("{line}\n"),
+    };
+    front.lines().map(line).collect()
+}

@@ -1,0 +1,261 @@
+//! YAML as data: what front matter may hold.
+//!
+//! The text is read event by event, without recursion. Aliases are refused, so that a short text
+//! never becomes a large value.
+
+use std::collections::BTreeMap;
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+use serde_json::{Map, Number, Value};
+
+/// How deep values may be nested.
+const MOST_LEVELS: usize = 32;
+
+/// The first document of a YAML text, which is a map or nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Yaml {
+    /// What it says. Of a repeated key, the last one counts.
+    pub values: Map<String, Value>,
+    /// Where it says so.
+    pub lines: Lines,
+    /// Keys that are there more than once in a map.
+    pub repeated: Vec<Repeated>,
+    /// Whether another document follows, which is not read.
+    pub has_more: bool,
+}
+
+/// Where values are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lines {
+    /// The line of the key, or of the value in a list, counted from one.
+    pub line: usize,
+    /// The lines of what is in the value: of a map by keys, of a list by numbers from zero.
+    pub within: BTreeMap<String, Lines>,
+}
+
+/// A key that is there more than once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeated {
+    /// The key.
+    pub key: String,
+    /// The line where it is there again.
+    pub line: usize,
+}
+
+/// Why a text is not read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum YamlError {
+    /// It is no YAML.
+    #[error("line {line}: {problem}")]
+    Syntax {
+        /// The line, counted from one.
+        line: usize,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// It repeats a value by an alias, `*name`.
+    #[error("line {line}: aliases are not allowed here")]
+    Alias {
+        /// The line.
+        line: usize,
+    },
+    /// Its values are in each other too often.
+    #[error("line {line}: it is nested more than {MOST_LEVELS} levels deep")]
+    Deep {
+        /// The line.
+        line: usize,
+    },
+    /// It is a list or a single value.
+    #[error("it has to be a list of `key: value`")]
+    NotAMap,
+}
+
+impl YamlError {
+    /// Returns the line, if it is one line that is to blame.
+    pub fn line(&self) -> Option<usize> {
+        match self {
+            Self::Syntax { line, .. } | Self::Alias { line } | Self::Deep { line } => Some(*line),
+            Self::NotAMap => None,
+        }
+    }
+
+    /// Returns what is wrong, without the line.
+    pub fn problem(&self) -> String {
+        match self {
+            Self::Syntax { problem, .. } => problem.clone(),
+            Self::Alias { .. } => "aliases are not allowed here".to_owned(),
+            Self::Deep { .. } => format!("it is nested more than {MOST_LEVELS} levels deep"),
+            Self::NotAMap => self.to_string(),
+        }
+    }
+}
+
+impl Lines {
+    /// Finds the lines of what is in the value, by its keys; nothing if it is not there.
+    pub fn find<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
+        path.into_iter().try_fold(self, |lines, key| lines.within.get(key))
+    }
+}
+
+impl Yaml {
+    /// Reads a text.
+    ///
+    /// # Errors
+    ///
+    /// If it is no YAML, or more than front matter may hold.
+    pub fn read(text: &str) -> Result<Self, YamlError> {
+        let mut reader = Reader::default();
+        let mut parser = Parser::new_from_str(text);
+        while let Some(event) = parser.next_event() {
+            let (event, span) = event.map_err(|error| {
+                let (line, problem) = (error.marker().line(), error.info().to_owned());
+                YamlError::Syntax { line, problem }
+            })?;
+            if let Some((value, lines)) = reader.take(event, span.start.line())? {
+                let values = match value {
+                    Value::Object(map) => map,
+                    Value::Null => Map::new(),
+                    _ => return Err(YamlError::NotAMap),
+                };
+                let has_more = has_more(&mut parser);
+                return Ok(Self { values, lines, repeated: reader.repeated, has_more });
+            }
+        }
+        Ok(Self::default())
+    }
+}
+
+/// Tells whether something follows the first document.
+fn has_more(parser: &mut Parser<'_, impl saphyr_parser::Input>) -> bool {
+    while let Some(event) = parser.next_event() {
+        match event {
+            Ok((Event::DocumentEnd | Event::Nothing, _)) => {}
+            Ok((Event::StreamEnd, _)) => return false,
+            _ => return true,
+        }
+    }
+    false
+}
+
+/// A value that is being read.
+struct Open {
+    value: OpenValue,
+    lines: Lines,
+}
+
+enum OpenValue {
+    List(Vec<Value>),
+    Map { map: Map<String, Value>, key: Option<(String, usize)> },
+}
+
+#[derive(Default)]
+struct Reader {
+    open: Vec<Open>,
+    repeated: Vec<Repeated>,
+}
+
+impl Reader {
+    /// Takes an event; returns the document once it is whole.
+    fn take(&mut self, event: Event<'_>, line: usize) -> Result<Option<(Value, Lines)>, YamlError> {
+        let (value, lines) = match event {
+            Event::Alias(_) => return Err(YamlError::Alias { line }),
+            Event::Scalar(text, style, _, tag) => {
+                let is_text = tag.is_some_and(|tag| tag.suffix == "str");
+                let value = if style == ScalarStyle::Plain && !is_text {
+                    plain(&text)
+                } else {
+                    Value::String(text.into_owned())
+                };
+                (value, Lines { line, ..Lines::default() })
+            }
+            Event::SequenceStart(..) => return self.push(OpenValue::List(Vec::new()), line),
+            Event::MappingStart(..) => {
+                return self.push(OpenValue::Map { map: Map::new(), key: None }, line);
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open { value: OpenValue::List(list), lines }) => (Value::Array(list), lines),
+                Some(Open { value: OpenValue::Map { map, .. }, lines }) => {
+                    (Value::Object(map), lines)
+                }
+                None => return Ok(None),
+            },
+            Event::DocumentEnd | Event::StreamEnd => {
+                return Ok(Some((Value::Null, Lines::default())));
+            }
+            Event::Nothing | Event::StreamStart | Event::DocumentStart(_) => return Ok(None),
+        };
+        self.put(value, lines, line)
+    }
+
+    fn push(&mut self, value: OpenValue, line: usize) -> Result<Option<(Value, Lines)>, YamlError> {
+        if self.open.len() >= MOST_LEVELS {
+            return Err(YamlError::Deep { line });
+        }
+        self.open.push(Open { value, lines: Lines { line, ..Lines::default() } });
+        Ok(None)
+    }
+
+    /// Puts a value where it belongs.
+    fn put(
+        &mut self,
+        done: Value,
+        lines: Lines,
+        line: usize,
+    ) -> Result<Option<(Value, Lines)>, YamlError> {
+        let Some(Open { value, lines: around }) = self.open.last_mut() else {
+            return Ok(Some((done, lines)));
+        };
+        match value {
+            OpenValue::List(list) => {
+                around.within.insert(list.len().to_string(), lines);
+                list.push(done);
+            }
+            OpenValue::Map { map, key } => match key.take() {
+                Some((key, line)) => {
+                    around.within.insert(key.clone(), Lines { line, ..lines });
+                    if map.insert(key.clone(), done).is_some() {
+                        self.repeated.push(Repeated { key, line });
+                    }
+                }
+                None => *key = Some((word(&done, line)?, line)),
+            },
+        }
+        Ok(None)
+    }
+}
+
+/// Reads a key.
+fn word(value: &Value, line: usize) -> Result<String, YamlError> {
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Array(_) | Value::Object(_) => {
+            Err(YamlError::Syntax { line, problem: "a key has to be a word".to_owned() })
+        }
+        value => Ok(value.to_string()),
+    }
+}
+
+/// Reads a value that stands without quotes.
+fn plain(text: &str) -> Value {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ => number(text).map_or_else(|| Value::String(text.to_owned()), Value::Number),
+    }
+}
+
+fn number(text: &str) -> Option<Number> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if !digits.starts_with(|it: char| it.is_ascii_digit() || it == '.') {
+        return None;
+    }
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let whole =
+        text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
+    match whole {
+        Ok(whole) => Some(whole),
+        Err(_) => Number::from_f64(text.parse().ok()?),
+    }
+}

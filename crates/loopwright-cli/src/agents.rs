@@ -1,0 +1,241 @@
+//! `loopwright agents`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use loopwright_agent::{AgentDefinition, Definitions as _};
+use loopwright_templates::writing::without_secrets;
+use loopwright_templates::{
+    DefinitionFileError, DefinitionFormat, DefinitionLoader, DefinitionScope, DefinitionValidator,
+    Existing, FileDefinitionStore, LoadedDefinition, StoreError,
+};
+use serde_json::{Value, json};
+
+use crate::args::Cli;
+use crate::args::agents::{AgentsArgs, AgentsCommand, NewArgs, ShowArgs, ValidateArgs};
+use crate::config::Sources;
+use crate::console;
+use crate::definitions::{self, Defined, completed, shown};
+use crate::exit::ExitCode;
+use crate::render::{harmless, line};
+use crate::report::SCHEMA_VERSION;
+use crate::table::table;
+use crate::tools;
+
+/// The most characters of a description in a list.
+const DESCRIPTION: usize = 80;
+
+/// Lists, shows, checks or begins definitions of agents.
+pub fn agents(cli: &Cli, args: &AgentsArgs) -> ExitCode {
+    let (sources, config, providers, defined) = match definitions::find(cli, &args.workdir) {
+        Ok(found) => found,
+        Err(error) => return console::fail(&error, error.exit_code()),
+    };
+    match &args.command {
+        AgentsCommand::List(args) => list(&defined, &sources, args.json),
+        AgentsCommand::Show(args) => show(&defined, args),
+        AgentsCommand::Validate(args) => match tools::workdir(&config.workdir) {
+            Ok(workdir) => {
+                let loader = DefinitionLoader::new().with_providers(providers.names());
+                validate(&defined, &defined.validator(&workdir, providers), &loader, args)
+            }
+            Err(error) => console::fail(&error, ExitCode::Usage),
+        },
+        AgentsCommand::New(args) => match new(&defined, &sources, args) {
+            Ok(path) => console::print(format!("{}\n", path.display()).as_bytes()),
+            Err(error @ (StoreError::Name(_) | StoreError::Exists(_))) => {
+                console::fail(&error, ExitCode::Usage)
+            }
+            Err(error) => console::fail(&error, ExitCode::Internal),
+        },
+    }
+}
+
+fn list(defined: &Defined, sources: &Sources, is_json: bool) -> ExitCode {
+    for error in defined.agents.errors().values() {
+        console::warn(error);
+    }
+    let all = defined.agents.all();
+    let source = |name: &str| defined.agents.source(name);
+    if is_json {
+        let agent = |it: &AgentDefinition| {
+            let source = source(&it.name);
+            json!({
+                "name": it.name, "label": it.label(), "description": it.description,
+                "path": source.as_ref().and_then(|it| it.path.clone()),
+                "scope": source.and_then(|it| it.scope).map(|it| it.to_string()),
+            })
+        };
+        let agents: Vec<Value> = all.iter().map(|it| agent(it)).collect();
+        return print(&json!({ "schema_version": SCHEMA_VERSION, "agents": agents }));
+    }
+    if all.is_empty() {
+        console::tell("no agents are defined; begin one: loopwright agents new NAME");
+        return ExitCode::Done;
+    }
+    let home = sources.home.as_deref();
+    let row = |it: &AgentDefinition| {
+        let path = source(&it.name).and_then(|it| it.path).unwrap_or_default();
+        let path = shown(&path, &defined.root, home);
+        vec![it.name.clone(), line(&path, 200), line(&it.description, DESCRIPTION)]
+    };
+    let head = ["NAME", "FILE", "DESCRIPTION"].map(str::to_owned).to_vec();
+    let rows: Vec<_> = [head].into_iter().chain(all.iter().map(|it| row(it))).collect();
+    console::print(table(&rows).as_bytes())
+}
+
+fn show(defined: &Defined, args: &ShowArgs) -> ExitCode {
+    let definition = match defined.agents.get(&args.name) {
+        Ok(definition) => definition,
+        Err(error) => {
+            console::fail(&error, ExitCode::Usage);
+            for error in defined.agents.errors().values() {
+                console::warn(error);
+            }
+            return ExitCode::Usage;
+        }
+    };
+    let source = defined.agents.source(&args.name);
+    let path = source.as_ref().and_then(|it| it.path.clone());
+    for warning in defined.agents.warnings().iter().filter(|it| Some(&it.path) == path.as_ref()) {
+        console::warn(warning);
+    }
+    let definition = without_secrets(&definition);
+    if !args.json {
+        let text = DefinitionFormat::Markdown.write(&definition);
+        return console::print(harmless(&text).as_bytes());
+    }
+    let written = DefinitionFormat::Json.write(&definition);
+    let written: Value = serde_json::from_str(&written).unwrap_or_default();
+    let scope = source.and_then(|it| it.scope).map(|it| it.to_string());
+    print(&json!({
+        "schema_version": SCHEMA_VERSION, "path": path, "scope": scope, "definition": written,
+    }))
+}
+
+/// What became of a file.
+struct Checked {
+    path: PathBuf,
+    name: Option<String>,
+    errors: Vec<String>,
+    warnings: Vec<String>,
+}
+
+fn validate(
+    defined: &Defined,
+    validator: &DefinitionValidator,
+    loader: &DefinitionLoader,
+    args: &ValidateArgs,
+) -> ExitCode {
+    let mut checked: Vec<Checked> = if args.paths.is_empty() {
+        found(defined, validator)
+    } else {
+        args.paths.iter().map(|path| one(path, loader.load(path), validator)).collect()
+    };
+    checked.sort_by(|one, other| one.path.cmp(&other.path));
+    let is_fine = checked.iter().all(|it| it.errors.is_empty());
+    let told = if args.json {
+        let file = |it: &Checked| {
+            json!({
+                "path": it.path, "name": it.name, "errors": it.errors, "warnings": it.warnings,
+            })
+        };
+        let files: Vec<Value> = checked.iter().map(file).collect();
+        print(&json!({ "schema_version": SCHEMA_VERSION, "valid": is_fine, "files": files }))
+    } else {
+        let text: String = checked.iter().map(Checked::to_text).collect();
+        console::print(text.as_bytes())
+    };
+    match told {
+        ExitCode::Done if !is_fine => ExitCode::Config,
+        told => told,
+    }
+}
+
+/// Checks everything that is found.
+fn found(defined: &Defined, validator: &DefinitionValidator) -> Vec<Checked> {
+    let mut checked: Vec<Checked> = defined
+        .agents
+        .all()
+        .iter()
+        .filter_map(|it| {
+            let path = defined.agents.source(&it.name)?.path?;
+            let loaded = LoadedDefinition { definition: (**it).clone(), warnings: Vec::new() };
+            Some(one(&path, Ok(loaded), validator))
+        })
+        .collect();
+    let errors = defined.agents.errors().into_iter();
+    checked.extend(errors.map(|(path, error)| one(&path, Err(error), validator)));
+    for warning in defined.agents.warnings() {
+        let text = warning.problem.to_string();
+        match checked.iter_mut().find(|it| it.path == warning.path) {
+            Some(it) => it.warnings.push(text),
+            None => checked.push(Checked {
+                path: warning.path,
+                name: None,
+                errors: Vec::new(),
+                warnings: vec![text],
+            }),
+        }
+    }
+    checked
+}
+
+fn one(
+    path: &Path,
+    loaded: Result<LoadedDefinition, DefinitionFileError>,
+    validator: &DefinitionValidator,
+) -> Checked {
+    let texts = |problems: &[loopwright_templates::Problem]| -> Vec<String> {
+        problems.iter().map(ToString::to_string).collect()
+    };
+    let (name, errors, warnings) = match loaded {
+        Ok(LoadedDefinition { definition, warnings }) => {
+            let problems = validator.problems(&completed(&definition));
+            let problems = problems.iter().map(ToString::to_string).collect();
+            (Some(definition.name), problems, texts(&warnings))
+        }
+        Err(error) => (None, texts(&error.problems), Vec::new()),
+    };
+    Checked { path: path.to_owned(), name, errors, warnings }
+}
+
+impl Checked {
+    fn to_text(&self) -> String {
+        let path = harmless(&self.path.display().to_string());
+        let errors = self.errors.iter().map(|it| ("error", it));
+        let all = errors.chain(self.warnings.iter().map(|it| ("warning", it)));
+        let lines = all.map(|(kind, text)| format!("{path}: {kind}: {}\n", harmless(text)));
+        let lines: String = lines.collect();
+        if self.errors.is_empty() { format!("{path}: ok\n{lines}") } else { lines }
+    }
+}
+
+/// Begins a file, and returns its path.
+fn new(defined: &Defined, sources: &Sources, args: &NewArgs) -> Result<PathBuf, StoreError> {
+    let directory = match sources.own_directory().filter(|_| args.user) {
+        Some(own) => own.join("agents"),
+        None => defined.root.join(".loopwright/agents"),
+    };
+    fs::create_dir_all(&directory)
+        .map_err(|source| StoreError::Root { path: directory.clone(), source })?;
+    let existing = if args.overwrite { Existing::Replace } else { Existing::Refuse };
+    let store = FileDefinitionStore::open(&directory)?.with_existing(existing);
+    let name = args.name.as_str();
+    let text = |given: &Option<String>, otherwise: String| {
+        given.clone().filter(|it| !it.trim().is_empty()).unwrap_or(otherwise)
+    };
+    let description = text(&args.description, format!("Say here when to use {name}."));
+    let prompt = text(&args.prompt, format!("You are {name}. Say here how you work."));
+    let saved = store.save(&AgentDefinition::new(name, description, prompt))?;
+    Ok(saved.path)
+}
+
+fn print(value: &Value) -> ExitCode {
+    console::print(format!("{value}\n").as_bytes())
+}
+
+/// Tells whether a project decided, which is nobody's promise to the user.
+pub(crate) fn is_of_project(scope: Option<DefinitionScope>) -> bool {
+    scope == Some(DefinitionScope::Project)
+}

@@ -1,0 +1,197 @@
+//! The definition that an agent of the program is made by.
+
+use std::sync::Arc;
+
+use loopwright_agent::{AgentDefinition, BuildError, DefinitionError, Definitions as _};
+use loopwright_core::messages::InferenceOptions;
+use loopwright_models::Providers;
+use loopwright_templates::DefinitionFileError;
+
+use crate::agents::is_of_project;
+use crate::config::{Config, ModelRef, Origin, Setting, SettingValue as _};
+use crate::console;
+use crate::conversation::AGENT;
+use crate::definitions::{Defined, completed};
+use crate::exit::ExitCode;
+
+/// A definition, and what else is defined.
+#[derive(Clone, Debug)]
+pub struct Applied {
+    /// The definition. Its prompt holds the skills that it begins with.
+    pub definition: Arc<AgentDefinition>,
+    /// What capabilities may look for.
+    pub defined: Defined,
+}
+
+/// Why an agent cannot be made by a definition.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// There is no such definition.
+    #[error("{unknown}\n  begin one: loopwright agents new {}", .unknown.name)]
+    Unknown {
+        /// What is known.
+        unknown: DefinitionError,
+    },
+    /// Its file is wrong.
+    #[error("the agent `{name}` cannot be used; see all: loopwright agents validate")]
+    File {
+        /// The name.
+        name: String,
+        /// What is wrong.
+        #[source]
+        source: DefinitionFileError,
+    },
+    /// Its name is the one of the agent that is there without a definition.
+    #[error("`{AGENT}` is the name of the program's own agent: give the definition another name")]
+    Own,
+    /// It begins with a skill that there is not.
+    #[error(
+        "the agent `{agent}` begins with the skill `{skill}`, which there is not; see those there are: loopwright skills list"
+    )]
+    Skill {
+        /// The agent.
+        agent: String,
+        /// The skill.
+        skill: String,
+    },
+    /// It asks for a model that is not whole.
+    #[error(
+        "the agent `{agent}` asks for {asked}, which names no model: write `llm: provider/model` into its file, or type -m provider/model"
+    )]
+    Model {
+        /// The agent.
+        agent: String,
+        /// What it asks for.
+        asked: String,
+    },
+    /// It names what there is not.
+    #[error(
+        "the agent `{agent}` cannot be built: change its file, or look: loopwright agents validate"
+    )]
+    Build {
+        /// The agent.
+        agent: String,
+        /// Why.
+        #[source]
+        source: BuildError,
+    },
+}
+
+impl AgentError {
+    /// Returns the exit status.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Unknown { .. } | Self::Own => ExitCode::Usage,
+            Self::File { .. } | Self::Skill { .. } | Self::Build { .. } => ExitCode::Config,
+            Self::Model { .. } => ExitCode::NoModel,
+        }
+    }
+
+    /// Returns the word for it in results.
+    pub fn stop_reason(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } | Self::Own => "usage",
+            Self::File { .. } | Self::Skill { .. } | Self::Build { .. } => "configuration",
+            Self::Model { .. } => "no_model",
+        }
+    }
+}
+
+impl Applied {
+    /// Takes a definition by its name, and says what is odd about its file.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, its file is wrong, or it names a skill that there is not.
+    pub fn find(name: &str, defined: Defined) -> Result<Self, AgentError> {
+        if name == AGENT {
+            return Err(AgentError::Own);
+        }
+        let definition = defined.agents.get(name).map_err(|error| {
+            // A file that is wrong may be the one that is meant.
+            let meant = defined
+                .agents
+                .errors()
+                .into_iter()
+                .find(|(path, _)| path.file_stem().is_some_and(|it| it == name));
+            match meant {
+                Some((_, source)) => AgentError::File { name: name.to_owned(), source },
+                None => AgentError::Unknown { unknown: error },
+            }
+        })?;
+        let path = defined.agents.source(name).and_then(|it| it.path);
+        for warning in defined.agents.warnings().iter().filter(|it| Some(&it.path) == path.as_ref())
+        {
+            console::warn(warning);
+        }
+        let mut definition = completed(&definition);
+        let mut prompt = vec![std::mem::take(&mut definition.system_prompt)];
+        for name in definition.skills.iter() {
+            let skill = defined.skills.get(name).ok_or_else(|| AgentError::Skill {
+                agent: definition.name.clone(),
+                skill: name.to_owned(),
+            })?;
+            prompt.push(skill.render(None));
+        }
+        definition.system_prompt = prompt.join("\n\n");
+        Ok(Self { definition: Arc::new(definition), defined })
+    }
+
+    /// Takes the definition that a session was begun with; nothing if it was the program's own agent.
+    pub fn kept(definition: &AgentDefinition, defined: Defined) -> Option<Self> {
+        (definition.name != AGENT)
+            .then(|| Self { definition: Arc::new(definition.clone()), defined })
+    }
+
+    /// Asks for the definition's model, unless another one was typed.
+    ///
+    /// # Errors
+    ///
+    /// If the definition names only half of a model, and nobody knows the other half.
+    pub fn choose(&self, config: &mut Config, providers: &Providers) -> Result<(), AgentError> {
+        let typed = |it: &Setting<ModelRef>| matches!(it.origin, Origin::Flag | Origin::Env(_));
+        let Some(llm) = &self.definition.llm else { return Ok(()) };
+        if (llm.provider.is_none() && llm.model.is_none())
+            || config.model.as_ref().is_some_and(typed)
+        {
+            return Ok(());
+        }
+        let configured = config.model.as_ref().map(|it| it.value.provider().to_owned());
+        let provider = llm.provider.as_deref().map(str::to_owned).or(configured);
+        let of_provider = || {
+            let known = providers.provider(provider.as_deref()?).ok()?;
+            known.model.as_deref().map(str::to_owned)
+        };
+        let model = llm.model.as_deref().map(str::to_owned).or_else(of_provider);
+        let name = provider.zip(model).map(|(provider, model)| format!("{provider}/{model}"));
+        let model = name.as_deref().and_then(ModelRef::from_text).ok_or_else(|| {
+            let parts = [&llm.provider, &llm.model].map(|it| it.as_deref().unwrap_or_default());
+            AgentError::Model {
+                agent: self.definition.name.clone(),
+                asked: format!("`{}`", parts.join("/")),
+            }
+        })?;
+        config.model = Some(Setting::new(model, self.origin()));
+        Ok(())
+    }
+
+    /// A project's file is not the user's promise.
+    fn origin(&self) -> Origin {
+        let source = self.defined.agents.source(&self.definition.name);
+        let path = source.as_ref().and_then(|it| it.path.as_deref()).map(Arc::from);
+        match (path, source.and_then(|it| it.scope)) {
+            (Some(path), scope) if is_of_project(scope) => Origin::Project(path),
+            (Some(path), _) => Origin::User(path),
+            (None, _) => Origin::Session,
+        }
+    }
+
+    /// Lays the definition's settings over those of the model.
+    pub fn settings(&self, options: InferenceOptions) -> InferenceOptions {
+        let Some(llm) = &self.definition.llm else { return options };
+        let stream = options.stream;
+        let mut settings = llm.options.clone();
+        settings.stream = stream;
+        settings
+    }
+}

@@ -1,0 +1,164 @@
+//! `loopwright skills`.
+
+use std::path::{Path, PathBuf};
+
+use loopwright_capabilities::skills::{
+    Skill, SkillAudience, SkillContext, SkillLibrary, SkillScope, SkillWarning,
+};
+use serde_json::{Value, json};
+
+use crate::args::Cli;
+use crate::args::agents::{ShowArgs, ValidateArgs};
+use crate::args::skills::{SkillsArgs, SkillsCommand};
+use crate::config::Sources;
+use crate::console;
+use crate::definitions::{self, Defined, shown};
+use crate::exit::ExitCode;
+use crate::render::{harmless, line};
+use crate::report::SCHEMA_VERSION;
+use crate::table::table;
+
+/// The most characters of a description in a list.
+const DESCRIPTION: usize = 80;
+
+/// Why a skill cannot be shown.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no skill named `{name}`; known are: {known}")]
+struct Unknown {
+    name: String,
+    known: String,
+}
+
+/// Lists, shows or checks skills.
+pub fn skills(cli: &Cli, args: &SkillsArgs) -> ExitCode {
+    let (sources, _, _, defined) = match definitions::find(cli, &args.workdir) {
+        Ok(found) => found,
+        Err(error) => return console::fail(&error, error.exit_code()),
+    };
+    match &args.command {
+        SkillsCommand::List(args) => list(&defined, &sources, args.json),
+        SkillsCommand::Show(args) => show(&defined.skills, args),
+        SkillsCommand::Validate(args) => validate(&defined, args),
+    }
+}
+
+fn list(defined: &Defined, sources: &Sources, is_json: bool) -> ExitCode {
+    let all = defined.skills.list(SkillAudience::Everybody);
+    for warning in defined.skills.warnings().iter().filter(|it| it.problem.leaves_out()) {
+        console::warn(warning);
+    }
+    if is_json {
+        let skills: Vec<Value> = all.iter().map(|it| in_json(it)).collect();
+        return print(&json!({ "schema_version": SCHEMA_VERSION, "skills": skills }));
+    }
+    if all.is_empty() {
+        console::tell("there are no skills; put one into .agents/skills/NAME/SKILL.md");
+        return ExitCode::Done;
+    }
+    let row = |it: &Skill| {
+        let path = it.directory.clone().unwrap_or_default();
+        let path = shown(&path, &defined.root, sources.home.as_deref());
+        let description = line(&it.info.description, DESCRIPTION);
+        vec![line(it.name(), 64), line(&path, 200), description]
+    };
+    let head = ["NAME", "DIRECTORY", "DESCRIPTION"].map(str::to_owned).to_vec();
+    let rows: Vec<_> = [head].into_iter().chain(all.iter().map(|it| row(it))).collect();
+    console::print(table(&rows).as_bytes())
+}
+
+fn show(library: &SkillLibrary, args: &ShowArgs) -> ExitCode {
+    let Some(skill) = library.get(&args.name) else {
+        let known = library.names(SkillAudience::Everybody).join(", ");
+        return console::fail(&Unknown { name: args.name.clone(), known }, ExitCode::Usage);
+    };
+    for warning in library.warnings().iter().filter(|it| is_in(it, skill.directory.as_deref())) {
+        console::warn(warning);
+    }
+    if !args.json {
+        return console::print(harmless(&format!("{}\n", skill.render(None))).as_bytes());
+    }
+    let mut value = in_json(&skill);
+    value["schema_version"] = SCHEMA_VERSION.into();
+    value["body"] = skill.content().into();
+    value["resources"] = json!(skill.resources);
+    print(&value)
+}
+
+fn in_json(skill: &Skill) -> Value {
+    let info = &skill.info;
+    json!({
+        "name": info.name, "description": info.description, "directory": skill.directory,
+        "allowed_tools": info.allowed_tools, "model": info.model, "agent": info.agent,
+        "model_invocable": info.model_invocable, "user_invocable": info.user_invocable,
+        "forks": info.context == SkillContext::Fork,
+    })
+}
+
+fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
+    let (library, only) = if args.paths.is_empty() {
+        (defined.skills.clone(), Vec::new())
+    } else {
+        named(&args.paths)
+    };
+    let is_asked = |path: &Path| only.is_empty() || only.iter().any(|it| path.starts_with(it));
+    let skills = library.list(SkillAudience::Everybody);
+    let directories: Vec<PathBuf> = skills.iter().filter_map(|it| it.directory.clone()).collect();
+    let directories: Vec<PathBuf> = directories.into_iter().filter(|it| is_asked(it)).collect();
+    let warnings: Vec<SkillWarning> =
+        library.warnings().into_iter().filter(|it| is_asked(&it.path)).collect();
+    let missing: Vec<&PathBuf> = only
+        .iter()
+        .filter(|it| !directories.iter().any(|found| found.starts_with(it)))
+        .filter(|it| !warnings.iter().any(|warning| warning.path.starts_with(it)))
+        .collect();
+    let is_fine = missing.is_empty() && !warnings.iter().any(|it| it.problem.leaves_out());
+    let told = if args.json {
+        let problem = |it: &SkillWarning| {
+            let kind = if it.problem.leaves_out() { "error" } else { "warning" };
+            json!({ "path": it.path, "kind": kind, "message": it.problem.to_string() })
+        };
+        let problems: Vec<Value> = warnings.iter().map(problem).collect();
+        print(&json!({
+            "schema_version": SCHEMA_VERSION, "valid": is_fine, "skills": directories,
+            "problems": problems, "missing": missing,
+        }))
+    } else {
+        let fine = directories.iter().map(|it| format!("{}: ok", it.display()));
+        let none = missing.iter().map(|it| format!("{}: error: it has no SKILL.md", it.display()));
+        let odd = warnings.iter().map(|it| {
+            let kind = if it.problem.leaves_out() { "error" } else { "warning" };
+            format!("{}: {kind}: {}", it.path.display(), it.problem)
+        });
+        let lines = fine.chain(none).chain(odd).map(|it| harmless(&it) + "\n");
+        console::print(lines.collect::<String>().as_bytes())
+    };
+    match told {
+        ExitCode::Done if !is_fine => ExitCode::Config,
+        told => told,
+    }
+}
+
+/// Takes directories of skills by their own paths or by those of their files.
+fn named(paths: &[PathBuf]) -> (SkillLibrary, Vec<PathBuf>) {
+    let directory = |path: &PathBuf| {
+        let path = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if path.ends_with("SKILL.md") {
+            path.parent().map_or(path.clone(), Path::to_owned)
+        } else {
+            path
+        }
+    };
+    let only: Vec<PathBuf> = paths.iter().map(directory).collect();
+    let parents = only.iter().filter_map(|it| it.parent());
+    let library = parents
+        .fold(SkillLibrary::default(), |library, parent| library.and(SkillScope::Project, parent));
+    (library, only)
+}
+
+fn is_in(warning: &SkillWarning, directory: Option<&Path>) -> bool {
+    directory.is_some_and(|it| warning.path.starts_with(it))
+}
+
+fn print(value: &Value) -> ExitCode {
+    console::print(format!("{value}\n").as_bytes())
+}

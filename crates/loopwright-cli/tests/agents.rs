@@ -1,0 +1,279 @@
+//! `agents`, and runs of agents that files define.
+
+use serde_json::{Value, json};
+
+use crate::server::{Reply, Server, streamed, streamed_call};
+use crate::world::World;
+
+const REVIEWER: &str = "---
+name: reviewer
+description: Reviews changes.
+tools: Read, Grep
+disallowedTools: Grep
+budget: {maxSteps: 2}
+---
+
+You review.
+";
+
+fn world() -> World {
+    World::new()
+        .file("project/.loopwright/agents/reviewer.md", REVIEWER)
+        .file(
+            ".claude/agents/helper.md",
+            "---\nname: helper\ndescription: Helps.\nmodel: sonnet\n---\n\nYou help.\n",
+        )
+        .file(
+            ".config/loopwright/agents/mine.yaml",
+            "name: mine\ndescription: Is mine.\nsystemPrompt: Go.\n",
+        )
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("{text}"))
+}
+
+fn run(world: &World, replies: Vec<Reply>, options: &[&str]) -> (crate::world::Done, Server) {
+    let server = Server::start(replies);
+    let line = ["run", "-m", "openai-compatible/test", "--base-url", &server.url];
+    (world.run(&[&line, options, &["Go on."]].concat()), server)
+}
+
+fn tools(request: &Value) -> Vec<&str> {
+    let tools = request["tools"].as_array().into_iter().flatten();
+    tools.map(|it| it["function"]["name"].as_str().unwrap()).collect()
+}
+
+fn system(request: &Value) -> &str {
+    request["messages"][0]["content"].as_str().unwrap()
+}
+
+#[test]
+fn agents_of_the_project_and_of_the_user_are_listed() {
+    let world = world().file("project/.claude/agents/bad.md", "no front matter");
+    let done = world.run(&["agents", "list"]);
+    let expect = "\
+NAME      FILE                                   DESCRIPTION
+helper    ~/.claude/agents/helper.md             Helps.
+mine      ~/.config/loopwright/agents/mine.yaml  Is mine.
+reviewer  .loopwright/agents/reviewer.md         Reviews changes.
+";
+    assert_eq!((done.status, done.stdout.as_str()), (0, expect));
+    assert!(done.stderr.contains("bad.md: it has no front matter"), "{}", done.stderr);
+    let listed = json_of(&world.run(&["agents", "list", "--json"]).stdout);
+    assert_eq!(
+        listed["agents"][0],
+        json!({
+            "name": "helper", "label": "helper", "description": "Helps.",
+            "path": "/.claude/agents/helper.md", "scope": "user",
+        })
+    );
+    let none = World::new().run(&["agents", "list"]);
+    assert_eq!((none.status, none.stdout.as_str()), (0, ""));
+    assert!(none.stderr.contains("loopwright agents new"), "{}", none.stderr);
+}
+
+#[test]
+fn an_agent_is_shown_as_markdown_or_json_without_secrets() {
+    let secret = "name: s\ndescription: Hides.\nmetadata: {token: sk-hidden}\nsystemPrompt: Go.\n";
+    let world = world().file("project/.loopwright/agents/s.yaml", secret);
+    let done = world.run(&["agents", "show", "reviewer"]);
+    let expect = "---\nname: reviewer\ndescription: Reviews changes.\ntools:\n  - read_file\n  - grep\n\
+        toolsDeny:\n  - grep\nbudget:\n  maxSteps: 2\n---\n\nYou review.\n";
+    assert_eq!((done.status, done.stdout.as_str(), done.stderr.as_str()), (0, expect, ""));
+    let shown = world.run(&["agents", "show", "s", "--json"]).stdout;
+    assert!(!shown.contains("sk-hidden"), "{shown}");
+    assert_eq!(json_of(&shown)["definition"]["metadata"], json!({ "token": "(hidden)" }));
+    let done = world.run(&["agents", "show", "helper"]);
+    assert!(done.stderr.contains("helper.md: line 4: `model` does not choose"), "{}", done.stderr);
+    let done = world.run(&["agents", "show", "nobody"]);
+    let expect = "error: there is no agent named `nobody`; known are: helper, mine, reviewer, s\n";
+    assert_eq!((done.status, done.stderr.as_str()), (2, expect));
+}
+
+#[test]
+fn files_are_checked_and_what_is_wrong_ends_with_3() {
+    let world = world();
+    let done = world.run(&["agents", "validate"]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""), "{}", done.stdout);
+    assert!(done.stdout.contains("helper.md: warning: line 4: `model`"), "{}", done.stdout);
+    let world = world
+        .file("project/bad.yaml", "name: bad\ndescription: Bad.\ntools: 3\nsystemPrompt: Go.\n")
+        .file(
+            "project/odd.yaml",
+            "name: odd\ndescription: Odd.\ntools: [grep, magic]\nskills: [no]\nsystemPrompt: Go.\n",
+        );
+    let done = world.run(&["agents", "validate", "bad.yaml", "odd.yaml", "none.md", "--json"]);
+    assert_eq!(done.status, 3, "{}", done.stderr);
+    let checked = json_of(&done.stdout);
+    assert_eq!(checked["valid"], false);
+    let errors = |at: usize| checked["files"][at]["errors"].to_string();
+    assert!(errors(0).contains("line 3: `tools` has to be a list"), "{checked}");
+    assert!(errors(1).contains("the file cannot be read"), "{checked}");
+    assert!(errors(2).contains("there is no tool `magic`"), "{checked}");
+    assert!(errors(2).contains("there is no skill `no`"), "{checked}");
+}
+
+#[test]
+fn a_new_agent_is_begun_and_none_is_overwritten_unasked() {
+    let world = World::new();
+    let done = world.run(&["agents", "new", "ada", "--description", "Counts."]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "/project/.loopwright/agents/ada.md\n"));
+    assert_eq!(world.run(&["agents", "validate"]).status, 0);
+    let again = world.run(&["agents", "new", "ada"]);
+    assert_eq!(again.status, 2);
+    assert!(again.stderr.starts_with("error: there is a definition already"), "{}", again.stderr);
+    assert_eq!(world.run(&["agents", "new", "ada", "--overwrite", "--prompt", "Go."]).status, 0);
+    assert!(world.run(&["agents", "show", "ada"]).stdout.ends_with("\nGo.\n"));
+    assert_eq!(world.run(&["agents", "new", "../ada"]).status, 2);
+    let mine = world.run(&["agents", "new", "mine", "--user"]);
+    assert_eq!(mine.stdout, "/.config/loopwright/agents/mine.md\n");
+}
+
+#[test]
+fn a_run_is_by_the_agent_that_was_named() {
+    let world = world()
+        .file("project/AGENTS.md", "Run `just check`.")
+        .file(
+            "project/.agents/skills/brief/SKILL.md",
+            "---\nname: brief\ndescription: Is brief.\n---\nBe brief.\n",
+        )
+        .file(
+            "project/.loopwright/agents/full.yaml",
+            "name: full\ndescription: Is whole.\ncapabilities: [use_task_planning]\n\
+             tools: [read_file, todo_write]\nskills: [brief]\nllm: {options: {temperature: 0.5}}\n\
+             systemPrompt: You are whole.\n",
+        );
+    let (done, server) = run(&world, vec![streamed("Done.", "stop")], &["--agent", "reviewer"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Done.\n"), "{}", done.stderr);
+    let request = server.request();
+    assert_eq!(tools(&request), ["read_file"]);
+    assert!(system(&request).starts_with("You review.\n\n"), "{}", system(&request));
+    assert!(system(&request).contains("Run `just check`."), "{}", system(&request));
+    assert!(!system(&request).contains("You are Loopwright"), "{}", system(&request));
+    // Capabilities, skills and settings of the model count too.
+    let options = ["--agent", "full", "--no-agents-md", "--no-session"];
+    let (done, server) = run(&world, vec![streamed("Done.", "stop")], &options);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let request = server.request();
+    assert_eq!(tools(&request), ["read_file", "todo_write"]);
+    assert_eq!(request["temperature"], 0.5);
+    assert!(
+        system(&request).contains("You are whole.\n\n<skill_content name=\"brief\">"),
+        "{request}"
+    );
+    assert!(!system(&request).contains("just check"), "{request}");
+}
+
+#[test]
+fn a_definition_of_another_program_works_as_it_is() {
+    let planner = "---\nname: planner\ndescription: Plans.\ntools: Read, Task, TodoWrite, WebFetch\n\
+        model: opus\ncolor: red\n---\n\nYou plan.\n";
+    let world = World::new().file("project/.claude/agents/planner.md", planner);
+    assert_eq!(world.run(&["agents", "validate"]).status, 0);
+    let (done, server) = run(&world, vec![streamed("Done.", "stop")], &["--agent", "planner"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Done.\n"), "{}", done.stderr);
+    let request = server.request();
+    let mut names = tools(&request);
+    names.sort_unstable();
+    assert_eq!(names, ["read_file", "spawn_subagent", "todo_write"]);
+    for warning in ["line 4: `tools` leaves out `WebFetch`", "line 5: `model`", "line 6: `color`"] {
+        assert!(done.stderr.contains(warning), "{warning}: {}", done.stderr);
+    }
+}
+
+#[test]
+fn a_definitions_limits_hold_unless_others_are_typed() {
+    let again = || (0..4).map(|_| streamed_call("Again.", "ls")).collect();
+    let steps = |world: &World, options: &[&str]| {
+        let (done, _) = run(world, again(), &[&["--agent", "reviewer"], options].concat());
+        assert_eq!(done.status, 6, "{}", done.stderr);
+        done.stdout.lines().count()
+    };
+    assert_eq!(steps(&world(), &[]), 2);
+    assert_eq!(steps(&world(), &["--max-steps", "3"]), 3);
+    assert_eq!(steps(&world(), &["--max-steps", "1"]), 1);
+    // What is configured is not exceeded.
+    let config = |steps: u32| format!("[limits]\nsteps = {steps}\n");
+    let configured = |limit| world().file(".config/loopwright/config.toml", &config(limit));
+    assert_eq!(steps(&configured(1), &[]), 1);
+    assert_eq!(steps(&configured(3), &[]), 2);
+}
+
+#[test]
+fn a_session_keeps_its_agent() {
+    let world = world();
+    let (done, _) = run(&world, vec![streamed("One.", "stop")], &["--agent", "reviewer"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let (done, server) = run(&world, vec![streamed("Two.", "stop")], &["--continue"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let request = server.request();
+    assert_eq!(tools(&request), ["read_file"]);
+    assert!(system(&request).starts_with("You review.\n\n"), "{}", system(&request));
+    let listed = json_of(&world.run(&["sessions", "list", "--json"]).stdout);
+    assert_eq!(listed["sessions"][0]["agent_name"], "reviewer", "{listed}");
+    let done = world.run(&["run", "--continue", "--agent", "helper", "x"]);
+    assert_eq!(done.status, 2);
+}
+
+#[test]
+fn the_model_is_the_definitions_unless_one_is_typed() {
+    let server = Server::start([streamed("One.", "stop"), streamed("Two.", "stop")]);
+    let config = format!(
+        "model = 'mine/m'\n[providers.mine]\nbase_url = '{}'\nmodel = 'usual'\n",
+        server.url
+    );
+    let agent = |llm: &str| format!("name: a\ndescription: A.\nllm: {llm}\nsystemPrompt: Go.\n");
+    let world = World::new()
+        .file(".config/loopwright/config.toml", &config)
+        .file("project/.loopwright/agents/a.yaml", &agent("mine/special"));
+    assert_eq!(world.run(&["run", "--agent", "a", "x"]).status, 0);
+    assert_eq!(server.request()["model"], "special");
+    assert_eq!(world.run(&["run", "--agent", "a", "-m", "mine/typed", "x"]).status, 0);
+    assert_eq!(server.request()["model"], "typed");
+    let server = Server::start([streamed("One.", "stop")]);
+    let config = config.replace(config.split('\'').nth(3).unwrap(), &server.url);
+    let world = world
+        .file(".config/loopwright/config.toml", &config)
+        .file("project/.loopwright/agents/a.yaml", &agent("mine"));
+    assert_eq!(world.run(&["run", "--agent", "a", "x"]).status, 0);
+    assert_eq!(server.request()["model"], "usual");
+}
+
+#[test]
+fn an_agent_that_cannot_be_used_is_refused_with_the_remedy() {
+    let bad = |name: &str, line: &str| {
+        format!("name: {name}\ndescription: Bad.\n{line}\nsystemPrompt: Go.\n")
+    };
+    let world = world()
+        .file("project/.loopwright/agents/wrong.yaml", &bad("wrong", "tools: 7"))
+        .file("project/.loopwright/agents/magic.yaml", &bad("magic", "tools: [magic]"))
+        .file("project/.loopwright/agents/cap.yaml", &bad("cap", "capabilities: [use_magic]"))
+        .file("project/.loopwright/agents/skilled.yaml", &bad("skilled", "skills: [none]"))
+        .file("project/.loopwright/agents/half.yaml", &bad("half", "llm: {provider: nobody}"));
+    let refused = |name: &str| {
+        let (done, _) = run(&world, Vec::new(), &["--agent", name]);
+        assert_eq!(done.stdout, "", "{name}");
+        (done.status, done.stderr)
+    };
+    let cases = [
+        ("nobody", 2, "begin one: loopwright agents new nobody"),
+        ("loopwright", 2, "give the definition another name"),
+        ("wrong", 3, "line 3: `tools` has to be a list of names"),
+        ("magic", 3, "known are: "),
+        ("cap", 3, "there is no capability named `use_magic`"),
+        ("skilled", 3, "loopwright skills list"),
+    ];
+    for (name, status, remedy) in cases {
+        let (ended, told) = refused(name);
+        assert_eq!(ended, status, "{name}: {told}");
+        assert!(told.contains(remedy), "{name}: {told}");
+    }
+    let done = world.run(&["run", "--agent", "half", "x"]);
+    assert_eq!(done.status, 4, "{}", done.stderr);
+    assert!(done.stderr.contains("write `llm: provider/model`"), "{}", done.stderr);
+    // Scripts read the reason from standard output.
+    let (done, _) = run(&world, Vec::new(), &["--agent", "magic", "--json"]);
+    let last = json_of(done.stdout.lines().last().unwrap());
+    assert_eq!((&last["exit_code"], &last["stop_reason"]), (&json!(3), &json!("configuration")));
+}

@@ -1,0 +1,81 @@
+//! An agent that reads and writes definitions of agents.
+
+mod tools;
+
+use std::borrow::Cow;
+
+use loopwright_agent::{BuildError, Capability, Configurator};
+
+use crate::registry::AgentDefinitionRegistry;
+use crate::store::FileDefinitionStore;
+use crate::validator::DefinitionValidator;
+
+pub use self::tools::{
+    DefinitionToolError, ListAgents, ReadAgent, ReadAgentArgs, WriteAgent, WriteAgentArgs,
+    WriteAgentBudget,
+};
+
+/// Adds the tools `list_agents` and `read_agent`, and with a store `write_agent` too.
+///
+/// What may be a secret is never shown to the model. What it writes is checked first, and can be used as
+/// soon as it is on disk, by whoever has the registry. Whether it may replace definitions is the store's
+/// business, and where they are is nothing that the model can say.
+///
+/// ```
+/// use loopwright_agent::{AgentBuilder, AgentDefinition, UseLlmConfig};
+/// use loopwright_templates::{AgentDefinitionRegistry, UseAgentDefinitions};
+/// # use loopwright_testing::FakeModel;
+/// # let model = FakeModel::default();
+///
+/// let agents = AgentDefinitionRegistry::new();
+/// agents.register(AgentDefinition::new("ada", "Counts.", "You count."));
+/// let agent = AgentBuilder::base()
+///     .with_capability(UseLlmConfig::model(model))
+///     .with_capability(UseAgentDefinitions::new(agents))
+///     .build()?;
+/// let names: Vec<&str> = agent.tools().names().iter().map(|it| &**it).collect();
+/// assert_eq!(names, ["list_agents", "read_agent"]);
+/// # Ok::<_, loopwright_agent::BuildError>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct UseAgentDefinitions {
+    agents: AgentDefinitionRegistry,
+    validator: DefinitionValidator,
+    store: Option<FileDefinitionStore>,
+}
+
+impl UseAgentDefinitions {
+    /// Shows the definitions of a registry.
+    pub fn new(agents: AgentDefinitionRegistry) -> Self {
+        Self { agents, validator: DefinitionValidator::new(), store: None }
+    }
+
+    /// Sets what definitions may ask for.
+    pub fn validator(mut self, validator: DefinitionValidator) -> Self {
+        self.validator = validator;
+        self
+    }
+
+    /// Lets the model write definitions, to here.
+    pub fn store(mut self, store: FileDefinitionStore) -> Self {
+        self.store = Some(store);
+        self
+    }
+}
+
+impl Capability for UseAgentDefinitions {
+    fn name(&self) -> Cow<'static, str> {
+        "use_agent_definitions".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        agent.tools.add(ListAgents::new(self.agents.clone()));
+        agent.tools.add(ReadAgent::new(self.agents.clone()));
+        if let Some(store) = &self.store {
+            let (agents, validator) = (self.agents.clone(), self.validator.clone());
+            agent.tools.add(WriteAgent::new(agents, validator, store.clone()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,257 @@
+//! `list_agents`, `read_agent` and `write_agent`.
+
+use std::sync::Arc;
+
+use loopwright_agent::{DefinitionError, Definitions as _};
+use loopwright_core::{Effects, Json, NoArgs, Tool, ToolCx, ToolOptions};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::registry::AgentDefinitionRegistry;
+use crate::store::FileDefinitionStore;
+use crate::validator::DefinitionValidator;
+use crate::writing::{DefinitionFormat, without_secrets};
+
+/// Why a tool for definitions fails. What is wrong with a definition is told as its answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DefinitionToolError {
+    /// There is no such definition.
+    #[error(transparent)]
+    Unknown(#[from] DefinitionError),
+    /// The arguments are not JSON any more.
+    #[error("the arguments cannot be read")]
+    Arguments(#[from] serde_json::Error),
+    /// What writes the file ended before it was done.
+    #[error("the file was not written")]
+    Broken(#[source] tokio::task::JoinError),
+}
+
+/// Tells the model which agents there are.
+#[derive(Clone, Debug)]
+pub struct ListAgents(AgentDefinitionRegistry);
+
+/// Shows the model a definition as Markdown, without what may be a secret.
+#[derive(Clone, Debug)]
+pub struct ReadAgent(AgentDefinitionRegistry);
+
+/// What the model passes to `read_agent`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadAgentArgs {
+    /// The agent's name.
+    pub name: String,
+}
+
+/// Writes a definition that the model made.
+#[derive(Clone, Debug)]
+pub struct WriteAgent {
+    agents: AgentDefinitionRegistry,
+    validator: Arc<DefinitionValidator>,
+    store: FileDefinitionStore,
+}
+
+/// What the model passes to `write_agent`.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct WriteAgentArgs {
+    /// The agent's name: small letters, digits, `-` and `_`.
+    pub name: String,
+    /// When to use the agent.
+    pub description: String,
+    /// What the agent is told.
+    pub system_prompt: String,
+    /// How it is called where people look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// `provider/model`; left out for the model of whoever runs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The capabilities it is composed of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Vec<String>>,
+    /// The tools it may call: left out for all, an empty list for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// The tools it may not call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools_deny: Option<Vec<String>>,
+    /// The skills it begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skills: Option<Vec<String>>,
+    /// What it may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<WriteAgentBudget>,
+    /// Whatever else is to be kept with it.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub metadata: Map<String, Value>,
+}
+
+/// What the model says that an agent may use.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct WriteAgentBudget {
+    /// Steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_steps: Option<i64>,
+    /// Tokens, read and written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<i64>,
+    /// Seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_seconds: Option<f64>,
+    /// US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_cost: Option<f64>,
+    /// The moment after which no step begins, such as `2030-01-31T12:00:00Z`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<String>,
+}
+
+impl ListAgents {
+    /// Lists the definitions of a registry.
+    pub fn new(agents: AgentDefinitionRegistry) -> Self {
+        Self(agents)
+    }
+}
+
+impl ReadAgent {
+    /// Shows the definitions of a registry.
+    pub fn new(agents: AgentDefinitionRegistry) -> Self {
+        Self(agents)
+    }
+}
+
+impl WriteAgent {
+    /// Writes to a store what a validator lets pass, and adds it to a registry.
+    pub fn new(
+        agents: AgentDefinitionRegistry,
+        validator: DefinitionValidator,
+        store: FileDefinitionStore,
+    ) -> Self {
+        Self { agents, validator: Arc::new(validator), store }
+    }
+
+    /// Checks, writes and adds. Blocks.
+    fn write(&self, values: Map<String, Value>) -> Value {
+        let definition = match self.validator.check(values) {
+            Ok(definition) => definition,
+            Err(problems) => return json!({ "success": false, "problems": problems }),
+        };
+        let failed = |error: &dyn std::error::Error| {
+            let causes = std::iter::successors(error.source(), |it| (*it).source());
+            let text = causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"));
+            json!({ "success": false, "error": text })
+        };
+        let saved = match self.store.save(&definition) {
+            Ok(saved) => saved,
+            Err(error) => return failed(&error),
+        };
+        match self.agents.load_from_file(&saved.path) {
+            Ok(definition) => json!({
+                "success": true, "name": definition.name, "path": saved.path,
+                "created": !saved.replaced, "replaced": saved.replaced,
+            }),
+            Err(error) => failed(&error),
+        }
+    }
+}
+
+impl Tool for ListAgents {
+    type Args = NoArgs;
+    type Output = Json<Value>;
+    type Error = DefinitionToolError;
+
+    fn name(&self) -> &'static str {
+        "list_agents"
+    }
+
+    fn description(&self) -> &'static str {
+        "Lists the agents that are defined, with what each is for."
+    }
+
+    fn options(&self) -> ToolOptions {
+        reading()
+    }
+
+    async fn call(&self, _: NoArgs, _: &ToolCx<'_>) -> Result<Json<Value>, DefinitionToolError> {
+        let agents: Vec<Value> = self
+            .0
+            .all()
+            .iter()
+            .map(|it| json!({ "name": it.name, "description": it.description }))
+            .collect();
+        Ok(Json(json!({ "success": true, "count": agents.len(), "agents": agents })))
+    }
+}
+
+impl Tool for ReadAgent {
+    type Args = ReadAgentArgs;
+    type Output = Json<Value>;
+    type Error = DefinitionToolError;
+
+    fn name(&self) -> &'static str {
+        "read_agent"
+    }
+
+    fn description(&self) -> &'static str {
+        "Shows how an agent is defined, as Markdown with front matter. Values that may be secrets are \
+         left out."
+    }
+
+    fn options(&self) -> ToolOptions {
+        reading()
+    }
+
+    async fn call(
+        &self,
+        args: ReadAgentArgs,
+        _: &ToolCx<'_>,
+    ) -> Result<Json<Value>, DefinitionToolError> {
+        let definition = self.0.get(args.name.trim())?;
+        let source = DefinitionFormat::Markdown.write(&without_secrets(&definition));
+        Ok(Json(json!({ "success": true, "name": definition.name, "source": source })))
+    }
+}
+
+impl Tool for WriteAgent {
+    type Args = WriteAgentArgs;
+    type Output = Json<Value>;
+    type Error = DefinitionToolError;
+
+    fn name(&self) -> &'static str {
+        "write_agent"
+    }
+
+    fn description(&self) -> &'static str {
+        "Defines an agent. The definition is checked first; what is wrong with it is told field by \
+         field, and nothing is written then."
+    }
+
+    fn options(&self) -> ToolOptions {
+        ToolOptions { exclusive: true, namespace: Some("agents".into()), ..ToolOptions::default() }
+    }
+
+    async fn call(
+        &self,
+        args: WriteAgentArgs,
+        _: &ToolCx<'_>,
+    ) -> Result<Json<Value>, DefinitionToolError> {
+        let values = match serde_json::to_value(args)? {
+            Value::Object(values) => values,
+            _ => Map::new(),
+        };
+        let tool = self.clone();
+        let written = tokio::task::spawn_blocking(move || tool.write(values)).await;
+        written.map(Json).map_err(DefinitionToolError::Broken)
+    }
+}
+
+fn reading() -> ToolOptions {
+    ToolOptions {
+        effects: Effects::Pure,
+        namespace: Some("agents".into()),
+        ..ToolOptions::default()
+    }
+}

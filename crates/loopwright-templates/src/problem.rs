@@ -1,0 +1,179 @@
+//! What is wrong with a file that defines an agent, by line and key.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use loopwright_capabilities::front_matter::TextError;
+
+/// Something about a file that its author should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The line, counted from one, if it is about one.
+    pub line: Option<usize>,
+    /// The key as it is written, with the keys around it: `budget.maxSteps`.
+    pub key: Option<String>,
+    /// What is the matter.
+    pub kind: ProblemKind,
+}
+
+/// What is the matter with a file, or with a key of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProblemKind {
+    /// It cannot be read.
+    #[error("the file cannot be read: {0}")]
+    Unreadable(String),
+    /// Its name does not end as any format does.
+    #[error("no format is known by the end of its name; known are: {known}")]
+    UnknownFormat {
+        /// The ends of names that are known.
+        known: String,
+    },
+    /// It does not begin with front matter.
+    #[error("it has no front matter: begin it with `---`, `name:`, `description:` and `---`")]
+    NoFrontMatter,
+    /// It breaks the rules of its format.
+    #[error("it is not valid {format}: {problem}")]
+    Syntax {
+        /// The format.
+        format: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A key is not there, or says nothing.
+    #[error("is missing: {remedy}")]
+    Missing {
+        /// What to write.
+        remedy: &'static str,
+    },
+    /// A value is of the wrong kind.
+    #[error("has to be {expected}")]
+    WrongType {
+        /// What it has to be.
+        expected: &'static str,
+    },
+    /// A name cannot name an agent.
+    #[error(
+        "has to be 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or a digit; it is `{}`",
+        .0.escape_debug()
+    )]
+    BadName(String),
+    /// A value is of the right kind and still does not fit.
+    #[error("does not fit: {0}")]
+    Unfit(String),
+    /// A key is there again.
+    #[error("is there more than once: keep one")]
+    Repeated,
+    /// Two keys say the same thing.
+    #[error("says the same as `{other}`: keep one")]
+    Twice {
+        /// The other key.
+        other: &'static str,
+    },
+    /// A key that nothing knows. It is ignored.
+    #[error("is ignored: no such key is known")]
+    UnknownKey,
+    /// A key of another program that does nothing here yet. It is ignored.
+    #[error("is ignored: it is not supported yet")]
+    Unsupported,
+    /// A key that must not be in a definition. It is ignored.
+    #[error("is ignored: keys and addresses belong to the configuration of the provider")]
+    Elsewhere,
+    /// A key says what is said better elsewhere in the file. It is ignored.
+    #[error("is ignored: the text below the front matter is the prompt")]
+    BodyCounts,
+    /// The YAML could only be read with quotes around its values.
+    #[error("a value with a colon needs quotes; it was read as if it had them")]
+    Quoted,
+    /// The file holds more than one document.
+    #[error("only the first document counts: what follows the next `---` is ignored")]
+    MoreDocuments,
+    /// A tool of another program that has no counterpart here. It is left out of what is allowed.
+    #[error("leaves out `{0}`, which is a tool of another program and not supported yet")]
+    ForeignTool(String),
+    /// A rule about a tool's arguments: what it is part of takes the stricter reading.
+    #[error("takes `{rule}` as {meaning}: rules about arguments are not supported yet")]
+    Rule {
+        /// The rule.
+        rule: String,
+        /// How it is read.
+        meaning: &'static str,
+    },
+    /// A model by a name that stands for nothing here.
+    #[error(
+        "does not choose a model: `{0}` is another program's name for one; write `provider/model`"
+    )]
+    ForeignModel(String),
+    /// Another file defines an agent of the same name and comes first.
+    #[error("the file does not count: {} defines the agent of the same name", .by.display())]
+    Shadowed {
+        /// The file that counts.
+        by: PathBuf,
+    },
+    /// A directory is a link, which is not followed.
+    #[error("the directory is left out: links are not followed")]
+    Link,
+    /// A directory is too deep.
+    #[error("the directory is left out: it is more than {0} levels down")]
+    TooDeep(usize),
+    /// There are more entries than are looked at.
+    #[error("only the first {0} entries are looked at")]
+    TooMany(usize),
+    /// A file is longer than what of it is used.
+    #[error("the file is cut: only the first {0} bytes count")]
+    Cut(usize),
+}
+
+impl ProblemKind {
+    /// Makes a problem of the file as a whole.
+    pub fn of_file(self) -> Problem {
+        Problem { line: None, key: None, kind: self }
+    }
+}
+
+impl From<TextError> for Problem {
+    fn from(error: TextError) -> Self {
+        ProblemKind::Unreadable(error.to_string()).of_file()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if let Some(key) = &self.key {
+            write!(f, "`{key}` ")?;
+        }
+        self.kind.fmt(f)
+    }
+}
+
+/// Why there is no agent of a file: everything that is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {}", .path.display(), joined(.problems))]
+pub struct DefinitionFileError {
+    /// The file.
+    pub path: PathBuf,
+    /// What is wrong, in the order of the file as far as that is known.
+    pub problems: Vec<Problem>,
+}
+
+fn joined(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Something about a file, or a directory of files, that does not keep an agent from being defined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinitionWarning {
+    /// The file or directory.
+    pub path: PathBuf,
+    /// What is the matter with it.
+    pub problem: Problem,
+}
+
+impl fmt::Display for DefinitionWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path.display(), self.problem)
+    }
+}

@@ -1,0 +1,161 @@
+//! From what a file says to a definition.
+
+mod budget;
+mod fields;
+mod llm;
+mod tools;
+
+use loopwright_agent::AgentDefinition;
+use loopwright_core::{Budget, LlmConfig};
+use serde_json::Map;
+
+use crate::document::Document;
+use crate::problem::{Problem, ProblemKind};
+
+use self::fields::{Fields, Findings};
+pub(crate) use self::llm::ModelNames;
+
+/// Keys of other programs that do nothing here yet.
+const UNSUPPORTED: [&str; 10] = [
+    "background",
+    "color",
+    "hooks",
+    "initialPrompt",
+    "isolation",
+    "mcpServers",
+    "memory",
+    "permissionMode",
+    "permissions",
+    "version",
+];
+
+pub(crate) const PROMPT: [&str; 4] = ["systemPrompt", "system_prompt", "prompt", "system"];
+
+const NAME_REMEDY: &str = "write `name:` and what the agent is called";
+const DESCRIPTION_REMEDY: &str = "write `description:` and when to use the agent";
+const PROMPT_REMEDY: &str = "write `systemPrompt:` and what the agent is told";
+const BODY_REMEDY: &str = "write it below the front matter";
+
+/// What was made of a document, whatever is wrong with it.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) definition: AgentDefinition,
+    /// What keeps it from being used.
+    pub(crate) errors: Vec<Problem>,
+    pub(crate) warnings: Vec<Problem>,
+}
+
+/// Reads what a document says.
+pub(crate) fn definition(document: Document, models: &ModelNames) -> Reading {
+    let Document { values, lines, body, repeated, warnings } = document;
+    let mut found = Findings { errors: Vec::new(), warnings };
+    for repeated in repeated {
+        let (line, key) = (Some(repeated.line), Some(repeated.key));
+        found.errors.push(Problem { line, key, kind: ProblemKind::Repeated });
+    }
+    let mut fields = Fields::new(values, lines, &mut found);
+    let definition = AgentDefinition {
+        name: name(&mut fields),
+        label: label(&mut fields),
+        description: required(&mut fields, &["description"], DESCRIPTION_REMEDY),
+        system_prompt: prompt(&mut fields, body),
+        llm: chosen_model(&mut fields, models),
+        capabilities: fields.names(&["capabilities"]).unwrap_or_default(),
+        tools: tools::allowed(&mut fields),
+        tools_deny: tools::denied(&mut fields),
+        skills: fields.names(&["skills"]).unwrap_or_default(),
+        budget: limits(&mut fields),
+        metadata: fields.map(&["metadata"]).map_or_else(Map::new, |it| it.values),
+    };
+    fields.ignore(&UNSUPPORTED, &ProblemKind::Unsupported);
+    fields.rest();
+    let Findings { mut errors, mut warnings } = found;
+    // What has no line comes last.
+    let place = |it: &Problem| it.line.unwrap_or(usize::MAX);
+    errors.sort_by_key(place);
+    warnings.sort_by_key(place);
+    Reading { definition, errors, warnings }
+}
+
+/// Tells whether a text can name an agent.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
+    (1..=64).contains(&name.len())
+        && name.bytes().next().is_some_and(is_plain)
+        && name.bytes().all(|it| is_plain(it) || it == b'-' || it == b'_')
+}
+
+fn name(fields: &mut Fields<'_>) -> String {
+    let Some((at, name)) = fields.text(&["name"]) else {
+        fields.missing("name", NAME_REMEDY);
+        return String::new();
+    };
+    let name = name.trim().to_owned();
+    if name.is_empty() {
+        fields.error(at, ProblemKind::Missing { remedy: NAME_REMEDY });
+    } else if !is_name(&name) {
+        fields.error(at, ProblemKind::BadName(name.clone()));
+    }
+    name
+}
+
+fn label(fields: &mut Fields<'_>) -> Option<String> {
+    let (_, label) = fields.text(&["label", "title"])?;
+    Some(label.trim().to_owned()).filter(|it| !it.is_empty())
+}
+
+fn required(fields: &mut Fields<'_>, keys: &[&'static str], remedy: &'static str) -> String {
+    match fields.text(keys) {
+        Some((at, text)) if text.trim().is_empty() => {
+            fields.error(at, ProblemKind::Missing { remedy });
+            String::new()
+        }
+        Some((_, text)) => text.trim().to_owned(),
+        None => {
+            fields.missing(keys[0], remedy);
+            String::new()
+        }
+    }
+}
+
+/// Returns a prompt without blanks around it, and with plain ends of lines.
+pub(crate) fn prompt_of(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n").trim().to_owned()
+}
+
+/// Takes the prompt: in formats that have a text below the values, it is that text.
+fn prompt(fields: &mut Fields<'_>, body: Option<String>) -> String {
+    let Some(body) = body else {
+        return prompt_of(&required(fields, &PROMPT, PROMPT_REMEDY));
+    };
+    let body = prompt_of(&body);
+    if body.is_empty() {
+        fields.missing(PROMPT[0], BODY_REMEDY);
+    }
+    fields.ignore(&PROMPT, &ProblemKind::BodyCounts);
+    body
+}
+
+fn chosen_model(fields: &mut Fields<'_>, models: &ModelNames) -> Option<LlmConfig> {
+    let llm = llm::selection(fields, models);
+    let effort = llm::effort(fields);
+    match (llm, effort) {
+        (llm, None) => llm,
+        (llm, effort) => {
+            let mut llm = llm.unwrap_or_default();
+            llm.options.reasoning_effort = effort.or(llm.options.reasoning_effort);
+            Some(llm)
+        }
+    }
+}
+
+fn limits(fields: &mut Fields<'_>) -> Option<Budget> {
+    let mut budget = fields.map(&["budget"]).map(|it| budget::read(it, fields)).unwrap_or_default();
+    if let Some((at, turns)) = fields.count::<u32>(&["maxTurns"]) {
+        if budget.steps.is_some() {
+            fields.error(at, ProblemKind::Twice { other: "budget.maxSteps" });
+        }
+        budget.steps = Some(turns);
+    }
+    (budget != Budget::default()).then_some(budget)
+}

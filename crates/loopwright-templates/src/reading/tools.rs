@@ -1,0 +1,70 @@
+//! What a file allows and denies, in the names of our tools.
+
+use loopwright_agent::NameList;
+use loopwright_capabilities::skills::ToolRule;
+
+use crate::problem::ProblemKind;
+use crate::reading::fields::Fields;
+
+/// Tools of another program that have no counterpart here.
+const FOREIGN: [&str; 14] = [
+    "AskUserQuestion",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "EnterWorktree",
+    "LSP",
+    "ListMcpResourcesTool",
+    "NotebookEdit",
+    "NotebookRead",
+    "ReadMcpResourceTool",
+    "Skill",
+    "SlashCommand",
+    "TaskOutput",
+    "WebFetch",
+    "WebSearch",
+];
+
+/// Takes what may be called: absent for everything, empty for nothing. What cannot be allowed as it is
+/// written is left out.
+pub(super) fn allowed(fields: &mut Fields<'_>) -> Option<NameList> {
+    let (at, words) = fields.words(&["tools"])?;
+    if words.iter().any(|it| it.trim() == "*") {
+        return None;
+    }
+    let mut names = Vec::new();
+    for rule in words.iter().map(|it| ToolRule::new(it)) {
+        if rule.is_conditional() {
+            let kind = ProblemKind::Rule { rule: rule.to_string(), meaning: "not allowed" };
+            fields.warn(at.clone(), kind);
+        } else if FOREIGN.contains(&rule.name()) {
+            fields.warn(at.clone(), ProblemKind::ForeignTool(rule.name().to_owned()));
+        } else {
+            let ours = counterparts(&rule).and_then(|it| it.first());
+            names.push(ours.map_or_else(|| rule.name().to_owned(), ToString::to_string));
+        }
+    }
+    Some(names.into_iter().collect())
+}
+
+/// Takes what may not be called, whatever else says so. A rule about arguments denies the whole tool.
+pub(super) fn denied(fields: &mut Fields<'_>) -> NameList {
+    let keys = ["toolsDeny", "tools_deny", "disallowedTools"];
+    let Some((at, words)) = fields.words(&keys) else { return NameList::default() };
+    let mut names = Vec::new();
+    for rule in words.iter().map(|it| ToolRule::new(it)) {
+        if rule.is_conditional() {
+            let meaning = "not allowed whatever the arguments";
+            fields.warn(at.clone(), ProblemKind::Rule { rule: rule.to_string(), meaning });
+        }
+        match counterparts(&rule) {
+            Some(ours) => names.extend(ours.iter().map(ToString::to_string)),
+            None => names.push(rule.name().to_owned()),
+        }
+    }
+    names.into_iter().collect()
+}
+
+/// Returns our tools that are meant by a name of another program, which begins with a capital.
+fn counterparts(rule: &ToolRule) -> Option<&'static [&'static str]> {
+    rule.ours().filter(|_| rule.name().starts_with(|it: char| it.is_ascii_uppercase()))
+}

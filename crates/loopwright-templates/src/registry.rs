@@ -1,0 +1,240 @@
+//! The definitions there are, from files and programs.
+
+mod places;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use loopwright_agent::{AgentDefinition, DefinitionError, Definitions};
+
+use crate::directory;
+use crate::loader::DefinitionLoader;
+use crate::problem::{DefinitionFileError, DefinitionWarning, Problem, ProblemKind};
+
+pub use self::places::{DefinitionPlaces, DefinitionScope};
+
+/// The definitions there are, by name.
+///
+/// What is added later counts, so [`auto_discover`](Self::auto_discover) adds packages first, then the
+/// user's, then the project's. A file that is wrong keeps no other from being read: what is wrong is
+/// kept in [`errors`](Self::errors). Clones are the same registry, so that agents that were given one see
+/// what is added.
+///
+/// ```no_run
+/// use loopwright_agent::Definitions as _;
+/// use loopwright_templates::{AgentDefinitionRegistry, DefinitionPlaces};
+///
+/// let agents = AgentDefinitionRegistry::new();
+/// agents.auto_discover(&DefinitionPlaces::new().project(".").user("/home/ann/.claude/agents"));
+/// for (path, error) in agents.errors() {
+///     eprintln!("{}: {error}", path.display());
+/// }
+/// println!("{}", agents.names().join(", "));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct AgentDefinitionRegistry {
+    loader: Arc<DefinitionLoader>,
+    state: Arc<RwLock<State>>,
+}
+
+/// Whether the directories in a directory are looked into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Depth {
+    /// Only the directory itself.
+    #[default]
+    Flat,
+    /// Those in it too, some levels down; links are not followed.
+    Recursive,
+}
+
+/// Where a definition comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefinitionSource {
+    /// The file; nothing if a program made it.
+    pub path: Option<PathBuf>,
+    /// Whose it is, if it was discovered.
+    pub scope: Option<DefinitionScope>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    definitions: BTreeMap<String, Entry>,
+    errors: BTreeMap<PathBuf, DefinitionFileError>,
+    warnings: Vec<DefinitionWarning>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    definition: Arc<AgentDefinition>,
+    source: DefinitionSource,
+}
+
+impl AgentDefinitionRegistry {
+    /// Creates an empty registry.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Creates an empty registry that reads files in a way of its own.
+    pub fn with_loader(loader: DefinitionLoader) -> Self {
+        Self { loader: Arc::new(loader), state: Arc::default() }
+    }
+
+    /// Adds a definition, in the place of one that has its name.
+    pub fn register(&self, definition: AgentDefinition) {
+        self.write().put(definition, DefinitionSource { path: None, scope: None });
+    }
+
+    /// Adds definitions, each in the place of one that has its name.
+    pub fn register_many(&self, definitions: impl IntoIterator<Item = AgentDefinition>) {
+        for definition in definitions {
+            self.register(definition);
+        }
+    }
+
+    /// Adds the definition of a file, in the place of one that has its name. Blocks while it reads.
+    ///
+    /// # Errors
+    ///
+    /// If there is none; nothing is added or removed then.
+    pub fn load_from_file(
+        &self,
+        path: impl AsRef<Path>,
+    ) -> Result<Arc<AgentDefinition>, DefinitionFileError> {
+        let path = path.as_ref();
+        let loaded = self.loader.load(path)?;
+        let source = DefinitionSource { path: Some(path.to_owned()), scope: None };
+        let mut state = self.write();
+        state.forget(path);
+        state.warn(path, loaded.warnings);
+        Ok(state.put(loaded.definition, source))
+    }
+
+    /// Adds the definitions of a directory, in the order of their paths. One that is not there has none.
+    /// Errors are kept. Blocks while it reads.
+    pub fn load_from_directory(&self, path: impl AsRef<Path>, depth: Depth) {
+        self.load_directory(path.as_ref(), depth, None);
+    }
+
+    /// Adds what is found in the usual places: packages first, then the user's, then the project's,
+    /// which count. Blocks while it reads.
+    pub fn auto_discover(&self, places: &DefinitionPlaces) {
+        for (scope, directory) in places.in_order() {
+            self.load_directory(directory, Depth::Flat, Some(scope));
+        }
+    }
+
+    fn load_directory(&self, root: &Path, depth: Depth, scope: Option<DefinitionScope>) {
+        let found = directory::find(root, depth, &|path| self.loader.reads(path));
+        let loaded: Vec<_> = found
+            .files
+            .into_iter()
+            .map(|path| (self.loader.load_within(root, &path), path))
+            .collect();
+        let mut state = self.write();
+        for (path, problem) in found.warnings {
+            state.warn(&path, [problem]);
+        }
+        for (path, problem) in found.unreadable {
+            let error = DefinitionFileError { path: path.clone(), problems: vec![problem] };
+            state.errors.insert(path, error);
+        }
+        for (loaded, path) in loaded {
+            state.forget(&path);
+            match loaded {
+                Ok(loaded) => {
+                    state.warn(&path, loaded.warnings);
+                    state.put(loaded.definition, DefinitionSource { path: Some(path), scope });
+                }
+                Err(error) => {
+                    state.errors.insert(path, error);
+                }
+            }
+        }
+    }
+
+    /// Tells whether there is a definition of that name.
+    pub fn has(&self, name: &str) -> bool {
+        self.read().definitions.contains_key(name)
+    }
+
+    /// Tells where a definition comes from; nothing if there is none of that name.
+    pub fn source(&self, name: &str) -> Option<DefinitionSource> {
+        self.read().definitions.get(name).map(|it| it.source.clone())
+    }
+
+    /// Returns what is wrong with files that define no agent, by their paths.
+    pub fn errors(&self) -> BTreeMap<PathBuf, DefinitionFileError> {
+        self.read().errors.clone()
+    }
+
+    /// Returns what is odd about files, in the order they were read.
+    pub fn warnings(&self) -> Vec<DefinitionWarning> {
+        self.read().warnings.clone()
+    }
+
+    // A panic leaves nothing half done: whatever is changed is changed by one call.
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn put(
+        &mut self,
+        definition: AgentDefinition,
+        source: DefinitionSource,
+    ) -> Arc<AgentDefinition> {
+        let definition = Arc::new(definition);
+        let entry = Entry { definition: Arc::clone(&definition), source: source.clone() };
+        let before = self.definitions.insert(definition.name.clone(), entry);
+        let before = before.and_then(|it| it.source.path);
+        if let (Some(before), Some(by)) = (before, source.path)
+            && before != by
+        {
+            self.warn(&before, [ProblemKind::Shadowed { by }.of_file()]);
+        }
+        definition
+    }
+
+    fn warn(&mut self, path: &Path, problems: impl IntoIterator<Item = Problem>) {
+        let warning = |problem| DefinitionWarning { path: path.to_owned(), problem };
+        self.warnings.extend(problems.into_iter().map(warning));
+    }
+
+    /// Forgets what was wrong with a file that is read again.
+    fn forget(&mut self, path: &Path) {
+        self.errors.remove(path);
+        self.warnings.retain(|it| it.path != path);
+    }
+}
+
+impl Definitions for AgentDefinitionRegistry {
+    fn get(&self, name: &str) -> Result<Arc<AgentDefinition>, DefinitionError> {
+        let state = self.read();
+        let entry = state.definitions.get(name);
+        entry.map(|it| Arc::clone(&it.definition)).ok_or_else(|| {
+            let known: Vec<&str> = state.definitions.keys().map(String::as_str).collect();
+            DefinitionError { name: name.to_owned(), known: known.join(", ") }
+        })
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.read().definitions.keys().cloned().collect()
+    }
+}
+
+impl fmt::Display for DefinitionSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => path.display().fmt(f),
+            None => f.write_str("program"),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Where definitions are looked for.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Where definitions are looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub struct DefinitionPlaces(Vec<(DefinitionScope, PathBuf)>);
+
+/// Whose definitions they are; what comes later counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DefinitionScope {
+    /// Those that come with a program or a package.
+    Package,
+    /// Those of the user.
+    User,
+    /// Those of the project that is worked on.
+    Project,
+}
+
+impl DefinitionPlaces {
+    /// Looks nowhere.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Looks in the two directories of a project, `.claude/agents` and `.loopwright/agents`, of which
+    /// the second counts. Give it only projects whose authors may say what agents do.
+    pub fn project(self, root: impl AsRef<Path>) -> Self {
+        let root = root.as_ref();
+        self.and(DefinitionScope::Project, root.join(".claude/agents"))
+            .and(DefinitionScope::Project, root.join(".loopwright/agents"))
+    }
+
+    /// Looks in a directory of the user.
+    pub fn user(self, directory: impl Into<PathBuf>) -> Self {
+        self.and(DefinitionScope::User, directory)
+    }
+
+    /// Looks in a directory of a package.
+    pub fn package(self, directory: impl Into<PathBuf>) -> Self {
+        self.and(DefinitionScope::Package, directory)
+    }
+
+    /// Looks in a directory. Within a scope, what was added later counts.
+    pub fn and(mut self, scope: DefinitionScope, directory: impl Into<PathBuf>) -> Self {
+        self.0.push((scope, directory.into()));
+        self.0.sort_by_key(|(scope, _)| *scope);
+        self
+    }
+
+    /// Returns the directories; what comes later counts.
+    pub fn in_order(&self) -> impl Iterator<Item = (DefinitionScope, &Path)> {
+        self.0.iter().map(|(scope, directory)| (*scope, directory.as_path()))
+    }
+}
+
+impl fmt::Display for DefinitionScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Package => "package",
+            Self::User => "user",
+            Self::Project => "project",
+        })
+    }
+}

@@ -1,0 +1,158 @@
+//! Definitions that are written to a directory.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use loopwright_agent::AgentDefinition;
+use tempfile::NamedTempFile;
+
+use crate::reading::is_name;
+use crate::writing::DefinitionFormat;
+
+/// The ends of names under which a definition may be there already.
+const OTHERS: [&str; 3] = ["yaml", "yml", "json"];
+
+/// A directory that definitions are written to, a Markdown file each, named like the agent.
+///
+/// A file is there whole or not at all, also after a crash, and only its owner can read a new one. No
+/// name leads out of the directory.
+#[derive(Clone, Debug)]
+pub struct FileDefinitionStore {
+    root: PathBuf,
+    existing: Existing,
+}
+
+/// What becomes of a definition that is there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Existing {
+    /// It stays, and the new one is refused.
+    #[default]
+    Refuse,
+    /// The new one takes its place.
+    Replace,
+}
+
+/// A definition that was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedDefinition {
+    /// Its file.
+    pub path: PathBuf,
+    /// Whether there was one of that name.
+    pub replaced: bool,
+}
+
+/// Why a definition is not written. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The directory cannot be used.
+    #[error("definitions cannot be kept in {}", .path.display())]
+    Root {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The name cannot name an agent.
+    #[error(
+        "`{0}` cannot name an agent: write 1 to 64 of a-z, 0-9, `-` and `_`, and begin with a letter or a digit"
+    )]
+    Name(String),
+    /// There is one already.
+    #[error("there is a definition already: {}", .0.display())]
+    Exists(PathBuf),
+    /// It cannot be written.
+    #[error("{} cannot be written", .path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl FileDefinitionStore {
+    /// Takes a directory, which must be there. What is there already stays.
+    ///
+    /// # Errors
+    ///
+    /// If it is not there, is no directory, or may not be written to.
+    pub fn open(root: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let root = root.as_ref();
+        let real = fs::canonicalize(root).and_then(|real| {
+            let metadata = fs::metadata(&real)?;
+            match () {
+                () if !metadata.is_dir() => Err(io::ErrorKind::NotADirectory.into()),
+                () if metadata.permissions().readonly() => {
+                    Err(io::ErrorKind::ReadOnlyFilesystem.into())
+                }
+                () => Ok(real),
+            }
+        });
+        let root = real.map_err(|source| StoreError::Root { path: root.to_owned(), source })?;
+        Ok(Self { root, existing: Existing::default() })
+    }
+
+    /// Sets what becomes of a definition that is there already.
+    #[must_use]
+    pub fn with_existing(mut self, existing: Existing) -> Self {
+        self.existing = existing;
+        self
+    }
+
+    /// Returns the directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Writes a definition. Blocks until it is on disk.
+    ///
+    /// # Errors
+    ///
+    /// If the name cannot name an agent, there is a definition that stays, or the disk fails. Where the
+    /// name has a file of another format, that one has to be removed first.
+    pub fn save(&self, definition: &AgentDefinition) -> Result<SavedDefinition, StoreError> {
+        let name = definition.name.as_str();
+        if !is_name(name) {
+            return Err(StoreError::Name(name.to_owned()));
+        }
+        let others = OTHERS.iter().map(|it| self.root.join(format!("{name}.{it}")));
+        if let Some(other) = others.into_iter().find(|it| it.symlink_metadata().is_ok()) {
+            return Err(StoreError::Exists(other));
+        }
+        let path = self.root.join(format!("{name}.{}", DefinitionFormat::Markdown.extension()));
+        let before = path.symlink_metadata().ok();
+        if before.is_some() && self.existing == Existing::Refuse {
+            return Err(StoreError::Exists(path));
+        }
+        let text = DefinitionFormat::Markdown.write(definition);
+        let replaced = before.is_some();
+        match self.write(&path, before.as_ref(), &text) {
+            Ok(()) => Ok(SavedDefinition { path, replaced }),
+            // Somebody else was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(StoreError::Exists(path))
+            }
+            Err(source) => Err(StoreError::Write { path, source }),
+        }
+    }
+
+    fn write(&self, path: &Path, before: Option<&fs::Metadata>, text: &str) -> io::Result<()> {
+        let mut file = NamedTempFile::new_in(&self.root)?;
+        file.write_all(text.as_bytes())?;
+        // Who could read the old one can read the new one; of a link nothing is kept.
+        if let Some(before) = before.filter(|it| it.is_file()) {
+            file.as_file().set_permissions(before.permissions())?;
+        }
+        file.as_file().sync_all()?;
+        match self.existing {
+            Existing::Refuse => file.persist_noclobber(path),
+            Existing::Replace => file.persist(path),
+        }
+        .map_err(|it| it.error)?;
+        File::open(&self.root)?.sync_all()
+    }
+}

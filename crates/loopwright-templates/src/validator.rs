@@ -1,0 +1,209 @@
+//! What a definition asks for that there is not.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use loopwright_agent::{AgentBuilder, AgentDefinition, CapabilityRegistry, NameList, UseDriver};
+use loopwright_capabilities::skills::{SkillAudience, SkillLibrary};
+use loopwright_core::{AgentState, Driver, StepError, ThinkCx, Thought, ToolSet};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::loader::DefinitionLoader;
+use crate::reading::{Reading, is_name};
+
+/// The fields of a definition in the order in which problems are told.
+const FIELDS: [&str; 11] = [
+    "name",
+    "label",
+    "description",
+    "systemPrompt",
+    "llm",
+    "capabilities",
+    "tools",
+    "toolsDeny",
+    "skills",
+    "budget",
+    "metadata",
+];
+
+/// Checks definitions against what there is.
+#[derive(Clone, Default)]
+#[must_use]
+pub struct DefinitionValidator {
+    capabilities: Option<Arc<CapabilityRegistry>>,
+    tools: Option<NameList>,
+    skills: Option<SkillLibrary>,
+    loader: DefinitionLoader,
+}
+
+/// What is wrong with a field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct InvalidField {
+    /// The field, with those around it: `budget.maxSteps`.
+    pub field: String,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+impl DefinitionValidator {
+    /// Knows no capabilities and no tools, and takes every skill to be there.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Knows these capabilities. Tools that they bring may be named too.
+    pub fn with_capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
+        self.capabilities = Some(capabilities);
+        self
+    }
+
+    /// Knows these tools, which are there for every agent.
+    pub fn with_tools(mut self, tools: NameList) -> Self {
+        self.tools = Some(tools);
+        self
+    }
+
+    /// Takes only those skills to be there.
+    pub fn with_skills(mut self, skills: SkillLibrary) -> Self {
+        self.skills = Some(skills);
+        self
+    }
+
+    /// Reads values as this loader does.
+    pub fn with_loader(mut self, loader: DefinitionLoader) -> Self {
+        self.loader = loader;
+        self
+    }
+
+    /// Returns what is wrong with a definition, in the order of its fields. Blocks while it looks for
+    /// skills.
+    pub fn problems(&self, definition: &AgentDefinition) -> Vec<InvalidField> {
+        let mut problems = Vec::new();
+        let mut tell = |field: &str, message: String| {
+            problems.push(InvalidField { field: field.to_owned(), message });
+        };
+        if !is_name(&definition.name) {
+            tell("name", "it has to be 1 to 64 of a-z, 0-9, `-` and `_`".to_owned());
+        }
+        for (field, text) in
+            [("description", &definition.description), ("systemPrompt", &definition.system_prompt)]
+        {
+            if text.trim().is_empty() {
+                tell(field, "it is missing".to_owned());
+            }
+        }
+        for (field, message) in self.unknown(definition) {
+            tell(field, message);
+        }
+        problems
+    }
+
+    /// Makes a definition of values by their keys, as files have them.
+    ///
+    /// # Errors
+    ///
+    /// If something is wrong; all of it is told, in the order of the fields.
+    pub fn check(&self, values: Map<String, Value>) -> Result<AgentDefinition, Vec<InvalidField>> {
+        let Reading { definition, errors, .. } = self.loader.reading(values);
+        let mut problems: Vec<InvalidField> = errors
+            .into_iter()
+            .map(|it| InvalidField {
+                field: it.key.unwrap_or_default(),
+                message: it.kind.to_string(),
+            })
+            .collect();
+        for problem in self.problems(&definition) {
+            if !problems.iter().any(|it| it.field == problem.field) {
+                problems.push(problem);
+            }
+        }
+        problems.sort_by_key(|it| {
+            let field = it.field.split('.').next().unwrap_or_default();
+            FIELDS.iter().position(|known| *known == field).unwrap_or(FIELDS.len())
+        });
+        if problems.is_empty() { Ok(definition) } else { Err(problems) }
+    }
+
+    /// Finds the names that stand for nothing.
+    fn unknown(&self, definition: &AgentDefinition) -> Vec<(&'static str, String)> {
+        let mut unknown = Vec::new();
+        for name in definition.capabilities.iter() {
+            match self.capabilities.as_ref().map(|it| it.get(name)) {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => unknown.push(("capabilities", error.to_string())),
+                None => unknown.push(("capabilities", format!("there is no capability `{name}`"))),
+            }
+        }
+        let fields =
+            [("tools", definition.tools.as_ref()), ("toolsDeny", Some(&definition.tools_deny))];
+        for (field, names) in fields {
+            let Some(names) = names.filter(|it| !it.is_empty()) else { continue };
+            match self.known_tools(definition) {
+                None => unknown.push((field, "there are no tools to choose from".to_owned())),
+                Some(known) => unknown.extend(unknown_tools(names, &known).map(|it| (field, it))),
+            }
+        }
+        if let Some(skills) = &self.skills {
+            let known: NameList = skills.names(SkillAudience::Everybody).into_iter().collect();
+            let names = definition.skills.iter().filter(|name| !known.contains(name));
+            unknown.extend(names.map(|name| ("skills", of_kind("skill", name, &known))));
+        }
+        unknown
+    }
+
+    /// Returns the tools that an agent of a definition could have.
+    fn known_tools(&self, definition: &AgentDefinition) -> Option<NameList> {
+        let brought = self.brought(definition).unwrap_or_default();
+        if self.tools.is_none() && brought.names().iter().next().is_none() {
+            return None;
+        }
+        let names = self.tools.iter().flat_map(NameList::iter);
+        Some(names.chain(brought.names().iter().map(|it| &**it)).collect())
+    }
+
+    /// Returns the tools that the definition's capabilities bring.
+    fn brought(&self, definition: &AgentDefinition) -> Option<ToolSet> {
+        let capabilities = self.capabilities.as_ref()?;
+        let mut builder = AgentBuilder::base().with_capability(UseDriver::new(Nobody));
+        for name in definition.capabilities.iter() {
+            builder = builder.with_shared_capability(capabilities.get(name).ok()?);
+        }
+        Some(builder.build().ok()?.tools().clone())
+    }
+}
+
+/// Stands for a driver where an agent is only looked at.
+struct Nobody;
+
+#[async_trait]
+impl Driver for Nobody {
+    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+        Err(StepError::Invalid("nobody answers".to_owned()))
+    }
+}
+
+fn unknown_tools(names: &NameList, known: &NameList) -> impl Iterator<Item = String> {
+    names.iter().filter(|name| !known.contains(name)).map(|name| of_kind("tool", name, known))
+}
+
+fn of_kind(kind: &str, name: &str, known: &NameList) -> String {
+    let known = known.iter().collect::<Vec<_>>().join(", ");
+    format!("there is no {kind} `{name}`; known are: {known}")
+}
+
+impl fmt::Display for InvalidField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.field, self.message)
+    }
+}
+
+impl fmt::Debug for DefinitionValidator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DefinitionValidator")
+            .field("capabilities", &self.capabilities)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
+    }
+}

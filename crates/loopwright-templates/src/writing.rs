@@ -1,0 +1,175 @@
+//! Definitions as text, which is read again without loss.
+//!
+//! What is written is the canonical form: prompts without blanks around them, nothing that says
+//! nothing. Absent tools stay absent, and no tools stay `[]`.
+
+mod yaml;
+
+use loopwright_agent::{AgentDefinition, NameList};
+use loopwright_core::{Budget, LlmConfig, messages::InferenceOptions};
+use loopwright_sandbox::looks_secret;
+use serde::ser::{Serialize, SerializeMap as _, Serializer};
+use serde_json::{Map, Value, json};
+
+use crate::reading::prompt_of;
+
+/// What stands for a value that is not shown.
+const HIDDEN: &str = "(hidden)";
+
+/// A format that definitions are written in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DefinitionFormat {
+    /// Front matter, with the prompt below it.
+    #[default]
+    Markdown,
+    /// YAML.
+    Yaml,
+    /// JSON, indented.
+    Json,
+}
+
+impl DefinitionFormat {
+    /// All formats.
+    pub const ALL: [Self; 3] = [Self::Markdown, Self::Yaml, Self::Json];
+
+    /// Returns the end of the names of its files.
+    pub fn extension(self) -> &'static str {
+        match self {
+            Self::Markdown => "md",
+            Self::Yaml => "yaml",
+            Self::Json => "json",
+        }
+    }
+
+    /// Writes a definition.
+    pub fn write(self, definition: &AgentDefinition) -> String {
+        let definition = canonical(definition);
+        let mut fields = Fields(fields(&definition));
+        match self {
+            Self::Markdown => {
+                fields.0.retain(|(key, _)| *key != PROMPT);
+                format!("---\n{}---\n\n{}\n", yaml::write(&fields.0), definition.system_prompt)
+            }
+            Self::Yaml => yaml::write(&fields.0),
+            // Values are written, which cannot fail.
+            Self::Json => serde_json::to_string_pretty(&fields).unwrap_or_default() + "\n",
+        }
+    }
+}
+
+const PROMPT: &str = "systemPrompt";
+
+/// Returns a definition that says the same with nothing that says nothing.
+pub fn canonical(definition: &AgentDefinition) -> AgentDefinition {
+    let mut canonical = definition.clone();
+    canonical.system_prompt = prompt_of(&definition.system_prompt);
+    definition.description.trim().clone_into(&mut canonical.description);
+    canonical.label = definition
+        .label
+        .as_deref()
+        .map(str::trim)
+        .filter(|it| !it.is_empty() && *it != definition.name)
+        .map(str::to_owned);
+    canonical.budget = definition.budget.filter(|it| *it != Budget::default());
+    canonical.llm = definition.llm.clone().filter(|it| *it != LlmConfig::default());
+    canonical
+}
+
+/// Returns a definition without what may be a secret: headers and fields of a provider's own, and
+/// metadata whose names look like it.
+pub fn without_secrets(definition: &AgentDefinition) -> AgentDefinition {
+    let mut shown = definition.clone();
+    if let Some(llm) = &mut shown.llm {
+        llm.options.headers.clear();
+        llm.options.extra.clear();
+    }
+    hide(&mut shown.metadata);
+    shown
+}
+
+fn hide(map: &mut Map<String, Value>) {
+    for (key, value) in map {
+        if looks_secret(key) {
+            *value = HIDDEN.into();
+        } else {
+            hide_within(value);
+        }
+    }
+}
+
+fn hide_within(value: &mut Value) {
+    match value {
+        Value::Object(map) => hide(map),
+        Value::Array(list) => list.iter_mut().for_each(hide_within),
+        _ => {}
+    }
+}
+
+/// Values in the order in which people read them.
+struct Fields(Vec<(&'static str, Value)>);
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, value) in &self.0 {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+fn fields(definition: &AgentDefinition) -> Vec<(&'static str, Value)> {
+    let names = |names: &NameList| json!(names);
+    let some = |list: &NameList| (!list.is_empty()).then(|| names(list));
+    let metadata = &definition.metadata;
+    let all = [
+        ("name", Some(json!(definition.name))),
+        ("label", definition.label.as_ref().map(|it| json!(it))),
+        ("description", Some(json!(definition.description))),
+        ("llm", definition.llm.as_ref().map(model)),
+        ("capabilities", some(&definition.capabilities)),
+        ("tools", definition.tools.as_ref().map(names)),
+        ("toolsDeny", some(&definition.tools_deny)),
+        ("skills", some(&definition.skills)),
+        ("budget", definition.budget.as_ref().map(limits)),
+        ("metadata", (!metadata.is_empty()).then(|| Value::Object(metadata.clone()))),
+        (PROMPT, Some(json!(definition.system_prompt))),
+    ];
+    all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+/// Writes `provider/model` where that says everything.
+fn model(llm: &LlmConfig) -> Value {
+    let provider = llm.provider.as_deref().filter(|it| !it.is_empty() && !it.contains('/'));
+    if llm.options == InferenceOptions::default()
+        && let Some(provider) = provider
+        && llm.model.as_deref() != Some("")
+    {
+        return format!("{provider}/{}", llm.model.as_deref().unwrap_or_default()).into();
+    }
+    let mut map = Map::new();
+    for (key, name) in [("provider", &llm.provider), ("model", &llm.model)] {
+        if let Some(name) = name {
+            map.insert(key.to_owned(), json!(name));
+        }
+    }
+    if llm.options != InferenceOptions::default() {
+        map.insert("options".to_owned(), json!(llm.options));
+    }
+    Value::Object(map)
+}
+
+fn limits(budget: &Budget) -> Value {
+    let all = [
+        ("maxSteps", budget.steps.map(|it| json!(it))),
+        ("maxTokens", budget.tokens.map(|it| json!(it))),
+        ("maxSeconds", budget.time.map(|it| json!(it.as_secs_f64()))),
+        ("maxCost", budget.cost.map(|it| json!(it.dollars()))),
+        ("deadline", budget.deadline.map(|it| json!(it))),
+    ];
+    let said = all.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Value::Object(said.collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! Files as people and other programs write them. Beside each is what becomes of it: the definition
+//! with what is odd about it, or everything that is wrong.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use loopwright_templates::{DefinitionFormat, DefinitionLoader, LoadedDefinition, Problem};
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
+const KINDS: [&str; 4] = ["good", "odd", "claude", "broken"];
+
+fn loader() -> DefinitionLoader {
+    DefinitionLoader::new().with_providers(["acme"]).with_model("fast", "acme/small")
+}
+
+fn files() -> Vec<PathBuf> {
+    let folder = |kind: &str| fs::read_dir(Path::new(CORPUS).join(kind)).unwrap();
+    let entries = KINDS.into_iter().flat_map(folder).map(|it| it.unwrap().path());
+    let mut files: Vec<PathBuf> = entries.collect();
+    files.sort();
+    files
+}
+
+fn is_expectation(path: &Path) -> bool {
+    path.extension().is_some_and(|it| it == "expected")
+}
+
+fn expectation(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".expected");
+    name.into()
+}
+
+fn outcome(path: &Path) -> String {
+    match loader().load(path) {
+        Ok(LoadedDefinition { definition, warnings }) => {
+            told("warning", &warnings) + &DefinitionFormat::Markdown.write(&definition)
+        }
+        Err(error) => told("error", &error.problems),
+    }
+}
+
+fn told(kind: &str, problems: &[Problem]) -> String {
+    let lines: Vec<String> = problems.iter().map(|it| format!("{kind}: {it}\n")).collect();
+    lines.concat()
+}
+
+#[test]
+fn every_file_becomes_what_is_expected_of_it() {
+    let files: Vec<PathBuf> = files().into_iter().filter(|it| !is_expectation(it)).collect();
+    assert!(files.len() >= 60, "{}", files.len());
+    let mut differences = Vec::new();
+    for path in &files {
+        let (expected, outcome) = (fs::read_to_string(expectation(path)), outcome(path));
+        match expected {
+            Ok(expected) if expected == outcome => {}
+            Ok(expected) => differences.push(format!(
+                "=== {}\n--- expected\n{expected}--- became\n{outcome}",
+                path.display()
+            )),
+            Err(_) => differences
+                .push(format!("=== {}\n--- without expectation\n{outcome}", path.display())),
+        }
+    }
+    assert!(differences.is_empty(), "\n{}", differences.join("\n"));
+}
+
+#[test]
+fn every_expectation_has_its_file() {
+    let files = files();
+    let lost = files.iter().filter(|it| is_expectation(it) && !it.with_extension("").exists());
+    assert_eq!(lost.collect::<Vec<_>>(), Vec::<&PathBuf>::new());
+}
+
+#[test]
+fn what_is_good_is_read_again_in_every_format_without_loss() {
+    for path in files().into_iter().filter(|it| !is_expectation(it)) {
+        let Ok(loaded) = loader().load(&path) else { continue };
+        for format in DefinitionFormat::ALL {
+            let text = format.write(&loaded.definition);
+            let again = loader().read(format.extension(), &text).unwrap();
+            let expect = LoadedDefinition { warnings: Vec::new(), ..loaded.clone() };
+            assert_eq!(again, expect, "{}\n{text}", path.display());
+        }
+    }
+}
+
+#[test]
+fn files_are_good_or_broken_as_their_folder_says() {
+    for path in files().into_iter().filter(|it| !is_expectation(it)) {
+        let loaded = loader().load(&path).map(|it| it.warnings.len());
+        let fits = match path.parent().and_then(Path::file_name).and_then(|it| it.to_str()) {
+            Some("good") => loaded == Ok(0),
+            Some("broken") => loaded.is_err(),
+            _ => loaded.is_ok(),
+        };
+        assert!(fits, "{}: {loaded:?}", path.display());
+    }
+}

@@ -1,0 +1,197 @@
+//! Definitions that are found.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use loopwright_agent::{AgentDefinition, Definitions as _};
+use loopwright_templates::{
+    AgentDefinitionRegistry, DefinitionLoader, DefinitionParser, DefinitionPlaces, DefinitionScope,
+    DefinitionSource, Depth, Document, Problem, ProblemKind,
+};
+use serde_json::Map;
+use tempfile::TempDir;
+
+fn put(folder: &TempDir, path: &str, text: &str) {
+    let path = folder.path().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn agent(name: &str, prompt: &str) -> String {
+    format!("---\nname: {name}\ndescription: Works.\n---\n{prompt}\n")
+}
+
+fn prompts(agents: &AgentDefinitionRegistry) -> Vec<(String, String)> {
+    agents.all().iter().map(|it| (it.name.clone(), it.system_prompt.clone())).collect()
+}
+
+fn pair(name: &str, prompt: &str) -> (String, String) {
+    (name.to_owned(), prompt.to_owned())
+}
+
+#[test]
+fn the_project_counts_before_the_user_and_both_before_packages() {
+    let folder = TempDir::new().unwrap();
+    put(&folder, "package/a.md", &agent("a", "package"));
+    put(&folder, "package/b.md", &agent("b", "package"));
+    put(&folder, "package/c.md", &agent("c", "package"));
+    put(&folder, "user/b.md", &agent("b", "user"));
+    put(&folder, "user/c.md", &agent("c", "user"));
+    put(&folder, "user/d.md", &agent("d", "user"));
+    put(&folder, "project/.claude/agents/c.md", &agent("c", "claude"));
+    put(&folder, "project/.claude/agents/d.md", &agent("d", "claude"));
+    put(&folder, "project/.loopwright/agents/d.yaml", "name: d\ndescription: W\nsystemPrompt: own");
+    let at = |name: &str| folder.path().join(name);
+    let agents = AgentDefinitionRegistry::new();
+    // The order in which places are named makes no difference.
+    let places = DefinitionPlaces::new().project(at("project")).user(at("user"));
+    agents.auto_discover(&places.package(at("package")).user(at("not there")));
+    let expect = [pair("a", "package"), pair("b", "user"), pair("c", "claude"), pair("d", "own")];
+    assert_eq!(prompts(&agents), expect);
+    assert_eq!(agents.errors().len(), 0);
+    let shadowed: Vec<String> = agents
+        .warnings()
+        .into_iter()
+        .map(|it| it.path.strip_prefix(folder.path()).unwrap().display().to_string())
+        .collect();
+    let lost =
+        ["package/b.md", "package/c.md", "user/c.md", "user/d.md", "project/.claude/agents/d.md"];
+    assert_eq!(shadowed, lost);
+    let source = DefinitionSource {
+        path: Some(at("project/.claude/agents/c.md")),
+        scope: Some(DefinitionScope::Project),
+    };
+    assert_eq!(agents.source("c"), Some(source));
+}
+
+#[test]
+fn a_bad_file_hides_no_other_and_what_is_wrong_is_told_by_file_line_and_key() {
+    let folder = TempDir::new().unwrap();
+    put(&folder, "a.md", &agent("a", "fine"));
+    put(&folder, "b.yaml", "name: b\ndescription: B\ntools: 7\nsystemPrompt: no\n");
+    put(&folder, "c.json", "{ no");
+    put(&folder, "d.md", &agent("d", "fine"));
+    put(&folder, "notes.txt", "is not looked at");
+    let agents = AgentDefinitionRegistry::new();
+    agents.load_from_directory(folder.path(), Depth::Flat);
+    assert_eq!(agents.names(), ["a", "d"]);
+    let errors: Vec<String> = agents.errors().values().map(ToString::to_string).collect();
+    let at = folder.path().display();
+    let expect = [
+        format!(
+            "{at}/b.yaml: line 3: `tools` has to be a list of names, or names with commas between \
+             them; `[]` stands for none"
+        ),
+        format!("{at}/c.json: line 1: it is not valid JSON: key must be a string"),
+    ];
+    assert_eq!(errors, expect);
+    // Errors gather over directories, and go when a file is mended.
+    agents.load_from_directory(folder.path().join("none"), Depth::Recursive);
+    assert_eq!(agents.errors().len(), 2);
+    put(&folder, "c.json", r#"{"name": "c", "description": "C", "systemPrompt": "fine"}"#);
+    agents.load_from_file(folder.path().join("c.json")).unwrap();
+    assert_eq!(
+        (agents.errors().len(), agents.names()),
+        (1, vec!["a".into(), "c".into(), "d".into()])
+    );
+}
+
+#[test]
+fn of_equal_names_in_a_directory_the_last_path_counts() {
+    let folder = TempDir::new().unwrap();
+    put(&folder, "z.md", &agent("same", "last"));
+    put(&folder, "a.md", &agent("same", "first"));
+    let agents = AgentDefinitionRegistry::new();
+    agents.load_from_directory(folder.path(), Depth::Flat);
+    assert_eq!(prompts(&agents), [pair("same", "last")]);
+}
+
+#[test]
+fn directories_are_looked_into_without_following_links() {
+    let folder = TempDir::new().unwrap();
+    put(&folder, "agents/a.md", &agent("a", "top"));
+    put(&folder, "agents/sub/b.md", &agent("b", "below"));
+    put(&folder, "agents/.git/c.md", &agent("c", "never"));
+    put(&folder, "agents/1/2/3/4/5/6/d.md", &agent("d", "deep"));
+    put(&folder, "agents/1/2/3/4/5/6/7/e.md", &agent("e", "too deep"));
+    put(&folder, "elsewhere/f.md", &agent("f", "outside"));
+    let at = |name: &str| folder.path().join(name);
+    symlink(at("agents"), at("agents/loop")).unwrap();
+    symlink(at("elsewhere"), at("agents/out")).unwrap();
+    symlink(at("elsewhere/f.md"), at("agents/f.md")).unwrap();
+    symlink(at("agents/a.md"), at("agents/sub/again.md")).unwrap();
+    let found = |depth| {
+        let agents = AgentDefinitionRegistry::new();
+        agents.load_from_directory(at("agents"), depth);
+        agents
+    };
+    assert_eq!(found(Depth::Flat).names(), ["a"]);
+    let agents = found(Depth::Recursive);
+    assert_eq!(agents.names(), ["a", "b", "d"]);
+    let errors: Vec<_> = agents.errors().into_keys().collect();
+    assert_eq!(errors, [at("agents/f.md")]);
+    let kinds: Vec<ProblemKind> = agents
+        .warnings()
+        .into_iter()
+        .map(|it| it.problem.kind)
+        .filter(|it| !matches!(it, ProblemKind::Shadowed { .. }))
+        .collect();
+    assert_eq!(kinds, [ProblemKind::TooDeep(6), ProblemKind::Link, ProblemKind::Link]);
+}
+
+#[test]
+fn a_file_that_cannot_be_loaded_changes_nothing() {
+    let folder = TempDir::new().unwrap();
+    let agents = AgentDefinitionRegistry::new();
+    agents.register(AgentDefinition::new("a", "A", "kept"));
+    put(&folder, "long.md", &agent("a", &"x".repeat(2 << 20)));
+    for name in ["long.md", "none.md", "none.txt"] {
+        assert!(agents.load_from_file(folder.path().join(name)).is_err(), "{name}");
+    }
+    assert_eq!(prompts(&agents), [pair("a", "kept")]);
+    let error = agents.load_from_file(Path::new("a.txt")).unwrap_err();
+    let known =
+        "a.txt: no format is known by the end of its name; known are: .json, .md, .yaml, .yml";
+    assert_eq!(error.to_string(), known);
+}
+
+#[test]
+fn names_are_found_and_those_that_are_not_are_told_with_those_that_are() {
+    let agents = AgentDefinitionRegistry::new();
+    agents.register_many([AgentDefinition::new("b", "", ""), AgentDefinition::new("a", "", "")]);
+    assert_eq!((agents.count(), agents.has("a"), agents.has("c")), (2, true, false));
+    let error = agents.get("c").unwrap_err().to_string();
+    assert_eq!(error, "there is no agent named `c`; known are: a, b");
+    let source = DefinitionSource { path: None, scope: None };
+    assert_eq!(agents.source("a"), Some(source));
+    // A clone is the same registry.
+    agents.clone().register(AgentDefinition::new("c", "", ""));
+    assert!(agents.has("c"));
+}
+
+/// A format in which each line is a key and a value.
+struct Lines;
+
+impl DefinitionParser for Lines {
+    fn parse(&self, text: &str) -> Result<Document, Problem> {
+        let pair = |line: &str| {
+            let (key, value) = line.split_once('=')?;
+            Some((key.to_owned(), value.into()))
+        };
+        let values = text.lines().map(pair).collect::<Option<Map<_, _>>>();
+        let values = values.ok_or_else(|| ProblemKind::NoFrontMatter.of_file())?;
+        Ok(Document { values, ..Document::default() })
+    }
+}
+
+#[test]
+fn other_formats_can_be_read_too() {
+    let folder = TempDir::new().unwrap();
+    put(&folder, "a.LINES", "name=a\ndescription=A\nsystemPrompt=Go.");
+    put(&folder, "b.lines", "nothing");
+    let loader = DefinitionLoader::new().with_parser("Lines", Lines);
+    let agents = AgentDefinitionRegistry::with_loader(loader);
+    agents.load_from_directory(folder.path(), Depth::Flat);
+    assert_eq!((prompts(&agents), agents.errors().len()), (vec![pair("a", "Go.")], 1));
+}
