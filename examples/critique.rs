@@ -34,7 +34,7 @@ async fn main() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Who is older?")).await;
-    for turn in state.transcript().iter() {
+    for turn in state.transcript() {
         let message = turn.message();
         println!("{:?}: {}", message.role(), message.text());
     }

@@ -43,7 +43,8 @@ async fn main() -> Result<(), BoxError> {
 
     let state = agent.execute(AgentState::new().with_user_message("We need a critic.")).await;
     for (call, outcome) in state.steps().flat_map(Step::tool_executions) {
-        println!("{}: {}", call.name, outcome.to_result().to_text());
+        let text = outcome.to_result().to_text();
+        println!("{}: {}", call.name, text.replace(&*folder.path().to_string_lossy(), "agents"));
     }
     println!("{} {}", state.text(), agents.names().join(", "));
     Ok(())

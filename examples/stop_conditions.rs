@@ -34,8 +34,8 @@ async fn run(hook: CallableHook, guards: UseGuards) -> Result<(), BoxError> {
         .build()?;
     let state = agent.execute(AgentState::new().with_user_message("Open the door.")).await;
     println!("{}", state.explain_stop());
-    println!("  final answer: {:?}", state.final_response().map(|it| it.text()));
-    println!("  said last:    {:?}", state.current_response().map(|it| it.text()));
+    println!("  final answer: {:?}", state.final_response().map(Message::text));
+    println!("  said last:    {:?}", state.current_response().map(Message::text));
     Ok(())
 }
 

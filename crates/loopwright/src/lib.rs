@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`prelude`] | what most programs need |
 //! | [`agent`] | builder, capabilities, drivers, guards, definitions |
-//! | [`capabilities`] | tools for files and commands, confined to one directory |
+//! | [`capabilities`] | tools for files and commands, confined to one directory; tasks, skills, sub-agents and the like |
 //! | [`sandbox`] | what commands are confined by |
 //! | [`core`] | state, loop, and the seams: tools, hooks, journals, events, models |
 //! | [`messages`] | conversations as data |
@@ -46,8 +46,26 @@ pub mod prelude {
     };
     pub use loopwright_capabilities::{
         bash::{Bash, BashPolicy, UseBash},
+        cancellation::UseCooperativeCancellation,
         coding::UseCodingTools,
+        compaction::UseCompaction,
+        critique::UseSelfCritique,
         files::{EditFile, Grep, ListDir, ReadFile, SearchFiles, UseFileTools, WriteFile},
+        history::UseExecutionHistory,
+        llm::UseLlm,
+        llm_query::LlmQueryTool,
+        metadata::UseMetadataTools,
+        planning::UsePlanningSubagent,
+        recording::{UseRecording, UseReplay},
+        retrospective::UseExecutionRetrospective,
+        self_description::{UseSelfDescription, UseSelfKnowledge},
+        skills::UseSkills,
+        structured::{RunTyped, UseStructuredOutputs},
+        subagents::UseSubagents,
+        summarization::UseSummarization,
+        system_prompt::UseSystemPrompt,
+        tasks::UseTaskPlanning,
+        tool_registry::UseToolRegistry,
     };
     pub use loopwright_core::{
         AgentLoop, AgentState, BoxError, Budget, CallableHook, Envelope, Execution, Flow, Hook,

@@ -20,7 +20,6 @@ use crate::ending::Interruption;
 use crate::render::{Feed, count, harmless, number};
 use crate::sessions::SessionsError;
 use crate::signals::{Brake, Signals};
-use crate::turn::is_interrupted;
 
 const NOT_COMPACTED: &str = "the conversation was not compacted";
 
@@ -95,7 +94,7 @@ impl SessionAction for Compact {
         if status != SessionStatus::Active {
             return Err(SessionError::NotActive { id, status });
         }
-        if is_interrupted(session.state()) {
+        if session.state().is_interrupted() {
             let text = "the last run was interrupted: /continue or say something first";
             return Err(SessionError::Action(SessionsError::Usage(text.to_owned()).into()));
         }
