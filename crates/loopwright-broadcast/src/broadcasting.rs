@@ -1,7 +1,7 @@
 //! Telling many listeners of many executions.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     fmt,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -95,6 +95,15 @@ impl Broadcasting {
         let mut telling = self.0.telling();
         telling.listeners.push(entrance);
         self.0.listeners.store(telling.listeners.len(), Relaxed);
+    }
+
+    /// Tells nothing more to those who listen: they get what is waiting for them, and then the end.
+    pub fn close(&self) {
+        let mut telling = self.0.telling();
+        for listener in telling.listeners.drain(..) {
+            listener.close();
+        }
+        self.0.listeners.store(0, Relaxed);
     }
 
     /// Tells a status of an execution that no event told.
@@ -200,12 +209,12 @@ impl fmt::Debug for Broadcasting {
 #[derive(Debug)]
 pub struct Subscription {
     exit: Exit<Frame>,
-    ready: std::collections::VecDeque<Frame>,
+    ready: VecDeque<Frame>,
 }
 
 impl Subscription {
     pub(crate) fn of(exit: Exit<Frame>) -> Self {
-        Self { exit, ready: std::collections::VecDeque::new() }
+        Self { exit, ready: VecDeque::new() }
     }
 
     /// Waits for the next envelope; nothing if there will be none. Nothing is lost if it is dropped.
