@@ -20,6 +20,7 @@
 //! | [`llm_query`] | a question to a model from within a run |
 //! | [`self_description`] | an agent that can say what it is made of |
 //! | [`recording`] | what models were asked and answered, on file, and answers from there |
+//! | [`broadcasting`] | what the agent does, told to the world outside |
 //! | [`inventory`] | what this crate has on offer, as data |
 //!
 //! Nothing here trusts the model: paths are walked by handles and never leave their directory, and
@@ -44,4 +45,5 @@ pub mod history;
 pub mod llm_query;
 pub mod self_description;
 pub mod recording;
+pub mod broadcasting;
 pub mod inventory;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anstyle::Style;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
+use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{AgentLoop, AgentState, Budget, Interrupted, Timestamp};
 use loopwright_sessions::{
     AgentSession, SessionError, SessionFactory, SessionFiles, SessionId, SessionRuntime,
@@ -110,6 +111,7 @@ impl Conversation {
         let (feed, brake) = (scene.feed.clone(), scene.brake.clone());
         let runtime = SessionRuntime::new(Arc::clone(&self.store), Same(agent.clone()))
             .with_interrupted(self.interrupted)
+            .with_event_log(BroadcastConfig::standard())
             .with_event_sink(Arc::new(feed.clone()));
         let has_begun = AtomicBool::new(false);
         let begins = |session: &AgentSession| {

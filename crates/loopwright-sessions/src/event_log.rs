@@ -75,16 +75,21 @@ impl fmt::Debug for EventLog {
 }
 
 /// Keeps what is told while something else is done, in the same task.
-pub(crate) struct Telling {
+pub(crate) struct Telling<L = EventLog> {
     broadcasting: Broadcasting,
     subscription: Subscription,
-    log: EventLog,
+    log: L,
     clock: Arc<dyn Clock>,
 }
 
-impl Telling {
-    pub(crate) fn new(config: BroadcastConfig, log: EventLog, clock: Arc<dyn Clock>) -> Self {
-        let broadcasting = Broadcasting::new(config).with_session(log.id.as_str());
+impl<L: BroadcastTransport> Telling<L> {
+    pub(crate) fn new(
+        config: BroadcastConfig,
+        session: &SessionId,
+        log: L,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let broadcasting = Broadcasting::new(config).with_session(session.as_str());
         let subscription = broadcasting.subscribe(WAITING);
         Self { broadcasting, subscription, log, clock }
     }
@@ -109,12 +114,42 @@ impl Telling {
     }
 }
 
-async fn keep(subscription: &mut Subscription, log: &EventLog, clock: &dyn Clock) {
+async fn keep(subscription: &mut Subscription, log: &dyn BroadcastTransport, clock: &dyn Clock) {
     while let Some(batch) = subscription.batch(BATCH).await {
         // What cannot be kept is not followed; the run is what matters.
         let _is_kept = log.broadcast_all(&batch).await;
         if batch.iter().all(|it| it.kind() == kinds::STREAM_CHUNK) {
             clock.sleep(GATHERED).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_core::AgentState;
+    use loopwright_testing::{FakeModel, FrozenClock, ModelDriver, block_on, loop_of};
+
+    use super::*;
+
+    /// Never comes back.
+    struct Gone;
+
+    #[async_trait]
+    impl BroadcastTransport for Gone {
+        async fn broadcast(&self, _channel: &str, _envelope: &Frame) -> Result<(), BoxError> {
+            std::future::pending().await
+        }
+    }
+
+    #[test]
+    fn a_log_that_never_answers_costs_the_run_nothing() {
+        let (session, clock) = (SessionId::new("s").unwrap(), FrozenClock::new());
+        let telling =
+            Telling::new(BroadcastConfig::standard(), &session, Gone, Arc::new(clock.clone()));
+        let agent = loop_of(ModelDriver::new(FakeModel::script(["hello"]).streaming(1)));
+        let agent = agent.with_event_sink(Arc::new(telling.sink()));
+        let run = agent.execute(AgentState::new().with_user_message("go"));
+        assert_eq!(block_on(telling.beside(run)).text(), "hello");
+        assert_eq!(clock.monotonic(), PATIENCE);
     }
 }

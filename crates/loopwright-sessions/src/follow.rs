@@ -63,6 +63,32 @@ impl Following {
         Ok(Self { store, clock, id, after, is_at_rest, page: VecDeque::new() })
     }
 
+    /// Follows a session from the beginning of its latest run, be it over or not.
+    ///
+    /// # Errors
+    ///
+    /// As of [`of`](Following::of).
+    pub async fn latest(
+        store: Arc<dyn SessionStore>,
+        clock: Arc<dyn Clock>,
+        id: SessionId,
+    ) -> Result<Self, StoreError> {
+        let (mut begins_after, mut read) = (0, 0);
+        let mut rested = false;
+        loop {
+            let notes = store.notes(&id, Log::Events, read, PAGE).await?;
+            let Some(last) = notes.last() else { break };
+            read = last.number;
+            for note in &notes {
+                if rested {
+                    begins_after = note.number - 1;
+                }
+                rested = rests(note);
+            }
+        }
+        Self::of(store, clock, id, begins_after).await.map(|it| Self { is_at_rest: false, ..it })
+    }
+
     /// Returns what comes next; [`Quiet`](Followed::Quiet) if that takes longer than `at_most`. Nothing is
     /// lost if it is dropped.
     ///

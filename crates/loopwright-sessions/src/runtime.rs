@@ -277,7 +277,7 @@ impl SessionRuntime {
         let mut sinks = self.sinks.clone();
         let telling = self.event_log.map(|config| {
             let log = EventLog::new(Arc::clone(self.store()), id.clone());
-            let telling = event_log::Telling::new(config, log, Arc::clone(&self.env.clock));
+            let telling = event_log::Telling::new(config, id, log, Arc::clone(&self.env.clock));
             sinks.wiretap(telling.sink());
             telling
         });

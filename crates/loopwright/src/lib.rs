@@ -9,6 +9,7 @@
 //! | [`prelude`] | what most programs need |
 //! | [`agent`] | builder, capabilities, drivers, guards, definitions |
 //! | [`capabilities`] | tools for files and commands, confined to one directory |
+//! | [`broadcast`] | what agents do, told to the world outside |
 //! | [`sandbox`] | what commands are confined by |
 //! | [`core`] | state, loop, and the seams: tools, hooks, journals, events, models |
 //! | [`messages`] | conversations as data |
@@ -16,6 +17,7 @@
 //! | [`sessions`] | conversations that are kept, and go on after a crash |
 
 pub use loopwright_agent as agent;
+pub use loopwright_broadcast as broadcast;
 pub use loopwright_capabilities as capabilities;
 pub use loopwright_core as core;
 pub use loopwright_core::messages;
