@@ -283,7 +283,8 @@ impl Broadcaster {
 
 /// Returns the provider's id of a call, or else its place in the execution.
 fn call_id(id: Option<&Arc<str>>, step: u32, call: u16) -> Arc<str> {
-    id.filter(|it| !it.is_empty()).map_or_else(|| format!("step-{step}-call-{call}").into(), Arc::clone)
+    id.filter(|it| !it.is_empty())
+        .map_or_else(|| format!("step-{step}-call-{call}").into(), Arc::clone)
 }
 
 fn millis(duration: Duration) -> u64 {

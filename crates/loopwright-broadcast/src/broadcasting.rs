@@ -9,10 +9,7 @@ use std::{
     },
 };
 
-use loopwright_core::{
-    AgentEvent, Envelope, EventSink, Timestamp,
-    messages::ExecutionId,
-};
+use loopwright_core::{AgentEvent, Envelope, EventSink, Timestamp, messages::ExecutionId};
 
 use crate::{
     broadcaster::Broadcaster,
@@ -109,7 +106,8 @@ impl Broadcasting {
     /// Tells a status of an execution that no event told.
     pub fn tell_status(&self, execution: &ExecutionId, status: BroadcastStatus, at: Timestamp) {
         let mut telling = self.0.telling();
-        let told = telling.executions.get_mut(execution).map(|it| it.broadcaster.tell_status(status, at));
+        let told =
+            telling.executions.get_mut(execution).map(|it| it.broadcaster.tell_status(status, at));
         if let Some(frame) = told {
             self.0.publish(&mut telling, &frame);
         }

@@ -152,8 +152,22 @@ fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
 /// Tells whether a word has the form of a well-known kind of key.
 fn is_key(word: &str) -> bool {
     const BEGINNINGS: [&str; 16] = [
-        "sk-", "sk_live_", "sk_test_", "rk_live_", "pk_live_", "ghp_", "gho_", "ghs_", "ghu_",
-        "github_pat_", "glpat-", "xoxb-", "xoxp-", "AIza", "hf_", "npm_",
+        "sk-",
+        "sk_live_",
+        "sk_test_",
+        "rk_live_",
+        "pk_live_",
+        "ghp_",
+        "gho_",
+        "ghs_",
+        "ghu_",
+        "github_pat_",
+        "glpat-",
+        "xoxb-",
+        "xoxp-",
+        "AIza",
+        "hf_",
+        "npm_",
     ];
     const LEAST: usize = 20;
     let is_long = word.len() >= LEAST && word.bytes().any(|it| it.is_ascii_digit());
@@ -174,7 +188,9 @@ mod tests {
 
     #[test]
     fn names_that_speak_of_secrets_are_known_in_every_spelling() {
-        for name in ["api_key", "apiKey", "API-KEY", "password", "accessToken", "x-auth", "secretKey"] {
+        for name in
+            ["api_key", "apiKey", "API-KEY", "password", "accessToken", "x-auth", "secretKey"]
+        {
             assert!(speaks_of_secrets(name), "{name}");
         }
         for name in ["key", "max_tokens", "author", "monkey", "path", "tokens", "keyboard", ""] {
@@ -187,12 +203,18 @@ mod tests {
         let check = |text: &str, clean: &str| {
             assert_eq!(Redaction::of(["hunter2hunter2"]).text(text), clean);
         };
-        check("curl -H 'Authorization: Bearer abcd1234efgh' x", "curl -H 'Authorization: Bearer [redacted]' x");
+        check(
+            "curl -H 'Authorization: Bearer abcd1234efgh' x",
+            "curl -H 'Authorization: Bearer [redacted]' x",
+        );
         check("key sk-proj-abcdef0123456789abcdef end", "key [redacted] end");
         check("AKIAABCDEFGHIJKLMNOP", "[redacted]");
         check("see postgres://me:pa-ss.word@db/x now", "see postgres://me:[redacted]@db/x now");
         check("ähunter2hunter2ß", "ä[redacted]ß");
-        check("sk-learn is a library, bearer of news: 12:30@noon", "sk-learn is a library, bearer of news: 12:30@noon");
+        check(
+            "sk-learn is a library, bearer of news: 12:30@noon",
+            "sk-learn is a library, bearer of news: 12:30@noon",
+        );
         check("https://host/a:b@c", "https://host/a:b@c");
     }
 

@@ -60,7 +60,8 @@ pub async fn deliver(
     mut failed: impl FnMut(),
 ) {
     while let Some(batch) = subscription.batch(BATCH).await {
-        let taken = AssertUnwindSafe(async { transport.broadcast_all(&batch).await }).catch_unwind();
+        let taken =
+            AssertUnwindSafe(async { transport.broadcast_all(&batch).await }).catch_unwind();
         if !matches!(taken.await, Ok(Ok(()))) {
             failed();
         }

@@ -26,7 +26,9 @@ fn two_steps() -> [ScenarioStep; 2] {
 
 fn looking() -> loopwright_core::AgentLoop {
     let agent = answering(two_steps());
-    agent.clone().with_tools(agent.tools().clone().with(MockTool::returning("look", "Looks.", "seen")))
+    agent
+        .clone()
+        .with_tools(agent.tools().clone().with(MockTool::returning("look", "Looks.", "seen")))
 }
 
 fn hear(broadcaster: &mut Broadcaster, it: Value) -> Vec<Value> {
@@ -132,7 +134,10 @@ fn item_10_every_payload_has_the_keys_of_the_contract() {
         "evaluations": [{ "criterion": "tool_calls", "decision": "allow_stop", "reason": "none" }],
     });
     assert_eq!(
-        payload(hear(&mut debug, json!({ "type": "continuation_evaluated", "step": 2, "outcome": outcome }))),
+        payload(hear(
+            &mut debug,
+            json!({ "type": "continuation_evaluated", "step": 2, "outcome": outcome })
+        )),
         json!({
             "step_number": 2, "should_continue": false, "should_stop": true,
             "stop_reason": "completed", "resolved_by": "tool_calls",
@@ -152,7 +157,10 @@ fn item_10_a_summary_names_arguments_and_real_ids_go_with_them() {
         [json!({ "tool_name": "look", "tool_call_id": "call_0", "args_summary": "q: 'hi'" })]
     );
     let completed = payloads(&told, kinds::TOOL_COMPLETED);
-    assert_eq!((&completed[0]["tool_call_id"], &completed[0]["success"]), (&json!("call_0"), &json!(true)));
+    assert_eq!(
+        (&completed[0]["tool_call_id"], &completed[0]["success"]),
+        (&json!("call_0"), &json!(true))
+    );
 }
 
 #[test]
@@ -215,7 +223,8 @@ fn failed() -> Value {
 #[test]
 fn item_10_a_run_that_is_stopped_or_fails_says_so_once_and_why() {
     let mut standard = broadcaster(BroadcastConfig::standard());
-    let told = ends(&mut standard, &[step_started(), stopped("user_requested"), completed("stopped")]);
+    let told =
+        ends(&mut standard, &[step_started(), stopped("user_requested"), completed("stopped")]);
     assert_eq!(
         told[1..],
         [json!({
@@ -238,7 +247,8 @@ fn item_10_a_run_that_is_stopped_or_fails_says_so_once_and_why() {
     assert_eq!(told[1]["status"], "stopped");
     // What was decided and then overruled is no end.
     standard.reset();
-    let told = ends(&mut standard, &[step_started(), decided, step_started(), completed("completed")]);
+    let told =
+        ends(&mut standard, &[step_started(), decided, step_started(), completed("completed")]);
     assert_eq!(told[1]["status"], "completed");
 }
 
@@ -254,9 +264,10 @@ fn item_10_without_tracking_only_bad_ends_are_told_and_a_status_by_hand() {
         let frame = quiet.tell_status(BroadcastStatus::Stopped, at);
         assert_eq!(frame.envelope().unwrap().status(), Some(BroadcastStatus::Stopped));
     }
-    assert_eq!(frame_keys(&quiet.tell_status(BroadcastStatus::Idle, at)), [
-        "error_message", "last_response", "previous_status", "status",
-    ]);
+    assert_eq!(
+        frame_keys(&quiet.tell_status(BroadcastStatus::Idle, at)),
+        ["error_message", "last_response", "previous_status", "status",]
+    );
     quiet.reset();
     assert_eq!(quiet.status(), BroadcastStatus::Idle);
 }
@@ -289,7 +300,11 @@ fn item_10_fragments_are_numbered_and_an_answer_ends_once() {
         .filter(|it| it["type"] == "agent.stream.chunk")
         .map(|it| {
             let payload = &it["payload"];
-            (payload["chunk_index"].as_u64().unwrap(), payload["content"].clone(), payload["is_complete"].clone())
+            (
+                payload["chunk_index"].as_u64().unwrap(),
+                payload["content"].clone(),
+                payload["is_complete"].clone(),
+            )
         })
         .collect();
     let chunk = |index: u64, content: &str, ends: bool| (index, json!(content), json!(ends));
@@ -308,7 +323,11 @@ fn item_10_fragments_are_numbered_and_an_answer_ends_once() {
 
 #[test]
 fn item_10_texts_are_cut_between_characters_and_nothing_secret_is_told() {
-    let config = BroadcastConfig { max_arg_length: 12, include_tool_args: true, ..BroadcastConfig::standard() };
+    let config = BroadcastConfig {
+        max_arg_length: 12,
+        include_tool_args: true,
+        ..BroadcastConfig::standard()
+    };
     let redaction = Redaction::of(["hunter2hunter2"]);
     let mut debug = broadcaster(config).with_redaction(redaction);
     let arguments = r#"{"text":"ääääääääääääää","password":"x","n":["hunter2hunter2"]}"#;
@@ -324,7 +343,11 @@ fn agents_that_run_at_the_same_time_do_not_mix() {
     let broadcasting = Broadcasting::new(BroadcastConfig::standard());
     let subscription = broadcasting.subscribe(ROOM);
     for (agent, text) in [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4")] {
-        broadcasting.emit(&event_of(agent, &format!("run-{agent}"), delta(json!({ "text": text }))));
+        broadcasting.emit(&event_of(
+            agent,
+            &format!("run-{agent}"),
+            delta(json!({ "text": text })),
+        ));
     }
     drop(broadcasting);
     let told: Vec<_> = all(subscription)
@@ -339,7 +362,8 @@ fn agents_that_run_at_the_same_time_do_not_mix() {
 fn an_execution_that_waits_for_a_decision_is_idle_and_goes_on() {
     let mut standard = broadcaster(BroadcastConfig::standard());
     let paused = json!({ "type": "execution_paused", "calls": [0] });
-    let resumed = json!({ "type": "execution_started", "messages": 1, "tools": 1, "resumed": true });
+    let resumed =
+        json!({ "type": "execution_started", "messages": 1, "tools": 1, "resumed": true });
     let told = ends(&mut standard, &[step_started(), paused, resumed]);
     let words: Vec<_> = told.iter().map(|it| it["status"].as_str().unwrap()).collect();
     assert_eq!(words, ["processing", "idle", "processing"]);
@@ -352,7 +376,8 @@ fn what_a_tool_asks_a_model_is_no_part_of_the_answer() {
         let beside = beside.clone();
         Box::pin(async move {
             let request = loopwright_core::messages::InferenceRequest::default();
-            let response = cx.infer(&beside, request).await.map_err(loopwright_core::BoxError::from)?;
+            let response =
+                cx.infer(&beside, request).await.map_err(loopwright_core::BoxError::from)?;
             Ok(ToolOutput::text(response.message.text()))
         })
     });

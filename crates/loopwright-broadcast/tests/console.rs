@@ -23,7 +23,10 @@ fn item_10_every_label_says_what_counts() {
     );
     let failure = json!({ "kind": "other", "chain": ["x".repeat(200)] });
     let text = format!("[FAIL] status failed, steps 1: {}…", "x".repeat(99));
-    check(json!({ "type": "execution_failed", "failure": failure, "steps": 1, "usage": {} }), &text);
+    check(
+        json!({ "type": "execution_failed", "failure": failure, "steps": 1, "usage": {} }),
+        &text,
+    );
     check(
         json!({ "type": "step_started", "step": 1, "messages": 2, "tools": [] }),
         "[STEP] step 1 begins: messages 2",
@@ -87,12 +90,14 @@ fn item_10_tools_are_shown_with_up_to_five_arguments_that_steer_no_terminal() {
 #[test]
 fn item_10_agents_that_run_at_the_same_time_are_told_apart_by_each_line() {
     let step = json!({ "type": "step_started", "step": 1, "messages": 1, "tools": [] });
-    let bare = ConsoleOptions { use_colors: false, show_timestamps: false, ..ConsoleOptions::default() };
+    let bare =
+        ConsoleOptions { use_colors: false, show_timestamps: false, ..ConsoleOptions::default() };
     let child = Envelope {
         parent: Some(loopwright_core::messages::AgentId::new("agent-0001")),
         ..event_of("agent-0002", "e", step.clone())
     };
-    let lines = [event_of("agent-0001", "e", step.clone()), child, event_of("agent-0003", "e", step)];
+    let lines =
+        [event_of("agent-0001", "e", step.clone()), child, event_of("agent-0003", "e", step)];
     let heads = lines.map(|it| bare.line(&it).unwrap()[..11].to_owned());
     assert_eq!(heads, ["[----:0001]", "[0001:0002]", "[----:0003]"]);
 }
@@ -101,9 +106,15 @@ fn item_10_agents_that_run_at_the_same_time_are_told_apart_by_each_line() {
 fn what_is_not_wanted_is_not_shown() {
     let hook = json!({ "type": "hook_executed", "point": "before_step", "hook": "h", "took": { "secs": 0, "nanos": 0 } });
     assert_eq!(ConsoleOptions::default().line(&event(hook.clone())), None);
-    let all = ConsoleOptions { show_hooks: true, show_timestamps: false, show_agent_ids: false, ..ConsoleOptions::default() };
+    let all = ConsoleOptions {
+        show_hooks: true,
+        show_timestamps: false,
+        show_agent_ids: false,
+        ..ConsoleOptions::default()
+    };
     assert_eq!(all.line(&event(hook)).unwrap(), "\u{1b}[2m[HOOK]\u{1b}[0m before_step h, 0 ms");
     let quiet = ConsoleOptions { show_inference: false, ..ConsoleOptions::default() };
-    let asked = json!({ "type": "inference_request_started", "step": 1, "messages": 2, "model": "m" });
+    let asked =
+        json!({ "type": "inference_request_started", "step": 1, "messages": 2, "model": "m" });
     assert_eq!(quiet.line(&event(asked)), None);
 }

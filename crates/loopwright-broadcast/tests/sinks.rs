@@ -112,8 +112,14 @@ fn what_a_slow_listener_missed_is_told_and_ends_are_never_missed() {
     drop(run(&answering(["abcdefghij"]), Arc::new(broadcasting)));
     let told = all(slow);
     // Status, step, five fragments, the end of the answer, step, status: the fragments went.
-    let expect =
-        ["dropped", "status processing", "step.started", "stream.chunk", "step.completed", "status completed"];
+    let expect = [
+        "dropped",
+        "status processing",
+        "step.started",
+        "stream.chunk",
+        "step.completed",
+        "status completed",
+    ];
     assert_eq!(words(&told), expect);
     assert_eq!(told[0].payload, json!({ "count": 5 }));
     assert_eq!(told[3].payload["is_complete"], true);
@@ -139,7 +145,8 @@ fn all_listeners_share_what_was_encoded_once() {
     broadcasting.emit(&event(json!({
         "type": "step_started", "step": 1, "messages": 1, "tools": []
     })));
-    let [first, second] = listeners.each_mut().map(|it| loopwright_testing::block_on(it.next()).unwrap());
+    let [first, second] =
+        listeners.each_mut().map(|it| loopwright_testing::block_on(it.next()).unwrap());
     assert!(Arc::ptr_eq(first.json(), second.json()));
 }
 

@@ -37,9 +37,11 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     CapabilityEntry::new("use_bash", "Commands in a sandbox, in a `directory`.", |config| {
         made(config, "use_bash", |it: Directory| UseBash::in_dir(it.directory))
     }),
-    CapabilityEntry::new("use_broadcasting", "What the agent does, as lines in a `file`.", |config| {
-        made(config, "use_broadcasting", Told::into_capability)
-    }),
+    CapabilityEntry::new(
+        "use_broadcasting",
+        "What the agent does, as lines in a `file`.",
+        |config| made(config, "use_broadcasting", Told::into_capability),
+    ),
     CapabilityEntry::new("use_coding_tools", "Files and commands, in a `directory`.", |config| {
         made(config, "use_coding_tools", |it: Directory| UseCodingTools::in_dir(it.directory))
     }),

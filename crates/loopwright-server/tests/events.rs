@@ -109,7 +109,9 @@ async fn a_stream_of_2000_events_that_is_cut_after_each_is_the_uncut_stream() {
     }
     assert_eq!((cuts, last.as_deref()), (2000, Some("2000")));
     assert!(joined == uncut, "the joined stream differs from the uncut one");
-    assert!(uncut.ends_with("\"payload\":{\"status\":\"completed\",\"previous_status\":\"processing\"}}\n\n"));
+    assert!(uncut.ends_with(
+        "\"payload\":{\"status\":\"completed\",\"previous_status\":\"processing\"}}\n\n"
+    ));
 }
 
 #[tokio::test]
@@ -170,7 +172,8 @@ async fn a_stream_beats_while_nothing_happens_and_goes_on_when_something_does() 
     while let Some(event) = one(&mut body).await {
         told.push(event);
     }
-    let ids: Vec<&str> = told.iter().filter(|it| !it.starts_with(':')).map(|it| id_of(it)).collect();
+    let ids: Vec<&str> =
+        told.iter().filter(|it| !it.starts_with(':')).map(|it| id_of(it)).collect();
     assert_eq!(ids, ["1", "2", "3", "4", "5", "6", "7"]);
 }
 
@@ -184,8 +187,7 @@ async fn a_real_socket_carries_the_same_bytes() {
     let address = listener.local_addr().unwrap();
     let server = tokio::spawn(async move { axum::serve(listener, app).await });
     let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
-    let request =
-        format!("GET {EVENTS} HTTP/1.0\r\nhost: x\r\nlast-event-id: 5\r\n\r\n");
+    let request = format!("GET {EVENTS} HTTP/1.0\r\nhost: x\r\nlast-event-id: 5\r\n\r\n");
     socket.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     socket.read_to_string(&mut answer).await.unwrap();

@@ -5,8 +5,7 @@ use std::{sync::Arc, time::Duration};
 use loopwright_broadcast::{BroadcastConfig, BroadcastEnvelope};
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Followed, Following, MemoryStore, SendMessage, SessionRuntime, SessionStore as _,
-    StoreError,
+    Followed, Following, MemoryStore, SendMessage, SessionRuntime, SessionStore as _, StoreError,
 };
 use loopwright_testing::{FrozenClock, ScenarioStep};
 

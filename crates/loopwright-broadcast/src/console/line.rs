@@ -87,11 +87,8 @@ impl ConsoleOptions {
                 )
             }),
             E::ToolCallStarted(it) => {
-                let asked = if self.show_tool_args {
-                    self.arguments(&it.arguments)
-                } else {
-                    String::new()
-                };
+                let asked =
+                    if self.show_tool_args { self.arguments(&it.arguments) } else { String::new() };
                 let text = format!("{} {asked}", line(&it.tool, PROMPT));
                 Said("TOOL", YELLOW, text.trim_end().to_owned())
             }
@@ -134,7 +131,11 @@ impl ConsoleOptions {
     /// Shows what a tool is asked, as `{k=v, ...} (+n more)`.
     fn arguments(&self, arguments: &str) -> String {
         let Ok(fields) = serde_json::from_str::<Map<String, Value>>(arguments) else {
-            return shorten(&line(&clean(arguments), usize::MAX), self.max_arg_length, self.max_arg_length);
+            return shorten(
+                &line(&clean(arguments), usize::MAX),
+                self.max_arg_length,
+                self.max_arg_length,
+            );
         };
         let more = fields.len().saturating_sub(ARGUMENTS);
         let shown = fields.into_iter().take(ARGUMENTS).map(|(name, value)| {

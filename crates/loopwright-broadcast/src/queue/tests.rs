@@ -22,7 +22,8 @@ fn numbers(taken: Option<Taken<Item>>) -> (u64, Vec<u32>) {
 #[test]
 fn fragments_go_before_events_and_what_is_kept_stays() {
     let (entrance, mut exit) = queue(2);
-    let items = [Worth::Event, Worth::Fragment, Worth::Kept, Worth::Event, Worth::Event, Worth::Kept];
+    let items =
+        [Worth::Event, Worth::Fragment, Worth::Kept, Worth::Event, Worth::Event, Worth::Kept];
     for (number, worth) in (0..).zip(items) {
         assert!(entrance.push(Item(number, worth)));
     }

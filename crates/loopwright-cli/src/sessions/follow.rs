@@ -143,7 +143,8 @@ impl Screen {
                 let asked = self.asked.remove(text("tool_call_id")).unwrap_or_default();
                 let is_good = it.payload.get("success") == Some(&Value::Bool(true));
                 let mark = if is_good { '✓' } else { '✗' };
-                let took = it.payload.get("duration_ms").and_then(Value::as_u64).unwrap_or_default();
+                let took =
+                    it.payload.get("duration_ms").and_then(Value::as_u64).unwrap_or_default();
                 let took = duration(Duration::from_millis(took));
                 let (name, asked) = (line(text("tool_name"), WIDTH), line(&asked, WIDTH));
                 console::tell(format!("  {mark} {name} {asked} · {took}").as_str());

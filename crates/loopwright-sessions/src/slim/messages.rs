@@ -140,7 +140,11 @@ fn exchanged(exchange: &Exchange, config: &SlimSerializationConfig) -> Vec<SlimM
     std::iter::once(said(exchange.reply(), metadata, config)).chain(results).collect()
 }
 
-fn said(message: &Message, metadata: SlimMetadata, config: &SlimSerializationConfig) -> SlimMessage {
+fn said(
+    message: &Message,
+    metadata: SlimMetadata,
+    config: &SlimSerializationConfig,
+) -> SlimMessage {
     let role = match message.role() {
         Role::System => "system",
         Role::Developer => "developer",

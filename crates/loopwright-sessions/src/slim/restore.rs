@@ -6,7 +6,7 @@ use loopwright_core::{
     AgentState,
     messages::{
         Content, Exchange, Message, Part, Role, ToolCall, ToolResult, Transcript, Turn, TurnBody,
-        TurnError,
+        TurnError, TurnMeta,
     },
 };
 
@@ -51,9 +51,8 @@ impl SlimState {
             None => state,
         };
         let metadata = self.metadata.iter();
-        Ok(metadata.fold(state, |state, (name, value)| {
-            state.with_metadata(name.as_str(), value.clone())
-        }))
+        Ok(metadata
+            .fold(state, |state, (name, value)| state.with_metadata(name.as_str(), value.clone())))
     }
 }
 
@@ -66,13 +65,19 @@ fn transcript(messages: &[SlimMessage]) -> Result<Transcript, SlimError> {
         let pair = |source| SlimError::Pair { number: at + 1, source };
         let following = following.ok_or_else(|| pair(None))?;
         let turn = turn(at + 1, message, following)?;
-        transcript.push(Turn::new(turn).map_err(|source| pair(Some(source)))?);
+        // Whatever uses tools is a step on the way.
+        let meta = TurnMeta { trace: results > 0, ..TurnMeta::default() };
+        transcript.push(Turn::new(turn).map_err(|source| pair(Some(source)))?.with_meta(meta));
         at += 1 + results;
     }
     Ok(transcript)
 }
 
-fn turn(number: usize, message: &SlimMessage, results: &[SlimMessage]) -> Result<TurnBody, SlimError> {
+fn turn(
+    number: usize,
+    message: &SlimMessage,
+    results: &[SlimMessage],
+) -> Result<TurnBody, SlimError> {
     let role = match message.role.as_str() {
         "system" => Role::System,
         "developer" => Role::Developer,

@@ -15,7 +15,8 @@ const OFF: SlimSerializationConfig = SlimSerializationConfig {
 
 fn agent(answers: impl IntoIterator<Item = ScenarioStep>) -> AgentLoop {
     let agent = loop_of(ModelDriver::new(FakeModel::script(answers)));
-    let tool = MockTool::new("look", "Looks.", |_| Ok::<_, std::io::Error>(ToolOutput::text("seen")));
+    let tool =
+        MockTool::new("look", "Looks.", |_| Ok::<_, std::io::Error>(ToolOutput::text("seen")));
     agent.with_tools(agent.tools().clone().with(tool))
 }
 
@@ -125,7 +126,9 @@ fn item_11_a_state_has_the_keys_of_the_contract() {
 #[test]
 fn item_11_arguments_and_results_are_left_out_if_they_are_to_be() {
     let redacted = SlimSerializationConfig {
-        redact_tool_args: true, include_tool_results: false, ..SlimSerializationConfig::standard()
+        redact_tool_args: true,
+        include_tool_results: false,
+        ..SlimSerializationConfig::standard()
     };
     let slim = SlimState::of(&looked(), &redacted);
     let calls = serde_json::to_value(&slim.messages[1].metadata.tool_calls).unwrap();
