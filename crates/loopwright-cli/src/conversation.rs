@@ -102,7 +102,7 @@ impl Conversation {
         signals: Option<&mut Signals>,
         said: Said,
     ) -> ExitCode {
-        let scene = Scene::new();
+        let scene = Scene::new(stage.format);
         let id = self.session.clone().unwrap_or_else(SessionId::generate);
         let agent = match self.noting_files(&id).build(scene.feed.clone()) {
             Ok(agent) => agent,
