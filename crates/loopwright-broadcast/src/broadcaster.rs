@@ -8,7 +8,7 @@ use loopwright_core::{
         ContinuationEvaluated, StepCompleted, StepStarted, StreamDelta, ToolCallCompleted,
         ToolCallStarted,
     },
-    messages::{AgentId, ExecutionId},
+    messages::{AgentId, ExecutionId, FinishReason},
 };
 
 use crate::{
@@ -190,7 +190,7 @@ impl Broadcaster {
             step_number: it.step,
             has_tool_calls: it.has_tool_calls,
             errors: it.errors.len(),
-            finish_reason: it.finish.as_ref().map(|it| it.as_str()),
+            finish_reason: it.finish.as_ref().map(FinishReason::as_str),
             usage: it.usage.into(),
             duration_ms: millis(it.took),
         };

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::{FromRequestParts, Query},
-    http::{StatusCode, request::Parts},
+    http::{HeaderValue, StatusCode, request::Parts},
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
@@ -31,14 +31,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Cursor {
     type Rejection = InvalidCursor;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, InvalidCursor> {
-        let header = parts.headers.get(LAST_EVENT_ID).map(|it| it.as_bytes());
+        let header = parts.headers.get(LAST_EVENT_ID).map(HeaderValue::as_bytes);
         let header = header.map(|it| String::from_utf8_lossy(it).into_owned());
-        let text = match header.filter(|it| !it.is_empty()) {
-            Some(text) => Some(text),
-            None => {
-                let query = Query::<Parameters>::from_request_parts(parts, state).await;
-                query.map(|Query(it)| it.last_event_id).unwrap_or_default()
-            }
+        let text = if header.as_ref().is_some_and(|it| !it.is_empty()) {
+            header
+        } else {
+            let query = Query::<Parameters>::from_request_parts(parts, state).await;
+            query.map(|Query(it)| it.last_event_id).unwrap_or_default()
         };
         match text.filter(|it| !it.is_empty()) {
             Some(text) => text.trim().parse().map(Self).map_err(|_| InvalidCursor(text)),

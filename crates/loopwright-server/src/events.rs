@@ -5,7 +5,7 @@ use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
 use axum::{
     extract::{Path, State},
     http::{StatusCode, header},
-    response::{IntoResponse, Response, Sse, sse::Event},
+    response::{IntoResponse as _, Response, Sse, sse::Event},
 };
 use futures::{Stream, stream};
 use loopwright_core::{Clock, SystemClock};

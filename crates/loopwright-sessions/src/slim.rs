@@ -6,8 +6,8 @@ mod restore;
 
 use loopwright_broadcast::Redaction;
 use loopwright_core::{
-    AgentState, Step, StepKind, StopReason, Timestamp,
-    messages::{AgentId, Usage},
+    AgentState, Execution, Step, StepKind, StopReason, Timestamp,
+    messages::{AgentId, Message, Usage},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -110,7 +110,7 @@ impl SlimState {
             step_count: state.step_count(),
             usage: state.usage(),
             execution: SlimExecution {
-                started_at: execution.map(|it| it.started_at()),
+                started_at: execution.map(Execution::started_at),
                 updated_at: state.updated_at(),
                 cumulative_seconds: state.cumulative_time().as_secs_f64(),
             },
@@ -118,7 +118,7 @@ impl SlimState {
             steps: steps(state, config),
             last_continuation: execution
                 .filter(|it| config.include_continuation_trace && it.step_count() > 0)
-                .map(|it| it.continuation())
+                .map(Execution::continuation)
                 .map(|it| SlimContinuation {
                     should_continue: it.should_continue,
                     stop_reason: it.stop_reason,
@@ -137,7 +137,7 @@ fn steps(state: &AgentState, config: &SlimSerializationConfig) -> Vec<SlimStep> 
 }
 
 fn slim_step(step_number: u32, step: &Step) -> SlimStep {
-    let calls = step.message().into_iter().flat_map(|it| it.tool_calls());
+    let calls = step.message().into_iter().flat_map(Message::tool_calls);
     SlimStep {
         step_number,
         kind: step.kind(),

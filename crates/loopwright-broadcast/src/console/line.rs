@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use loopwright_core::{
-    AgentEvent, Envelope,
+    AgentEvent, Envelope, StopReason,
     kinds::{ContinuationEvaluated, ExecutionCompleted, SubagentCompleted, ToolCallCompleted},
-    messages::AgentId,
+    messages::{AgentId, FinishReason},
 };
 use serde_json::{Map, Value};
 
@@ -38,24 +38,21 @@ impl ConsoleOptions {
     /// Returns the line of an event, without its end; nothing if it is not shown.
     pub fn line(&self, envelope: &Envelope) -> Option<String> {
         let Said(label, style, text) = self.say(&envelope.event)?;
-        let mut shown = String::new();
-        if self.show_timestamps {
+        let time = if self.show_timestamps {
             let stamp = envelope.at.to_string();
             let time = stamp.split_once('T').map_or(&*stamp, |(_, time)| time);
-            shown.push_str(time.trim_end_matches('Z'));
-            shown.push(' ');
-        }
-        if self.show_agent_ids {
-            let parent = envelope.parent.as_ref().map_or("----", short);
-            shown.push_str(&format!("[{parent}:{}] ", short(&envelope.agent)));
-        }
-        let label = format!("[{label}]");
-        if self.use_colors {
-            shown.push_str(&format!("{style}{label}{style:#}"));
+            format!("{} ", time.trim_end_matches('Z'))
         } else {
-            shown.push_str(&label);
-        }
-        Some(format!("{shown} {text}"))
+            String::new()
+        };
+        let ids = if self.show_agent_ids {
+            let parent = envelope.parent.as_ref().map_or("----", short);
+            format!("[{parent}:{}] ", short(&envelope.agent))
+        } else {
+            String::new()
+        };
+        let style = if self.use_colors { style } else { Style::new() };
+        Some(format!("{time}{ids}{style}[{label}]{style:#} {text}"))
     }
 
     fn say(&self, event: &AgentEvent) -> Option<Said> {
@@ -75,7 +72,7 @@ impl ConsoleOptions {
                 Said("STEP", BLUE, format!("step {} begins: messages {}", it.step, it.messages))
             }
             E::StepCompleted(it) => Said("STEP", BLUE, {
-                let finish = it.finish.as_ref().map_or("none", |it| it.as_str());
+                let finish = it.finish.as_ref().map_or("none", FinishReason::as_str);
                 format!(
                     "step {} is over: has_tool_calls {}, errors {}, finish {}, tokens {}, {}",
                     it.step,
@@ -175,7 +172,7 @@ fn decided(it: &ContinuationEvaluated) -> Said {
     if outcome.should_continue {
         return Said("EVAL", MAGENTA, format!("continue, resolved by {by}"));
     }
-    let reason = outcome.stop_reason.map_or("none", |it| it.as_str());
+    let reason = outcome.stop_reason.map_or("none", StopReason::as_str);
     Said("EVAL", CYAN, format!("stop: {reason}, resolved by {by}"))
 }
 
