@@ -276,7 +276,8 @@ fn frame_keys(frame: &loopwright_broadcast::Frame) -> Vec<String> {
     frame.envelope().unwrap().payload.as_object().unwrap().keys().cloned().collect()
 }
 
-fn delta(delta: Value) -> Value {
+fn delta(delta: impl Into<Value>) -> Value {
+    let delta: Value = delta.into();
     json!({ "type": "stream_delta", "step": 1, "delta": delta })
 }
 

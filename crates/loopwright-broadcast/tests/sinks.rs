@@ -21,15 +21,15 @@ use serde_json::json;
 use crate::support::{Page, ROOM, all, answering, event, run, words};
 
 /// More than any test takes.
-const LONG: Duration = Duration::from_secs(60);
+const LONG: Duration = Duration::from_mins(1);
 
 /// Blocks the thread that writes until the other end is dropped.
 struct Stuck(Mutex<Receiver<()>>);
 
 impl Stuck {
     fn new() -> (mpsc::Sender<()>, Self) {
-        let (hold, held) = mpsc::channel();
-        (hold, Self(Mutex::new(held)))
+        let (hold, waits) = mpsc::channel();
+        (hold, Self(Mutex::new(waits)))
     }
 }
 

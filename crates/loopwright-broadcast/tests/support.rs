@@ -58,7 +58,8 @@ pub(crate) fn event(event: Value) -> Envelope {
     event_of("a", "e", event)
 }
 
-pub(crate) fn event_of(agent: &str, execution: &str, event: Value) -> Envelope {
+pub(crate) fn event_of(agent: &str, execution: &str, event: impl Into<Value>) -> Envelope {
+    let event: Value = event.into();
     let envelope = json!({
         "seq": 0, "at": "2026-03-04T05:06:07.089Z", "agent": agent, "execution": execution,
         "event": event,
