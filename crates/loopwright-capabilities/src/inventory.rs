@@ -15,12 +15,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, CapabilityEntry, CapabilityRegistry};
+use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::messages::InferenceOptions;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
     bash::UseBash,
+    broadcasting::UseBroadcasting,
     coding::UseCodingTools,
     compaction::{CompactionPolicy, UseCompaction},
     files::UseFileTools,
@@ -40,6 +42,11 @@ pub const ENTRIES: &[CapabilityEntry] = &[
     CapabilityEntry::new("use_bash", "Commands in a sandbox, in a `directory`.", |config| {
         made(config, "use_bash", |it: Directory| UseBash::in_dir(it.directory))
     }),
+    CapabilityEntry::new(
+        "use_broadcasting",
+        "What the agent does, as lines in a `file`.",
+        |config| made(config, "use_broadcasting", Told::into_capability),
+    ),
     CapabilityEntry::new("use_coding_tools", "Files and commands, in a `directory`.", |config| {
         made(config, "use_coding_tools", |it: Directory| UseCodingTools::in_dir(it.directory))
     }),
@@ -93,6 +100,25 @@ pub fn registry() -> CapabilityRegistry {
     let mut registry = CapabilityRegistry::new();
     registry.register_all(ENTRIES);
     registry
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Told {
+    file: PathBuf,
+    session: Option<String>,
+    #[serde(default)]
+    config: BroadcastConfig,
+}
+
+impl Told {
+    fn into_capability(self) -> UseBroadcasting {
+        let told = UseBroadcasting::to_file(self.file).with_config(self.config);
+        match self.session {
+            Some(session) => told.with_session(session),
+            None => told,
+        }
+    }
 }
 
 #[derive(Deserialize)]

@@ -25,6 +25,7 @@
 //! | [`self_description`] | an agent that can say what it is made of |
 //! | [`recording`] | what models were asked and answered, on file, and answers from there |
 //! | [`front_matter`] | text files that begin with YAML |
+//! | [`broadcasting`] | what the agent does, told to the world outside |
 //! | [`inventory`] | what this crate has on offer, as data |
 //!
 //! Nothing here trusts the model: paths are walked by handles and never leave their directory, and
@@ -56,4 +57,5 @@ pub mod llm;
 pub mod llm_query;
 pub mod self_description;
 pub mod recording;
+pub mod broadcasting;
 pub mod inventory;

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use anstyle::Style;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
+use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{AgentLoop, AgentState, Budget, Interrupted, Timestamp};
 use loopwright_sessions::{
     AgentSession, SessionError, SessionFactory, SessionFiles, SessionId, SessionRuntime,
@@ -101,7 +102,7 @@ impl Conversation {
         signals: Option<&mut Signals>,
         said: Said,
     ) -> ExitCode {
-        let scene = Scene::new();
+        let scene = Scene::new(stage.format);
         let id = self.session.clone().unwrap_or_else(SessionId::generate);
         let agent = match self.noting_files(&id).build(scene.feed.clone()) {
             Ok(agent) => agent,
@@ -110,6 +111,7 @@ impl Conversation {
         let (feed, brake) = (scene.feed.clone(), scene.brake.clone());
         let runtime = SessionRuntime::new(Arc::clone(&self.store), Same(agent.clone()))
             .with_interrupted(self.interrupted)
+            .with_event_log(BroadcastConfig::standard())
             .with_event_sink(Arc::new(feed.clone()));
         let has_begun = AtomicBool::new(false);
         let begins = |session: &AgentSession| {

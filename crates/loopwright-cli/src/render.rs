@@ -4,6 +4,7 @@
 //! a [`Renderer`] write. So a slow terminal slows nothing down, and Ctrl-C works even while a reader
 //! does not read.
 
+mod events;
 mod json;
 mod progress;
 mod stream_json;
@@ -16,6 +17,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use loopwright_broadcast::ConsoleOptions;
 use loopwright_core::{
     AgentEvent, AgentState, BoxError, Envelope, EventSink, Flow, Hook, HookCx, HookPoint,
     HookPoints,
@@ -26,6 +28,7 @@ use crate::report::Report;
 
 pub(crate) use self::words::{count, cut, duration, harmless, line, number, summary};
 pub use self::{
+    events::Events,
     json::Json,
     progress::{Details, Progress},
     stream_json::StreamJson,
@@ -39,6 +42,8 @@ pub enum Note {
     Began(Beginning),
     /// Something happened.
     Event(AgentEvent),
+    /// Something happened, in a line for people.
+    Line(String),
     /// A model has answered: what fragments did not say is said by this.
     Answered(Answer),
     /// Ctrl-C was pressed, and the run is coming to its end.
@@ -90,25 +95,41 @@ pub trait Renderer: Send {
 
 /// Where a run tells what happens. Cheap to clone, and it never waits.
 #[derive(Clone, Debug)]
-pub struct Feed(Sender<Note>);
+pub struct Feed {
+    notes: Sender<Note>,
+    /// How events are told in lines, if they are.
+    lines: Option<ConsoleOptions>,
+}
 
 impl Feed {
     /// Makes a feed, and the end that [`play`] takes from.
     pub fn new() -> (Self, Receiver<Note>) {
         let (sender, receiver) = mpsc::channel();
-        (Self(sender), receiver)
+        (Self { notes: sender, lines: None }, receiver)
+    }
+
+    /// Tells events in lines for people, and in no other way.
+    #[must_use]
+    pub fn in_lines(self) -> Self {
+        // Colours are for the terminal that the lines come to, if it is one.
+        Self { lines: Some(ConsoleOptions::default()), ..self }
     }
 
     /// Tells something.
     pub fn tell(&self, note: Note) {
         // If nobody listens any more, nobody needs to know.
-        self.0.send(note).ok();
+        self.notes.send(note).ok();
     }
 }
 
 impl EventSink for Feed {
     fn emit(&self, envelope: &Envelope) {
-        self.tell(Note::Event(envelope.event.clone()));
+        match self.lines {
+            Some(options) => {
+                options.line(envelope).into_iter().for_each(|it| self.tell(Note::Line(it)))
+            }
+            None => self.tell(Note::Event(envelope.event.clone())),
+        }
     }
 }
 

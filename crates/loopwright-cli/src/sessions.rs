@@ -4,6 +4,7 @@ mod change;
 mod check;
 mod error;
 mod find;
+mod follow;
 mod list;
 mod prune;
 mod show;
@@ -89,6 +90,7 @@ async fn perform(
     match command {
         SessionsCommand::List(args) => list::list(&*store, args, workdir).await,
         SessionsCommand::Show(args) => show::show(&*store, args).await,
+        SessionsCommand::Follow(args) => follow::follow(&store, args).await,
         SessionsCommand::Export(args) => transfer::export(&*store, args).await,
         SessionsCommand::Import(args) => transfer::import(&*store, args, workdir).await,
         SessionsCommand::Fork(args) => change::fork(&store, &args.from).await,

@@ -15,7 +15,7 @@ use crate::console;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::render::{
-    Beginning, Details, Feed, Json, Note, Progress, Renderer, Scope, StreamJson, Text, play,
+    Beginning, Details, Events, Feed, Json, Note, Progress, Renderer, Scope, StreamJson, Text, play,
 };
 use crate::report::Report;
 use crate::signals::{Brake, Signals};
@@ -52,7 +52,7 @@ impl Stage {
 
     /// Runs an agent whose state nobody keeps, and shows how it goes. Needs a tokio runtime.
     pub async fn perform(self, setup: &Setup, state: AgentState) -> Performed {
-        let scene = Scene::new();
+        let scene = Scene::new(self.format);
         let agent = match setup.build(scene.feed.clone()) {
             Ok(agent) => agent,
             Err(error) => {
@@ -115,7 +115,7 @@ impl Stage {
         stop_reason: &'static str,
     ) -> ExitCode {
         console::fail(error, exit_code);
-        if self.format == OutputFormat::Text {
+        if matches!(self.format, OutputFormat::Text | OutputFormat::Events) {
             return exit_code;
         }
         let report = Report::refused(exit_code, stop_reason, chain(error));
@@ -129,6 +129,7 @@ impl Stage {
             OutputFormat::Text => Box::new(Text::stdout(progress, self.scope)),
             OutputFormat::Json => Box::new(Json::stdout(progress)),
             OutputFormat::StreamJson => Box::new(StreamJson::stdout(self.scope)),
+            OutputFormat::Events => Box::new(Events::stdout(progress)),
         }
     }
 }
@@ -144,16 +145,11 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Makes a scene on which nothing has happened.
-    pub fn new() -> Self {
+    /// Makes a scene on which nothing has happened, and of which this is shown.
+    pub fn new(format: OutputFormat) -> Self {
         let (feed, notes) = Feed::new();
+        let feed = if format == OutputFormat::Events { feed.in_lines() } else { feed };
         Self { feed, brake: Brake::new(), notes }
-    }
-}
-
-impl Default for Scene {
-    fn default() -> Self {
-        Self::new()
     }
 }
 

@@ -97,6 +97,9 @@ events! {
         step: u32,
         /// The fragment.
         delta: OwnedDelta,
+        /// Whether it is of an answer beside the conversation, such as one that a hook or a tool asked for.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        aside: bool,
     }
     /// A model answered.
     InferenceResponseReceived {

@@ -247,7 +247,8 @@ impl Inference {
         let tokens = guess.usage.total().max(request.options.max_output_tokens.unwrap_or(0));
         let reserved = self.meter.reserve(tokens, guess.cost).map_err(StepError::Stopped)?;
         let mut kept = memory.map(|it| std::mem::take(&mut lock(it).model)).unwrap_or_default();
-        let result = self.race(state, model, request, &mut kept).await;
+        let aside = memory.is_none();
+        let result = self.race(state, model, request, &mut kept, aside).await;
         let spend = match &result {
             Ok(it) => Spend { usage: it.usage, cost: it.cost.unwrap_or_default() },
             Err(StepError::Model(error)) => {
@@ -277,13 +278,14 @@ impl Inference {
         model: &dyn ChatModel,
         request: &InferenceRequest,
         memory: &mut ModelMemory,
+        aside: bool,
     ) -> Result<InferenceResponse, StepError> {
         let mut deltas = |delta: Delta<'_>| {
             let (step, events) = (self.step, &self.events);
             if events.has_listeners()
                 && let Some(delta) = delta.to_owned()
             {
-                events.emit(|| StreamDelta { step, delta });
+                events.emit(|| StreamDelta { step, delta, aside });
             }
         };
         let cx = InferCx {

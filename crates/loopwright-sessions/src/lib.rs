@@ -22,6 +22,9 @@ mod action;
 mod actions;
 mod runtime;
 mod undo;
+mod event_log;
+mod follow;
+mod slim;
 
 pub mod conformance;
 pub mod rules;
@@ -37,7 +40,9 @@ pub use crate::{
     },
     error::SessionError,
     event::{SessionAt, SessionEvent, SessionListener},
+    event_log::EventLog,
     file::FileStore,
+    follow::{Followed, Following},
     header::{ForkPoint, Kinship, SessionCursor, SessionHeader, SessionList, SessionQuery},
     hook::{SessionHook, SessionHooks, SessionStage},
     id::{InvalidSessionId, SessionId},
@@ -46,6 +51,10 @@ pub use crate::{
     repository::SessionRepository,
     runtime::{SessionRuntime, step_end},
     session::{AgentSession, SessionFactory},
+    slim::{
+        SlimCall, SlimContinuation, SlimError, SlimExecution, SlimMessage, SlimMetadata,
+        SlimSerializationConfig, SlimState, SlimStep, SlimUsage,
+    },
     status::{RefusedTransition, SessionStatus},
     store::{
         Batch, Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionStore,

@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use loopwright_agent::LoopFactory;
+use loopwright_broadcast::BroadcastConfig;
 #[cfg(feature = "files")]
 use loopwright_capabilities::files::{FileChange, Root, Undone};
 use loopwright_core::{Change, Env, EventSink, Interrupted, Priority, Seq, Sinks, Stamped};
@@ -12,6 +13,7 @@ use crate::{
     action::{ActionCx, SessionAction},
     error::SessionError,
     event::{SessionAt, SessionEvent, SessionListener},
+    event_log::{self, EventLog},
     header::{Kinship, SessionHeader, SessionList, SessionQuery},
     hook::{SessionHook, SessionHooks, SessionStage},
     id::SessionId,
@@ -38,6 +40,8 @@ pub struct SessionRuntime {
     owner: Arc<str>,
     lasts: Duration,
     interrupted: Interrupted,
+    /// What is kept of what agents do, if anything is.
+    event_log: Option<BroadcastConfig>,
 }
 
 /// How many sessions are looked at at once.
@@ -59,6 +63,7 @@ impl SessionRuntime {
             owner: Owner::this_process().to_string().into(),
             lasts: LASTS,
             interrupted: Interrupted::default(),
+            event_log: None,
         }
     }
 
@@ -80,6 +85,17 @@ impl SessionRuntime {
     #[must_use]
     pub fn with_event_sink(mut self, sink: Arc<dyn EventSink>) -> Self {
         self.sinks.add(sink);
+        self
+    }
+
+    /// Keeps what agents do beside their sessions, in this selection, for those who
+    /// [follow](crate::Following) them.
+    ///
+    /// It is kept while the agent goes on, and no agent waits for it. A run that is over waits for it a few
+    /// seconds at most.
+    #[must_use]
+    pub fn with_event_log(mut self, config: BroadcastConfig) -> Self {
+        self.event_log = Some(config);
         self
     }
 
@@ -223,17 +239,21 @@ impl SessionRuntime {
             env: self.env.clone(),
             lasts: self.lasts,
         };
+        let (sinks, telling) = self.telling(&before.id);
         let cx = ActionCx {
             loops: &*self.loops,
             journal: Arc::clone(&journal) as _,
             store: self.store(),
             env: &self.env,
-            sinks: &self.sinks,
+            sinks: &sinks,
             interrupted: self.interrupted,
             cancel,
             wishes: &wishes,
         };
-        let session = action.execute(session, &cx).await?;
+        let session = match telling {
+            None => action.execute(session, &cx).await?,
+            Some(telling) => telling.beside(action.execute(session, &cx)).await?,
+        };
         if session.id() != &before.id {
             // A fork: it is kept already, and this session is as it was.
             return Ok(session);
@@ -250,6 +270,18 @@ impl SessionRuntime {
         });
         let saved = self.save_now(session, &journal).await;
         self.told_if_unsaved(&before.id, saved)
+    }
+
+    /// Returns who listens to the agent, and what keeps what it does, if that is wanted.
+    fn telling(&self, id: &SessionId) -> (Sinks, Option<event_log::Telling>) {
+        let mut sinks = self.sinks.clone();
+        let telling = self.event_log.map(|config| {
+            let log = EventLog::new(Arc::clone(self.store()), id.clone());
+            let telling = event_log::Telling::new(config, id, log, Arc::clone(&self.env.clock));
+            sinks.wiretap(telling.sink());
+            telling
+        });
+        (sinks, telling)
     }
 
     async fn save_now(

@@ -5,6 +5,8 @@ mod actions;
 #[cfg(test)]
 mod file;
 #[cfg(test)]
+mod following;
+#[cfg(test)]
 mod recovery;
 #[cfg(test)]
 mod runtime;

@@ -9,6 +9,7 @@
 //! | [`prelude`] | what most programs need |
 //! | [`agent`] | builder, capabilities, drivers, guards, definitions |
 //! | [`capabilities`] | tools for files and commands, confined to one directory; tasks, skills, sub-agents and the like |
+//! | [`broadcast`] | what agents do, told to the world outside |
 //! | [`sandbox`] | what commands are confined by |
 //! | [`core`] | state, loop, and the seams: tools, hooks, journals, events, models |
 //! | [`messages`] | conversations as data |
@@ -17,6 +18,7 @@
 //! | `templates` | agents as files |
 
 pub use loopwright_agent as agent;
+pub use loopwright_broadcast as broadcast;
 pub use loopwright_capabilities as capabilities;
 pub use loopwright_core as core;
 pub use loopwright_core::messages;
@@ -46,6 +48,7 @@ pub mod prelude {
     };
     pub use loopwright_capabilities::{
         bash::{Bash, BashPolicy, UseBash},
+        broadcasting::UseBroadcasting,
         cancellation::UseCooperativeCancellation,
         coding::UseCodingTools,
         compaction::UseCompaction,

@@ -30,6 +30,8 @@ pub enum SessionsCommand {
     List(ListArgs),
     /// Show what was said and done in a session
     Show(ShowArgs),
+    /// Watch what the agent of a session does, from another terminal; Ctrl-C only ends the watching
+    Follow(FollowArgs),
     /// Write a session to a file that another machine can import
     Export(ExportArgs),
     /// Take in a session that was exported; it works in this directory then
@@ -117,6 +119,21 @@ pub struct ShowArgs {
     #[command(flatten)]
     pub id: IdArg,
     /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which session is followed, and from where.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct FollowArgs {
+    /// The session.
+    #[command(flatten)]
+    pub id: IdArg,
+    /// Go on after this event, by the number that `--json` shows as `seq`; 0 is the beginning
+    /// [default: the beginning of the latest run]
+    #[arg(long, value_name = "SEQ")]
+    pub after: Option<u64>,
+    /// Print one JSON object per line for every event
     #[arg(long)]
     pub json: bool,
 }

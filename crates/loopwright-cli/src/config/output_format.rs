@@ -14,10 +14,12 @@ pub enum OutputFormat {
     Json,
     /// One JSON object per line for every event
     StreamJson,
+    /// One line for people for every event, and the answer
+    Events,
 }
 
 impl SettingValue for OutputFormat {
-    const EXPECTED: &'static str = "`text`, `json` or `stream-json`";
+    const EXPECTED: &'static str = "`text`, `json`, `stream-json` or `events`";
     const EXAMPLE: &'static str = "\"json\"";
 
     fn from_text(text: &str) -> Option<Self> {
@@ -34,6 +36,7 @@ mod tests {
         assert_eq!(OutputFormat::from_text("text"), Some(OutputFormat::Text));
         assert_eq!(OutputFormat::from_text("json"), Some(OutputFormat::Json));
         assert_eq!(OutputFormat::from_text("stream-json"), Some(OutputFormat::StreamJson));
+        assert_eq!(OutputFormat::from_text("events"), Some(OutputFormat::Events));
         assert_eq!(OutputFormat::from_text("JSON"), None);
         assert_eq!(OutputFormat::from_text("yaml"), None);
     }

@@ -105,7 +105,7 @@ impl Progress {
             Note::Event(AgentEvent::StreamDelta(_)) => self.came(None),
             Note::Event(AgentEvent::ToolCallStarted(started)) => self.started(started),
             Note::Event(AgentEvent::ToolCallCompleted(completed)) => self.completed(completed),
-            Note::Event(_) => (),
+            Note::Event(_) | Note::Line(_) => (),
             Note::Answered(answer) => self.answered(answer),
             Note::Interrupted if self.details == Details::Errors => (),
             Note::Interrupted => {

@@ -78,7 +78,7 @@ impl Renderer for StreamJson {
                 self.has_spoken |= is_text(event);
                 line(event).map_or(Ok(()), |line| self.write(&line))
             }
-            Note::Interrupted => Ok(()),
+            Note::Line(_) | Note::Interrupted => Ok(()),
         }
     }
 }
@@ -95,13 +95,14 @@ fn init(beginning: &Beginning) -> Value {
 }
 
 fn is_text(event: &AgentEvent) -> bool {
-    matches!(event, AgentEvent::StreamDelta(it) if matches!(it.delta, OwnedDelta::Text(_)))
+    matches!(event, AgentEvent::StreamDelta(it) if !it.aside && matches!(it.delta, OwnedDelta::Text(_)))
 }
 
 /// Returns the line of an event; `None` for those that others already tell.
 fn line(event: &AgentEvent) -> Option<Value> {
     Some(match event {
         AgentEvent::StepStarted(it) => json!({"type": "step_started", "step": it.step}),
+        AgentEvent::StreamDelta(it) if it.aside => return None,
         AgentEvent::StreamDelta(it) => match &it.delta {
             OwnedDelta::Text(text) => {
                 json!({"type": "text_delta", "step": it.step, "text": text})

@@ -81,6 +81,7 @@ impl Renderer for Text {
         match note {
             Note::Event(AgentEvent::StreamDelta(StreamDelta {
                 delta: OwnedDelta::Text(text),
+                aside: false,
                 ..
             })) => {
                 self.progress.take(note);

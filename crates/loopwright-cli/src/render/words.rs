@@ -2,37 +2,11 @@
 
 use std::time::Duration;
 
+pub(crate) use loopwright_broadcast::text::{cut, harmless, line};
 use serde_json::Value;
 
 /// The width that lines keep to.
 pub(crate) const WIDTH: usize = 80;
-
-/// Replaces what could steer a terminal; line breaks and tabs stay.
-pub(crate) fn harmless(text: &str) -> String {
-    let replace = |c: char| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER };
-    text.chars().map(replace).collect()
-}
-
-/// Control characters, and those that turn the direction of writing round.
-fn is_harmless(c: char) -> bool {
-    let turns = matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
-    matches!(c, '\n' | '\t') || !(c.is_control() || turns)
-}
-
-/// Makes one line of a text, of at most so many characters.
-pub(crate) fn line(text: &str, most: usize) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    cut(&harmless(&words.join(" ")), most)
-}
-
-/// Keeps a text to so many characters.
-pub(crate) fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
-    kept.trim_end().to_owned() + "…"
-}
 
 /// Breaks a text between words into at most so many lines.
 pub(crate) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
@@ -103,18 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_terminal_is_not_steered_by_texts_of_others() {
-        assert_eq!(
-            harmless("a\u{1b}[31mb\tc\nd\u{7}\u{202E}e\r"),
-            "a\u{fffd}[31mb\tc\nd\u{fffd}\u{fffd}e\u{fffd}"
-        );
-        assert_eq!(line(" a\n b\u{1b}  c ", 80), "a b\u{fffd} c");
-    }
-
-    #[test]
-    fn long_texts_are_cut_between_characters() {
-        assert_eq!(cut("äöü", 3), "äöü");
-        assert_eq!(cut("äöüß", 3), "äö…");
+    fn long_texts_are_broken_between_words() {
         assert_eq!(wrap("one two three four five", 9, 2), ["one two", "three fo…"]);
         assert_eq!(wrap("one two three", 9, 2), ["one two", "three"]);
         assert_eq!(wrap("", 9, 2), Vec::<String>::new());

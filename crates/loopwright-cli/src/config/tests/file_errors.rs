@@ -20,7 +20,7 @@ fn a_wrong_type_is_named_with_the_file_the_key_and_the_right_one() {
     );
     wrong_type(
         "output_format = true",
-        "`output_format` in FILE must be `text`, `json` or `stream-json`, not a boolean: write `output_format = \"json\"`, for example",
+        "`output_format` in FILE must be `text`, `json`, `stream-json` or `events`, not a boolean: write `output_format = \"json\"`, for example",
     );
     wrong_type(
         "stream = 'yes'",
@@ -68,7 +68,7 @@ fn a_wrong_value_is_named_without_being_repeated() {
     );
     wrong_type(
         "output_format = 'yaml'",
-        "`output_format` in FILE must be `text`, `json` or `stream-json`: write `output_format = \"json\"`, for example",
+        "`output_format` in FILE must be `text`, `json`, `stream-json` or `events`: write `output_format = \"json\"`, for example",
     );
     wrong_type(
         "limits.steps = 0",

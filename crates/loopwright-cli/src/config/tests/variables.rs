@@ -16,7 +16,7 @@ fn the_error_names_the_variable_and_a_value_that_is_right() {
     check(
         "LOOPWRIGHT_OUTPUT_FORMAT",
         "yaml",
-        "the environment variable `LOOPWRIGHT_OUTPUT_FORMAT` must be `text`, `json` or `stream-json`: set it to `json`, for example, or unset it",
+        "the environment variable `LOOPWRIGHT_OUTPUT_FORMAT` must be `text`, `json`, `stream-json` or `events`: set it to `json`, for example, or unset it",
     );
     check(
         "LOOPWRIGHT_MAX_STEPS",

@@ -1,0 +1,128 @@
+//! The arguments of a tool, as they are told.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::Value;
+
+use crate::{
+    payload::{Ordered, ToolArguments},
+    redact::Redaction,
+    text::shorten,
+};
+
+/// How many arguments a summary names.
+const NAMED: usize = 3;
+
+/// How many characters of a value a summary shows, and how many are left of a longer one.
+const SHOWN: usize = 30;
+const KEPT: usize = 27;
+
+/// Returns the first arguments in a few words.
+pub(crate) fn summary(arguments: &str, redaction: &Redaction) -> ToolArguments {
+    let fields = match read(arguments) {
+        Ordered::Fields(fields) => fields,
+        Ordered::Other(other) => {
+            return ToolArguments::Summary(shown(&redaction.value("", other)));
+        }
+    };
+    let named = fields.into_iter().take(NAMED).map(|(name, value)| {
+        let value = redaction.value(&name, value);
+        format!("{name}: {}", shown(&value))
+    });
+    ToolArguments::Summary(named.collect::<Vec<_>>().join(", "))
+}
+
+/// Returns the arguments as a whole; texts at the top that are longer than `most` are cut.
+pub(crate) fn whole(arguments: &str, most: usize, redaction: &Redaction) -> ToolArguments {
+    let cut = |name: &str, value: Value| match redaction.value(name, value) {
+        Value::String(text) => Value::String(shorten(&text, most, most)),
+        value => value,
+    };
+    ToolArguments::Whole(match read(arguments) {
+        Ordered::Fields(fields) => {
+            let fields = fields.into_iter().map(|(name, value)| {
+                let value = cut(&name, value);
+                (name, value)
+            });
+            Ordered::Fields(fields.collect())
+        }
+        Ordered::Other(value) => Ordered::Other(cut("", value)),
+    })
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("'{}'", shorten(text, SHOWN, KEPT)),
+        value => shorten(&value.to_string(), SHOWN, KEPT),
+    }
+}
+
+/// Reads arguments; what is no JSON is kept as the text that it is.
+fn read(arguments: &str) -> Ordered {
+    serde_json::from_str(arguments)
+        .unwrap_or_else(|_| Ordered::Other(Value::String(arguments.to_owned())))
+}
+
+impl<'de> Deserialize<'de> for Ordered {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Ordered;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Ordered::Fields(fields))
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(arguments: &str, expect: &str) {
+        let told = serde_json::to_value(summary(arguments, &Redaction::default())).unwrap();
+        assert_eq!(told["args_summary"], expect, "{arguments}");
+    }
+
+    #[test]
+    fn a_summary_names_the_first_three_in_the_order_of_the_model() {
+        check(r#"{"q":"hi"}"#, "q: 'hi'");
+        check(r#"{"z":1,"a":[true],"m":null,"b":2}"#, "z: 1, a: [true], m: null");
+        check("{}", "");
+        check("not json", "'not json'");
+    }
+
+    #[test]
+    fn long_values_of_a_summary_are_cut_between_characters() {
+        let (long, kept) = ("ä".repeat(31), "ä".repeat(27));
+        check(&format!(r#"{{"q":"{long}"}}"#), &format!("q: '{kept}...'"));
+        let fits = "ä".repeat(30);
+        check(&format!(r#"{{"q":"{fits}"}}"#), &format!("q: '{fits}'"));
+    }
+
+    #[test]
+    fn whole_arguments_keep_their_order_and_cut_texts_at_the_top() {
+        let arguments = r#"{"z":"äöüßäöüßäöü","a":{"deep":"äöüßäöüßäöü"},"api_key":"k"}"#;
+        let told = serde_json::to_string(&whole(arguments, 10, &Redaction::default())).unwrap();
+        assert_eq!(
+            told,
+            r#"{"args":{"z":"äöüßäöüßäö...","a":{"deep":"äöüßäöüßäöü"},"api_key":"[redacted]"}}"#
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! Telling many listeners of many executions.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+
+use loopwright_core::{AgentEvent, Envelope, EventSink, Timestamp, messages::ExecutionId};
+
+use crate::{
+    broadcaster::Broadcaster,
+    config::BroadcastConfig,
+    frame::Frame,
+    queue::{Entrance, Exit, queue},
+    redact::Redaction,
+    status::BroadcastStatus,
+};
+
+/// How many envelopes wait for a listener, if nothing else is said.
+pub const CAPACITY: usize = 1024;
+
+/// How many executions are remembered whose end was not told.
+const REMEMBERED: usize = 1024;
+
+/// Tells what agents do to whoever listens. Cheap to clone; clones share their listeners.
+///
+/// Attach it to an agent as an [`EventSink`]. Sub-agents are told of, too, each with an execution id of
+/// its own: on the channel of the session if one is named, and otherwise on one named after the agent's
+/// own id. As long as nobody listens, nothing is encoded.
+///
+/// When the last clone is dropped, listeners get what is waiting for them, and then the end.
+#[derive(Clone)]
+pub struct Broadcasting(Arc<Inner>);
+
+struct Inner {
+    config: BroadcastConfig,
+    redaction: Redaction,
+    session: Option<Arc<str>>,
+    telling: Mutex<Telling>,
+    listeners: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Telling {
+    executions: HashMap<ExecutionId, Remembered>,
+    listeners: Vec<Entrance<Frame>>,
+    /// Counts events, to know who was heard of last.
+    heard: u64,
+}
+
+struct Remembered {
+    broadcaster: Broadcaster,
+    heard: u64,
+}
+
+impl Broadcasting {
+    /// Tells what is wanted. Nobody listens yet.
+    pub fn new(config: BroadcastConfig) -> Self {
+        Self::of(config, None, Redaction::default())
+    }
+
+    /// Names the session that everything belongs to. Listeners of before are not taken along.
+    #[must_use]
+    pub fn with_session(self, session: impl Into<Arc<str>>) -> Self {
+        Self::of(self.0.config, Some(session.into()), self.0.redaction.clone())
+    }
+
+    /// Keeps secrets out of what is told in this way. Listeners of before are not taken along.
+    #[must_use]
+    pub fn with_redaction(self, redaction: Redaction) -> Self {
+        Self::of(self.0.config, self.0.session.clone(), redaction)
+    }
+
+    fn of(config: BroadcastConfig, session: Option<Arc<str>>, redaction: Redaction) -> Self {
+        let (telling, listeners) = (Mutex::default(), AtomicUsize::new(0));
+        Self(Arc::new(Inner { config, redaction, session, telling, listeners }))
+    }
+
+    /// Listens to what is told from now on. So many envelopes wait at most, but for those that are
+    /// never dropped.
+    pub fn subscribe(&self, capacity: usize) -> Subscription {
+        let (entrance, exit) = queue(capacity);
+        self.listen(entrance);
+        Subscription::of(exit)
+    }
+
+    pub(crate) fn listen(&self, entrance: Entrance<Frame>) {
+        let mut telling = self.0.telling();
+        telling.listeners.push(entrance);
+        self.0.listeners.store(telling.listeners.len(), Relaxed);
+    }
+
+    /// Tells nothing more to those who listen: they get what is waiting for them, and then the end.
+    pub fn close(&self) {
+        let mut telling = self.0.telling();
+        for listener in telling.listeners.drain(..) {
+            listener.close();
+        }
+        self.0.listeners.store(0, Relaxed);
+    }
+
+    /// Tells a status of an execution that no event told.
+    pub fn tell_status(&self, execution: &ExecutionId, status: BroadcastStatus, at: Timestamp) {
+        let mut telling = self.0.telling();
+        let told =
+            telling.executions.get_mut(execution).map(|it| it.broadcaster.tell_status(status, at));
+        if let Some(frame) = told {
+            self.0.publish(&mut telling, &frame);
+        }
+    }
+}
+
+impl EventSink for Broadcasting {
+    fn emit(&self, envelope: &Envelope) {
+        if self.0.listeners.load(Relaxed) == 0 {
+            return;
+        }
+        // Held while it is told, so that all listeners hear the same order.
+        let mut telling = self.0.telling();
+        let frames = telling.hear(envelope, &self.0);
+        for frame in &frames {
+            self.0.publish(&mut telling, frame);
+        }
+    }
+}
+
+impl Telling {
+    fn hear(&mut self, envelope: &Envelope, inner: &Inner) -> Vec<Frame> {
+        self.heard += 1;
+        if !self.executions.contains_key(&envelope.execution) {
+            if matches!(envelope.event, AgentEvent::ExecutionCompleted(_)) {
+                return Vec::new();
+            }
+            self.begin(envelope, inner);
+        }
+        let Some(remembered) = self.executions.get_mut(&envelope.execution) else {
+            return Vec::new();
+        };
+        remembered.heard = self.heard;
+        let frames = remembered.broadcaster.hear(envelope);
+        if matches!(envelope.event, AgentEvent::ExecutionCompleted(_)) {
+            self.executions.remove(&envelope.execution);
+        }
+        frames
+    }
+
+    fn begin(&mut self, envelope: &Envelope, inner: &Inner) {
+        if self.executions.len() >= REMEMBERED {
+            // Runs that were dropped never end.
+            let eldest = self.executions.iter().min_by_key(|(_, it)| it.heard);
+            if let Some(eldest) = eldest.map(|(id, _)| id.clone()) {
+                self.executions.remove(&eldest);
+            }
+        }
+        let session = inner.session.clone().unwrap_or_else(|| envelope.agent.as_str().into());
+        let broadcaster = Broadcaster::for_agent(
+            inner.config,
+            inner.redaction.clone(),
+            session,
+            envelope.execution.clone(),
+            envelope.parent.clone(),
+        );
+        let remembered = Remembered { broadcaster, heard: self.heard };
+        self.executions.insert(envelope.execution.clone(), remembered);
+    }
+}
+
+impl Inner {
+    fn telling(&self) -> MutexGuard<'_, Telling> {
+        self.telling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn publish(&self, telling: &mut Telling, frame: &Frame) {
+        telling.listeners.retain(|it| it.push(frame.clone()));
+        self.listeners.store(telling.listeners.len(), Relaxed);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for listener in &self.telling().listeners {
+            listener.close();
+        }
+    }
+}
+
+impl fmt::Debug for Broadcasting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Broadcasting")
+            .field("config", &self.0.config)
+            .field("session", &self.0.session)
+            .field("listeners", &self.0.listeners.load(Relaxed))
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is told, for one listener, in order.
+///
+/// It holds so many envelopes as was said when it was made. If there is no room, the oldest fragment of
+/// an answer is dropped, or if none waits, the oldest event of a step or tool; statuses and the ends of
+/// answers are never dropped. How many are missing is counted, and told by an envelope
+/// `agent.dropped` before the next ones. Dropping the subscription ends it.
+#[derive(Debug)]
+pub struct Subscription {
+    exit: Exit<Frame>,
+    ready: VecDeque<Frame>,
+}
+
+impl Subscription {
+    pub(crate) fn of(exit: Exit<Frame>) -> Self {
+        Self { exit, ready: VecDeque::new() }
+    }
+
+    /// Waits for the next envelope; nothing if there will be none. Nothing is lost if it is dropped.
+    pub async fn next(&mut self) -> Option<Frame> {
+        if self.ready.is_empty() {
+            self.ready = self.batch(64).await?.into();
+        }
+        self.ready.pop_front()
+    }
+
+    /// Waits for envelopes, and takes those that there are, about so many at most; nothing if there will
+    /// be none. Nothing is lost if it is dropped.
+    pub async fn batch(&mut self, most: usize) -> Option<Vec<Frame>> {
+        if !self.ready.is_empty() {
+            return Some(self.ready.drain(..).collect());
+        }
+        let taken = self.exit.take(most.max(1)).await?;
+        let missing = taken.items.first().filter(|_| taken.dropped > 0);
+        let missing = missing.map(|it| it.after_dropping(taken.dropped));
+        Some(missing.into_iter().chain(taken.items).collect())
+    }
+
+    /// Returns how many envelopes were dropped so far.
+    pub fn dropped(&self) -> u64 {
+        self.exit.dropped()
+    }
+}

@@ -1,0 +1,129 @@
+//! What agents do, as lines for people.
+
+mod line;
+mod options;
+
+use std::{
+    fmt,
+    io::{self, IsTerminal as _, Write},
+    sync::{
+        Mutex, PoisonError,
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use futures::executor;
+use loopwright_core::{AgentEvent, Envelope, EventSink};
+
+pub use self::options::ConsoleOptions;
+use crate::{
+    broadcasting::CAPACITY,
+    queue::{Entrance, Exit, Queued, Worth, queue},
+};
+
+/// Writes a line for each event, such as `[----:3f2a] [STEP] step 1 begins: messages 3`.
+///
+/// Each line tells by itself whose it is, so that agents that run at the same time are told apart. The
+/// lines are written on a thread of their own: a terminal that is slow or stopped costs a run nothing.
+/// If too many wait, the oldest are dropped, but for those that tell of the beginning or the end of an
+/// execution, and a line says how many.
+pub struct ConsoleObserver {
+    options: ConsoleOptions,
+    entrance: Entrance<Line>,
+    over: Mutex<Receiver<()>>,
+}
+
+/// A line that waits to be written.
+#[derive(Debug)]
+struct Line(String, Worth);
+
+impl Queued for Line {
+    fn worth(&self) -> Worth {
+        self.1
+    }
+}
+
+impl ConsoleObserver {
+    /// Writes to standard output, in colours if it is a terminal and the options do not forbid it.
+    ///
+    /// # Errors
+    ///
+    /// If the system has no thread for it.
+    pub fn stdout(options: ConsoleOptions) -> io::Result<Self> {
+        let use_colors = options.use_colors && io::stdout().is_terminal();
+        Self::to(io::stdout(), ConsoleOptions { use_colors, ..options })
+    }
+
+    /// Writes here.
+    ///
+    /// # Errors
+    ///
+    /// If the system has no thread for it.
+    pub fn to(writer: impl Write + Send + 'static, options: ConsoleOptions) -> io::Result<Self> {
+        let (entrance, exit) = queue(CAPACITY);
+        let (ends, over) = mpsc::channel();
+        thread::Builder::new().name("console".to_owned()).spawn(move || {
+            // Whoever does not take lines any more is not told.
+            executor::block_on(write(writer, exit)).ok();
+            ends.send(()).ok();
+        })?;
+        Ok(Self { options, entrance, over: Mutex::new(over) })
+    }
+
+    /// Writes nothing more, and waits until all lines are written, but no longer than this. Blocks the
+    /// thread.
+    pub fn finish(&self, at_most: Duration) {
+        self.entrance.close();
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        match over.recv_timeout(at_most) {
+            Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => (),
+        }
+    }
+}
+
+impl Drop for ConsoleObserver {
+    fn drop(&mut self) {
+        self.entrance.close();
+    }
+}
+
+impl EventSink for ConsoleObserver {
+    fn emit(&self, envelope: &Envelope) {
+        if let Some(line) = self.options.line(envelope) {
+            // Whether it is written is nobody's concern here.
+            let _is_taken = self.entrance.push(Line(line, worth(&envelope.event)));
+        }
+    }
+}
+
+impl fmt::Debug for ConsoleObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConsoleObserver").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+fn worth(event: &AgentEvent) -> Worth {
+    match event {
+        AgentEvent::ExecutionStarted(_)
+        | AgentEvent::ExecutionCompleted(_)
+        | AgentEvent::ExecutionStopped(_)
+        | AgentEvent::ExecutionFailed(_) => Worth::Kept,
+        _ => Worth::Event,
+    }
+}
+
+async fn write(mut writer: impl Write, mut exit: Exit<Line>) -> io::Result<()> {
+    const MOST: usize = 256;
+    while let Some(taken) = exit.take(MOST).await {
+        if taken.dropped > 0 {
+            writeln!(writer, "({} lines were dropped)", taken.dropped)?;
+        }
+        for Line(line, _) in taken.items {
+            writeln!(writer, "{line}")?;
+        }
+        writer.flush()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! An envelope, encoded.
+
+use std::sync::Arc;
+
+use loopwright_core::{
+    Timestamp,
+    messages::{AgentId, ExecutionId},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{
+    payload::Payload,
+    queue::{Queued, Worth},
+    status::BroadcastStatus,
+};
+
+/// The types of envelopes.
+pub mod kinds {
+    /// Where an execution stands has changed.
+    pub const STATUS: &str = "agent.status";
+    /// A step begins.
+    pub const STEP_STARTED: &str = "agent.step.started";
+    /// A step is over.
+    pub const STEP_COMPLETED: &str = "agent.step.completed";
+    /// A tool begins.
+    pub const TOOL_STARTED: &str = "agent.tool.started";
+    /// A tool is done.
+    pub const TOOL_COMPLETED: &str = "agent.tool.completed";
+    /// A fragment of an answer, or its end.
+    pub const STREAM_CHUNK: &str = "agent.stream.chunk";
+    /// It was decided whether another step is taken.
+    pub const CONTINUATION: &str = "agent.continuation";
+    /// This listener was too slow for some envelopes before this one.
+    pub const DROPPED: &str = "agent.dropped";
+}
+
+/// An envelope as its readers see it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BroadcastEnvelope {
+    /// What it tells of; one of [`kinds`], and others in time.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The session, or the agent's own id where no session was named.
+    pub session_id: String,
+    /// The execution.
+    pub execution_id: String,
+    /// The agent that this one works for; only envelopes of sub-agents have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent_agent_id: Option<String>,
+    /// When, in UTC, to the millisecond.
+    pub timestamp: Timestamp,
+    /// What there is to tell.
+    pub payload: Value,
+}
+
+impl BroadcastEnvelope {
+    /// Returns the status that it tells; nothing if it tells of something else.
+    pub fn status(&self) -> Option<BroadcastStatus> {
+        let status = self.payload.get("status").filter(|_| self.kind == kinds::STATUS)?;
+        BroadcastStatus::deserialize(status).ok()
+    }
+
+    /// Tells whether the agent itself, and not one that works for it, takes no further step by itself:
+    /// it is over, or waits for somebody.
+    pub fn is_at_rest(&self) -> bool {
+        let is_own = self.parent_agent_id.is_none();
+        is_own && self.status().is_some_and(|it| it != BroadcastStatus::Processing)
+    }
+}
+
+/// Whose envelopes they are.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    pub(crate) session: Arc<str>,
+    pub(crate) channel: Arc<str>,
+    pub(crate) execution: ExecutionId,
+    pub(crate) parent: Option<AgentId>,
+}
+
+impl Origin {
+    pub(crate) fn new(session: Arc<str>, execution: ExecutionId, parent: Option<AgentId>) -> Self {
+        Self { channel: format!("agent.{session}").into(), session, execution, parent }
+    }
+}
+
+/// An envelope, encoded once for all who listen. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    kind: &'static str,
+    origin: Arc<Origin>,
+    at: Timestamp,
+    json: Arc<str>,
+    worth: Worth,
+}
+
+/// An envelope as it is written.
+#[derive(Serialize)]
+struct Wire<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    session_id: &'a str,
+    execution_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parent_agent_id: Option<&'a str>,
+    timestamp: Timestamp,
+    payload: &'a Payload<'a>,
+}
+
+impl Frame {
+    pub(crate) fn encode(origin: &Arc<Origin>, at: Timestamp, payload: &Payload<'_>) -> Self {
+        let kind = kind_of(payload);
+        let wire = Wire {
+            kind,
+            session_id: &origin.session,
+            execution_id: origin.execution.as_str(),
+            parent_agent_id: origin.parent.as_ref().map(AgentId::as_str),
+            timestamp: at,
+            payload,
+        };
+        // Texts, numbers and lists of them are JSON, so that this cannot fail.
+        let json = serde_json::to_string(&wire).unwrap_or_default().into();
+        Self { kind, origin: Arc::clone(origin), at, json, worth: worth_of(payload) }
+    }
+
+    /// Tells of what was dropped before this.
+    pub(crate) fn after_dropping(&self, count: u64) -> Self {
+        Self::encode(&self.origin, self.at, &Payload::Dropped { count })
+    }
+
+    /// Returns the envelope's type; one of [`kinds`].
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// Returns where it belongs: `agent.` and the session.
+    pub fn channel(&self) -> &str {
+        &self.origin.channel
+    }
+
+    /// Returns the envelope as one line of JSON.
+    pub fn json(&self) -> &Arc<str> {
+        &self.json
+    }
+
+    /// Reads the envelope again, for those who want its parts.
+    pub fn envelope(&self) -> Option<BroadcastEnvelope> {
+        serde_json::from_str(&self.json).ok()
+    }
+}
+
+impl Queued for Frame {
+    fn worth(&self) -> Worth {
+        self.worth
+    }
+}
+
+fn kind_of(payload: &Payload<'_>) -> &'static str {
+    match payload {
+        Payload::Status { .. } | Payload::Ended { .. } => kinds::STATUS,
+        Payload::StepStarted { .. } => kinds::STEP_STARTED,
+        Payload::StepCompleted { .. } => kinds::STEP_COMPLETED,
+        Payload::ToolStarted { .. } => kinds::TOOL_STARTED,
+        Payload::ToolCompleted { .. } => kinds::TOOL_COMPLETED,
+        Payload::Chunk { .. } => kinds::STREAM_CHUNK,
+        Payload::Continuation { .. } => kinds::CONTINUATION,
+        Payload::Dropped { .. } => kinds::DROPPED,
+    }
+}
+
+fn worth_of(payload: &Payload<'_>) -> Worth {
+    match payload {
+        Payload::Status { .. }
+        | Payload::Ended { .. }
+        | Payload::Dropped { .. }
+        | Payload::Chunk { is_complete: true, .. } => Worth::Kept,
+        Payload::Chunk { .. } => Worth::Fragment,
+        _ => Worth::Event,
+    }
+}

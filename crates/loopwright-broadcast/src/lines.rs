@@ -1,0 +1,50 @@
+//! Envelopes as lines of JSON.
+
+use std::{
+    fmt,
+    io::{self, Write},
+    sync::{Mutex, PoisonError},
+};
+
+use async_trait::async_trait;
+use loopwright_core::BoxError;
+
+use crate::{frame::Frame, transport::BroadcastTransport};
+
+/// Writes each envelope as a line of JSON, and flushes when no more wait.
+///
+/// Writing may block: give it a thread with [`Broadcasting::send_to`](crate::Broadcasting::send_to).
+pub struct JsonLines<W>(Mutex<W>);
+
+impl<W: Write + Send> JsonLines<W> {
+    /// Writes here.
+    pub fn to(writer: W) -> Self {
+        Self(Mutex::new(writer))
+    }
+
+    fn write(&self, envelopes: &[Frame]) -> io::Result<()> {
+        let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for envelope in envelopes {
+            writer.write_all(envelope.json().as_bytes())?;
+            writer.write_all(b"\n")?;
+        }
+        writer.flush()
+    }
+}
+
+#[async_trait]
+impl<W: Write + Send> BroadcastTransport for JsonLines<W> {
+    async fn broadcast(&self, _channel: &str, envelope: &Frame) -> Result<(), BoxError> {
+        Ok(self.write(std::slice::from_ref(envelope))?)
+    }
+
+    async fn broadcast_all(&self, envelopes: &[Frame]) -> Result<(), BoxError> {
+        Ok(self.write(envelopes)?)
+    }
+}
+
+impl<W> fmt::Debug for JsonLines<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JsonLines")
+    }
+}

@@ -1,0 +1,104 @@
+//! A listener on a thread of its own.
+
+use std::{
+    fmt, io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::Relaxed},
+        mpsc::{self, Receiver, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use futures::executor;
+use tokio::runtime::Handle;
+
+use crate::{
+    broadcasting::{Broadcasting, Subscription},
+    frame::Frame,
+    queue::{Entrance, queue},
+    transport::{BroadcastTransport, deliver},
+};
+
+/// A transport at work on a thread of its own. Dropping this leaves it at work.
+pub struct Outlet {
+    entrance: Entrance<Frame>,
+    failed: Arc<AtomicU64>,
+    over: Mutex<Receiver<()>>,
+}
+
+/// How well a transport keeps up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// Envelopes that were dropped because it was too slow.
+    pub dropped: u64,
+    /// How often it failed or panicked.
+    pub failed: u64,
+    /// Envelopes that wait for it.
+    pub waiting: usize,
+}
+
+impl Broadcasting {
+    /// Has a transport take what is told from now on, on a thread of its own. So many envelopes wait at
+    /// most, but for those that are never dropped.
+    ///
+    /// A transport that needs a tokio runtime needs this to be called within it.
+    ///
+    /// # Errors
+    ///
+    /// If the system has no thread for it.
+    pub fn send_to(
+        &self,
+        transport: impl BroadcastTransport + 'static,
+        capacity: usize,
+    ) -> io::Result<Outlet> {
+        let (entrance, exit) = queue(capacity);
+        let subscription = Subscription::of(exit);
+        let failed = Arc::new(AtomicU64::new(0));
+        let (ends, over) = mpsc::channel();
+        let (count, runtime) = (Arc::clone(&failed), Handle::try_current().ok());
+        thread::Builder::new().name("broadcast".to_owned()).spawn(move || {
+            let delivered = deliver(subscription, &transport, || {
+                count.fetch_add(1, Relaxed);
+            });
+            match runtime {
+                Some(runtime) => runtime.block_on(delivered),
+                None => executor::block_on(delivered),
+            }
+            // Nobody may be waiting.
+            ends.send(()).ok();
+        })?;
+        self.listen(entrance.clone());
+        Ok(Outlet { entrance, failed, over: Mutex::new(over) })
+    }
+}
+
+impl Outlet {
+    /// Returns how well the transport keeps up.
+    pub fn delivery(&self) -> Delivery {
+        Delivery {
+            dropped: self.entrance.dropped(),
+            failed: self.failed.load(Relaxed),
+            waiting: self.entrance.waiting(),
+        }
+    }
+
+    /// Takes nothing more, and waits until what waits is delivered, but no longer than this. Blocks the
+    /// thread.
+    pub fn finish(self, at_most: Duration) -> Delivery {
+        self.entrance.close();
+        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
+        match over.recv_timeout(at_most) {
+            Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => (),
+        }
+        drop(over);
+        self.delivery()
+    }
+}
+
+impl fmt::Debug for Outlet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Outlet").field(&self.delivery()).finish()
+    }
+}

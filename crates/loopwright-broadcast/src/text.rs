@@ -1,0 +1,60 @@
+//! Texts of others, made fit to be shown and cut between characters.
+
+/// Replaces what could steer a terminal; line breaks and tabs stay.
+pub fn harmless(text: &str) -> String {
+    let replace = |c: char| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER };
+    text.chars().map(replace).collect()
+}
+
+/// Control characters, and those that turn the direction of writing round.
+fn is_harmless(c: char) -> bool {
+    let turns = matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    matches!(c, '\n' | '\t') || !(c.is_control() || turns)
+}
+
+/// Makes one line of a text, of at most so many characters.
+pub fn line(text: &str, most: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    cut(&harmless(&words.join(" ")), most)
+}
+
+/// Keeps a text to so many characters, the mark of what is missing included.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(most.saturating_sub(1)).collect();
+    kept.trim_end().to_owned() + "…"
+}
+
+/// Keeps the first characters of a text that is longer than a limit, and marks that it was cut.
+pub fn shorten(text: &str, limit: usize, kept: usize) -> String {
+    if text.len() <= limit || text.char_indices().nth(limit).is_none() {
+        return text.to_owned();
+    }
+    let end = text.char_indices().nth(kept).map_or(text.len(), |(at, _)| at);
+    format!("{}...", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_is_not_steered_by_texts_of_others() {
+        assert_eq!(
+            harmless("a\u{1b}[31mb\tc\nd\u{7}\u{202E}e\r"),
+            "a\u{fffd}[31mb\tc\nd\u{fffd}\u{fffd}e\u{fffd}"
+        );
+        assert_eq!(line(" a\n b\u{1b}  c ", 80), "a b\u{fffd} c");
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(cut("äöü", 3), "äöü");
+        assert_eq!(cut("äöüß", 3), "äö…");
+        assert_eq!(shorten("äöüß", 4, 2), "äöüß");
+        assert_eq!(shorten("äöüßa", 4, 2), "äö...");
+        assert_eq!(shorten("äöüßa", 0, 0), "...");
+    }
+}

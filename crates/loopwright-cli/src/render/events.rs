@@ -1,0 +1,51 @@
+//! A line for people for every event, and the answer.
+
+use std::fmt;
+use std::io::{self, Write as _};
+
+use anstream::AutoStream;
+
+use super::{Note, Output, Progress, Renderer, harmless};
+
+/// Writes the lines that the console observer makes of events to standard output as they come, and the
+/// answer in the end.
+pub struct Events {
+    output: Output,
+    progress: Progress,
+}
+
+impl Events {
+    /// Writes to the standard output of this process, in colours if it is a terminal and nobody objects.
+    pub fn stdout(progress: Progress) -> Self {
+        Self::to(Box::new(AutoStream::auto(io::stdout())), progress)
+    }
+
+    pub(super) fn to(output: Output, progress: Progress) -> Self {
+        Self { output, progress }
+    }
+}
+
+impl Renderer for Events {
+    fn take(&mut self, note: &Note) -> io::Result<()> {
+        match note {
+            Note::Line(line) => writeln!(self.output, "{line}")?,
+            Note::Over(report) if !report.text.trim().is_empty() => {
+                writeln!(self.output, "{}", harmless(report.text.trim()))?;
+            }
+            _ => (),
+        }
+        self.output.flush()?;
+        self.progress.take(note);
+        Ok(())
+    }
+
+    fn tick(&mut self) {
+        self.progress.tick();
+    }
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").field("progress", &self.progress).finish_non_exhaustive()
+    }
+}

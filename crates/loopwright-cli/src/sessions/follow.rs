@@ -1,0 +1,188 @@
+//! `sessions follow`: what the agent of a session does, seen from another terminal.
+
+use std::collections::HashMap;
+use std::io::{self, IsTerminal as _, Write};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use loopwright_broadcast::{BroadcastEnvelope, BroadcastStatus, kinds};
+use loopwright_core::{Clock, SystemClock};
+use loopwright_sessions::{Followed, Following, Note, SessionStore};
+use serde_json::Value;
+
+use super::{SessionsError, find, short};
+use crate::args::sessions::FollowArgs;
+use crate::console;
+use crate::conversation::caretaker;
+use crate::exit::ExitCode;
+use crate::render::{duration, harmless, line};
+use crate::signals::{self, Signals};
+
+/// How long is waited at a time.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// How much of a line is shown of what a tool was asked.
+const WIDTH: usize = 60;
+
+/// Shows what is told of a session until the run is over. A signal ends the watching and not the run.
+pub(super) async fn follow(
+    store: &Arc<dyn SessionStore>,
+    args: &FollowArgs,
+) -> Result<ExitCode, SessionsError> {
+    let header = find(&**store, &args.id.id).await?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let (store_of, id) = (Arc::clone(store), header.id.clone());
+    let mut following = match args.after {
+        Some(after) => Following::of(store_of, clock, id, after).await?,
+        None => Following::latest(store_of, clock, id).await?,
+    };
+    let mut signals = Signals::new().ok();
+    let mut screen = Screen::new(args.json);
+    let mut told_of_waiting = args.json;
+    loop {
+        let next = match &mut signals {
+            None => following.next(PATIENCE).await?,
+            Some(signals) => {
+                match select(pin!(following.next(PATIENCE)), pin!(signals.next())).await {
+                    Either::Left((next, _)) => next?,
+                    Either::Right((why, _)) => return Ok(signals::exit_code(why)),
+                }
+            }
+        };
+        let shown = match next {
+            Followed::Told(note) => screen.show(&note),
+            Followed::Quiet => {
+                if !std::mem::replace(&mut told_of_waiting, true) {
+                    let id = short(&header.id);
+                    console::tell(&format!("session {id} is quiet; Ctrl-C ends the watching only"));
+                }
+                Ok(())
+            }
+            Followed::Over => break,
+        };
+        if let Err(error) = shown {
+            return Ok(of_writing(&error));
+        }
+    }
+    if screen.lacks_answer() {
+        let session = caretaker(store).session(&header.id).await?;
+        let text = harmless(session.state().text().trim());
+        return Ok(console::print(format!("{text}\n").as_bytes()));
+    }
+    Ok(ExitCode::Done)
+}
+
+/// A reader that hung up has read enough.
+fn of_writing(error: &io::Error) -> ExitCode {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => ExitCode::Done,
+        _ => console::fail(error, ExitCode::Internal),
+    }
+}
+
+/// Shows envelopes: words on standard output, everything else on standard error.
+struct Screen {
+    is_json: bool,
+    is_terminal: bool,
+    is_mid_line: bool,
+    /// Whether words have been shown since a tool was at work.
+    has_spoken: bool,
+    status: BroadcastStatus,
+    /// What tools were asked, by the ids of the calls.
+    asked: HashMap<String, String>,
+}
+
+impl Screen {
+    fn new(is_json: bool) -> Self {
+        Self {
+            is_json,
+            is_terminal: io::stdout().is_terminal(),
+            is_mid_line: false,
+            has_spoken: false,
+            status: BroadcastStatus::Idle,
+            asked: HashMap::new(),
+        }
+    }
+
+    /// Tells whether the answer came as a whole, and was not told in fragments.
+    fn lacks_answer(&self) -> bool {
+        !self.is_json && !self.has_spoken && self.status == BroadcastStatus::Completed
+    }
+
+    fn show(&mut self, note: &Note) -> io::Result<()> {
+        let mut output = io::stdout().lock();
+        if self.is_json {
+            let json = String::from_utf8_lossy(&note.body);
+            let rest = json.strip_prefix('{').unwrap_or(&json);
+            writeln!(output, "{{\"seq\":{},{rest}", note.number)?;
+            return output.flush();
+        }
+        // What cannot be read is of a later form: there is more to follow.
+        let Ok(envelope) = serde_json::from_slice::<BroadcastEnvelope>(&note.body) else {
+            return Ok(());
+        };
+        if envelope.parent_agent_id.is_none() {
+            self.show_own(&envelope, &mut output)?;
+        }
+        Ok(())
+    }
+
+    fn show_own(&mut self, it: &BroadcastEnvelope, output: &mut impl Write) -> io::Result<()> {
+        let text = |name: &str| it.payload.get(name).and_then(Value::as_str).unwrap_or_default();
+        match it.kind.as_str() {
+            kinds::STREAM_CHUNK => return self.say(text("content"), output),
+            kinds::TOOL_STARTED => {
+                let asked = text("args_summary").to_owned();
+                self.asked.insert(text("tool_call_id").to_owned(), asked);
+            }
+            kinds::TOOL_COMPLETED => {
+                self.end_line(output)?;
+                self.has_spoken = false;
+                let asked = self.asked.remove(text("tool_call_id")).unwrap_or_default();
+                let is_good = it.payload.get("success") == Some(&Value::Bool(true));
+                let mark = if is_good { '✓' } else { '✗' };
+                let took =
+                    it.payload.get("duration_ms").and_then(Value::as_u64).unwrap_or_default();
+                let took = duration(Duration::from_millis(took));
+                let (name, asked) = (line(text("tool_name"), WIDTH), line(&asked, WIDTH));
+                console::tell(format!("  {mark} {name} {asked} · {took}").as_str());
+            }
+            kinds::DROPPED => console::tell("  (some events are missing: too many came at once)"),
+            kinds::STATUS => {
+                self.end_line(output)?;
+                self.status = it.status().unwrap_or_default();
+                let why = text("error_message");
+                match self.status {
+                    BroadcastStatus::Processing | BroadcastStatus::Completed => (),
+                    BroadcastStatus::Idle => console::tell("it waits for a decision"),
+                    status if why.is_empty() => console::tell(status.as_str()),
+                    status => console::tell(&format!("{status}: {}", line(why, WIDTH * 2))),
+                }
+            }
+            kinds::STEP_STARTED => self.end_line(output)?,
+            _ => (),
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, words: &str, output: &mut impl Write) -> io::Result<()> {
+        if words.is_empty() {
+            return self.end_line(output);
+        }
+        self.has_spoken = true;
+        self.is_mid_line = !words.ends_with('\n');
+        let harmless = if self.is_terminal { harmless(words) } else { words.to_owned() };
+        output.write_all(harmless.as_bytes())?;
+        output.flush()
+    }
+
+    fn end_line(&mut self, output: &mut impl Write) -> io::Result<()> {
+        if !std::mem::take(&mut self.is_mid_line) {
+            return Ok(());
+        }
+        output.write_all(b"\n")?;
+        output.flush()
+    }
+}

@@ -1,0 +1,119 @@
+//! What a session's agent does, as server-sent events.
+
+use std::{convert::Infallible, fmt, sync::Arc, time::Duration};
+
+use axum::{
+    extract::{Path, State},
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response, Sse, sse::Event},
+};
+use futures::{Stream, stream};
+use loopwright_core::{Clock, SystemClock};
+use loopwright_sessions::{Followed, Following, SessionId, SessionStore, StoreError};
+
+use crate::cursor::Cursor;
+
+/// How often something is sent while there is nothing to tell, so that nobody takes the stream for dead.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// What streams of events are made of. Cheap to clone.
+#[derive(Clone)]
+pub struct EventStreams {
+    store: Arc<dyn SessionStore>,
+    clock: Arc<dyn Clock>,
+    heartbeat: Duration,
+}
+
+impl EventStreams {
+    /// Tells what is kept in this store, and sends a heartbeat every fifteen seconds.
+    pub fn new(store: Arc<dyn SessionStore>) -> Self {
+        Self { store, clock: Arc::new(SystemClock::default()), heartbeat: HEARTBEAT }
+    }
+
+    /// Says how often a heartbeat is sent while there is nothing to tell.
+    #[must_use]
+    pub fn with_heartbeat(self, heartbeat: Duration) -> Self {
+        Self { heartbeat, ..self }
+    }
+
+    /// Waits by this clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+}
+
+/// Tells what the agent of a session does: what is kept of it first, and then what it does from now on.
+///
+/// Mount it where the path has one parameter, the session. Each event's `id` is its number in the
+/// session's log, and its `data` the envelope as one line of JSON. A reader that names the last id that it
+/// has seen gets what comes after, byte for byte as if it had never gone. The stream ends when the agent
+/// is done, or waits for somebody, and everything is told.
+///
+/// | status | when |
+/// |---|---|
+/// | 200 | there is something to tell, or will be |
+/// | 204 | everything has been told to this reader already; browsers do not connect again then |
+/// | 400 | what was sent as the last id is none |
+/// | 404 | there is no such session |
+/// | 503 | the store cannot be read |
+pub async fn events(
+    State(streams): State<EventStreams>,
+    Path(session): Path<String>,
+    Cursor(after): Cursor,
+) -> Response {
+    let Ok(id) = SessionId::new(session) else { return StatusCode::NOT_FOUND.into_response() };
+    let EventStreams { store, clock, heartbeat } = streams;
+    let opened = async {
+        let mut following = Following::of(store, clock, id, after).await?;
+        let first = following.next(Duration::ZERO).await?;
+        Ok::<_, StoreError>((following, first))
+    };
+    match opened.await {
+        Ok((_, Followed::Over)) => StatusCode::NO_CONTENT.into_response(),
+        Ok((following, first)) => {
+            // Proxies that gather what they pass on would keep it back.
+            let headers = [(header::CACHE_CONTROL, "no-cache"), (BUFFERING, "no")];
+            (headers, Sse::new(told(following, first, heartbeat))).into_response()
+        }
+        Err(StoreError::NotFound(id)) => {
+            (StatusCode::NOT_FOUND, format!("there is no session `{id}`")).into_response()
+        }
+        // What a store says of itself may name places that are nobody's business.
+        Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),
+    }
+}
+
+/// The header that asks proxies not to gather.
+const BUFFERING: header::HeaderName = header::HeaderName::from_static("x-accel-buffering");
+
+/// Tells what was read first, and then whatever comes. A store that fails ends the stream: the reader
+/// connects again where it was.
+fn told(
+    following: Following,
+    first: Followed,
+    heartbeat: Duration,
+) -> impl Stream<Item = Result<Event, Infallible>> {
+    let begin = (following, Some(first));
+    stream::unfold(begin, move |(mut following, first)| async move {
+        let followed = match first {
+            Some(first) => first,
+            None => following.next(heartbeat).await.ok()?,
+        };
+        let event = match followed {
+            Followed::Told(note) => {
+                let json = String::from_utf8_lossy(&note.body);
+                Event::default().id(note.number.to_string()).data(json)
+            }
+            Followed::Quiet => Event::default().comment("heartbeat"),
+            Followed::Over => return None,
+        };
+        Some((Ok(event), (following, None)))
+    })
+}
+
+impl fmt::Debug for EventStreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventStreams").field("heartbeat", &self.heartbeat).finish_non_exhaustive()
+    }
+}

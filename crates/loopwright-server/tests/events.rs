@@ -1,0 +1,198 @@
+//! Streams of events that are cut and go on.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{Router, body::Body, http::Request, response::Response, routing::get};
+use http_body_util::BodyExt as _;
+use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
+use loopwright_broadcast::BroadcastConfig;
+use loopwright_core::{AgentLoop, AgentState, Timestamp};
+use loopwright_server::{EventStreams, events};
+use loopwright_sessions::{
+    Log, MemoryStore, SendMessage, SessionFactory, SessionId, SessionRuntime, SessionStore as _,
+};
+use loopwright_testing::{FakeModel, FrozenClock, ModelDriver, ScenarioStep, loop_of};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tower::ServiceExt as _;
+
+/// Makes the same loop of every definition.
+struct Same(AgentLoop);
+
+impl LoopFactory for Same {
+    fn instantiate(&self, _definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        Ok(self.0.clone())
+    }
+}
+
+fn id() -> SessionId {
+    SessionId::new("s").unwrap()
+}
+
+async fn begun(store: &MemoryStore, script: Vec<ScenarioStep>) -> SessionRuntime {
+    let agent = loop_of(ModelDriver::new(FakeModel::script(script).streaming(4)));
+    let runtime = SessionRuntime::new(Arc::new(store.clone()), Same(agent))
+        .with_env(FrozenClock::new().env(0))
+        .with_event_log(BroadcastConfig::standard());
+    let definition = AgentDefinition::new("helper", "helps", "You help.");
+    let now = Timestamp::from_millis(0);
+    let session = SessionFactory::new().create_from(definition, AgentState::new(), id(), now);
+    runtime.create(session).await.unwrap();
+    runtime
+}
+
+/// Records a run of so many steps with a tool, and an answer of so many fragments.
+async fn recorded(store: &MemoryStore, steps: usize, fragments: usize) {
+    let step = ScenarioStep::tool_call(loopwright_testing::SCRIPTED_TOOL, serde_json::json!({}));
+    let answer = ScenarioStep::final_answer("ädö ".repeat(fragments));
+    let script = std::iter::repeat_n(step, steps).chain([answer]).collect();
+    let runtime = begun(store, script).await;
+    let session = runtime.execute(&id(), &SendMessage::text("go")).await.unwrap();
+    assert_eq!(session.state().step_count() as usize, steps + 1);
+}
+
+fn app(store: &MemoryStore) -> Router {
+    let streams = EventStreams::new(Arc::new(store.clone()))
+        .with_clock(Arc::new(FrozenClock::new()))
+        .with_heartbeat(Duration::from_secs(1));
+    Router::new().route("/sessions/{session}/events", get(events)).with_state(streams)
+}
+
+async fn ask(app: &Router, uri: &str, last: Option<&str>) -> Response {
+    let request = Request::get(uri);
+    let request = match last {
+        Some(last) => request.header("Last-Event-ID", last),
+        None => request,
+    };
+    app.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap()
+}
+
+const EVENTS: &str = "/sessions/s/events";
+
+async fn whole(response: Response) -> String {
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Returns the next event of a stream as it is sent; nothing if it has ended.
+async fn one(body: &mut Body) -> Option<String> {
+    let mut text = String::new();
+    while !text.ends_with("\n\n") {
+        let Some(frame) = body.frame().await else {
+            assert_eq!(text, "");
+            return None;
+        };
+        text.push_str(std::str::from_utf8(&frame.unwrap().into_data().unwrap()).unwrap());
+    }
+    Some(text)
+}
+
+fn id_of(event: &str) -> &str {
+    event.lines().find_map(|it| it.strip_prefix("id: ")).unwrap()
+}
+
+/// 498 steps of four events each, and an answer: status, step, three fragments, the end of the answer,
+/// step, status.
+#[tokio::test]
+async fn a_stream_of_2000_events_that_is_cut_after_each_is_the_uncut_stream() {
+    let store = MemoryStore::default();
+    recorded(&store, 498, 3).await;
+    assert_eq!(store.notes(&id(), Log::Events, 0, 9999).await.unwrap().len(), 2000);
+    let app = app(&store);
+    let uncut = whole(ask(&app, EVENTS, None).await).await;
+    let (mut joined, mut last, mut cuts) = (String::new(), None::<String>, 0);
+    loop {
+        let mut body = ask(&app, EVENTS, last.as_deref()).await.into_body();
+        let Some(event) = one(&mut body).await else { break };
+        last = Some(id_of(&event).to_owned());
+        joined.push_str(&event);
+        cuts += 1;
+    }
+    assert_eq!((cuts, last.as_deref()), (2000, Some("2000")));
+    assert!(joined == uncut, "the joined stream differs from the uncut one");
+    assert!(uncut.ends_with(
+        "\"payload\":{\"status\":\"completed\",\"previous_status\":\"processing\"}}\n\n"
+    ));
+}
+
+#[tokio::test]
+async fn whatever_is_left_after_an_event_is_the_rest_of_the_stream() {
+    let store = MemoryStore::default();
+    recorded(&store, 4, 3).await;
+    let app = app(&store);
+    let uncut = whole(ask(&app, EVENTS, None).await).await;
+    let ends: Vec<usize> = uncut.match_indices("\n\n").map(|(at, _)| at + 2).collect();
+    assert_eq!(ends.len(), 24);
+    for (number, end) in (1..).zip(ends) {
+        let rest = whole(ask(&app, EVENTS, Some(&format!("{number}"))).await).await;
+        assert_eq!(rest, uncut[end..], "after {number}");
+        let asked = format!("{EVENTS}?last_event_id={number}");
+        assert_eq!(whole(ask(&app, &asked, None).await).await, uncut[end..]);
+    }
+}
+
+#[tokio::test]
+async fn an_event_is_an_id_and_an_envelope_and_the_header_counts_first() {
+    let store = MemoryStore::default();
+    recorded(&store, 0, 1).await;
+    let response = ask(&app(&store), &format!("{EVENTS}?last_event_id=1"), Some("0")).await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    assert_eq!(response.headers()["cache-control"], "no-cache");
+    let first = one(&mut response.into_body()).await.unwrap();
+    let (head, data) = first.split_once("\ndata: ").unwrap();
+    assert_eq!(head, "id: 1");
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!((&data["type"], &data["session_id"]), (&"agent.status".into(), &"s".into()));
+}
+
+#[tokio::test]
+async fn whoever_asks_for_what_there_is_not_is_told_so() {
+    let store = MemoryStore::default();
+    recorded(&store, 0, 1).await;
+    let app = app(&store);
+    let status = async |uri: &str, last: Option<&str>| ask(&app, uri, last).await.status().as_u16();
+    assert_eq!(status("/sessions/other/events", None).await, 404);
+    assert_eq!(status("/sessions/%20%2F/events", None).await, 404);
+    assert_eq!(status(EVENTS, Some("x")).await, 400);
+    assert_eq!(status(&format!("{EVENTS}?last_event_id=-1"), None).await, 400);
+    let last = store.notes(&id(), Log::Events, 0, 99).await.unwrap().len().to_string();
+    assert_eq!(status(EVENTS, Some(&last)).await, 204);
+    store.delete(&id(), Timestamp::from_millis(1)).await.unwrap();
+    assert_eq!(status(EVENTS, None).await, 404);
+}
+
+#[tokio::test]
+async fn a_stream_beats_while_nothing_happens_and_goes_on_when_something_does() {
+    let store = MemoryStore::default();
+    let runtime = begun(&store, vec!["hello".into()]).await;
+    let mut body = ask(&app(&store), EVENTS, None).await.into_body();
+    assert_eq!(one(&mut body).await.unwrap(), ": heartbeat\n\n");
+    runtime.execute(&id(), &SendMessage::text("go")).await.unwrap();
+    let mut told = Vec::new();
+    while let Some(event) = one(&mut body).await {
+        told.push(event);
+    }
+    let ids: Vec<&str> =
+        told.iter().filter(|it| !it.starts_with(':')).map(|it| id_of(it)).collect();
+    assert_eq!(ids, ["1", "2", "3", "4", "5", "6", "7"]);
+}
+
+#[tokio::test]
+async fn a_real_socket_carries_the_same_bytes() {
+    let store = MemoryStore::default();
+    recorded(&store, 2, 2).await;
+    let app = app(&store);
+    let expect = whole(ask(&app, EVENTS, Some("5")).await).await;
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = tokio::spawn(async move { axum::serve(listener, app).await });
+    let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {EVENTS} HTTP/1.0\r\nhost: x\r\nlast-event-id: 5\r\n\r\n");
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await.unwrap();
+    server.abort();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.0 200 OK\r\n"), "{head}");
+    assert_eq!(body, expect);
+}

@@ -1,0 +1,4 @@
+//! The server's parts, through the public interface.
+
+#[cfg(test)]
+mod events;

@@ -1,0 +1,155 @@
+//! What agents do, kept beside their sessions.
+
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures::future::{Either, select};
+use loopwright_broadcast::{
+    BroadcastConfig, BroadcastTransport, Broadcasting, Frame, Subscription, kinds,
+};
+use loopwright_core::{BoxError, Clock, EventSink};
+
+use crate::{
+    id::SessionId,
+    store::{Log, SessionStore},
+};
+
+/// How many envelopes are kept, if nothing else is said.
+const KEPT: u64 = 10_000;
+
+/// How many envelopes wait to be kept.
+const WAITING: usize = 16_384;
+
+/// How many envelopes are kept at once.
+const BATCH: usize = 512;
+
+/// How long fragments are gathered before they are kept.
+const GATHERED: Duration = Duration::from_millis(50);
+
+/// How long a run that is over waits for what it told to be kept.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Keeps envelopes in a session's log of events, each as a note of its JSON, whose number is the
+/// envelope's sequence number.
+///
+/// [`SessionRuntime::with_event_log`](crate::SessionRuntime::with_event_log) does this for every run of a
+/// session; as a transport it serves programs that run agents themselves.
+#[derive(Clone)]
+pub struct EventLog {
+    store: Arc<dyn SessionStore>,
+    id: SessionId,
+    keep: u64,
+}
+
+impl EventLog {
+    /// Keeps what is told of this session, the latest ten thousand envelopes.
+    pub fn new(store: Arc<dyn SessionStore>, id: SessionId) -> Self {
+        Self { store, id, keep: KEPT }
+    }
+
+    /// Keeps so many envelopes; older ones may be forgotten.
+    #[must_use]
+    pub fn keeping(self, keep: u64) -> Self {
+        Self { keep, ..self }
+    }
+}
+
+#[async_trait]
+impl BroadcastTransport for EventLog {
+    async fn broadcast(&self, _channel: &str, envelope: &Frame) -> Result<(), BoxError> {
+        self.broadcast_all(std::slice::from_ref(envelope)).await
+    }
+
+    async fn broadcast_all(&self, envelopes: &[Frame]) -> Result<(), BoxError> {
+        let notes: Vec<Arc<[u8]>> =
+            envelopes.iter().map(|it| Arc::clone(it.json()).into()).collect();
+        self.store.note(&self.id, Log::Events, &notes, Some(self.keep)).await?;
+        Ok(())
+    }
+}
+
+impl fmt::Debug for EventLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EventLog").field("session", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// Keeps what is told while something else is done, in the same task.
+pub(crate) struct Telling<L = EventLog> {
+    broadcasting: Broadcasting,
+    subscription: Subscription,
+    log: L,
+    clock: Arc<dyn Clock>,
+}
+
+impl<L: BroadcastTransport> Telling<L> {
+    pub(crate) fn new(
+        config: BroadcastConfig,
+        session: &SessionId,
+        log: L,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let broadcasting = Broadcasting::new(config).with_session(session.as_str());
+        let subscription = broadcasting.subscribe(WAITING);
+        Self { broadcasting, subscription, log, clock }
+    }
+
+    pub(crate) fn sink(&self) -> impl EventSink + 'static {
+        self.broadcasting.clone()
+    }
+
+    /// Does something, and keeps what is told meanwhile. What is done never waits, but when it is over,
+    /// and not for long.
+    pub(crate) async fn beside<T>(self, work: impl Future<Output = T>) -> T {
+        let Self { broadcasting, mut subscription, log, clock } = self;
+        let keeping = pin!(keep(&mut subscription, &log, &*clock));
+        match select(pin!(work), keeping).await {
+            Either::Left((done, keeping)) => {
+                broadcasting.close();
+                select(keeping, clock.sleep(PATIENCE)).await;
+                done
+            }
+            Either::Right(((), work)) => work.await,
+        }
+    }
+}
+
+async fn keep(subscription: &mut Subscription, log: &dyn BroadcastTransport, clock: &dyn Clock) {
+    while let Some(batch) = subscription.batch(BATCH).await {
+        // What cannot be kept is not followed; the run is what matters.
+        let _is_kept = log.broadcast_all(&batch).await;
+        if batch.iter().all(|it| it.kind() == kinds::STREAM_CHUNK) {
+            clock.sleep(GATHERED).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_core::AgentState;
+    use loopwright_testing::{FakeModel, FrozenClock, ModelDriver, block_on, loop_of};
+
+    use super::*;
+
+    /// Never comes back.
+    struct Gone;
+
+    #[async_trait]
+    impl BroadcastTransport for Gone {
+        async fn broadcast(&self, _channel: &str, _envelope: &Frame) -> Result<(), BoxError> {
+            std::future::pending().await
+        }
+    }
+
+    #[test]
+    fn a_log_that_never_answers_costs_the_run_nothing() {
+        let (session, clock) = (SessionId::new("s").unwrap(), FrozenClock::new());
+        let telling =
+            Telling::new(BroadcastConfig::standard(), &session, Gone, Arc::new(clock.clone()));
+        let agent = loop_of(ModelDriver::new(FakeModel::script(["hello"]).streaming(1)));
+        let agent = agent.with_event_sink(Arc::new(telling.sink()));
+        let run = agent.execute(AgentState::new().with_user_message("go"));
+        assert_eq!(block_on(telling.beside(run)).text(), "hello");
+        assert_eq!(clock.monotonic(), PATIENCE);
+    }
+}

@@ -1,0 +1,141 @@
+//! Following what agents do, from their sessions' logs.
+
+use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
+
+use loopwright_broadcast::{BroadcastEnvelope, kinds};
+use loopwright_core::Clock;
+
+use crate::{
+    id::SessionId,
+    status::SessionStatus,
+    store::{Log, Note, SessionStore, StoreError},
+};
+
+/// How many envelopes are read at once.
+const PAGE: usize = 256;
+
+/// Reads what is told of a session, from any place on, and waits for more until the run is over.
+///
+/// Whoever breaks off goes on with the number of the last envelope it has seen, and misses nothing that
+/// is still kept.
+pub struct Following {
+    store: Arc<dyn SessionStore>,
+    clock: Arc<dyn Clock>,
+    id: SessionId,
+    after: u64,
+    /// Whether the agent takes no further step after the envelope read last.
+    is_at_rest: bool,
+    page: VecDeque<Note>,
+}
+
+/// What comes next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// This was told: an envelope, and its number.
+    Told(Note),
+    /// Nothing was told for as long as was to be waited.
+    Quiet,
+    /// The run is over or waits for somebody, and everything that was told of it has been read.
+    Over,
+}
+
+impl Following {
+    /// Follows a session from what was told after some number; from the beginning after 0.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](StoreError::NotFound) if there is no such session, or it was deleted.
+    pub async fn of(
+        store: Arc<dyn SessionStore>,
+        clock: Arc<dyn Clock>,
+        id: SessionId,
+        after: u64,
+    ) -> Result<Self, StoreError> {
+        let header = store.header(&id).await?;
+        if header.is_none_or(|it| it.status == SessionStatus::Deleted) {
+            return Err(StoreError::NotFound(id));
+        }
+        let last = match after.checked_sub(1) {
+            Some(before) => store.notes(&id, Log::Events, before, 1).await?,
+            None => Vec::new(),
+        };
+        let is_at_rest = last.first().is_some_and(|it| it.number == after && rests(it));
+        Ok(Self { store, clock, id, after, is_at_rest, page: VecDeque::new() })
+    }
+
+    /// Follows a session from the beginning of its latest run, be it over or not.
+    ///
+    /// # Errors
+    ///
+    /// As of [`of`](Following::of).
+    pub async fn latest(
+        store: Arc<dyn SessionStore>,
+        clock: Arc<dyn Clock>,
+        id: SessionId,
+    ) -> Result<Self, StoreError> {
+        let (mut begins_after, mut read) = (0, 0);
+        let mut rested = false;
+        loop {
+            let notes = store.notes(&id, Log::Events, read, PAGE).await?;
+            let Some(last) = notes.last() else { break };
+            read = last.number;
+            for note in &notes {
+                if rested {
+                    begins_after = note.number - 1;
+                }
+                rested = rests(note);
+            }
+        }
+        Self::of(store, clock, id, begins_after).await.map(|it| Self { is_at_rest: false, ..it })
+    }
+
+    /// Returns what comes next; [`Quiet`](Followed::Quiet) if that takes longer than `at_most`. Nothing is
+    /// lost if it is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails; it can be tried again.
+    pub async fn next(&mut self, at_most: Duration) -> Result<Followed, StoreError> {
+        if self.page.is_empty() {
+            self.read().await?;
+        }
+        if self.page.is_empty() && self.is_at_rest {
+            return Ok(Followed::Over);
+        }
+        if self.page.is_empty() {
+            let (id, clock) = (&self.id, &*self.clock);
+            self.store.wait(id, Log::Events, self.after, clock, at_most).await?;
+            self.read().await?;
+        }
+        let Some(note) = self.page.pop_front() else { return Ok(Followed::Quiet) };
+        (self.after, self.is_at_rest) = (note.number, rests(&note));
+        Ok(Followed::Told(note))
+    }
+
+    async fn read(&mut self) -> Result<(), StoreError> {
+        self.page = self.store.notes(&self.id, Log::Events, self.after, PAGE).await?.into();
+        Ok(())
+    }
+
+    /// Returns the session.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+}
+
+impl fmt::Debug for Following {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Following")
+            .field("session", &self.id)
+            .field("after", &self.after)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Tells whether the session's own agent takes no further step after this.
+fn rests(note: &Note) -> bool {
+    // Envelopes begin with their type: few of them have to be read.
+    let begins = format!("{{\"type\":\"{}\"", kinds::STATUS);
+    note.body.starts_with(begins.as_bytes())
+        && serde_json::from_slice(&note.body).is_ok_and(|it: BroadcastEnvelope| it.is_at_rest())
+}

@@ -1,0 +1,49 @@
+//! Telling the world outside what an agent does: to this program, to a file, and to people.
+//!
+//! `cargo run -p loopwright --example broadcast`
+
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use std::{fs, io, sync::Arc, time::Duration};
+
+use loopwright::{
+    broadcast::{
+        BroadcastConfig, Broadcasting, CAPACITY, ConsoleObserver, ConsoleOptions, JsonLines,
+    },
+    capabilities::broadcasting::UseBroadcasting,
+    prelude::*,
+};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), BoxError> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("told.jsonl");
+    let broadcasting = Broadcasting::new(BroadcastConfig::standard()).with_session("demo");
+    let lines = broadcasting.send_to(JsonLines::to(fs::File::create(&file)?), CAPACITY)?;
+    let mut subscription = broadcasting.subscribe(CAPACITY);
+    let options = ConsoleOptions { use_colors: false, ..ConsoleOptions::default() };
+    let console = Arc::new(ConsoleObserver::to(io::stdout(), options)?);
+
+    let model = FakeModel::script([
+        ScenarioStep::tool("I have to look."),
+        ScenarioStep::final_answer("It is there."),
+    ]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.streaming(8)))
+        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseBroadcasting::through(broadcasting.clone()))
+        .build()?
+        .with_event_sink(console.clone());
+    let state = agent.execute(AgentState::new().with_user_message("Is it there?")).await;
+
+    // Whoever listens gets what waits, and then the end.
+    broadcasting.close();
+    console.finish(Duration::from_secs(5));
+    while let Some(frame) = subscription.next().await {
+        println!("{:<21} {}", frame.kind(), frame.channel());
+    }
+    println!("{:?}", lines.finish(Duration::from_secs(5)));
+    println!("{} lines of JSON; {}", fs::read_to_string(&file)?.lines().count(), state.text());
+    Ok(())
+}
