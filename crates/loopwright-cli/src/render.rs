@@ -126,7 +126,9 @@ impl EventSink for Feed {
     fn emit(&self, envelope: &Envelope) {
         match self.lines {
             Some(options) => {
-                options.line(envelope).into_iter().for_each(|it| self.tell(Note::Line(it)))
+                if let Some(line) = options.line(envelope) {
+                    self.tell(Note::Line(line));
+                }
             }
             None => self.tell(Note::Event(envelope.event.clone())),
         }

@@ -84,8 +84,7 @@ fn of_writing(error: &io::Error) -> ExitCode {
 
 /// Shows envelopes: words on standard output, everything else on standard error.
 struct Screen {
-    is_json: bool,
-    is_terminal: bool,
+    form: Form,
     is_mid_line: bool,
     /// Whether words have been shown since a tool was at work.
     has_spoken: bool,
@@ -94,11 +93,23 @@ struct Screen {
     asked: HashMap<String, String>,
 }
 
+/// What standard output is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    /// Words, of which nothing but words reaches the terminal.
+    Terminal,
+    Text,
+}
+
 impl Screen {
     fn new(is_json: bool) -> Self {
         Self {
-            is_json,
-            is_terminal: io::stdout().is_terminal(),
+            form: match is_json {
+                true => Form::Json,
+                false if io::stdout().is_terminal() => Form::Terminal,
+                false => Form::Text,
+            },
             is_mid_line: false,
             has_spoken: false,
             status: BroadcastStatus::Idle,
@@ -108,12 +119,12 @@ impl Screen {
 
     /// Tells whether the answer came as a whole, and was not told in fragments.
     fn lacks_answer(&self) -> bool {
-        !self.is_json && !self.has_spoken && self.status == BroadcastStatus::Completed
+        self.form != Form::Json && !self.has_spoken && self.status == BroadcastStatus::Completed
     }
 
     fn show(&mut self, note: &Note) -> io::Result<()> {
         let mut output = io::stdout().lock();
-        if self.is_json {
+        if self.form == Form::Json {
             let json = String::from_utf8_lossy(&note.body);
             let rest = json.strip_prefix('{').unwrap_or(&json);
             writeln!(output, "{{\"seq\":{},{rest}", note.number)?;
@@ -173,7 +184,7 @@ impl Screen {
         }
         self.has_spoken = true;
         self.is_mid_line = !words.ends_with('\n');
-        let harmless = if self.is_terminal { harmless(words) } else { words.to_owned() };
+        let harmless = if self.form == Form::Terminal { harmless(words) } else { words.to_owned() };
         output.write_all(harmless.as_bytes())?;
         output.flush()
     }
