@@ -13,7 +13,7 @@ use loopwright::{
     capabilities::broadcasting::UseBroadcasting,
     prelude::*,
 };
-use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep, test_env};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
@@ -22,7 +22,7 @@ async fn main() -> Result<(), BoxError> {
     let broadcasting = Broadcasting::new(BroadcastConfig::standard()).with_session("demo");
     let lines = broadcasting.send_to(JsonLines::to(fs::File::create(&file)?), CAPACITY)?;
     let mut subscription = broadcasting.subscribe(CAPACITY);
-    let options = ConsoleOptions { use_colors: false, ..ConsoleOptions::default() };
+    let options = ConsoleOptions { use_colors: false, show_timestamps: false, ..Default::default() };
     let console = Arc::new(ConsoleObserver::to(io::stdout(), options)?);
 
     let model = FakeModel::script([
@@ -35,7 +35,10 @@ async fn main() -> Result<(), BoxError> {
         .with_capability(UseBroadcasting::through(broadcasting.clone()))
         .build()?
         .with_event_sink(console.clone());
-    let state = agent.execute(AgentState::new().with_user_message("Is it there?")).await;
+    // A clock that stands still, so that this prints the same each time.
+    let options = RunOptions { env: test_env(1), ..RunOptions::default() };
+    let state = agent.start(AgentState::new().with_user_message("Is it there?"), options);
+    let state = state.finish().await;
 
     // Whoever listens gets what waits, and then the end.
     broadcasting.close();
