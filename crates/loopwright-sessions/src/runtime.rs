@@ -38,6 +38,7 @@ pub struct SessionRuntime {
     owner: Arc<str>,
     lasts: Duration,
     interrupted: Interrupted,
+    leave: CancellationToken,
 }
 
 /// How many sessions are looked at at once.
@@ -59,6 +60,7 @@ impl SessionRuntime {
             owner: Owner::this_process().to_string().into(),
             lasts: LASTS,
             interrupted: Interrupted::default(),
+            leave: CancellationToken::new(),
         }
     }
 
@@ -112,6 +114,14 @@ impl SessionRuntime {
     #[must_use]
     pub fn with_interrupted(mut self, interrupted: Interrupted) -> Self {
         self.interrupted = interrupted;
+        self
+    }
+
+    /// Leaves agents after the step that is under way once this is cancelled: their executions stay in
+    /// progress, for somebody else to go on with.
+    #[must_use]
+    pub fn with_leave(mut self, leave: CancellationToken) -> Self {
+        self.leave = leave;
         self
     }
 
@@ -222,6 +232,7 @@ impl SessionRuntime {
             journal: Arc::clone(&journal),
             env: self.env.clone(),
             lasts: self.lasts,
+            leave: self.leave.clone(),
         };
         let cx = ActionCx {
             loops: &*self.loops,
