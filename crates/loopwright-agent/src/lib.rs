@@ -18,6 +18,7 @@ mod names;
 mod definition;
 mod factories;
 mod registry;
+mod contract;
 mod profile;
 mod simple;
 pub mod tasks;
@@ -32,6 +33,10 @@ pub use crate::{
     },
     capability::{BuildError, Capability},
     compilers::{AllSections, ConversationWithCurrentToolTrace, SelectedSections},
+    contract::{
+        AgentContract, AgentContractRegistry, AgentDescriptor, AgentFactory, ContractAgent,
+        ContractError, ContractLoopFactory, InvalidDescriptor,
+    },
     configurator::{Configurator, DeferredTools, PromptChannel, Resolved, Slot, ToolChannel},
     criteria::{ContinuationCriteria, ContinuationCriterion, Opinion},
     definition::{AgentDefinition, DefinitionError, DefinitionRegistry, Definitions},

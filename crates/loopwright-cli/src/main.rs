@@ -8,7 +8,8 @@ use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
-    chat, completions, console, demo, doctor, files, models, run, sandbox, sessions,
+    chat, completions, console, demo, doctor, files, jobs, models, run, sandbox, sessions, submit,
+    worker,
 };
 
 fn main() -> ProcessExitCode {
@@ -35,6 +36,9 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Run(args) => run::run(cli, args),
         Command::Chat(args) => chat::chat(cli, args),
         Command::Sessions(args) => sessions::sessions(cli, args),
+        Command::Submit(args) => submit::submit(cli, args),
+        Command::Worker(args) => worker::worker(cli, args),
+        Command::Jobs(args) => jobs::jobs(cli, args),
         Command::Demo(args) => demo::demo(args),
         Command::Models(args) => models::models(cli, args),
         Command::Files(command) => files::files(command),

@@ -79,6 +79,25 @@ impl Opening {
         Self { sources, config, stage }
     }
 
+    /// Reads the configuration of the directory that a session works in, and takes the session's model.
+    /// What is odd about it is not told again for each session.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be used, or the directory is gone.
+    pub(crate) fn of_session(
+        cli: &Cli,
+        agent: &AgentArgs,
+        typed: &SessionArgs,
+        session: &AgentSession,
+    ) -> Result<Self, Refusal> {
+        let workdir = session.header().workdir.as_deref().map(Path::new);
+        let (sources, Loaded { mut config, .. }) = load(cli, agent, typed, workdir)?;
+        keep_model(&mut config, session.state().llm());
+        let stage = Stage::new(config.output_format.value, true);
+        Ok(Self { sources, config, stage })
+    }
+
     /// Finds the model that is asked, and puts together what an agent is made of.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! Keeping the lease, and hearing what others want, while an agent runs.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
 use futures::future::{Either, select};
 use loopwright_core::{AgentState, Env, Run};
@@ -50,16 +50,26 @@ impl Wishes {
             if !run.has_next() || (is_between && self.leave.is_cancelled()) {
                 break;
             }
-            let is_step = {
-                let next = std::pin::pin!(run.next());
+            is_between = {
+                let next = pin!(run.next());
                 let pause = self.env.clock.sleep(HEARD.min(self.lasts / RENEWED));
                 // A `next` that is dropped goes on where it was.
-                matches!(select(next, pause).await, Either::Left(_))
+                match select(next, pause).await {
+                    Either::Left(_) => true,
+                    // It goes on meanwhile: it may hold what the store needs to be heard.
+                    Either::Right((_, next)) => match select(next, pin!(self.hear())).await {
+                        Either::Left((_, hearing)) => {
+                            wishes = hearing.await.unwrap_or_default();
+                            true
+                        }
+                        Either::Right((heard, _)) => {
+                            wishes = heard.unwrap_or_default();
+                            false
+                        }
+                    },
+                }
             };
-            is_between = is_step;
-            if !is_step {
-                wishes = self.hear().await.unwrap_or_default();
-            } else if is_last_step {
+            if is_between && is_last_step {
                 handle.cancel();
             }
         }

@@ -96,7 +96,7 @@ impl SessionAction for Deliver<'_> {
 
 /// Tells whether the last execution failed for a reason that may be over.
 fn has_failed_for_now(state: &AgentState) -> bool {
-    matches!(state.status(), Status::Failed(failure) if is_worth_another_try(failure.kind))
+    matches!(state.status(), Status::Failed(failure) if is_worth_another_try(failure))
 }
 
 #[cfg(test)]

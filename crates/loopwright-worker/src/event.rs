@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_sessions::{Job, JobOutcome};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Something that a worker did or met.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +44,7 @@ impl<F: Fn(&WorkerEvent) + Send + Sync> WorkerListener for F {
 }
 
 /// How many jobs ended how.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Their agents answered.
     pub done: u64,

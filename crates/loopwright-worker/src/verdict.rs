@@ -34,7 +34,7 @@ impl Verdict {
                 JobOutcome::Parked(asked.collect::<Vec<_>>().join("; ").into())
             }
             Status::Stopped(_) => JobOutcome::Stopped(state.explain_stop().into()),
-            Status::Failed(failure) if is_worth_another_try(failure.kind) => {
+            Status::Failed(failure) if is_worth_another_try(failure) => {
                 return Self::ForNow(failure.to_string().into());
             }
             Status::Failed(failure) => JobOutcome::Failed(failure.to_string().into()),
@@ -84,11 +84,9 @@ impl Verdict {
     }
 }
 
-/// Tells whether a failure of this kind may be over later: the provider was away or too busy, or the store
-/// was.
-pub(crate) fn is_worth_another_try(kind: FailureKind) -> bool {
-    use FailureKind::{Journal, Network, RateLimit, Timeout};
-    matches!(kind, RateLimit | Timeout | Network | Journal)
+/// Tells whether a failure may be over later: the provider was away or too busy, or the store was.
+pub(crate) fn is_worth_another_try(failure: &Failure) -> bool {
+    failure.is_passing || failure.kind == FailureKind::Journal
 }
 
 /// Writes an error with its causes.

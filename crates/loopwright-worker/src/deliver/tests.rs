@@ -1,7 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
-use loopwright_core::{AgentLoop, Interrupted, Timestamp, messages::Message};
+use loopwright_core::{
+    AgentLoop, Interrupted, ModelError, ModelErrorKind, Timestamp, messages::Message,
+};
 use loopwright_sessions::{
     Job, JobOutcome, SessionFactory, SessionId, SessionRuntime, SessionStore,
 };
@@ -39,9 +41,12 @@ fn now() -> Timestamp {
 
 impl World {
     async fn new(script: impl IntoIterator<Item = ScenarioStep>) -> Self {
+        Self::of(FakeModel::script(script)).await
+    }
+
+    async fn of(model: FakeModel) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")).await.unwrap());
-        let model = FakeModel::script(script);
         let agent = loop_of(ModelDriver::new(model.clone()));
         let world = Self { store, model, agent, _folder: folder };
         let definition = AgentDefinition::new("agent", "works", "You work.");
@@ -163,9 +168,13 @@ async fn what_was_heard_and_left_before_it_began_is_answered_by_whoever_comes_ne
 
 #[tokio::test]
 async fn a_failure_of_the_agent_is_kept_and_not_repeated() {
-    let world = World::new([ScenarioStep::error("nonsense")]).await;
+    let world = World::of(FakeModel::from_fn(|_| {
+        Err(ModelError::new(ModelErrorKind::InvalidRequest, "nonsense"))
+    }))
+    .await;
     world.push("hi").await;
-    for claimed in [world.claim().await, world.claim_again().await] {
+    for is_again in [false, true] {
+        let claimed = if is_again { world.claim_again().await } else { world.claim().await };
         let verdict = world.deliver(&claimed).await;
         let Verdict::Is(JobOutcome::Failed(why)) = verdict else { panic!("{verdict:?}") };
         assert!(why.contains("nonsense"), "{why}");
