@@ -233,8 +233,14 @@ impl ContractAgent {
     ///
     /// As of [`run`](ContractAgent::run).
     pub async fn next_step(&self, state: AgentState) -> Result<AgentState, BuildError> {
+        let before = if state.is_interrupted() { state.step_count() } else { 0 };
         let mut run = self.agent()?.start(state, RunOptions::default());
-        let _stepped = run.next().await.is_some();
+        // What was handed on is handed out again before the next step begins.
+        while let Some(state) = run.next().await {
+            if state.step_count() > before {
+                break;
+            }
+        }
         Ok(run.into_state())
     }
 
