@@ -18,4 +18,5 @@ mod sandbox;
 mod server;
 mod sessions;
 mod stopping;
+mod worker;
 mod world;

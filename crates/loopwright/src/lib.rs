@@ -14,6 +14,7 @@
 //! | [`messages`] | conversations as data |
 //! | [`models`] | providers |
 //! | [`sessions`] | conversations that are kept, and go on after a crash |
+//! | [`worker`] | processes that do what is queued for sessions |
 
 pub use loopwright_agent as agent;
 pub use loopwright_capabilities as capabilities;
@@ -25,6 +26,7 @@ pub use loopwright_sandbox as sandbox;
 pub use loopwright_sessions as sessions;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use loopwright_store_sql as store_sql;
+pub use loopwright_worker as worker;
 
 #[doc(hidden)]
 pub use loopwright_core::__private;
