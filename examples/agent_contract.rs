@@ -48,6 +48,9 @@ async fn main() -> Result<(), BoxError> {
 
     // A session that is made of this has all that any worker needs.
     println!("{}", serde_json::to_string(&agent.definition().metadata)?);
-    println!("{}", registry.create("poet", &config).map_or_else(|it| it.to_string(), |_| "?".into()));
+    println!(
+        "{}",
+        registry.create("poet", &config).map_or_else(|it| it.to_string(), |_| "?".into())
+    );
     Ok(())
 }

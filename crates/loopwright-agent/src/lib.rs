@@ -33,11 +33,11 @@ pub use crate::{
     },
     capability::{BuildError, Capability},
     compilers::{AllSections, ConversationWithCurrentToolTrace, SelectedSections},
+    configurator::{Configurator, DeferredTools, PromptChannel, Resolved, Slot, ToolChannel},
     contract::{
         AgentContract, AgentContractRegistry, AgentDescriptor, AgentFactory, ContractAgent,
         ContractError, ContractLoopFactory, InvalidDescriptor,
     },
-    configurator::{Configurator, DeferredTools, PromptChannel, Resolved, Slot, ToolChannel},
     criteria::{ContinuationCriteria, ContinuationCriterion, Opinion},
     definition::{AgentDefinition, DefinitionError, DefinitionRegistry, Definitions},
     drivers::{ReActDriver, ToolCallingDriver},

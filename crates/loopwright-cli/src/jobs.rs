@@ -41,9 +41,8 @@ pub fn jobs(cli: &Cli, args: &JobsArgs) -> ExitCode {
 }
 
 async fn perform(cli: &Cli, args: &JobsArgs) -> Result<ExitCode, Refusal> {
-    let sources = Sources::from_process().map_err(|source| {
-        crate::config::ConfigError::Workdir { path: ".".into(), source }
-    })?;
+    let sources = Sources::from_process()
+        .map_err(|source| crate::config::ConfigError::Workdir { path: ".".into(), source })?;
     let flags = Flags {
         workdir: ".".into(),
         config: cli.config.clone(),
@@ -69,7 +68,8 @@ async fn list(queue: &dyn JobQueue, args: &JobsArgs) -> Result<ExitCode, Session
         return Ok(console::print(format!("{told}\n").as_bytes()));
     }
     let exit_code = console::print(table(&records).as_bytes());
-    let words: Vec<String> = counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    let words: Vec<String> =
+        counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
     console::tell(&words.join(", "));
     Ok(exit_code)
 }

@@ -41,11 +41,7 @@ pub fn submit(cli: &Cli, args: &SubmitArgs) -> ExitCode {
     })
 }
 
-async fn perform(
-    cli: &Cli,
-    args: &SubmitArgs,
-    opening: &mut Opening,
-) -> Result<ExitCode, Refusal> {
+async fn perform(cli: &Cli, args: &SubmitArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
     let kind = if io::stdin().is_terminal() { StdinKind::Terminal } else { StdinKind::Piped };
     let prompt = args.prompt().map(|it| it.read(kind, io::stdin().lock())).transpose()?;
     let mut conversation =

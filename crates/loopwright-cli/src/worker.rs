@@ -12,9 +12,9 @@ use loopwright_worker::{Agents, Idle, Tally, Worker, WorkerEvent, WorkerOptions}
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::args::session::SessionArgs;
 use crate::args::work::WorkerArgs;
 use crate::args::{AgentArgs, Cli};
-use crate::args::session::SessionArgs;
 use crate::config::OutputFormat;
 use crate::console;
 use crate::conversation::{AGENT, Same, noting_files};
@@ -47,7 +47,8 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
     let Opening { config, sources, .. } = Opening::load(cli, &args.agent, &typed)?;
     let place = Place::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
-    let agents = Here { cli: cli.clone(), agent: args.agent.clone(), typed, store: Arc::clone(&store) };
+    let agents =
+        Here { cli: cli.clone(), agent: args.agent.clone(), typed, store: Arc::clone(&store) };
     let options = WorkerOptions {
         concurrency: args.concurrency,
         drain: args.drain,
@@ -56,7 +57,8 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
     };
     let is_json = config.output_format.value != OutputFormat::Text;
     let worker = Worker::with_agents(store, agents).map_err(no_queue)?;
-    let worker = worker.with_options(options).with_listener(move |event: &WorkerEvent| tell(event, is_json));
+    let worker =
+        worker.with_options(options).with_listener(move |event: &WorkerEvent| tell(event, is_json));
     if !args.agent.surroundings.quiet {
         console::tell(&format!("working on the sessions in {place}; Ctrl-C ends it"));
     }
@@ -84,7 +86,8 @@ fn tell(event: &WorkerEvent, is_json: bool) {
             }));
         }
         WorkerEvent::Ended { job, outcome } => {
-            let word = if *outcome == JobOutcome::Left { "left" } else { outcome.status().as_str() };
+            let word =
+                if *outcome == JobOutcome::Left { "left" } else { outcome.status().as_str() };
             let why = outcome.why().map_or(String::new(), |why| format!("  {}", line(why, WHY)));
             let row = format!("{word:7}  {}  {}{why}\n", short(&job.session), job.id);
             let _told = console::print(row.as_bytes());
@@ -100,7 +103,9 @@ fn tell(event: &WorkerEvent, is_json: bool) {
 
 fn tell_end(tally: Tally, is_json: bool) -> ExitCode {
     if is_json {
-        return print(&json!({ "type": "result", "schema_version": SCHEMA_VERSION, "jobs": tally }));
+        return print(
+            &json!({ "type": "result", "schema_version": SCHEMA_VERSION, "jobs": tally }),
+        );
     }
     let Tally { done, parked, stopped, failed, left, .. } = tally;
     console::tell(&format!(

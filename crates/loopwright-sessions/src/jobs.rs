@@ -37,12 +37,7 @@ pub trait JobQueue: Send + Sync {
     ) -> Result<Option<ClaimedJob>, StoreError>;
 
     /// Keeps all jobs of a holder for longer, and returns how many there are.
-    async fn renew(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        lasts: Duration,
-    ) -> Result<u64, StoreError>;
+    async fn renew(&self, owner: &str, now: Timestamp, lasts: Duration) -> Result<u64, StoreError>;
 
     /// Tells whether nobody else has claimed a job since, and nobody ended it.
     async fn holds(&self, claimed: &ClaimedJob) -> Result<bool, StoreError>;
@@ -303,9 +298,10 @@ impl JobOutcome {
     /// Returns the reason, if there is one.
     pub fn why(&self) -> Option<&str> {
         match self {
-            Self::Parked(why) | Self::Stopped(why) | Self::Failed(why) | Self::Again { why, .. } => {
-                Some(why)
-            }
+            Self::Parked(why)
+            | Self::Stopped(why)
+            | Self::Failed(why)
+            | Self::Again { why, .. } => Some(why),
             Self::Done | Self::Left => None,
         }
     }

@@ -44,12 +44,7 @@ impl<D: Database> JobQueue for SqlStore<D> {
         alone!(self.writing, |it| jobs::claim(it, owner, now, lasts))
     }
 
-    async fn renew(
-        &self,
-        owner: &str,
-        now: Timestamp,
-        lasts: Duration,
-    ) -> Result<u64, StoreError> {
+    async fn renew(&self, owner: &str, now: Timestamp, lasts: Duration) -> Result<u64, StoreError> {
         alone!(self.writing, |it| jobs::renew(it, owner, now, lasts))
     }
 

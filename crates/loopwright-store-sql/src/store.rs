@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
-    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionHeader, SessionId,
-    SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
+    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionHeader,
+    SessionId, SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
 };
 
 use crate::{
@@ -66,7 +66,10 @@ impl<D: Database> SqlStore<D> {
 }
 
 /// Makes what was done happen, or undoes it if it failed.
-pub(crate) async fn end<T>(transaction: Box<dyn Transaction>, done: Result<T, Failure>) -> Result<T, Failure> {
+pub(crate) async fn end<T>(
+    transaction: Box<dyn Transaction>,
+    done: Result<T, Failure>,
+) -> Result<T, Failure> {
     match done {
         Ok(value) => {
             transaction.commit().await?;

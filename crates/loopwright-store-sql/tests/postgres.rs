@@ -11,7 +11,10 @@ use tokio::sync::Notify;
 use crate::{
     samples,
     server::{GUARDED, PASSWORD, Server},
-    support::{create, each_job_is_claimed_once, id, is_kept, keep, one_writer_wins_each_version, said, say},
+    support::{
+        create, each_job_is_claimed_once, id, is_kept, keep, one_writer_wins_each_version, said,
+        say,
+    },
 };
 
 async fn connect(address: &str) -> PostgresStore {

@@ -12,7 +12,8 @@ use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection, sqlite::SqliteConne
 use tempfile::TempDir;
 
 use crate::support::{
-    create, each_job_is_claimed_once, id, is_kept, keep, moment, one_writer_wins_each_version, said, say, texts,
+    create, each_job_is_claimed_once, id, is_kept, keep, moment, one_writer_wins_each_version,
+    said, say, texts,
 };
 
 /// A folder, and the path of a file in it.

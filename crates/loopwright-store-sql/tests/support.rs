@@ -8,7 +8,8 @@ use loopwright_core::{
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    Batch, Job, JobOutcome, JobStatus, Log, NewSession, Note, SessionHeader, SessionId, SessionStore, StoreError, Write,
+    Batch, Job, JobOutcome, JobStatus, Log, NewSession, Note, SessionHeader, SessionId,
+    SessionStore, StoreError, Write,
 };
 
 pub(crate) fn id(name: &str) -> SessionId {

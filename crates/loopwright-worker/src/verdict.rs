@@ -113,10 +113,8 @@ mod tests {
             let now = Timestamp::from_millis(0);
             Verdict::ForNow("away".into()).outcome(&claimed(attempts), &options, now).unwrap()
         };
-        let again = |millis| JobOutcome::Again {
-            at: Timestamp::from_millis(millis),
-            why: "away".into(),
-        };
+        let again =
+            |millis| JobOutcome::Again { at: Timestamp::from_millis(millis), why: "away".into() };
         assert_eq!([outcome(0), outcome(1)], [again(1_000), again(2_000)]);
         assert_eq!(outcome(2), JobOutcome::Failed("given up after 3 attempts: away".into()));
     }

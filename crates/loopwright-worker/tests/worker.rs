@@ -7,7 +7,9 @@ use std::{
 };
 
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
-use loopwright_core::{AgentLoop, AgentState, ModelError, ModelErrorKind, Status, messages::Message};
+use loopwright_core::{
+    AgentLoop, AgentState, ModelError, ModelErrorKind, Status, messages::Message,
+};
 use loopwright_sessions::{
     Job, JobQueue, JobRecord, JobStatus, MemoryStore, NewSession, SessionHeader, SessionId,
     SessionRepository, SessionStore,
@@ -37,7 +39,8 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")).await.unwrap());
         for name in sessions {
-            let header = &SessionHeader::new(id(name), "agent", FrozenClock::new().env(0).clock.now());
+            let header =
+                &SessionHeader::new(id(name), "agent", FrozenClock::new().env(0).clock.now());
             let definition = &AgentDefinition::new("agent", "works", "You work.");
             store.create(NewSession { header, definition, changes: &[] }).await.unwrap();
         }

@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
-    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionHeader, SessionId,
-    SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
+    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionHeader,
+    SessionId, SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
 };
 
 use crate::ledger::Entry;

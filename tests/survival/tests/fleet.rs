@@ -8,7 +8,10 @@ use std::{
 };
 
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{AgentState, Timestamp, messages::{Role, TurnBody}};
+use loopwright_core::{
+    AgentState, Timestamp,
+    messages::{Role, TurnBody},
+};
 use loopwright_sessions::{
     Job, JobId, JobQuery, JobRecord, JobStatus, NewSession, SessionHeader, SessionId, SessionStore,
 };
@@ -36,15 +39,17 @@ struct Load {
     sessions: usize,
     messages: usize,
     paying: usize,
+    /// The most milliseconds between two kills.
+    lull: u64,
 }
 
 impl Load {
     /// Thirty jobs, or with `LOOPWRIGHT_LONG` a thousand and fifty.
     fn of_env() -> Self {
         if is_long() {
-            Self { sessions: 250, messages: 4, paying: 50 }
+            Self { sessions: 250, messages: 4, paying: 50, lull: 700 }
         } else {
-            Self { sessions: 8, messages: 3, paying: 6 }
+            Self { sessions: 8, messages: 3, paying: 6, lull: 180 }
         }
     }
 
@@ -127,7 +132,8 @@ impl Found {
     }
 
     fn of_agent(&self, agent: &str, status: JobStatus) -> usize {
-        let is = |it: &&JobRecord| it.job.session.as_str().starts_with(agent) && it.status == status;
+        let is =
+            |it: &&JobRecord| it.job.session.as_str().starts_with(agent) && it.status == status;
         self.records.iter().filter(is).count()
     }
 
@@ -176,7 +182,7 @@ fn killed_at_random(place: &Place) {
     let mut kills = 0;
     // Once a worker finds nothing left to do, all of them do.
     while workers.iter_mut().all(|worker| !worker.is_over()) {
-        thread::sleep(Duration::from_millis(20 + numbers.below(180)));
+        thread::sleep(Duration::from_millis(20 + numbers.below(load.lull)));
         let victim = usize::try_from(numbers.below(WORKERS as u64)).unwrap();
         let worker = std::mem::replace(&mut workers[victim], serve(place, &notes));
         kills += u32::from(worker.kill_after(Duration::ZERO));
@@ -212,7 +218,7 @@ fn jobs_in_postgres_end_once_however_often_workers_are_killed() {
 /// One of two workers is asked to end in the middle: no call of it is cut off, and the other one does the
 /// rest.
 fn asked_to_end(place: &Place) {
-    let load = Load { sessions: 6, messages: 3, paying: 20 };
+    let load = Load { sessions: 6, messages: 3, paying: 20, lull: 0 };
     place.with(async |store| load.push(store).await);
     let notes = Notes::new(place, "drain");
     let workers = [serve(place, &notes), serve(place, &notes)];
@@ -224,7 +230,8 @@ fn asked_to_end(place: &Place) {
     assert!(status.success() && !was_killed(status), "{status:?}");
     let left = place.with(async |store| {
         let queue = store.jobs().unwrap();
-        queue.count(JobStatus::Waiting).await.unwrap() + queue.count(JobStatus::Running).await.unwrap()
+        queue.count(JobStatus::Waiting).await.unwrap()
+            + queue.count(JobStatus::Running).await.unwrap()
     });
     assert!(left > 0, "it ended before the jobs did");
     assert!(other.end().success());

@@ -48,7 +48,12 @@ impl AgentDescriptor {
                 return Err(InvalidDescriptor(field));
             }
         }
-        Ok(Self { name, description, tools: NameList::default(), capabilities: NameList::default() })
+        Ok(Self {
+            name,
+            description,
+            tools: NameList::default(),
+            capabilities: NameList::default(),
+        })
     }
 
     /// Names its tools.

@@ -55,6 +55,8 @@ impl From<ContractError> for BuildError {
 
 impl std::fmt::Debug for ContractLoopFactory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ContractLoopFactory").field("registry", &self.registry).finish_non_exhaustive()
+        f.debug_struct("ContractLoopFactory")
+            .field("registry", &self.registry)
+            .finish_non_exhaustive()
     }
 }

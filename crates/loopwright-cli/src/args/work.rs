@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use loopwright_sessions::{JobId, JobStatus, SessionId};
 
+use super::AgentArgs;
 use super::session::{OnInterrupted, OriginArgs, SessionArgs};
 use super::values::{StoreParser, parsed};
-use super::AgentArgs;
 use crate::completions;
 use crate::config::Text;
 use crate::prompt::PromptSource;

@@ -50,8 +50,7 @@ impl World {
         let agent = loop_of(ModelDriver::new(model.clone()));
         let world = Self { store, model, agent, _folder: folder };
         let definition = AgentDefinition::new("agent", "works", "You work.");
-        let session =
-            SessionFactory::new().create_from(definition, AgentState::new(), id(), now());
+        let session = SessionFactory::new().create_from(definition, AgentState::new(), id(), now());
         world.runtime().create(session).await.unwrap();
         world
     }
