@@ -20,13 +20,7 @@ async fn work() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("hello.txt"), "hello\n")?;
     let policy = Policy::in_dir(folder.path());
-    for line in [
-        "ls",
-        "cat hello.txt",
-        "ls /root 2>&- || echo hidden",
-        "touch /usr/mine 2>&- || echo refused",
-        "touch mine && ls",
-    ] {
+    for line in ["ls", "cat hello.txt", "ls /root 2>&- || echo hidden", "touch /usr/mine 2>&- || echo refused", "touch mine && ls"] {
         let command = Command::shell(line);
         let output =
             auto().run(&command, &policy, &mut |_, _| {}, &CancellationToken::new()).await?;
