@@ -200,12 +200,11 @@ impl ContractAgent {
     ///
     /// If something is missing. It is tried again the next time.
     pub fn agent(&self) -> Result<AgentLoop, BuildError> {
-        let built = match self.built.get() {
-            Some(built) => built,
-            None => {
-                let built = (self.build)()?;
-                self.built.get_or_init(|| built)
-            }
+        let built = if let Some(built) = self.built.get() {
+            built
+        } else {
+            let built = (self.build)()?;
+            self.built.get_or_init(|| built)
         };
         if self.listeners.is_empty() && self.handler.is_none() {
             return Ok(built.clone());

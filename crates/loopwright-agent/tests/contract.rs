@@ -50,7 +50,8 @@ fn asked() -> AgentState {
 }
 
 fn greeter(greeting: &str) -> ContractAgent {
-    registry().create("greeter", &json!({ "greeting": greeting })).unwrap()
+    let config = json!({ "greeting": greeting });
+    registry().create("greeter", &config).unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[test]

@@ -234,11 +234,13 @@ impl SessionRuntime {
             lasts: self.lasts,
             leave: self.leave.clone(),
         };
+        // Sessions that run at the same time have ids of their own.
+        let env = self.env.child(before.id.as_str());
         let cx = ActionCx {
             loops: &*self.loops,
             journal: Arc::clone(&journal) as _,
             store: self.store(),
-            env: &self.env,
+            env: &env,
             sinks: &self.sinks,
             interrupted: self.interrupted,
             cancel,
