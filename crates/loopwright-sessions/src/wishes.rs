@@ -57,7 +57,7 @@ impl Wishes {
                 match select(next, pause).await {
                     Either::Left(_) => true,
                     // It goes on meanwhile: it may hold what the store needs to be heard.
-                    Either::Right((_, next)) => match select(next, pin!(self.hear())).await {
+                    Either::Right(((), next)) => match select(next, pin!(self.hear())).await {
                         Either::Left((_, hearing)) => {
                             wishes = hearing.await.unwrap_or_default();
                             true

@@ -12,7 +12,7 @@ use loopwright_core::{
 };
 use loopwright_sessions::{
     Job, JobQueue, JobRecord, JobStatus, MemoryStore, NewSession, SessionHeader, SessionId,
-    SessionRepository, SessionStore,
+    SessionRepository, SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, loop_of};

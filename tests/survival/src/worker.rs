@@ -1,7 +1,8 @@
 //! What a worker does.
 
-use std::{error::Error, num::NonZeroUsize, sync::Arc, time::Duration};
+use std::{error::Error, num::NonZeroUsize, pin::pin, sync::Arc, time::Duration};
 
+use futures::future::{Either, select};
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
     AgentState, Change, Clock as _, Edit, Env, Interrupted, Resolution, Stamped, ToolOutput,
@@ -104,13 +105,13 @@ async fn serve(url: &str, concurrency: NonZeroUsize, ledger: &Ledger) -> Result<
     let told = async {
         terminate.recv().await;
         drain.cancel();
-        std::future::pending().await
     };
     let worker = worker.with_options(options);
-    tokio::select! {
-        tally = worker.run(&drain) => ledger.note(&Entry::Tallied(tally)),
-        () = told => {}
-    }
+    let tally = match select(pin!(worker.run(&drain)), pin!(told)).await {
+        Either::Left((tally, _)) => tally,
+        Either::Right(((), working)) => working.await,
+    };
+    ledger.note(&Entry::Tallied(tally));
     Ok(())
 }
 

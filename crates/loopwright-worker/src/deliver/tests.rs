@@ -5,7 +5,7 @@ use loopwright_core::{
     AgentLoop, Interrupted, ModelError, ModelErrorKind, Timestamp, messages::Message,
 };
 use loopwright_sessions::{
-    Job, JobOutcome, SessionFactory, SessionId, SessionRuntime, SessionStore,
+    Job, JobOutcome, SessionFactory, SessionId, SessionRuntime, SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, loop_of};
