@@ -22,7 +22,8 @@ async fn main() -> Result<(), BoxError> {
     let broadcasting = Broadcasting::new(BroadcastConfig::standard()).with_session("demo");
     let lines = broadcasting.send_to(JsonLines::to(fs::File::create(&file)?), CAPACITY)?;
     let mut subscription = broadcasting.subscribe(CAPACITY);
-    let options = ConsoleOptions { use_colors: false, show_timestamps: false, ..Default::default() };
+    let options =
+        ConsoleOptions { use_colors: false, show_timestamps: false, ..Default::default() };
     let console = Arc::new(ConsoleObserver::to(io::stdout(), options)?);
 
     let model = FakeModel::script([

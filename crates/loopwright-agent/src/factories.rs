@@ -19,6 +19,12 @@ pub trait LoopFactory: Send + Sync {
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError>;
 }
 
+impl<F: LoopFactory + ?Sized> LoopFactory for Arc<F> {
+    fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        (**self).instantiate(definition)
+    }
+}
+
 /// Makes states of definitions.
 pub trait StateFactory: Send + Sync {
     /// Makes the state that an agent of this definition begins with.

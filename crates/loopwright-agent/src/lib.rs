@@ -18,6 +18,7 @@ mod names;
 mod definition;
 mod factories;
 mod registry;
+mod contract;
 mod profile;
 mod simple;
 pub mod tasks;
@@ -33,6 +34,10 @@ pub use crate::{
     capability::{BuildError, Capability},
     compilers::{AllSections, ConversationWithCurrentToolTrace, SelectedSections},
     configurator::{Configurator, DeferredTools, PromptChannel, Resolved, Slot, ToolChannel},
+    contract::{
+        AgentContract, AgentContractRegistry, AgentDescriptor, AgentFactory, ContractAgent,
+        ContractError, ContractLoopFactory, InvalidDescriptor,
+    },
     criteria::{ContinuationCriteria, ContinuationCriterion, Opinion},
     definition::{AgentDefinition, DefinitionError, DefinitionRegistry, Definitions},
     drivers::{ReActDriver, ToolCallingDriver},

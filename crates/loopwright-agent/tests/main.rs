@@ -16,6 +16,7 @@ mod guards;
 mod error_policy;
 #[cfg(test)]
 mod continuation;
+mod contract;
 #[cfg(test)]
 mod capabilities;
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub mod sandbox;
 pub mod session;
 pub mod sessions;
 pub mod skills;
+pub mod work;
 mod values;
 
 use session::SessionArgs;
@@ -53,6 +54,14 @@ pub enum Command {
     Agents(agents::AgentsArgs),
     /// List, show and check skills
     Skills(skills::SkillsArgs),
+    /// Leave something for a worker to do, and print the names of job and session
+    #[command(after_help = help::SUBMIT)]
+    Submit(Box<work::SubmitArgs>),
+    /// Do what was submitted, until it is asked to end
+    #[command(after_help = help::WORKER)]
+    Worker(Box<work::WorkerArgs>),
+    /// List what was submitted, the latest first
+    Jobs(work::JobsArgs),
     /// Watch an agent with a scripted model; needs no key and no network
     Demo(DemoArgs),
     /// List providers, and models with what they take, can do and cost

@@ -72,7 +72,7 @@ pub struct Said {
 }
 
 /// Gives the same agent to whoever asks.
-struct Same(AgentLoop);
+pub(crate) struct Same(pub(crate) AgentLoop);
 
 impl LoopFactory for Same {
     fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
@@ -104,7 +104,7 @@ impl Conversation {
     ) -> ExitCode {
         let scene = Scene::new(stage.format);
         let id = self.session.clone().unwrap_or_else(SessionId::generate);
-        let agent = match self.noting_files(&id).build(scene.feed.clone()) {
+        let agent = match noting_files(&self.setup, &self.store, &id).build(scene.feed.clone()) {
             Ok(agent) => agent,
             Err(error) => return stage.refuse(&error, ExitCode::Internal, "other"),
         };
@@ -162,11 +162,15 @@ impl Conversation {
         exit_code
     }
 
-    /// Returns what the agent is made of, with tools that note what they do to files.
-    fn noting_files(&self, id: &SessionId) -> Setup {
-        let files = SessionFiles::new(Arc::clone(&self.store), id.clone());
-        let workdir = self.setup.workdir.clone().journal(Arc::new(files));
-        Setup { workdir, ..self.setup.clone() }
+    /// Keeps the session, new or not, before anything is said in it, and returns its name.
+    pub(crate) async fn begin(&mut self, said: Option<&str>) -> Result<SessionId, SessionError> {
+        if let Some(id) = &self.session {
+            return Ok(id.clone());
+        }
+        let id = SessionId::generate();
+        caretaker(&self.store).create(self.session(&id, said)).await?;
+        self.session = Some(id.clone());
+        Ok(id)
     }
 
     /// Makes the session of which nothing is kept yet.
@@ -211,6 +215,13 @@ impl Command {
         let line = format!("loopwright {} --resume {}", self.name, short(id));
         Some(self.options.iter().fold(line, |line, option| line + " " + option))
     }
+}
+
+/// Returns what an agent is made of, with tools that note what they do to files.
+pub(crate) fn noting_files(setup: &Setup, store: &Arc<dyn SessionStore>, id: &SessionId) -> Setup {
+    let files = SessionFiles::new(Arc::clone(store), id.clone());
+    let workdir = setup.workdir.clone().journal(Arc::new(files));
+    Setup { workdir, ..setup.clone() }
 }
 
 /// Makes a title of what is said first.

@@ -8,7 +8,7 @@
 //! | [`store`], [`opening`], [`conversation`] | where sessions are kept, finding one, and talking in it |
 //! | [`stage`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
-//! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`completions`] | the commands |
+//! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`worker`], [`submit`], [`jobs`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`completions`] | the commands |
 
 pub mod agent;
 pub mod agents;
@@ -25,6 +25,7 @@ pub mod doctor;
 pub mod ending;
 pub mod exit;
 pub mod files;
+pub mod jobs;
 pub mod model;
 pub mod models;
 pub mod opening;
@@ -39,5 +40,7 @@ pub mod skills;
 pub mod stage;
 pub mod store;
 mod table;
+pub mod submit;
 pub mod tools;
 mod turn;
+pub mod worker;

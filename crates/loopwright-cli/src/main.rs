@@ -8,7 +8,8 @@ use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
-    agents, chat, completions, console, demo, doctor, files, models, run, sandbox, sessions, skills,
+    agents, chat, completions, console, demo, doctor, files, jobs, models, run, sandbox, sessions,
+    skills, submit, worker,
 };
 
 fn main() -> ProcessExitCode {
@@ -37,6 +38,9 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Sessions(args) => sessions::sessions(cli, args),
         Command::Agents(args) => agents::agents(cli, args),
         Command::Skills(args) => skills::skills(cli, args),
+        Command::Submit(args) => submit::submit(cli, args),
+        Command::Worker(args) => worker::worker(cli, args),
+        Command::Jobs(args) => jobs::jobs(cli, args),
         Command::Demo(args) => demo::demo(args),
         Command::Models(args) => models::models(cli, args),
         Command::Files(command) => files::files(command),

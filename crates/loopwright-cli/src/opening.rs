@@ -96,6 +96,28 @@ impl Opening {
         Self { sources, config, stage, applied: None }
     }
 
+    /// Reads the configuration of the directory that a session works in, and takes the session's agent and
+    /// model.
+    /// What is odd about it is not told again for each session.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be used, or the directory is gone.
+    pub(crate) fn of_session(
+        cli: &Cli,
+        agent: &AgentArgs,
+        typed: &SessionArgs,
+        session: &AgentSession,
+    ) -> Result<Self, Refusal> {
+        let workdir = session.header().workdir.as_deref().map(Path::new);
+        let (sources, Loaded { config, .. }) = load(cli, agent, typed, workdir)?;
+        let stage = Stage::new(config.output_format.value, true);
+        let mut opening = Self { sources, config, stage, applied: None };
+        opening.define(None, Some(session.definition()))?;
+        keep_model(&mut opening.config, session.state().llm());
+        Ok(opening)
+    }
+
     /// Finds the model that is asked, and puts together what an agent is made of.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ use crate::store::Place;
 
 pub use self::error::SessionsError;
 pub use self::find::{find, latest, short};
+pub(crate) use self::list::age;
 pub use self::story::{Entry, Story};
 
 /// Does what was asked of sessions.
@@ -107,7 +108,7 @@ async fn perform(
 }
 
 /// Returns the time of this machine.
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     std::time::SystemTime::now().into()
 }
 

@@ -20,4 +20,5 @@ mod server;
 mod sessions;
 mod skills;
 mod stopping;
+mod worker;
 mod world;

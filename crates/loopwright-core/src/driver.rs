@@ -209,6 +209,7 @@ impl StepError {
             Self::Driver(error) if error.is::<Panicked>() => FailureKind::Panic,
             Self::Driver(_) => FailureKind::Driver,
         };
-        Failure::of(kind, self)
+        let is_passing = matches!(self, Self::Model(error) if error.kind.is_retryable());
+        Failure::of(kind, self).passing(is_passing)
     }
 }

@@ -11,6 +11,9 @@ pub struct Failure {
     pub kind: FailureKind,
     /// The error and its causes, outermost first.
     pub chain: Vec<String>,
+    /// Whether the same may succeed later: the other side was away or too busy.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_passing: bool,
 }
 
 /// Whose failure it is, and so what to do about it.
@@ -55,7 +58,7 @@ pub enum FailureKind {
 impl Failure {
     /// Makes a failure of a sentence.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, chain: vec![message.into()] }
+        Self { kind, chain: vec![message.into()], is_passing: false }
     }
 
     /// Records an error with its causes.
@@ -66,7 +69,13 @@ impl Failure {
             chain.push(error.to_string());
             cause = error.source();
         }
-        Self { kind, chain }
+        Self { kind, chain, is_passing: false }
+    }
+
+    /// Says whether the same may succeed later.
+    #[must_use]
+    pub fn passing(self, is_passing: bool) -> Self {
+        Self { is_passing, ..self }
     }
 
     /// Returns the outermost sentence.

@@ -5,10 +5,13 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use loopwright_agent::LoopFactory;
-use loopwright_core::{Env, Interrupted, Journal, Sinks};
+use loopwright_core::{AgentState, Env, Interrupted, Journal, RunOptions, Sinks};
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::SessionError, session::AgentSession, store::SessionStore, wishes::Wishes};
+use crate::{
+    error::SessionError, session::AgentSession, status::SessionStatus, store::SessionStore,
+    wishes::Wishes,
+};
 
 /// Something that is done with a session: the runtime loads it, hands it over and saves what comes
 /// back.
@@ -54,6 +57,37 @@ pub struct ActionCx<'a> {
     pub cancel: &'a CancellationToken,
     /// What others want of whoever runs the session.
     pub wishes: &'a Wishes,
+}
+
+impl ActionCx<'_> {
+    /// Runs the agent of a session from a state that is made of the session's own: what was interrupted
+    /// goes on, or else a new execution begins.
+    ///
+    /// # Errors
+    ///
+    /// If the session is not active, or its agent cannot be put together. How the run went is part of
+    /// the state.
+    pub async fn run(
+        &self,
+        session: AgentSession,
+        state: AgentState,
+    ) -> Result<AgentSession, SessionError> {
+        let (id, status) = (session.id().clone(), session.status());
+        if status != SessionStatus::Active {
+            return Err(SessionError::NotActive { id, status });
+        }
+        let agent = self.loops.instantiate(&session.definition)?;
+        let options = RunOptions {
+            env: self.env.clone(),
+            journal: Some(Arc::clone(&self.journal)),
+            sinks: self.sinks.clone(),
+            cancel: self.cancel.clone(),
+            interrupted: self.interrupted,
+            ..RunOptions::default()
+        };
+        let state = self.wishes.drive(agent.start(state, options)).await;
+        Ok(session.with_state(state))
+    }
 }
 
 impl std::fmt::Debug for ActionCx<'_> {

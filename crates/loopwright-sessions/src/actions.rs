@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 use loopwright_agent::tasks::TaskList;
 use loopwright_core::{
-    AgentState, Budget, Edit, LlmConfig, Resolution, RunOptions, Seq,
+    Budget, Edit, LlmConfig, Resolution, Seq,
     messages::{Message, PrefixBreak, SectionName, Transcript},
 };
 use serde_json::Value;
@@ -16,7 +16,6 @@ use crate::{
     id::SessionId,
     repository::{fork, replay},
     session::AgentSession,
-    status::SessionStatus,
     store::Wish,
 };
 
@@ -64,7 +63,7 @@ impl SessionAction for SendMessage {
             None => session.with_title(title_of(&self.message)),
             Some(_) => session,
         };
-        run(session, state, cx).await
+        cx.run(session, state).await
     }
 
     fn when_busy(&self) -> Option<Wish> {
@@ -102,30 +101,8 @@ impl SessionAction for Continue {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
         let state = session.state.clone();
-        if session.is_unfinished() { run(session, state, cx).await } else { Ok(session) }
+        if session.is_unfinished() { cx.run(session, state).await } else { Ok(session) }
     }
-}
-
-async fn run(
-    session: AgentSession,
-    state: AgentState,
-    cx: &ActionCx<'_>,
-) -> Result<AgentSession, SessionError> {
-    let (id, status) = (session.id().clone(), session.status());
-    if status != SessionStatus::Active {
-        return Err(SessionError::NotActive { id, status });
-    }
-    let agent = cx.loops.instantiate(&session.definition)?;
-    let options = RunOptions {
-        env: cx.env.clone(),
-        journal: Some(Arc::clone(&cx.journal)),
-        sinks: cx.sinks.clone(),
-        cancel: cx.cancel.clone(),
-        interrupted: cx.interrupted,
-        ..RunOptions::default()
-    };
-    let state = cx.wishes.drive(agent.start(state, options)).await;
-    Ok(session.with_state(state))
 }
 
 /// Takes no messages from now on.

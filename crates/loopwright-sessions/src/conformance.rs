@@ -22,6 +22,7 @@ use loopwright_core::{
     messages::{Message, SectionName},
 };
 
+mod jobs;
 mod keeping;
 
 use crate::{
@@ -31,6 +32,7 @@ use crate::{
     store::{Batch, Claim, Lease, Loaded, NewSession, SessionStore, StoreError, Wish, Write},
 };
 
+pub use jobs::JOB_FACTS;
 use keeping::{
     a_store_in_order_has_no_findings, notes_are_numbered_and_read_from_any_place,
     notes_of_what_is_not_there_are_refused, old_notes_may_be_forgotten,

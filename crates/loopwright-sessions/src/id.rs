@@ -21,6 +21,14 @@ pub struct InvalidSessionId(String);
 /// The most characters of a name.
 const LONGEST: usize = 128;
 
+/// Tells whether a text has the form of a name.
+pub(crate) fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    let begins = bytes.next().is_some_and(|it| it.is_ascii_alphanumeric());
+    let goes_on = bytes.all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'));
+    begins && goes_on && text.len() <= LONGEST
+}
+
 impl SessionId {
     /// Takes a name that somebody chose.
     ///
@@ -29,14 +37,7 @@ impl SessionId {
     /// If it has other characters than a name may have, or too many.
     pub fn new(name: impl Into<String>) -> Result<Self, InvalidSessionId> {
         let name = name.into();
-        let mut bytes = name.bytes();
-        let begins = bytes.next().is_some_and(|it| it.is_ascii_alphanumeric());
-        let goes_on = bytes.all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'));
-        if begins && goes_on && name.len() <= LONGEST {
-            Ok(Self(name.into()))
-        } else {
-            Err(InvalidSessionId(name))
-        }
+        if is_name(&name) { Ok(Self(name.into())) } else { Err(InvalidSessionId(name)) }
     }
 
     /// Makes a name that nobody has: a random UUID.

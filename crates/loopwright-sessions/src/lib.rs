@@ -18,6 +18,7 @@ mod repository;
 mod event;
 mod hook;
 mod wishes;
+mod jobs;
 mod action;
 mod actions;
 mod runtime;
@@ -46,6 +47,10 @@ pub use crate::{
     header::{ForkPoint, Kinship, SessionCursor, SessionHeader, SessionList, SessionQuery},
     hook::{SessionHook, SessionHooks, SessionStage},
     id::{InvalidSessionId, SessionId},
+    jobs::{
+        ClaimedJob, InvalidJobId, Job, JobId, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus,
+        JobTask,
+    },
     memory::MemoryStore,
     owner::Owner,
     repository::SessionRepository,

@@ -42,6 +42,7 @@ pub struct SessionRuntime {
     interrupted: Interrupted,
     /// What is kept of what agents do, if anything is.
     event_log: Option<BroadcastConfig>,
+    leave: CancellationToken,
 }
 
 /// How many sessions are looked at at once.
@@ -64,6 +65,7 @@ impl SessionRuntime {
             lasts: LASTS,
             interrupted: Interrupted::default(),
             event_log: None,
+            leave: CancellationToken::new(),
         }
     }
 
@@ -128,6 +130,14 @@ impl SessionRuntime {
     #[must_use]
     pub fn with_interrupted(mut self, interrupted: Interrupted) -> Self {
         self.interrupted = interrupted;
+        self
+    }
+
+    /// Leaves agents after the step that is under way once this is cancelled: their executions stay in
+    /// progress, for somebody else to go on with.
+    #[must_use]
+    pub fn with_leave(mut self, leave: CancellationToken) -> Self {
+        self.leave = leave;
         self
     }
 
@@ -238,13 +248,16 @@ impl SessionRuntime {
             journal: Arc::clone(&journal),
             env: self.env.clone(),
             lasts: self.lasts,
+            leave: self.leave.clone(),
         };
         let (sinks, telling) = self.telling(&before.id);
+        // Sessions that run at the same time have ids of their own.
+        let env = self.env.child(before.id.as_str());
         let cx = ActionCx {
             loops: &*self.loops,
             journal: Arc::clone(&journal) as _,
             store: self.store(),
-            env: &self.env,
+            env: &env,
             sinks: &sinks,
             interrupted: self.interrupted,
             cancel,

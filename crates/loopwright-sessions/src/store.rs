@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
+    jobs::JobQueue,
     status::SessionStatus,
 };
 
@@ -173,6 +174,11 @@ pub trait SessionStore: Send + Sync {
     /// Looks for what is wrong with what is stored; with `repair`, puts right what can be put right
     /// without losing anything that can be read.
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError>;
+
+    /// Returns the queue of jobs beside the sessions; nothing if the store keeps none.
+    fn jobs(&self) -> Option<&dyn JobQueue> {
+        None
+    }
 }
 
 /// How often a store that is not told of notes looks for them.

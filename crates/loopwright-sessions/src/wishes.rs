@@ -1,9 +1,10 @@
 //! Keeping the lease, and hearing what others want, while an agent runs.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
 
 use futures::future::{Either, select};
 use loopwright_core::{AgentState, Env, Run};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     journal::StoreJournal,
@@ -16,6 +17,8 @@ pub struct Wishes {
     pub(crate) journal: Arc<StoreJournal>,
     pub(crate) env: Env,
     pub(crate) lasts: Duration,
+    /// Once it is cancelled, runs are left after the step that is under way.
+    pub(crate) leave: CancellationToken,
 }
 
 /// How long a wish waits at most to be heard.
@@ -25,13 +28,14 @@ const HEARD: Duration = Duration::from_millis(500);
 const RENEWED: u32 = 3;
 
 impl Wishes {
-    /// Runs an agent to its end, heeding what others want of it on the way.
+    /// Runs an agent to its end, heeding what others want of it on the way. If it is to be left, that
+    /// happens between two steps, where the next run goes on.
     ///
     /// The lease is renewed in time. If that fails, the run goes on until its next write, which is
     /// refused.
     pub async fn drive(&self, mut run: Run) -> AgentState {
         let handle = run.handle();
-        let (mut late, mut is_last_step) = (Vec::new(), false);
+        let (mut late, mut is_last_step, mut is_between) = (Vec::new(), false, true);
         // What was wished of an earlier run is over, but for what was said.
         let said = self.hear().await.unwrap_or_default().into_iter();
         let mut wishes: Vec<Wish> = said.filter(|it| matches!(it, Wish::Say(_))).collect();
@@ -43,18 +47,29 @@ impl Wishes {
                     Wish::Cancel => handle.cancel(),
                 }
             }
-            if !run.has_next() {
+            if !run.has_next() || (is_between && self.leave.is_cancelled()) {
                 break;
             }
-            let is_step = {
-                let next = std::pin::pin!(run.next());
+            is_between = {
+                let next = pin!(run.next());
                 let pause = self.env.clock.sleep(HEARD.min(self.lasts / RENEWED));
                 // A `next` that is dropped goes on where it was.
-                matches!(select(next, pause).await, Either::Left(_))
+                match select(next, pause).await {
+                    Either::Left(_) => true,
+                    // It goes on meanwhile: it may hold what the store needs to be heard.
+                    Either::Right(((), next)) => match select(next, pin!(self.hear())).await {
+                        Either::Left((_, hearing)) => {
+                            wishes = hearing.await.unwrap_or_default();
+                            true
+                        }
+                        Either::Right((heard, _)) => {
+                            wishes = heard.unwrap_or_default();
+                            false
+                        }
+                    },
+                }
             };
-            if !is_step {
-                wishes = self.hear().await.unwrap_or_default();
-            } else if is_last_step {
+            if is_between && is_last_step {
                 handle.cancel();
             }
         }

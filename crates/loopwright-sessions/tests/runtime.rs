@@ -216,3 +216,15 @@ fn what_is_returned_is_what_is_kept_though_the_clock_was_set_back() {
     let written = block_on(earlier.execute(&id("a"), &WriteMetadata::one("k", 1))).unwrap();
     assert_eq!(block_on(earlier.session(&id("a"))).unwrap(), written);
 }
+
+#[test]
+fn sessions_that_run_at_the_same_moment_have_executions_of_their_own() {
+    let (agent, _) = answering(["one", "two"]);
+    let (runtime, _) = runtime(&MemoryStore::new(), &agent);
+    let executions = ["a", "b"].map(|name| {
+        block_on(runtime.create(session(name))).unwrap();
+        let done = block_on(runtime.execute(&id(name), &SendMessage::text("go"))).unwrap();
+        done.state().execution().unwrap().id().clone()
+    });
+    assert_ne!(executions[0], executions[1]);
+}

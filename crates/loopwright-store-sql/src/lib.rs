@@ -28,6 +28,8 @@ mod writing;
 mod leasing;
 mod notes;
 mod upkeep;
+mod jobs;
+mod queue;
 mod open;
 #[cfg(feature = "postgres")]
 mod postgres;

@@ -57,8 +57,11 @@ const BEGINNING: &str = "
 /// The lock of whoever makes the tables.
 const MAKING: i64 = 0x4c6f_6f70_7772;
 
-const STEPS: &Steps =
-    &[include_str!("../migrations/postgres/1.sql"), include_str!("../migrations/postgres/2.sql")];
+const STEPS: &Steps = &[
+    include_str!("../migrations/postgres/1.sql"),
+    include_str!("../migrations/postgres/2.sql"),
+    include_str!("../migrations/postgres/3.sql"),
+];
 
 impl PostgresStore {
     /// Connects to the database of an address, and makes the tables if they are not there.

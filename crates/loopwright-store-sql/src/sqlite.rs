@@ -53,8 +53,11 @@ const APPLICATION: i64 = 0x4c6f_6f70;
 /// The file that keeps what is written until it is merged is cut to this many bytes.
 const LARGEST_LOG: &str = "16777216";
 
-const STEPS: &Steps =
-    &[include_str!("../migrations/sqlite/1.sql"), include_str!("../migrations/sqlite/2.sql")];
+const STEPS: &Steps = &[
+    include_str!("../migrations/sqlite/1.sql"),
+    include_str!("../migrations/sqlite/2.sql"),
+    include_str!("../migrations/sqlite/3.sql"),
+];
 
 impl SqliteStore {
     /// Opens a file of sessions, and makes it if it is not there: for this user only, as are the

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
-    Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionHeader, SessionId,
-    SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
+    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionHeader,
+    SessionId, SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
 };
 
 use crate::{
@@ -29,11 +29,11 @@ impl<D: Database> SqlStore<D> {
         Ok(self.database.begin(access).await?)
     }
 
-    async fn reading(&self) -> Result<Box<dyn Transaction>, StoreError> {
+    pub(crate) async fn reading(&self) -> Result<Box<dyn Transaction>, StoreError> {
         self.begin(Access::Read).await
     }
 
-    async fn writing(&self) -> Result<Box<dyn Transaction>, StoreError> {
+    pub(crate) async fn writing(&self) -> Result<Box<dyn Transaction>, StoreError> {
         self.begin(Access::Write).await
     }
 
@@ -66,7 +66,10 @@ impl<D: Database> SqlStore<D> {
 }
 
 /// Makes what was done happen, or undoes it if it failed.
-async fn end<T>(transaction: Box<dyn Transaction>, done: Result<T, Failure>) -> Result<T, Failure> {
+pub(crate) async fn end<T>(
+    transaction: Box<dyn Transaction>,
+    done: Result<T, Failure>,
+) -> Result<T, Failure> {
     match done {
         Ok(value) => {
             transaction.commit().await?;
@@ -225,6 +228,10 @@ impl<D: Database> SessionStore for SqlStore<D> {
             }
         }
         Ok(findings)
+    }
+
+    fn jobs(&self) -> Option<&dyn JobQueue> {
+        Some(self)
     }
 }
 

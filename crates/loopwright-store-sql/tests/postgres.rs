@@ -4,14 +4,17 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use loopwright_core::{Clock, Timestamp};
-use loopwright_sessions::{Log, Note, SessionStore as _, StoreError, conformance};
+use loopwright_sessions::{Log, Note, SessionStore, StoreError, conformance};
 use loopwright_store_sql::{PostgresStore, SqlError};
 use tokio::sync::Notify;
 
 use crate::{
     samples,
     server::{GUARDED, PASSWORD, Server},
-    support::{create, id, is_kept, keep, one_writer_wins_each_version, said, say},
+    support::{
+        create, each_job_is_claimed_once, id, is_kept, keep, one_writer_wins_each_version, said,
+        say,
+    },
 };
 
 async fn connect(address: &str) -> PostgresStore {
@@ -24,6 +27,22 @@ async fn postgres_does_what_every_store_must() {
         println!("{}", fact.name);
         (fact.check)(&connect(&Server::shared().database().await).await).await;
     }
+}
+
+#[tokio::test]
+async fn postgres_is_a_queue_as_every_queue_must_be() {
+    for fact in conformance::JOB_FACTS {
+        println!("{}", fact.name);
+        (fact.check)(&connect(&Server::shared().database().await).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_job_of_a_database_is_claimed_once_however_many_claim() {
+    let address = Server::shared().database().await;
+    let stores: Vec<Arc<dyn SessionStore>> =
+        vec![Arc::new(connect(&address).await), Arc::new(connect(&address).await)];
+    each_job_is_claimed_once(stores).await;
 }
 
 #[tokio::test]
@@ -74,8 +93,8 @@ async fn tables_of_a_newer_version_are_refused_and_left_as_they_are() {
     keep(&connect(&address).await).await;
     server.script(&address, "UPDATE loopwright.version SET number = 99").await;
     let refused = PostgresStore::connect(&address).await.unwrap_err();
-    assert!(matches!(refused, SqlError::Newer { found: 99, known: 2, .. }), "{refused:?}");
-    server.script(&address, "UPDATE loopwright.version SET number = 2").await;
+    assert!(matches!(refused, SqlError::Newer { found: 99, known: 3, .. }), "{refused:?}");
+    server.script(&address, "UPDATE loopwright.version SET number = 3").await;
     is_kept(&connect(&address).await).await;
 }
 

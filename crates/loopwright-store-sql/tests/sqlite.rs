@@ -6,13 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use loopwright_sessions::{Finding, SessionStatus, SessionStore as _, StoreError, conformance};
+use loopwright_sessions::{Finding, SessionStatus, SessionStore, StoreError, conformance};
 use loopwright_store_sql::{SqlError, SqliteStore};
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
 
 use crate::support::{
-    create, id, is_kept, keep, moment, one_writer_wins_each_version, said, say, texts,
+    create, each_job_is_claimed_once, id, is_kept, keep, moment, one_writer_wins_each_version,
+    said, say, texts,
 };
 
 /// A folder, and the path of a file in it.
@@ -41,6 +42,23 @@ fn empty(path: &Path) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     drop(options.open(path).unwrap());
+}
+
+#[tokio::test]
+async fn sqlite_is_a_queue_as_every_queue_must_be() {
+    for fact in conformance::JOB_FACTS {
+        println!("{}", fact.name);
+        let (_folder, path) = place();
+        (fact.check)(&open(&path).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_job_of_a_file_is_claimed_once_however_many_claim() {
+    let (_folder, path) = place();
+    let stores: Vec<Arc<dyn SessionStore>> =
+        vec![Arc::new(open(&path).await), Arc::new(open(&path).await)];
+    each_job_is_claimed_once(stores).await;
 }
 
 #[tokio::test]
@@ -149,9 +167,9 @@ async fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
     keep(&open(&path).await).await;
     script(&path, "PRAGMA user_version = 99; CREATE TABLE more (a)").await;
     let refused = SqliteStore::open(&path).await.unwrap_err();
-    assert!(matches!(refused, SqlError::Newer { found: 99, known: 2, .. }), "{refused:?}");
+    assert!(matches!(refused, SqlError::Newer { found: 99, known: 3, .. }), "{refused:?}");
     assert!(refused.to_string().ends_with("update the program"), "{refused}");
-    script(&path, "PRAGMA user_version = 2").await;
+    script(&path, "PRAGMA user_version = 3").await;
     is_kept(&open(&path).await).await;
 }
 

@@ -1,6 +1,6 @@
 //! Sessions to write and to look at, and what holds of either database.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
@@ -8,7 +8,8 @@ use loopwright_core::{
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    Batch, Log, NewSession, Note, SessionHeader, SessionId, SessionStore, StoreError, Write,
+    Batch, Job, JobOutcome, JobStatus, Log, NewSession, Note, SessionHeader, SessionId,
+    SessionStore, StoreError, Write,
 };
 
 pub(crate) fn id(name: &str) -> SessionId {
@@ -103,4 +104,44 @@ pub(crate) async fn one_writer_wins_each_version(stores: Vec<Arc<dyn SessionStor
     assert_eq!(versions, (2..=1 + 8 * EACH as u64).collect::<Vec<_>>());
     let texts: Vec<_> = won.into_iter().map(|(_, text)| text).collect();
     assert_eq!(said(&*stores[0], "a").await, texts);
+}
+
+/// Lets workers who know nothing of each other claim jobs of sessions until there are none, and shows
+/// that each was claimed once, and no session by two of them at a time.
+pub(crate) async fn each_job_is_claimed_once(stores: Vec<Arc<dyn SessionStore>>) {
+    const SESSIONS: usize = 5;
+    const JOBS: usize = 60;
+    let queue = stores[0].jobs().unwrap();
+    for number in 0..SESSIONS {
+        create(&*stores[0], &format!("s{number}")).await;
+    }
+    let mut expect = BTreeSet::new();
+    for number in 0..JOBS {
+        let job = Job::go_on(id(&format!("s{}", number % SESSIONS)));
+        expect.insert(job.id.clone());
+        assert!(queue.push(&job, moment(0)).await.unwrap());
+    }
+    let work = |worker: usize, store: Arc<dyn SessionStore>| async move {
+        let (queue, owner, mut done) = (store.jobs().unwrap(), worker.to_string(), Vec::new());
+        let open = async || {
+            let running = queue.count(JobStatus::Running).await.unwrap();
+            running + queue.count(JobStatus::Waiting).await.unwrap()
+        };
+        while open().await > 0 {
+            let claimed = queue.claim(&owner, moment(1), Duration::from_secs(9)).await.unwrap();
+            let Some(claimed) = claimed else { continue };
+            assert_eq!(claimed.claim, 1);
+            done.push(claimed.job.id.clone());
+            assert!(queue.settle(&claimed, &JobOutcome::Done, moment(2)).await.unwrap());
+        }
+        done
+    };
+    let workers =
+        (0..6).map(|worker| tokio::spawn(work(worker, Arc::clone(&stores[worker % stores.len()]))));
+    let mut claimed = Vec::new();
+    for worker in workers.collect::<Vec<_>>() {
+        claimed.extend(worker.await.unwrap());
+    }
+    assert_eq!(claimed.len(), JOBS);
+    assert_eq!(claimed.into_iter().collect::<BTreeSet<_>>(), expect);
 }

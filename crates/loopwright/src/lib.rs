@@ -16,6 +16,7 @@
 //! | [`models`] | providers |
 //! | [`sessions`] | conversations that are kept, and go on after a crash |
 //! | `templates` | agents as files |
+//! | [`worker`] | processes that do what is queued for sessions |
 
 pub use loopwright_agent as agent;
 pub use loopwright_broadcast as broadcast;
@@ -30,6 +31,7 @@ pub use loopwright_sessions as sessions;
 pub use loopwright_store_sql as store_sql;
 #[cfg(feature = "templates")]
 pub use loopwright_templates as templates;
+pub use loopwright_worker as worker;
 
 #[doc(hidden)]
 pub use loopwright_core::__private;

@@ -3,6 +3,7 @@
 use std::{fs::File, io::Write as _, os::fd::AsFd as _, process, sync::Arc};
 
 use loopwright_core::{Seq, Stamped};
+use loopwright_worker::Tally;
 use serde::{Deserialize, Serialize};
 
 use crate::{Failure, script::Kind};
@@ -61,6 +62,8 @@ pub enum Entry {
         /// What the agent answered.
         text: String,
     },
+    /// The worker did jobs, and has no more to do.
+    Tallied(Tally),
     /// The worker could not do its task.
     Refused {
         /// The error and its causes, outermost first.

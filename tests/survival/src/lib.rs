@@ -7,6 +7,7 @@
 
 pub mod audit;
 pub mod clock;
+pub mod fleet;
 pub mod ledger;
 pub mod open;
 pub mod postgres;

@@ -32,7 +32,7 @@ pub enum Kind {
 impl Kind {
     const ALL: [Self; 3] = [Self::Pure, Self::Idempotent, Self::Once];
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Pure => "look",
             Self::Idempotent => "put",
@@ -91,29 +91,30 @@ impl Script {
         };
         ScenarioStep::tool_calls(kinds.iter().map(|kind| (kind.name(), json!({}))))
     }
+}
 
-    fn tool(&self, kind: Kind) -> FnTool<NoArgs, String> {
-        let ledger = self.ledger.clone();
-        let tool = tool_fn_with(kind.name(), "", move |_: NoArgs, cx| {
-            let (ledger, key) = (ledger.clone(), cx.key.to_string());
-            Box::pin(async move {
-                if let Some(ledger) = ledger {
-                    ledger.note(&Entry::Began { kind, key: key.clone() });
-                    tokio::time::sleep(TAKES).await;
-                    ledger.note(&Entry::Done { kind, key: key.clone() });
-                    tokio::time::sleep(TAKES).await;
-                }
-                Ok(key)
-            })
-        });
-        tool.with_options(ToolOptions { effects: kind.effects(), ..ToolOptions::default() })
-    }
+/// Makes a tool of a kind that takes notes and time, or neither.
+pub(crate) fn tool(kind: Kind, ledger: Option<Ledger>, takes: Duration) -> FnTool<NoArgs, String> {
+    let tool = tool_fn_with(kind.name(), "", move |_: NoArgs, cx| {
+        let (ledger, key) = (ledger.clone(), cx.key.to_string());
+        Box::pin(async move {
+            if let Some(ledger) = ledger {
+                ledger.note(&Entry::Began { kind, key: key.clone() });
+                tokio::time::sleep(takes).await;
+                ledger.note(&Entry::Done { kind, key: key.clone() });
+                tokio::time::sleep(takes).await;
+            }
+            Ok(key)
+        })
+    });
+    tool.with_options(ToolOptions { effects: kind.effects(), ..ToolOptions::default() })
 }
 
 impl LoopFactory for Script {
     fn instantiate(&self, _definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         let agent = loop_of(ModelDriver::new(Model(Arc::new(self.clone()))));
-        Ok(Kind::ALL.into_iter().fold(agent, |agent, kind| agent.with_tool(self.tool(kind))))
+        let tool = |kind| tool(kind, self.ledger.clone(), TAKES);
+        Ok(Kind::ALL.into_iter().fold(agent, |agent, kind| agent.with_tool(tool(kind))))
     }
 }
 

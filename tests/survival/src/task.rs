@@ -1,5 +1,7 @@
 //! What a worker is told to do.
 
+use std::num::NonZeroUsize;
+
 use serde::{Deserialize, Serialize};
 
 /// What a worker is told to do: its only argument, as JSON.
@@ -26,6 +28,11 @@ pub enum Work {
         interrupted: Interruption,
         /// How much the clock is slow, in milliseconds.
         slow: u64,
+    },
+    /// Do jobs until there are none, or a signal says that this is to end.
+    Serve {
+        /// How many at once.
+        concurrency: NonZeroUsize,
     },
     /// Append marks until so many were taken, or the session is gone.
     Race {

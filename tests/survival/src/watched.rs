@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
-    Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionHeader, SessionId,
-    SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
+    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionHeader,
+    SessionId, SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
 };
 
 use crate::ledger::Entry;
@@ -180,6 +180,10 @@ impl<W: Watcher> SessionStore for Watched<W> {
 
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
         self.store.check(repair).await
+    }
+
+    fn jobs(&self) -> Option<&dyn JobQueue> {
+        self.store.jobs()
     }
 }
 

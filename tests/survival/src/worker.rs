@@ -1,7 +1,8 @@
 //! What a worker does.
 
-use std::{error::Error, sync::Arc};
+use std::{error::Error, num::NonZeroUsize, pin::pin, sync::Arc, time::Duration};
 
+use futures::future::{Either, select};
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
     AgentState, Change, Clock as _, Edit, Env, Interrupted, Resolution, Stamped, ToolOutput,
@@ -11,10 +12,14 @@ use loopwright_sessions::{
     AgentSession, Batch, Continue, Decide, SendMessage, SessionAction, SessionError,
     SessionFactory, SessionId, SessionRuntime, SessionStore, StoreError, Write,
 };
+use loopwright_worker::{Idle, Worker, WorkerOptions};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     Failure,
     clock::SlowClock,
+    fleet::Crew,
     ledger::{Entry, Ledger},
     open::open,
     saboteur::Saboteur,
@@ -51,6 +56,7 @@ async fn work_now(task: &Task, ledger: &Ledger) -> Result<(), Failure> {
             ledger.note(&Entry::Ended { status, text });
             Ok(())
         }
+        Work::Serve { concurrency } => serve(&task.url, *concurrency, ledger).await,
         Work::Race { by, marks } => {
             // All racers start at once.
             let _read = std::io::stdin().read_line(&mut String::new());
@@ -83,6 +89,30 @@ async fn run(
         Some(_) => Box::new(Continue),
     };
     Ok(runtime.execute(id, &*action).await?)
+}
+
+/// Does jobs until there are none, or a signal says that this is to end.
+async fn serve(url: &str, concurrency: NonZeroUsize, ledger: &Ledger) -> Result<(), Failure> {
+    let options = WorkerOptions {
+        concurrency,
+        looks: Duration::from_millis(20),
+        idle: Idle::Ends,
+        ..WorkerOptions::default()
+    };
+    let worker = Worker::new(open(url).await?, Crew::noting(ledger.clone()))?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let drain = CancellationToken::new();
+    let told = async {
+        terminate.recv().await;
+        drain.cancel();
+    };
+    let worker = worker.with_options(options);
+    let tally = match select(pin!(worker.run(&drain)), pin!(told)).await {
+        Either::Left((tally, _)) => tally,
+        Either::Right(((), working)) => working.await,
+    };
+    ledger.note(&Entry::Tallied(tally));
+    Ok(())
 }
 
 /// Makes a session of this name that is not kept yet.

@@ -1,6 +1,6 @@
 //! Workers that are killed, at every write and at random instants, and whoever goes on after them.
 
-use std::{env, time::Duration, time::Instant};
+use std::time::{Duration, Instant};
 
 use loopwright_core::{Change, Stamped, ToolOutcome};
 use loopwright_survival::{
@@ -9,6 +9,7 @@ use loopwright_survival::{
 };
 
 use crate::{
+    numbers::{Numbers, is_long},
     places::{Place, on_every_store},
     workers::{Notes, check_end, task, was_killed},
 };
@@ -22,10 +23,6 @@ fn steps() -> u32 {
 /// `LOOPWRIGHT_LONG` a thousand times on each.
 fn kills() -> u32 {
     if is_long() { 1_000 } else { 34 }
-}
-
-fn is_long() -> bool {
-    env::var_os("LOOPWRIGHT_LONG").is_some()
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -61,25 +58,6 @@ on_every_store!(every_write:
 
 // ------------------------------------------------------------------------------------------------
 // At random instants
-
-/// Numbers that a seed gives (`SplitMix64`).
-struct Numbers(u64);
-
-impl Numbers {
-    fn from_env() -> Self {
-        let seed = env::var("LOOPWRIGHT_SEED").ok().map(|it| it.parse().unwrap());
-        let seed = seed.unwrap_or(0x5EED);
-        println!("LOOPWRIGHT_SEED={seed}");
-        Self(seed)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let number = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (number ^ (number >> 31)) % end.max(1)
-    }
-}
 
 /// How often workers in a row may be killed without a step between them, so that no step counts as one
 /// that always crashes.

@@ -9,6 +9,8 @@
 mod crash;
 mod decisions;
 mod faults;
+mod fleet;
 mod hammer;
+mod numbers;
 mod places;
 mod workers;

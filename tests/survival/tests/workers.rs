@@ -88,6 +88,16 @@ impl Worker {
         let _told = self.0.stdin.take().unwrap().write_all(b"\n");
     }
 
+    /// Returns its number.
+    pub(crate) fn process(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Tells whether it ended.
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+
     /// Waits for its end.
     pub(crate) fn end(mut self) -> ExitStatus {
         let began = Instant::now();

@@ -110,3 +110,31 @@ Examples:
 Files, strongest first:
   .loopwright/agents and .claude/agents of the project, ~/.config/loopwright/agents,
   ~/.claude/agents; Markdown with front matter, YAML or JSON";
+/// Ends `loopwright submit --help`.
+pub(super) const SUBMIT: &str = "\
+Examples:
+  Leave a task for a worker, or wait for its answer
+    loopwright submit \"Which of these files are tests?\"
+    loopwright submit --follow \"Which of these files are tests?\"
+
+  Say more in a session, or let it go on after a decision
+    loopwright submit --session 7f3a \"And which is the slowest?\"
+    loopwright sessions decide 7f3a skip && loopwright submit --session 7f3a
+
+  Submit it again without doing it twice
+    loopwright submit --id nightly-2026-11-22 \"Summarise the log\"";
+
+/// Ends `loopwright worker --help`.
+pub(super) const WORKER: &str = "\
+Examples:
+  Do what is submitted on this machine, two at a time
+    loopwright worker --concurrency 2
+
+  Work with others on a queue that many machines share
+    loopwright worker --store env:DATABASE_URL
+
+  Do what there is and end
+    loopwright worker --until-idle
+
+Ctrl-C or SIGTERM lets it take no more jobs and end the steps under way; what is
+left is for other workers. A second signal ends it at once.";

@@ -76,7 +76,7 @@ fn title(header: &SessionHeader, most: usize) -> String {
 }
 
 /// Says in a few characters how long ago something was.
-pub(super) fn age(then: Timestamp, now: Timestamp) -> String {
+pub(crate) fn age(then: Timestamp, now: Timestamp) -> String {
     const MINUTE: u64 = 60;
     const HOUR: u64 = 60 * MINUTE;
     const DAY: u64 = 24 * HOUR;

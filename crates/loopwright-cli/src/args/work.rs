@@ -1,0 +1,135 @@
+//! What can be left for workers, and what can be said to them.
+
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
+use loopwright_sessions::{JobId, JobStatus, SessionId};
+
+use super::AgentArgs;
+use super::session::{OnInterrupted, OriginArgs, SessionArgs};
+use super::values::{StoreParser, parsed};
+use crate::completions;
+use crate::config::Text;
+use crate::prompt::PromptSource;
+
+/// What can be said about something that is left for a worker.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct SubmitArgs {
+    /// What the agent should do; `-` reads it from standard input, nothing goes on with a session
+    #[arg(value_name = "PROMPT|-")]
+    pub prompt: Option<String>,
+    /// The session; the beginning of its name is enough, and `new` begins one
+    #[arg(long, value_name = "ID|new", default_value = "new", help_heading = "Session", add = ArgValueCompleter::new(completions::sessions))]
+    pub session: SessionId,
+    /// Wait until it is done, and print the answer
+    #[arg(long)]
+    pub follow: bool,
+    /// Name the job; what is submitted twice under one name is done once
+    #[arg(long, value_name = "NAME")]
+    pub id: Option<JobId>,
+    /// Where sessions are kept [default: sessions.db in ~/.local/state/loopwright]
+    #[arg(long, value_name = "URL", value_parser = StoreParser, help_heading = "Session")]
+    pub store: Option<Text>,
+    /// Who answers, how much may be used, and where.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+/// What can be said to a worker.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct WorkerArgs {
+    /// Do so many jobs at once
+    #[arg(short = 'j', long, value_name = "N", default_value = "1")]
+    pub concurrency: NonZeroUsize,
+    /// End once there is nothing left to do
+    #[arg(long)]
+    pub until_idle: bool,
+    /// Once asked to end, give the steps under way so many seconds
+    #[arg(long, value_name = "S", default_value = "30", value_parser = parsed::<Duration>)]
+    pub drain: Duration,
+    /// Where sessions are kept [default: sessions.db in ~/.local/state/loopwright]
+    #[arg(long, value_name = "URL", value_parser = StoreParser, help_heading = "Session")]
+    pub store: Option<Text>,
+    /// Who answers, how much may be used, and where.
+    #[command(flatten)]
+    pub agent: AgentArgs,
+}
+
+/// Which jobs are listed.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct JobsArgs {
+    /// Those with this status only
+    #[arg(long, value_name = "STATUS", value_enum)]
+    pub status: Option<JobStatusArg>,
+    /// At most so many
+    #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub limit: u32,
+    /// Where sessions are kept [default: sessions.db in ~/.local/state/loopwright]
+    #[arg(long, value_name = "URL", value_parser = StoreParser)]
+    pub store: Option<Text>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JobStatusArg {
+    /// It waits for a worker
+    Waiting,
+    /// A worker is at it
+    Running,
+    /// The agent answered
+    Done,
+    /// The session waits for a decision
+    Parked,
+    /// The agent was stopped
+    Stopped,
+    /// It was refused or given up
+    Failed,
+}
+
+impl From<JobStatusArg> for JobStatus {
+    fn from(status: JobStatusArg) -> Self {
+        match status {
+            JobStatusArg::Waiting => Self::Waiting,
+            JobStatusArg::Running => Self::Running,
+            JobStatusArg::Done => Self::Done,
+            JobStatusArg::Parked => Self::Parked,
+            JobStatusArg::Stopped => Self::Stopped,
+            JobStatusArg::Failed => Self::Failed,
+        }
+    }
+}
+
+impl SubmitArgs {
+    /// The session that was named, unless it is to be a new one.
+    pub fn named(&self) -> Option<&SessionId> {
+        Some(&self.session).filter(|it| it.as_str() != "new")
+    }
+
+    /// The session in the terms of a run.
+    pub fn session_args(&self) -> SessionArgs {
+        let origin = OriginArgs { resume: self.named().cloned(), ..OriginArgs::default() };
+        session_args(origin, self.store.clone())
+    }
+
+    /// Where the prompt comes from; nothing if there is none.
+    pub fn prompt(&self) -> Option<PromptSource> {
+        let typed = self.prompt.as_deref().map(|it| PromptSource::new(Some(it)));
+        typed.or_else(|| self.named().is_none().then(|| PromptSource::new(None)))
+    }
+}
+
+impl WorkerArgs {
+    /// The sessions in the terms of a run.
+    pub fn session_args(&self) -> SessionArgs {
+        session_args(OriginArgs::default(), self.store.clone())
+    }
+}
+
+fn session_args(origin: OriginArgs, store: Option<Text>) -> SessionArgs {
+    SessionArgs { origin, store, on_interrupted: OnInterrupted::Ask }
+}

@@ -1,0 +1,86 @@
+//! `loopwright jobs`.
+
+use loopwright_sessions::{JobQuery, JobQueue, JobRecord, JobStatus};
+use loopwright_worker::NoQueue;
+use serde_json::{Map, json};
+
+use crate::args::Cli;
+use crate::args::work::JobsArgs;
+use crate::config::{Config, Flags, Loaded, Sources};
+use crate::console;
+use crate::exit::ExitCode;
+use crate::opening::Refusal;
+use crate::render::line;
+use crate::report::SCHEMA_VERSION;
+use crate::run::with_runtime;
+use crate::sessions::{SessionsError, age, now, short};
+use crate::store::Place;
+
+/// The most characters of a reason that are shown.
+const WHY: usize = 60;
+
+/// There is no queue where sessions are kept.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}, as in `--store sqlite:FILE` or `--store postgres://…`")]
+struct NotHere(NoQueue);
+
+/// Refuses what needs a queue.
+pub(crate) fn no_queue(error: NoQueue) -> Refusal {
+    let (exit_code, stop_reason) = (ExitCode::Config, "configuration");
+    Refusal { error: NotHere(error).into(), exit_code, stop_reason }
+}
+
+/// Lists what was submitted.
+pub fn jobs(cli: &Cli, args: &JobsArgs) -> ExitCode {
+    with_runtime(async {
+        match perform(cli, args).await {
+            Ok(exit_code) => exit_code,
+            Err(refusal) => console::fail(&*refusal.error, refusal.exit_code),
+        }
+    })
+}
+
+async fn perform(cli: &Cli, args: &JobsArgs) -> Result<ExitCode, Refusal> {
+    let sources = Sources::from_process()
+        .map_err(|source| crate::config::ConfigError::Workdir { path: ".".into(), source })?;
+    let flags = Flags {
+        workdir: ".".into(),
+        config: cli.config.clone(),
+        store: args.store.clone(),
+        ..Flags::default()
+    };
+    let Loaded { config, .. } = Config::load(flags, &sources)?;
+    let store = Place::of(&config, &sources).map_err(SessionsError::from)?.open().await;
+    let store = store.map_err(SessionsError::from)?;
+    let queue = store.jobs().ok_or_else(|| no_queue(NoQueue))?;
+    Ok(list(queue, args).await?)
+}
+
+async fn list(queue: &dyn JobQueue, args: &JobsArgs) -> Result<ExitCode, SessionsError> {
+    let (status, limit) = (args.status.map(Into::into), args.limit as usize);
+    let records = queue.records(&JobQuery { status, ..JobQuery::last(limit) }).await?;
+    let mut counts = Map::new();
+    for status in JobStatus::ALL {
+        counts.insert(status.to_string(), queue.count(status).await?.into());
+    }
+    if args.json {
+        let told = json!({ "schema_version": SCHEMA_VERSION, "jobs": records, "counts": counts });
+        return Ok(console::print(format!("{told}\n").as_bytes()));
+    }
+    let exit_code = console::print(table(&records).as_bytes());
+    let words: Vec<String> =
+        counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
+    console::tell(&words.join(", "));
+    Ok(exit_code)
+}
+
+fn table(records: &[JobRecord]) -> String {
+    let now = now();
+    let row = |it: &JobRecord| {
+        let why = line(it.why.as_deref().unwrap_or_default(), WHY);
+        let (age, session) = (age(it.updated_at, now), short(&it.job.session));
+        let row = format!("{}  {age:>8}  {:7}  {session}  {why}", it.job.id, it.status.as_str());
+        row.trim_end().to_owned() + "\n"
+    };
+    records.iter().map(row).collect()
+}

@@ -1,0 +1,148 @@
+//! `loopwright submit`.
+
+use std::io::{self, IsTerminal as _};
+use std::time::{Duration, Instant};
+
+use loopwright_core::messages::Message;
+use loopwright_sessions::{
+    Job, JobQueue, JobRecord, JobStatus, SessionId, SessionRepository, StoreError,
+};
+use serde_json::json;
+
+use crate::args::Cli;
+use crate::args::work::SubmitArgs;
+use crate::config::OutputFormat;
+use crate::console;
+use crate::conversation::Conversation;
+use crate::exit::ExitCode;
+use crate::jobs::no_queue;
+use crate::opening::{Opening, Refusal};
+use crate::prompt::StdinKind;
+use crate::report::{Report, SCHEMA_VERSION};
+use crate::run::with_runtime;
+use crate::sessions::{SessionsError, now};
+use crate::stage::Stage;
+
+/// How often a job that is followed is looked at.
+const LOOKS: Duration = Duration::from_millis(200);
+
+/// Leaves something for a worker to do.
+pub fn submit(cli: &Cli, args: &SubmitArgs) -> ExitCode {
+    let surroundings = &args.agent.surroundings;
+    console::set_color(surroundings.color);
+    let typed = surroundings.output_format().unwrap_or_default();
+    let mut opening = match Opening::load(cli, &args.agent, &args.session_args()) {
+        Ok(opening) => opening,
+        Err(refusal) => return refusal.tell(Stage::new(typed, surroundings.quiet)),
+    };
+    with_runtime(async {
+        let done = Box::pin(perform(cli, args, &mut opening)).await;
+        done.unwrap_or_else(|refusal| refusal.tell(opening.stage))
+    })
+}
+
+async fn perform(cli: &Cli, args: &SubmitArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
+    let kind = if io::stdin().is_terminal() { StdinKind::Terminal } else { StdinKind::Piped };
+    let prompt = args.prompt().map(|it| it.read(kind, io::stdin().lock())).transpose()?;
+    let mut conversation =
+        opening.conversation(cli, &args.agent, &args.session_args(), "run").await?;
+    let store = std::sync::Arc::clone(&conversation.store);
+    let queue = store.jobs().ok_or_else(|| no_queue(loopwright_worker::NoQueue))?;
+    let record = match pushed(args, queue).await? {
+        Some(record) => record,
+        None => push(args, queue, &mut conversation, prompt.as_deref()).await?,
+    };
+    let is_json = opening.stage.format != OutputFormat::Text;
+    let Job { id, session, .. } = &record.job;
+    if !args.follow {
+        if is_json {
+            let told = json!({
+                "schema_version": SCHEMA_VERSION, "type": "submitted",
+                "job": id, "session_id": session, "status": record.status,
+            });
+            return Ok(console::print(format!("{told}\n").as_bytes()));
+        }
+        return Ok(console::print(format!("{id} {session}\n").as_bytes()));
+    }
+    let began = Instant::now();
+    let record = followed(queue, &record).await?;
+    tell_end(&conversation, &record, began.elapsed(), is_json).await
+}
+
+/// Finds what was submitted under that name before.
+async fn pushed(
+    args: &SubmitArgs,
+    queue: &dyn JobQueue,
+) -> Result<Option<JobRecord>, SessionsError> {
+    match &args.id {
+        Some(id) => Ok(queue.job(id).await?),
+        None => Ok(None),
+    }
+}
+
+async fn push(
+    args: &SubmitArgs,
+    queue: &dyn JobQueue,
+    conversation: &mut Conversation,
+    said: Option<&str>,
+) -> Result<JobRecord, SessionsError> {
+    let session = conversation.begin(said).await?;
+    let mut job = match said {
+        Some(said) => Job::say(session, Message::user(said)),
+        None => Job::go_on(session),
+    };
+    if let Some(id) = &args.id {
+        job = job.named(id.clone());
+    }
+    queue.push(&job, now()).await?;
+    found(queue, &job).await
+}
+
+async fn found(queue: &dyn JobQueue, job: &Job) -> Result<JobRecord, SessionsError> {
+    let gone = || StoreError::Unavailable(format!("job {} is gone", job.id).into());
+    Ok(queue.job(&job.id).await?.ok_or_else(gone)?)
+}
+
+/// Waits until a job is over.
+async fn followed(queue: &dyn JobQueue, record: &JobRecord) -> Result<JobRecord, SessionsError> {
+    loop {
+        let record = found(queue, &record.job).await?;
+        if record.status.is_over() {
+            return Ok(record);
+        }
+        tokio::time::sleep(LOOKS).await;
+    }
+}
+
+/// Prints the answer, or says why there is none.
+async fn tell_end(
+    conversation: &Conversation,
+    record: &JobRecord,
+    took: Duration,
+    is_json: bool,
+) -> Result<ExitCode, Refusal> {
+    let session: &SessionId = &record.job.session;
+    let repository = SessionRepository::new(std::sync::Arc::clone(&conversation.store));
+    let loaded = repository.load(session).await.map_err(SessionsError::from)?;
+    let mut report = Report::of(loaded.state(), None, took).of_session(session);
+    let is_refused = record.status == JobStatus::Failed && report.exit_code == ExitCode::Done;
+    if is_refused {
+        let why = record.why.as_deref().unwrap_or_default().to_owned();
+        report = Report::refused(ExitCode::Internal, "session", why).of_session(session);
+    }
+    if is_json {
+        let text = serde_json::to_string(&report).map_err(|error| Refusal {
+            error: error.into(),
+            exit_code: ExitCode::Internal,
+            stop_reason: "other",
+        })?;
+        let _told = console::print(format!("{text}\n").as_bytes());
+    } else if !report.text.is_empty() {
+        let _told = console::print(format!("{}\n", report.text).as_bytes());
+    }
+    if record.status != JobStatus::Done {
+        let why = record.why.as_deref().unwrap_or("nobody said why");
+        console::tell(&format!("{}: {}", record.status, crate::render::harmless(why)));
+    }
+    Ok(report.exit_code)
+}

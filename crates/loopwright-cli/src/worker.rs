@@ -1,0 +1,150 @@
+//! `loopwright worker`.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::{Either, select};
+use loopwright_agent::LoopFactory;
+use loopwright_broadcast::BroadcastConfig;
+use loopwright_core::{BoxError, Hook};
+use loopwright_sessions::{JobOutcome, SessionHeader, SessionRepository, SessionStore};
+use loopwright_worker::{Agents, Idle, Tally, Worker, WorkerEvent, WorkerOptions};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Setup;
+use crate::args::session::SessionArgs;
+use crate::args::work::WorkerArgs;
+use crate::args::{AgentArgs, Cli};
+use crate::config::OutputFormat;
+use crate::console;
+use crate::conversation::{Same, noting_files};
+use crate::exit::ExitCode;
+use crate::jobs::no_queue;
+use crate::opening::{Opening, Refusal};
+use crate::render::line;
+use crate::report::SCHEMA_VERSION;
+use crate::run::with_runtime;
+use crate::sessions::{SessionsError, short};
+use crate::signals::{Signals, exit_code};
+use crate::store::Place;
+
+/// The most characters of a reason that are shown.
+const WHY: usize = 200;
+
+/// Does what was submitted, until it is asked to end.
+pub fn worker(cli: &Cli, args: &WorkerArgs) -> ExitCode {
+    console::set_color(args.agent.surroundings.color);
+    with_runtime(async {
+        match perform(cli, args).await {
+            Ok(exit_code) => exit_code,
+            Err(refusal) => console::fail(&*refusal.error, refusal.exit_code),
+        }
+    })
+}
+
+async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
+    let typed = args.session_args();
+    let Opening { config, sources, .. } = Opening::load(cli, &args.agent, &typed)?;
+    let place = Place::of(&config, &sources).map_err(SessionsError::from)?;
+    let store = place.open().await.map_err(SessionsError::from)?;
+    let agents =
+        Here { cli: cli.clone(), agent: args.agent.clone(), typed, store: Arc::clone(&store) };
+    let options = WorkerOptions {
+        concurrency: args.concurrency,
+        drain: args.drain,
+        idle: if args.until_idle { Idle::Ends } else { Idle::Waits },
+        ..WorkerOptions::default()
+    };
+    let is_json = config.output_format.value != OutputFormat::Text;
+    let worker = Worker::with_agents(store, agents).map_err(no_queue)?;
+    let worker = worker
+        .with_options(options)
+        .with_event_log(BroadcastConfig::standard())
+        .with_listener(move |event: &WorkerEvent| tell(event, is_json));
+    if !args.agent.surroundings.quiet {
+        console::tell(&format!("working on the sessions in {place}; Ctrl-C ends it"));
+    }
+    let drain = CancellationToken::new();
+    let signals = async {
+        let Ok(mut signals) = Signals::new() else { return std::future::pending().await };
+        signals.next().await;
+        console::tell("no more jobs; the steps under way are ended first");
+        drain.cancel();
+        signals.next().await
+    };
+    let tally = match select(pin!(worker.run(&drain)), pin!(signals)).await {
+        Either::Left((tally, _)) => tally,
+        Either::Right((why, _)) => return Ok(exit_code(why)),
+    };
+    Ok(tell_end(tally, is_json))
+}
+
+fn tell(event: &WorkerEvent, is_json: bool) {
+    match event {
+        WorkerEvent::Ended { job, outcome } if is_json => {
+            print(&json!({
+                "type": "job", "job": job.id, "session_id": job.session,
+                "status": outcome.status(), "why": outcome.why(),
+            }));
+        }
+        WorkerEvent::Ended { job, outcome } => {
+            let word =
+                if *outcome == JobOutcome::Left { "left" } else { outcome.status().as_str() };
+            let why = outcome.why().map_or(String::new(), |why| format!("  {}", line(why, WHY)));
+            let row = format!("{word:7}  {}  {}{why}\n", short(&job.session), job.id);
+            let _told = console::print(row.as_bytes());
+        }
+        WorkerEvent::Lost(job) => console::warn(&format!("job {} was taken over", job.id)),
+        WorkerEvent::TookOver { jobs, .. } => {
+            console::warn(&format!("{jobs} jobs of a worker that died are to be done again"));
+        }
+        WorkerEvent::Troubled(why) => console::warn(why),
+        _ => {}
+    }
+}
+
+fn tell_end(tally: Tally, is_json: bool) -> ExitCode {
+    if is_json {
+        return print(
+            &json!({ "type": "result", "schema_version": SCHEMA_VERSION, "jobs": tally }),
+        );
+    }
+    let Tally { done, parked, stopped, failed, left, .. } = tally;
+    console::tell(&format!(
+        "{done} done, {parked} wait for a decision, {stopped} stopped, {failed} failed, {left} left"
+    ));
+    ExitCode::Done
+}
+
+fn print(value: &serde_json::Value) -> ExitCode {
+    console::print(format!("{value}\n").as_bytes())
+}
+
+/// The agent of each session, in its directory.
+struct Here {
+    cli: Cli,
+    agent: AgentArgs,
+    typed: SessionArgs,
+    store: Arc<dyn SessionStore>,
+}
+
+/// Hears nothing.
+struct Silent;
+
+impl Hook for Silent {}
+
+#[async_trait]
+impl Agents for Here {
+    async fn of(&self, header: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        let session = SessionRepository::new(Arc::clone(&self.store)).load(&header.id).await?;
+        let opening = Opening::of_session(&self.cli, &self.agent, &self.typed, &session);
+        let opening = opening.map_err(|refusal| refusal.error)?;
+        let setup = opening.setup(&self.agent).await.map_err(|refusal| refusal.error)?;
+        // A session keeps its own instructions.
+        let setup = Setup { system: None, ..setup };
+        let agent = noting_files(&setup, &self.store, &header.id).build(Silent)?;
+        Ok(Arc::new(Same(agent)))
+    }
+}

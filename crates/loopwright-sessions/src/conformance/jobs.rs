@@ -1,0 +1,232 @@
+//! What every queue of jobs must do.
+
+use std::time::Duration;
+
+use super::{Fact, create, header, id, moment};
+use crate::{
+    jobs::{ClaimedJob, Job, JobId, JobOutcome, JobQuery, JobQueue, JobStatus},
+    store::{SessionStore, StoreError},
+};
+
+macro_rules! job_facts {
+    ($($name:ident),* $(,)?) => {
+        /// What holds of every store that is a queue of jobs.
+        pub const JOB_FACTS: &[Fact] = &[
+            $(Fact { name: stringify!($name), check: |store| Box::pin($name(store)) }),*
+        ];
+    };
+}
+
+job_facts![
+    a_job_is_claimed_by_one_and_is_as_it_was_pushed,
+    a_job_is_for_a_session_that_is_there,
+    a_name_that_is_pushed_again_is_one_job,
+    jobs_of_one_session_are_done_in_their_order,
+    jobs_of_other_sessions_are_not_kept_waiting,
+    a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lost,
+    a_job_that_is_renewed_is_not_claimed,
+    what_a_holder_that_is_gone_had_is_given_back,
+    a_job_that_failed_is_ready_later,
+    a_job_that_is_left_is_ready_at_once,
+    a_job_that_is_over_stays_as_it_is,
+    jobs_are_listed_and_counted,
+];
+
+const LASTS: Duration = Duration::from_secs(5);
+
+async fn queue<'a>(store: &'a dyn SessionStore, sessions: &[&str]) -> &'a dyn JobQueue {
+    for session in sessions {
+        create(store, &header(session), &[]).await;
+    }
+    store.jobs().unwrap()
+}
+
+async fn push(queue: &dyn JobQueue, session: &str, name: &str) -> Job {
+    let job = Job::go_on(id(session)).named(JobId::new(name).unwrap());
+    assert!(queue.push(&job, moment(0)).await.unwrap());
+    job
+}
+
+async fn claim(queue: &dyn JobQueue, owner: &str, now: u64) -> Option<ClaimedJob> {
+    queue.claim(owner, moment(now), LASTS).await.unwrap()
+}
+
+/// Claims, and tells which job it is.
+async fn claimed(queue: &dyn JobQueue, now: u64) -> Option<String> {
+    claim(queue, "me", now).await.map(|it| it.job.id.to_string())
+}
+
+async fn status(queue: &dyn JobQueue, job: &Job) -> JobStatus {
+    queue.job(&job.id).await.unwrap().unwrap().status
+}
+
+async fn a_job_is_claimed_by_one_and_is_as_it_was_pushed(store: &dyn SessionStore) {
+    let queue = queue(store, &["a"]).await;
+    let message = loopwright_core::messages::Message::user("Grüße, 世界");
+    let job = Job::say(id("a"), message);
+    assert!(queue.push(&job, moment(0)).await.unwrap());
+    assert_eq!(status(queue, &job).await, JobStatus::Waiting);
+    let found = claim(queue, "me", 1).await;
+    assert_eq!(found, Some(ClaimedJob { job: job.clone(), claim: 1, attempts: 0, deaths: 0 }));
+    assert_eq!(claim(queue, "you", 1).await, None);
+    let record = queue.job(&job.id).await.unwrap().unwrap();
+    assert_eq!((record.status, record.owner.as_deref()), (JobStatus::Running, Some("me")));
+    assert_eq!((record.created_at, record.updated_at), (moment(0), moment(1)));
+    assert!(queue.holds(&found.clone().unwrap()).await.unwrap());
+    assert!(queue.settle(&found.unwrap(), &JobOutcome::Done, moment(2)).await.unwrap());
+    let record = queue.job(&job.id).await.unwrap().unwrap();
+    assert_eq!((record.status, record.owner, record.why), (JobStatus::Done, None, None));
+    assert_eq!(claim(queue, "you", 99).await, None);
+}
+
+async fn a_job_is_for_a_session_that_is_there(store: &dyn SessionStore) {
+    let queue = queue(store, &[]).await;
+    let refused = queue.push(&Job::go_on(id("nobody")), moment(0)).await;
+    assert!(matches!(refused, Err(StoreError::NotFound(_))), "{refused:?}");
+    assert_eq!(queue.job(&JobId::generate()).await.unwrap(), None);
+}
+
+async fn a_name_that_is_pushed_again_is_one_job(store: &dyn SessionStore) {
+    let queue = queue(store, &["a", "b"]).await;
+    let job = push(queue, "a", "once").await;
+    let again = Job { session: id("b"), ..job.clone() };
+    assert!(!queue.push(&again, moment(1)).await.unwrap());
+    assert_eq!(queue.job(&job.id).await.unwrap().unwrap().job, job);
+    assert_eq!(claimed(queue, 2).await.as_deref(), Some("once"));
+    assert_eq!(claimed(queue, 2).await, None);
+}
+
+async fn jobs_of_one_session_are_done_in_their_order(store: &dyn SessionStore) {
+    let queue = queue(store, &["a"]).await;
+    push(queue, "a", "first").await;
+    push(queue, "a", "second").await;
+    let first = claim(queue, "me", 1).await.unwrap();
+    assert_eq!(first.job.id.as_str(), "first");
+    assert_eq!(claimed(queue, 1).await, None);
+    let again = JobOutcome::Again { at: moment(50), why: "away".into() };
+    assert!(queue.settle(&first, &again, moment(2)).await.unwrap());
+    assert_eq!(claimed(queue, 3).await, None);
+    let first = claim(queue, "me", 50).await.unwrap();
+    assert!(queue.settle(&first, &JobOutcome::Done, moment(51)).await.unwrap());
+    assert_eq!(claimed(queue, 52).await.as_deref(), Some("second"));
+}
+
+async fn jobs_of_other_sessions_are_not_kept_waiting(store: &dyn SessionStore) {
+    let queue = queue(store, &["a", "b"]).await;
+    for (session, name) in [("a", "a1"), ("a", "a2"), ("b", "b1")] {
+        push(queue, session, name).await;
+    }
+    let found = [claimed(queue, 1).await, claimed(queue, 1).await, claimed(queue, 1).await];
+    assert_eq!(found, [Some("a1".to_owned()), Some("b1".to_owned()), None]);
+}
+
+async fn a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lost(
+    store: &dyn SessionStore,
+) {
+    let queue = queue(store, &["a"]).await;
+    let job = push(queue, "a", "job").await;
+    let first = claim(queue, "me", 1).await.unwrap();
+    assert_eq!(claim(queue, "you", 5).await, None);
+    let second = claim(queue, "you", 6).await.unwrap();
+    assert_eq!((second.claim, second.attempts, second.deaths), (2, 0, 1));
+    assert!(!queue.holds(&first).await.unwrap());
+    assert!(!queue.settle(&first, &JobOutcome::Done, moment(7)).await.unwrap());
+    assert_eq!(status(queue, &job).await, JobStatus::Running);
+    assert!(queue.holds(&second).await.unwrap());
+    assert!(queue.settle(&second, &JobOutcome::Done, moment(7)).await.unwrap());
+}
+
+async fn a_job_that_is_renewed_is_not_claimed(store: &dyn SessionStore) {
+    let queue = queue(store, &["a", "b"]).await;
+    push(queue, "a", "a").await;
+    push(queue, "b", "b").await;
+    assert!(claim(queue, "me", 1).await.is_some());
+    assert!(claim(queue, "you", 1).await.is_some());
+    assert_eq!(queue.renew("me", moment(5), LASTS).await.unwrap(), 1);
+    assert_eq!(claimed(queue, 6).await.as_deref(), Some("b"));
+    assert_eq!(claimed(queue, 9).await, None);
+    assert_eq!(queue.renew("nobody", moment(5), LASTS).await.unwrap(), 0);
+}
+
+async fn what_a_holder_that_is_gone_had_is_given_back(store: &dyn SessionStore) {
+    let queue = queue(store, &["a", "b"]).await;
+    push(queue, "a", "a").await;
+    push(queue, "b", "b").await;
+    let lost = claim(queue, "gone", 1).await.unwrap();
+    let held = claim(queue, "me", 1).await.unwrap();
+    let mut holders = queue.holders().await.unwrap();
+    holders.sort();
+    assert_eq!(holders, ["gone".into(), "me".into()]);
+    assert_eq!(queue.give_back("gone", moment(2)).await.unwrap(), 1);
+    assert_eq!(queue.holders().await.unwrap(), ["me".into()]);
+    assert!(!queue.holds(&lost).await.unwrap());
+    assert!(queue.holds(&held).await.unwrap());
+    let found = claim(queue, "me", 2).await.unwrap();
+    assert_eq!((found.job.id.as_str(), found.deaths), ("a", 1));
+}
+
+async fn a_job_that_failed_is_ready_later(store: &dyn SessionStore) {
+    let queue = queue(store, &["a"]).await;
+    let job = push(queue, "a", "job").await;
+    let found = claim(queue, "me", 1).await.unwrap();
+    let again = JobOutcome::Again { at: moment(9), why: "away".into() };
+    assert!(queue.settle(&found, &again, moment(2)).await.unwrap());
+    let record = queue.job(&job.id).await.unwrap().unwrap();
+    assert_eq!((record.status, record.why.as_deref()), (JobStatus::Waiting, Some("away")));
+    assert_eq!((record.ready_at, record.attempts, record.claims), (moment(9), 1, 1));
+    assert_eq!(claimed(queue, 8).await, None);
+    let found = claim(queue, "me", 9).await.unwrap();
+    assert_eq!((found.claim, found.attempts, found.deaths), (2, 1, 0));
+}
+
+async fn a_job_that_is_left_is_ready_at_once(store: &dyn SessionStore) {
+    let queue = queue(store, &["a"]).await;
+    push(queue, "a", "job").await;
+    let found = claim(queue, "me", 1).await.unwrap();
+    assert!(queue.settle(&found, &JobOutcome::Left, moment(2)).await.unwrap());
+    let found = claim(queue, "you", 2).await.unwrap();
+    assert_eq!((found.claim, found.attempts, found.deaths), (2, 0, 0));
+}
+
+async fn a_job_that_is_over_stays_as_it_is(store: &dyn SessionStore) {
+    let queue = queue(store, &["a"]).await;
+    let outcomes = [
+        JobOutcome::Done,
+        JobOutcome::Parked("which?".into()),
+        JobOutcome::Stopped("limit".into()),
+        JobOutcome::Failed("no".into()),
+    ];
+    for outcome in outcomes {
+        let job = push(queue, "a", outcome.status().as_str()).await;
+        let found = claim(queue, "me", 1).await.unwrap();
+        assert!(queue.settle(&found, &outcome, moment(2)).await.unwrap());
+        assert!(!queue.settle(&found, &JobOutcome::Left, moment(3)).await.unwrap());
+        assert_eq!(queue.give_back("me", moment(3)).await.unwrap(), 0);
+        let record = queue.job(&job.id).await.unwrap().unwrap();
+        assert_eq!((record.status, record.why.as_deref()), (outcome.status(), outcome.why()));
+        assert_eq!(record.updated_at, moment(2));
+    }
+}
+
+async fn jobs_are_listed_and_counted(store: &dyn SessionStore) {
+    let queue = queue(store, &["a", "b"]).await;
+    for (session, name) in [("a", "a1"), ("b", "b1"), ("a", "a2")] {
+        push(queue, session, name).await;
+    }
+    assert!(claim(queue, "me", 1).await.is_some());
+    let names = async |query: JobQuery| -> Vec<String> {
+        let found = queue.records(&query).await.unwrap();
+        found.into_iter().map(|it| it.job.id.to_string()).collect()
+    };
+    assert_eq!(names(JobQuery::last(9)).await, ["a2", "b1", "a1"]);
+    assert_eq!(names(JobQuery::last(2)).await, ["a2", "b1"]);
+    let of_a = JobQuery { session: Some(id("a")), ..JobQuery::last(9) };
+    assert_eq!(names(of_a.clone()).await, ["a2", "a1"]);
+    let waiting = JobQuery { status: Some(JobStatus::Waiting), ..of_a };
+    assert_eq!(names(waiting).await, ["a2"]);
+    let mut counts = Vec::new();
+    for status in JobStatus::ALL {
+        counts.push(queue.count(status).await.unwrap());
+    }
+    assert_eq!(counts, [2, 1, 0, 0, 0, 0]);
+}

@@ -1,0 +1,326 @@
+//! Jobs: what is to be done with sessions by whichever worker is free.
+
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use loopwright_core::{Timestamp, messages::Message};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    id::{SessionId, is_name},
+    store::StoreError,
+};
+
+/// A queue of jobs beside the sessions that they are about.
+///
+/// A job is delivered at least once: whoever claims it and dies leaves it to another one. Jobs of one
+/// session are delivered one after the other, in the order in which they were pushed; one that waits to
+/// be tried again keeps the later ones waiting. What was acknowledged survives a crash of the machine.
+/// [`conformance::JOB_FACTS`](crate::conformance::JOB_FACTS) says all this in tests.
+#[async_trait]
+pub trait JobQueue: Send + Sync {
+    /// Adds a job, and tells whether it is new: one whose name is there already stays as it was.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](StoreError::NotFound) if there is no such session.
+    async fn push(&self, job: &Job, now: Timestamp) -> Result<bool, StoreError>;
+
+    /// Takes the oldest job that may be done now, until some moment; nothing if there is none.
+    ///
+    /// A job whose holder did not [`renew`](JobQueue::renew) it in time may be done now.
+    async fn claim(
+        &self,
+        owner: &str,
+        now: Timestamp,
+        lasts: Duration,
+    ) -> Result<Option<ClaimedJob>, StoreError>;
+
+    /// Keeps all jobs of a holder for longer, and returns how many there are.
+    async fn renew(&self, owner: &str, now: Timestamp, lasts: Duration) -> Result<u64, StoreError>;
+
+    /// Tells whether nobody else has claimed a job since, and nobody ended it.
+    async fn holds(&self, claimed: &ClaimedJob) -> Result<bool, StoreError>;
+
+    /// Says how it went; tells whether the job was still held, for nothing is changed otherwise.
+    async fn settle(
+        &self,
+        claimed: &ClaimedJob,
+        outcome: &JobOutcome,
+        now: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Returns who holds jobs.
+    async fn holders(&self) -> Result<Vec<Arc<str>>, StoreError>;
+
+    /// Lets others claim what a holder has, because it is gone. Returns how many jobs there were.
+    async fn give_back(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError>;
+
+    /// Returns what is known of a job; nothing if there is none.
+    async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError>;
+
+    /// Returns what is known of at most so many jobs, those pushed last first.
+    async fn records(&self, query: &JobQuery) -> Result<Vec<JobRecord>, StoreError>;
+
+    /// Returns how many jobs there are of a status.
+    async fn count(&self, status: JobStatus) -> Result<u64, StoreError>;
+}
+
+/// The name of a job, of the same form as a session's. Whoever pushes one may choose it, to push it
+/// again without doing it twice.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct JobId(Arc<str>);
+
+/// A text that is no name of a job.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` cannot name a job: use letters, digits, `-` and `_`, beginning with a letter or digit, at \
+     most 128"
+)]
+pub struct InvalidJobId(String);
+
+impl JobId {
+    /// Takes a name that somebody chose.
+    ///
+    /// # Errors
+    ///
+    /// If it has other characters than a name may have, or too many.
+    pub fn new(name: impl Into<String>) -> Result<Self, InvalidJobId> {
+        let name = name.into();
+        if is_name(&name) { Ok(Self(name.into())) } else { Err(InvalidJobId(name)) }
+    }
+
+    /// Makes a name that nobody has: a random UUID.
+    pub fn generate() -> Self {
+        Self(SessionId::generate().as_str().into())
+    }
+
+    /// Returns the name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for JobId {
+    type Err = InvalidJobId;
+
+    fn from_str(name: &str) -> Result<Self, InvalidJobId> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<String> for JobId {
+    type Error = InvalidJobId;
+
+    fn try_from(name: String) -> Result<Self, InvalidJobId> {
+        Self::new(name)
+    }
+}
+
+impl From<JobId> for String {
+    fn from(id: JobId) -> Self {
+        id.0.to_string()
+    }
+}
+
+/// What is to be done with a session. The session itself says which agent does it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// Its name.
+    pub id: JobId,
+    /// The session.
+    pub session: SessionId,
+    /// What to do.
+    pub task: JobTask,
+}
+
+impl Job {
+    /// Says something to a session's agent.
+    pub fn say(session: SessionId, message: impl Into<Message>) -> Self {
+        Self { id: JobId::generate(), session, task: JobTask::Say(message.into()) }
+    }
+
+    /// Goes on with a session.
+    pub fn go_on(session: SessionId) -> Self {
+        Self { id: JobId::generate(), session, task: JobTask::GoOn }
+    }
+
+    /// Names it.
+    #[must_use]
+    pub fn named(self, id: JobId) -> Self {
+        Self { id, ..self }
+    }
+}
+
+/// What a job does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobTask {
+    /// It says this to the agent, and lets it answer.
+    Say(Message),
+    /// It lets the agent go on with what was interrupted, stopped or failed.
+    GoOn,
+}
+
+/// Where a job stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobStatus {
+    /// It waits for a worker.
+    Waiting,
+    /// A worker is at it.
+    Running,
+    /// The agent answered.
+    Done,
+    /// The session waits for a decision; the job is over.
+    Parked,
+    /// A limit or somebody stopped the agent.
+    Stopped,
+    /// It was refused, or given up.
+    Failed,
+}
+
+impl JobStatus {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Waiting, Self::Running, Self::Done, Self::Parked, Self::Stopped, Self::Failed];
+
+    /// Returns the status as it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Parked => "parked",
+            Self::Stopped => "stopped",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Finds a status by its word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+
+    /// Tells whether nothing more is going to happen.
+    pub fn is_over(self) -> bool {
+        !matches!(self, Self::Waiting | Self::Running)
+    }
+}
+
+impl fmt::Display for JobStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// The job.
+    pub job: Job,
+    /// Where it stands.
+    pub status: JobStatus,
+    /// How often somebody claimed it.
+    pub claims: u64,
+    /// How often it failed and was to be tried again.
+    pub attempts: u32,
+    /// How often whoever had it was gone before it was done.
+    pub deaths: u32,
+    /// When it may be done.
+    pub ready_at: Timestamp,
+    /// Who has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<Arc<str>>,
+    /// Why it stands where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Arc<str>>,
+    /// When it was pushed.
+    pub created_at: Timestamp,
+    /// When it last changed its status.
+    pub updated_at: Timestamp,
+}
+
+/// A job that somebody is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClaimedJob {
+    /// The job.
+    pub job: Job,
+    /// Which of all claims on it this is. A later one ends an earlier one.
+    pub claim: u64,
+    /// How often it failed and was to be tried again.
+    pub attempts: u32,
+    /// How often whoever had it was gone before it was done.
+    pub deaths: u32,
+}
+
+/// How it went with a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobOutcome {
+    /// The agent answered.
+    Done,
+    /// The session waits for a decision about this.
+    Parked(Arc<str>),
+    /// The agent was stopped, for this reason.
+    Stopped(Arc<str>),
+    /// It was refused or given up, for this reason.
+    Failed(Arc<str>),
+    /// It failed and is to be tried again.
+    Again {
+        /// When.
+        at: Timestamp,
+        /// Why it failed.
+        why: Arc<str>,
+    },
+    /// It is left as it is, for somebody else to go on with.
+    Left,
+}
+
+impl JobOutcome {
+    /// Returns where the job stands then.
+    pub fn status(&self) -> JobStatus {
+        match self {
+            Self::Done => JobStatus::Done,
+            Self::Parked(_) => JobStatus::Parked,
+            Self::Stopped(_) => JobStatus::Stopped,
+            Self::Failed(_) => JobStatus::Failed,
+            Self::Again { .. } | Self::Left => JobStatus::Waiting,
+        }
+    }
+
+    /// Returns the reason, if there is one.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Parked(why)
+            | Self::Stopped(why)
+            | Self::Failed(why)
+            | Self::Again { why, .. } => Some(why),
+            Self::Done | Self::Left => None,
+        }
+    }
+}
+
+/// Which jobs are listed, and how many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobQuery {
+    /// Those with this status only.
+    pub status: Option<JobStatus>,
+    /// Those of this session only.
+    pub session: Option<SessionId>,
+    /// The most that are returned.
+    pub limit: usize,
+}
+
+impl JobQuery {
+    /// Asks for the last so many jobs.
+    pub fn last(limit: usize) -> Self {
+        Self { status: None, session: None, limit }
+    }
+}

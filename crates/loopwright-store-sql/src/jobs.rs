@@ -1,0 +1,204 @@
+//! The queue of jobs.
+
+use std::{sync::Arc, time::Duration};
+
+use loopwright_core::Timestamp;
+use loopwright_sessions::{
+    ClaimedJob, Job, JobId, JobOutcome, JobQuery, JobRecord, JobStatus, SessionId,
+    stored::{decode, encode},
+};
+
+use crate::{
+    database::Transaction,
+    error::Failure,
+    head::{Head, session_id},
+    row::{Row, values},
+};
+
+/// What a record is made of; [`record`] reads it.
+const RECORD: &str = "
+    SELECT j.id, s.id, j.task, j.status, j.claims, j.attempts, j.ready_at, j.owner, j.why,
+        j.created_at, j.updated_at, j.deaths
+    FROM jobs j JOIN sessions s ON s.key = j.session";
+
+/// Finds the oldest job that may be done at a moment, and whose session no earlier one keeps waiting.
+const READY: &str = "
+    SELECT j.number FROM jobs j
+    WHERE j.status IN ('waiting', 'running')
+        AND (CASE j.status WHEN 'waiting' THEN j.ready_at ELSE j.until END) <= $1
+        AND NOT EXISTS (
+            SELECT 1 FROM jobs e WHERE e.session = j.session AND e.number < j.number
+                AND e.status IN ('waiting', 'running')
+        )
+    ORDER BY j.number LIMIT 1";
+
+/// Does what [`JobQueue::push`](loopwright_sessions::JobQueue::push) says.
+pub(crate) async fn push(
+    transaction: &mut dyn Transaction,
+    job: &Job,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    // Jobs of one session are numbered in the order in which they can be seen.
+    let key = Head::locked(transaction, &job.session).await?.key;
+    let task = encode(&job.session, &job.task)?;
+    let sql = "
+        INSERT INTO jobs (id, session, task, status, ready_at, created_at, updated_at)
+        VALUES ($1, $2, $3, 'waiting', $4, $4, $4) ON CONFLICT (id) DO NOTHING";
+    Ok(transaction.run(sql, values![job.id.as_str(), key, &*task, now]).await? > 0)
+}
+
+/// Tells whether there is anything to claim.
+pub(crate) async fn is_ready(
+    transaction: &mut dyn Transaction,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    Ok(transaction.row(READY, values![now]).await?.is_some())
+}
+
+/// Does what [`JobQueue::claim`](loopwright_sessions::JobQueue::claim) says.
+pub(crate) async fn claim(
+    transaction: &mut dyn Transaction,
+    owner: &str,
+    now: Timestamp,
+    lasts: Duration,
+) -> Result<Option<ClaimedJob>, Failure> {
+    // What somebody else is about to claim is passed over, where there may be somebody else.
+    let lock = transaction.for_update();
+    let skip = if lock.is_empty() { "" } else { " SKIP LOCKED" };
+    let sql = format!("{READY}{lock}{skip}");
+    let Some(mut found) = transaction.row(&sql, values![now]).await? else { return Ok(None) };
+    let number = found.int(0)?;
+    let sql = "
+        UPDATE jobs SET status = 'running', claims = claims + 1, owner = $1, until = $2,
+            updated_at = $3, deaths = deaths + CASE status WHEN 'running' THEN 1 ELSE 0 END
+        WHERE number = $4";
+    transaction.run(sql, values![owner, now.plus(lasts), now, number]).await?;
+    let row = transaction.row(&format!("{RECORD} WHERE j.number = $1"), values![number]).await?;
+    let Some(mut row) = row else { return Ok(None) };
+    let JobRecord { job, claims, attempts, deaths, .. } = record(&mut row)?;
+    Ok(Some(ClaimedJob { job, claim: claims, attempts, deaths }))
+}
+
+/// Does what [`JobQueue::renew`](loopwright_sessions::JobQueue::renew) says.
+pub(crate) async fn renew(
+    transaction: &mut dyn Transaction,
+    owner: &str,
+    now: Timestamp,
+    lasts: Duration,
+) -> Result<u64, Failure> {
+    let sql = "UPDATE jobs SET until = $1 WHERE owner = $2 AND status = 'running'";
+    Ok(transaction.run(sql, values![now.plus(lasts), owner]).await?)
+}
+
+/// Does what [`JobQueue::holds`](loopwright_sessions::JobQueue::holds) says.
+pub(crate) async fn holds(
+    transaction: &mut dyn Transaction,
+    claimed: &ClaimedJob,
+) -> Result<bool, Failure> {
+    let sql = "SELECT number FROM jobs WHERE id = $1 AND claims = $2 AND status = 'running'";
+    let values = values![claimed.job.id.as_str(), claimed.claim];
+    Ok(transaction.row(sql, values).await?.is_some())
+}
+
+/// Does what [`JobQueue::settle`](loopwright_sessions::JobQueue::settle) says.
+pub(crate) async fn settle(
+    transaction: &mut dyn Transaction,
+    claimed: &ClaimedJob,
+    outcome: &JobOutcome,
+    now: Timestamp,
+) -> Result<bool, Failure> {
+    let (ready_at, attempts) = match outcome {
+        JobOutcome::Again { at, .. } => (*at, claimed.attempts + 1),
+        _ => (now, claimed.attempts),
+    };
+    let sql = "
+        UPDATE jobs SET status = $1, why = $2, ready_at = $3, attempts = $4, updated_at = $5,
+            owner = NULL
+        WHERE id = $6 AND claims = $7 AND status = 'running'";
+    let status = outcome.status().as_str();
+    let (id, claim) = (claimed.job.id.as_str(), claimed.claim);
+    let values = values![status, outcome.why(), ready_at, attempts, now, id, claim];
+    Ok(transaction.run(sql, values).await? > 0)
+}
+
+/// Does what [`JobQueue::holders`](loopwright_sessions::JobQueue::holders) says.
+pub(crate) async fn holders(transaction: &mut dyn Transaction) -> Result<Vec<Arc<str>>, Failure> {
+    let sql = "SELECT DISTINCT owner FROM jobs WHERE status = 'running' AND owner IS NOT NULL";
+    let rows = transaction.rows(sql, &[]).await?;
+    rows.into_iter().map(|mut row| Ok(row.text(0)?.into())).collect()
+}
+
+/// Does what [`JobQueue::give_back`](loopwright_sessions::JobQueue::give_back) says.
+pub(crate) async fn give_back(
+    transaction: &mut dyn Transaction,
+    owner: &str,
+    now: Timestamp,
+) -> Result<u64, Failure> {
+    let sql = "
+        UPDATE jobs SET status = 'waiting', owner = NULL, ready_at = $1, updated_at = $1,
+            deaths = deaths + 1
+        WHERE owner = $2 AND status = 'running'";
+    Ok(transaction.run(sql, values![now, owner]).await?)
+}
+
+/// Does what [`JobQueue::job`](loopwright_sessions::JobQueue::job) says.
+pub(crate) async fn job(
+    transaction: &mut dyn Transaction,
+    id: &JobId,
+) -> Result<Option<JobRecord>, Failure> {
+    let row = transaction.row(&format!("{RECORD} WHERE j.id = $1"), values![id.as_str()]).await?;
+    row.map(|mut row| record(&mut row)).transpose()
+}
+
+/// Does what [`JobQueue::records`](loopwright_sessions::JobQueue::records) says.
+pub(crate) async fn records(
+    transaction: &mut dyn Transaction,
+    query: &JobQuery,
+) -> Result<Vec<JobRecord>, Failure> {
+    let (status, session) = (query.status.map(JobStatus::as_str), query.session.as_ref());
+    let session = session.map(SessionId::as_str);
+    // Only what is asked for stands there: so an index is used.
+    let mut wanted = Vec::new();
+    let mut values = vec![query.limit.into()];
+    for (column, value) in [("j.status", status), ("s.id", session)] {
+        if value.is_some() {
+            values.push(value.into());
+            wanted.push(format!("{column} = ${}", values.len()));
+        }
+    }
+    let wanted = if wanted.is_empty() { "1 = 1".to_owned() } else { wanted.join(" AND ") };
+    let sql = format!("{RECORD} WHERE {wanted} ORDER BY j.number DESC LIMIT $1");
+    let rows = transaction.rows(&sql, &values).await?;
+    rows.into_iter().map(|mut row| record(&mut row)).collect()
+}
+
+/// Does what [`JobQueue::count`](loopwright_sessions::JobQueue::count) says.
+pub(crate) async fn count(
+    transaction: &mut dyn Transaction,
+    status: JobStatus,
+) -> Result<u64, Failure> {
+    let sql = "SELECT COUNT(*) FROM jobs WHERE status = $1";
+    let row = transaction.row(sql, values![status.as_str()]).await?;
+    row.map_or(Ok(0), |mut row| row.number(0))
+}
+
+fn record(row: &mut Row) -> Result<JobRecord, Failure> {
+    let form = |error: &dyn std::fmt::Display| Failure::Form(error.to_string());
+    let id = JobId::new(row.text(0)?).map_err(|error| form(&error))?;
+    let session = session_id(row.text(1)?)?;
+    let task = decode(&session, &row.bytes(2)?)?;
+    let word = row.text(3)?;
+    let status = JobStatus::named(&word);
+    Ok(JobRecord {
+        job: Job { id, session, task },
+        status: status.ok_or_else(|| Failure::Form(format!("`{word}` is no status of a job")))?,
+        claims: row.number(4)?,
+        attempts: row.number(5)?,
+        deaths: row.number(11)?,
+        ready_at: row.moment(6)?,
+        owner: row.maybe_text(7)?.map(Into::into),
+        why: row.maybe_text(8)?.map(Into::into),
+        created_at: row.moment(9)?,
+        updated_at: row.moment(10)?,
+    })
+}

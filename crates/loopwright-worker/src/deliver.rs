@@ -1,0 +1,103 @@
+//! How a job reaches its session, once.
+
+use std::borrow::Cow;
+
+use async_trait::async_trait;
+use loopwright_core::{AgentState, Edit, Key, Status};
+use loopwright_sessions::{
+    ActionCx, AgentSession, ClaimedJob, JobId, JobQueue, JobTask, SendMessage, SessionAction,
+    SessionError,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::verdict::is_worth_another_try;
+
+/// The last job that a session heard of. Jobs of one session come one after the other, so the last one is
+/// all that has to be known.
+const HEARD: Key<Heard> = Key::session("worker", "heard");
+
+/// What a session remembers of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Heard {
+    job: JobId,
+    /// The number of the execution that does the job.
+    execution: u32,
+}
+
+/// Somebody else has the job by now.
+#[derive(Debug, thiserror::Error)]
+#[error("somebody else has the job by now")]
+pub(crate) struct Lost;
+
+/// Does a job, from wherever an earlier delivery of it ended.
+pub(crate) struct Deliver<'a> {
+    pub(crate) queue: &'a dyn JobQueue,
+    pub(crate) claimed: &'a ClaimedJob,
+}
+
+impl Heard {
+    /// Returns what a state remembers of a job, if that is the last one it heard of.
+    pub(crate) fn of(state: &AgentState, job: &JobId) -> Option<Self> {
+        state.get(&HEARD).filter(|heard| heard.job == *job)
+    }
+
+    /// Tells whether the execution that does the job did not begin yet.
+    pub(crate) fn is_ahead(&self, state: &AgentState) -> bool {
+        state.execution_count() < self.execution
+    }
+
+    /// Has a state remember that it heard of a job. What it says and this are kept together.
+    fn note(state: AgentState, job: &JobId) -> Result<AgentState, SessionError> {
+        // What was interrupted goes on, and does the job on the way.
+        let execution = state.execution_count() + u32::from(!state.is_interrupted());
+        let heard = Self { job: job.clone(), execution };
+        let value =
+            serde_json::to_value(&heard).map_err(|error| SessionError::Action(error.into()))?;
+        Ok(state.edit(Edit::Set(HEARD.slot(), Some(value))))
+    }
+}
+
+#[async_trait]
+impl SessionAction for Deliver<'_> {
+    fn name(&self) -> Cow<'static, str> {
+        match self.claimed.job.task {
+            JobTask::Say(_) => "job_say".into(),
+            JobTask::GoOn => "job_go_on".into(),
+        }
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        // From here on nobody else can work with the session, whoever claims the job.
+        if !self.queue.holds(self.claimed).await? {
+            return Err(SessionError::Action(Lost.into()));
+        }
+        let (state, job) = (session.state().clone(), &self.claimed.job);
+        if let Some(heard) = Heard::of(&state, &job.id) {
+            let is_open = heard.is_ahead(&state) || state.is_interrupted();
+            let goes_on = is_open || has_failed_for_now(&state);
+            return if goes_on { cx.run(session, state).await } else { Ok(session) };
+        }
+        match &job.task {
+            JobTask::Say(message) => {
+                let session = session.with_state(Heard::note(state, &job.id)?);
+                SendMessage::new(message.clone()).execute(session, cx).await
+            }
+            JobTask::GoOn if session.is_unfinished() => {
+                cx.run(session, Heard::note(state, &job.id)?).await
+            }
+            JobTask::GoOn => Ok(session),
+        }
+    }
+}
+
+/// Tells whether the last execution failed for a reason that may be over.
+fn has_failed_for_now(state: &AgentState) -> bool {
+    matches!(state.status(), Status::Failed(failure) if is_worth_another_try(failure))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! Workers: processes that do what is queued for sessions, wherever they run.
+//!
+//! A [`Job`](loopwright_sessions::Job) names a session and what to do with it, and nothing else: the
+//! session holds the conversation and says which agent it is. So any process with the same agents can
+//! take any job, and go on where another one was killed.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use loopwright_agent::LoopFactory;
+//! use loopwright_sessions::{SessionStore, StoreError};
+//! use loopwright_worker::Worker;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! /// Works until it is told to drain.
+//! async fn work(
+//!     store: Arc<dyn SessionStore>,
+//!     agents: impl LoopFactory + 'static,
+//!     drain: CancellationToken,
+//! ) -> Result<(), Box<dyn std::error::Error>> {
+//!     let tally = Worker::new(store, agents)?.run(&drain).await;
+//!     println!("{} done, {} wait for a decision", tally.done, tally.parked);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! A job is delivered at least once and takes effect once: the session remembers the job whose message it
+//! heard, outcomes that are on record are used again, and a call that was interrupted and must not happen
+//! twice makes the session wait for a decision. The job is *parked* then, which ends it.
+
+mod agents;
+mod deliver;
+mod event;
+mod options;
+mod verdict;
+mod worker;
+
+pub use crate::{
+    agents::Agents,
+    event::{Tally, WorkerEvent, WorkerListener},
+    options::{Backoff, Idle, WorkerOptions},
+    worker::{NoQueue, Worker},
+};

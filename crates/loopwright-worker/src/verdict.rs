@@ -1,0 +1,144 @@
+//! How a job went, read off the session.
+
+use std::{error::Error, sync::Arc};
+
+use loopwright_core::{AgentState, Failure, FailureKind, Status, Timestamp};
+use loopwright_sessions::{ClaimedJob, Job, JobOutcome, SessionError, StoreError};
+
+use crate::{
+    deliver::{Heard, Lost},
+    options::WorkerOptions,
+};
+
+/// How a job went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// That is how it went.
+    Is(JobOutcome),
+    /// It failed for a reason that may be over later.
+    ForNow(Arc<str>),
+    /// Somebody else has it.
+    Lost,
+}
+
+impl Verdict {
+    /// Reads off a state how a job went.
+    pub(crate) fn of_state(state: &AgentState, job: &Job) -> Self {
+        let is_ahead = Heard::of(state, &job.id).is_some_and(|heard| heard.is_ahead(state));
+        Self::Is(match state.status() {
+            Status::InProgress => JobOutcome::Left,
+            _ if is_ahead => JobOutcome::Left,
+            Status::Pending | Status::Completed => JobOutcome::Done,
+            Status::Paused => {
+                let asked = state.pending().into_iter().map(|it| it.question.text.clone());
+                JobOutcome::Parked(asked.collect::<Vec<_>>().join("; ").into())
+            }
+            Status::Stopped(_) => JobOutcome::Stopped(state.explain_stop().into()),
+            Status::Failed(failure) if is_worth_another_try(failure) => {
+                return Self::ForNow(failure.to_string().into());
+            }
+            Status::Failed(failure) => JobOutcome::Failed(failure.to_string().into()),
+        })
+    }
+
+    /// Says what an error means: a session that is busy or a store that is away are for now, all else is a
+    /// refusal.
+    pub(crate) fn of_error(error: &SessionError) -> Self {
+        match error {
+            SessionError::Action(cause) if cause.is::<Lost>() => Self::Lost,
+            SessionError::Store(
+                StoreError::Busy { .. }
+                | StoreError::Conflict { .. }
+                | StoreError::LeaseLost(_)
+                | StoreError::Unavailable(_),
+            )
+            | SessionError::Journal(_) => Self::ForNow(told(error)),
+            _ => Self::refused(error),
+        }
+    }
+
+    /// Gives a job up.
+    pub(crate) fn refused(error: &(dyn Error + 'static)) -> Self {
+        Self::Is(JobOutcome::Failed(told(error)))
+    }
+
+    /// Says what becomes of the job; nothing if that is not ours to say.
+    pub(crate) fn outcome(
+        self,
+        claimed: &ClaimedJob,
+        options: &WorkerOptions,
+        now: Timestamp,
+    ) -> Option<JobOutcome> {
+        match self {
+            Self::Is(outcome) => Some(outcome),
+            Self::Lost => None,
+            Self::ForNow(why) if claimed.attempts + 1 >= options.attempts => {
+                let why = format!("given up after {} attempts: {why}", claimed.attempts + 1);
+                Some(JobOutcome::Failed(why.into()))
+            }
+            Self::ForNow(why) => {
+                let at = now.plus(options.backoff.after(claimed.attempts));
+                Some(JobOutcome::Again { at, why })
+            }
+        }
+    }
+}
+
+/// Tells whether a failure may be over later: the provider was away or too busy, or the store was.
+pub(crate) fn is_worth_another_try(failure: &Failure) -> bool {
+    failure.is_passing || failure.kind == FailureKind::Journal
+}
+
+/// Writes an error with its causes.
+fn told(error: &(dyn Error + 'static)) -> Arc<str> {
+    Failure::of(FailureKind::Other, error).to_string().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use loopwright_sessions::SessionId;
+
+    use super::*;
+
+    fn claimed(attempts: u32) -> ClaimedJob {
+        ClaimedJob { job: Job::go_on(SessionId::new("a").unwrap()), claim: 1, attempts, deaths: 0 }
+    }
+
+    #[test]
+    fn what_is_for_now_is_tried_later_and_later_and_then_given_up() {
+        let options = WorkerOptions { attempts: 3, ..WorkerOptions::default() };
+        let outcome = |attempts| {
+            let now = Timestamp::from_millis(0);
+            Verdict::ForNow("away".into()).outcome(&claimed(attempts), &options, now).unwrap()
+        };
+        let again =
+            |millis| JobOutcome::Again { at: Timestamp::from_millis(millis), why: "away".into() };
+        assert_eq!([outcome(0), outcome(1)], [again(1_000), again(2_000)]);
+        assert_eq!(outcome(2), JobOutcome::Failed("given up after 3 attempts: away".into()));
+    }
+
+    #[test]
+    fn a_busy_session_and_a_store_that_is_away_are_for_now_and_all_else_is_refused() {
+        let id = || SessionId::new("a").unwrap();
+        let until = Timestamp::from_millis(0);
+        let busy = StoreError::Busy { id: id(), owner: "you".into(), until };
+        let away = StoreError::Unavailable("cable".into());
+        for error in [busy, away, StoreError::LeaseLost(id())] {
+            let verdict = Verdict::of_error(&error.into());
+            assert!(matches!(verdict, Verdict::ForNow(_)), "{verdict:?}");
+        }
+        let gone = Verdict::of_error(&StoreError::NotFound(id()).into());
+        assert_eq!(gone, Verdict::Is(JobOutcome::Failed("there is no session `a`".into())));
+        assert_eq!(Verdict::of_error(&SessionError::Action(Lost.into())), Verdict::Lost);
+    }
+
+    #[test]
+    fn delays_double_up_to_a_limit() {
+        let backoff = WorkerOptions::default().backoff;
+        let seconds = |attempts| backoff.after(attempts).as_secs();
+        assert_eq!([seconds(0), seconds(3), seconds(8), seconds(200)], [1, 8, 256, 300]);
+        assert_eq!(backoff.most, Duration::from_mins(5));
+    }
+}

@@ -1,0 +1,311 @@
+//! The worker.
+
+use std::{
+    fmt,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::{
+    StreamExt as _,
+    future::{Either, select},
+    stream,
+};
+use loopwright_agent::LoopFactory;
+use loopwright_broadcast::BroadcastConfig;
+use loopwright_core::{Env, EventSink, Interrupted};
+use loopwright_sessions::{
+    ClaimedJob, JobOutcome, JobQueue, JobStatus, Owner, SessionError, SessionRuntime, SessionStore,
+    StoreError,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    agents::{Agents, Everywhere},
+    deliver::Deliver,
+    event::{Tally, WorkerEvent, WorkerListener},
+    options::{Idle, WorkerOptions},
+    verdict::Verdict,
+};
+
+/// Does the jobs of a queue, one after the other or several at once.
+///
+/// Any number of them may work on one queue, in as many processes.
+pub struct Worker {
+    store: Arc<dyn SessionStore>,
+    agents: Arc<dyn Agents>,
+    options: WorkerOptions,
+    env: Env,
+    owner: Arc<str>,
+    listeners: Vec<Arc<dyn WorkerListener>>,
+    sinks: Vec<Arc<dyn EventSink>>,
+    event_log: Option<BroadcastConfig>,
+}
+
+/// The store keeps no jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this store of sessions keeps no jobs: use one in a database, SQLite or PostgreSQL")]
+pub struct NoQueue;
+
+/// How long a queue that did not answer is left alone.
+const TROUBLE: Duration = Duration::from_secs(1);
+
+impl Worker {
+    /// Does what is queued beside the sessions of a store, with agents that are made of the sessions'
+    /// definitions.
+    ///
+    /// # Errors
+    ///
+    /// If the store keeps no jobs.
+    pub fn new(
+        store: Arc<dyn SessionStore>,
+        loops: impl LoopFactory + 'static,
+    ) -> Result<Self, NoQueue> {
+        Self::with_agents(store, Everywhere(Arc::new(loops)))
+    }
+
+    /// Does what is queued with agents that depend on the session.
+    ///
+    /// # Errors
+    ///
+    /// If the store keeps no jobs.
+    pub fn with_agents(
+        store: Arc<dyn SessionStore>,
+        agents: impl Agents + 'static,
+    ) -> Result<Self, NoQueue> {
+        if store.jobs().is_none() {
+            return Err(NoQueue);
+        }
+        Ok(Self {
+            store,
+            agents: Arc::new(agents),
+            options: WorkerOptions::default(),
+            env: Env::system(),
+            owner: Owner::this_process().to_string().into(),
+            listeners: Vec::new(),
+            sinks: Vec::new(),
+            event_log: None,
+        })
+    }
+
+    /// Says how it works.
+    #[must_use]
+    pub fn with_options(self, options: WorkerOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Takes time and ids from here.
+    #[must_use]
+    pub fn with_env(self, env: Env) -> Self {
+        Self { env, ..self }
+    }
+
+    /// Names whoever holds claims and leases; a name that nobody else has if this is not said.
+    #[must_use]
+    pub fn with_owner(self, owner: impl Into<Arc<str>>) -> Self {
+        Self { owner: owner.into(), ..self }
+    }
+
+    /// Tells of jobs.
+    #[must_use]
+    pub fn with_listener(mut self, listener: impl WorkerListener + 'static) -> Self {
+        self.listeners.push(Arc::new(listener));
+        self
+    }
+
+    /// Keeps what agents do beside their sessions, so that others can
+    /// [follow](SessionRuntime::with_event_log).
+    #[must_use]
+    pub fn with_event_log(self, config: BroadcastConfig) -> Self {
+        Self { event_log: Some(config), ..self }
+    }
+
+    /// Tells of what agents do.
+    #[must_use]
+    pub fn with_event_sink(mut self, sink: Arc<dyn EventSink>) -> Self {
+        self.sinks.push(sink);
+        self
+    }
+
+    /// Works until it is to drain, and returns how many jobs ended how.
+    ///
+    /// Once `drain` is cancelled no more jobs are taken, agents end the step that is under way, and what is
+    /// left of their jobs is for somebody else. Steps that take longer than
+    /// [`drain`](WorkerOptions::drain) are cut off, as they are if this future is dropped: calls that must
+    /// not happen twice have an unknown outcome then.
+    pub async fn run(&self, drain: &CancellationToken) -> Tally {
+        let Some(queue) = self.store.jobs() else { return Tally::default() };
+        let shift = Shift { worker: self, queue, drain, tally: Mutex::default() };
+        let jobs = stream::unfold((), async |()| shift.next().await.map(|job| (job, ())));
+        let limit = self.options.concurrency.get();
+        let work = jobs.for_each_concurrent(limit, async |claimed| shift.perform(claimed).await);
+        let late = async {
+            drain.cancelled().await;
+            self.env.clock.sleep(self.options.drain).await;
+        };
+        let work = async {
+            if let Either::Right(_) = select(pin!(work), pin!(late)).await {
+                // What cannot be given back ends by itself.
+                let _given = queue.give_back(&self.owner, self.env.clock.now()).await;
+            }
+        };
+        let _done = select(pin!(work), pin!(shift.keep())).await;
+        shift.tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, event: impl FnOnce() -> WorkerEvent) {
+        if !self.listeners.is_empty() {
+            let event = event();
+            for listener in &self.listeners {
+                listener.hear(&event);
+            }
+        }
+    }
+
+    fn troubled(&self, error: &StoreError) {
+        self.tell(|| WorkerEvent::Troubled(error.to_string().into()));
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker")
+            .field("owner", &self.owner)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A worker at work.
+struct Shift<'a> {
+    worker: &'a Worker,
+    queue: &'a dyn JobQueue,
+    drain: &'a CancellationToken,
+    tally: Mutex<Tally>,
+}
+
+impl Shift<'_> {
+    /// Waits for a job; there is none once the worker is to drain, or if it ends when there is nothing left
+    /// to do.
+    async fn next(&self) -> Option<ClaimedJob> {
+        let Worker { options, env, owner, .. } = self.worker;
+        while !self.drain.is_cancelled() {
+            let pause = match self.queue.claim(owner, env.clock.now(), options.lease).await {
+                Ok(Some(claimed)) => return Some(claimed),
+                Ok(None) if options.idle == Idle::Ends && self.is_all_over().await => return None,
+                Ok(None) => options.looks,
+                Err(error) => {
+                    self.worker.troubled(&error);
+                    TROUBLE
+                }
+            };
+            self.take_over().await;
+            let _woken = select(env.clock.sleep(pause), pin!(self.drain.cancelled())).await;
+        }
+        None
+    }
+
+    async fn is_all_over(&self) -> bool {
+        let waiting = self.queue.count(JobStatus::Waiting).await;
+        let running = self.queue.count(JobStatus::Running).await;
+        matches!((waiting, running), (Ok(0), Ok(0)))
+    }
+
+    /// Keeps what was claimed for as long as it takes.
+    async fn keep(&self) {
+        let Worker { options, env, owner, .. } = self.worker;
+        loop {
+            env.clock.sleep(options.lease / 3).await;
+            let now = env.clock.now();
+            if let Err(error) = self.queue.renew(owner, now, options.lease).await {
+                self.worker.troubled(&error);
+            }
+            self.take_over().await;
+        }
+    }
+
+    /// Gives back what processes of this machine had that are gone. If that cannot be found out now, it can
+    /// be later.
+    async fn take_over(&self) {
+        for owner in self.queue.holders().await.unwrap_or_default() {
+            if !Owner::parse(&owner).is_some_and(|it| it.is_gone()) {
+                continue;
+            }
+            let now = self.worker.env.clock.now();
+            match self.queue.give_back(&owner, now).await {
+                Ok(0) | Err(_) => {}
+                Ok(jobs) => self.worker.tell(|| WorkerEvent::TookOver { owner, jobs }),
+            }
+        }
+    }
+
+    /// Does a job, as far as that goes this time.
+    async fn perform(&self, claimed: ClaimedJob) {
+        let Worker { options, env, .. } = self.worker;
+        self.worker.tell(|| WorkerEvent::Began(claimed.job.clone()));
+        let verdict = self.attempt(&claimed).await;
+        let outcome = verdict.outcome(&claimed, options, env.clock.now());
+        let outcome = match outcome {
+            Some(outcome) if self.settle(&claimed, &outcome).await => Some(outcome),
+            _ => None,
+        };
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner).count(outcome.as_ref());
+        self.worker.tell(|| match outcome {
+            Some(outcome) => WorkerEvent::Ended { job: claimed.job, outcome },
+            None => WorkerEvent::Lost(claimed.job),
+        });
+    }
+
+    async fn attempt(&self, claimed: &ClaimedJob) -> Verdict {
+        let (worker, job) = (self.worker, &claimed.job);
+        if claimed.deaths >= worker.options.deaths {
+            let why = format!("given up: {} workers died before they had done it", claimed.deaths);
+            return Verdict::Is(JobOutcome::Failed(why.into()));
+        }
+        let header = match worker.store.header(&job.session).await {
+            Ok(Some(header)) => header,
+            Ok(None) => {
+                let error = SessionError::Store(StoreError::NotFound(job.session.clone()));
+                return Verdict::of_error(&error);
+            }
+            Err(error) => return Verdict::of_error(&error.into()),
+        };
+        let loops = match worker.agents.of(&header).await {
+            Ok(loops) => loops,
+            Err(error) => return Verdict::refused(&*error),
+        };
+        let runtime = SessionRuntime::new(Arc::clone(&worker.store), loops)
+            .with_env(worker.env.clone())
+            .with_owner(Arc::clone(&worker.owner))
+            .with_lease(worker.options.lease)
+            .with_interrupted(Interrupted::Ask)
+            .with_leave(self.drain.clone());
+        let runtime = worker
+            .sinks
+            .iter()
+            .fold(runtime, |runtime, sink| runtime.with_event_sink(Arc::clone(sink)));
+        let runtime = match worker.event_log {
+            Some(config) => runtime.with_event_log(config),
+            None => runtime,
+        };
+        match runtime.execute(&job.session, &Deliver { queue: self.queue, claimed }).await {
+            Ok(session) => Verdict::of_state(session.state(), job),
+            Err(error) => Verdict::of_error(&error),
+        }
+    }
+
+    /// Says how it went, however long it takes to be heard; tells whether it was still ours to say.
+    async fn settle(&self, claimed: &ClaimedJob, outcome: &JobOutcome) -> bool {
+        let clock = &self.worker.env.clock;
+        loop {
+            match self.queue.settle(claimed, outcome, clock.now()).await {
+                Ok(is_heard) => return is_heard,
+                Err(error) => {
+                    self.worker.troubled(&error);
+                    clock.sleep(TROUBLE).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Workers over a store in a database.
+
+#![expect(clippy::unwrap_used, reason = "the lints spare tests, but not what they share")]
+
+mod worker;

@@ -1,0 +1,220 @@
+use std::{
+    num::NonZeroUsize,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
+};
+
+use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
+use loopwright_core::{
+    AgentLoop, AgentState, ModelError, ModelErrorKind, Status, messages::Message,
+};
+use loopwright_sessions::{
+    Job, JobQueue, JobRecord, JobStatus, MemoryStore, NewSession, SessionHeader, SessionId,
+    SessionRepository, SessionStore as _,
+};
+use loopwright_store_sql::SqliteStore;
+use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, loop_of};
+use loopwright_worker::{Idle, NoQueue, Tally, Worker, WorkerEvent, WorkerOptions};
+use serde_json::json;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+struct Same(AgentLoop);
+
+impl LoopFactory for Same {
+    fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        Ok(self.0.clone())
+    }
+}
+
+struct World {
+    store: Arc<SqliteStore>,
+    _folder: TempDir,
+}
+
+impl World {
+    async fn with(sessions: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")).await.unwrap());
+        for name in sessions {
+            let header =
+                &SessionHeader::new(id(name), "agent", FrozenClock::new().env(0).clock.now());
+            let definition = &AgentDefinition::new("agent", "works", "You work.");
+            store.create(NewSession { header, definition, changes: &[] }).await.unwrap();
+        }
+        Self { store, _folder: folder }
+    }
+
+    fn queue(&self) -> &dyn JobQueue {
+        self.store.jobs().unwrap()
+    }
+
+    async fn push(&self, session: &str, text: &str) -> Job {
+        let job = Job::say(id(session), Message::user(text));
+        let now = FrozenClock::new().env(0).clock.now();
+        assert!(self.queue().push(&job, now).await.unwrap());
+        job
+    }
+
+    fn worker(&self, agent: &AgentLoop) -> Worker {
+        let options = WorkerOptions { idle: Idle::Ends, ..WorkerOptions::default() };
+        let worker = Worker::new(Arc::clone(&self.store) as _, Same(agent.clone())).unwrap();
+        worker.with_options(options)
+    }
+
+    /// Works until nothing is left to do.
+    async fn work(&self, agent: &AgentLoop) -> Tally {
+        let worker = self.worker(agent).with_env(FrozenClock::new().env(0));
+        worker.run(&CancellationToken::new()).await
+    }
+
+    async fn record(&self, job: &Job) -> JobRecord {
+        self.queue().job(&job.id).await.unwrap().unwrap()
+    }
+
+    async fn state(&self, session: &str) -> AgentState {
+        let repository = SessionRepository::new(Arc::clone(&self.store) as _);
+        repository.load(&id(session)).await.unwrap().state().clone()
+    }
+
+    async fn said(&self, session: &str) -> Vec<String> {
+        let state = self.state(session).await;
+        state.transcript().iter().map(|turn| turn.message().text()).collect()
+    }
+}
+
+fn id(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+fn agent(model: &FakeModel) -> AgentLoop {
+    loop_of(ModelDriver::new(model.clone()))
+}
+
+#[test]
+fn a_store_without_a_queue_is_refused() {
+    let agent = Same(agent(&FakeModel::echo()));
+    let refused = Worker::new(Arc::new(MemoryStore::new()), agent).unwrap_err();
+    assert_eq!(refused, NoQueue);
+}
+
+#[tokio::test]
+async fn jobs_of_a_session_are_answered_in_their_order() {
+    let world = World::with(&["a", "b"]).await;
+    for (session, text) in [("a", "1"), ("b", "2"), ("a", "3")] {
+        world.push(session, text).await;
+    }
+    let model = FakeModel::script(["x", "y", "z"].map(ScenarioStep::final_answer));
+    let tally = world.work(&agent(&model)).await;
+    assert_eq!(tally, Tally { done: 3, ..Tally::default() });
+    assert_eq!(world.said("a").await, ["1", "x", "3", "z"]);
+    assert_eq!(world.said("b").await, ["2", "y"]);
+}
+
+#[tokio::test]
+async fn what_failed_for_now_is_tried_again_and_the_message_is_not_said_again() {
+    let world = World::with(&["a"]).await;
+    let job = world.push("a", "hi").await;
+    let asked = AtomicUsize::new(0);
+    let model = FakeModel::from_fn(move |_| match asked.fetch_add(1, SeqCst) {
+        0 | 1 => Err(ModelError::new(ModelErrorKind::Network, "the cable is out")),
+        _ => ScenarioStep::final_answer("hello").to_response(),
+    });
+    let tally = world.work(&agent(&model)).await;
+    assert_eq!(tally, Tally { done: 1, again: 2, ..Tally::default() });
+    assert_eq!(world.said("a").await, ["hi", "hello"]);
+    let record = world.record(&job).await;
+    assert_eq!((record.status, record.attempts, record.why), (JobStatus::Done, 2, None));
+}
+
+#[tokio::test]
+async fn what_is_refused_is_not_tried_again() {
+    let world = World::with(&["a"]).await;
+    let job = world.push("a", "hi").await;
+    let model = FakeModel::from_fn(|_| Err(ModelError::new(ModelErrorKind::Auth, "wrong key")));
+    let tally = world.work(&agent(&model)).await;
+    assert_eq!(tally, Tally { failed: 1, ..Tally::default() });
+    let record = world.record(&job).await;
+    assert_eq!((record.status, record.claims), (JobStatus::Failed, 1));
+    assert!(record.why.unwrap().contains("wrong key"));
+}
+
+#[tokio::test]
+async fn a_job_that_workers_die_of_is_given_up() {
+    let world = World::with(&["a"]).await;
+    let job = world.push("a", "hi").await;
+    let now = FrozenClock::new().env(0).clock.now();
+    for _ in 0..WorkerOptions::default().deaths {
+        let lasts = WorkerOptions::default().lease;
+        assert!(world.queue().claim("gone", now, lasts).await.unwrap().is_some());
+        assert_eq!(world.queue().give_back("gone", now).await.unwrap(), 1);
+    }
+    let tally = world.work(&agent(&FakeModel::echo())).await;
+    assert_eq!(tally, Tally { failed: 1, ..Tally::default() });
+    let why = world.record(&job).await.why.unwrap();
+    assert_eq!(&*why, "given up: 20 workers died before they had done it");
+}
+
+/// An agent that works twice before it answers, and lets something happen as it works.
+fn working(happens: impl Fn() + Send + Sync + 'static) -> (AgentLoop, FakeModel) {
+    let tool = MockTool::new("work", "", move |_| {
+        happens();
+        Ok::<_, String>("worked")
+    });
+    let call = || ScenarioStep::tool_call("work", json!({}));
+    let script = [call(), call(), ScenarioStep::final_answer("done")];
+    // The question is one turn, and each step makes one.
+    let model = FakeModel::script_by(|request| request.prompt.turns.len() - 1, script);
+    (agent(&model).with_tool(tool), model)
+}
+
+#[tokio::test]
+async fn a_worker_that_drains_ends_its_step_and_leaves_the_rest_to_another_one() {
+    let world = World::with(&["a", "b"]).await;
+    let (job, other) = (world.push("a", "hi").await, world.push("b", "hi").await);
+    let drain = CancellationToken::new();
+    let drains = drain.clone();
+    let (agent, model) = working(move || drains.cancel());
+    let tally = world.worker(&agent).run(&drain).await;
+    assert_eq!((tally, model.asked()), (Tally { left: 1, ..Tally::default() }, 1));
+    let state = world.state("a").await;
+    assert_eq!((state.status(), state.step_count()), (&Status::InProgress, 1));
+    let found = [world.record(&job).await, world.record(&other).await];
+    let found = found.map(|it| (it.status, it.claims, it.deaths));
+    assert_eq!(found, [(JobStatus::Waiting, 1, 0), (JobStatus::Waiting, 0, 0)]);
+    // Another one goes on after the step.
+    let tally = world.worker(&agent).run(&CancellationToken::new()).await;
+    assert_eq!((tally, model.asked()), (Tally { done: 2, ..Tally::default() }, 6));
+    assert_eq!(world.state("a").await.execution_count(), 1);
+}
+
+#[tokio::test]
+async fn as_many_jobs_run_at_once_as_it_is_said() {
+    let names: Vec<String> = (0..6).map(|number| format!("s{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let world = World::with(&names).await;
+    for name in &names {
+        world.push(name, "hi").await;
+    }
+    let running = Arc::new(Mutex::new((0_usize, 0_usize)));
+    let heard = Arc::clone(&running);
+    let options = WorkerOptions {
+        concurrency: NonZeroUsize::new(3).unwrap(),
+        idle: Idle::Ends,
+        ..WorkerOptions::default()
+    };
+    let worker = world.worker(&agent(&FakeModel::echo())).with_options(options);
+    let worker = worker.with_listener(move |event: &WorkerEvent| {
+        let mut running = heard.lock().unwrap();
+        match event {
+            WorkerEvent::Began(_) => running.0 += 1,
+            _ => running.0 -= 1,
+        }
+        running.1 = running.1.max(running.0);
+    });
+    let tally = worker.run(&CancellationToken::new()).await;
+    assert_eq!(tally, Tally { done: 6, ..Tally::default() });
+    assert_eq!(*running.lock().unwrap(), (0, 3));
+}
