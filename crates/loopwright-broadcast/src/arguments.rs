@@ -1,6 +1,6 @@
 //! The arguments of a tool, as they are told.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserialize, Deserializer,
@@ -52,6 +52,24 @@ pub(crate) fn whole(arguments: &str, most: usize, redaction: &Redaction) -> Tool
         }
         Ordered::Other(value) => Ordered::Other(cut("", value)),
     })
+}
+
+impl Redaction {
+    /// Returns the arguments of a call without what is secret in them: as the model wrote them if nothing
+    /// is, or else with the fields in its order.
+    pub fn arguments<'a>(&self, arguments: &'a str) -> Cow<'a, str> {
+        let Ok(Ordered::Fields(fields)) = serde_json::from_str(arguments) else {
+            return self.text(arguments);
+        };
+        let clean =
+            |(name, value): &(String, Value)| (name.clone(), self.value(name, value.clone()));
+        let cleaned: Vec<_> = fields.iter().map(clean).collect();
+        if cleaned == fields {
+            return Cow::Borrowed(arguments);
+        }
+        // Values can be written.
+        Cow::Owned(serde_json::to_string(&Ordered::Fields(cleaned)).unwrap_or_default())
+    }
 }
 
 fn shown(value: &Value) -> String {
@@ -114,6 +132,23 @@ mod tests {
         check(&format!(r#"{{"q":"{long}"}}"#), &format!("q: '{kept}...'"));
         let fits = "ä".repeat(30);
         check(&format!(r#"{{"q":"{fits}"}}"#), &format!("q: '{fits}'"));
+    }
+
+    #[test]
+    fn arguments_stay_as_they_were_written_but_for_secrets() {
+        let check = |arguments: &str, clean: &str| {
+            assert_eq!(Redaction::of(["hunter2hunter2"]).arguments(arguments), clean);
+        };
+        check(
+            r#"{ "z": 1, "api_key": "k", "a": [{ "token": "t" }] }"#,
+            r#"{"z":1,"api_key":"[redacted]","a":[{"token":"[redacted]"}]}"#,
+        );
+        check(r#"{"say":"\u0068unter2hunter2"}"#, r#"{"say":"[redacted]"}"#);
+        check(r#"{"say": "hunter2hunter2"#, r#"{"say": "[redacted]"#);
+        for nothing_to_hide in [r#"{ "z": 1.50, "a": "\u0068i" }"#, "not json", "", "[1, 2]"] {
+            let clean = Redaction::default().arguments(nothing_to_hide);
+            assert!(matches!(clean, Cow::Borrowed(it) if it == nothing_to_hide), "{clean}");
+        }
     }
 
     #[test]

@@ -14,19 +14,14 @@
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```
 
-use std::{
-    borrow::Cow,
-    fmt,
-    fs::OpenOptions,
-    io,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{borrow::Cow, fmt, io, path::PathBuf, sync::Arc};
 
 use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_broadcast::{
     BroadcastConfig, BroadcastTransport, Broadcasting, CAPACITY, JsonLines, Redaction,
 };
+
+use crate::private::appending;
 
 /// Tells what the agent does, and the agents that work for it, to a transport.
 ///
@@ -109,20 +104,14 @@ impl UseBroadcasting {
         let outlet = match &self.to {
             To::Through(told) => return Ok(told.clone()),
             To::Transport(transport) => told.send_to(Arc::clone(transport), self.capacity)?,
-            To::File(path) => told.send_to(JsonLines::to(open(path)?), self.capacity)?,
+            To::File(path) => {
+                told.send_to(JsonLines::to(appending().open(path)?), self.capacity)?
+            }
         };
         // It goes on by itself.
         drop(outlet);
         Ok(told)
     }
-}
-
-fn open(path: &Path) -> io::Result<std::fs::File> {
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 impl Capability for UseBroadcasting {

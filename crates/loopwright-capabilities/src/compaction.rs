@@ -21,6 +21,7 @@
 mod capability;
 mod compactor;
 mod hook;
+mod known;
 mod plan;
 mod policy;
 mod spill;

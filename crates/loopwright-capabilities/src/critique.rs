@@ -32,6 +32,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::prompt::is_feedback;
 pub use self::{
     capability::UseSelfCritique,
     policy::{CritiquePolicy, OnCriticFailure},

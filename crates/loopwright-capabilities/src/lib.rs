@@ -36,6 +36,8 @@ pub mod bash;
 pub mod coding;
 pub mod child;
 mod asked;
+mod said;
+mod private;
 mod window;
 pub mod subagents;
 pub mod planning;

@@ -40,6 +40,7 @@ mod typed;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use self::extract::is_correction;
 pub use self::{
     answer::ANSWER,
     capability::UseStructuredOutputs,

@@ -30,7 +30,7 @@ mod prompt;
 mod summarizer;
 mod verbatim;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use self::{
     backoff::Backoff,

@@ -92,8 +92,8 @@ impl fmt::Display for Failure {
 
 impl Error for Failure {}
 
-/// Returns what a panic said.
-pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
+/// Returns what a panic said, of the payload that was caught.
+pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied().map(str::to_owned);
     text.or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned())

@@ -55,7 +55,7 @@ pub use crate::{
     events::{EventSink, Events, Sinks},
     execution::{Execution, Status},
     executor::ToolExecutor,
-    failure::{Failure, FailureKind},
+    failure::{Failure, FailureKind, panic_message},
     fold::ReplayError,
     hook::{
         CallableHook, Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, Recovery,

@@ -62,8 +62,9 @@ impl AgentSession {
         };
         match self.state.status() {
             Status::Pending | Status::Completed => false,
-            Status::Stopped(_) | Status::Failed(_) => self.state.is_interrupted() || !answered(),
-            Status::InProgress | Status::Paused => true,
+            Status::InProgress | Status::Paused | Status::Stopped(_) | Status::Failed(_) => {
+                self.state.is_interrupted() || !answered()
+            }
         }
     }
 

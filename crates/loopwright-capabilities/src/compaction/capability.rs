@@ -100,15 +100,11 @@ impl Capability for UseCompaction {
     }
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
-        if let Some(Err(error)) = self.root.as_ref().map(Root::open) {
-            return Err(BuildError::Capability {
-                capability: self.name(),
-                reason: "name a directory that exists".to_owned(),
-                source: Some(error.into()),
-            });
+        if let Some(root) = &self.root {
+            root.checked(self.name())?;
         }
         let compactor = Compactor {
-            policy: self.policy,
+            policy: self.when.fitted(self.policy),
             summarizer: self.summarizer.clone(),
             root: self.root.clone(),
             counter: Arc::clone(&self.counter),

@@ -11,6 +11,7 @@ use loopwright_core::{
 
 use crate::{
     compaction::{
+        known::Known,
         plan::{Fate, Plan},
         policy::CompactionPolicy,
         spill::{Spill, has_long_output},
@@ -35,8 +36,8 @@ pub(super) struct Compactor {
 }
 
 /// What the model is shown.
-struct Shown {
-    volume: Volume,
+pub(super) struct Shown {
+    pub(super) volume: Volume,
     /// The turns, by where they are in memory. None if the model is shown no turn as it is: then it is not
     /// known what it is shown of each.
     turns: Option<HashSet<usize>>,
@@ -65,23 +66,26 @@ enum Summed {
 impl Compactor {
     /// Tells whether there is a long output to move, or enough to be summed up: a summary takes its own
     /// length and a request.
-    pub(super) fn is_worth_it(&self, state: &AgentState) -> bool {
+    pub(super) fn is_worth_it(&self, state: &AgentState, known: &mut Known) -> bool {
         let (policy, counter) = (&self.policy, &*self.counter);
-        let mut plan = Plan::of(state, policy, counter, |_| true);
-        let sums_up = self.summarizer.is_some()
-            && self.tokens(plan.older(Fate::Summed)) > 2 * policy.max_summary_tokens;
-        let has_long = |turn: &mut Arc<Turn>| has_long_output(turn, policy, counter);
-        sums_up || self.root.is_some() && plan.shortened().any(has_long)
+        let is_long = |turn: &Turn| has_long_output(turn, policy, counter);
+        let may_move = self.root.is_some() && known.has(state, is_long);
+        may_move || self.summarizer.is_some() && self.has_enough(state)
     }
 
-    /// Compacts the conversation, and returns what it saved; nothing if the run ends meanwhile. What
-    /// cannot be done leaves that part of the conversation as it is.
+    fn has_enough(&self, state: &AgentState) -> bool {
+        let plan = Plan::of(state, &self.policy, &*self.counter, |_| true);
+        self.tokens(plan.older(Fate::Summed)) > 2 * self.policy.max_summary_tokens
+    }
+
+    /// Compacts the conversation, of which the model is shown this, and returns what it saved; nothing if
+    /// the run ends meanwhile. What cannot be done leaves that part of the conversation as it is.
     pub(super) async fn compact(
         &self,
+        before: Shown,
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Option<ConversationCompacted>, BoxError> {
-        let before = self.shown(state, cx).await?;
         let mut told = ConversationCompacted::new(before.volume, before.volume);
         let mut plan = Plan::of(state, &self.policy, &*self.counter, |turn| before.has(turn));
         self.shorten(&mut plan, &mut told, cx).await;
@@ -99,7 +103,12 @@ impl Compactor {
         Ok(Some(told))
     }
 
-    async fn shown(&self, state: &AgentState, cx: &HookCx<'_>) -> Result<Shown, BoxError> {
+    /// Finds out what the model is shown.
+    pub(super) async fn shown(
+        &self,
+        state: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> Result<Shown, BoxError> {
         let prompt = cx.agent().compiler().compile(state, None).await?;
         let tokens = self.tokens(&prompt.turns);
         let turns: HashSet<usize> = prompt.turns.iter().map(address).collect();

@@ -5,13 +5,16 @@ use std::fmt;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopReason,
-    StopSignal, messages::SectionName,
+    BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopReason, StopSignal,
 };
 
 use crate::{
-    compaction::compactor::{BACKOFF, Compactor, NAME},
-    summarization::{Backoff, Books, last_model_turn},
+    compaction::{
+        compactor::{BACKOFF, Compactor, NAME},
+        known::{Known, Size},
+        policy::CompactionPolicy,
+    },
+    summarization::{Backoff, Books},
 };
 
 /// When a conversation is compacted.
@@ -23,41 +26,54 @@ pub(super) enum When {
     Now,
 }
 
+impl When {
+    /// Keeps a policy from leaving so much that it is time again at once.
+    pub(super) fn fitted(self, policy: CompactionPolicy) -> CompactionPolicy {
+        match self {
+            Self::Reached(tokens) => {
+                CompactionPolicy { keep_tokens: policy.keep_tokens.min(tokens / 2), ..policy }
+            }
+            Self::Now => policy,
+        }
+    }
+}
+
 /// Compacts conversations when it is time to.
 pub(super) struct Compacting {
     pub(super) when: When,
     pub(super) compactor: Compactor,
-    pub(super) books: Books,
+    pub(super) books: Books<Known>,
 }
 
 impl Compacting {
-    /// Returns how many tokens the next request has, as far as it is known: what the provider counted in
-    /// the last step and what came since, or else what the conversation is estimated to be. The cost is
-    /// that of what came since.
-    fn size(&self, state: &AgentState) -> u64 {
-        let Some(agent) = state.id() else { return 0 };
-        let mut counts = self.books.take(agent);
-        let sections = state.context().sections();
-        let counted = [
-            (SectionName::SUMMARY, &mut counts.summary),
-            (SectionName::BUFFER, &mut counts.buffer),
-            (SectionName::MESSAGES, &mut counts.messages),
-        ];
-        let mut size = 0;
-        for (name, ledger) in counted {
-            if let Some(section) = sections.get(name) {
-                ledger.follow(section, &*self.compactor.counter);
-                size += ledger.total();
+    /// Compacts a conversation that has reached a limit.
+    async fn keep_below(
+        &self,
+        limit: u64,
+        known: &mut Known,
+        state: &mut StateEdit<'_>,
+        cx: &HookCx<'_>,
+    ) -> Result<(), BoxError> {
+        let size = known.size(state, &*self.compactor.counter);
+        let is_due = size.tokens() >= limit && Backoff::allows(&BACKOFF, state);
+        if !is_due || !self.compactor.is_worth_it(state, known) {
+            return Ok(());
+        }
+        let shown = self.compactor.shown(state, cx).await?;
+        if let Size::Estimated(_) = size {
+            // It is not due for what the model is not shown, which is known from now on.
+            known.note_shown(shown.volume.tokens);
+            if shown.volume.tokens < limit {
+                return Ok(());
             }
         }
-        let messages = state.transcript();
-        let new = messages.len() - last_model_turn(messages).unwrap_or(0);
-        let new = counts.messages.newest(new);
-        self.books.put(agent.clone(), counts);
-        match state.last_step().map_or(0, |step| step.spend().usage.total()) {
-            0 => size,
-            reported => reported + new,
+        let Some(told) = self.compactor.compact(shown, state, cx).await? else { return Ok(()) };
+        if told.after.tokens < told.before.tokens {
+            cx.events.emit(|| told);
+        } else if Backoff::allows(&BACKOFF, state) {
+            Backoff::wait(&BACKOFF, state)?;
         }
+        Ok(())
     }
 }
 
@@ -79,7 +95,8 @@ impl Hook for Compacting {
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        if let Some(told) = self.compactor.compact(state, cx).await? {
+        let shown = self.compactor.shown(state, cx).await?;
+        if let Some(told) = self.compactor.compact(shown, state, cx).await? {
             cx.events.emit(|| told);
         }
         let text = "the conversation was compacted, and nothing else was to be done";
@@ -91,19 +108,13 @@ impl Hook for Compacting {
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        let When::Reached(tokens) = self.when else { return Ok(Flow::Go) };
-        let is_due = self.size(state) >= tokens && Backoff::allows(&BACKOFF, state);
-        if !is_due || !self.compactor.is_worth_it(state) {
+        let (When::Reached(limit), Some(agent)) = (self.when, state.id().cloned()) else {
             return Ok(Flow::Go);
-        }
-        let Some(told) = self.compactor.compact(state, cx).await? else { return Ok(Flow::Go) };
-        let is_smaller = told.after.tokens < told.before.tokens;
-        if is_smaller {
-            cx.events.emit(|| told);
-        } else if Backoff::allows(&BACKOFF, state) {
-            Backoff::wait(&BACKOFF, state)?;
-        }
-        Ok(Flow::Go)
+        };
+        let mut known = self.books.take(&agent);
+        let kept = self.keep_below(limit, &mut known, state, cx).await;
+        self.books.put(agent, known);
+        kept.map(|()| Flow::Go)
     }
 }
 

@@ -84,27 +84,36 @@ fn cut(
     counter: &dyn TokenCounter,
     is_shown: &impl Fn(&Arc<Turn>) -> bool,
 ) -> (usize, usize) {
-    let is_input = |turn: &Arc<Turn>| matches!(turn.body(), TurnBody::Input(_));
-    // What led to a turn belongs to its exchange, and so does what the model is not shown any more.
-    let leads = |at: usize| messages.get(at).is_some_and(|it| is_input(it) || !is_shown(it));
-    let back = |mut at: usize| {
-        while at > 0 && leads(at - 1) {
-            at -= 1;
-        }
-        at
+    let tokens_of = |begin: usize, end: usize| -> u64 {
+        let turns = messages.iter_from(begin).take(end - begin).filter(|it| is_shown(it));
+        turns.map(|turn| turn_tokens(counter, turn)).sum()
     };
-    let (mut cut, mut newest, mut tokens) = (messages.len(), None, 0_u64);
-    for _ in 0..policy.keep_exchanges.max(1) {
-        // What nobody has answered yet belongs to the newest exchange.
-        let end = if newest.is_none() { back(cut) } else { cut };
-        let begin = back(end.saturating_sub(1));
-        let turns = messages.iter().skip(begin).take(cut - begin).filter(|it| is_shown(it));
-        tokens += turns.map(|turn| turn_tokens(counter, turn)).sum::<u64>();
-        if newest.is_some() && tokens > policy.keep_tokens {
+    let newest = newest_exchange(messages, is_shown);
+    let (mut cut, mut tokens) = (newest, tokens_of(newest, messages.len()));
+    for _ in 1..policy.keep_exchanges {
+        let begin = back(messages, cut.saturating_sub(1), is_shown);
+        tokens += tokens_of(begin, cut);
+        if tokens > policy.keep_tokens {
             break;
         }
         cut = begin;
-        newest.get_or_insert(begin);
     }
-    (cut, newest.unwrap_or(cut))
+    (cut, newest)
+}
+
+/// Returns where the newest exchange begins. What nobody has answered yet belongs to it.
+pub(super) fn newest_exchange(
+    messages: &Transcript,
+    is_shown: &impl Fn(&Arc<Turn>) -> bool,
+) -> usize {
+    let end = back(messages, messages.len(), is_shown);
+    back(messages, end.saturating_sub(1), is_shown)
+}
+
+/// Goes back over what led to a turn, which belongs to its exchange, and so does what the model is not
+/// shown any more.
+fn back(messages: &Transcript, at: usize, is_shown: &impl Fn(&Arc<Turn>) -> bool) -> usize {
+    let is_input = |turn: &Arc<Turn>| matches!(turn.body(), TurnBody::Input(_));
+    let turns = messages.iter().take(at).rev();
+    at - turns.take_while(|turn| is_input(turn) || !is_shown(turn)).count()
 }

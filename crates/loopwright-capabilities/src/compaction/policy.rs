@@ -9,7 +9,8 @@ pub struct CompactionPolicy {
     /// How many of the newest exchanges stay: what the model said, with the results of what it called and
     /// what was said to it right before; 4 by default, at least one.
     pub keep_exchanges: usize,
-    /// The most tokens of these; 16,384 by default. If they have more, fewer stay, but the newest does.
+    /// The most tokens of these; 16,384 by default, and never more than half of the size at which it is
+    /// time to compact. If they have more, fewer stay, but the newest does.
     pub keep_tokens: u64,
     /// The most tokens of an output of a tool; 1,024 by default. One that has more goes to a file, unless
     /// it is of the newest exchange.

@@ -67,7 +67,7 @@ impl Spill<'_> {
     /// Writes a file, and with the first one a note that keeps the directory out of version control.
     async fn write(&self, path: &str, content: String) -> Result<(), FileError> {
         let writer = WriteFile::in_dir(self.root.clone()).max_bytes(usize::MAX);
-        let path = path.to_owned();
+        let (path, is_first) = (path.to_owned(), self.files.is_empty());
         let work = move |_: &CancellationToken| {
             let file = |path: String, content: String| WriteFileArgs {
                 path,
@@ -75,7 +75,9 @@ impl Spill<'_> {
                 overwrite: Some(true),
                 create_dirs: Some(true),
             };
-            writer.write(&file(format!("{FOLDER}/.gitignore"), "*\n".to_owned()))?;
+            if is_first {
+                writer.write(&file(format!("{FOLDER}/.gitignore"), "*\n".to_owned()))?;
+            }
             writer.write(&file(path, content)).map(drop)
         };
         blocking(self.cancel, work).await

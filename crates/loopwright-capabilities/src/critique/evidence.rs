@@ -2,12 +2,12 @@
 
 use loopwright_core::{
     AgentState, Step,
-    messages::{Role, SectionName, Transcript, Turn, TurnBody},
+    messages::{SectionName, Transcript},
 };
 
 use crate::{
     critique::{policy::CritiquePolicy, prompt},
-    retrospective::is_guidance,
+    said::said_by_user,
     window::window,
 };
 
@@ -54,11 +54,7 @@ pub(super) fn task(state: &AgentState) -> Option<String> {
 }
 
 fn last_asked(turns: &Transcript) -> Option<String> {
-    let asked = |turn: &std::sync::Arc<Turn>| match turn.body() {
-        TurnBody::Input(message) if message.role() == Role::User => Some(message.text()),
-        _ => None,
-    };
-    let texts = turns.iter().rev().filter_map(asked);
-    let is_by_user = |text: &str| !prompt::is_feedback(text) && !is_guidance(text);
-    texts.into_iter().find(|text| !text.trim().is_empty() && is_by_user(text))
+    let asked = turns.iter().rev().filter(|turn| said_by_user(turn));
+    let mut texts = asked.map(|turn| turn.message().text());
+    texts.find(|text| !text.trim().is_empty())
 }

@@ -74,6 +74,6 @@ fn list(title: &str, items: &[String], text: &mut String) {
 }
 
 /// Tells whether a message is the critic's.
-pub(super) fn is_feedback(text: &str) -> bool {
+pub(crate) fn is_feedback(text: &str) -> bool {
     text.starts_with(FEEDBACK)
 }

@@ -1,5 +1,6 @@
 //! A directory that nothing leads out of.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
@@ -8,6 +9,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use loopwright_agent::BuildError;
 use rustix::fs::OFlags;
 
 use crate::files::FileError;
@@ -114,6 +116,15 @@ impl Root {
     /// [`FileError::NoRoot`], if it is not there, not a directory, or not to be read.
     pub fn open(&self) -> Result<&Path, FileError> {
         Ok(&self.opened()?.real)
+    }
+
+    /// Opens the directory for a capability, which cannot be used without it.
+    pub(crate) fn checked(&self, capability: Cow<'static, str>) -> Result<(), BuildError> {
+        self.open().map(drop).map_err(|error| BuildError::Capability {
+            capability,
+            reason: "name a directory that exists".to_owned(),
+            source: Some(error.into()),
+        })
     }
 
     pub(super) fn directory(&self) -> Result<BorrowedFd<'_>, FileError> {

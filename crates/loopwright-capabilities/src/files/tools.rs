@@ -51,11 +51,7 @@ impl Capability for UseFileTools {
     }
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
-        self.root.open().map_err(|error| BuildError::Capability {
-            capability: self.name(),
-            reason: "name a directory that exists".to_owned(),
-            source: Some(error.into()),
-        })?;
+        self.root.checked(self.name())?;
         let root = || self.root.clone();
         agent.tools.add(ReadFile::in_dir(root()));
         if self.access == Access::ReadWrite {

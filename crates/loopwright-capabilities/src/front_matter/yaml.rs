@@ -47,7 +47,7 @@ pub struct Repeated {
 #[non_exhaustive]
 pub enum YamlError {
     /// It is no YAML.
-    #[error("line {line}: {problem}")]
+    #[error("line {line}: {}", self.problem())]
     Syntax {
         /// The line, counted from one.
         line: usize,
@@ -55,19 +55,19 @@ pub enum YamlError {
         problem: String,
     },
     /// It repeats a value by an alias, `*name`.
-    #[error("line {line}: aliases are not allowed here")]
+    #[error("line {line}: {}", self.problem())]
     Alias {
         /// The line.
         line: usize,
     },
     /// Its values are in each other too often.
-    #[error("line {line}: it is nested more than {MOST_LEVELS} levels deep")]
+    #[error("line {line}: {}", self.problem())]
     Deep {
         /// The line.
         line: usize,
     },
     /// It is a list or a single value.
-    #[error("it has to be a list of `key: value`")]
+    #[error("{}", self.problem())]
     NotAMap,
 }
 
@@ -86,7 +86,7 @@ impl YamlError {
             Self::Syntax { problem, .. } => problem.clone(),
             Self::Alias { .. } => "aliases are not allowed here".to_owned(),
             Self::Deep { .. } => format!("it is nested more than {MOST_LEVELS} levels deep"),
-            Self::NotAMap => self.to_string(),
+            Self::NotAMap => "it has to be a list of `key: value`".to_owned(),
         }
     }
 }

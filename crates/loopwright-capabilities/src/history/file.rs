@@ -1,6 +1,6 @@
 //! Summaries in a file.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,10 @@ use loopwright_core::{BoxError, messages::AgentId};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use crate::history::{ExecutionSummary, HistoryStore};
+use crate::{
+    history::{ExecutionSummary, HistoryStore},
+    private::appending,
+};
 
 /// Keeps summaries in a file, a line of JSON for each. Only its owner may read it.
 ///
@@ -45,11 +48,7 @@ impl Place {
         let mut bytes = serde_json::to_vec(line)?;
         bytes.push(b'\n');
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&self.path)?;
+        let mut file = appending().read(true).open(&self.path)?;
         if !ends_with_line(&mut file)? {
             bytes.insert(0, b'\n');
         }

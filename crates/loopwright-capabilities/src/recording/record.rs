@@ -1,6 +1,6 @@
 //! Writing what was asked and answered.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,10 @@ use loopwright_core::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::recording::identity::{Identified, Identities, Identity, settings};
+use crate::{
+    private::appending,
+    recording::identity::{Identified, Identities, Identity, settings},
+};
 
 /// What a recording begins with.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,11 +70,7 @@ struct Writing {
 impl Recorder {
     /// Opens a file, or makes one that only its owner may read.
     pub(super) fn open(path: &Path, secrets: &[String]) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path)?;
+        let mut file = appending().read(true).open(path)?;
         if file.seek(SeekFrom::End(0))? == 0 {
             write_line(&mut file, &serde_json::to_string(&Header::own())?)?;
         } else if !begins_as_recording(&mut file)? {

@@ -27,8 +27,7 @@ pub(super) struct Rewinding {
 
 /// Tells whether an agent keeps checkpoints.
 pub(super) fn is_in(agent: &AgentLoop) -> bool {
-    let own = |hook: &&loopwright_core::RegisteredHook| hook.name() == NAME;
-    agent.interceptor().hooks().iter().any(|it| own(&it))
+    agent.interceptor().hooks().iter().any(|hook| hook.name() == NAME)
 }
 
 /// Returns what the last step asked for.

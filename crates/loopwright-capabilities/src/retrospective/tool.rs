@@ -120,7 +120,7 @@ impl Tool for Retrospective {
             return Err(RewindError::NoCheckpoints);
         }
         let rewind = self.check(args, cx)?;
-        let earlier = batch::earlier::<RetrospectiveArgs>(cx).into_iter();
+        let earlier = batch::earlier::<RetrospectiveArgs>(cx);
         if earlier.into_iter().any(|it| self.check(it, cx).is_ok()) {
             return Err(RewindError::Twice);
         }

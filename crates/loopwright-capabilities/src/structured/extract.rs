@@ -293,12 +293,18 @@ fn said(response: &InferenceResponse, mode: OutputMode) -> String {
     call.map_or_else(|| response.message.text(), |it| it.arguments.to_string())
 }
 
+/// How every correction begins, and how it ends.
+const WRONG: &str = "That does not fit:\n- ";
+const AGAIN: &str = "\nAnswer again, with the whole of it and nothing else.";
+
 /// Tells a model what is wrong with its answer.
 pub(super) fn correction(errors: &[String]) -> String {
-    format!(
-        "That does not fit:\n- {}\nAnswer again, with the whole of it and nothing else.",
-        errors.join("\n- ")
-    )
+    format!("{WRONG}{}{AGAIN}", errors.join("\n- "))
+}
+
+/// Tells whether a text is a correction, and not what a user says.
+pub(crate) fn is_correction(text: &str) -> bool {
+    text.starts_with(WRONG) && text.ends_with(AGAIN)
 }
 
 impl fmt::Debug for Extractor {

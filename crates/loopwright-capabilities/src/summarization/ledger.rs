@@ -19,9 +19,11 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Counts what came since. A section that is another one than before is counted from its beginning.
-    pub(crate) fn follow(&mut self, section: &Transcript, counter: &dyn TokenCounter) {
-        if !section.continues(self.mark) {
+    /// Counts what came since, and tells whether the section goes on. One that is another one than before
+    /// is counted from its beginning.
+    pub(crate) fn follow(&mut self, section: &Transcript, counter: &dyn TokenCounter) -> bool {
+        let goes_on = section.continues(self.mark);
+        if !goes_on {
             *self = Self::default();
         }
         for turn in section.iter_from(self.mark.turns()) {
@@ -30,6 +32,7 @@ impl Ledger {
             self.total += tokens;
         }
         self.mark = section.mark();
+        goes_on
     }
 
     /// Takes over what was counted of these turns already.
@@ -91,28 +94,27 @@ impl Ledger {
 pub(crate) struct Counts {
     pub(crate) messages: Ledger,
     pub(crate) buffer: Ledger,
-    pub(crate) summary: Ledger,
 }
 
 /// How many conversations are remembered. One that was forgotten is counted anew.
 const REMEMBERED: usize = 256;
 
-/// The tokens of the conversations that were looked at last, newest first.
+/// What is known of the conversations that were looked at last, newest first.
 #[derive(Debug, Default)]
-pub(crate) struct Books(Mutex<VecDeque<(AgentId, Counts)>>);
+pub(crate) struct Books<T = Counts>(Mutex<VecDeque<(AgentId, T)>>);
 
-impl Books {
+impl<T: Default> Books<T> {
     /// Takes out what is known of an agent's conversation.
-    pub(crate) fn take(&self, agent: &AgentId) -> Counts {
+    pub(crate) fn take(&self, agent: &AgentId) -> T {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|(it, _)| it == agent);
-        at.and_then(|at| kept.remove(at)).map(|(_, counts)| counts).unwrap_or_default()
+        at.and_then(|at| kept.remove(at)).map(|(_, known)| known).unwrap_or_default()
     }
 
     /// Puts it back.
-    pub(crate) fn put(&self, agent: AgentId, counts: Counts) {
+    pub(crate) fn put(&self, agent: AgentId, known: T) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push_front((agent, counts));
+        kept.push_front((agent, known));
         kept.truncate(REMEMBERED);
     }
 }

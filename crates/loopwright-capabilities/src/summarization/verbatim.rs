@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use loopwright_core::messages::{Role, Transcript, Turn, TurnBody};
+use loopwright_core::messages::{Transcript, Turn, TurnBody};
+
+use crate::said::said_by_user;
 
 /// Tells of each of these turns whether it stays as it was said: what the system or the developer said,
 /// and what the user said last, unless the user has said something `after` them.
@@ -10,9 +12,9 @@ pub(crate) fn stays<'a>(
     turns: impl DoubleEndedIterator<Item = &'a Arc<Turn>>,
     after: impl DoubleEndedIterator<Item = &'a Arc<Turn>>,
 ) -> Vec<bool> {
-    let mut user_spoke = after.rev().any(|turn| is_input_of(turn, Role::User));
+    let mut user_spoke = after.rev().any(|turn| said_by_user(turn));
     let stays = |turn: &Arc<Turn>| {
-        if is_input_of(turn, Role::User) {
+        if said_by_user(turn) {
             return !std::mem::replace(&mut user_spoke, true);
         }
         matches!(turn.body(), TurnBody::Input(message) if message.is_system())
@@ -20,10 +22,6 @@ pub(crate) fn stays<'a>(
     let mut stays: Vec<bool> = turns.rev().map(stays).collect();
     stays.reverse();
     stays
-}
-
-fn is_input_of(turn: &Turn, role: Role) -> bool {
-    matches!(turn.body(), TurnBody::Input(message) if message.role() == role)
 }
 
 /// Returns the position of what the model said last.

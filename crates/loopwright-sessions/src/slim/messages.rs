@@ -1,8 +1,9 @@
 //! The end of a conversation, message by message.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use loopwright_broadcast::text::shorten;
+use loopwright_broadcast::{Redaction, text::shorten};
 use loopwright_core::messages::{Exchange, Message, Role, ToolCall, Transcript, TurnBody};
 use serde::{Deserialize, Serialize};
 
@@ -49,8 +50,8 @@ pub struct SlimCall {
     pub id: Option<Arc<str>>,
     /// The tool's name.
     pub name: Arc<str>,
-    /// What the model wrote, if it is kept: not if it is redacted, and not if it is longer than the words
-    /// of a message may be.
+    /// What the model wrote, without what may be a secret, if it is kept: not if arguments are left out,
+    /// and not if it is longer than the words of a message may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Arc<str>>,
 }
@@ -89,10 +90,17 @@ impl SlimCall {
     }
 
     fn of(call: &ToolCall, config: &SlimSerializationConfig) -> Self {
-        let is_kept =
-            !config.redact_tool_args && call.arguments.chars().count() <= config.max_content_length;
-        let arguments = is_kept.then(|| Arc::clone(&call.arguments));
+        let fits = |text: &Arc<str>| text.chars().count() <= config.max_content_length;
+        let arguments = (!config.redact_tool_args).then(|| clean(&call.arguments)).filter(fits);
         Self { arguments, ..Self::without_arguments(call) }
+    }
+}
+
+/// Returns arguments without what is secret in them.
+fn clean(arguments: &Arc<str>) -> Arc<str> {
+    match Redaction::default().arguments(arguments) {
+        Cow::Borrowed(_) => Arc::clone(arguments),
+        Cow::Owned(clean) => clean.into(),
     }
 }
 

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use loopwright_core::{AgentLoop, RunOptions, ToolOutput};
 use loopwright_testing::{
     FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, loop_of, validate,
@@ -121,6 +123,19 @@ fn item_11_a_state_has_the_keys_of_the_contract() {
             "metadata": { "user": "Ana", "api_key": "[redacted]" },
         })
     );
+}
+
+#[test]
+fn item_11_arguments_tell_no_secrets_and_are_otherwise_what_the_model_wrote() {
+    let arguments = [json!({ "api_key": "k", "q": "hi" }), json!({ "q": "hi" })];
+    let calls = ScenarioStep::tool_calls(arguments.map(|it| ("look", it)));
+    let state = run(&agent([calls, "done".into()]), AgentState::new().with_user_message("go"));
+    let slim = SlimState::of(&state, &OFF);
+    let told = slim.messages[1].metadata.tool_calls.iter().map(|it| it.arguments.as_ref().unwrap());
+    let [secret, plain] = told.collect::<Vec<_>>()[..] else { panic!("{slim:?}") };
+    assert_eq!(&**secret, r#"{"api_key":"[redacted]","q":"hi"}"#);
+    let written: Vec<_> = state.transcript().get(1).unwrap().message().tool_calls().collect();
+    assert!(Arc::ptr_eq(plain, &written[1].arguments));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use loopwright_core::{
     kinds::{MessageBufferSummarized, MessagesMovedToBuffer, Volume},
     messages::{Content, Media, MediaSource, Message, Part, Role, Turn, Usage},
 };
-use loopwright_testing::{FakeModel, ScenarioStep};
+use loopwright_testing::{FakeModel, ScenarioStep, block_on};
 
 use super::support::{Words, agent, limits, run, talk, texts};
 use crate::summarization::{
@@ -258,4 +258,22 @@ fn what_was_summed_up_is_still_on_record() {
     let moved = changes.iter().position(is_move).unwrap();
     let before = AgentState::new().replay(changes[..moved].iter().cloned()).unwrap();
     assert_eq!(texts(&before, "messages"), ["a a a", "b b b", "c", "d"]);
+}
+
+#[test]
+fn what_is_said_in_the_users_place_is_summed_up_and_the_task_stays() {
+    for said in [
+        "[Self-critique 1 of 2] Your answer was reviewed and is not accepted yet.",
+        "[REWOUND to checkpoint 0] You went on from here before.",
+        "That does not fit:\n- no\nAnswer again, with the whole of it and nothing else.",
+    ] {
+        let summarization = limits(3, 3, 10).asking(FakeModel::script(["sum"]));
+        let (agent, _) = agent(&FakeModel::script(["c c c"]), summarization);
+        let state = block_on(agent.execute(talk(&["the task", "a a a", said])));
+        assert_eq!(texts(&state, "summary"), [summary("sum")]);
+        assert_eq!(
+            (texts(&state, "buffer"), texts(&state, "messages")),
+            (vec!["the task".to_owned()], vec!["c c c".to_owned()])
+        );
+    }
 }

@@ -16,13 +16,13 @@ use crate::summarization::{SummarizationPolicy, TokenCounter, UseSummarization};
 
 /// Counts a word as a token, and notes what it was given.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Words {
+pub(crate) struct Words {
     bytes: Arc<AtomicU64>,
 }
 
 impl Words {
     /// Returns how many bytes it has looked at since it was last asked.
-    pub(super) fn looked_at(&self) -> u64 {
+    pub(crate) fn looked_at(&self) -> u64 {
         self.bytes.swap(0, SeqCst)
     }
 }
@@ -35,7 +35,7 @@ impl TokenCounter for Words {
 }
 
 /// Small limits: messages, buffer, summary.
-pub(super) fn limits(messages: u64, buffer: u64, summary: u64) -> UseSummarization {
+pub(crate) fn limits(messages: u64, buffer: u64, summary: u64) -> UseSummarization {
     let policy = SummarizationPolicy {
         max_message_tokens: messages,
         max_buffer_tokens: buffer,
@@ -45,39 +45,39 @@ pub(super) fn limits(messages: u64, buffer: u64, summary: u64) -> UseSummarizati
     UseSummarization::new(policy).counted_by(Words::default())
 }
 
-pub(super) fn agent(
+pub(crate) fn agent(
     model: &FakeModel,
     summarization: UseSummarization,
 ) -> (AgentLoop, EventRecorder) {
-    let events = EventRecorder::new();
-    let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
-        .with_capability(summarization)
-        .build()
-        .unwrap()
-        .with_event_sink(events.sink());
-    (agent, events)
+    let tools = UseTools::new().and(MockTool::scripted());
+    watched(model, AgentBuilder::base().with_capability(tools).with_capability(summarization))
 }
 
-pub(super) fn run(agent: &AgentLoop, state: AgentState, text: &str) -> AgentState {
+/// Builds an agent that asks a model, and notes what it tells.
+pub(crate) fn watched(model: &FakeModel, agent: AgentBuilder) -> (AgentLoop, EventRecorder) {
+    let events = EventRecorder::new();
+    let agent = agent.with_capability(UseLlmConfig::model(model.clone())).build().unwrap();
+    (agent.with_event_sink(events.sink()), events)
+}
+
+pub(crate) fn run(agent: &AgentLoop, state: AgentState, text: &str) -> AgentState {
     block_on(agent.execute(state.with_user_message(text)))
 }
 
 /// The user and the model, in turn.
-pub(super) fn talk(texts: &[&str]) -> AgentState {
+pub(crate) fn talk(texts: &[&str]) -> AgentState {
     let said = texts.iter().enumerate().map(|(at, text)| {
         if at % 2 == 0 { Message::user(*text) } else { Message::assistant(*text) }
     });
     AgentState::new().with_messages(said)
 }
 
-pub(super) fn texts(state: &AgentState, section: &str) -> Vec<String> {
+pub(crate) fn texts(state: &AgentState, section: &str) -> Vec<String> {
     state.section(section).map(|turn| turn.message().text()).collect()
 }
 
 /// All sections as a model reads them.
-pub(super) fn whole(state: &AgentState) -> Transcript {
+pub(crate) fn whole(state: &AgentState) -> Transcript {
     let sections = state.context().sections().in_order();
     sections.flat_map(|(_, turns)| turns.iter().cloned()).collect()
 }
