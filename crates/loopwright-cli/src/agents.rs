@@ -40,9 +40,9 @@ pub fn agents(cli: &Cli, args: &AgentsArgs) -> ExitCode {
         },
         AgentsCommand::New(args) => match new(&defined, &sources, args) {
             Ok(path) => console::print(format!("{}\n", path.display()).as_bytes()),
-            Err(
-                error @ (StoreError::Name(_) | StoreError::Exists(_) | StoreError::Unreadable(_)),
-            ) => console::fail(&error, ExitCode::Usage),
+            Err(error @ (StoreError::Name(_) | StoreError::Exists(_))) => {
+                console::fail(&error, ExitCode::Usage)
+            }
             Err(error) => console::fail(&error, ExitCode::Internal),
         },
     }
