@@ -26,22 +26,19 @@ pub(crate) fn summary(arguments: &str, redaction: &Redaction) -> ToolArguments {
     let fields = match read(arguments) {
         Ordered::Fields(fields) => fields,
         Ordered::Other(other) => {
-            return ToolArguments::Summary(shown(&redaction.value("", other)));
+            return ToolArguments::Summary(shown("", other, redaction));
         }
     };
     let named = fields.into_iter().take(NAMED).map(|(name, value)| {
-        let value = redaction.value(&name, value);
-        format!("{name}: {}", shown(&value))
+        let shown = shown(&name, value, redaction);
+        format!("{name}: {shown}")
     });
     ToolArguments::Summary(named.collect::<Vec<_>>().join(", "))
 }
 
 /// Returns the arguments as a whole; texts at the top that are longer than `most` are cut.
 pub(crate) fn whole(arguments: &str, most: usize, redaction: &Redaction) -> ToolArguments {
-    let cut = |name: &str, value: Value| match redaction.value(name, value) {
-        Value::String(text) => Value::String(shorten(&text, most, most)),
-        value => value,
-    };
+    let cut = |name: &str, value| redaction.shortened_value(name, value, most, most);
     ToolArguments::Whole(match read(arguments) {
         Ordered::Fields(fields) => {
             let fields = fields.into_iter().map(|(name, value)| {
@@ -72,15 +69,15 @@ impl Redaction {
     }
 }
 
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(text) => format!("'{}'", shorten(text, SHOWN, KEPT)),
+fn shown(name: &str, value: Value, redaction: &Redaction) -> String {
+    match redaction.shortened_value(name, value, SHOWN, KEPT) {
+        Value::String(text) => format!("'{text}'"),
         value => shorten(&value.to_string(), SHOWN, KEPT),
     }
 }
 
-/// Reads arguments; what is no JSON is kept as the text that it is.
-fn read(arguments: &str) -> Ordered {
+/// Reads arguments; what is no object is kept as the text that it is.
+pub(crate) fn read(arguments: &str) -> Ordered {
     serde_json::from_str(arguments)
         .unwrap_or_else(|_| Ordered::Other(Value::String(arguments.to_owned())))
 }

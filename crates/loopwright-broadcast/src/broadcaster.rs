@@ -18,7 +18,6 @@ use crate::{
     payload::{Payload, Voice},
     redact::Redaction,
     status::BroadcastStatus,
-    text::shorten,
 };
 
 /// Makes envelopes of the events of one execution: its status, the numbers of its fragments.
@@ -277,7 +276,7 @@ impl Broadcaster {
     /// Returns a text without secrets, and not longer than is told.
     fn bounded(&self, text: &str) -> String {
         let most = self.config.max_arg_length;
-        shorten(&self.redaction.text(text), most, most)
+        self.redaction.shortened(text, most, most)
     }
 }
 

@@ -6,11 +6,6 @@ mod options;
 use std::{
     fmt,
     io::{self, IsTerminal as _, Write},
-    sync::{
-        Mutex, PoisonError,
-        mpsc::{self, Receiver, RecvTimeoutError},
-    },
-    thread,
     time::Duration,
 };
 
@@ -21,6 +16,7 @@ pub use self::options::ConsoleOptions;
 use crate::{
     broadcasting::CAPACITY,
     queue::{Entrance, Exit, Queued, Worth, queue},
+    worker::Worker,
 };
 
 /// Writes a line for each event, such as `[----:3f2a] [STEP] step 1 begins: messages 3`.
@@ -32,7 +28,7 @@ use crate::{
 pub struct ConsoleObserver {
     options: ConsoleOptions,
     entrance: Entrance<Line>,
-    over: Mutex<Receiver<()>>,
+    worker: Worker,
 }
 
 /// A line that waits to be written.
@@ -63,23 +59,18 @@ impl ConsoleObserver {
     /// If the system has no thread for it.
     pub fn to(writer: impl Write + Send + 'static, options: ConsoleOptions) -> io::Result<Self> {
         let (entrance, exit) = queue(CAPACITY);
-        let (ends, over) = mpsc::channel();
-        thread::Builder::new().name("console".to_owned()).spawn(move || {
+        let worker = Worker::spawn("console", move || {
             // Whoever does not take lines any more is not told.
             executor::block_on(write(writer, exit)).ok();
-            ends.send(()).ok();
         })?;
-        Ok(Self { options, entrance, over: Mutex::new(over) })
+        Ok(Self { options, entrance, worker })
     }
 
     /// Writes nothing more, and waits until all lines are written, but no longer than this. Blocks the
     /// thread.
     pub fn finish(&self, at_most: Duration) {
         self.entrance.close();
-        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-        match over.recv_timeout(at_most) {
-            Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => (),
-        }
+        self.worker.wait(at_most);
     }
 }
 

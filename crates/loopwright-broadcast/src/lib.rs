@@ -26,6 +26,7 @@ mod broadcaster;
 mod queue;
 mod broadcasting;
 mod transport;
+mod worker;
 mod outlet;
 mod lines;
 mod console;

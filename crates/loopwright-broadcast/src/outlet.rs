@@ -3,11 +3,9 @@
 use std::{
     fmt, io,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
-        mpsc::{self, Receiver, RecvTimeoutError},
     },
-    thread,
     time::Duration,
 };
 
@@ -19,13 +17,14 @@ use crate::{
     frame::Frame,
     queue::{Entrance, queue},
     transport::{BroadcastTransport, deliver},
+    worker::Worker,
 };
 
 /// A transport at work on a thread of its own. Dropping this leaves it at work.
 pub struct Outlet {
     entrance: Entrance<Frame>,
     failed: Arc<AtomicU64>,
-    over: Mutex<Receiver<()>>,
+    worker: Worker,
 }
 
 /// How well a transport keeps up.
@@ -56,9 +55,8 @@ impl Broadcasting {
         let (entrance, exit) = queue(capacity);
         let subscription = Subscription::of(exit);
         let failed = Arc::new(AtomicU64::new(0));
-        let (ends, over) = mpsc::channel();
         let (count, runtime) = (Arc::clone(&failed), Handle::try_current().ok());
-        thread::Builder::new().name("broadcast".to_owned()).spawn(move || {
+        let worker = Worker::spawn("broadcast", move || {
             let delivered = deliver(subscription, &transport, || {
                 count.fetch_add(1, Relaxed);
             });
@@ -66,11 +64,9 @@ impl Broadcasting {
                 Some(runtime) => runtime.block_on(delivered),
                 None => executor::block_on(delivered),
             }
-            // Nobody may be waiting.
-            ends.send(()).ok();
         })?;
         self.listen(entrance.clone());
-        Ok(Outlet { entrance, failed, over: Mutex::new(over) })
+        Ok(Outlet { entrance, failed, worker })
     }
 }
 
@@ -88,11 +84,7 @@ impl Outlet {
     /// thread.
     pub fn finish(self, at_most: Duration) -> Delivery {
         self.entrance.close();
-        let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-        match over.recv_timeout(at_most) {
-            Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => (),
-        }
-        drop(over);
+        self.worker.wait(at_most);
         self.delivery()
     }
 }

@@ -1,14 +1,20 @@
 //! Keeping secrets out of what is told.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, cmp::Reverse, ops::Range, sync::Arc};
 
 use serde_json::Value;
+
+use crate::text::shorten;
 
 /// What stands in the place of a secret.
 const REDACTED: &str = "[redacted]";
 
 /// The shortest text that is taken for a secret of its own.
 const SHORTEST: usize = 8;
+
+/// The longest secret that is looked for beyond what is shown, in characters, if none that is named is
+/// longer.
+const LONGEST: usize = 2048;
 
 /// Keeps secrets out of what is told: values whose names speak of secrets, words in the form of
 /// well-known keys, passwords in addresses, and texts that somebody named.
@@ -22,18 +28,69 @@ impl Redaction {
     /// eight characters are words that stand for no secret, and stay.
     pub fn of<S: Into<String>>(secrets: impl IntoIterator<Item = S>) -> Self {
         let secrets = secrets.into_iter().map(|it| it.into().into_boxed_str());
-        Self(secrets.filter(|it| it.len() >= SHORTEST).collect())
+        let mut secrets: Vec<_> =
+            secrets.filter(|it| it.len() >= SHORTEST && !REDACTED.contains(&**it)).collect();
+        // One that is part of another must not take a piece out of it.
+        secrets.sort_by_key(|it| Reverse(it.len()));
+        Self(secrets.into())
     }
 
     /// Returns a text without what is secret in it.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut clean = Cow::Borrowed(text);
-        for secret in self.0.iter().filter(|it| text.contains(&***it)) {
-            clean = Cow::Owned(clean.replace(&**secret, REDACTED));
+        for secret in &*self.0 {
+            if clean.contains(&**secret) {
+                clean = Cow::Owned(clean.replace(&**secret, REDACTED));
+            }
         }
-        match without_keys(&clean) {
-            Some(cleaned) => Cow::Owned(cleaned),
-            None => clean,
+        // Marks never join what was apart, so that what one pass leaves the next cannot lay bare.
+        for secrets in [passwords, keys] {
+            if let Some(cleaned) = without(&clean, secrets(&clean)) {
+                clean = Cow::Owned(cleaned);
+            }
+        }
+        clean
+    }
+
+    /// Returns the beginning of a text as [`shorten`] does, without what is secret in it. Of a long text
+    /// only so much is looked at that no piece of a secret can be in what is returned.
+    pub(crate) fn shortened(&self, text: &str, limit: usize, kept: usize) -> String {
+        let longest = self.0.first().map_or(0, |it| it.len()).max(LONGEST);
+        // What stands in the place of a secret may be longer than the secret.
+        shorten(&self.beginning(text, limit, 2 * longest), limit, kept)
+    }
+
+    /// Returns the beginning of a text without what is secret in it: the whole text, or so many
+    /// characters and a margin, in which there may be a piece of a secret.
+    fn beginning<'a>(&self, text: &'a str, least: usize, margin: usize) -> Cow<'a, str> {
+        let enough = least.saturating_add(margin);
+        let mut looked_at = enough;
+        while let Some((end, _)) = text.char_indices().nth(looked_at) {
+            let clean = self.text(&text[..end]);
+            if clean.chars().count() >= enough {
+                return clean;
+            }
+            looked_at *= 2;
+        }
+        self.text(text)
+    }
+
+    /// Returns a named value without what is secret in it; a text is cut as [`shorten`] does.
+    pub(crate) fn shortened_value(
+        &self,
+        name: &str,
+        value: Value,
+        limit: usize,
+        kept: usize,
+    ) -> Value {
+        match value {
+            Value::String(text) if !speaks_of_secrets(name) => {
+                Value::String(self.shortened(&text, limit, kept))
+            }
+            value => match self.value(name, value) {
+                Value::String(mark) => Value::String(shorten(&mark, limit, kept)),
+                value => value,
+            },
         }
     }
 
@@ -104,49 +161,71 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns a text without words in the form of keys, if there are any.
-fn without_keys(text: &str) -> Option<String> {
-    let mut clean = String::new();
-    let (mut done, mut before) = (0, "");
-    for (start, word) in runs(text) {
-        let end = start + word.len();
-        let follows = text[..start].ends_with([' ', '\t']);
-        let is_bearer = before.eq_ignore_ascii_case("bearer") && follows && word.len() >= SHORTEST;
-        if is_bearer || is_key(word) {
-            clean.push_str(&text[done..start]);
-            clean.push_str(REDACTED);
-            done = end;
-        } else if let Some(at) = password_in(text, start, word) {
-            // What follows the colon is a run of its own, up to the at sign.
-            clean.push_str(text.get(done..start)?);
-            clean.push_str(REDACTED);
-            done = at;
-        }
-        before = word;
-    }
-    if done == 0 {
+/// Returns a text without what stands at these places, which come in the order of the text; nothing if
+/// there are none.
+fn without(text: &str, places: Vec<Range<usize>>) -> Option<String> {
+    if places.is_empty() {
         return None;
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut done = 0;
+    for place in places {
+        clean.push_str(text.get(done..place.start)?);
+        clean.push_str(REDACTED);
+        done = place.end;
     }
     clean.push_str(text.get(done..)?);
     Some(clean)
 }
 
-/// Returns where the password ends that begins here, as in `scheme://user:password@host`.
-fn password_in(text: &str, start: usize, word: &str) -> Option<usize> {
-    let user = text[..start].strip_suffix(':')?;
-    let (_, user) = user.rsplit_once("://")?;
-    let is_user = user.chars().all(|c| !c.is_whitespace() && !matches!(c, '/' | '@' | ':'));
-    let rest = &text[start..];
-    let at = rest.find('@').filter(|_| is_user)?;
-    let is_password = rest[..at].chars().all(|c| !c.is_whitespace() && c != '/');
-    (is_password && !word.is_empty()).then_some(start + at)
+/// Finds passwords as in `scheme://user:password@host`. They may hold anything but blanks and `/`.
+fn passwords(text: &str) -> Vec<Range<usize>> {
+    let password = |(at, scheme_end): (usize, &str)| {
+        let start = at + scheme_end.len();
+        let rest = &text[start..];
+        let end = rest.find(|c: char| c.is_whitespace() || c == '/').unwrap_or(rest.len());
+        let password = rest[..end].find(':')? + 1..rest[..end].rfind('@')?;
+        (!password.is_empty()).then(|| start + password.start..start + password.end)
+    };
+    text.match_indices("://").filter_map(password).collect()
 }
 
-/// The words that a key may be, and where they begin.
-fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
+/// Finds words in the form of keys, and what follows the word `bearer`.
+fn keys(text: &str) -> Vec<Range<usize>> {
+    let mut keys: Vec<Range<usize>> = Vec::new();
+    let mut before = 0..0;
+    for word in runs(text) {
+        if keys.last().is_some_and(|it| word.start < it.end) {
+            continue;
+        }
+        let is_bearer = text[before.clone()].eq_ignore_ascii_case("bearer");
+        let token = is_bearer.then(|| token_around(text, before.end, &word)).flatten();
+        if let Some(key) = token.or_else(|| is_key(&text[word.clone()]).then(|| word.clone())) {
+            keys.push(key);
+        }
+        before = word;
+    }
+    keys
+}
+
+/// Finds the token that a word is in, which stands after a blank and not before this place.
+fn token_around(text: &str, from: usize, word: &Range<usize>) -> Option<Range<usize>> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
+    let ahead = text[from..word.start].trim_end_matches(is_part);
+    let start = from + ahead.len();
+    let rest = &text[start..];
+    let token = start..start + rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+    (ahead.ends_with([' ', '\t']) && token.len() >= SHORTEST).then_some(token)
+}
+
+/// Finds the words that a key may be.
+fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let words = text.split(move |c| !is_part(c)).filter(|it| !it.is_empty());
-    words.map(move |word| (word.as_ptr().addr() - text.as_ptr().addr(), word))
+    words.map(move |word| {
+        let start = word.as_ptr().addr() - text.as_ptr().addr();
+        start..start + word.len()
+    })
 }
 
 /// Tells whether a word has the form of a well-known kind of key.
@@ -182,6 +261,7 @@ fn is_key(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -216,6 +296,59 @@ mod tests {
             "sk-learn is a library, bearer of news: 12:30@noon",
         );
         check("https://host/a:b@c", "https://host/a:b@c");
+        check("see https://host:8080 and ann@host", "see https://host:8080 and ann@host");
+    }
+
+    #[test]
+    fn a_password_may_look_like_a_key_or_begin_with_anything() {
+        let check = |text: &str, clean: &str| {
+            assert_eq!(Redaction::default().text(text), clean);
+        };
+        let clean = "postgres://me:[redacted]@db/x";
+        check("postgres://me:pa.sk-abcdef0123456789abcdef@db/x", clean);
+        check("postgres://me:!hunter2hunter2@db/x", clean);
+        check("postgres://me:hunter@2:hunter@db/x", clean);
+        check("redis://:ä@db redis://:@db", "redis://:[redacted]@db redis://:@db");
+        check("a://b://c:d@e", "a://b://c:[redacted]@e");
+    }
+
+    #[test]
+    fn a_bearer_token_is_blackened_to_its_end() {
+        let check = |text: &str, clean: &str| {
+            assert_eq!(Redaction::default().text(text), clean);
+        };
+        check("Bearer eyJhbGci.eyJzdWIi.SflKxw/rJS+Mekbw==, x", "Bearer [redacted], x");
+        check("bearer  ~a.b/c+d= x", "bearer  [redacted] x");
+        check("bearer: abcdefgh sk-abcdef0123456789abcdef", "bearer: [redacted] [redacted]");
+        check("bearer a.b/c+d", "bearer a.b/c+d");
+        check("Bearer abcd.efgh and-what-follows", "Bearer [redacted] and-what-follows");
+    }
+
+    #[test]
+    fn a_secret_that_is_part_of_another_takes_no_piece_out_of_it() {
+        let redaction = Redaction::of(["hunter2hunter2", "my-hunter2hunter2-is-it", "redacted"]);
+        let text = "my-hunter2hunter2-is-it, hunter2hunter2, redacted";
+        assert_eq!(redaction.text(text), "[redacted], [redacted], redacted");
+    }
+
+    /// At a cost that grows with the square of the length this takes many minutes.
+    #[test]
+    fn a_text_of_megabytes_without_blanks_is_read_once() {
+        let text = format!(r#"{{"url":"https://host/x"{}}}"#, r#","k":1"#.repeat(1 << 18));
+        assert_eq!(Redaction::default().text(&text), text);
+    }
+
+    #[test]
+    fn of_a_long_text_only_the_beginning_is_looked_at() {
+        let key = "sk-abcdef0123456789abcdef";
+        let text = format!("{} {key} {}", "x".repeat(90), "y".repeat(1 << 20));
+        let redaction = Redaction::default();
+        let beginning = redaction.beginning(&text, 100, 50);
+        let expect = format!("{} [redacted] {}", "x".repeat(90), "y".repeat(300 - 117));
+        assert_eq!(beginning, expect);
+        let shown = format!("{} [redacte...", "x".repeat(90));
+        assert_eq!(redaction.shortened(&text, 99, 99), shown);
+        assert_eq!(redaction.shortened("short", 99, 99), "short");
     }
 
     #[test]
@@ -225,5 +358,54 @@ mod tests {
             Redaction::default().value("args", value),
             json!({ "a": [{ "token": "[redacted]", "n": 1 }], "max": 3, "auth": true, "b": ["ok"] })
         );
+    }
+
+    /// What stands around secrets, and breaks rules that are made too narrow.
+    fn around() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            Just("://".to_owned()),
+            Just("Bearer ".to_owned()),
+            Just("sk-abcdef0123456789abcdef".to_owned()),
+            Just(REDACTED.to_owned()),
+            "[a-z0-9:@/ .=_\\-äß\\t\"]{0,9}",
+            "\\PC{0,5}",
+        ];
+        proptest::collection::vec(piece, 0..9).prop_map(|it| it.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_cleaned_once_and_for_all(text in around(), secret in "[a-z:/@ .]{8,12}") {
+            let redaction = Redaction::of([secret]);
+            let clean = redaction.text(&text).into_owned();
+            prop_assert_eq!(redaction.text(&clean), &*clean, "{}", text);
+        }
+
+        #[test]
+        fn no_password_is_told(
+            before in around(),
+            password in "Q[^\\s/]{0,30}Q",
+            after in around(),
+        ) {
+            let text = format!("{before} x://me:{password}@db/{after}");
+            let clean = Redaction::default().text(&text).into_owned();
+            prop_assert!(!clean.contains(&password), "{clean}");
+            prop_assert!(clean.contains(" x://me:[redacted]@db/"), "{clean}");
+        }
+
+        #[test]
+        fn the_beginning_of_a_text_is_the_same_as_that_of_the_whole(
+            pieces in proptest::collection::vec((0..40_usize, 0..4_usize), 0..20),
+            least in 0..99_usize,
+        ) {
+            let secrets = [
+                "sk-abcdef0123456789abcdef", "x://u:p@ssw.rd@h", "Bearer a.b/c+d=e/f", "hunter2 hunter2",
+            ];
+            let piece = |(blanks, secret): (usize, usize)| " ".repeat(blanks) + secrets[secret];
+            let text: String = pieces.into_iter().map(piece).collect();
+            let redaction = Redaction::of(["hunter2 hunter2"]);
+            let part = redaction.beginning(&text, least, 60);
+            prop_assert_eq!(shorten(&part, least, least), shorten(&redaction.text(&text), least, least));
+        }
     }
 }

@@ -78,6 +78,8 @@ fn item_10_tools_are_shown_with_up_to_five_arguments_that_steer_no_terminal() {
         started(r#"{"a":1,"b":[1,2],"c":{},"d":"x\u001b[31m","e":null,"f":1,"g":1}"#),
         "[TOOL] look {a=1, b=[2], c={...}, d=x\u{fffd}[31m, e=null} (+2 more)",
     );
+    check(started(r#"{"z":1,"a":2}"#), "[TOOL] look {z=1, a=2}");
+    check(started("not  json"), "[TOOL] look not json");
     check(started(r#"{"api_key":"k"}"#), "[TOOL] look {api_key=[redacted]}");
     let outcome = json!({ "failed": { "kind": "tool", "chain": ["y".repeat(200)] } });
     let completed = json!({

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 
 pub use self::{
     file::{MOST_BYTES, TextError, read_file, read_within},
-    yaml::{Lines, Repeated, Yaml, YamlError},
+    yaml::{Lines, MOST_LEVELS, Repeated, Yaml, YamlError},
 };
 
 /// The line that front matter begins and ends with.

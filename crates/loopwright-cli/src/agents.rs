@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use loopwright_agent::{AgentDefinition, Definitions as _};
 use loopwright_templates::writing::without_secrets;
 use loopwright_templates::{
-    DefinitionFileError, DefinitionFormat, DefinitionLoader, DefinitionScope, DefinitionValidator,
-    Existing, FileDefinitionStore, LoadedDefinition, StoreError,
+    DefinitionFileError, DefinitionFormat, DefinitionPlaces, DefinitionValidator, Existing,
+    FileDefinitionStore, LoadedDefinition, StoreError,
 };
 use serde_json::{Value, json};
 
@@ -35,10 +35,7 @@ pub fn agents(cli: &Cli, args: &AgentsArgs) -> ExitCode {
         AgentsCommand::List(args) => list(&defined, &sources, args.json),
         AgentsCommand::Show(args) => show(&defined, args),
         AgentsCommand::Validate(args) => match tools::workdir(&config.workdir) {
-            Ok(workdir) => {
-                let loader = DefinitionLoader::new().with_providers(providers.names());
-                validate(&defined, &defined.validator(&workdir, providers), &loader, args)
-            }
+            Ok(workdir) => validate(&defined, &defined.validator(&workdir, providers), args),
             Err(error) => console::fail(&error, ExitCode::Usage),
         },
         AgentsCommand::New(args) => match new(&defined, &sources, args) {
@@ -67,7 +64,7 @@ fn list(defined: &Defined, sources: &Sources, is_json: bool) -> ExitCode {
             })
         };
         let agents: Vec<Value> = all.iter().map(|it| agent(it)).collect();
-        return print(&json!({ "schema_version": SCHEMA_VERSION, "agents": agents }));
+        return console::print_json(&json!({ "schema_version": SCHEMA_VERSION, "agents": agents }));
     }
     if all.is_empty() {
         console::tell("no agents are defined; begin one: loopwright agents new NAME");
@@ -97,9 +94,7 @@ fn show(defined: &Defined, args: &ShowArgs) -> ExitCode {
     };
     let source = defined.agents.source(&args.name);
     let path = source.as_ref().and_then(|it| it.path.clone());
-    for warning in defined.agents.warnings().iter().filter(|it| Some(&it.path) == path.as_ref()) {
-        console::warn(warning);
-    }
+    defined.tell_warnings(&args.name);
     let definition = without_secrets(&definition);
     if !args.json {
         let text = DefinitionFormat::Markdown.write(&definition);
@@ -108,7 +103,7 @@ fn show(defined: &Defined, args: &ShowArgs) -> ExitCode {
     let written = DefinitionFormat::Json.write(&definition);
     let written: Value = serde_json::from_str(&written).unwrap_or_default();
     let scope = source.and_then(|it| it.scope).map(|it| it.to_string());
-    print(&json!({
+    console::print_json(&json!({
         "schema_version": SCHEMA_VERSION, "path": path, "scope": scope, "definition": written,
     }))
 }
@@ -121,15 +116,11 @@ struct Checked {
     warnings: Vec<String>,
 }
 
-fn validate(
-    defined: &Defined,
-    validator: &DefinitionValidator,
-    loader: &DefinitionLoader,
-    args: &ValidateArgs,
-) -> ExitCode {
+fn validate(defined: &Defined, validator: &DefinitionValidator, args: &ValidateArgs) -> ExitCode {
     let mut checked: Vec<Checked> = if args.paths.is_empty() {
         found(defined, validator)
     } else {
+        let loader = defined.agents.loader();
         args.paths.iter().map(|path| one(path, loader.load(path), validator)).collect()
     };
     checked.sort_by(|one, other| one.path.cmp(&other.path));
@@ -141,7 +132,9 @@ fn validate(
             })
         };
         let files: Vec<Value> = checked.iter().map(file).collect();
-        print(&json!({ "schema_version": SCHEMA_VERSION, "valid": is_fine, "files": files }))
+        console::print_json(
+            &json!({ "schema_version": SCHEMA_VERSION, "valid": is_fine, "files": files }),
+        )
     } else {
         let text: String = checked.iter().map(Checked::to_text).collect();
         console::print(text.as_bytes())
@@ -215,7 +208,7 @@ impl Checked {
 fn new(defined: &Defined, sources: &Sources, args: &NewArgs) -> Result<PathBuf, StoreError> {
     let directory = match sources.own_directory().filter(|_| args.user) {
         Some(own) => own.join("agents"),
-        None => defined.root.join(".loopwright/agents"),
+        None => defined.root.join(DefinitionPlaces::OWN),
     };
     fs::create_dir_all(&directory)
         .map_err(|source| StoreError::Root { path: directory.clone(), source })?;
@@ -229,13 +222,4 @@ fn new(defined: &Defined, sources: &Sources, args: &NewArgs) -> Result<PathBuf, 
     let prompt = text(&args.prompt, format!("You are {name}. Say here how you work."));
     let saved = store.save(&AgentDefinition::new(name, description, prompt))?;
     Ok(saved.path)
-}
-
-fn print(value: &Value) -> ExitCode {
-    console::print(format!("{value}\n").as_bytes())
-}
-
-/// Tells whether a project decided, which is nobody's promise to the user.
-pub(crate) fn is_of_project(scope: Option<DefinitionScope>) -> bool {
-    scope == Some(DefinitionScope::Project)
 }

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use loopwright_agent::{AgentDefinition, BuildError, DefinitionError, Definitions as _};
 use loopwright_core::messages::InferenceOptions;
 use loopwright_models::Providers;
-use loopwright_templates::DefinitionFileError;
+use loopwright_templates::{DefinitionFileError, DefinitionScope};
 
-use crate::agents::is_of_project;
 use crate::config::{Config, ModelRef, Origin, Setting, SettingValue as _};
-use crate::console;
 use crate::conversation::AGENT;
 use crate::definitions::{Defined, completed};
 use crate::exit::ExitCode;
@@ -119,11 +117,7 @@ impl Applied {
                 None => AgentError::Unknown { unknown: error },
             }
         })?;
-        let path = defined.agents.source(name).and_then(|it| it.path);
-        for warning in defined.agents.warnings().iter().filter(|it| Some(&it.path) == path.as_ref())
-        {
-            console::warn(warning);
-        }
+        defined.tell_warnings(name);
         let mut definition = completed(&definition);
         let mut prompt = vec![std::mem::take(&mut definition.system_prompt)];
         for name in definition.skills.iter() {
@@ -149,10 +143,9 @@ impl Applied {
     ///
     /// If the definition names only half of a model, and nobody knows the other half.
     pub fn choose(&self, config: &mut Config, providers: &Providers) -> Result<(), AgentError> {
-        let typed = |it: &Setting<ModelRef>| matches!(it.origin, Origin::Flag | Origin::Env(_));
         let Some(llm) = &self.definition.llm else { return Ok(()) };
         if (llm.provider.is_none() && llm.model.is_none())
-            || config.model.as_ref().is_some_and(typed)
+            || config.model.as_ref().is_some_and(|it| it.origin.is_typed())
         {
             return Ok(());
         }
@@ -180,7 +173,7 @@ impl Applied {
         let source = self.defined.agents.source(&self.definition.name);
         let path = source.as_ref().and_then(|it| it.path.as_deref()).map(Arc::from);
         match (path, source.and_then(|it| it.scope)) {
-            (Some(path), scope) if is_of_project(scope) => Origin::Project(path),
+            (Some(path), Some(DefinitionScope::Project)) => Origin::Project(path),
             (Some(path), _) => Origin::User(path),
             (None, _) => Origin::Session,
         }

@@ -6,6 +6,7 @@ use std::io::{self, Write as _};
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
+use serde_json::Value;
 
 use crate::exit::ExitCode;
 use crate::render::harmless;
@@ -42,6 +43,11 @@ pub fn fail(error: &dyn Error, exit_code: ExitCode) -> ExitCode {
         cause = error.source();
     }
     exit_code
+}
+
+/// Writes a value to standard output, as one line of JSON.
+pub fn print_json(value: &Value) -> ExitCode {
+    print(format!("{value}\n").as_bytes())
 }
 
 /// Writes to standard output; a reader that hangs up has read enough.

@@ -21,9 +21,6 @@ use crate::console;
 use crate::model::{self, ChoiceError};
 use crate::tools;
 
-/// Where definitions are in a project, the one that counts last.
-const PROJECT_AGENTS: [&str; 2] = [".claude/agents", ".loopwright/agents"];
-
 /// Where skills are in a project, those that count first.
 const PROJECT_SKILLS: [&str; 3] = [".loopwright/skills", ".agents/skills", ".claude/skills"];
 
@@ -88,6 +85,14 @@ impl Defined {
         }
         agents.auto_discover(&places);
         Self { root, agents, skills }
+    }
+
+    /// Says what is odd about the file of an agent.
+    pub(crate) fn tell_warnings(&self, agent: &str) {
+        let path = self.agents.source(agent).and_then(|it| it.path);
+        for warning in self.agents.warnings().iter().filter(|it| Some(&it.path) == path.as_ref()) {
+            console::warn(warning);
+        }
     }
 
     /// Returns the capabilities that definitions may name, for an agent that works in a directory.
@@ -166,7 +171,7 @@ pub(crate) fn project_root(workdir: &Path) -> PathBuf {
     };
     let within = workdir.ancestors().take_while(|it| it.starts_with(repository));
     let has_own = |directory: &&Path| {
-        let mut places = PROJECT_AGENTS.iter().chain(&PROJECT_SKILLS);
+        let mut places = DefinitionPlaces::PROJECT.iter().chain(&PROJECT_SKILLS);
         places.any(|it| directory.join(it).is_dir())
     };
     within.into_iter().find(has_own).unwrap_or(repository).to_owned()

@@ -284,7 +284,7 @@ impl Opening {
                 setup.llm.options.stream = stream;
             }
             // What is written in a file is for sessions that begin.
-            let is_typed = self.config.system.as_ref().is_some_and(|it| is_typed(&it.origin));
+            let is_typed = self.config.system.as_ref().is_some_and(|it| it.origin.is_typed());
             system = system.filter(|_| is_typed);
             session = Some(match from {
                 Some(from) => {
@@ -359,7 +359,7 @@ fn load(
 
 /// Keeps the model of the session, unless another one was typed.
 fn keep_model(config: &mut Config, llm: Option<&LlmConfig>) {
-    if config.model.as_ref().is_some_and(|it| is_typed(&it.origin)) {
+    if config.model.as_ref().is_some_and(|it| it.origin.is_typed()) {
         return;
     }
     let name = llm.and_then(|it| Some(format!("{}/{}", it.provider.as_ref()?, it.model.as_ref()?)));
@@ -367,10 +367,6 @@ fn keep_model(config: &mut Config, llm: Option<&LlmConfig>) {
     if config.model.as_ref().is_none_or(|it| it.value != model) {
         config.model = Some(Setting::new(model, Origin::Session));
     }
-}
-
-fn is_typed(origin: &Origin) -> bool {
-    matches!(origin, Origin::Flag | Origin::Env(_))
 }
 
 /// Returns the options that have to be typed again to go on with the session.
@@ -408,7 +404,7 @@ fn limit<S: Copy, T: Ord>(
     own: Option<T>,
 ) -> Option<T> {
     let Some(set) = set else { return own };
-    let (value, own) = (value(set.value), own.filter(|_| !is_typed(&set.origin)));
+    let (value, own) = (value(set.value), own.filter(|_| !set.origin.is_typed()));
     Some(match own {
         Some(own) => own.min(value),
         None => value,

@@ -111,8 +111,3 @@ async fn perform(
 pub(crate) fn now() -> Timestamp {
     std::time::SystemTime::now().into()
 }
-
-/// Writes a value as one line of JSON.
-fn json_line(value: &serde_json::Value) -> ExitCode {
-    console::print(format!("{value}\n").as_bytes())
-}

@@ -49,7 +49,7 @@ fn list(defined: &Defined, sources: &Sources, is_json: bool) -> ExitCode {
     }
     if is_json {
         let skills: Vec<Value> = all.iter().map(|it| in_json(it)).collect();
-        return print(&json!({ "schema_version": SCHEMA_VERSION, "skills": skills }));
+        return console::print_json(&json!({ "schema_version": SCHEMA_VERSION, "skills": skills }));
     }
     if all.is_empty() {
         console::tell("there are no skills; put one into .agents/skills/NAME/SKILL.md");
@@ -81,7 +81,7 @@ fn show(library: &SkillLibrary, args: &ShowArgs) -> ExitCode {
     value["schema_version"] = SCHEMA_VERSION.into();
     value["body"] = skill.content().into();
     value["resources"] = json!(skill.resources);
-    print(&value)
+    console::print_json(&value)
 }
 
 fn in_json(skill: &Skill) -> Value {
@@ -118,7 +118,7 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
             json!({ "path": it.path, "kind": kind, "message": it.problem.to_string() })
         };
         let problems: Vec<Value> = warnings.iter().map(problem).collect();
-        print(&json!({
+        console::print_json(&json!({
             "schema_version": SCHEMA_VERSION, "valid": is_fine, "skills": directories,
             "problems": problems, "missing": missing,
         }))
@@ -157,8 +157,4 @@ fn named(paths: &[PathBuf]) -> (SkillLibrary, Vec<PathBuf>) {
 
 fn is_in(warning: &SkillWarning, directory: Option<&Path>) -> bool {
     directory.is_some_and(|it| warning.path.starts_with(it))
-}
-
-fn print(value: &Value) -> ExitCode {
-    console::print(format!("{value}\n").as_bytes())
 }

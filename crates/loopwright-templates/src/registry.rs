@@ -82,6 +82,11 @@ impl AgentDefinitionRegistry {
         Self { loader: Arc::new(loader), state: Arc::default() }
     }
 
+    /// Returns what reads its files.
+    pub fn loader(&self) -> &DefinitionLoader {
+        &self.loader
+    }
+
     /// Adds a definition, in the place of one that has its name.
     pub fn register(&self, definition: AgentDefinition) {
         self.write().put(definition, DefinitionSource { path: None, scope: None });
@@ -113,7 +118,7 @@ impl AgentDefinitionRegistry {
     }
 
     /// Adds the definitions of a directory, in the order of their paths. One that is not there has none.
-    /// Errors are kept. Blocks while it reads.
+    /// Errors and warnings are kept until it is read again. Blocks while it reads.
     pub fn load_from_directory(&self, path: impl AsRef<Path>, depth: Depth) {
         self.load_directory(path.as_ref(), depth, None);
     }
@@ -134,6 +139,7 @@ impl AgentDefinitionRegistry {
             .map(|path| (self.loader.load_within(root, &path), path))
             .collect();
         let mut state = self.write();
+        state.forget_directory(root, depth);
         for (path, problem) in found.warnings {
             state.warn(&path, [problem]);
         }
@@ -212,6 +218,16 @@ impl State {
     fn forget(&mut self, path: &Path) {
         self.errors.remove(path);
         self.warnings.retain(|it| it.path != path);
+    }
+
+    /// Forgets what was wrong with a directory that is read again, and with what was found in it.
+    fn forget_directory(&mut self, root: &Path, depth: Depth) {
+        let is_read = |path: &Path| match depth {
+            Depth::Flat => path == root || path.parent() == Some(root),
+            Depth::Recursive => path.starts_with(root),
+        };
+        self.errors.retain(|path, _| !is_read(path));
+        self.warnings.retain(|it| !is_read(&it.path));
     }
 }
 

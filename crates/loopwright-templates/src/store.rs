@@ -5,8 +5,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use loopwright_agent::AgentDefinition;
+use loopwright_capabilities::front_matter::{MOST_BYTES, TextError};
 use tempfile::NamedTempFile;
 
+use crate::loader::DefinitionLoader;
+use crate::problem::{DefinitionFileError, Problem};
 use crate::reading::is_name;
 use crate::writing::DefinitionFormat;
 
@@ -63,6 +66,9 @@ pub enum StoreError {
     /// There is one already.
     #[error("there is a definition already: {}", .0.display())]
     Exists(PathBuf),
+    /// Its file could not be read again.
+    #[error("what would be written cannot be read again")]
+    Unreadable(#[source] DefinitionFileError),
     /// It cannot be written.
     #[error("{} cannot be written", .path.display())]
     Write {
@@ -112,8 +118,9 @@ impl FileDefinitionStore {
     ///
     /// # Errors
     ///
-    /// If the name cannot name an agent, there is a definition that stays, or the disk fails. Where the
-    /// name has a file of another format, that one has to be removed first.
+    /// If the name cannot name an agent, there is a definition that stays, the file would be too long or
+    /// too deep to be read again, or the disk fails. Where the name has a file of another format, that one
+    /// has to be removed first.
     pub fn save(&self, definition: &AgentDefinition) -> Result<SavedDefinition, StoreError> {
         let name = definition.name.as_str();
         if !is_name(name) {
@@ -129,6 +136,9 @@ impl FileDefinitionStore {
             return Err(StoreError::Exists(path));
         }
         let text = DefinitionFormat::Markdown.write(definition);
+        if let Err(problems) = readable(&text) {
+            return Err(StoreError::Unreadable(DefinitionFileError { path, problems }));
+        }
         let replaced = before.is_some();
         match self.write(&path, before.as_ref(), &text) {
             Ok(()) => Ok(SavedDefinition { path, replaced }),
@@ -155,4 +165,14 @@ impl FileDefinitionStore {
         .map_err(|it| it.error)?;
         File::open(&self.root)?.sync_all()
     }
+}
+
+/// Tells whether a text will be read again.
+fn readable(text: &str) -> Result<(), Vec<Problem>> {
+    let bytes = text.len() as u64;
+    if bytes > MOST_BYTES {
+        return Err(vec![TextError::TooLong(bytes).into()]);
+    }
+    let read = DefinitionLoader::new().read(DefinitionFormat::Markdown.extension(), text);
+    read.map(|_| ()).map_err(|error| error.problems)
 }

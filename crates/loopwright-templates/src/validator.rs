@@ -138,11 +138,13 @@ impl DefinitionValidator {
         }
         let fields =
             [("tools", definition.tools.as_ref()), ("toolsDeny", Some(&definition.tools_deny))];
-        for (field, names) in fields {
-            let Some(names) = names.filter(|it| !it.is_empty()) else { continue };
-            match self.known_tools(definition) {
+        let rules = fields.map(|(field, names)| (field, names.filter(|it| !it.is_empty())));
+        let is_any_named = rules.iter().any(|(_, names)| names.is_some());
+        let known = is_any_named.then(|| self.known_tools(definition)).flatten();
+        for (field, names) in rules.into_iter().filter_map(|(field, it)| Some((field, it?))) {
+            match &known {
                 None => unknown.push((field, "there are no tools to choose from".to_owned())),
-                Some(known) => unknown.extend(unknown_tools(names, &known).map(|it| (field, it))),
+                Some(known) => unknown.extend(unknown_tools(names, known).map(|it| (field, it))),
             }
         }
         if let Some(skills) = &self.skills {

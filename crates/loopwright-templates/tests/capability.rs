@@ -1,11 +1,13 @@
 //! Agents that read and write definitions.
 
+use std::borrow::Cow;
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use loopwright_agent::{
-    AgentBuilder, AgentDefinition, CapabilityRegistry, Definitions as _, NameList, UseLlmConfig,
-    UseTools,
+    AgentBuilder, AgentDefinition, BuildError, Capability, CapabilityRegistry, Configurator,
+    Definitions as _, NameList, UseLlmConfig, UseTools,
 };
 use loopwright_capabilities::skills::{Skill, SkillInfo, SkillLibrary};
 use loopwright_core::{AgentState, LlmConfig, Step};
@@ -98,6 +100,29 @@ async fn a_definition_that_is_written_can_be_used_at_once() {
     assert_eq!(json_of(&replaced[0])["replaced"], true);
 }
 
+#[tokio::test]
+async fn a_definition_that_could_not_be_read_again_leaves_the_one_that_is_there() {
+    let folder = TempDir::new().unwrap();
+    let store = FileDefinitionStore::open(folder.path()).unwrap().with_existing(Existing::Replace);
+    let bob = json!({ "name": "bob", "description": "Adds.", "systemPrompt": "You add." });
+    let mut deep = bob.clone();
+    deep["metadata"] = (0..40).fold(json!({}), |value, _| json!({ "k": value }));
+    let agents = AgentDefinitionRegistry::new();
+    let capability = UseAgentDefinitions::new(agents.clone()).store(store.clone());
+    let told = told(capability, [("write_agent", bob), ("write_agent", deep)]).await;
+    assert_eq!(json_of(&told[0])["success"], true);
+    let path = store.root().join("bob.md");
+    let error = format!(
+        "what would be written cannot be read again: {}: line 36: it is not valid YAML: it is nested \
+         more than 32 levels deep",
+        path.display()
+    );
+    assert_eq!(json_of(&told[1]), json!({ "success": false, "error": error }));
+    assert_eq!(agents.get("bob").unwrap().metadata, Map::new());
+    let written = fs::read_to_string(&path).unwrap();
+    assert_eq!(written, "---\nname: bob\ndescription: Adds.\n---\n\nYou add.\n");
+}
+
 fn invalid(field: &str, message: &str) -> Value {
     json!({ "field": field, "message": message })
 }
@@ -173,4 +198,34 @@ fn names_are_checked_against_all_tools_that_the_agent_would_have() {
     assert_eq!(problems(definition(&[], &["own", "brought"], &["other"])), expect);
     let unknown = "there is no capability named `use_magic`; known are: use_brought";
     assert_eq!(problems(definition(&["use_magic"], &[], &[])), [invalid("capabilities", unknown)]);
+}
+
+/// Counts how often it is composed.
+struct Counted(Arc<AtomicUsize>);
+
+impl Capability for Counted {
+    fn name(&self) -> Cow<'static, str> {
+        "use_counted".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        self.0.fetch_add(1, SeqCst);
+        UseTools::new().and(MockTool::returning("brought", "Is brought.", "")).configure(agent)
+    }
+}
+
+#[test]
+fn capabilities_are_composed_once_to_know_their_tools() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let mut capabilities = CapabilityRegistry::new();
+    capabilities.register("use_counted", Counted(Arc::clone(&count)));
+    let validator = DefinitionValidator::new().with_capabilities(Arc::new(capabilities));
+    let mut definition = AgentDefinition {
+        capabilities: ["use_counted"].into_iter().collect(),
+        ..AgentDefinition::new("a", "d", "p")
+    };
+    assert_eq!((validator.problems(&definition), count.load(SeqCst)), (vec![], 0));
+    definition.tools = Some(["brought"].into_iter().collect());
+    definition.tools_deny = ["brought"].into_iter().collect();
+    assert_eq!((validator.problems(&definition), count.load(SeqCst)), (vec![], 1));
 }

@@ -97,3 +97,31 @@ fn files_are_good_or_broken_as_their_folder_says() {
         assert!(fits, "{}: {loaded:?}", path.display());
     }
 }
+
+/// What is JSON is YAML too.
+#[test]
+fn json_is_read_as_strictly_as_yaml() {
+    let text = |metadata: &str| {
+        format!(
+            "{{\n\"name\": \"a\", \"description\": \"A\", \"systemPrompt\": \"Go.\",\n\"metadata\": {{\n\
+             \"in\": {metadata}}}}}"
+        )
+    };
+    let read = |extension: &str, metadata: &str| {
+        let read = loader().read(extension, &text(metadata));
+        read.map(|it| it.definition).map_err(|it| it.to_string().replace("YAML", "JSON"))
+    };
+    for levels in [1, 29, 30, 31, 32, 126, 200] {
+        let lists = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let maps = format!("{}1{}", "{\"k\": ".repeat(levels), "}".repeat(levels));
+        for metadata in [lists, maps] {
+            let json = read("json", &metadata);
+            assert_eq!(json, read("yaml", &metadata), "{levels}");
+            assert_eq!(json.is_ok(), levels <= 30, "{levels}");
+        }
+    }
+    let repeated = "[1, [{ \"k\": 1,\n\"l\": 1, \"k\": 2 }]]";
+    let expect = "text: line 5: `k` is there more than once: keep one";
+    assert_eq!(read("json", repeated), Err(expect.to_owned()));
+    assert_eq!(read("yaml", repeated), Err(expect.to_owned()));
+}

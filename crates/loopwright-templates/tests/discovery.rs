@@ -141,6 +141,39 @@ fn directories_are_looked_into_without_following_links() {
 }
 
 #[test]
+fn what_is_wrong_with_a_directory_is_told_once_and_until_it_is_mended() {
+    let folder = TempDir::new().unwrap();
+    put(&folder, "agents/a.md", &agent("a", "top"));
+    put(&folder, "agents/gone.md", "no front matter");
+    put(&folder, "agents/1/2/3/4/5/6/7/e.md", &agent("e", "too deep"));
+    put(&folder, "elsewhere/f.md", "no front matter");
+    let at = |name: &str| folder.path().join(name);
+    symlink(at("elsewhere"), at("agents/out")).unwrap();
+    // A file is a directory that cannot be read.
+    fs::write(at("later"), "").unwrap();
+    let agents = AgentDefinitionRegistry::new();
+    let read = || {
+        for name in ["agents", "later"] {
+            agents.load_from_directory(at(name), Depth::Recursive);
+        }
+        agents.load_from_directory(at("elsewhere"), Depth::Flat);
+        let errors: Vec<_> = agents.errors().into_keys().collect();
+        let warnings: Vec<_> = agents.warnings().into_iter().map(|it| it.path).collect();
+        (errors, warnings)
+    };
+    let errors = vec![at("agents/gone.md"), at("elsewhere/f.md"), at("later")];
+    let warnings = vec![at("agents/1/2/3/4/5/6/7"), at("agents/out")];
+    assert_eq!(read(), (errors.clone(), warnings.clone()));
+    assert_eq!(read(), (errors, warnings));
+    for name in ["agents/gone.md", "agents/out", "later"] {
+        fs::remove_file(at(name)).unwrap();
+    }
+    put(&folder, "later/b.md", &agent("b", "came"));
+    assert_eq!(read(), (vec![at("elsewhere/f.md")], vec![at("agents/1/2/3/4/5/6/7")]));
+    assert_eq!(agents.names(), ["a", "b"]);
+}
+
+#[test]
 fn a_file_that_cannot_be_loaded_changes_nothing() {
     let folder = TempDir::new().unwrap();
     let agents = AgentDefinitionRegistry::new();

@@ -7,6 +7,7 @@ use loopwright_agent::AgentDefinition;
 use loopwright_templates::{
     DefinitionLoader, Existing, FileDefinitionStore, SavedDefinition, StoreError,
 };
+use serde_json::json;
 use tempfile::TempDir;
 
 fn ada(prompt: &str) -> AgentDefinition {
@@ -54,6 +55,29 @@ fn what_is_there_stays_unless_it_may_be_replaced() {
     let bob = AgentDefinition::new("bob", "Counts.", "Go.");
     let error = store.save(&bob).unwrap_err().to_string();
     assert!(error.ends_with("bob.yml"), "{error}");
+}
+
+#[test]
+fn what_could_not_be_read_again_is_not_written() {
+    let folder = TempDir::new().unwrap();
+    let store = FileDefinitionStore::open(folder.path()).unwrap().with_existing(Existing::Replace);
+    store.save(&ada("one")).unwrap();
+    let before = entries(&folder);
+    let mut deep = ada("two");
+    let nested = (0..40).fold(json!(1), |value, _| json!({ "k": value }));
+    deep.metadata.insert("deep".into(), nested);
+    let check = |definition: &AgentDefinition, expect: &str| {
+        let Err(StoreError::Unreadable(error)) = store.save(definition) else {
+            panic!("{expect}");
+        };
+        let path = store.root().join("ada.md");
+        assert_eq!(error.to_string(), format!("{}: {expect}", path.display()));
+    };
+    check(&deep, "line 36: it is not valid YAML: it is nested more than 32 levels deep");
+    let long = "the file cannot be read: it has 1048617 bytes; 1048576 are allowed";
+    check(&ada(&"x".repeat(1 << 20)), long);
+    check(&ada(" "), "`systemPrompt` is missing: write it below the front matter");
+    assert_eq!(entries(&folder), before);
 }
 
 #[test]

@@ -8,10 +8,12 @@ use loopwright_core::{
     kinds::{ContinuationEvaluated, ExecutionCompleted, SubagentCompleted, ToolCallCompleted},
     messages::{AgentId, FinishReason},
 };
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::ConsoleOptions;
 use crate::{
+    arguments,
+    payload::Ordered,
     redact::Redaction,
     text::{harmless, line, shorten},
 };
@@ -127,27 +129,28 @@ impl ConsoleOptions {
 
     /// Shows what a tool is asked, as `{k=v, ...} (+n more)`.
     fn arguments(&self, arguments: &str) -> String {
-        let Ok(fields) = serde_json::from_str::<Map<String, Value>>(arguments) else {
-            return shorten(
-                &line(&clean(arguments), usize::MAX),
-                self.max_arg_length,
-                self.max_arg_length,
-            );
+        let fields = match arguments::read(arguments) {
+            Ordered::Fields(fields) => fields,
+            Ordered::Other(other) => return self.value("", other),
         };
         let more = fields.len().saturating_sub(ARGUMENTS);
         let shown = fields.into_iter().take(ARGUMENTS).map(|(name, value)| {
-            let value = match Redaction::default().value(&name, value) {
-                Value::Array(items) => format!("[{}]", items.len()),
-                Value::Object(_) => "{...}".to_owned(),
-                Value::String(text) => {
-                    shorten(&line(&text, usize::MAX), self.max_arg_length, self.max_arg_length)
-                }
-                value => value.to_string(),
-            };
+            let value = self.value(&name, value);
             format!("{}={value}", line(&name, PROMPT))
         });
         let shown = shown.collect::<Vec<_>>().join(", ");
         if more > 0 { format!("{{{shown}}} (+{more} more)") } else { format!("{{{shown}}}") }
+    }
+
+    fn value(&self, name: &str, value: Value) -> String {
+        match Redaction::default().value(name, value) {
+            Value::Array(items) => format!("[{}]", items.len()),
+            Value::Object(_) => "{...}".to_owned(),
+            Value::String(text) => {
+                shorten(&line(&text, usize::MAX), self.max_arg_length, self.max_arg_length)
+            }
+            value => value.to_string(),
+        }
     }
 }
 

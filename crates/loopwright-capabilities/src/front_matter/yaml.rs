@@ -9,7 +9,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 
 /// How deep values may be nested.
-const MOST_LEVELS: usize = 32;
+pub const MOST_LEVELS: usize = 32;
 
 /// The first document of a YAML text, which is a map or nothing.
 #[derive(Clone, Debug, Default, PartialEq)]

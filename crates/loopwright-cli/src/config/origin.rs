@@ -21,6 +21,13 @@ pub enum Origin {
     Default,
 }
 
+impl Origin {
+    /// Tells whether the user decided it for this one command, by an option or a variable.
+    pub fn is_typed(&self) -> bool {
+        matches!(self, Self::Flag | Self::Env(_))
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -8,7 +8,7 @@ use loopwright_sessions::{
 };
 use serde_json::json;
 
-use super::{SessionsError, find, json_line, short};
+use super::{SessionsError, find, short};
 use crate::args::sessions::DoctorArgs;
 use crate::console;
 use crate::exit::ExitCode;
@@ -42,7 +42,7 @@ pub(super) async fn check(
     let left = findings.iter().filter(|it| it.repaired.is_none()).count();
     let exit_code = if left == 0 { ExitCode::Done } else { ExitCode::Internal };
     if args.json {
-        let printed = json_line(&json!({
+        let printed = console::print_json(&json!({
             "schema_version": SCHEMA_VERSION, "sessions": headers.len(), "readable": readable,
             "findings": findings,
         }));

@@ -9,7 +9,7 @@ use loopwright_sessions::{
 };
 use serde_json::json;
 
-use super::{SessionsError, json_line, now, short};
+use super::{SessionsError, now, short};
 use crate::args::sessions::ListArgs;
 use crate::console;
 use crate::exit::ExitCode;
@@ -36,7 +36,7 @@ pub(super) async fn list(
     let page = store.list(&query).await?;
     let next = page.next.as_ref().map(text_of);
     if args.json {
-        return Ok(json_line(&json!({
+        return Ok(console::print_json(&json!({
             "schema_version": SCHEMA_VERSION, "sessions": page.sessions, "next": next,
         })));
     }

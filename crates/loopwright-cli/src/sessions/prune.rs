@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::change::hold;
 use super::list::age;
-use super::{SessionsError, find, json_line, now, short};
+use super::{SessionsError, find, now, short};
 use crate::args::sessions::PruneArgs;
 use crate::console;
 use crate::exit::ExitCode;
@@ -32,7 +32,7 @@ pub(super) async fn prune(
     let reclaimed = if args.dry_run { None } else { Some(store.reclaim(args.abandoned).await?) };
     if args.json {
         let ids: Vec<_> = pruned.iter().map(|it| &it.id).collect();
-        return Ok(json_line(&json!({
+        return Ok(console::print_json(&json!({
             "schema_version": SCHEMA_VERSION, "dry_run": args.dry_run, "sessions": ids,
             "reclaimed": reclaimed,
         })));

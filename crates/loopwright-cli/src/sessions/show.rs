@@ -8,7 +8,7 @@ use loopwright_sessions::{Loaded, SessionError, SessionStore, StoreError};
 use serde_json::json;
 
 use super::story::Entry;
-use super::{SessionsError, Story, find, json_line, short};
+use super::{SessionsError, Story, find, short};
 use crate::args::sessions::ShowArgs;
 use crate::console;
 use crate::exit::ExitCode;
@@ -34,7 +34,7 @@ pub(super) async fn show(
         replayed.map_err(|source| SessionError::Replay { id: loaded.header.id.clone(), source })?;
     let told = Story::of(&loaded.changes);
     if args.json {
-        return Ok(json_line(&in_json(&loaded, &state, &told)));
+        return Ok(console::print_json(&in_json(&loaded, &state, &told)));
     }
     Ok(console::print(in_words(&loaded, &state, &told).as_bytes()))
 }

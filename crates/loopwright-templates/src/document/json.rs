@@ -2,23 +2,21 @@
 
 use std::fmt;
 
-use loopwright_capabilities::front_matter::{Lines, Repeated};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use loopwright_capabilities::front_matter::{Lines, MOST_LEVELS, Repeated};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::document::Document;
 use crate::problem::{Problem, ProblemKind};
 
-/// How deep lines are told.
-const MOST_LEVELS: usize = 32;
-
 pub(super) fn read(text: &str) -> Result<Document, Problem> {
+    let mut places = Places { text, at: 0, line: 1, repeated: Vec::new() };
+    // First, because values that are too deep are no values for what reads them.
+    let lines = places.of(text, MOST_LEVELS)?;
+    let repeated = places.repeated;
     let value: Value = serde_json::from_str(text).map_err(|error| wrong(&error))?;
     let Value::Object(values) = value else { return Err(not_an_object()) };
-    let mut places = Places { text, at: 0, line: 1, repeated: Vec::new() };
-    let lines = places.of(text, MOST_LEVELS);
-    let repeated = places.repeated;
     Ok(Document { values: Map::from_iter(values), lines, repeated, ..Document::default() })
 }
 
@@ -26,12 +24,20 @@ fn wrong(error: &serde_json::Error) -> Problem {
     let said = error.to_string();
     // The line is told beside it.
     let problem = said.rsplit_once(" at line ").map_or(said.as_str(), |(problem, _)| problem);
-    let kind = ProblemKind::Syntax { format: "JSON", problem: problem.to_owned() };
-    Problem { line: Some(error.line()).filter(|it| *it > 0), key: None, kind }
+    let line = Some(error.line()).filter(|it| *it > 0);
+    Problem { line, ..syntax(problem.to_owned()) }
 }
 
 fn not_an_object() -> Problem {
-    let problem = "it has to be an object".to_owned();
+    syntax("it has to be an object".to_owned())
+}
+
+fn too_deep(line: usize) -> Problem {
+    let problem = format!("it is nested more than {MOST_LEVELS} levels deep");
+    Problem { line: Some(line), ..syntax(problem) }
+}
+
+fn syntax(problem: String) -> Problem {
     ProblemKind::Syntax { format: "JSON", problem }.of_file()
 }
 
@@ -44,21 +50,25 @@ struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    fn of(&mut self, part: &'a str, levels: usize) -> Lines {
+    /// Returns the lines of a value, which may have so many levels. What is no JSON has none.
+    fn of(&mut self, part: &'a str, levels: usize) -> Result<Lines, Problem> {
         let mut lines = Lines { line: self.line_of(part), ..Lines::default() };
-        if levels == 0 || !part.trim_start().starts_with('{') {
-            return lines;
+        if !part.trim_start().starts_with(['{', '[']) {
+            return Ok(lines);
+        }
+        if levels == 0 {
+            return Err(too_deep(lines.line));
         }
         let entries =
             serde_json::from_str::<Entries<'a>>(part).map_or_else(|_| Vec::new(), |it| it.0);
         for (key, value) in entries {
-            let within = self.of(value.get(), levels - 1);
+            let within = self.of(value.get(), levels - 1)?;
             let line = within.line;
             if lines.within.insert(key.clone(), within).is_some() {
                 self.repeated.push(Repeated { key, line });
             }
         }
-        lines
+        Ok(lines)
     }
 
     /// Returns the line that a part of the text begins in. Parts come in the order of the text.
@@ -72,7 +82,8 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The values of an object as they are written, repeated keys included.
+/// The values of an object as they are written, repeated keys included, or those of a list by numbers
+/// from zero.
 struct Entries<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
@@ -82,7 +93,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
             type Value = Vec<(String, &'de RawValue)>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
+                f.write_str("an object or a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = list.next_element()? {
+                    entries.push((entries.len().to_string(), entry));
+                }
+                Ok(entries)
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -93,6 +112,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
                 Ok(entries)
             }
         }
-        deserializer.deserialize_map(All).map(Entries)
+        deserializer.deserialize_any(All).map(Entries)
     }
 }

@@ -20,6 +20,12 @@ pub enum DefinitionScope {
 }
 
 impl DefinitionPlaces {
+    /// The directories of a project, from its root, of which the last counts.
+    pub const PROJECT: [&str; 2] = [".claude/agents", Self::OWN];
+
+    /// The one of them that is no other program's.
+    pub const OWN: &str = ".loopwright/agents";
+
     /// Looks nowhere.
     pub fn new() -> Self {
         Self::default()
@@ -28,9 +34,8 @@ impl DefinitionPlaces {
     /// Looks in the two directories of a project, `.claude/agents` and `.loopwright/agents`, of which
     /// the second counts. Give it only projects whose authors may say what agents do.
     pub fn project(self, root: impl AsRef<Path>) -> Self {
-        let root = root.as_ref();
-        self.and(DefinitionScope::Project, root.join(".claude/agents"))
-            .and(DefinitionScope::Project, root.join(".loopwright/agents"))
+        let directories = Self::PROJECT.map(|it| root.as_ref().join(it));
+        directories.into_iter().fold(self, |places, it| places.and(DefinitionScope::Project, it))
     }
 
     /// Looks in a directory of the user.
