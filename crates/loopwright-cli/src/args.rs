@@ -123,7 +123,7 @@ pub struct AgentArgs {
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url, value_parser = BaseUrlParser)]
     pub base_url: Option<BaseUrl>,
     /// The agent that works, of those that `loopwright agents list` shows; a session keeps its agent
-    #[arg(long = "agent", value_name = "NAME", conflicts_with_all = ["latest", "resume", "fork"], add = ArgValueCompleter::new(completions::agents))]
+    #[arg(long = "agent", value_name = "NAME", add = ArgValueCompleter::new(completions::agents))]
     pub definition: Option<String>,
     /// The system prompt; with an agent, what is added to its own
     #[arg(long, value_name = "TEXT")]

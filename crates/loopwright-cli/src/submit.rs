@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use loopwright_core::messages::Message;
 use loopwright_sessions::{
-    Job, JobQueue, JobRecord, JobStatus, SessionId, SessionRepository, StoreError,
+    Job, JobQueue, JobRecord, JobStatus, JobTask, SessionId, SessionRepository, SessionStatus,
+    StoreError,
 };
 use serde_json::json;
 
@@ -49,7 +50,10 @@ async fn perform(cli: &Cli, args: &SubmitArgs, opening: &mut Opening) -> Result<
     let store = std::sync::Arc::clone(&conversation.store);
     let queue = store.jobs().ok_or_else(|| no_queue(loopwright_worker::NoQueue))?;
     let record = match pushed(args, queue).await? {
-        Some(record) => record,
+        Some(record) => {
+            check_same(&record, conversation.session.as_ref(), prompt.as_deref())?;
+            record
+        }
         None => push(args, queue, &mut conversation, prompt.as_deref()).await?,
     };
     let is_json = opening.stage.format != OutputFormat::Text;
@@ -80,6 +84,26 @@ async fn pushed(
     }
 }
 
+/// Checks that what was submitted under that name is what is submitted now.
+fn check_same(
+    record: &JobRecord,
+    session: Option<&SessionId>,
+    said: Option<&str>,
+) -> Result<(), SessionsError> {
+    let Job { id, session: before, task } = &record.job;
+    let is_same_task = match (task, said) {
+        (JobTask::Say(message), Some(said)) => message.text() == said,
+        (JobTask::GoOn, None) => true,
+        _ => false,
+    };
+    if is_same_task && session.is_none_or(|it| it == before) {
+        return Ok(());
+    }
+    let text =
+        format!("the name `{id}` is taken by another job, of session {before}: choose another one");
+    Err(SessionsError::Usage(text))
+}
+
 async fn push(
     args: &SubmitArgs,
     queue: &dyn JobQueue,
@@ -87,6 +111,10 @@ async fn push(
     said: Option<&str>,
 ) -> Result<JobRecord, SessionsError> {
     let session = conversation.begin(said).await?;
+    let status = conversation.store.header(&session).await?.map(|it| it.status);
+    if let Some(status) = status.filter(|it| *it != SessionStatus::Active) {
+        return Err(SessionsError::NotActive { id: session, status });
+    }
     let mut job = match said {
         Some(said) => Job::say(session, Message::user(said)),
         None => Job::go_on(session),

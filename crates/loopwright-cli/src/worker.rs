@@ -45,6 +45,10 @@ pub fn worker(cli: &Cli, args: &WorkerArgs) -> ExitCode {
 }
 
 async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
+    if args.agent.definition.is_some() {
+        let text = "each session keeps its agent: name it where work is left, as in `loopwright submit --agent`";
+        return Err(SessionsError::Usage(text.to_owned()).into());
+    }
     let typed = args.session_args();
     let Opening { config, sources, .. } = Opening::load(cli, &args.agent, &typed)?;
     let place = Place::of(&config, &sources).map_err(SessionsError::from)?;

@@ -102,3 +102,52 @@ fn where_there_is_no_queue_the_remedy_is_told() {
         assert!(done.stderr.contains("--store sqlite:FILE"), "{}", done.stderr);
     }
 }
+
+#[test]
+fn a_worker_works_as_the_agent_of_the_session() {
+    let Place { world, server } = Place::new(["Reviewed."]);
+    let text = "---\nname: reviewer\ndescription: Reviews.\ntools: []\n---\nYou review.\n";
+    let place = Place { world: world.file("project/.loopwright/agents/reviewer.md", text), server };
+    let (_, session) = names(&place.submit(&["--agent", "reviewer", "Look."]));
+    let done = place.work();
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(done.stdout.starts_with(&format!("done     {}", &session[..8])), "{}", done.stdout);
+    let asked = place.server.request();
+    assert!(asked["messages"][0]["content"].to_string().contains("You review."), "{asked}");
+    assert_eq!(asked.get("tools"), None);
+    let shown = place.json(&["sessions", "show", &session, "--json"]);
+    assert_eq!(shown["session"]["agent_name"], "reviewer", "{shown}");
+}
+
+#[test]
+fn whose_agent_it_is_cannot_be_said_again() {
+    let place = Place::new([]);
+    let done = place.submit(&["--session", "a", "--agent", "reviewer", "Look."]);
+    assert_eq!(done.status, 2, "{}", done.stderr);
+    let done = place.world.run(&place.line("worker", &["--agent", "reviewer"]));
+    assert_eq!(done.status, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("each session keeps its agent"), "{}", done.stderr);
+}
+
+#[test]
+fn other_words_under_a_name_that_is_taken_are_refused() {
+    let place = Place::new([]);
+    let (_, session) = names(&place.submit(&["--id", "nightly", "Sum up."]));
+    for other in [&["--id", "nightly", "Delete."][..], &["--id", "nightly", "--session", &session]]
+    {
+        let done = place.submit(other);
+        assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{}", done.stderr);
+        assert!(done.stderr.contains("the name `nightly` is taken"), "{}", done.stderr);
+    }
+    assert_eq!(place.submit(&["--id", "nightly", "Sum up."]).status, 0);
+}
+
+#[test]
+fn nothing_is_left_for_a_session_that_takes_no_message() {
+    let place = Place::new([]);
+    let (_, session) = names(&place.submit(&["Look."]));
+    assert_eq!(place.world.run(&["sessions", "suspend", &session]).status, 0);
+    let done = place.submit(&["--session", &session, "More."]);
+    assert_eq!(done.status, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("is suspended and takes no message"), "{}", done.stderr);
+}

@@ -32,13 +32,13 @@ pub struct SessionArgs {
 #[group(multiple = false)]
 pub struct OriginArgs {
     /// Go on with the latest session of this directory
-    #[arg(short = 'c', long = "continue")]
+    #[arg(short = 'c', long = "continue", conflicts_with = "definition")]
     pub latest: bool,
     /// Go on with this session; the beginning of its name is enough
-    #[arg(short, long, value_name = "ID", add = ArgValueCompleter::new(completions::sessions))]
+    #[arg(short, long, value_name = "ID", conflicts_with = "definition", add = ArgValueCompleter::new(completions::sessions))]
     pub resume: Option<SessionId>,
     /// Go on with a copy of this session, or of it as it was after some step
-    #[arg(long, value_name = "ID[@STEP]", add = ArgValueCompleter::new(completions::sessions))]
+    #[arg(long, value_name = "ID[@STEP]", conflicts_with = "definition", add = ArgValueCompleter::new(completions::sessions))]
     pub fork: Option<ForkRef>,
     /// Keep nothing
     #[arg(long)]

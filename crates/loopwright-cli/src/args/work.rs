@@ -21,7 +21,7 @@ pub struct SubmitArgs {
     #[arg(value_name = "PROMPT|-")]
     pub prompt: Option<String>,
     /// The session; the beginning of its name is enough, and `new` begins one
-    #[arg(long, value_name = "ID|new", default_value = "new", help_heading = "Session", add = ArgValueCompleter::new(completions::sessions))]
+    #[arg(long, value_name = "ID|new", default_value = "new", conflicts_with = "definition", help_heading = "Session", add = ArgValueCompleter::new(completions::sessions))]
     pub session: SessionId,
     /// Wait until it is done, and print the answer
     #[arg(long)]

@@ -54,6 +54,8 @@ pub(super) async fn follow(
         let shown = match next {
             Followed::Told(note) => screen.show(&note),
             Followed::Quiet => {
+                // Nothing more is told of a session that is gone.
+                find(&**store, &header.id).await?;
                 if !std::mem::replace(&mut told_of_waiting, true) {
                     let id = short(&header.id);
                     console::tell(&format!("session {id} is quiet; Ctrl-C ends the watching only"));
