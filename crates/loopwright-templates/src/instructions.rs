@@ -42,9 +42,12 @@ impl ProjectInstructions {
             directories.push(directory);
         }
         let mut left = MOST_BYTES;
-        for directory in directories.into_iter().rev() {
+        // The nearest counts most, so what there is no room for is of the farthest.
+        for directory in directories {
             found.look(directory, &mut left);
         }
+        found.texts.reverse();
+        found.warnings.reverse();
         found
     }
 
