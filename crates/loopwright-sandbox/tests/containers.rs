@@ -129,11 +129,11 @@ async fn a_container_whose_agent_drops_it_is_ended_by_its_name() {
     let mut child = driver.spawn(&sh("true"), &world.policy()).await.unwrap();
     until_said(&mut child, "up\n").await;
     drop(child);
-    assert_eq!(left(&mark), 0);
-    while logged(&world, "rm").lines().count() < 3 {
+    let removal = format!("rm\n--force\n{}\n", name(&world));
+    while logged(&world, "rm").len() < removal.len() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-    assert_eq!(logged(&world, "rm"), format!("rm\n--force\n{}\n", name(&world)));
+    assert_eq!((logged(&world, "rm"), left(&mark)), (removal, 0));
 }
 
 #[tokio::test]

@@ -124,10 +124,13 @@ pub(crate) fn alive(mark: &str) -> usize {
 /// Waits for processes to be gone that nobody waits for; how many are left at last.
 pub(crate) fn left(mark: &str) -> usize {
     let started = Instant::now();
-    while alive(mark) > 0 && started.elapsed() < Duration::from_secs(20) {
+    loop {
+        let alive = alive(mark);
+        if alive == 0 || started.elapsed() > Duration::from_secs(20) {
+            return alive;
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
-    alive(mark)
 }
 
 /// A number that marks the processes of one test.
