@@ -16,7 +16,8 @@ use loopwright_templates::{
 };
 
 use crate::args::Cli;
-use crate::config::{Config, ConfigError, Flags, Loaded, Sources};
+use crate::config::{Config, ConfigError, Sources};
+use crate::configured::configured;
 use crate::console;
 use crate::model::{self, ChoiceError};
 use crate::tools;
@@ -47,18 +48,6 @@ pub enum DefinedError {
     /// The providers cannot be used.
     #[error(transparent)]
     Providers(#[from] ChoiceError),
-}
-
-/// Reads the configuration for a directory, and says what is odd about it.
-pub(crate) fn configured(cli: &Cli, workdir: &Path) -> Result<(Sources, Config), ConfigError> {
-    let sources = Sources::from_process()
-        .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
-    let flags = Flags { workdir: workdir.into(), config: cli.config.clone(), ..Flags::default() };
-    let Loaded { config, warnings } = Config::load(flags, &sources)?;
-    for warning in &warnings {
-        console::warn(warning);
-    }
-    Ok((sources, config))
 }
 
 impl Defined {
@@ -132,7 +121,7 @@ pub(crate) fn find(
     cli: &Cli,
     workdir: &Path,
 ) -> Result<(Sources, Config, Providers, Defined), DefinedError> {
-    let (sources, config) = configured(cli, workdir)?;
+    let (sources, config) = configured(cli, workdir, None)?;
     let providers = model::providers(&config, &sources)?;
     let defined = Defined::find(&config.workdir, &sources, &providers);
     Ok((sources, config, providers, defined))

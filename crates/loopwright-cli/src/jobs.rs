@@ -1,12 +1,14 @@
 //! `loopwright jobs`.
 
+use std::path::Path;
+
 use loopwright_sessions::{JobQuery, JobQueue, JobRecord, JobStatus};
 use loopwright_worker::NoQueue;
 use serde_json::{Map, json};
 
 use crate::args::Cli;
 use crate::args::work::JobsArgs;
-use crate::config::{Config, Flags, Loaded, Sources};
+use crate::configured::configured;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::opening::Refusal;
@@ -41,15 +43,7 @@ pub fn jobs(cli: &Cli, args: &JobsArgs) -> ExitCode {
 }
 
 async fn perform(cli: &Cli, args: &JobsArgs) -> Result<ExitCode, Refusal> {
-    let sources = Sources::from_process()
-        .map_err(|source| crate::config::ConfigError::Workdir { path: ".".into(), source })?;
-    let flags = Flags {
-        workdir: ".".into(),
-        config: cli.config.clone(),
-        store: args.store.clone(),
-        ..Flags::default()
-    };
-    let Loaded { config, .. } = Config::load(flags, &sources)?;
+    let (sources, config) = configured(cli, Path::new("."), args.store.as_ref())?;
     let store = Place::of(&config, &sources).map_err(SessionsError::from)?.open().await;
     let store = store.map_err(SessionsError::from)?;
     let queue = store.jobs().ok_or_else(|| no_queue(NoQueue))?;
@@ -65,7 +59,7 @@ async fn list(queue: &dyn JobQueue, args: &JobsArgs) -> Result<ExitCode, Session
     }
     if args.json {
         let told = json!({ "schema_version": SCHEMA_VERSION, "jobs": records, "counts": counts });
-        return Ok(console::print(format!("{told}\n").as_bytes()));
+        return Ok(console::print_json(&told));
     }
     let exit_code = console::print(table(&records).as_bytes());
     let words: Vec<String> =

@@ -17,6 +17,7 @@ pub mod args;
 pub mod chat;
 pub mod completions;
 pub mod config;
+mod configured;
 pub mod console;
 pub mod conversation;
 pub mod definitions;

@@ -6,15 +6,15 @@ use loopwright_models::{KeyRef, ModelInfo, Price, Prices, Provider, Providers};
 use serde_json::{Value, json};
 
 use crate::args::{Cli, ModelsArgs};
+use crate::configured::configured;
 use crate::console;
-use crate::definitions::configured;
 use crate::exit::ExitCode;
 use crate::model;
 use crate::table::table;
 
 /// Lists the providers, or one, with the models that are known.
 pub fn models(cli: &Cli, args: &ModelsArgs) -> ExitCode {
-    let (sources, config) = match configured(cli, Path::new(".")) {
+    let (sources, config) = match configured(cli, Path::new("."), None) {
         Ok(configured) => configured,
         Err(error) => return console::fail(&error, ExitCode::Config),
     };

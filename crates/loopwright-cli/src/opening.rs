@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use loopwright_agent::{AgentDefinition, BuildError};
+use loopwright_agent::AgentDefinition;
 use loopwright_capabilities::files::Root;
 use loopwright_core::{BoxError, Budget, Hook, HookPoints, LlmConfig, messages::Cost};
 use loopwright_sessions::{
@@ -21,6 +21,7 @@ use crate::config::{
     Config, ConfigError, Dollars, Limits, Loaded, ModelRef, Origin, Setting, SettingValue as _,
     Sources,
 };
+use crate::configured;
 use crate::console;
 use crate::conversation::{AGENT, Command, Conversation, caretaker};
 use crate::definitions::{Defined, project_root};
@@ -62,7 +63,7 @@ pub struct Opening {
 }
 
 /// Hears nothing, where an agent is only looked at.
-struct Silent;
+pub(crate) struct Silent;
 
 impl Hook for Silent {
     fn points(&self) -> HookPoints {
@@ -143,25 +144,14 @@ impl Opening {
             applied: self.applied.clone(),
             project: self.project(agent),
         };
-        match setup.build(Silent) {
-            Ok(_) => Ok(setup),
-            Err(source) => Err(self.unbuilt(source)),
+        // What somebody wrote into a definition is found out before anything begins.
+        if let Some(applied) = &self.applied {
+            setup.build(Silent).map_err(|source| AgentError::Build {
+                agent: applied.definition.name.clone(),
+                source,
+            })?;
         }
-    }
-
-    /// Says what keeps an agent from being built: it is a definition's fault if there is one.
-    fn unbuilt(&self, source: BuildError) -> Refusal {
-        match &self.applied {
-            Some(applied) => {
-                let agent = applied.definition.name.clone();
-                AgentError::Build { agent, source }.into()
-            }
-            None => Refusal {
-                error: source.into(),
-                exit_code: ExitCode::Internal,
-                stop_reason: "other",
-            },
-        }
+        Ok(setup)
     }
 
     /// Returns the instructions of the definition, and those that the user adds.
@@ -346,15 +336,12 @@ fn load(
     session: &SessionArgs,
     workdir: Option<&Path>,
 ) -> Result<(Sources, Loaded), ConfigError> {
-    let sources = Sources::from_process()
-        .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
     let mut flags = agent.flags(cli.config.as_deref());
     flags.store.clone_from(&session.store);
     if let Some(workdir) = workdir {
         flags.workdir = workdir.to_path_buf();
     }
-    let loaded = Config::load(flags, &sources)?;
-    Ok((sources, loaded))
+    configured::load(flags)
 }
 
 /// Keeps the model of the session, unless another one was typed.

@@ -11,6 +11,7 @@ mod show;
 mod story;
 mod transfer;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use loopwright_core::Timestamp;
@@ -18,7 +19,8 @@ use loopwright_sessions::SessionStore;
 
 use crate::args::Cli;
 use crate::args::sessions::{SessionsArgs, SessionsCommand};
-use crate::config::{Config, ConfigError, Flags, Loaded, Sources};
+use crate::config::{Config, Flags, Sources};
+use crate::configured::configured;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::opening::Refusal;
@@ -32,7 +34,7 @@ pub use self::story::{Entry, Story};
 
 /// Does what was asked of sessions.
 pub fn sessions(cli: &Cli, args: &SessionsArgs) -> ExitCode {
-    let (sources, config) = match load(cli, args) {
+    let (sources, config) = match configured(cli, Path::new("."), args.store.as_ref()) {
         Ok(loaded) => loaded,
         Err(error) => {
             let refusal = Refusal::from(error);
@@ -63,22 +65,6 @@ pub fn names(sources: &Sources, most: usize) -> Vec<(String, String)> {
         ExitCode::Done
     });
     names
-}
-
-fn load(cli: &Cli, args: &SessionsArgs) -> Result<(Sources, Config), ConfigError> {
-    let sources = Sources::from_process()
-        .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
-    let flags = Flags {
-        workdir: ".".into(),
-        config: cli.config.clone(),
-        store: args.store.clone(),
-        ..Flags::default()
-    };
-    let Loaded { config, warnings } = Config::load(flags, &sources)?;
-    for warning in &warnings {
-        console::warn(warning);
-    }
-    Ok((sources, config))
 }
 
 async fn perform(

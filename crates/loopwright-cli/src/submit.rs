@@ -64,7 +64,7 @@ async fn perform(cli: &Cli, args: &SubmitArgs, opening: &mut Opening) -> Result<
                 "schema_version": SCHEMA_VERSION, "type": "submitted",
                 "job": id, "session_id": session, "status": record.status,
             });
-            return Ok(console::print(format!("{told}\n").as_bytes()));
+            return Ok(console::print_json(&told));
         }
         return Ok(console::print(format!("{id} {session}\n").as_bytes()));
     }

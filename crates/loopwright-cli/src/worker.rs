@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::future::{Either, select};
 use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{BoxError, Hook};
+use loopwright_core::BoxError;
 use loopwright_sessions::{JobOutcome, SessionHeader, SessionRepository, SessionStore};
 use loopwright_worker::{Agents, Idle, Tally, Worker, WorkerEvent, WorkerOptions};
 use serde_json::json;
@@ -22,7 +22,7 @@ use crate::console;
 use crate::conversation::{Same, noting_files};
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
-use crate::opening::{Opening, Refusal};
+use crate::opening::{Opening, Refusal, Silent};
 use crate::render::line;
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
@@ -88,7 +88,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
 fn tell(event: &WorkerEvent, is_json: bool) {
     match event {
         WorkerEvent::Ended { job, outcome } if is_json => {
-            print(&json!({
+            console::print_json(&json!({
                 "type": "job", "job": job.id, "session_id": job.session,
                 "status": outcome.status(), "why": outcome.why(),
             }));
@@ -111,7 +111,7 @@ fn tell(event: &WorkerEvent, is_json: bool) {
 
 fn tell_end(tally: Tally, is_json: bool) -> ExitCode {
     if is_json {
-        return print(
+        return console::print_json(
             &json!({ "type": "result", "schema_version": SCHEMA_VERSION, "jobs": tally }),
         );
     }
@@ -122,10 +122,6 @@ fn tell_end(tally: Tally, is_json: bool) -> ExitCode {
     ExitCode::Done
 }
 
-fn print(value: &serde_json::Value) -> ExitCode {
-    console::print(format!("{value}\n").as_bytes())
-}
-
 /// The agent of each session, in its directory.
 struct Here {
     cli: Cli,
@@ -133,11 +129,6 @@ struct Here {
     typed: SessionArgs,
     store: Arc<dyn SessionStore>,
 }
-
-/// Hears nothing.
-struct Silent;
-
-impl Hook for Silent {}
 
 #[async_trait]
 impl Agents for Here {

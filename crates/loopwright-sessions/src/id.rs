@@ -1,87 +1,113 @@
-//! Names of sessions.
+//! Names of sessions and of jobs.
 
 use std::{fmt, str::FromStr, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-/// The name of a session: letters, digits, `-` and `_`, the first one a letter or digit, at most 128.
-/// So it can be the name of a file, and stand in an address, as it is.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct SessionId(Arc<str>);
-
-/// A text that is no name of a session.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` cannot name a session: use letters, digits, `-` and `_`, beginning with a letter or digit, \
-     at most {LONGEST}"
-)]
-pub struct InvalidSessionId(String);
-
 /// The most characters of a name.
 const LONGEST: usize = 128;
 
 /// Tells whether a text has the form of a name.
-pub(crate) fn is_name(text: &str) -> bool {
+fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     let begins = bytes.next().is_some_and(|it| it.is_ascii_alphanumeric());
     let goes_on = bytes.all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'));
     begins && goes_on && text.len() <= LONGEST
 }
 
+/// Makes a type of names, and the error of a text that is none.
+macro_rules! name_type {
+    ($(#[$of_name:meta])* $name:ident, $(#[$of_invalid:meta])* $invalid:ident) => {
+        $(#[$of_name])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+        $(#[$of_invalid])*
+        pub struct $invalid(String);
+
+        impl $name {
+            /// Takes a name that somebody chose.
+            ///
+            /// # Errors
+            ///
+            /// If it has other characters than a name may have, or too many.
+            pub fn new(name: impl Into<String>) -> Result<Self, $invalid> {
+                let name = name.into();
+                if is_name(&name) { Ok(Self(name.into())) } else { Err($invalid(name)) }
+            }
+
+            /// Makes a name that nobody has: a random UUID.
+            pub fn generate() -> Self {
+                Self(uuid::Uuid::new_v4().hyphenated().to_string().into())
+            }
+
+            /// Returns the name.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = $invalid;
+
+            fn from_str(name: &str) -> Result<Self, $invalid> {
+                Self::new(name)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = $invalid;
+
+            fn try_from(name: String) -> Result<Self, $invalid> {
+                Self::new(name)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0.to_string()
+            }
+        }
+    };
+}
+
+name_type! {
+    /// The name of a session: letters, digits, `-` and `_`, the first one a letter or digit, at most 128.
+    /// So it can be the name of a file, and stand in an address, as it is.
+    SessionId,
+    /// A text that is no name of a session.
+    #[error(
+        "`{0}` cannot name a session: use letters, digits, `-` and `_`, beginning with a letter or \
+         digit, at most {LONGEST}"
+    )]
+    InvalidSessionId
+}
+
+name_type! {
+    /// The name of a job, of the same form as a session's. Whoever pushes one may choose it, to push it
+    /// again without doing it twice.
+    JobId,
+    /// A text that is no name of a job.
+    #[error(
+        "`{0}` cannot name a job: use letters, digits, `-` and `_`, beginning with a letter or digit, \
+         at most {LONGEST}"
+    )]
+    InvalidJobId
+}
+
 impl SessionId {
-    /// Takes a name that somebody chose.
-    ///
-    /// # Errors
-    ///
-    /// If it has other characters than a name may have, or too many.
-    pub fn new(name: impl Into<String>) -> Result<Self, InvalidSessionId> {
-        let name = name.into();
-        if is_name(&name) { Ok(Self(name.into())) } else { Err(InvalidSessionId(name)) }
-    }
-
-    /// Makes a name that nobody has: a random UUID.
-    pub fn generate() -> Self {
-        Self(uuid::Uuid::new_v4().hyphenated().to_string().into())
-    }
-
     /// Makes a name of what it stands for: always the same one, and another one for everything else.
     pub(crate) fn derived(from: &str) -> Self {
         let space = uuid::Uuid::from_u128(0x7d1f_5a0e_93c4_4b6b_8f0a_2f64_15d7_90ce);
         Self(uuid::Uuid::new_v5(&space, from.as_bytes()).hyphenated().to_string().into())
-    }
-
-    /// Returns the name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for SessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for SessionId {
-    type Err = InvalidSessionId;
-
-    fn from_str(name: &str) -> Result<Self, InvalidSessionId> {
-        Self::new(name)
-    }
-}
-
-impl TryFrom<String> for SessionId {
-    type Error = InvalidSessionId;
-
-    fn try_from(name: String) -> Result<Self, InvalidSessionId> {
-        Self::new(name)
-    }
-}
-
-impl From<SessionId> for String {
-    fn from(id: SessionId) -> Self {
-        id.0.to_string()
     }
 }
 

@@ -1,13 +1,13 @@
 //! Jobs: what is to be done with sessions by whichever worker is free.
 
-use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_core::{Timestamp, messages::Message};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    id::{SessionId, is_name},
+    id::{JobId, SessionId},
     store::StoreError,
 };
 
@@ -64,70 +64,6 @@ pub trait JobQueue: Send + Sync {
 
     /// Returns how many jobs there are of a status.
     async fn count(&self, status: JobStatus) -> Result<u64, StoreError>;
-}
-
-/// The name of a job, of the same form as a session's. Whoever pushes one may choose it, to push it
-/// again without doing it twice.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct JobId(Arc<str>);
-
-/// A text that is no name of a job.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` cannot name a job: use letters, digits, `-` and `_`, beginning with a letter or digit, at \
-     most 128"
-)]
-pub struct InvalidJobId(String);
-
-impl JobId {
-    /// Takes a name that somebody chose.
-    ///
-    /// # Errors
-    ///
-    /// If it has other characters than a name may have, or too many.
-    pub fn new(name: impl Into<String>) -> Result<Self, InvalidJobId> {
-        let name = name.into();
-        if is_name(&name) { Ok(Self(name.into())) } else { Err(InvalidJobId(name)) }
-    }
-
-    /// Makes a name that nobody has: a random UUID.
-    pub fn generate() -> Self {
-        Self(SessionId::generate().as_str().into())
-    }
-
-    /// Returns the name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for JobId {
-    type Err = InvalidJobId;
-
-    fn from_str(name: &str) -> Result<Self, InvalidJobId> {
-        Self::new(name)
-    }
-}
-
-impl TryFrom<String> for JobId {
-    type Error = InvalidJobId;
-
-    fn try_from(name: String) -> Result<Self, InvalidJobId> {
-        Self::new(name)
-    }
-}
-
-impl From<JobId> for String {
-    fn from(id: JobId) -> Self {
-        id.0.to_string()
-    }
 }
 
 /// What is to be done with a session. The session itself says which agent does it.

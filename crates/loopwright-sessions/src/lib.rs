@@ -46,11 +46,8 @@ pub use crate::{
     follow::{Followed, Following},
     header::{ForkPoint, Kinship, SessionCursor, SessionHeader, SessionList, SessionQuery},
     hook::{SessionHook, SessionHooks, SessionStage},
-    id::{InvalidSessionId, SessionId},
-    jobs::{
-        ClaimedJob, InvalidJobId, Job, JobId, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus,
-        JobTask,
-    },
+    id::{InvalidJobId, InvalidSessionId, JobId, SessionId},
+    jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, JobTask},
     memory::MemoryStore,
     owner::Owner,
     repository::SessionRepository,

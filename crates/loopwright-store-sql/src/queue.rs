@@ -10,25 +10,14 @@ use loopwright_sessions::{
 
 use crate::{
     database::Database,
-    error::Failure,
     jobs,
-    store::{SqlStore, end},
+    store::{SqlStore, within},
 };
-
-/// Does something in a transaction of its own.
-macro_rules! alone {
-    ($self:ident.$begin:ident, |$transaction:ident| $done:expr) => {{
-        let mut transaction = $self.$begin().await?;
-        let $transaction = &mut *transaction;
-        let done = $done.await;
-        end(transaction, done).await.map_err(Failure::of_all)
-    }};
-}
 
 #[async_trait]
 impl<D: Database> JobQueue for SqlStore<D> {
     async fn push(&self, job: &Job, now: Timestamp) -> Result<bool, StoreError> {
-        alone!(self.writing, |it| jobs::push(it, job, now))
+        within!(self.writing, |it| jobs::push(it, job, now))
     }
 
     /// Most of the time there is nothing to claim, and then nothing is locked.
@@ -38,18 +27,18 @@ impl<D: Database> JobQueue for SqlStore<D> {
         now: Timestamp,
         lasts: Duration,
     ) -> Result<Option<ClaimedJob>, StoreError> {
-        if !alone!(self.reading, |it| jobs::is_ready(it, now))? {
+        if !within!(self.reading, |it| jobs::is_ready(it, now))? {
             return Ok(None);
         }
-        alone!(self.writing, |it| jobs::claim(it, owner, now, lasts))
+        within!(self.writing, |it| jobs::claim(it, owner, now, lasts))
     }
 
     async fn renew(&self, owner: &str, now: Timestamp, lasts: Duration) -> Result<u64, StoreError> {
-        alone!(self.writing, |it| jobs::renew(it, owner, now, lasts))
+        within!(self.writing, |it| jobs::renew(it, owner, now, lasts))
     }
 
     async fn holds(&self, claimed: &ClaimedJob) -> Result<bool, StoreError> {
-        alone!(self.reading, |it| jobs::holds(it, claimed))
+        within!(self.reading, |it| jobs::holds(it, claimed))
     }
 
     async fn settle(
@@ -58,26 +47,26 @@ impl<D: Database> JobQueue for SqlStore<D> {
         outcome: &JobOutcome,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        alone!(self.writing, |it| jobs::settle(it, claimed, outcome, now))
+        within!(self.writing, |it| jobs::settle(it, claimed, outcome, now))
     }
 
     async fn holders(&self) -> Result<Vec<Arc<str>>, StoreError> {
-        alone!(self.reading, |it| jobs::holders(it))
+        within!(self.reading, |it| jobs::holders(it))
     }
 
     async fn give_back(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError> {
-        alone!(self.writing, |it| jobs::give_back(it, owner, now))
+        within!(self.writing, |it| jobs::give_back(it, owner, now))
     }
 
     async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError> {
-        alone!(self.reading, |it| jobs::job(it, id))
+        within!(self.reading, |it| jobs::job(it, id))
     }
 
     async fn records(&self, query: &JobQuery) -> Result<Vec<JobRecord>, StoreError> {
-        alone!(self.reading, |it| jobs::records(it, query))
+        within!(self.reading, |it| jobs::records(it, query))
     }
 
     async fn count(&self, status: JobStatus) -> Result<u64, StoreError> {
-        alone!(self.reading, |it| jobs::count(it, status))
+        within!(self.reading, |it| jobs::count(it, status))
     }
 }

@@ -18,6 +18,23 @@ use crate::{
     writing,
 };
 
+/// Does something in a transaction of its own, and says of which session it was, where it was one's.
+macro_rules! within {
+    ($self:ident.$begin:ident, |$transaction:ident| $done:expr, $of:expr) => {{
+        let mut transaction = $self.$begin().await?;
+        let $transaction = &mut *transaction;
+        let done = $done.await;
+        $crate::store::end(transaction, done).await.map_err($of)
+    }};
+    ($self:ident.$begin:ident, $id:expr, |$transaction:ident| $done:expr) => {
+        within!($self.$begin, |$transaction| $done, |failure| failure.of($id))
+    };
+    ($self:ident.$begin:ident, |$transaction:ident| $done:expr) => {
+        within!($self.$begin, |$transaction| $done, $crate::error::Failure::of_all)
+    };
+}
+pub(crate) use within;
+
 /// Sessions in a database, either of those that this crate knows.
 pub struct SqlStore<D> {
     pub(crate) database: D,
@@ -54,9 +71,7 @@ impl<D: Database> SqlStore<D> {
         if !repair {
             return Ok(Some(upkeep::finding(id, &error, None)));
         }
-        let mut transaction = self.writing().await?;
-        let done = upkeep::go_on_from(&mut *transaction, id, readable).await;
-        end(transaction, done).await.map_err(|error| error.of(id))?;
+        within!(self.writing, id, |it| upkeep::go_on_from(it, id, readable))?;
         let repaired = format!(
             "it goes on after its first {readable} changes, once it is resumed: what it did after \
                 them may have taken effect; nothing was deleted"
@@ -80,16 +95,6 @@ pub(crate) async fn end<T>(
             Err(failure)
         }
     }
-}
-
-/// Does something in a transaction of its own: what it is, on which session, and how.
-macro_rules! within {
-    ($self:ident.$begin:ident, $id:expr, |$transaction:ident| $done:expr) => {{
-        let mut transaction = $self.$begin().await?;
-        let $transaction = &mut *transaction;
-        let done = $done.await;
-        end(transaction, done).await.map_err(|failure| failure.of($id))
-    }};
 }
 
 #[async_trait]
@@ -130,9 +135,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError> {
-        let mut transaction = self.reading().await?;
-        let done = listing::list(&mut *transaction, query).await;
-        end(transaction, done).await.map_err(Failure::of_all)
+        within!(self.reading, |it| listing::list(it, query))
     }
 
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
@@ -207,18 +210,14 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
-        let mut transaction = self.writing().await?;
-        let done = upkeep::reclaim(&mut *transaction, abandoned).await;
-        let reclaimed = end(transaction, done).await.map_err(Failure::of_all)?;
+        let reclaimed = within!(self.writing, |it| upkeep::reclaim(it, abandoned))?;
         self.database.give_back().await?;
         Ok(reclaimed)
     }
 
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
         let mut findings = self.database.look_below(repair).await?;
-        let mut transaction = self.reading().await?;
-        let names = upkeep::names(&mut *transaction).await;
-        for name in end(transaction, names).await.map_err(Failure::of_all)? {
+        for name in within!(self.reading, |it| upkeep::names(it))? {
             match SessionId::new(name) {
                 Ok(id) => findings.extend(self.check_session(&id, repair).await?),
                 Err(error) => {

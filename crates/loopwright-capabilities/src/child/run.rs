@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use loopwright_broadcast::text::shorten;
 use loopwright_core::{
     AgentLoop, AgentState, Edit, Journal, Run, RunOptions, ToolCx, messages::AgentId,
 };
@@ -27,7 +28,7 @@ impl Child<'_> {
         // What was consumed before an interruption is drawn from the account again: it is new.
         cx.meter.charge(state.total_spent());
         let started = cx.env.clock.monotonic();
-        cx.tell_spawning(&self.name, beginning(prompt), self.depth(), self.max_depth);
+        cx.tell_spawning(&self.name, shorten(prompt, TOLD, TOLD), self.depth(), self.max_depth);
         let is_over = state.status().is_terminal();
         let mut paid = Paid { cx, run: agent.start(state, self.options(journal)) };
         if !is_over {
@@ -97,12 +98,5 @@ struct Paid<'a> {
 impl Drop for Paid<'_> {
     fn drop(&mut self) {
         self.cx.add_spend(self.run.state().total_spent());
-    }
-}
-
-fn beginning(prompt: &str) -> String {
-    match prompt.char_indices().nth(TOLD) {
-        Some((end, _)) => format!("{}...", &prompt[..end]),
-        None => prompt.to_owned(),
     }
 }

@@ -1,5 +1,6 @@
 //! Values in a few words.
 
+use loopwright_broadcast::text::shorten;
 use serde_json::Value;
 
 const STRING_CHARS: usize = 50;
@@ -8,10 +9,10 @@ const CHARS: usize = 100;
 /// Returns the beginning of a value.
 pub(super) fn preview(value: &Value) -> String {
     let shown = match value {
-        Value::String(text) => Value::String(cut(text, STRING_CHARS)).to_string(),
+        Value::String(text) => Value::String(shorten(text, STRING_CHARS, STRING_CHARS)).to_string(),
         value => value.to_string(),
     };
-    cut(&shown, CHARS)
+    shorten(&shown, CHARS, CHARS)
 }
 
 /// Returns the kind of a value, with the length of an array.
@@ -24,12 +25,5 @@ pub(super) fn kind(value: &Value) -> String {
         Value::String(_) => "string".to_owned(),
         Value::Array(items) => format!("array[{}]", items.len()),
         Value::Object(_) => "object".to_owned(),
-    }
-}
-
-fn cut(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}...", &text[..at]),
     }
 }

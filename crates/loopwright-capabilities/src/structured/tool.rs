@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use loopwright_broadcast::text::shorten;
 use loopwright_core::{
     AgentState, AnyTool, Effects, IntoTool, StepError, ToolCx, ToolError, ToolHandler, ToolOptions,
     ToolOutput, messages::ToolSpec,
@@ -74,7 +75,7 @@ impl StructuredOutput {
             // Writing to a string does not fail.
             let _ = write!(told, " Stored as `{key}`.");
         }
-        let _ = write!(told, "\n{}", cut(&text, policy.preview_chars));
+        let _ = write!(told, "\n{}", shorten(&text, policy.preview_chars, policy.preview_chars));
         let value = json!({
             "success": true,
             "schema": args.schema,
@@ -157,13 +158,6 @@ fn may_store(
         )));
     }
     Ok(())
-}
-
-fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
 }
 
 #[async_trait]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::{Fact, create, header, id, moment};
 use crate::{
-    jobs::{ClaimedJob, Job, JobId, JobOutcome, JobQuery, JobQueue, JobStatus},
+    id::JobId,
+    jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobQueue, JobStatus},
     store::{SessionStore, StoreError},
 };
 

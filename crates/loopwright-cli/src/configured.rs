@@ -1,0 +1,34 @@
+//! The configuration for what is typed.
+
+use std::path::Path;
+
+use crate::args::Cli;
+use crate::config::{Config, ConfigError, Flags, Loaded, Sources, Text};
+use crate::console;
+
+/// Reads the configuration for a directory, with the store that was typed, and says what is odd about it.
+pub(crate) fn configured(
+    cli: &Cli,
+    workdir: &Path,
+    store: Option<&Text>,
+) -> Result<(Sources, Config), ConfigError> {
+    let flags = Flags {
+        workdir: workdir.into(),
+        config: cli.config.clone(),
+        store: store.cloned(),
+        ..Flags::default()
+    };
+    let (sources, Loaded { config, warnings }) = load(flags)?;
+    for warning in &warnings {
+        console::warn(warning);
+    }
+    Ok((sources, config))
+}
+
+/// Reads the configuration with what was typed.
+pub(crate) fn load(flags: Flags) -> Result<(Sources, Loaded), ConfigError> {
+    let sources = Sources::from_process()
+        .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
+    let loaded = Config::load(flags, &sources)?;
+    Ok((sources, loaded))
+}
