@@ -6,6 +6,7 @@
 mod any;
 mod child;
 mod closure;
+mod fits;
 mod output;
 mod registry;
 mod schema;

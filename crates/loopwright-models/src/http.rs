@@ -1,4 +1,8 @@
-//! Carries requests to providers.
+//! Carries requests to providers: by `reqwest`, or directly where there is neither TLS nor a proxy.
+
+mod body;
+mod direct;
+mod head;
 
 use std::{
     error::Error as _,
@@ -7,7 +11,7 @@ use std::{
     io,
     net::IpAddr,
     path::Path,
-    sync::{Arc, OnceLock},
+    sync::{Arc, LazyLock, OnceLock},
     time::Duration,
 };
 
@@ -19,6 +23,9 @@ use crate::{
     record::{End, Exchange, Recorder, Request, Response, Tape},
     replay::{RecordingError, Replay},
 };
+
+/// What this program calls itself.
+const USER_AGENT: &str = concat!("loopwright/", env!("CARGO_PKG_VERSION"));
 
 /// How long to wait for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +55,9 @@ impl Default for Timeouts {
 ///
 /// Redirects are not followed, because a key must not be sent to anyone else. Servers on this machine
 /// are spoken to without a proxy. Dropping a request closes its connection.
+///
+/// A server that is reached without TLS and without a proxy is spoken to in HTTP/1.1, on connections that
+/// need neither a task nor a buffer while they wait; every other one by `reqwest`.
 #[derive(Clone, Default)]
 pub struct Http(Arc<Inner>);
 
@@ -55,8 +65,12 @@ pub struct Http(Arc<Inner>);
 struct Inner {
     timeouts: Timeouts,
     mode: Mode,
+    /// For servers that a proxy may lead to.
     remote: OnceLock<Client>,
+    /// For servers on this machine that want TLS.
     local: OnceLock<Client>,
+    /// For all others.
+    direct: Arc<direct::Pool>,
 }
 
 /// Where answers come from, and whether they are kept.
@@ -173,18 +187,26 @@ impl Http {
             }
         };
         let timeouts = self.0.timeouts;
-        let request = self.client(&url)?.request(method, url.clone()).headers(headers).body(body);
-        let sent = within(timeouts.first_byte, request.send()).await;
-        let sent = sent.and_then(|sent| sent.map_err(|error| HttpError::of(error, &url)));
-        let response = sent.inspect_err(|error| {
+        let sent = if is_direct(&url) {
+            let pool = &self.0.direct;
+            let send = pool.send(&method, &url, &headers, &body, timeouts.connect);
+            let sent = within(timeouts.first_byte, send).await.and_then(|sent| sent);
+            sent.map(|response| Source::Direct(response, url))
+        } else {
+            let request = self.client(&url)?.request(method, url.clone());
+            let send = request.headers(headers).body(body).send();
+            let sent = within(timeouts.first_byte, send).await;
+            let sent = sent.and_then(|sent| sent.map_err(|error| HttpError::of(error, &url)));
+            sent.map(Source::Remote)
+        };
+        let source = sent.inspect_err(|error| {
             if let Some(tape) = &mut tape {
                 tape.end = error.end();
             }
         })?;
-        if let Some(tape) = &mut tape {
-            tape.head(response.status().as_u16(), response.headers());
+        if let Some((tape, (status, headers))) = tape.as_mut().zip(source.head()) {
+            tape.head(status, headers);
         }
-        let source = Source::Live(response);
         Ok(Answer { source, tape, wait: timeouts.first_byte, idle: timeouts.idle })
     }
 
@@ -197,7 +219,7 @@ impl Http {
         let builder = Client::builder()
             .connect_timeout(self.0.timeouts.connect)
             .redirect(redirect::Policy::none())
-            .user_agent(concat!("loopwright/", env!("CARGO_PKG_VERSION")));
+            .user_agent(USER_AGENT);
         let builder = if is_local { builder.no_proxy() } else { builder };
         let client = builder.build().map_err(|error| HttpError::of(error, url))?;
         Ok(slot.get_or_init(|| client).clone())
@@ -216,6 +238,16 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|it| it.is_loopback())
 }
 
+/// Tells whether nothing stands between here and the server.
+fn is_direct(url: &Url) -> bool {
+    static HAS_PROXY: LazyLock<bool> = LazyLock::new(|| {
+        let variables = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
+        variables.into_iter().any(|it| std::env::var_os(it).is_some_and(|it| !it.is_empty()))
+    });
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    url.scheme() == "http" && !has_user && (is_loopback(url) || !*HAS_PROXY)
+}
+
 /// An answer whose body is read piece by piece.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -229,9 +261,21 @@ pub(crate) struct Answer {
 
 #[derive(Debug)]
 enum Source {
-    Live(reqwest::Response),
+    Remote(reqwest::Response),
+    Direct(direct::Response, Url),
     /// From a recording, with the bytes that are still to come.
     Recorded(Response, Option<Bytes>, End),
+}
+
+impl Source {
+    /// Returns status and headers of an answer that is none of a recording's.
+    fn head(&self) -> Option<(u16, &HeaderMap)> {
+        match self {
+            Self::Remote(response) => Some((response.status().as_u16(), response.headers())),
+            Self::Direct(response, _) => Some((response.status, &response.headers)),
+            Self::Recorded(..) => None,
+        }
+    }
 }
 
 impl Answer {
@@ -246,7 +290,8 @@ impl Answer {
 
     pub(crate) fn status(&self) -> u16 {
         match &self.source {
-            Source::Live(response) => response.status().as_u16(),
+            Source::Remote(response) => response.status().as_u16(),
+            Source::Direct(response, _) => response.status,
             Source::Recorded(response, _, _) => response.status,
         }
     }
@@ -258,17 +303,21 @@ impl Answer {
     /// Returns a header's value if it is text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         match &self.source {
-            Source::Live(response) => response.headers().get(name)?.to_str().ok(),
             Source::Recorded(response, _, _) => response.headers.get(name).map(String::as_str),
+            live => live.head()?.1.get(name)?.to_str().ok(),
         }
     }
 
     /// Returns the next piece of the body; nothing at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         let chunk = match &mut self.source {
-            Source::Live(response) => {
+            Source::Remote(response) => {
                 let chunk = within(self.wait, response.chunk()).await;
                 chunk.and_then(|chunk| chunk.map_err(|error| HttpError::of(error, response.url())))
+            }
+            Source::Direct(response, url) => {
+                let chunk = within(self.wait, response.chunk()).await;
+                chunk.and_then(|chunk| chunk.map_err(|error| HttpError::broke(url, error)))
             }
             Source::Recorded(_, bytes, end) => match (bytes.take(), *end) {
                 (Some(bytes), _) if !bytes.is_empty() => Ok(Some(bytes)),
@@ -358,18 +407,36 @@ impl HttpError {
         }
     }
 
+    /// Says that a server did not answer the call.
+    fn not_connected(url: &Url, error: io::Error) -> Self {
+        let message = format!("{}: {error}", no_connection(url));
+        Self { kind: ModelErrorKind::Network, message, source: Some(error.into()) }
+    }
+
+    /// Says that a server did not answer the call in time.
+    fn not_connected_in_time(url: &Url) -> Self {
+        let message = format!("{} in time", no_connection(url));
+        Self { kind: ModelErrorKind::Timeout, message, source: None }
+    }
+
+    /// Says that a connection ended where it should not.
+    fn broke(url: &Url, error: io::Error) -> Self {
+        let message = format!("{}: {error}", broken(url));
+        Self { kind: ModelErrorKind::Network, message, source: Some(error.into()) }
+    }
+
     fn of(error: reqwest::Error, url: &Url) -> Self {
-        let place = url.origin().ascii_serialization();
         let (kind, message) = if error.is_connect() && error.is_timeout() {
-            (ModelErrorKind::Timeout, format!("no connection to {place} in time"))
+            (ModelErrorKind::Timeout, format!("{} in time", no_connection(url)))
         } else if error.is_connect() {
-            (ModelErrorKind::Network, format!("no connection to {place}"))
+            (ModelErrorKind::Network, no_connection(url))
         } else if error.is_timeout() {
+            let place = url.origin().ascii_serialization();
             (ModelErrorKind::Timeout, format!("no answer from {place} in time"))
         } else if error.is_builder() {
             (ModelErrorKind::InvalidRequest, "the request cannot be sent".to_owned())
         } else {
-            (ModelErrorKind::Network, format!("the connection to {place} broke"))
+            (ModelErrorKind::Network, broken(url))
         };
         let message = match root(&error) {
             Some(cause) => format!("{message}: {cause}"),
@@ -377,6 +444,14 @@ impl HttpError {
         };
         Self { kind, message, source: Some(error.without_url().into()) }
     }
+}
+
+fn no_connection(url: &Url) -> String {
+    format!("no connection to {}", url.origin().ascii_serialization())
+}
+
+fn broken(url: &Url) -> String {
+    format!("the connection to {} broke", url.origin().ascii_serialization())
 }
 
 fn root(error: &reqwest::Error) -> Option<String> {

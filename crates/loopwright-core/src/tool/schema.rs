@@ -6,6 +6,8 @@ use jsonschema::Validator;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 
+use super::fits::plainly_fits;
+
 /// Makes the schema of a type as providers expect it: an object, without references where possible.
 pub(super) fn schema_of<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
@@ -34,6 +36,9 @@ impl Checker {
     /// Returns what is wrong with the arguments, with path and rule; `None` if they fit. A schema
     /// that is itself broken lets everything pass: the tool has the last word.
     pub(super) fn violation(&self, arguments: &Value) -> Option<String> {
+        if plainly_fits(&self.schema, arguments) {
+            return None;
+        }
         let compiled = self.compiled.get_or_init(|| jsonschema::validator_for(&self.schema).ok());
         let validator = compiled.as_ref()?;
         if validator.is_valid(arguments) {

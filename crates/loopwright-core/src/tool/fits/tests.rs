@@ -1,0 +1,110 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+#[test]
+fn common_arguments_need_no_compiled_schema() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "path": { "type": "string", "description": "Where." },
+            "lines": { "type": ["integer", "null"], "format": "uint32", "minimum": 0 },
+            "how": { "enum": ["all", "some"] },
+            "names": { "type": "array", "items": { "type": "string" } },
+        },
+        "required": ["path"],
+        "additionalProperties": false,
+    });
+    for arguments in
+        [json!({ "path": "a" }), json!({ "path": "a", "lines": 3, "how": "all", "names": ["b"] })]
+    {
+        assert!(plainly_fits(&schema, &arguments), "{arguments}");
+    }
+    for arguments in [
+        json!({}),
+        json!({ "path": 1 }),
+        json!({ "path": "a", "lines": -1 }),
+        json!({ "path": "a", "lines": 1.5 }),
+        json!({ "path": "a", "how": "none" }),
+        json!({ "path": "a", "names": [1] }),
+        json!({ "path": "a", "more": 1 }),
+        json!([]),
+    ] {
+        assert!(!plainly_fits(&schema, &arguments), "{arguments}");
+    }
+}
+
+#[test]
+fn of_what_it_does_not_know_it_says_nothing() {
+    for schema in [
+        json!({ "pattern": "^a" }),
+        json!({ "anyOf": [true] }),
+        json!({ "$ref": "#/$defs/a", "$defs": { "a": true } }),
+        json!({ "type": "string", "format": "date" }),
+        json!(false),
+    ] {
+        assert!(!plainly_fits(&schema, &json!("a")), "{schema}");
+    }
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-2_i64..3).prop_map(Value::from),
+        Just(json!(1.5)),
+        Just(json!(2.0)),
+        Just(json!(u64::MAX)),
+        "[ab]{0,2}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::hash_map("[ab]", inner, 0..3)
+                .prop_map(|it| Value::Object(it.into_iter().collect())),
+        ]
+    })
+}
+
+const TYPES: &[&str] = &["null", "boolean", "integer", "number", "string", "array", "object"];
+
+fn any_schema() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        any::<bool>().prop_map(Value::from),
+        prop::sample::select(TYPES).prop_map(|it| json!({ "type": it })),
+        prop::collection::vec(prop::sample::select(TYPES), 1..3).prop_map(|mut it| {
+            it.dedup();
+            json!({ "type": it })
+        }),
+        prop::collection::vec(any_value(), 1..3).prop_map(|it| json!({ "enum": it })),
+        (-1_i64..2).prop_map(|it| json!({ "minimum": it, "format": "int64" })),
+        (-1_i64..2).prop_map(|it| json!({ "maximum": it })),
+        Just(json!({ "minLength": 1 })),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            inner.clone().prop_map(|it| json!({ "items": it })),
+            (prop::collection::hash_map("[ab]", inner, 0..3), any::<bool>(), any::<bool>())
+                .prop_map(|(properties, closed, needs)| {
+                    let mut schema = json!({ "type": "object", "properties": properties });
+                    if closed {
+                        schema["additionalProperties"] = json!(false);
+                    }
+                    if needs {
+                        schema["required"] = json!(["a"]);
+                    }
+                    schema
+                }),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_plainly_fits_is_valid(schema in any_schema(), value in any_value()) {
+        if plainly_fits(&schema, &value) {
+            prop_assert!(jsonschema::is_valid(&schema, &value));
+        }
+    }
+}
