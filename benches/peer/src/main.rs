@@ -13,6 +13,7 @@
 //! | `STREAM` | `1`: answers are streamed | 0 |
 //! | `LAT` | milliseconds that the model takes, told to it in the prompt | 0 |
 //! | `MODE` | `fake`: the model is in process and no network is used | `http` |
+//! | `DB` | where the run is kept as a session: the file of a SQLite database, or `files:` and a directory | nowhere |
 //! | `RT` | `current`: one thread | as many as the machine has cores |
 //!
 //! The last line printed is `{"final": text, "tool_calls": number}`.
@@ -31,10 +32,13 @@ use std::{
 
 use futures::future::join_all;
 use loopwright::{
-    core::{ChatModel, InferCx, ModelError},
+    agent::{AgentDefinition, DefinitionLoopFactory},
+    core::{ChatModel, Env, InferCx, ModelError},
     messages::{Content, InferenceOptions, InferenceRequest, InferenceResponse, Usage},
     models::{RemoteModel, Secret, Wire},
     prelude::*,
+    sessions::{FileStore, SendMessage, SessionFactory, SessionRuntime, SessionStore},
+    store_sql::SqliteStore,
 };
 
 const SYSTEM: &str = "You are a calculator agent. Use the tools you are given.";
@@ -53,6 +57,7 @@ struct Work {
     lat: u64,
     streams: bool,
     is_fake: bool,
+    db: Option<String>,
 }
 
 impl Work {
@@ -67,6 +72,7 @@ impl Work {
             lat: read("LAT", 0)?,
             streams: read("STREAM", 0)? == 1,
             is_fake: read("MODE", "http".to_owned())? == "fake",
+            db: std::env::var("DB").ok(),
         })
     }
 
@@ -78,7 +84,7 @@ impl Work {
         )
     }
 
-    fn agent(&self, calls: Arc<AtomicU64>) -> Result<AgentLoop, Failure> {
+    fn agent(&self, calls: Arc<AtomicU64>) -> Result<AgentBuilder, Failure> {
         let padding: Arc<str> = LINE.chars().cycle().take(self.pad).collect::<String>().into();
         let add = tool_fn("add", "Add two numbers", move |args: Add| {
             let (calls, padding) = (Arc::clone(&calls), Arc::clone(&padding));
@@ -100,8 +106,7 @@ impl Work {
         let agent = AgentBuilder::base()
             .with_capability(UseContextConfig::new(SYSTEM))
             .with_capability(model.with_llm(llm))
-            .with_capability(UseTools::new().and(add))
-            .build()?;
+            .with_capability(UseTools::new().and(add));
         Ok(agent)
     }
 }
@@ -147,9 +152,28 @@ impl ChatModel for Scripted {
     }
 }
 
+/// Does one run, and keeps each step of it before the next one begins.
+async fn keep(place: &str, agent: AgentBuilder, prompt: String) -> Result<String, Failure> {
+    let store: Arc<dyn SessionStore> = match place.strip_prefix("files:") {
+        Some(directory) => Arc::new(FileStore::open(directory)?),
+        None => Arc::new(SqliteStore::open(place).await?),
+    };
+    let runtime = SessionRuntime::new(store, DefinitionLoopFactory::new(agent));
+    let definition = AgentDefinition::new("calculator", "Adds numbers", SYSTEM);
+    let session = SessionFactory::new().create(definition, Env::system().clock.now());
+    let session = runtime.create(session).await?;
+    let session = runtime.execute(session.id(), &SendMessage::text(prompt)).await?;
+    Ok(session.state().text())
+}
+
 async fn work(work: Work) -> Result<(String, u64), Failure> {
     let calls = Arc::new(AtomicU64::new(0));
-    let agent = Arc::new(work.agent(Arc::clone(&calls))?);
+    let agent = work.agent(Arc::clone(&calls))?;
+    if let Some(place) = &work.db {
+        let text = keep(place, agent, work.prompt()).await?;
+        return Ok((text, calls.load(Relaxed)));
+    }
+    let agent = Arc::new(agent.build()?);
     let left = Arc::new(AtomicU64::new(work.runs));
     let prompt: Arc<str> = work.prompt().into();
     let one_after_another = || {

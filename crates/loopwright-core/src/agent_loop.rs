@@ -62,8 +62,10 @@ impl AgentLoop {
     }
 
     /// Runs to the end. A failure is part of the returned state, not an `Err`: nothing is lost.
-    pub async fn execute(&self, state: AgentState) -> AgentState {
-        self.start(state, RunOptions::default()).finish().await
+    ///
+    /// Nothing happens before the future is polled. Dropping it ends the run where it is.
+    pub fn execute(&self, state: AgentState) -> impl Future<Output = AgentState> + Send + use<> {
+        self.start(state, RunOptions::default()).finish()
     }
 
     /// Yields the state after each step, the final one included, once. Nothing happens before the

@@ -142,13 +142,16 @@ impl ThinkCx<'_> {
     /// # Errors
     ///
     /// If the model does not answer, a hook fails or stops the run, or the budget does not allow it.
-    pub async fn infer(
-        &self,
-        model: &dyn ChatModel,
+    #[expect(clippy::manual_async_fn, reason = "an async fn has room for the request twice")]
+    pub fn infer<'b>(
+        &'b self,
+        model: &'b dyn ChatModel,
         mut request: InferenceRequest,
-    ) -> Result<InferenceResponse, StepError> {
-        check_prompt(&request.prompt)?;
-        self.inference.infer(self.state, model, &mut request, Some(self.memory)).await
+    ) -> impl Future<Output = Result<InferenceResponse, StepError>> + Send + 'b {
+        async move {
+            check_prompt(&request.prompt)?;
+            self.inference.infer(self.state, model, &mut request, Some(self.memory)).await
+        }
     }
 
     /// Tells that a model's decision could not be read.

@@ -191,13 +191,16 @@ impl Run {
     }
 
     /// Runs to the end and returns the final state.
-    pub async fn finish(mut self) -> AgentState {
-        while self.turn().await {
-            self.is_due = false;
+    #[expect(clippy::manual_async_fn, reason = "an async fn has room for the run twice")]
+    pub fn finish(mut self) -> impl Future<Output = AgentState> + Send {
+        async move {
+            while self.turn().await {
+                self.is_due = false;
+            }
+            // Where the run was over at once, there may be edits that no journal has.
+            let _broken = self.flush().await.is_err();
+            self.state
         }
-        // Where the run was over at once, there may be edits that no journal has.
-        let _broken = self.flush().await.is_err();
-        self.state
     }
 
     /// Returns the state as it is now, in the middle of a step if `next` was dropped there.

@@ -11,6 +11,7 @@ use std::{
     io,
     net::IpAddr,
     path::Path,
+    pin::{Pin, pin},
     sync::{Arc, LazyLock, OnceLock},
     time::Duration,
 };
@@ -190,12 +191,12 @@ impl Http {
         let sent = if is_direct(&url) {
             let pool = &self.0.direct;
             let send = pool.send(&method, &url, &headers, &body, timeouts.connect);
-            let sent = within(timeouts.first_byte, send).await.and_then(|sent| sent);
+            let sent = within(timeouts.first_byte, pin!(send)).await.and_then(|sent| sent);
             sent.map(|response| Source::Direct(response, url))
         } else {
             let request = self.client(&url)?.request(method, url.clone());
             let send = request.headers(headers).body(body).send();
-            let sent = within(timeouts.first_byte, send).await;
+            let sent = within(timeouts.first_byte, pin!(send)).await;
             let sent = sent.and_then(|sent| sent.map_err(|error| HttpError::of(error, &url)));
             sent.map(Source::Remote)
         };
@@ -312,11 +313,11 @@ impl Answer {
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         let chunk = match &mut self.source {
             Source::Remote(response) => {
-                let chunk = within(self.wait, response.chunk()).await;
+                let chunk = within(self.wait, pin!(response.chunk())).await;
                 chunk.and_then(|chunk| chunk.map_err(|error| HttpError::of(error, response.url())))
             }
             Source::Direct(response, url) => {
-                let chunk = within(self.wait, response.chunk()).await;
+                let chunk = within(self.wait, pin!(response.chunk())).await;
                 chunk.and_then(|chunk| chunk.map_err(|error| HttpError::broke(url, error)))
             }
             Source::Recorded(_, bytes, end) => match (bytes.take(), *end) {
@@ -462,7 +463,12 @@ fn root(error: &reqwest::Error) -> Option<String> {
     Some(cause.to_string())
 }
 
-async fn within<T>(time: Duration, future: impl Future<Output = T>) -> Result<T, HttpError> {
+/// Waits no longer than that. What is waited for is pinned by the caller: an async function that takes a future
+/// has room for it twice.
+async fn within<T>(
+    time: Duration,
+    future: Pin<&mut impl Future<Output = T>>,
+) -> Result<T, HttpError> {
     tokio::time::timeout(time, future).await.map_err(|_| HttpError {
         kind: ModelErrorKind::Timeout,
         message: format!("nothing came for {} seconds", time.as_secs_f64()),

@@ -36,7 +36,7 @@ impl<'a> List<'a> {
 
     /// Makes room for so many bytes, and a little more.
     pub(crate) fn reserve(&mut self, bytes: usize) {
-        const MORE: usize = 4096;
+        const MORE: usize = 256;
         self.out.reserve(bytes + MORE);
     }
 

@@ -1,6 +1,12 @@
 //! Asks models behind providers' HTTP interfaces.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -294,9 +300,12 @@ impl RemoteModel {
             let decoder = |context| {
                 AnswerDecoder::new(self.wire, Arc::clone(&origin), context, streams(request))
             };
-            let exchange = self.exchange(outgoing, decoder, &mut deltas, clock);
             let left = deadline.map(|deadline| deadline.since(clock.now()));
-            let mut error = match self.before(left, exchange).await {
+            let answered = {
+                let exchange = pin!(self.exchange(outgoing, decoder, &mut deltas, clock));
+                self.before(left, exchange).await
+            };
+            let mut error = match answered {
                 Ok(mut response) => {
                     pass.settle(response.usage.total());
                     account.settle(&mut response);
@@ -323,7 +332,7 @@ impl RemoteModel {
     async fn before(
         &self,
         left: Option<Duration>,
-        exchange: impl Future<Output = Result<InferenceResponse, ModelError>>,
+        exchange: Pin<&mut impl Future<Output = Result<InferenceResponse, ModelError>>>,
     ) -> Result<InferenceResponse, ModelError> {
         let total = self.http.timeouts().total;
         let Some(time) = left.into_iter().chain(total).min() else { return exchange.await };
@@ -400,7 +409,7 @@ impl ChatModel for RemoteModel {
         request: &InferenceRequest,
         cx: InferCx<'_>,
     ) -> Result<InferenceResponse, ModelError> {
-        let answer = self.answer(request, cx.deltas, cx.deadline, cx.clock, cx.memory);
+        let answer = pin!(self.answer(request, cx.deltas, cx.deadline, cx.clock, cx.memory));
         let answer = cx.cancel.run_until_cancelled(answer).await.unwrap_or_else(|| {
             Err(self.context.error(ModelErrorKind::Cancelled, "the request was cancelled"))
         });
