@@ -14,6 +14,7 @@
 //! | `LAT` | milliseconds that the model takes, told to it in the prompt | 0 |
 //! | `MODE` | `fake`: the model is in process and no network is used | `http` |
 //! | `DB` | where the run is kept as a session: the file of a SQLite database, or `files:` and a directory | nowhere |
+//! | `AGENT` | `standard`: with everything that `AgentBuilder::standard` adds | `base` |
 //! | `RT` | `current`: one thread | as many as the machine has cores |
 //!
 //! The last line printed is `{"final": text, "tool_calls": number}`.
@@ -103,7 +104,11 @@ impl Work {
             let model = RemoteModel::new(Wire::OpenAiChat, "mock", &self.base_url, "mock")?;
             UseLlmConfig::model(model.with_key(Secret::new("sk-mock"))?)
         };
-        let agent = AgentBuilder::base()
+        let builder = match read("AGENT", String::new())?.as_str() {
+            "standard" => AgentBuilder::standard(),
+            _ => AgentBuilder::base(),
+        };
+        let agent = builder
             .with_capability(UseContextConfig::new(SYSTEM))
             .with_capability(model.with_llm(llm))
             .with_capability(UseTools::new().and(add));

@@ -41,7 +41,10 @@ impl Asked {
     }
 
     fn chosen(&self, state: &AgentState) -> LlmConfig {
-        let Some(llm) = state.llm() else { return self.llm.clone() };
+        let Some(llm) = state.llm() else {
+            let (provider, model) = (self.llm.provider.clone(), self.llm.model.clone());
+            return LlmConfig { provider, model, options: InferenceOptions::default() };
+        };
         // The driver's model belongs to the driver's provider.
         let same_provider = llm.provider.is_none() || llm.provider == self.llm.provider;
         let default_model = same_provider.then(|| self.llm.model.clone()).flatten();

@@ -142,12 +142,13 @@ impl ThinkCx<'_> {
     /// # Errors
     ///
     /// If the model does not answer, a hook fails or stops the run, or the budget does not allow it.
-    #[expect(clippy::manual_async_fn, reason = "an async fn has room for the request twice")]
     pub fn infer<'b>(
         &'b self,
         model: &'b dyn ChatModel,
-        mut request: InferenceRequest,
+        request: InferenceRequest,
     ) -> impl Future<Output = Result<InferenceResponse, StepError>> + Send + 'b {
+        // What is large is not part of the future, which stays small enough to be made quickly.
+        let mut request = Box::new(request);
         async move {
             check_prompt(&request.prompt)?;
             self.inference.infer(self.state, model, &mut request, Some(self.memory)).await

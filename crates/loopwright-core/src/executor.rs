@@ -200,7 +200,7 @@ impl Acting {
     }
 
     /// Runs a call that is fit to run, unless it is on record already.
-    pub(crate) async fn run(&self, index: u16, ready: Ready) -> Ended {
+    pub(crate) async fn run(&self, index: u16, mut ready: Ready) -> Ended {
         let key = self.key(index);
         if let Some(JournalRef(journal)) = &self.journal {
             match contained(async { journal.begin(&key).await }).await {
@@ -218,25 +218,33 @@ impl Acting {
         let clock = &self.inference.env.clock;
         let began = self.inference.events.has_listeners().then(|| clock.monotonic());
         let inner = self.inference.scope_of_call();
-        let mut ended = self.attempts(index, &key, ready, &inner.scope).await;
+        // What few calls need has no room in the future of every call.
+        let mut ended = if ready.attempts() > 1 {
+            Box::pin(self.attempts(index, &key, &mut ready, &inner.scope)).await
+        } else {
+            self.announce(index, &ready, 0);
+            let arguments = std::mem::take(&mut ready.parsed);
+            self.attempt(&key, &ready.tool, arguments, &inner.scope).await
+        };
         ended.spend += inner.close();
         ended.took = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
-        self.finish(index, ended).await
+        if !self.agent.interceptor().has(HookPoint::AfterTool) {
+            return ended;
+        }
+        Box::pin(self.finish(index, ended)).await
     }
 
     async fn attempts(
         &self,
         index: u16,
         key: &EffectKey,
-        mut ready: Ready,
+        ready: &mut Ready,
         inner: &Inference,
     ) -> Ended {
-        let options = ready.tool.options();
-        let may_repeat = matches!(options.effects, Effects::Pure | Effects::Idempotent);
-        let attempts = if may_repeat { options.retry.attempts.max(1) } else { 1 };
-        let mut delay = options.retry.delay;
+        let attempts = ready.attempts();
+        let mut delay = ready.tool.options().retry.delay;
         for attempt in 0..attempts - 1 {
-            self.announce(index, &ready, attempt);
+            self.announce(index, ready, attempt);
             let ended = self.attempt(key, &ready.tool, ready.parsed.clone(), inner).await;
             let failed = matches!(ended.outcome, ToolOutcome::Failed(_)) && ended.signal.is_none();
             if !failed {
@@ -245,7 +253,7 @@ impl Acting {
             self.inference.env.clock.sleep(delay).await;
             delay = delay.saturating_mul(2);
         }
-        self.announce(index, &ready, attempts - 1);
+        self.announce(index, ready, attempts - 1);
         let arguments = std::mem::take(&mut ready.parsed);
         self.attempt(key, &ready.tool, arguments, inner).await
     }
@@ -366,6 +374,13 @@ fn ended_by(error: ToolError) -> Ended {
 }
 
 impl Ready {
+    /// Returns how often the call may be tried.
+    fn attempts(&self) -> u32 {
+        let options = self.tool.options();
+        let may_repeat = matches!(options.effects, Effects::Pure | Effects::Idempotent);
+        if may_repeat { options.retry.attempts.max(1) } else { 1 }
+    }
+
     /// Returns what is put on record before the call runs; nothing for calls without effects.
     pub(crate) fn record(&self, index: u16) -> Option<Change> {
         (self.tool.options().effects != Effects::Pure).then(|| Change::Started {

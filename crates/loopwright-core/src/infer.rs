@@ -149,7 +149,11 @@ impl Inference {
         request: &mut InferenceRequest,
         memory: Option<&SharedMemory>,
     ) -> Result<InferenceResponse, StepError> {
-        let (answer, by) = self.before(request, state).await?;
+        let (answer, by) = if self.asks(HookPoint::BeforeInference) {
+            Box::pin(self.before(request, state)).await?
+        } else {
+            (None, None)
+        };
         self.announce(request, model, memory);
         let began = self.events.has_listeners().then(|| self.env.clock.monotonic());
         let mut response = match answer {
@@ -159,7 +163,9 @@ impl Inference {
         if let Some(memory) = memory {
             lock(memory).source.clone_from(&by);
         }
-        self.after(&mut response, state).await?;
+        if self.asks(HookPoint::AfterInference) {
+            Box::pin(self.after(&mut response, state)).await?;
+        }
         self.events.emit(|| InferenceResponseReceived {
             step: self.step,
             usage: response.usage,
@@ -170,16 +176,17 @@ impl Inference {
         Ok(response)
     }
 
+    /// Tells whether hooks of a point are asked about this call.
+    fn asks(&self, point: HookPoint) -> bool {
+        !self.nested && self.agent.interceptor().has(point)
+    }
+
     async fn before(
         &self,
         request: &mut InferenceRequest,
         state: &AgentState,
     ) -> Result<(Option<InferenceResponse>, Option<Arc<str>>), StepError> {
-        let hooks = self.agent.interceptor();
-        if self.nested || !hooks.has(HookPoint::BeforeInference) {
-            return Ok((None, None));
-        }
-        let inner = self.scope(true);
+        let (hooks, inner) = (self.agent.interceptor(), self.scope(true));
         let decided = hooks.before_inference(request, state, &self.hook_cx(&inner)).await;
         self.add(inner.ledger().spend);
         match decided? {
@@ -198,11 +205,7 @@ impl Inference {
         response: &mut InferenceResponse,
         state: &AgentState,
     ) -> Result<(), StepError> {
-        let hooks = self.agent.interceptor();
-        if self.nested || !hooks.has(HookPoint::AfterInference) {
-            return Ok(());
-        }
-        let inner = self.scope(true);
+        let (hooks, inner) = (self.agent.interceptor(), self.scope(true));
         let flow = hooks.after_inference(response, state, &self.hook_cx(&inner)).await;
         self.add(inner.ledger().spend);
         match flow? {

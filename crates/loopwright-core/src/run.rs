@@ -115,7 +115,7 @@ enum Point {
 
 /// What hooks of a point did.
 struct Round {
-    state: AgentState,
+    state: Box<AgentState>,
     log: Vec<Stamped>,
     ledger: Ledger,
     said: Result<Word, HookError>,

@@ -4,8 +4,9 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, ChatModel, Driver, LlmConfig, Models, OneModel, StepError, ThinkCx, Thought,
-    messages::{Message, Part, ResponseFormat, ToolChoice},
+    AgentState, ChatModel, Driver, LlmConfig, ModelError, Models, OneModel, StepError, ThinkCx,
+    Thought,
+    messages::{InferenceRequest, InferenceResponse, Message, Part, ResponseFormat, ToolChoice},
 };
 use serde_json::Value;
 
@@ -65,10 +66,13 @@ impl ToolCallingDriver {
     }
 }
 
-#[async_trait]
-impl Driver for ToolCallingDriver {
-    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
-        let mut request = cx.request().await?;
+impl ToolCallingDriver {
+    /// Finds the model of a request, and adds what this driver has to say to it.
+    fn addressed(
+        &self,
+        state: &AgentState,
+        mut request: InferenceRequest,
+    ) -> Result<(Arc<dyn ChatModel>, InferenceRequest), ModelError> {
         let model = self.asked.resolve(state, &mut request)?;
         if !request.tools.is_empty() {
             request.tool_choice = self.tool_choice.clone();
@@ -77,9 +81,18 @@ impl Driver for ToolCallingDriver {
         if let Some(format) = &self.response_format {
             request.response_format = Some(format.clone());
         }
-        let mut response = cx.infer(&*model, request).await?;
-        response.message = without_leaked_arguments(response.message);
-        Ok(Thought::of(response))
+        Ok((model, request))
+    }
+}
+
+#[async_trait]
+impl Driver for ToolCallingDriver {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+        let request = cx.request().await?;
+        let (model, request) = self.addressed(state, request)?;
+        let response = cx.infer(&*model, request).await?;
+        let message = without_leaked_arguments(response.message);
+        Ok(Thought::of(InferenceResponse { message, ..response }))
     }
 
     fn name(&self) -> &'static str {

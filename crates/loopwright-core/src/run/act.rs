@@ -114,9 +114,9 @@ impl Run {
         let cut_off = open.thought().is_some_and(|it| {
             matches!(it.finish, FinishReason::Length | FinishReason::ContentFilter)
         });
-        let states: Vec<_> = (0u16..).zip(open.calls().to_vec()).collect();
+        let states = open.calls().to_vec();
         let mut batch = Box::new(Batch::new(self));
-        for (index, state) in states {
+        for (index, state) in (0u16..).zip(states) {
             if cut_off && state == CallState::Waiting {
                 let reason = "the answer was cut off, so the call may not be whole".to_owned();
                 self.settle(&batch.acting, index, ToolOutcome::Skipped { reason }.into());

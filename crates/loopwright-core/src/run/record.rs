@@ -117,7 +117,8 @@ impl Run {
     }
 
     fn round(&self, ask: Ask) -> Parked<Round> {
-        let (inference, mut state) = (self.inference(), self.state.clone());
+        // Boxed, so that the future stays small enough to be made quickly.
+        let (inference, mut state) = (self.inference(), Box::new(self.state.clone()));
         Parked::new(async move {
             let (inner, mut log) = (inference.scope(false), Vec::new());
             let cx = inference.hook_cx(&inner);
@@ -132,7 +133,7 @@ impl Run {
         if round.said.is_ok() {
             let outbox = std::mem::take(&mut self.state.outbox);
             let is_rebudgeted = self.state.budget() != round.state.budget();
-            self.state = round.state;
+            self.state = *round.state;
             self.state.outbox = outbox;
             if is_rebudgeted {
                 self.set_limits();
