@@ -86,7 +86,13 @@ async fn perform(
     config: &Config,
     sources: &Sources,
 ) -> Result<ExitCode, SessionsError> {
-    let store: Arc<dyn SessionStore> = Place::of(config, sources)?.open().await?;
+    let place = Place::of(config, sources)?;
+    let salvaged = match command {
+        // What is damaged cannot be opened, or not be checked while it is open.
+        SessionsCommand::Doctor(args) if args.repair => place.salvage().await?,
+        _ => Vec::new(),
+    };
+    let store: Arc<dyn SessionStore> = place.open().await?;
     let workdir = &config.workdir;
     match command {
         SessionsCommand::List(args) => list::list(&*store, args, workdir).await,
@@ -102,7 +108,7 @@ async fn perform(
         SessionsCommand::Suspend(args) => change::each(&store, args, change::Task::Suspend).await,
         SessionsCommand::Resume(args) => change::each(&store, args, change::Task::Resume).await,
         SessionsCommand::Delete(args) => change::delete(&store, args).await,
-        SessionsCommand::Doctor(args) => check::check(&store, args).await,
+        SessionsCommand::Doctor(args) => check::check(&store, args, salvaged).await,
         SessionsCommand::Prune(args) => prune::prune(&*store, args).await,
     }
 }
