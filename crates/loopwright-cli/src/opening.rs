@@ -372,7 +372,7 @@ fn options(agent: &AgentArgs, session: &SessionArgs) -> Vec<String> {
 }
 
 /// Quotes a text for shells, where it needs that.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();

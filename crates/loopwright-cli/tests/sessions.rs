@@ -416,8 +416,8 @@ fn a_session_that_is_damaged_is_listed_and_what_helps_is_told() {
     assert_eq!(listed["unreadable"], json!([broken]));
     let list = place.sessions(&["list", "--store", &store]);
     let expect = format!(
-        "warning: session {} is damaged and cannot be read\n`loopwright sessions doctor` says why, and \
-         what can be done\nno sessions of this directory; --all shows all\n",
+        "warning: session {} is damaged and cannot be read\n`loopwright sessions doctor --store \
+         files:/kept` says why, and what can be done\nno sessions of this directory; --all shows all\n",
         &broken[..8]
     );
     assert_eq!((list.status, list.stderr), (0, expect));

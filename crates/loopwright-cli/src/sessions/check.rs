@@ -21,6 +21,7 @@ pub(super) async fn check(
     store: &Arc<dyn SessionStore>,
     args: &DoctorArgs,
     mut findings: Vec<Finding>,
+    doctor: &str,
 ) -> Result<ExitCode, SessionsError> {
     findings.extend(store.check(args.repair).await?);
     let known: BTreeSet<SessionId> = findings.iter().filter_map(|it| it.session.clone()).collect();
@@ -56,7 +57,7 @@ pub(super) async fn check(
     match (left, args.repair) {
         (0, _) => {}
         (left, false) => console::tell(&format!(
-            "{} left; `loopwright sessions doctor --repair` puts right what can be put right",
+            "{} left; `{doctor} --repair` puts right what can be put right",
             count(left as u64, "problem")
         )),
         (left, true) => console::tell(&format!(

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use loopwright_broadcast::{BroadcastEnvelope, BroadcastStatus, kinds};
 use loopwright_core::{Clock, SystemClock};
-use loopwright_sessions::{Followed, Following, Log, Note, SessionId, SessionStore};
+use loopwright_sessions::{Followed, Following, JobQuery, Log, Note, SessionId, SessionStore};
 use serde_json::Value;
 
 use super::change::holder;
@@ -23,6 +23,9 @@ use crate::signals::{self, Signals};
 
 /// How long is waited at a time.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many jobs of a session are looked at, those submitted last first.
+const OPEN: usize = 20;
 
 /// How much of a line is shown of what a tool was asked.
 const WIDTH: usize = 60;
@@ -97,11 +100,18 @@ async fn check_told(
     Ok(())
 }
 
-/// Checks that more may be told of a session: that it was not deleted, and that whoever runs it is there.
+/// Checks that more may be told of a session: that it was not deleted, and that whoever runs it is there or
+/// that a worker is to go on with it.
 async fn check_goes_on(store: &Arc<dyn SessionStore>, id: &SessionId) -> Result<(), SessionsError> {
     let header = find(&**store, id).await?;
     if holder(&**store, &header).await?.is_some() {
         return Ok(());
+    }
+    if let Some(queue) = store.jobs() {
+        let of_session = JobQuery { session: Some(id.clone()), ..JobQuery::last(OPEN) };
+        if queue.records(&of_session).await?.iter().any(|it| !it.status.is_over()) {
+            return Ok(());
+        }
     }
     let session = caretaker(store).session(id).await?;
     // Whoever takes it up at this moment tells of that.

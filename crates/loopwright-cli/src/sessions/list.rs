@@ -24,6 +24,7 @@ pub(super) async fn list(
     store: &dyn SessionStore,
     args: &ListArgs,
     workdir: &Path,
+    doctor: &str,
 ) -> Result<ExitCode, SessionsError> {
     let query = SessionQuery {
         status: args.status.map(Into::into),
@@ -46,7 +47,7 @@ pub(super) async fn list(
         console::warn(&format!("session {} is damaged and cannot be read", short(id)));
     }
     if !page.unreadable.is_empty() {
-        console::tell("`loopwright sessions doctor` says why, and what can be done");
+        console::tell(&format!("`{doctor}` says why, and what can be done"));
     }
     if page.is_empty() {
         let where_else = if args.all { "" } else { " of this directory; --all shows all" };
