@@ -173,8 +173,7 @@ impl Sqlite {
         let mut problems = self.alone("PRAGMA integrity_check").await?;
         problems.retain(|problem| problem != "ok");
         if !problems.is_empty() {
-            // What only an index has wrong is put right by making it anew.
-            let is_repaired = repair && self.alone("REINDEX").await.is_ok() && {
+            let is_repaired = repair && self.reindex().await.is_ok() && {
                 self.alone("PRAGMA integrity_check").await? == ["ok"]
             };
             let repaired = is_repaired.then(|| "the indexes were made anew".to_owned());
@@ -185,6 +184,15 @@ impl Sqlite {
             }));
         }
         Ok(findings)
+    }
+
+    /// Makes the indexes anew of those tables that have any beside their rows. The other tables are indexes
+    /// themselves: of a row of which a part is lost only the rest would be written again.
+    async fn reindex(&self) -> Result<(), SqlError> {
+        for table in ["REINDEX sessions", "REINDEX wishes", "REINDEX jobs"] {
+            self.alone(table).await?;
+        }
+        Ok(())
     }
 
     /// Runs statements that may be in no transaction.
