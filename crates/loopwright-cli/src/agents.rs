@@ -1,9 +1,11 @@
 //! `loopwright agents`.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use loopwright_agent::{AgentDefinition, Definitions as _};
+use loopwright_broadcast::Redaction;
 use loopwright_templates::writing::without_secrets;
 use loopwright_templates::{
     DefinitionFileError, DefinitionFormat, DefinitionPlaces, DefinitionValidator, Existing,
@@ -15,7 +17,7 @@ use crate::args::Cli;
 use crate::args::agents::{AgentsArgs, AgentsCommand, NewArgs, ShowArgs, ValidateArgs};
 use crate::config::Sources;
 use crate::console;
-use crate::definitions::{self, Defined, completed, shown};
+use crate::definitions::{self, Defined, completed, plain, shown};
 use crate::exit::ExitCode;
 use crate::render::{harmless, line};
 use crate::report::SCHEMA_VERSION;
@@ -98,14 +100,27 @@ fn show(defined: &Defined, args: &ShowArgs) -> ExitCode {
     let definition = without_secrets(&definition);
     if !args.json {
         let text = DefinitionFormat::Markdown.write(&definition);
-        return console::print(harmless(&text).as_bytes());
+        return console::print(harmless(&Redaction::default().text(&text)).as_bytes());
     }
     let written = DefinitionFormat::Json.write(&definition);
     let written: Value = serde_json::from_str(&written).unwrap_or_default();
+    let written = without_passwords(written);
     let scope = source.and_then(|it| it.scope).map(|it| it.to_string());
     console::print_json(&json!({
         "schema_version": SCHEMA_VERSION, "path": path, "scope": scope, "definition": written,
     }))
+}
+
+/// Takes the passwords out of addresses, wherever they stand.
+fn without_passwords(value: Value) -> Value {
+    match value {
+        Value::String(text) => Redaction::default().text(&text).into(),
+        Value::Array(items) => items.into_iter().map(without_passwords).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, it)| (name, without_passwords(it))).collect()
+        }
+        other => other,
+    }
 }
 
 /// What became of a file.
@@ -125,6 +140,10 @@ fn validate(defined: &Defined, validator: &DefinitionValidator, args: &ValidateA
     };
     checked.sort_by(|one, other| one.path.cmp(&other.path));
     let is_fine = checked.iter().all(|it| it.errors.is_empty());
+    if checked.is_empty() && !args.json {
+        console::tell("no agents are defined; begin one: loopwright agents new NAME");
+        return ExitCode::Done;
+    }
     let told = if args.json {
         let file = |it: &Checked| {
             json!({
@@ -195,7 +214,7 @@ fn one(
 
 impl Checked {
     fn to_text(&self) -> String {
-        let path = harmless(&self.path.display().to_string());
+        let path = plain(&self.path);
         let errors = self.errors.iter().map(|it| ("error", it));
         let all = errors.chain(self.warnings.iter().map(|it| ("warning", it)));
         let lines = all.map(|(kind, text)| format!("{path}: {kind}: {}\n", harmless(text)));
@@ -204,12 +223,25 @@ impl Checked {
     }
 }
 
+/// Checks that no link leads from a project to where its definitions are written.
+fn check_own(root: &Path, directory: &Path) -> Result<(), StoreError> {
+    let below = directory.ancestors().take_while(|it| *it != root);
+    let link = below.into_iter().find(|it| it.is_symlink());
+    link.map_or(Ok(()), |link| {
+        let source = io::Error::other("it is a link: remove it, or write the file yourself");
+        Err(StoreError::Root { path: link.to_owned(), source })
+    })
+}
+
 /// Begins a file, and returns its path.
 fn new(defined: &Defined, sources: &Sources, args: &NewArgs) -> Result<PathBuf, StoreError> {
     let directory = match sources.own_directory().filter(|_| args.user) {
         Some(own) => own.join("agents"),
         None => defined.root.join(DefinitionPlaces::OWN),
     };
+    if !args.user {
+        check_own(&defined.root, &directory)?;
+    }
     fs::create_dir_all(&directory)
         .map_err(|source| StoreError::Root { path: directory.clone(), source })?;
     let existing = if args.overwrite { Existing::Replace } else { Existing::Refuse };

@@ -125,7 +125,8 @@ impl Applied {
                 agent: definition.name.clone(),
                 skill: name.to_owned(),
             })?;
-            prompt.push(skill.render(None));
+            // Nobody says what it is to work on.
+            prompt.push(skill.render(Some("")));
         }
         definition.system_prompt = prompt.join("\n\n");
         Ok(Self { definition: Arc::new(definition), defined })
@@ -166,6 +167,11 @@ impl Applied {
         })?;
         config.model = Some(Setting::new(model, self.origin()));
         Ok(())
+    }
+
+    /// Tells whether the user defined it, and no project.
+    pub fn is_users(&self) -> bool {
+        matches!(self.origin(), Origin::User(_))
     }
 
     /// A project's file is not the user's promise.

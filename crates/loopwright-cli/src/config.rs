@@ -38,7 +38,7 @@ pub use base_url::BaseUrl;
 pub use dollars::Dollars;
 pub use error::ConfigError;
 pub use flags::Flags;
-pub use limits::Limits;
+pub use limits::{Limits, STEPS, TIME, TOKENS};
 pub use model_facts::{Capabilities, DollarsPerMillion, ModelFacts, PriceFacts};
 pub use model_ref::ModelRef;
 pub use model_refs::ModelRefs;
@@ -102,11 +102,11 @@ impl Config {
         let workdir = files::workdir(&flags.workdir, sources)?;
         let user_file = UserFile::locate(flags.config.as_deref(), sources);
         let mut warnings = Vec::new();
-        let layer = flags
-            .into_layer()
-            .or(Layer::from_environment(sources)?)
-            .or(project_layer(&workdir, &user_file, &mut warnings)?)
-            .or(user_layer(&user_file, &mut warnings)?);
+        let environment = Layer::from_environment(sources)?;
+        let mut project = project_layer(&workdir, &user_file, &mut warnings)?;
+        let user = user_layer(&user_file, &mut warnings)?;
+        project.limits = project.limits.of_project(&user.limits);
+        let layer = flags.into_layer().or(environment).or(project).or(user);
         Ok(Loaded { config: Self::with_defaults(layer, workdir), warnings })
     }
 

@@ -37,12 +37,24 @@ pub fn warn(warning: &dyn std::fmt::Display) {
 /// Says what went wrong, with its causes, and hands the exit status on.
 pub fn fail(error: &dyn Error, exit_code: ExitCode) -> ExitCode {
     tell(&format!("{BAD}error:{BAD:#} {}", harmless(&error.to_string())));
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        tell(&format!("  caused by: {}", harmless(&error.to_string())));
-        cause = error.source();
+    for cause in causes(error) {
+        tell(&format!("  caused by: {}", harmless(&cause)));
     }
     exit_code
+}
+
+/// Returns what an error was caused by, without what the error or the cause before says already.
+pub(crate) fn causes(error: &dyn Error) -> Vec<String> {
+    let mut told = error.to_string();
+    let mut causes = Vec::new();
+    for cause in std::iter::successors(error.source(), |cause| (*cause).source()) {
+        let text = cause.to_string();
+        if !told.ends_with(&text) {
+            causes.push(text.clone());
+            told = text;
+        }
+    }
+    causes
 }
 
 /// Writes a value to standard output, as one line of JSON.
@@ -55,5 +67,27 @@ pub fn print(bytes: &[u8]) -> ExitCode {
     match io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => fail(&error, ExitCode::Internal),
         _ => ExitCode::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Failed {
+        text: &'static str,
+        source: Option<Box<Failed>>,
+    }
+
+    #[test]
+    fn a_cause_that_was_told_is_not_told_again() {
+        let chain =
+            ["the store is away: the disk is full", "the disk is full", "no space", "no space"];
+        let error = chain.into_iter().rev().fold(None, |source: Option<Box<Failed>>, text| {
+            Some(Box::new(Failed { text, source }))
+        });
+        assert_eq!(causes(&*error.unwrap()), ["no space"]);
     }
 }

@@ -84,8 +84,19 @@ impl Defined {
         }
     }
 
-    /// Returns the capabilities that definitions may name, for an agent that works in a directory.
+    /// Returns the capabilities that definitions may name, for an agent that works in a directory. Those
+    /// that are spawned may name them too, and spawn others that name all of them but `use_subagents`.
     pub fn capabilities(&self, workdir: &Root, driver: DriverChoice) -> CapabilityRegistry {
+        let with_subagents = |of_children: CapabilityRegistry| {
+            let mut registry = self.without_subagents(workdir, driver);
+            let subagents = UseSubagents::of(self.agents.clone());
+            registry.register("use_subagents", subagents.capabilities(Arc::new(of_children)));
+            registry
+        };
+        with_subagents(with_subagents(self.without_subagents(workdir, driver)))
+    }
+
+    fn without_subagents(&self, workdir: &Root, driver: DriverChoice) -> CapabilityRegistry {
         let mut registry = inventory::registry();
         // Every agent of the program has these tools, so that naming them must not change what they may
         // reach.
@@ -93,7 +104,6 @@ impl Defined {
             registry.register(name, tools::tools(workdir, driver));
         }
         registry.register("use_skills", UseSkills::new(self.skills.clone()));
-        registry.register("use_subagents", UseSubagents::of(self.agents.clone()));
         registry.register("use_agent_definitions", UseAgentDefinitions::new(self.agents.clone()));
         registry
     }
@@ -164,6 +174,19 @@ pub(crate) fn project_root(workdir: &Path) -> PathBuf {
         places.any(|it| directory.join(it).is_dir())
     };
     within.into_iter().find(has_own).unwrap_or(repository).to_owned()
+}
+
+/// Writes a path on one line: what would end the line, or move what is shown, is written as `\n` and the
+/// like.
+pub(crate) fn plain(path: &Path) -> String {
+    let path = path.display().to_string();
+    path.chars().fold(String::new(), |text, c| {
+        if c.is_control() {
+            text + &c.escape_default().to_string()
+        } else {
+            text + c.encode_utf8(&mut [0; 4])
+        }
+    })
 }
 
 /// Writes a path as people know it: from the project, or from the home directory.

@@ -27,7 +27,7 @@ pub enum Ending {
     Stopped(StopReason),
     /// A policy did not go on after the provider had failed.
     ForbiddenAfterProvider,
-    /// `SIGTERM` stopped the run.
+    /// `SIGTERM` or `SIGHUP` stopped the run.
     Terminated,
     /// The reader of standard output went away, and with it the reason to go on.
     HungUp,
@@ -44,7 +44,7 @@ pub enum Ending {
 pub enum Interruption {
     /// `SIGINT`, which is what Ctrl-C sends.
     Interrupt,
-    /// `SIGTERM`.
+    /// `SIGTERM`, or `SIGHUP`: the terminal went away.
     Terminate,
     /// Nobody reads standard output any more.
     HangUp,
@@ -190,7 +190,7 @@ impl Ending {
             Self::FinishReason => "a guard ends runs at this reason of the model to stop writing",
             Self::Stopped(reason) => meaning_of_reason(reason),
             Self::ForbiddenAfterProvider => "a policy did not go on after an error of the provider",
-            Self::Terminated => "`SIGTERM`; the run was cancelled cleanly",
+            Self::Terminated => "`SIGTERM` or `SIGHUP`; the run was cancelled cleanly",
             Self::HungUp => "the reader of standard output went away",
             Self::Failed(kind) => meaning_of_kind(kind),
             Self::Paused => "a call waits for a decision that nobody is there to make",

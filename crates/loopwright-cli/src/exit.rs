@@ -27,7 +27,7 @@ pub enum ExitCode {
     NeedsInput = 9,
     /// The user interrupted the run (`SIGINT`).
     Interrupted = 130,
-    /// Somebody asked the process to end (`SIGTERM`).
+    /// Somebody asked the process to end (`SIGTERM` or `SIGHUP`).
     Terminated = 143,
 }
 

@@ -3,7 +3,6 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use loopwright_agent::AgentDefinition;
 use loopwright_capabilities::files::Root;
@@ -18,8 +17,8 @@ use crate::applied::{AgentError, Applied};
 use crate::args::session::{ForkRef, OriginArgs, SessionArgs};
 use crate::args::{AgentArgs, Cli};
 use crate::config::{
-    Config, ConfigError, Dollars, Limits, Loaded, ModelRef, Origin, Setting, SettingValue as _,
-    Sources,
+    Config, ConfigError, Dollars, Limits, Loaded, ModelRef, Origin, STEPS, Setting,
+    SettingValue as _, Sources, TIME, TOKENS,
 };
 use crate::configured;
 use crate::console;
@@ -32,11 +31,6 @@ use crate::sessions::{SessionsError, find, latest};
 use crate::stage::Stage;
 use crate::store::{Place, state_directory};
 use crate::tools;
-
-/// The limits of a run for which nobody set any: enough for work, too little for a catastrophe.
-const STEPS: u32 = 50;
-const TOKENS: u64 = 1_000_000;
-const TIME: Duration = Duration::from_mins(15);
 
 /// Why something cannot begin, and what the program says about it.
 #[derive(Debug)]
@@ -232,8 +226,9 @@ impl Opening {
 
     /// Returns what a run may use up.
     pub fn budget(&self) -> Budget {
-        let own = self.applied.as_ref().and_then(|it| it.definition.budget);
-        budget(&self.config.limits, &own.unwrap_or_default())
+        let own = self.applied.as_ref().and_then(|it| it.definition.budget).unwrap_or_default();
+        let is_users = self.applied.as_ref().is_some_and(Applied::is_users);
+        budget(&self.config.limits, &if is_users { own } else { lowered(own) })
     }
 
     /// Opens the store, finds the session that was asked for, and puts the agent together. A session
@@ -364,7 +359,7 @@ fn options(agent: &AgentArgs, session: &SessionArgs) -> Vec<String> {
 }
 
 /// Quotes a text for shells, where it needs that.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();
@@ -372,13 +367,23 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// Keeps a definition that is not the user's own from widening what holds where nobody says anything.
+fn lowered(own: Budget) -> Budget {
+    Budget {
+        steps: own.steps.map(|it| it.min(STEPS.get())),
+        tokens: own.tokens.map(|it| it.min(TOKENS.get())),
+        time: own.time.map(|it| it.min(TIME)),
+        ..own
+    }
+}
+
 /// Returns what a run may use up: what was typed, or else the smaller of what is configured and what the
 /// definition asks for. Where nobody says anything, there is a limit all the same.
 fn budget(limits: &Limits, own: &Budget) -> Budget {
     let cost = |it: Dollars| Cost::from_dollars(it.amount());
     Budget {
-        steps: limit(limits.steps.as_ref(), NonZeroU32::get, own.steps).or(Some(STEPS)),
-        tokens: limit(limits.tokens.as_ref(), NonZeroU64::get, own.tokens).or(Some(TOKENS)),
+        steps: limit(limits.steps.as_ref(), NonZeroU32::get, own.steps).or(Some(STEPS.get())),
+        tokens: limit(limits.tokens.as_ref(), NonZeroU64::get, own.tokens).or(Some(TOKENS.get())),
         time: limit(limits.seconds.as_ref(), |it| it, own.time).or(Some(TIME)),
         cost: limit(limits.cost.as_ref(), cost, own.cost),
         deadline: own.deadline,
@@ -453,9 +458,16 @@ mod tests {
         let budget = budget(&Limits::default(), &Budget::default());
         assert_eq!(
             (budget.steps, budget.tokens, budget.time),
-            (Some(STEPS), Some(TOKENS), Some(TIME))
+            (Some(STEPS.get()), Some(TOKENS.get()), Some(TIME))
         );
         assert_eq!(budget.cost, None);
+    }
+
+    #[test]
+    fn a_definition_of_a_project_may_only_lower_limits() {
+        let of = |steps| lowered(Budget { steps: Some(steps), ..Budget::default() }).steps;
+        assert_eq!((of(200), of(2)), (Some(STEPS.get()), Some(2)));
+        assert_eq!(lowered(Budget::default()), Budget::default());
     }
 
     #[test]

@@ -19,11 +19,11 @@ use loopwright_sessions::SessionStore;
 
 use crate::args::Cli;
 use crate::args::sessions::{SessionsArgs, SessionsCommand};
-use crate::config::{Config, Flags, Sources};
+use crate::config::{Config, Flags, Sources, Text};
 use crate::configured::configured;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::opening::Refusal;
+use crate::opening::{Refusal, quoted};
 use crate::run::with_runtime;
 use crate::store::Place;
 
@@ -42,7 +42,7 @@ pub fn sessions(cli: &Cli, args: &SessionsArgs) -> ExitCode {
         }
     };
     with_runtime(async {
-        match perform(&args.command, &config, &sources).await {
+        match perform(args, &config, &sources).await {
             Ok(exit_code) => exit_code,
             Err(error) => console::fail(&error, error.exit_code()),
         }
@@ -68,14 +68,22 @@ pub fn names(sources: &Sources, most: usize) -> Vec<(String, String)> {
 }
 
 async fn perform(
-    command: &SessionsCommand,
+    args: &SessionsArgs,
     config: &Config,
     sources: &Sources,
 ) -> Result<ExitCode, SessionsError> {
-    let store: Arc<dyn SessionStore> = Place::of(config, sources)?.open().await?;
+    let SessionsArgs { store: typed, command } = args;
+    let doctor = doctor(typed.as_ref());
+    let place = Place::of(config, sources)?;
+    let salvaged = match command {
+        // What is damaged cannot be opened, or not be checked while it is open.
+        SessionsCommand::Doctor(args) if args.repair => place.salvage().await?,
+        _ => Vec::new(),
+    };
+    let store: Arc<dyn SessionStore> = place.open().await?;
     let workdir = &config.workdir;
     match command {
-        SessionsCommand::List(args) => list::list(&*store, args, workdir).await,
+        SessionsCommand::List(args) => list::list(&*store, args, workdir, &doctor).await,
         SessionsCommand::Show(args) => show::show(&*store, args).await,
         SessionsCommand::Follow(args) => follow::follow(&store, args).await,
         SessionsCommand::Export(args) => transfer::export(&*store, args).await,
@@ -88,9 +96,15 @@ async fn perform(
         SessionsCommand::Suspend(args) => change::each(&store, args, change::Task::Suspend).await,
         SessionsCommand::Resume(args) => change::each(&store, args, change::Task::Resume).await,
         SessionsCommand::Delete(args) => change::delete(&store, args).await,
-        SessionsCommand::Doctor(args) => check::check(&store, args).await,
+        SessionsCommand::Doctor(args) => check::check(&store, args, salvaged, &doctor).await,
         SessionsCommand::Prune(args) => prune::prune(&*store, args).await,
     }
+}
+
+/// Returns how the doctor is called for the same store.
+fn doctor(store: Option<&Text>) -> String {
+    let option = store.map_or(String::new(), |it| format!(" --store {}", quoted(&it.to_string())));
+    format!("loopwright sessions doctor{option}")
 }
 
 /// Returns the time of this machine.

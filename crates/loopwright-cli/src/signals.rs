@@ -1,6 +1,8 @@
 //! Ctrl-C and the polite request to end.
 
 use std::convert::Infallible;
+use std::fs;
+use std::future::pending;
 use std::io;
 use std::pin::pin;
 use std::process;
@@ -49,6 +51,8 @@ impl Brake {
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    /// The terminal went away; nothing where that is to be ignored.
+    hang_up: Option<Signal>,
 }
 
 impl Signals {
@@ -59,7 +63,9 @@ impl Signals {
     /// If the system does not allow it.
     pub fn new() -> io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
-        Ok(Self { interrupt, terminate: signal(SignalKind::terminate())? })
+        let terminate = signal(SignalKind::terminate())?;
+        let hang_up = if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup())?) };
+        Ok(Self { interrupt, terminate, hang_up })
     }
 
     /// Cancels the run at the first signal and ends the process at the second. Never returns.
@@ -79,11 +85,27 @@ impl Signals {
 
     /// Waits for the next signal.
     pub async fn next(&mut self) -> Interruption {
-        match select(pin!(self.interrupt.recv()), pin!(self.terminate.recv())).await {
+        let hang_up = async {
+            match &mut self.hang_up {
+                Some(hang_up) => hang_up.recv().await,
+                None => pending().await,
+            }
+        };
+        let (terminate, hang_up) = (pin!(self.terminate.recv()), pin!(hang_up));
+        match select(pin!(self.interrupt.recv()), select(terminate, hang_up)).await {
             Either::Left(_) => Interruption::Interrupt,
             Either::Right(_) => Interruption::Terminate,
         }
     }
+}
+
+/// Tells whether this process was begun to live on without its terminal, as by `nohup`.
+fn ignores_hang_up() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|it| u64::from_str_radix(it.trim(), 16).ok());
+    // SIGHUP is the first signal.
+    ignored.is_some_and(|it| it & 1 != 0)
 }
 
 /// Returns the exit status of whoever was asked to end.

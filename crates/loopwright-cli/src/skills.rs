@@ -12,7 +12,7 @@ use crate::args::agents::{ShowArgs, ValidateArgs};
 use crate::args::skills::{SkillsArgs, SkillsCommand};
 use crate::config::Sources;
 use crate::console;
-use crate::definitions::{self, Defined, shown};
+use crate::definitions::{self, Defined, plain, shown};
 use crate::exit::ExitCode;
 use crate::render::{harmless, line};
 use crate::report::SCHEMA_VERSION;
@@ -112,6 +112,11 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
         .filter(|it| !warnings.iter().any(|warning| warning.path.starts_with(it)))
         .collect();
     let is_fine = missing.is_empty() && !warnings.iter().any(|it| it.problem.leaves_out());
+    let is_nothing = directories.is_empty() && missing.is_empty() && warnings.is_empty();
+    if is_nothing && !args.json {
+        console::tell("there are no skills; put one into .agents/skills/NAME/SKILL.md");
+        return ExitCode::Done;
+    }
     let told = if args.json {
         let problem = |it: &SkillWarning| {
             let kind = if it.problem.leaves_out() { "error" } else { "warning" };
@@ -123,11 +128,11 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
             "problems": problems, "missing": missing,
         }))
     } else {
-        let fine = directories.iter().map(|it| format!("{}: ok", it.display()));
-        let none = missing.iter().map(|it| format!("{}: error: it has no SKILL.md", it.display()));
+        let fine = directories.iter().map(|it| format!("{}: ok", plain(it)));
+        let none = missing.iter().map(|it| format!("{}: error: it has no SKILL.md", plain(it)));
         let odd = warnings.iter().map(|it| {
             let kind = if it.problem.leaves_out() { "error" } else { "warning" };
-            format!("{}: {kind}: {}", it.path.display(), it.problem)
+            format!("{}: {kind}: {}", plain(&it.path), it.problem)
         });
         let lines = fine.chain(none).chain(odd).map(|it| harmless(&it) + "\n");
         console::print(lines.collect::<String>().as_bytes())

@@ -174,6 +174,6 @@ fn of_writing(shown: io::Result<()>) -> Option<ExitCode> {
 
 /// Returns an error with all its causes in one line.
 pub fn chain(error: &dyn Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| (*cause).source());
+    let causes = console::causes(error).into_iter();
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

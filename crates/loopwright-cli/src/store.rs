@@ -3,12 +3,13 @@
 use std::fmt;
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_core::BoxError;
-use loopwright_sessions::{FileStore, SessionStore};
+use loopwright_sessions::{FileStore, Finding, SessionStore, StoreError};
+use loopwright_store_sql::{SqlError, SqliteStore};
 
 use crate::config::{Config, Sources, Text};
 
@@ -51,6 +52,33 @@ pub enum PlaceError {
         /// What the system says.
         source: io::Error,
     },
+    /// Its file is damaged, or something else.
+    #[error(
+        "the sessions in {place} cannot be opened: if the file is damaged, `loopwright sessions doctor --repair --store sqlite:{place}` saves what can be read"
+    )]
+    Damaged {
+        /// The place.
+        place: String,
+        /// Why.
+        source: BoxError,
+    },
+    /// The directory may be changed by everybody.
+    #[error(
+        "everybody may write to {path}, and so put other sessions in the place of yours: `chmod go-w {path}`, or name another place with `--store`",
+        path = path.display()
+    )]
+    OpenToAll {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The address asks for what this program does not do.
+    #[error("`{url}` {why}")]
+    Unfit {
+        /// The address.
+        url: String,
+        /// What is the matter, and what to do.
+        why: &'static str,
+    },
     /// The store cannot be opened.
     #[error(
         "the sessions in {place} cannot be opened: name another place with `--store`, or keep nothing with `--no-session`"
@@ -89,7 +117,14 @@ impl Place {
 
     fn parse(url: &str, sources: &Sources) -> Result<Self, PlaceError> {
         let path = |path: &str| sources.cwd.join(path);
+        let unfit = |why| Err(PlaceError::Unfit { url: url.to_owned(), why });
         match url.split_once(':') {
+            Some(("sqlite", file)) if file.trim_start_matches('/').starts_with(':') => {
+                unfit("would keep nothing: say `--no-session` for that, or name a file")
+            }
+            Some(("sqlite", file)) if file.contains('?') || file.starts_with("file:") => {
+                unfit("has options, and there are none: write `sqlite:` and the path of a file")
+            }
             Some(("files", directory)) if !directory.is_empty() => Ok(Self::Files(path(directory))),
             Some(("sqlite", file)) if !file.is_empty() => {
                 Ok(Self::Sqlite(path(file.strip_prefix("//").unwrap_or(file))))
@@ -107,6 +142,7 @@ impl Place {
     pub async fn open(&self) -> Result<Arc<dyn SessionStore>, PlaceError> {
         match self {
             Self::Files(path) => {
+                check_closed(path)?;
                 let opened = FileStore::open(path);
                 Ok(Arc::new(opened.map_err(|error| self.unopened(error))?))
             }
@@ -123,7 +159,25 @@ impl Place {
     }
 
     fn unopened(&self, error: impl Into<BoxError>) -> PlaceError {
-        PlaceError::Open { place: self.to_string(), source: error.into() }
+        let (place, source) = (self.to_string(), error.into());
+        match source.downcast_ref() {
+            Some(SqlError::Damaged { .. } | SqlError::NotAStore { .. }) => {
+                PlaceError::Damaged { place, source }
+            }
+            _ => PlaceError::Open { place, source },
+        }
+    }
+
+    /// Saves what can be read of a database in a file that is damaged, and says what was done.
+    ///
+    /// # Errors
+    ///
+    /// If somebody works with it, or it never held sessions.
+    pub async fn salvage(&self) -> Result<Vec<Finding>, StoreError> {
+        match self {
+            Self::Sqlite(path) if path.exists() => SqliteStore::salvage(path).await,
+            _ => Ok(Vec::new()),
+        }
     }
 
     /// Tells whether there is anything to open. What is elsewhere is not asked.
@@ -165,7 +219,19 @@ pub fn state_directory(sources: &Sources) -> Option<PathBuf> {
 /// If that is not possible.
 pub fn make_private(path: &Path) -> Result<(), PlaceError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|source| PlaceError::Directory { path: path.to_path_buf(), source })
+    made.map_err(|source| PlaceError::Directory { path: path.to_path_buf(), source })?;
+    check_closed(path)
+}
+
+/// Checks that not everybody may replace what is in a directory; one that is not there is fine.
+fn check_closed(path: &Path) -> Result<(), PlaceError> {
+    const OTHERS_WRITE: u32 = 0o002;
+    const STICKY: u32 = 0o1000;
+    let mode = fs::metadata(path).map_or(0, |it| it.permissions().mode());
+    if mode & (OTHERS_WRITE | STICKY) == OTHERS_WRITE {
+        return Err(PlaceError::OpenToAll { path: path.to_path_buf() });
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -192,6 +258,19 @@ mod tests {
         assert_eq!(parse(url), Some(Place::Postgres(Address(url.to_owned()))));
         for url in ["", "files:", "sqlite:", "/a/b", "mysql://x"] {
             assert_eq!(parse(url), None, "{url}");
+        }
+    }
+
+    #[test]
+    fn an_address_with_what_sqlite_would_understand_is_refused() {
+        let parse = |url: &str| Place::parse(url, &sources(&[])).unwrap_err().to_string();
+        for url in ["sqlite::memory:", "sqlite://:memory:"] {
+            let why = "would keep nothing: say `--no-session` for that, or name a file";
+            assert_eq!(parse(url), format!("`{url}` {why}"));
+        }
+        for url in ["sqlite:a.db?mode=ro", "sqlite:file:a.db"] {
+            let why = "has options, and there are none: write `sqlite:` and the path of a file";
+            assert_eq!(parse(url), format!("`{url}` {why}"));
         }
     }
 

@@ -1,5 +1,6 @@
 //! `loopwright worker`.
 
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -137,6 +138,12 @@ impl Agents for Here {
         let opening = Opening::of_session(&self.cli, &self.agent, &self.typed, &session);
         let opening = opening.map_err(|refusal| refusal.error)?;
         let setup = opening.setup(&self.agent).await.map_err(|refusal| refusal.error)?;
+        // What was put in the place of its directory is not what somebody left work for.
+        let (real, path) = (setup.workdir.path(), header.workdir.as_deref().map(Path::new));
+        if let Some(path) = path.filter(|it| *it != real) {
+            let (id, path, real) = (header.id.clone(), path.to_owned(), real.to_owned());
+            return Err(SessionsError::Moved { id, path, real }.into());
+        }
         // A session keeps its own instructions.
         let setup = Setup { system: None, ..setup };
         let agent = noting_files(&setup, &self.store, &header.id).build(Silent)?;

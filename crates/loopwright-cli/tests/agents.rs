@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server, streamed, streamed_call};
+use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
 use crate::world::World;
 
 const REVIEWER: &str = "---
@@ -276,4 +276,76 @@ fn an_agent_that_cannot_be_used_is_refused_with_the_remedy() {
     let (done, _) = run(&world, Vec::new(), &["--agent", "magic", "--json"]);
     let last = json_of(done.stdout.lines().last().unwrap());
     assert_eq!((&last["exit_code"], &last["stop_reason"]), (&json!(3), &json!("configuration")));
+}
+
+#[test]
+fn no_file_is_begun_through_a_link_of_the_project() {
+    let world = World::new().file("elsewhere/a", "");
+    let link = world.path("project/.loopwright");
+    std::os::unix::fs::symlink(world.path("elsewhere"), &link).unwrap();
+    let done = world.run(&["agents", "new", "a"]);
+    assert_eq!(done.status, 1, "{}", done.stdout);
+    assert!(done.stderr.contains("/project/.loopwright\n"), "{}", done.stderr);
+    assert!(done.stderr.contains("it is a link"), "{}", done.stderr);
+    assert_eq!(std::fs::read_dir(world.path("elsewhere")).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_checked_is_told_on_a_line_of_its_own() {
+    let done = World::new().run(&["agents", "validate"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, ""));
+    assert!(done.stderr.starts_with("no agents are defined"), "{}", done.stderr);
+    let done = World::new().run(&["skills", "validate"]);
+    assert!(done.stderr.starts_with("there are no skills"), "{}", done.stderr);
+    let world = World::new().file("project/.loopwright/agents/a\nb.yaml: ok.yaml", "name: 3\n");
+    let done = world.run(&["agents", "validate"]);
+    assert_eq!(done.status, 3);
+    let is_told = |it: &str| it.contains("/agents/a\\nb.yaml: ok.yaml: error: ");
+    assert!(done.stdout.lines().all(is_told), "{}", done.stdout);
+}
+
+#[test]
+fn an_address_is_shown_without_its_password() {
+    let text = "name: s\ndescription: Uses postgres://me:hunter2@db/x.\nmetadata: {at: \"https://a:hunter2@b/\"}\nsystemPrompt: Go.\n";
+    let world = World::new().file("project/.loopwright/agents/s.yaml", text);
+    for options in [&["agents", "show", "s"][..], &["agents", "show", "s", "--json"]] {
+        let done = world.run(options);
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        assert!(!done.stdout.contains("hunter2"), "{}", done.stdout);
+        assert!(done.stdout.contains("postgres://me:[redacted]@db/x"), "{}", done.stdout);
+    }
+}
+
+#[test]
+fn a_skill_that_an_agent_begins_with_has_nothing_to_work_on() {
+    let skill = "---\nname: fix\ndescription: Fixes.\n---\nFix $ARGUMENTS now.\n";
+    let agent = "name: s\ndescription: Has a skill.\nskills: [fix]\nsystemPrompt: Go.\n";
+    let world = World::new()
+        .file("project/.agents/skills/fix/SKILL.md", skill)
+        .file("project/.loopwright/agents/s.yaml", agent);
+    let (done, server) = run(&world, vec![streamed("ok", "stop")], &["--agent", "s"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let request = server.request();
+    assert!(system(&request).contains("Fix  now."), "{}", system(&request));
+}
+
+#[test]
+fn an_agent_that_is_spawned_has_the_capabilities_that_its_definition_names() {
+    let lead = "name: lead\ndescription: Leads.\ncapabilities: [use_subagents, use_task_planning]\nsystemPrompt: Lead.\n";
+    let child = "name: child\ndescription: Works.\ncapabilities: [use_task_planning]\nsystemPrompt: Work.\n";
+    let world = World::new()
+        .file("project/.loopwright/agents/lead.yaml", lead)
+        .file("project/.loopwright/agents/child.yaml", child);
+    let spawn = json!({ "subagent": "child", "prompt": "Work." });
+    let replies = vec![
+        streamed_tool("", "spawn_subagent", &spawn),
+        streamed("worked", "stop"),
+        streamed("led", "stop"),
+    ];
+    let (done, server) = run(&world, replies, &["--agent", "lead"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "worked\nled\n"), "{}", done.stderr);
+    server.request();
+    let request = server.request();
+    assert!(system(&request).contains("Work."), "{request}");
+    assert!(tools(&request).contains(&"todo_write"), "{request}");
 }

@@ -405,6 +405,93 @@ fn the_doctor_finds_a_session_that_makes_no_sense() {
     assert_eq!(place.sessions(&["show", "--store", &store, &whole]).status, 0);
 }
 
+#[test]
+fn a_session_that_is_damaged_is_listed_and_what_helps_is_told() {
+    let place = Place::new(answers(["one"]));
+    let kept = place.world.path("kept");
+    let store = format!("files:{}", kept.display());
+    let broken = place.ran(&["--store", &store, "1?"]);
+    fs::write(kept.join("sessions").join(&broken).join("log"), "x").unwrap();
+    let listed = place.json(&["list", "--store", &store]);
+    assert_eq!(listed["unreadable"], json!([broken]));
+    let list = place.sessions(&["list", "--store", &store]);
+    let expect = format!(
+        "warning: session {} is damaged and cannot be read\n`loopwright sessions doctor --store \
+         files:/kept` says why, and what can be done\nno sessions of this directory; --all shows all\n",
+        &broken[..8]
+    );
+    assert_eq!((list.status, list.stderr), (0, expect));
+    let shown = place.sessions(&["show", "--store", &store, &broken[..8]]);
+    assert_eq!(shown.status, 1, "{}", shown.stderr);
+    assert!(shown.stderr.contains("`loopwright sessions doctor --repair`"), "{}", shown.stderr);
+    assert_eq!(place.sessions(&["doctor", "--repair", "--store", &store]).status, 0);
+    assert_eq!(place.json(&["list", "--store", &store])["unreadable"], json!([]));
+}
+
+#[test]
+fn a_database_that_is_damaged_is_salvaged_by_the_doctor() {
+    let place = Place::new(answers(["one"]));
+    let id = place.ran(&["1?"]);
+    // What was written last is in a file beside it until then.
+    assert_eq!(place.sessions(&["prune", "--older-than", "30d"]).status, 0);
+    let path = place.world.path(".local/state/loopwright/sessions.db");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[..100].fill(0);
+    fs::write(&path, &bytes).unwrap();
+    let done = place.sessions(&["show", &id]);
+    assert_eq!(done.status, 1, "{}", done.stderr);
+    let remedy = "`loopwright sessions doctor --repair --store \
+                  sqlite:/.local/state/loopwright/sessions.db` saves what can be read";
+    assert!(done.stderr.contains(remedy), "{}", done.stderr);
+    let done = place.sessions(&["doctor", "--repair"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let kept = "repaired: saved 1 of its sessions into a new file; the damaged one is kept as \
+                `/.local/state/loopwright/sessions.db.damaged-1`";
+    assert!(done.stderr.contains(kept), "{}", done.stderr);
+    assert_eq!(said(&place.shown(&id)), ["1?", "one"]);
+    let aside = place.world.path(".local/state/loopwright/sessions.db.damaged-1");
+    assert_eq!(fs::read(&aside).unwrap(), bytes);
+}
+
+#[test]
+fn a_directory_that_everybody_may_write_to_is_refused() {
+    let place = Place::new(answers(["one"]));
+    let folder = place.world.path("open");
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+    for store in ["sqlite:/open/a.db", "files:/open"] {
+        let store = store.replace("/open", folder.to_str().unwrap());
+        let done = place.sessions(&["list", "--store", &store]);
+        assert_eq!(done.status, 3, "{}", done.stderr);
+        assert!(done.stderr.contains("`chmod go-w /open`"), "{}", done.stderr);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    }
+}
+
+#[test]
+fn what_a_fork_or_an_import_cannot_undo_is_told() {
+    let write = json!({ "path": "b.txt", "content": "1" });
+    let [done] = answers(["done"]);
+    let place = Place::new([streamed_tool("", "write_file", &write), done]);
+    let id = place.ran(&["write it"]);
+    let fork = place.sessions(&["fork", &id]).stdout.trim().to_owned();
+    let export = place.sessions(&["export", &id]).stdout;
+    place.world.run_with(&["sessions", "import", "-", "--id", "b"], &export);
+    for (name, why) in [
+        (fork.as_str(), format!("is kept with session {}, of which this one is a fork", &id[..8])),
+        ("b", "is not kept with this session: it was imported".to_owned()),
+    ] {
+        let done = place.sessions(&["rewind", name, "0", "--files"]);
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        assert!(done.stderr.contains("warning: b.txt is left as it is\n"), "{}", done.stderr);
+        assert!(done.stderr.contains(&why), "{}", done.stderr);
+        assert!(place.world.path("project/b.txt").exists());
+    }
+    let done = place.sessions(&["rewind", &id, "0", "--files"]);
+    assert!(!done.stderr.contains("is left as it is"), "{}", done.stderr);
+    assert!(!place.world.path("project/b.txt").exists());
+}
+
 /// The files whose path holds a name.
 fn files_of(folder: &Path, name: &str) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();

@@ -45,6 +45,16 @@ fn a_termination_cancels_cleanly_and_ends_with_143() {
 }
 
 #[test]
+fn a_terminal_that_goes_away_ends_a_run_as_a_termination_does() {
+    let world = World::new();
+    let (child, _server) = start(&world, Reply::Nothing, &["--output-format", "json"]);
+    kill("-HUP", &child);
+    let done = world.done(child.wait_with_output().unwrap());
+    assert_eq!(done.status, 143, "{}", done.stderr);
+    assert!(done.stdout.contains(r#""stop_reason":"terminated""#), "{}", done.stdout);
+}
+
+#[test]
 fn a_second_interrupt_ends_at_once_even_while_nobody_reads() {
     let world = World::new();
     let (mut child, _server) = start(&world, Reply::Flood(1 << 20), &[]);

@@ -1,5 +1,6 @@
 //! What is left for workers.
 
+use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -150,4 +151,31 @@ fn nothing_is_left_for_a_session_that_takes_no_message() {
     let done = place.submit(&["--session", &session, "More."]);
     assert_eq!(done.status, 2, "{}", done.stderr);
     assert!(done.stderr.contains("is suspended and takes no message"), "{}", done.stderr);
+}
+
+#[test]
+fn a_worker_does_not_follow_what_was_put_in_the_place_of_a_directory() {
+    let place = Place::new(["Hello."]);
+    let (_, session) = names(&place.submit(&["Who are you?"]));
+    let (project, other) = (place.world.path("project"), place.world.path("other"));
+    fs::rename(&project, &other).unwrap();
+    std::os::unix::fs::symlink(&other, &project).unwrap();
+    let done = place.work();
+    let expect = format!(
+        "the directory of session {}, /project, leads elsewhere by now, to /other: a worker does not \
+         follow it",
+        &session[..8]
+    );
+    assert!(done.stdout.contains(&expect), "{done:?}");
+}
+
+#[test]
+fn jobs_that_are_over_are_forgotten_with_what_is_old() {
+    let place = Place::new(["Hello."]);
+    names(&place.submit(&["Who are you?"]));
+    place.work();
+    std::thread::sleep(std::time::Duration::from_millis(5));
+    let pruned = place.json(&["sessions", "prune", "--older-than", "1ms", "--json"]);
+    assert_eq!(pruned["jobs"], 1, "{pruned}");
+    assert_eq!(place.json(&["jobs", "--json"])["jobs"], json!([]));
 }

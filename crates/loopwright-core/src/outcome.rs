@@ -185,7 +185,7 @@ impl Question {
     pub(crate) const RECOVERY: &'static str = "recovery";
 
     /// Tells whether the call had begun, and may have taken effect.
-    pub(crate) fn is_recovery(&self) -> bool {
+    pub fn is_recovery(&self) -> bool {
         &*self.source == Self::RECOVERY
     }
 }

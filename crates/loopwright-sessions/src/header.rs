@@ -149,11 +149,17 @@ impl SessionQuery {
             Kinship::Independent => header.call.is_none(),
             Kinship::ChildOf(parent) => header.parent.as_ref() == Some(parent),
         };
-        let after = self
-            .after
-            .as_ref()
-            .is_none_or(|cursor| (header.updated_at, &header.id) < (cursor.updated_at, &cursor.id));
-        status && agent && workdir && kinship && after
+        status
+            && agent
+            && workdir
+            && kinship
+            && self.is_after(header.updated_at, header.id.as_str())
+    }
+
+    /// Tells whether a place in the list is on this page or on a later one.
+    pub(crate) fn is_after(&self, updated_at: Timestamp, id: &str) -> bool {
+        let after = self.after.as_ref();
+        after.is_none_or(|cursor| (updated_at, id) < (cursor.updated_at, cursor.id.as_str()))
     }
 }
 
@@ -164,6 +170,10 @@ pub struct SessionList {
     pub sessions: Vec<SessionHeader>,
     /// Where the next page begins; nothing after the last one.
     pub next: Option<SessionCursor>,
+    /// Sessions among them of which nothing can be told, whatever was asked for: what is stored of them is
+    /// damaged. A [`check`](crate::SessionStore::check) says why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<SessionId>,
 }
 
 impl SessionList {
@@ -175,7 +185,7 @@ impl SessionList {
         sessions.truncate(query.limit);
         let last = sessions.last().filter(|_| is_more);
         let next = last.map(|it| SessionCursor { updated_at: it.updated_at, id: it.id.clone() });
-        Self { sessions, next }
+        Self { sessions, next, unreadable: Vec::new() }
     }
 
     /// Keeps those with this status.

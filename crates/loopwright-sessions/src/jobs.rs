@@ -64,6 +64,10 @@ pub trait JobQueue: Send + Sync {
 
     /// Returns how many jobs there are of a status.
     async fn count(&self, status: JobStatus) -> Result<u64, StoreError>;
+
+    /// Forgets jobs that are over and last changed their status before some moment, and returns how many.
+    /// Their names are free again.
+    async fn forget(&self, before: Timestamp) -> Result<u64, StoreError>;
 }
 
 /// What is to be done with a session. The session itself says which agent does it.

@@ -32,7 +32,7 @@ pub mod rules;
 pub mod stored;
 
 #[cfg(feature = "files")]
-pub use crate::undo::SessionFiles;
+pub use crate::undo::{FileCall, SessionFiles};
 pub use crate::{
     action::{ActionCx, SessionAction, action_fn},
     actions::{

@@ -91,7 +91,8 @@ impl Sessions {
         while let (id, line, until) = place
             && let Some(line) = self.kept.get(id).and_then(|it| it.lines.get(line as usize))
         {
-            let own = line.batches.iter().filter(|it| it.first < until).map(|it| it.until(until));
+            let own =
+                line.batches.iter().filter(|it| it.first < until).map(|it| it.clone().until(until));
             pieces.push(own.collect::<Vec<_>>());
             let Some(from) = &line.from else { break };
             place = (&from.session, from.line, from.at.min(until));

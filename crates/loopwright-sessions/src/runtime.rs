@@ -396,6 +396,24 @@ impl SessionRuntime {
             .await
     }
 
+    /// Finds what file tools did after a step that [`rewind_files`](SessionRuntime::rewind_files) cannot
+    /// undo, because what the files held is not kept with this session: it was done before a fork or an
+    /// import.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session or step, or the store fails.
+    #[cfg(feature = "files")]
+    pub async fn unrecorded_files(
+        &self,
+        id: &SessionId,
+        step: u64,
+    ) -> Result<Vec<undo::FileCall>, SessionError> {
+        let loaded = self.repository.loaded(id).await?;
+        let at = end_of(id, &loaded.changes, step)?;
+        Ok(undo::unrecorded(&**self.store(), id, &loaded.changes, at).await?)
+    }
+
     /// Does something and goes back, holding the lease.
     async fn rewind_after<T>(
         &self,

@@ -31,9 +31,25 @@ pub struct StoredBatch {
 impl StoredBatch {
     /// Returns the part of it that comes before a change.
     #[must_use]
-    pub fn until(&self, end: Seq) -> Self {
+    pub fn until(self, end: Seq) -> Self {
         let room = usize::try_from(end.saturating_sub(self.first)).unwrap_or(usize::MAX);
-        Self { count: self.count.min(room), ..self.clone() }
+        Self { count: self.count.min(room), ..self }
+    }
+
+    /// Reads its changes.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](StoreError::Corrupt) if they cannot be read, or there are not so many.
+    pub fn decode(&self, id: &SessionId) -> Result<Vec<Stamped>, StoreError> {
+        let mut changes: Vec<Stamped> = serde_json::from_slice(&self.body)
+            .map_err(|error| corrupt(id, format!("the batch at change {}: {error}", self.first)))?;
+        if changes.len() < self.count {
+            let (has, first) = (changes.len(), self.first);
+            return Err(corrupt(id, format!("the batch at change {first} has only {has} changes")));
+        }
+        changes.truncate(self.count);
+        Ok(changes)
     }
 }
 
@@ -84,16 +100,7 @@ pub fn decode_batches(
     length: Seq,
     batches: &[StoredBatch],
 ) -> Result<Vec<Stamped>, StoreError> {
-    let mut next = 0;
-    for batch in batches {
-        if batch.first != next {
-            return Err(corrupt(id, format!("change {next} is followed by {}", batch.first)));
-        }
-        next += batch.count as u64;
-    }
-    if next != length {
-        return Err(corrupt(id, format!("of its {length} changes only {next} are there")));
-    }
+    check_row(id, length, batches.iter().map(|it| (it.first, it.count)))?;
     let bytes: usize = batches.iter().map(|it| it.body.len()).sum();
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     if bytes < SPREAD || threads == 1 {
@@ -102,7 +109,7 @@ pub fn decode_batches(
     let share = batches.len().div_ceil(threads);
     thread::scope(|scope| {
         let shares = batches.chunks(share).map(|it| scope.spawn(move || decode_in_turn(id, it)));
-        let mut all = Vec::with_capacity(usize::try_from(next).unwrap_or_default());
+        let mut all = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
         for share in shares.collect::<Vec<_>>() {
             all.append(&mut share.join().map_err(|_| corrupt(id, "a reader panicked"))??);
         }
@@ -110,18 +117,34 @@ pub fn decode_batches(
     })
 }
 
+/// Checks that batches, told by their first changes and how many they are, follow one another and make up so
+/// many changes.
+///
+/// # Errors
+///
+/// [`Corrupt`](StoreError::Corrupt) if they do not.
+pub fn check_row(
+    id: &SessionId,
+    length: Seq,
+    batches: impl IntoIterator<Item = (Seq, usize)>,
+) -> Result<(), StoreError> {
+    let mut next = 0;
+    for (first, count) in batches {
+        if first != next {
+            return Err(corrupt(id, format!("change {next} is followed by {first}")));
+        }
+        next += count as u64;
+    }
+    if next != length {
+        return Err(corrupt(id, format!("of its {length} changes only {next} are there")));
+    }
+    Ok(())
+}
+
 fn decode_in_turn(id: &SessionId, batches: &[StoredBatch]) -> Result<Vec<Stamped>, StoreError> {
     let mut all = Vec::with_capacity(batches.iter().map(|it| it.count).sum());
     for batch in batches {
-        let mut changes: Vec<Stamped> = serde_json::from_slice(&batch.body).map_err(|error| {
-            corrupt(id, format!("the batch at change {}: {error}", batch.first))
-        })?;
-        if changes.len() < batch.count {
-            let (has, first) = (changes.len(), batch.first);
-            return Err(corrupt(id, format!("the batch at change {first} has only {has} changes")));
-        }
-        changes.truncate(batch.count);
-        all.append(&mut changes);
+        all.append(&mut batch.decode(id)?);
     }
     Ok(all)
 }

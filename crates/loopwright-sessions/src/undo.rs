@@ -34,6 +34,6 @@ pub(crate) async fn note_rewind(
 }
 
 #[cfg(feature = "files")]
-pub use files::SessionFiles;
+pub use files::{FileCall, SessionFiles};
 #[cfg(feature = "files")]
-pub(crate) use files::undo;
+pub(crate) use files::{undo, unrecorded};

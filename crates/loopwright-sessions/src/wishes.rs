@@ -32,7 +32,7 @@ impl Wishes {
     /// happens between two steps, where the next run goes on.
     ///
     /// The lease is renewed in time. If that fails, the run goes on until its next write, which is
-    /// refused.
+    /// refused; if it is lost for good, or the session was deleted, the run is cancelled.
     pub async fn drive(&self, mut run: Run) -> AgentState {
         let handle = run.handle();
         let (mut late, mut is_last_step, mut is_between) = (Vec::new(), false, true);
@@ -59,11 +59,11 @@ impl Wishes {
                     // It goes on meanwhile: it may hold what the store needs to be heard.
                     Either::Right(((), next)) => match select(next, pin!(self.hear())).await {
                         Either::Left((_, hearing)) => {
-                            wishes = hearing.await.unwrap_or_default();
+                            wishes = heeded(hearing.await);
                             true
                         }
                         Either::Right((heard, _)) => {
-                            wishes = heard.unwrap_or_default();
+                            wishes = heeded(heard);
                             false
                         }
                     },
@@ -86,6 +86,15 @@ impl Wishes {
             self.journal.set_lease(lease.clone());
         }
         self.store.collect(&lease).await
+    }
+}
+
+/// Returns what is wished. Whoever lost the right to write, because the session is gone or somebody else has
+/// it, cannot keep what it does: it is to stop.
+fn heeded(heard: Result<Vec<Wish>, StoreError>) -> Vec<Wish> {
+    match heard {
+        Err(StoreError::LeaseLost(_) | StoreError::NotFound(_)) => vec![Wish::Cancel],
+        heard => heard.unwrap_or_default(),
     }
 }
 

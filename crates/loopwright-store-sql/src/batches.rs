@@ -5,7 +5,12 @@
 
 use loopwright_sessions::stored::StoredBatch;
 
-use crate::{database::Transaction, error::Failure, head::Head, row::values};
+use crate::{
+    database::Transaction,
+    error::Failure,
+    head::Head,
+    row::{Row, values},
+};
 
 #[cfg(test)]
 mod tests;
@@ -14,13 +19,15 @@ mod tests;
 const LARGE: usize = 64 << 10;
 
 /// The numbers of changes that are in a page differ by less.
-const PAGE: usize = 64;
+const PAGE: usize = 256;
 
-/// Returns the batches that lead to a state, those of the lines that its own one leaves first.
+/// Hands on the batches that lead to a state as they come, in no order: also those of the lines that its own
+/// one leaves.
 pub(crate) async fn batches(
     transaction: &mut dyn Transaction,
     head: &Head,
-) -> Result<Vec<StoredBatch>, Failure> {
+    mut take: impl FnMut(Vec<StoredBatch>) + Send,
+) -> Result<(), Failure> {
     let page = transaction.page();
     let sql = format!(
         "
@@ -49,26 +56,32 @@ pub(crate) async fn batches(
         )
         FROM pages p WHERE p.page < p.until"
     );
-    let mut batches = Vec::new();
-    for mut row in transaction.rows(&sql, values![head.key, head.line, head.length]).await? {
+    let mut large = Vec::new();
+    let mut page = |mut row: Row| {
         let (session, line) = (row.int(0)?, row.int(1)?);
         let (until, page): (u64, _) = (row.number(2)?, row.bytes(3)?);
-        for piece in pieces(&page)? {
-            let Piece { first, count, body } = piece;
-            let body = match body {
-                Some(body) => body.to_vec(),
-                None => large(transaction, session, line, first).await?,
-            };
-            batches.push(StoredBatch { first, count, body }.until(until));
+        let mut batches = Vec::new();
+        for Piece { first, count, body } in pieces(&page)? {
+            let own = body.unwrap_or_default().to_vec();
+            let batch = StoredBatch { first, count, body: own }.until(until);
+            match body {
+                Some(_) => batches.push(batch),
+                None => large.push((session, line, batch)),
+            }
         }
+        take(batches);
+        Ok(())
+    };
+    transaction.each(&sql, values![head.key, head.line, head.length], &mut page).await?;
+    for (session, line, batch) in large {
+        let body = body(transaction, session, line, batch.first).await?;
+        take(vec![StoredBatch { body, ..batch }]);
     }
-    // They come in no order, but each line begins where the one that it leaves ends.
-    batches.sort_by_key(|batch| batch.first);
-    Ok(batches)
+    Ok(())
 }
 
 /// Returns a body that came by itself.
-async fn large(
+async fn body(
     transaction: &mut dyn Transaction,
     session: i64,
     line: i64,

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use loopwright_sessions::Finding;
 
 use crate::{
-    error::SqlError,
+    error::{Failure, SqlError},
     row::{Row, Value},
 };
 
@@ -41,6 +41,14 @@ pub trait Transaction: Send {
 
     /// Runs a statement, and returns the rows that it gives.
     async fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, SqlError>;
+
+    /// Runs a statement, and hands each row on as it comes.
+    async fn each(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        take: &mut (dyn FnMut(Row) -> Result<(), Failure> + Send),
+    ) -> Result<(), Failure>;
 
     /// Runs statements that need no values.
     async fn script(&mut self, sql: &'static str) -> Result<(), SqlError>;

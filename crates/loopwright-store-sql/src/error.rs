@@ -48,6 +48,18 @@ pub enum SqlError {
         #[source]
         source: sqlx::Error,
     },
+    /// Its disk did not do it.
+    #[error(
+        "{place} cannot be read or written: free some space, let its file grow larger (`ulimit -f`), \
+         or see whether the disk is damaged"
+    )]
+    Disk {
+        /// The database.
+        place: Arc<str>,
+        /// What the database said.
+        #[source]
+        source: sqlx::Error,
+    },
     /// It can be read but not written.
     #[error("{place} cannot be written; see that it, its directory and its disk may be written to")]
     ReadOnly {
@@ -93,6 +105,14 @@ pub enum SqlError {
         #[source]
         source: sqlx::Error,
     },
+    /// Somebody works with it who must not.
+    #[error("{place} is in use by {owner}: end that first")]
+    InUse {
+        /// The database.
+        place: Arc<str>,
+        /// Who.
+        owner: String,
+    },
     /// It did not do it for another reason.
     #[error("{place} refused to do it: {source}")]
     Refused {
@@ -111,7 +131,7 @@ impl From<SqlError> for StoreError {
 
 /// Why something was not done: for a reason of sessions, or because of the database.
 #[derive(Debug)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// A reason of sessions.
     Store(StoreError),
     /// The database did not do it.

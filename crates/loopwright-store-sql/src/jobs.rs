@@ -182,6 +182,15 @@ pub(crate) async fn count(
     row.map_or(Ok(0), |mut row| row.number(0))
 }
 
+/// Does what [`JobQueue::forget`](loopwright_sessions::JobQueue::forget) says.
+pub(crate) async fn forget(
+    transaction: &mut dyn Transaction,
+    before: Timestamp,
+) -> Result<u64, Failure> {
+    let sql = "DELETE FROM jobs WHERE status NOT IN ('waiting', 'running') AND updated_at < $1";
+    Ok(transaction.run(sql, values![before]).await?)
+}
+
 fn record(row: &mut Row) -> Result<JobRecord, Failure> {
     let form = |error: &dyn std::fmt::Display| Failure::Form(error.to_string());
     let id = JobId::new(row.text(0)?).map_err(|error| form(&error))?;

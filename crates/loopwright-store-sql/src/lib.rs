@@ -24,6 +24,7 @@ mod head;
 mod listing;
 mod batches;
 mod loading;
+mod decoding;
 mod writing;
 mod leasing;
 mod notes;

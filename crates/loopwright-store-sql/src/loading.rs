@@ -9,6 +9,7 @@ use loopwright_sessions::{
 use crate::{
     batches::batches,
     database::Transaction,
+    decoding::Decoding,
     error::Failure,
     head::{HEADER, Head, header},
     row::values,
@@ -65,8 +66,42 @@ pub(crate) async fn read(
     let Some(head) = live(transaction, id).await? else { return Ok(None) };
     let Some(header) = find(transaction, id).await? else { return Ok(None) };
     let definition = definition_of(transaction, &head).await?;
-    let batches = batches(transaction, &head).await?;
-    Ok(Some(Stored { header, definition, batches }))
+    let mut all = Vec::new();
+    batches(transaction, &head, |it| all.extend(it)).await?;
+    // Each line begins where the one that it leaves ends.
+    all.sort_by_key(|batch| batch.first);
+    Ok(Some(Stored { header, definition, batches: all }))
+}
+
+/// A session whose changes are being read.
+pub(crate) struct Loading {
+    header: SessionHeader,
+    definition: Vec<u8>,
+    changes: Decoding,
+}
+
+/// Begins to load a session; nothing if there is none or it was deleted. Its changes are read while others
+/// are on their way.
+pub(crate) async fn begin(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+) -> Result<Option<Loading>, Failure> {
+    let Some(head) = live(transaction, id).await? else { return Ok(None) };
+    let Some(header) = find(transaction, id).await? else { return Ok(None) };
+    let definition = definition_of(transaction, &head).await?;
+    let changes = Decoding::begin(id);
+    batches(transaction, &head, |it| changes.take(it)).await?;
+    Ok(Some(Loading { header, definition, changes }))
+}
+
+impl Loading {
+    /// Returns the session once it is read.
+    pub(crate) async fn end(self) -> Result<Loaded, StoreError> {
+        let Self { header, definition, changes } = self;
+        let definition = decode(&header.id, &definition)?;
+        let changes = changes.end(header.length).await?;
+        Ok(Loaded { header, definition, changes })
+    }
 }
 
 impl Stored {

@@ -24,6 +24,9 @@ pub async fn open(address: &str) -> Result<Arc<dyn SessionStore>, SqlError> {
             if path.is_empty() || path.starts_with(':') {
                 return Err(SqlError::Address("the address names no file"));
             }
+            if path.contains('?') {
+                return Err(SqlError::Address("the address has options, and there are none"));
+            }
             Ok(Arc::new(crate::SqliteStore::open(path).await?))
         }
         #[cfg(not(feature = "sqlite"))]

@@ -69,4 +69,8 @@ impl<D: Database> JobQueue for SqlStore<D> {
     async fn count(&self, status: JobStatus) -> Result<u64, StoreError> {
         within!(self.reading, |it| jobs::count(it, status))
     }
+
+    async fn forget(&self, before: Timestamp) -> Result<u64, StoreError> {
+        alone!(self.writing, |it| jobs::forget(it, before))
+    }
 }

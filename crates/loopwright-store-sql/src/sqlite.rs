@@ -18,6 +18,7 @@ use crate::{
 };
 
 mod file;
+mod salvage;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -166,6 +167,34 @@ impl Sqlite {
         Ok(version)
     }
 
+    /// Looks whether the pages of the file are in order, and makes indexes anew if that is all it needs.
+    async fn soundness(&self, repair: bool) -> Result<Vec<Finding>, SqlError> {
+        let mut findings = Vec::new();
+        let mut problems = self.alone("PRAGMA integrity_check").await?;
+        problems.retain(|problem| problem != "ok");
+        if !problems.is_empty() {
+            let is_repaired = repair && self.reindex().await.is_ok() && {
+                self.alone("PRAGMA integrity_check").await? == ["ok"]
+            };
+            let repaired = is_repaired.then(|| "the indexes were made anew".to_owned());
+            findings.extend(problems.into_iter().map(|problem| Finding {
+                session: None,
+                problem,
+                repaired: repaired.clone(),
+            }));
+        }
+        Ok(findings)
+    }
+
+    /// Makes the indexes anew of those tables that have any beside their rows. The other tables are indexes
+    /// themselves: of a row of which a part is lost only the rest would be written again.
+    async fn reindex(&self) -> Result<(), SqlError> {
+        for table in ["REINDEX sessions", "REINDEX wishes", "REINDEX jobs"] {
+            self.alone(table).await?;
+        }
+        Ok(())
+    }
+
     /// Runs statements that may be in no transaction.
     async fn alone(&self, statement: &'static str) -> Result<Vec<String>, SqlError> {
         let failed = |error| failed(&self.place, error);
@@ -196,21 +225,7 @@ impl Database for Sqlite {
     }
 
     async fn look_below(&self, repair: bool) -> Result<Vec<Finding>, SqlError> {
-        let mut findings = Vec::new();
-        let mut problems = self.alone("PRAGMA integrity_check").await?;
-        problems.retain(|problem| problem != "ok");
-        if !problems.is_empty() {
-            // What only an index has wrong is put right by making it anew.
-            let is_repaired = repair && self.alone("REINDEX").await.is_ok() && {
-                self.alone("PRAGMA integrity_check").await? == ["ok"]
-            };
-            let repaired = is_repaired.then(|| "the indexes were made anew".to_owned());
-            findings.extend(problems.into_iter().map(|problem| Finding {
-                session: None,
-                problem,
-                repaired: repaired.clone(),
-            }));
-        }
+        let mut findings = self.soundness(repair).await?;
         for problem in self.alone("PRAGMA foreign_key_check").await? {
             let problem = format!("a row points to one that is not there: {problem}");
             findings.push(Finding { session: None, problem, repaired: None });

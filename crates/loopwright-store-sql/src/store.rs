@@ -112,11 +112,10 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
-        let Some(stored) = within!(self.reading, id, |it| loading::read(it, id))? else {
-            return Ok(None);
-        };
-        let decoded = tokio::task::spawn_blocking(move || stored.decode());
-        decoded.await.map_err(|error| StoreError::Unavailable(error.into()))?.map(Some)
+        match within!(self.reading, id, |it| loading::begin(it, id))? {
+            Some(loading) => loading.end().await.map(Some),
+            None => Ok(None),
+        }
     }
 
     async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {

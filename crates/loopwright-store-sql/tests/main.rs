@@ -4,6 +4,9 @@
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(test)]
+#[cfg(feature = "sqlite")]
+mod salvage;
+#[cfg(test)]
 mod samples;
 #[cfg(test)]
 #[cfg(feature = "postgres")]

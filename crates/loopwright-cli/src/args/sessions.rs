@@ -54,7 +54,7 @@ pub enum SessionsCommand {
     Delete(DeleteArgs),
     /// Check that every session can be read
     Doctor(DoctorArgs),
-    /// Delete sessions that nobody used for long, and free their space
+    /// Delete sessions that nobody used for long, forget jobs that are over as long, and free their space
     Prune(PruneArgs),
 }
 

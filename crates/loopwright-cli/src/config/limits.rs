@@ -5,6 +5,13 @@ use std::time::Duration;
 
 use super::{Dollars, Origin, Setting};
 
+/// The limits of a run for which nobody set any: enough for work, too little for a catastrophe.
+pub const STEPS: NonZeroU32 = NonZeroU32::new(50).unwrap();
+/// The same for tokens.
+pub const TOKENS: NonZeroU64 = NonZeroU64::new(1_000_000).unwrap();
+/// The same for time.
+pub const TIME: Duration = Duration::from_mins(15);
+
 /// The limits that somebody set; where nobody did, the agent's own apply.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Limits {
@@ -27,6 +34,28 @@ impl Limits {
             seconds: stricter(self.seconds, weaker.seconds),
             cost: stricter(self.cost, weaker.cost),
         }
+    }
+
+    /// Keeps a project from widening what holds where its user says nothing.
+    pub(super) fn of_project(self, user: &Self) -> Self {
+        let Self { steps, tokens, seconds, cost } = self;
+        Self {
+            steps: within(steps, user.steps.as_ref(), STEPS),
+            tokens: within(tokens, user.tokens.as_ref(), TOKENS),
+            seconds: within(seconds, user.seconds.as_ref(), TIME),
+            cost,
+        }
+    }
+}
+
+fn within<T: Ord>(
+    project: Option<Setting<T>>,
+    user: Option<&Setting<T>>,
+    default: T,
+) -> Option<Setting<T>> {
+    match user {
+        Some(_) => project,
+        None => project.map(|it| Setting { value: it.value.min(default), ..it }),
     }
 }
 

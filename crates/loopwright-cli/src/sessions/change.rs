@@ -7,7 +7,7 @@ use std::sync::Arc;
 use loopwright_capabilities::files::Undone;
 use loopwright_core::{Resolution, ToolOutput};
 use loopwright_sessions::{
-    Claim, Decide, Lease, Owner, ResumeSession, SessionHeader, SessionStore, StoreError,
+    Claim, Decide, FileCall, Lease, Owner, ResumeSession, SessionHeader, SessionStore, StoreError,
     SuspendSession,
 };
 
@@ -49,7 +49,9 @@ pub(super) async fn rewind(
 ) -> Result<ExitCode, SessionsError> {
     let header = find(&**store, &args.id.id).await?;
     let runtime = caretaker(store);
+    let mut unrecorded = Vec::new();
     let session = if args.files {
+        unrecorded = runtime.unrecorded_files(&header.id, args.step).await?;
         let path = header.workdir.as_deref().map(PathBuf::from).unwrap_or_default();
         let root = tools::workdir(&path).map_err(|source| SessionsError::Workdir {
             id: header.id.clone(),
@@ -69,7 +71,29 @@ pub(super) async fn rewind(
     console::tell(&format!(
         "session {id} is at the end of step {steps}; what followed is still kept"
     ));
+    tell_unrecorded(&header, &unrecorded);
     Ok(ExitCode::Done)
+}
+
+/// Says what file tools did that could not be undone, and why.
+fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
+    if unrecorded.is_empty() {
+        return;
+    }
+    for call in unrecorded {
+        console::warn(&format!("{} is left as it is", line(&call.path, 200)));
+    }
+    let why = match header.parent.as_ref().filter(|_| header.call.is_none()) {
+        Some(parent) => format!(
+            "what they held before is kept with session {}, of which this one is a fork: a rewind of \
+             that session undoes it",
+            short(parent)
+        ),
+        None => "what they held before is not kept with this session: it was imported, or worked \
+                 without keeping that"
+            .to_owned(),
+    };
+    console::tell(&why);
 }
 
 fn tell_undone(path: &str, came: &Undone) {
@@ -89,8 +113,17 @@ pub(super) async fn decide(
     args: &DecideArgs,
 ) -> Result<ExitCode, SessionsError> {
     let header = find(&**store, &args.id.id).await?;
-    let (call, resolution) = decision(&args.what)?;
-    let session = caretaker(store).execute(&header.id, &Decide { call, resolution }).await?;
+    let (call, mut resolution) = decision(&args.what)?;
+    let runtime = caretaker(store);
+    let waiting = runtime.session(&header.id).await?;
+    let waiting = waiting.state().pending();
+    let asked = waiting.iter().find(|it| call.is_none_or(|call| call == it.index));
+    if let (Resolution::Deny { reason }, true) =
+        (&mut resolution, asked.is_some_and(|it| it.question.is_recovery()))
+    {
+        INTERRUPTED.clone_into(reason);
+    }
+    let session = runtime.execute(&header.id, &Decide { call, resolution }).await?;
     let id = short(&header.id);
     let rest = session.state().pending().iter().map(|it| it.index.to_string()).collect::<Vec<_>>();
     console::tell(&if rest.is_empty() {
@@ -100,6 +133,10 @@ pub(super) async fn decide(
     });
     Ok(ExitCode::Done)
 }
+
+/// What a model is told of a call that was interrupted and is not made again.
+const INTERRUPTED: &str = "the call had begun and was interrupted, so nobody knows whether it took effect. The \
+    user decided to skip it: it is not made again. Find out what became of it if that matters";
 
 fn decision(what: &[String]) -> Result<(Option<u16>, Resolution), SessionsError> {
     let (call, word) = match what {
@@ -178,7 +215,7 @@ async fn one(
 }
 
 /// Returns who runs a session, if anybody does.
-async fn holder(
+pub(super) async fn holder(
     store: &dyn SessionStore,
     header: &SessionHeader,
 ) -> Result<Option<String>, SessionsError> {

@@ -16,12 +16,14 @@ use crate::render::{count, harmless};
 use crate::report::SCHEMA_VERSION;
 use crate::stage::chain;
 
-/// Checks the store and every session in it.
+/// Checks the store and every session in it, and tells what was found, and what was found before.
 pub(super) async fn check(
     store: &Arc<dyn SessionStore>,
     args: &DoctorArgs,
+    mut findings: Vec<Finding>,
+    doctor: &str,
 ) -> Result<ExitCode, SessionsError> {
-    let mut findings = store.check(args.repair).await?;
+    findings.extend(store.check(args.repair).await?);
     let known: BTreeSet<SessionId> = findings.iter().filter_map(|it| it.session.clone()).collect();
     let headers = find::all(&**store, SessionQuery::default(), |_| true).await?;
     let repository = SessionRepository::new(Arc::clone(store));
@@ -55,7 +57,7 @@ pub(super) async fn check(
     match (left, args.repair) {
         (0, _) => {}
         (left, false) => console::tell(&format!(
-            "{} left; `loopwright sessions doctor --repair` puts right what can be put right",
+            "{} left; `{doctor} --repair` puts right what can be put right",
             count(left as u64, "problem")
         )),
         (left, true) => console::tell(&format!(

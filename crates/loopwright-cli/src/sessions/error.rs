@@ -80,6 +80,25 @@ pub enum SessionsError {
         short(.0)
     )]
     DeletedMeanwhile(SessionId),
+    /// Whoever ran it ended in the middle.
+    #[error(
+        "whoever ran session {} is gone, and nothing more is told: go on with `loopwright run --resume {}`",
+        short(.0), short(.0)
+    )]
+    Left(SessionId),
+    /// Its directory is a link by now.
+    #[error(
+        "the directory of session {}, {}, leads elsewhere by now, to {}: a worker does not follow it",
+        short(id), path.display(), real.display()
+    )]
+    Moved {
+        /// The session.
+        id: SessionId,
+        /// Its directory.
+        path: PathBuf,
+        /// Where it leads.
+        real: PathBuf,
+    },
     /// Its directory is gone.
     #[error(
         "the directory of session {}, {}, cannot be worked in: name another one with `-C`",
@@ -109,6 +128,17 @@ pub enum SessionsError {
         /// What the system says.
         source: io::Error,
     },
+    /// What is stored of it is damaged.
+    #[error(
+        "session {} cannot be read: {reason}; `loopwright sessions doctor --repair` saves what can be saved, and says what it did",
+        short(id)
+    )]
+    Damaged {
+        /// The session.
+        id: SessionId,
+        /// What is wrong with it, and where.
+        reason: String,
+    },
     /// Anything else.
     #[error(transparent)]
     Session(SessionError),
@@ -118,9 +148,9 @@ impl SessionsError {
     /// Returns the exit status.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Place(PlaceError::Directory { .. } | PlaceError::Open { .. }) => {
-                ExitCode::Internal
-            }
+            Self::Place(
+                PlaceError::Directory { .. } | PlaceError::Open { .. } | PlaceError::Damaged { .. },
+            ) => ExitCode::Internal,
             Self::Place(_) => ExitCode::Config,
             Self::Busy { .. } => ExitCode::Busy,
             Self::Session(
@@ -128,7 +158,9 @@ impl SessionsError {
                 | SessionError::Status(_)
                 | SessionError::NotPending { .. },
             ) => ExitCode::Usage,
-            Self::Session(_) | Self::DeletedMeanwhile(_) => ExitCode::Internal,
+            Self::Session(_) | Self::DeletedMeanwhile(_) | Self::Left(_) | Self::Damaged { .. } => {
+                ExitCode::Internal
+            }
             _ => ExitCode::Usage,
         }
     }
@@ -166,6 +198,7 @@ impl From<StoreError> for SessionsError {
             StoreError::Busy { id, owner, until } => {
                 Self::Busy { id, owner: holder(&owner), until }
             }
+            StoreError::Corrupt { id, reason } => Self::Damaged { id, reason },
             other => Self::Session(other.into()),
         }
     }

@@ -39,11 +39,18 @@ pub async fn find(
             _ => Ok(header),
         };
     }
-    let mut found =
-        all(store, SessionQuery::default(), |it| it.id.as_str().starts_with(beginning.as_str()))
-            .await?;
+    let is_meant = |it: &SessionId| it.as_str().starts_with(beginning.as_str());
+    let (mut found, unreadable) =
+        pages(store, SessionQuery::default(), |it| is_meant(&it.id)).await?;
     match found.len() {
-        0 => Err(SessionsError::Unknown(beginning.clone())),
+        0 => match unreadable.iter().find(|it| is_meant(it)) {
+            // Asked by its whole name, the store says what is wrong with it.
+            Some(id) => Err(match store.header(id).await {
+                Err(error) => error.into(),
+                Ok(_) => SessionsError::Unknown(beginning.clone()),
+            }),
+            None => Err(SessionsError::Unknown(beginning.clone())),
+        },
         1 => Ok(found.remove(0)),
         many => {
             let line = |it: &SessionHeader| {
@@ -87,14 +94,24 @@ pub(super) async fn all(
     query: SessionQuery,
     wants: impl Fn(&SessionHeader) -> bool,
 ) -> Result<Vec<SessionHeader>, SessionsError> {
-    let mut found = Vec::new();
+    Ok(pages(store, query, wants).await?.0)
+}
+
+/// Returns the same, and those sessions that cannot be read.
+async fn pages(
+    store: &dyn SessionStore,
+    query: SessionQuery,
+    wants: impl Fn(&SessionHeader) -> bool,
+) -> Result<(Vec<SessionHeader>, Vec<SessionId>), SessionsError> {
+    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
     let mut query = SessionQuery { limit: PAGE, ..query };
     loop {
         let page = store.list(&query).await?;
         found.extend(page.sessions.into_iter().filter(&wants));
+        unreadable.extend(page.unreadable);
         match page.next {
             Some(next) => query.after = Some(next),
-            None => return Ok(found),
+            None => return Ok((found, unreadable)),
         }
     }
 }

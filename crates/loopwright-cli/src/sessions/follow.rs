@@ -9,9 +9,10 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use loopwright_broadcast::{BroadcastEnvelope, BroadcastStatus, kinds};
 use loopwright_core::{Clock, SystemClock};
-use loopwright_sessions::{Followed, Following, Note, SessionStore};
+use loopwright_sessions::{Followed, Following, JobQuery, Log, Note, SessionId, SessionStore};
 use serde_json::Value;
 
+use super::change::holder;
 use super::{SessionsError, find, short};
 use crate::args::sessions::FollowArgs;
 use crate::console;
@@ -21,7 +22,10 @@ use crate::render::{duration, harmless, line};
 use crate::signals::{self, Signals};
 
 /// How long is waited at a time.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many jobs of a session are looked at, those submitted last first.
+const OPEN: usize = 20;
 
 /// How much of a line is shown of what a tool was asked.
 const WIDTH: usize = 60;
@@ -35,7 +39,10 @@ pub(super) async fn follow(
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let (store_of, id) = (Arc::clone(store), header.id.clone());
     let mut following = match args.after {
-        Some(after) => Following::of(store_of, clock, id, after).await?,
+        Some(after) => {
+            check_told(&**store, &id, after).await?;
+            Following::of(store_of, clock, id, after).await?
+        }
         None => Following::latest(store_of, clock, id).await?,
     };
     let mut signals = Signals::new().ok();
@@ -54,8 +61,7 @@ pub(super) async fn follow(
         let shown = match next {
             Followed::Told(note) => screen.show(&note),
             Followed::Quiet => {
-                // Nothing more is told of a session that is gone.
-                find(&**store, &header.id).await?;
+                check_goes_on(store, &header.id).await?;
                 if !std::mem::replace(&mut told_of_waiting, true) {
                     let id = short(&header.id);
                     console::tell(&format!("session {id} is quiet; Ctrl-C ends the watching only"));
@@ -74,6 +80,43 @@ pub(super) async fn follow(
         return Ok(console::print(format!("{text}\n").as_bytes()));
     }
     Ok(ExitCode::Done)
+}
+
+/// Checks that there is an event to go on after.
+async fn check_told(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    after: u64,
+) -> Result<(), SessionsError> {
+    let Some(before) = after.checked_sub(1) else { return Ok(()) };
+    if store.notes(id, Log::Events, before, 1).await?.is_empty() {
+        let text = format!(
+            "there is no event {after} of session {} to go on after: `--after 0` is the beginning, and \
+             nothing at all the latest run",
+            short(id)
+        );
+        return Err(SessionsError::Usage(text));
+    }
+    Ok(())
+}
+
+/// Checks that more may be told of a session: that it was not deleted, and that whoever runs it is there or
+/// that a worker is to go on with it.
+async fn check_goes_on(store: &Arc<dyn SessionStore>, id: &SessionId) -> Result<(), SessionsError> {
+    let header = find(&**store, id).await?;
+    if holder(&**store, &header).await?.is_some() {
+        return Ok(());
+    }
+    if let Some(queue) = store.jobs() {
+        let of_session = JobQuery { session: Some(id.clone()), ..JobQuery::last(OPEN) };
+        if queue.records(&of_session).await?.iter().any(|it| !it.status.is_over()) {
+            return Ok(());
+        }
+    }
+    let session = caretaker(store).session(id).await?;
+    // Whoever takes it up at this moment tells of that.
+    let is_left = session.state().is_interrupted() && holder(&**store, &header).await?.is_none();
+    if is_left { Err(SessionsError::Left(id.clone())) } else { Ok(()) }
 }
 
 /// A reader that hung up has read enough.

@@ -24,6 +24,7 @@ pub(super) async fn list(
     store: &dyn SessionStore,
     args: &ListArgs,
     workdir: &Path,
+    doctor: &str,
 ) -> Result<ExitCode, SessionsError> {
     let query = SessionQuery {
         status: args.status.map(Into::into),
@@ -38,9 +39,16 @@ pub(super) async fn list(
     if args.json {
         return Ok(console::print_json(&json!({
             "schema_version": SCHEMA_VERSION, "sessions": page.sessions, "next": next,
+            "unreadable": page.unreadable,
         })));
     }
     let exit_code = console::print(table(&page, args.all).as_bytes());
+    for id in &page.unreadable {
+        console::warn(&format!("session {} is damaged and cannot be read", short(id)));
+    }
+    if !page.unreadable.is_empty() {
+        console::tell(&format!("`{doctor}` says why, and what can be done"));
+    }
     if page.is_empty() {
         let where_else = if args.all { "" } else { " of this directory; --all shows all" };
         console::tell(&format!("no sessions{where_else}"));

@@ -29,12 +29,16 @@ pub(super) async fn prune(
             pruned.push(header);
         }
     }
+    let jobs = match store.jobs().filter(|_| !args.dry_run) {
+        Some(queue) => queue.forget(limit).await?,
+        None => 0,
+    };
     let reclaimed = if args.dry_run { None } else { Some(store.reclaim(args.abandoned).await?) };
     if args.json {
         let ids: Vec<_> = pruned.iter().map(|it| &it.id).collect();
         return Ok(console::print_json(&json!({
             "schema_version": SCHEMA_VERSION, "dry_run": args.dry_run, "sessions": ids,
-            "reclaimed": reclaimed,
+            "jobs": jobs, "reclaimed": reclaimed,
         })));
     }
     let done = if args.dry_run { "would be deleted" } else { "deleted" };
@@ -44,6 +48,9 @@ pub(super) async fn prune(
         console::tell(format!("  {id}  {age:>8}  {title}").trim_end());
     }
     console::tell(&format!("{} {done}", count(pruned.len() as u64, "session")));
+    if jobs > 0 {
+        console::tell(&format!("{} that were over are forgotten", count(jobs, "job")));
+    }
     if let Some(reclaimed) = reclaimed {
         console::tell(&format!("{} freed", count(reclaimed.batches, "piece")));
     }

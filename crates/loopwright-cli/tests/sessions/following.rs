@@ -89,6 +89,33 @@ fn a_run_is_watched_while_it_goes_on_and_goes_on_when_nobody_watches() {
 }
 
 #[test]
+fn whoever_ran_a_session_and_is_gone_is_not_waited_for() {
+    let place = Place::new([Reply::Nothing]);
+    let mut run = place.world.start(&place.line(&["1?"]));
+    place.server.request();
+    let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();
+    Command::new("kill").args(["-KILL", &run.id().to_string()]).status().unwrap();
+    run.wait().unwrap();
+    let done = place.sessions(&["follow", &id]);
+    let expect = format!(
+        "error: whoever ran session {0} is gone, and nothing more is told: go on with `loopwright run \
+         --resume {0}`\n",
+        &id[..8]
+    );
+    assert_eq!((done.status, done.stderr), (1, expect));
+}
+
+#[test]
+fn there_is_nothing_after_an_event_that_never_was() {
+    let [one] = answers(["one"]);
+    let place = Place::new([one]);
+    let id = place.ran(&["1?"]);
+    let done = place.sessions(&["follow", &id, "--after", "999"]);
+    assert_eq!(done.status, 2);
+    assert!(done.stderr.contains("there is no event 999 of session "), "{}", done.stderr);
+}
+
+#[test]
 fn events_are_shown_in_lines_and_then_the_answer() {
     let [one] = answers(["one"]);
     let place = Place::new([one]);

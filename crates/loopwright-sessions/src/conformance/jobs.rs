@@ -31,6 +31,7 @@ job_facts![
     a_job_that_is_left_is_ready_at_once,
     a_job_that_is_over_stays_as_it_is,
     jobs_are_listed_and_counted,
+    jobs_that_are_over_are_forgotten_once_they_are_old,
 ];
 
 const LASTS: Duration = Duration::from_secs(5);
@@ -230,4 +231,20 @@ async fn jobs_are_listed_and_counted(store: &dyn SessionStore) {
         counts.push(queue.count(status).await.unwrap());
     }
     assert_eq!(counts, [2, 1, 0, 0, 0, 0]);
+}
+
+async fn jobs_that_are_over_are_forgotten_once_they_are_old(store: &dyn SessionStore) {
+    let queue = queue(store, &["a", "b", "c"]).await;
+    for (session, name, now) in [("a", "old", 1), ("b", "new", 5)] {
+        push(queue, session, name).await;
+        let claimed = claim(queue, "me", now).await.unwrap();
+        assert!(queue.settle(&claimed, &JobOutcome::Done, moment(now)).await.unwrap());
+    }
+    push(queue, "c", "open").await;
+    assert_eq!(queue.forget(moment(5)).await.unwrap(), 1);
+    let left = queue.records(&JobQuery::last(9)).await.unwrap();
+    let left: Vec<String> = left.iter().map(|it| it.job.id.to_string()).collect();
+    assert_eq!(left, ["open", "new"]);
+    push(queue, "a", "old").await;
+    assert_eq!(queue.forget(moment(5)).await.unwrap(), 0);
 }

@@ -194,7 +194,8 @@ impl Root {
         let is_told = |it: &&Slot| {
             all.get(&it.id).is_some_and(|told| told.iter().any(|told| told.covers(it)))
         };
-        let wrong = slots.iter().filter(|it| !is_told(it)).count();
+        // What cannot be read is told of itself.
+        let wrong = slots.iter().filter(|it| !it.is_damaged() && !is_told(it)).count();
         if wrong > 0 {
             let repaired = if care == Care::Repair {
                 self.index.remake(&slots).1.at(path)?;

@@ -125,7 +125,9 @@ impl Index {
         if !self.is_known(&mut file) {
             return Ok(Announcement::NoIndex);
         }
-        let Some((slot, entry)) = self.find(&mut file, id, hint)? else {
+        let found = self.find(&mut file, id, hint)?;
+        // A session that could not be read before gets another entry.
+        let Some((slot, entry)) = found.filter(|(_, it)| !it.is_damaged()) else {
             return Ok(Announcement::NoEntry);
         };
         let entry = Slot { updated_at, statuses, is_settled: false, ..entry };

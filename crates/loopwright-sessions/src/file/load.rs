@@ -108,7 +108,7 @@ impl Root {
         Ok(needed)
     }
 
-    /// Returns a page of sessions. Those that cannot be read are left out.
+    /// Returns a page of sessions. Of those that cannot be read it has the names.
     ///
     /// The index tells which may be on it; only of these the logs are looked at.
     pub(super) fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError> {
@@ -118,6 +118,7 @@ impl Root {
         let places = candidates.filter_map(|it| Some((it.updated_at(), it.name()?)));
         let mut candidates: BinaryHeap<_> = places.collect();
         let (mut seen, mut found) = (BTreeSet::new(), Vec::<SessionHeader>::new());
+        let mut unreadable = Vec::new();
         while let Some((updated_at, name)) = candidates.pop() {
             // One more shows that there is another page.
             if let Some(last) = found.get(query.limit)
@@ -128,13 +129,16 @@ impl Root {
             let Some(id) = SessionId::new(name).ok().filter(|_| seen.insert(name)) else {
                 continue;
             };
-            let header = self.header(&id, Reading::Patient).unwrap_or_default();
-            if let Some(header) = header.filter(|it| query.wants(it)) {
-                let key = |it: &SessionHeader| (it.updated_at, it.id.clone());
-                let place = found.partition_point(|it| key(it) > key(&header));
-                found.insert(place, header);
+            match self.header(&id, Reading::Patient) {
+                Ok(Some(header)) if query.wants(&header) => {
+                    let key = |it: &SessionHeader| (it.updated_at, it.id.clone());
+                    let place = found.partition_point(|it| key(it) > key(&header));
+                    found.insert(place, header);
+                }
+                Err(_) if query.is_after(updated_at, name) => unreadable.push(id),
+                _ => {}
             }
         }
-        Ok(SessionList::of(query, found))
+        Ok(SessionList { unreadable, ..SessionList::of(query, found) })
     }
 }

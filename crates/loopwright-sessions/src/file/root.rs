@@ -7,6 +7,8 @@ use std::{
     sync::Mutex,
 };
 
+use loopwright_core::Timestamp;
+
 use super::{
     disk::{self, Hold},
     failure::At as _,
@@ -202,11 +204,22 @@ impl Root {
         Ok((entries, lock.and(written)))
     }
 
-    /// Looks at all sessions. Those that cannot be read are left out.
+    /// Looks at all sessions.
     pub(super) fn slots(&self) -> Result<Vec<Slot>, StoreError> {
         let names = self.names()?.into_iter().flatten();
-        let headers = names.filter_map(|id| self.header(&id, Reading::AsItIs).ok().flatten());
-        Ok(headers.map(|it| Slot::of(&it)).collect())
+        let slot = |id: SessionId| match self.header(&id, Reading::AsItIs) {
+            Ok(header) => header.map(|it| Slot::of(&it)),
+            Err(_) => Some(self.unknown(id)),
+        };
+        Ok(names.filter_map(slot).collect())
+    }
+
+    /// Describes a session that cannot be read by when its files were written.
+    fn unknown(&self, id: SessionId) -> Slot {
+        let dir = self.sessions().join(id.as_str());
+        let found = fs::symlink_metadata(dir.join(LOG)).or_else(|_| fs::symlink_metadata(&dir));
+        let written_at = found.and_then(|it| it.modified());
+        Slot::damaged(id, written_at.map_or(Timestamp::from_millis(0), Timestamp::from))
     }
 
     /// Sees to it that the index never says less than what is true.

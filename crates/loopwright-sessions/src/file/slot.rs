@@ -13,6 +13,8 @@ use crate::{
 pub(super) const SLOT: usize = 168;
 /// Where the name stands in it.
 const NAME: usize = 40;
+/// Among the statuses: nothing could be told of the session, so it may be anything.
+const DAMAGED: u8 = 1 << 7;
 
 /// What the index knows of one session: enough to tell that it is not asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +70,24 @@ impl Slot {
         }
     }
 
+    /// Says of a session that nothing is known of it but when its files were written.
+    pub(super) fn damaged(id: SessionId, updated_at: Timestamp) -> Self {
+        Self {
+            id,
+            updated_at,
+            statuses: u8::MAX,
+            is_settled: false,
+            is_called: false,
+            agent: 0,
+            workdir: 0,
+            parent: 0,
+        }
+    }
+
+    pub(super) fn is_damaged(&self) -> bool {
+        self.statuses & DAMAGED != 0
+    }
+
     /// Tells whether it says of a session what is true, or leaves it open.
     pub(super) fn covers(&self, truth: &Self) -> bool {
         let (updated_at, statuses) = (self.updated_at, self.statuses);
@@ -75,6 +95,7 @@ impl Slot {
             && updated_at >= truth.updated_at
             && statuses & truth.statuses == truth.statuses;
         *self == *truth
+            || self.is_damaged()
             || is_open && *self == Self { updated_at, statuses, is_settled: false, ..truth.clone() }
     }
 
@@ -158,16 +179,14 @@ impl<'a> Wanted<'a> {
         let is_kin = !is_called || self.query.kinship != Kinship::Independent;
         // What is being written may have been anywhere before.
         let is_after = !is_settled
-            || self.query.after.as_ref().is_none_or(|cursor| {
-                let place = (entry.updated_at(), entry.name().unwrap_or_default());
-                place < (cursor.updated_at, cursor.id.as_str())
-            });
-        statuses & self.statuses != 0
+            || self.query.is_after(entry.updated_at(), entry.name().unwrap_or_default());
+        let is_wanted = statuses & self.statuses != 0
             && is_kin
             && is_after
             && is(self.agent, 16)
             && is(self.workdir, 24)
-            && is(self.parent, 32)
+            && is(self.parent, 32);
+        is_wanted || statuses & DAMAGED != 0
     }
 }
 

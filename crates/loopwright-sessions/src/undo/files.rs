@@ -4,7 +4,8 @@ use std::{fmt, sync::Arc};
 
 use futures::executor;
 use loopwright_capabilities::files::{FileChange, FileJournal, Root, Undone};
-use loopwright_core::{BoxError, Seq};
+use loopwright_core::{BoxError, Change, Seq, Stamped, messages::ToolCall};
+use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::FileNote;
@@ -63,6 +64,66 @@ impl fmt::Debug for SessionFiles {
     }
 }
 
+/// A call of a file tool.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileCall {
+    /// The tool.
+    pub tool: String,
+    /// The file, as the model named it.
+    pub path: String,
+}
+
+impl FileCall {
+    /// The tools that change files.
+    const TOOLS: [&str; 2] = ["edit_file", "write_file"];
+    /// How the answer of a tool begins that changed nothing.
+    const NOTHING: &str = "No change";
+
+    /// Takes a call for one of a file tool; nothing if it is none.
+    fn of(call: &ToolCall) -> Option<Self> {
+        let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
+        let path = arguments.get("path").and_then(Value::as_str).unwrap_or_default();
+        let is_one = Self::TOOLS.contains(&&*call.name);
+        is_one.then(|| Self { tool: call.name.to_string(), path: path.to_owned() })
+    }
+}
+
+/// Finds the calls of file tools after a place that changed a file without a note of it beside this session:
+/// those that it has from the session that it is a fork of, or from where it was imported.
+pub(crate) async fn unrecorded(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    changes: &[Stamped],
+    place: Seq,
+) -> Result<Vec<FileCall>, StoreError> {
+    let noted: Vec<Seq> = past(store, id).await?.into_iter().map(|(at, _)| at).collect();
+    let mut calls: Vec<(Option<FileCall>, Seq)> = Vec::new();
+    let mut found = Vec::new();
+    for (number, change) in (0..).zip(changes) {
+        match &change.change {
+            Change::Thought(thought) => {
+                calls = thought.message.tool_calls().map(|it| (FileCall::of(it), number)).collect();
+            }
+            Change::Started { call, .. } => {
+                if let Some((_, began)) = calls.get_mut(usize::from(*call)) {
+                    *began = number;
+                }
+            }
+            Change::Settled { call, outcome, .. } if number >= place => {
+                let Some((file, began)) = calls.get_mut(usize::from(*call)) else { continue };
+                let is_noted = noted.iter().any(|at| (*began + 1..=number).contains(at));
+                let output =
+                    outcome.output().filter(|it| !it.to_text().starts_with(FileCall::NOTHING));
+                if output.is_some() && !is_noted {
+                    found.extend(file.take());
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
 /// Undoes what was done to files after a place, newest first.
 pub(crate) async fn undo(
     store: &dyn SessionStore,
@@ -92,6 +153,12 @@ async fn changed_after(
     id: &SessionId,
     place: Seq,
 ) -> Result<Vec<u64>, StoreError> {
+    let past = past(store, id).await?;
+    Ok(past.into_iter().filter(|(at, _)| *at > place).map(|(_, number)| number).collect())
+}
+
+/// Returns where changes of files were made that are part of the past, and the numbers of their notes.
+async fn past(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<(Seq, u64)>, StoreError> {
     let mut past: Vec<(Seq, u64)> = Vec::new();
     let mut last = 0;
     loop {
@@ -105,7 +172,7 @@ async fn changed_after(
             }
         }
     }
-    Ok(past.into_iter().filter(|(at, _)| *at > place).map(|(_, number)| number).collect())
+    Ok(past)
 }
 
 fn read<'a, C: serde::de::DeserializeOwned>(

@@ -168,7 +168,7 @@ fn each_filter_finds_its_sessions() {
 }
 
 #[test]
-fn a_session_that_cannot_be_read_is_left_out() {
+fn a_session_that_cannot_be_read_is_told_beside_the_others() {
     let world = World::new();
     create(&world.store, "a", 1);
     create(&world.store, "b", 1);
@@ -176,12 +176,43 @@ fn a_session_that_cannot_be_read_is_left_out() {
     fs::create_dir(world.session("c")).unwrap();
     fs::write(world.path().join("sessions/.stray"), b"").unwrap();
     let store = FileStore::open(world.path()).unwrap();
+    // The index knows where `a` worked, and nothing of `c`, until it is made anew.
+    let mut unreadable = [vec![id("a")], vec![]];
     for _ in 0..2 {
-        let page = block_on(store.list(&SessionQuery::first(9))).unwrap();
-        assert_eq!(page.sessions.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["b"]);
+        let query = SessionQuery { workdir: Some("/w".into()), ..SessionQuery::first(9) };
+        let [all, of_directory] = unreadable;
+        assert_eq!(listed(&store, &SessionQuery::first(9)), (vec![id("b")], all));
+        assert_eq!(listed(&store, &query), (vec![], of_directory));
         fs::remove_file(world.path().join("index")).unwrap();
+        // Where they worked is not known any more.
+        unreadable = [vec![id("c"), id("a")], vec![id("c"), id("a")]];
     }
     let found = world.check(false);
     let ids: Vec<_> = found.iter().map(|it| it.session.as_ref().map(SessionId::as_str)).collect();
     assert_eq!(ids, [None, Some("a"), Some("c")]);
+}
+
+/// The sessions of a page, and those that cannot be read.
+fn listed(store: &FileStore, query: &SessionQuery) -> (Vec<SessionId>, Vec<SessionId>) {
+    let page = block_on(store.list(query)).unwrap();
+    (page.sessions.into_iter().map(|it| it.id).collect(), page.unreadable)
+}
+
+#[test]
+fn a_session_whose_log_is_put_back_is_listed_and_written_as_before() {
+    let world = World::new();
+    let all = SessionHeader { workdir: Some("/w".into()), ..header("a") };
+    create_as(&world.store, &all, 1).unwrap();
+    let log = world.session("a").join("log");
+    let whole = fs::read(&log).unwrap();
+    fs::write(&log, b"x").unwrap();
+    fs::remove_file(world.path().join("index")).unwrap();
+    let query = SessionQuery { workdir: Some("/w".into()), ..SessionQuery::first(9) };
+    assert_eq!(listed(&world.store, &query), (vec![], vec![id("a")]));
+    fs::write(&log, whole).unwrap();
+    assert_eq!(listed(&world.store, &query), (vec![id("a")], vec![]));
+    assert_eq!(world.check(false), []);
+    append_at(&world.store, "a", 1, 1, 1, at(9_000)).unwrap();
+    assert_eq!(listed(&world.store, &query), (vec![id("a")], vec![]));
+    assert_eq!(world.check(false), []);
 }

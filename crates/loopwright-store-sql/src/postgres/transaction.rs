@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use async_trait::async_trait;
+use futures::TryStreamExt as _;
 use sqlx::{
     AssertSqlSafe, Error, Postgres as Driver, Row as _, TypeInfo as _, ValueRef as _,
     postgres::{PgArguments, PgRow},
@@ -12,7 +13,7 @@ use sqlx::{
 use super::listener::CHANNEL;
 use crate::{
     database::Transaction,
-    error::SqlError,
+    error::{Failure, SqlError},
     row::{Cell, Row, Value},
 };
 
@@ -40,6 +41,21 @@ impl Transaction for PostgresTransaction {
         let rows = query(sql, values).fetch_all(&mut *self.inner).await;
         let rows = rows.and_then(|rows| rows.iter().map(row).collect());
         rows.map_err(|error| failed(&self.place, error))
+    }
+
+    async fn each(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        take: &mut (dyn FnMut(Row) -> Result<(), Failure> + Send),
+    ) -> Result<(), Failure> {
+        let place = Arc::clone(&self.place);
+        let failed = |error| failed(&place, error);
+        let mut rows = query(sql, values).fetch(&mut *self.inner);
+        while let Some(found) = rows.try_next().await.map_err(failed)? {
+            take(row(&found).map_err(failed)?)?;
+        }
+        Ok(())
     }
 
     async fn script(&mut self, sql: &'static str) -> Result<(), SqlError> {

@@ -11,8 +11,8 @@ use loopwright_sessions::Finding;
 /// Makes an empty file, and directories for it, that this user alone may read; nothing happens if it is
 /// there. SQLite gives the files beside it the same rights.
 pub(super) fn make(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+    let folder = folder_of(path);
+    if !folder.is_dir() {
         make_folder(folder)?;
     }
     let mut options = OpenOptions::new();
@@ -24,7 +24,17 @@ pub(super) fn make(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
         Err(error) => return Err(error),
     }
-    sync(folder.unwrap_or(Path::new(".")))
+    sync(folder)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Makes the name of a file survive a loss of power.
+pub(super) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    sync(folder_of(path))
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {
@@ -70,11 +80,13 @@ pub(super) fn open_to_others(_path: &Path, _repair: bool) -> Vec<Finding> {
 }
 
 /// Returns the file and those that SQLite keeps beside it.
-#[cfg(unix)]
-fn with_neighbours(path: &Path) -> [PathBuf; 3] {
-    ["", "-wal", "-shm"].map(|end| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(end);
-        name.into()
-    })
+pub(super) fn with_neighbours(path: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|end| beside(path, end))
+}
+
+/// Returns the name of a file that belongs to another one.
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures::TryStreamExt as _;
 use sqlx::{
     AssertSqlSafe, Column as _, Error, Row as _, Sqlite as Driver, TypeInfo as _, ValueRef as _,
     pool::{Pool, PoolConnection},
@@ -12,7 +13,7 @@ use sqlx::{
 
 use crate::{
     database::Transaction,
-    error::SqlError,
+    error::{Failure, SqlError},
     row::{Cell, Row, Value},
 };
 
@@ -69,6 +70,21 @@ impl Transaction for SqliteTransaction {
         let rows = query(sql, values).fetch_all(self.connection()?).await;
         let rows = rows.and_then(|rows| rows.iter().map(row).collect());
         rows.map_err(|error| failed(&self.place, error))
+    }
+
+    async fn each(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+        take: &mut (dyn FnMut(Row) -> Result<(), Failure> + Send),
+    ) -> Result<(), Failure> {
+        let place = Arc::clone(&self.place);
+        let failed = |error| failed(&place, error);
+        let mut rows = query(sql, values).fetch(self.connection()?);
+        while let Some(found) = rows.try_next().await.map_err(failed)? {
+            take(row(&found).map_err(failed)?)?;
+        }
+        Ok(())
     }
 
     async fn script(&mut self, sql: &'static str) -> Result<(), SqlError> {
@@ -157,6 +173,7 @@ pub(super) fn failed(place: &Arc<str>, source: Error) -> SqlError {
     // The lower byte is the kind, the others say more about it.
     match code.map(|code| code & 0xff) {
         Some(5 | 6) => SqlError::Busy { place, source },
+        Some(10) => SqlError::Disk { place, source },
         Some(8) => SqlError::ReadOnly { place, source },
         Some(11) => SqlError::Damaged { place, source },
         Some(13) => SqlError::Full { place, source },

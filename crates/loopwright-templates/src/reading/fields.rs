@@ -89,6 +89,15 @@ impl<'f> Fields<'f> {
         taken.map(|(_, at, value)| (at, value))
     }
 
+    /// Tells of keys that say null, where that may not stand for nothing at all.
+    pub(super) fn not_null(&mut self, keys: &[&'static str]) {
+        for key in keys {
+            if self.values.get(*key).is_some_and(Value::is_null) {
+                self.error(self.at(key), ProblemKind::WrongType { expected: NAMES });
+            }
+        }
+    }
+
     pub(super) fn text(&mut self, keys: &[&'static str]) -> Option<(At, String)> {
         match self.take(keys)? {
             (at, Value::String(text)) => Some((at, text)),

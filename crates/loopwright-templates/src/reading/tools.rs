@@ -27,6 +27,7 @@ const FOREIGN: [&str; 14] = [
 /// Takes what may be called: absent for everything, empty for nothing. What cannot be allowed as it is
 /// written is left out.
 pub(super) fn allowed(fields: &mut Fields<'_>) -> Option<NameList> {
+    fields.not_null(&["tools"]);
     let (at, words) = fields.words(&["tools"])?;
     if words.iter().any(|it| it.trim() == "*") {
         return None;
@@ -49,6 +50,7 @@ pub(super) fn allowed(fields: &mut Fields<'_>) -> Option<NameList> {
 /// Takes what may not be called, whatever else says so. A rule about arguments denies the whole tool.
 pub(super) fn denied(fields: &mut Fields<'_>) -> NameList {
     let keys = ["toolsDeny", "tools_deny", "disallowedTools"];
+    fields.not_null(&keys);
     let Some((at, words)) = fields.words(&keys) else { return NameList::default() };
     let mut names = Vec::new();
     for rule in words.iter().map(|it| ToolRule::new(it)) {

@@ -140,6 +140,20 @@ fn limits_seconds() {
 }
 
 #[test]
+fn a_project_widens_no_limit_of_the_user_and_none_of_every_run() {
+    let wide = "[limits]\nsteps = 500\ntokens = 90000000\nseconds = 86400";
+    let shown = |world: World| {
+        let limits = world.config().limits;
+        let (steps, tokens, seconds) =
+            (limits.steps.unwrap(), limits.tokens.unwrap(), limits.seconds.unwrap());
+        (steps.value.get(), tokens.value.get(), seconds.value.as_secs())
+    };
+    assert_eq!(shown(World::new().project(wide)), (50, 1_000_000, 900));
+    let user = "[limits]\nsteps = 600\ntokens = 2000000\nseconds = 90000";
+    assert_eq!(shown(World::new().project(wide).user(user)), (500, 2_000_000, 86_400));
+}
+
+#[test]
 fn limits_cost() {
     check(&Key {
         name: "limits.cost",

@@ -1,0 +1,78 @@
+//! Making sense of batches while others are still on their way.
+
+use std::{
+    num::NonZero,
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread::available_parallelism,
+};
+
+use loopwright_core::{Seq, Stamped};
+use loopwright_sessions::{
+    SessionId, StoreError,
+    stored::{StoredBatch, check_row},
+};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+/// The most threads that work for one session.
+const MOST: usize = 4;
+
+/// The changes of a batch, told by its first one and how many they are.
+type Decoded = (Seq, usize, Result<Vec<Stamped>, StoreError>);
+
+/// Reads batches on threads of its own, in whatever order they come.
+///
+/// The threads end once this is dropped and what they were given is read.
+pub(crate) struct Decoding {
+    id: SessionId,
+    sender: Sender<Vec<StoredBatch>>,
+    threads: Vec<JoinHandle<Vec<Decoded>>>,
+}
+
+impl Decoding {
+    /// Begins to read changes of a session.
+    pub(crate) fn begin(id: &SessionId) -> Self {
+        let (sender, receiver) = channel();
+        let receiver = Arc::new(Mutex::new(receiver));
+        let threads = available_parallelism().map_or(1, NonZero::get).min(MOST);
+        let thread = |_| {
+            let (id, receiver) = (id.clone(), Arc::clone(&receiver));
+            spawn_blocking(move || decoded(&id, &receiver))
+        };
+        Self { id: id.clone(), sender, threads: (0..threads).map(thread).collect() }
+    }
+
+    /// Takes batches that came.
+    pub(crate) fn take(&self, batches: Vec<StoredBatch>) {
+        // Whoever would read them panicked, which is told at the end.
+        let _sent = self.sender.send(batches);
+    }
+
+    /// Returns all changes in their order, which are to be so many.
+    pub(crate) async fn end(self, length: Seq) -> Result<Vec<Stamped>, StoreError> {
+        let Self { id, sender, threads } = self;
+        drop(sender);
+        let mut all = Vec::new();
+        for thread in threads {
+            all.extend(thread.await.map_err(|error| StoreError::Unavailable(error.into()))?);
+        }
+        all.sort_by_key(|(first, ..)| *first);
+        check_row(&id, length, all.iter().map(|(first, count, _)| (*first, *count)))?;
+        let mut changes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+        for (.., batch) in all {
+            changes.append(&mut batch?);
+        }
+        Ok(changes)
+    }
+}
+
+fn decoded(id: &SessionId, receiver: &Mutex<Receiver<Vec<StoredBatch>>>) -> Vec<Decoded> {
+    let next = || receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    let mut all = Vec::new();
+    while let Ok(batches) = next() {
+        all.extend(batches.iter().map(|it| (it.first, it.count, it.decode(id))));
+    }
+    all
+}

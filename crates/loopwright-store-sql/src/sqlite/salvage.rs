@@ -1,0 +1,158 @@
+//! Saving what can be read of a damaged file.
+//!
+//! SQLite reads a row only if all pages that lead to it are in order. Here every page is looked at by
+//! itself: what looks like a row of our tables is written into a new file, and that is put in the place
+//! of the damaged one, which stays beside it under another name.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use loopwright_core::Timestamp;
+use loopwright_sessions::{Finding, SessionStore as _, StoreError};
+
+use super::{SqliteStore, file};
+use crate::{
+    database::Transaction,
+    error::{Failure, SqlError},
+    store::end,
+};
+
+mod cells;
+mod pages;
+mod refill;
+
+use self::{pages::Pages, refill::Refill};
+
+impl SqliteStore {
+    /// Saves what can be read of a damaged file into a new one, which takes its place, and says what was
+    /// done and what is lost. The damaged file stays as it is, under another name in the same directory.
+    /// Nothing is done with a file that is in order, or that only needs its indexes made anew.
+    ///
+    /// Nobody may have the file open.
+    ///
+    /// # Errors
+    ///
+    /// If somebody works with one of its sessions, it never was a store, or there is no space.
+    pub async fn salvage(path: impl AsRef<Path>) -> Result<Vec<Finding>, StoreError> {
+        let path = path.as_ref();
+        let problem = match Self::open(path).await {
+            Ok(store) => {
+                let found = store.database.soundness(true).await;
+                store.close().await;
+                match found {
+                    Ok(found) => match found.iter().find(|it| it.repaired.is_none()) {
+                        Some(finding) => finding.problem.clone(),
+                        None => return Ok(found),
+                    },
+                    Err(error @ SqlError::Damaged { .. }) => error.to_string(),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(error @ (SqlError::Damaged { .. } | SqlError::NotAStore { .. })) => {
+                error.to_string()
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let place: Arc<str> = format!("`{}`", path.display()).into();
+        let failed = |source| SqlError::Place { place: Arc::clone(&place), source };
+        let new = file::beside(path, ".salvaged");
+        remove(&new).map_err(failed)?;
+        let saved = match saved(path, &new, &place).await {
+            Ok(saved) => put(path, &new).map_err(failed).map(|aside| (saved, aside)),
+            Err(error) => {
+                remove(&new).map_err(failed)?;
+                return Err(error);
+            }
+        };
+        let ((count, mut findings), aside) = saved?;
+        let repaired = format!(
+            "saved {count} of its sessions into a new file; the damaged one is kept as `{}`",
+            aside.display()
+        );
+        findings.insert(0, Finding { session: None, problem, repaired: Some(repaired) });
+        Ok(findings)
+    }
+
+    /// Closes all connections, once nobody uses them any more.
+    pub async fn close(&self) {
+        self.database.readers.close().await;
+        self.database.writer.close().await;
+    }
+}
+
+/// Writes what can be read of a file into a new one, and returns how many sessions that are.
+async fn saved(
+    path: &Path,
+    new: &Path,
+    place: &Arc<str>,
+) -> Result<(i64, Vec<Finding>), StoreError> {
+    let unread =
+        |source| SqlError::Closed { place: Arc::clone(place), source: sqlx::Error::Io(source) };
+    let pages = Pages::open(path).map_err(unread)?;
+    let store = SqliteStore::open(new).await?;
+    let mut transaction = store.writing().await?;
+    let filled = fill(&mut *transaction, &pages, place).await;
+    let saved = match end(transaction, filled).await {
+        Ok((count, mut findings)) => store.check(true).await.map(|checked| {
+            findings.extend(checked);
+            (count, findings)
+        }),
+        Err(failure) => Err(failure.of_all()),
+    };
+    store.close().await;
+    saved
+}
+
+async fn fill(
+    transaction: &mut dyn Transaction,
+    pages: &Pages,
+    place: &Arc<str>,
+) -> Result<(i64, Vec<Finding>), Failure> {
+    let now = Timestamp::from(SystemTime::now());
+    let mut refill = Refill::new(transaction).await?;
+    for number in 1..=pages.last {
+        for record in cells::records(pages, number) {
+            refill.take(record).await?;
+        }
+    }
+    if let Some(owner) = refill.user(now).await? {
+        return Err(SqlError::InUse { place: Arc::clone(place), owner }.into());
+    }
+    let (count, findings) = refill.finish(now).await?;
+    if count == 0 {
+        return Err(SqlError::NotAStore { place: Arc::clone(place) }.into());
+    }
+    Ok((count, findings))
+}
+
+/// Puts the new file in the place of the damaged one, and returns where that is kept. There is a file in
+/// that place at every moment.
+fn put(path: &Path, new: &Path) -> io::Result<PathBuf> {
+    let names = (1_u32..).map(|number| file::beside(path, &format!(".damaged-{number}")));
+    let free = |it: &PathBuf| fs::symlink_metadata(it).is_err();
+    let aside = names.into_iter().find(free).unwrap_or_default();
+    fs::hard_link(path, &aside).or_else(|_| fs::copy(path, &aside).map(drop))?;
+    // What belongs to the damaged file must not be taken for the new one's.
+    let [_, log, index] = file::with_neighbours(path);
+    let [_, log_aside, _] = file::with_neighbours(&aside);
+    if_there(fs::rename(log, log_aside))?;
+    if_there(fs::remove_file(index))?;
+    fs::rename(new, path)?;
+    file::sync_folder_of(path)?;
+    Ok(aside)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    file::with_neighbours(path).into_iter().try_for_each(|it| if_there(fs::remove_file(it)))
+}
+
+fn if_there(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,253 @@
+//! Records of a damaged file into a new one.
+
+use std::collections::BTreeMap;
+
+use loopwright_agent::AgentDefinition;
+use loopwright_core::{Stamped, Timestamp};
+use loopwright_sessions::{
+    Finding, Owner, SessionId, SessionStatus,
+    stored::{FORMAT, decode, encode},
+};
+
+use super::cells::Record;
+use crate::{
+    database::Transaction,
+    error::{Failure, SqlError},
+    row::{Cell, Row, Value, values},
+};
+
+/// Fills the tables of a new file with what was found in another one.
+pub(super) struct Refill<'a> {
+    transaction: &'a mut dyn Transaction,
+    /// What sessions are called, as indexes and tables tell.
+    names: BTreeMap<i64, String>,
+    /// Stands for a session of which it is not known.
+    unnamed: SessionId,
+}
+
+/// Which table a record is of, which only its form tells.
+#[derive(Debug, PartialEq, Eq)]
+enum Table {
+    Sessions,
+    Names,
+    Definitions,
+    Lines,
+    Batches,
+    Notes,
+    Jobs,
+}
+
+const SESSION: &str = "
+    INSERT OR IGNORE INTO sessions VALUES
+        ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+    ON CONFLICT (key) DO UPDATE SET
+        status = excluded.status, version = excluded.version, line = excluded.line,
+        length = excluded.length, title = excluded.title, updated_at = excluded.updated_at,
+        last = excluded.last, leases = excluded.leases, lease_owner = excluded.lease_owner,
+        lease_until = excluded.lease_until
+    WHERE (excluded.version, excluded.leases, excluded.lease_until)
+        > (sessions.version, sessions.leases, sessions.lease_until)";
+const JOB: &str = "
+    INSERT OR IGNORE INTO jobs VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    ON CONFLICT (number) DO UPDATE SET
+        status = excluded.status, claims = excluded.claims, attempts = excluded.attempts,
+        deaths = excluded.deaths, ready_at = excluded.ready_at, owner = excluded.owner,
+        until = excluded.until, why = excluded.why, updated_at = excluded.updated_at
+    WHERE excluded.updated_at > jobs.updated_at";
+
+impl<'a> Refill<'a> {
+    /// Fills the tables that a transaction writes. Until it is over, rows may point to what is not there.
+    pub(super) async fn new(transaction: &'a mut dyn Transaction) -> Result<Self, Failure> {
+        transaction.script("PRAGMA defer_foreign_keys = ON").await?;
+        Ok(Self { transaction, names: BTreeMap::new(), unnamed: SessionId::generate() })
+    }
+
+    /// Takes a record, if it is of a table that counts and makes sense. Pages that are not in use any more
+    /// hold rows as they once were, so of two forms of a row the later one is taken.
+    pub(super) async fn take(&mut self, record: Record) -> Result<(), Failure> {
+        let Record { number, mut cells } = record;
+        let Some(table) = table(&self.unnamed, number, &cells) else { return Ok(()) };
+        if let (Some(number), Some(first)) = (number, cells.first_mut()) {
+            *first = Cell::Int(number);
+        }
+        let sql = match table {
+            Table::Names => {
+                if let [_, Cell::Text(name), Cell::Int(key)] = &cells[..] {
+                    self.names.insert(*key, name.clone());
+                }
+                return Ok(());
+            }
+            Table::Sessions => {
+                if let [Cell::Int(key), Cell::Text(name), ..] = &cells[..] {
+                    self.names.insert(*key, name.clone());
+                }
+                SESSION
+            }
+            Table::Definitions => "INSERT OR IGNORE INTO definitions VALUES ($1, $2)",
+            Table::Lines => "INSERT OR IGNORE INTO lines VALUES ($1, $2, $3, $4, $5)",
+            Table::Batches => "INSERT OR IGNORE INTO batches VALUES ($1, $2, $3, $4, $5)",
+            Table::Notes => "INSERT OR IGNORE INTO notes VALUES ($1, $2, $3, $4)",
+            Table::Jobs => JOB,
+        };
+        let values: Vec<_> = cells.iter().map(value).collect();
+        match self.transaction.run(sql, &values).await {
+            // It is of no form that the tables allow.
+            Ok(_) | Err(SqlError::Refused { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Puts right what points to nothing, and returns how many sessions there are, and what is not as it
+    /// was.
+    pub(super) async fn finish(mut self, now: Timestamp) -> Result<(i64, Vec<Finding>), Failure> {
+        let mut findings = self.nameless(now).await?;
+        findings.extend(self.agentless().await?);
+        self.transaction
+            .script(
+                "INSERT OR IGNORE INTO lines
+                    SELECT session, line, NULL, NULL, NULL FROM batches
+                    UNION SELECT key, line, NULL, NULL, NULL FROM sessions;
+                UPDATE lines SET from_session = NULL, from_line = NULL, at = NULL
+                    WHERE from_session NOT IN (SELECT key FROM sessions);
+                DELETE FROM lines WHERE session NOT IN (SELECT key FROM sessions);
+                DELETE FROM notes WHERE session NOT IN (SELECT key FROM sessions);
+                DELETE FROM jobs WHERE session NOT IN (SELECT key FROM sessions);
+                UPDATE sessions SET lease_owner = NULL, lease_until = 0;",
+            )
+            .await?;
+        for key in self.keys("SELECT key FROM sessions").await? {
+            self.names.remove(&key);
+        }
+        // What is left of the names is of sessions of which nothing else is.
+        findings.extend(self.names.values().filter_map(|name| {
+            let session = SessionId::new(name.clone()).ok()?;
+            let problem = "nothing is left of it but its name".to_owned();
+            Some(Finding { session: Some(session), problem, repaired: None })
+        }));
+        let live = self.keys("SELECT COUNT(*) FROM sessions WHERE status <> 'deleted'").await?;
+        Ok((live.into_iter().sum(), findings))
+    }
+
+    /// Returns who works with a session at present, by what the file tells.
+    pub(super) async fn user(&mut self, now: Timestamp) -> Result<Option<String>, Failure> {
+        let sql =
+            "SELECT lease_owner FROM sessions WHERE lease_owner IS NOT NULL AND lease_until > $1";
+        for mut row in self.transaction.rows(sql, values![now]).await? {
+            let owner = row.text(0)?;
+            match Owner::parse(&owner) {
+                Some(it) if it.is_gone() => {}
+                Some(it) => return Ok(Some(format!("process {}", it.process()))),
+                None => return Ok(Some(owner)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Describes sessions anew of which only the changes or the agent are left.
+    async fn nameless(&mut self, now: Timestamp) -> Result<Vec<Finding>, Failure> {
+        let sql = "
+            SELECT session FROM definitions UNION SELECT session FROM batches
+            EXCEPT SELECT key FROM sessions";
+        let mut findings = Vec::new();
+        for key in self.keys(sql).await? {
+            let known = self.names.get(&key).and_then(|it| SessionId::new(it.clone()).ok());
+            let Ok(id) = known.map_or_else(|| SessionId::new(format!("salvaged-{key}")), Ok) else {
+                continue;
+            };
+            let sql = "SELECT body FROM definitions WHERE session = $1";
+            let body = match self.transaction.row(sql, values![key]).await? {
+                Some(mut row) => row.bytes(0)?,
+                None => Vec::new(),
+            };
+            let agent = decode::<AgentDefinition>(&id, &body);
+            let agent = agent.map_or_else(|_| UNKNOWN.to_owned(), |it| it.name);
+            let sql = "
+                INSERT INTO sessions (key, id, format, status, version, line, length, agent_name,
+                    agent_label, created_at, updated_at)
+                SELECT $1, $2, $3, $4, 1, line, MAX(first + count), $5, $5, $6, $6 FROM (
+                    SELECT line, first, count FROM batches WHERE session = $1
+                    UNION ALL SELECT 0, 0, 0
+                ) GROUP BY line ORDER BY line DESC LIMIT 1";
+            let status = SessionStatus::Suspended.as_str();
+            let values = values![key, id.as_str(), FORMAT, status, &*agent, now];
+            self.transaction.run(sql, values).await?;
+            findings.push(Finding {
+                problem: "what was known of it beside its changes is lost".to_owned(),
+                repaired: Some("it is suspended, and without a title and a directory".to_owned()),
+                session: Some(id),
+            });
+        }
+        Ok(findings)
+    }
+
+    /// Gives sessions an agent whose own definition is lost: that of another session with an agent of
+    /// this name, or one without instructions.
+    async fn agentless(&mut self) -> Result<Vec<Finding>, Failure> {
+        let sql = "
+            SELECT s.key, s.id, s.agent_name, (
+                SELECT d.body FROM definitions d JOIN sessions o ON o.key = d.session
+                WHERE o.agent_name = s.agent_name ORDER BY o.updated_at DESC LIMIT 1
+            )
+            FROM sessions s
+            WHERE s.status <> 'deleted' AND s.key NOT IN (SELECT session FROM definitions)";
+        let mut findings = Vec::new();
+        for mut row in self.transaction.rows(sql, &[]).await? {
+            let (key, id, name) = (row.int(0)?, row.text(1)?, row.text(2)?);
+            let Ok(id) = SessionId::new(id) else { continue };
+            let (body, repaired) = if let Some(body) = row.maybe_bytes(3)? {
+                (body, format!("it has that of another session, by the name of `{name}`"))
+            } else {
+                let plain = AgentDefinition::new(&*name, &*name, "");
+                (encode(&id, &plain)?, "it has one without instructions".to_owned())
+            };
+            let sql = "INSERT INTO definitions VALUES ($1, $2)";
+            self.transaction.run(sql, values![key, &*body]).await?;
+            let problem = "the definition of its agent is lost".to_owned();
+            findings.push(Finding { session: Some(id), problem, repaired: Some(repaired) });
+        }
+        Ok(findings)
+    }
+
+    /// Returns the numbers that a statement gives.
+    async fn keys(&mut self, sql: &str) -> Result<Vec<i64>, Failure> {
+        let rows = self.transaction.rows(sql, &[]).await?;
+        rows.into_iter().map(|mut row: Row| row.int(0)).collect()
+    }
+}
+
+/// What an agent is called of which nothing is known.
+const UNKNOWN: &str = "unknown";
+
+fn value(cell: &Cell) -> Value<'_> {
+    match cell {
+        Cell::Null => Value::Int(None),
+        Cell::Int(value) => (*value).into(),
+        Cell::Text(value) => Value::Text(Some(value)),
+        Cell::Bytes(value) => Value::Bytes(Some(value)),
+    }
+}
+
+/// Finds out which table a record is of, if it makes sense there.
+fn table(unnamed: &SessionId, number: Option<i64>, cells: &[Cell]) -> Option<Table> {
+    use Cell::{Bytes, Int, Null, Text};
+    let is_name = |it: &String| SessionId::new(it.clone()).is_ok();
+    match (number, cells) {
+        (Some(_), [Null, Text(id), Int(_), Text(status), ..]) if cells.len() == 19 => {
+            (is_name(id) && SessionStatus::named(status).is_some()).then_some(Table::Sessions)
+        }
+        (Some(_), [Null, Text(_), Int(_), Bytes(_), Text(_), ..]) if cells.len() == 14 => {
+            Some(Table::Jobs)
+        }
+        (Some(_), [Null, Bytes(body)]) => {
+            decode::<AgentDefinition>(unnamed, body).is_ok().then_some(Table::Definitions)
+        }
+        (None, [Int(_), Text(id), Int(_)]) => is_name(id).then_some(Table::Names),
+        (None, [Int(_), Int(_), Int(_), Int(count), Bytes(body)]) => {
+            let changes = decode::<Vec<Stamped>>(unnamed, body).ok()?;
+            (i64::try_from(changes.len()) == Ok(*count)).then_some(Table::Batches)
+        }
+        (None, [Int(_), Int(_), Int(_) | Null, Int(_) | Null, Int(_) | Null]) => Some(Table::Lines),
+        (None, [Int(_), Text(_), Int(_), Bytes(_)]) => Some(Table::Notes),
+        _ => None,
+    }
+}
