@@ -36,13 +36,25 @@ pub fn warn(warning: &dyn std::fmt::Display) {
 
 /// Says what went wrong, with its causes, and hands the exit status on.
 pub fn fail(error: &dyn Error, exit_code: ExitCode) -> ExitCode {
-    tell(&format!("{BAD}error:{BAD:#} {}", harmless(&error.to_string())));
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        tell(&format!("  caused by: {}", harmless(&error.to_string())));
-        cause = error.source();
+    let mut texts = with_causes(error).into_iter();
+    let text = texts.next().unwrap_or_default();
+    tell(&format!("{BAD}error:{BAD:#} {}", harmless(&text)));
+    for cause in texts {
+        tell(&format!("  caused by: {}", harmless(&cause)));
     }
     exit_code
+}
+
+/// Returns what an error says and what its causes say. A cause that is part of what was said is not repeated.
+pub fn with_causes(error: &dyn Error) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for error in std::iter::successors(Some(error), |it| (*it).source()) {
+        let text = error.to_string();
+        if !texts.iter().any(|said| said.contains(&text)) {
+            texts.push(text);
+        }
+    }
+    texts
 }
 
 /// Writes a value to standard output, as one line of JSON.
@@ -50,10 +62,44 @@ pub fn print_json(value: &Value) -> ExitCode {
     print(format!("{value}\n").as_bytes())
 }
 
+/// Writes a text to standard output, without its styles where nobody wants them.
+pub fn print_styled(text: &str) -> ExitCode {
+    match AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => {
+            print(anstream::adapter::strip_str(text).to_string().as_bytes())
+        }
+        _ => print(text.as_bytes()),
+    }
+}
+
 /// Writes to standard output; a reader that hangs up has read enough.
 pub fn print(bytes: &[u8]) -> ExitCode {
     match io::stdout().write_all(bytes).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => fail(&error, ExitCode::Internal),
         _ => ExitCode::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Told {
+        text: &'static str,
+        source: io::Error,
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let check = |text, expect: &[&str]| {
+            let error = Told { text, source: io::Error::other("no room") };
+            assert_eq!(with_causes(&error), expect);
+        };
+        check("cannot write", &["cannot write", "no room"]);
+        check("cannot write: no room", &["cannot write: no room"]);
     }
 }

@@ -33,9 +33,9 @@ use crate::store::{Place, state_directory};
 use crate::tools;
 
 /// The limits of a run for which nobody set any: enough for work, too little for a catastrophe.
-const STEPS: u32 = 50;
-const TOKENS: u64 = 1_000_000;
-const TIME: Duration = Duration::from_mins(15);
+pub(crate) const STEPS: u32 = 50;
+pub(crate) const TOKENS: u64 = 1_000_000;
+pub(crate) const TIME: Duration = Duration::from_mins(15);
 
 /// Why something cannot begin, and what the program says about it.
 #[derive(Debug)]
