@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
 use crate::terminal::{Seen, Terminal};
-use crate::world::{World, lonely};
+use crate::world::World;
 
 const COLUMNS: u16 = 80;
 
@@ -178,7 +178,7 @@ fn the_picture_of_the_demonstration_is_what_is_seen() {
 fn the_picture_of_the_doctor_is_what_is_seen() {
     let models = json!({"object": "list", "data": [{"id": "qwen3"}]});
     let server = Server::start([Reply::Whole(200, models.clone()), Reply::Whole(200, models)]);
-    let world = lonely().env("TERM", "xterm-256color").env("LM_STUDIO_BASE_URL", &server.url);
+    let world = World::new().env("TERM", "xterm-256color").env("LM_STUDIO_BASE_URL", &server.url);
     let seen = Terminal::new(COLUMNS).run(&world, &["doctor"]);
     check("doctor", "loopwright doctor", &seen);
 }

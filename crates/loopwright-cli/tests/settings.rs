@@ -85,7 +85,9 @@ fn the_doctor_says_what_works() {
         outcome("servers", "lm-studio"),
         ("ok".into(), "lm-studio answers with 1 model".into())
     );
-    assert_eq!(outcome("servers", "ollama").0, "absent");
+    let (absent, message) = outcome("servers", "ollama");
+    assert_eq!(absent, "absent");
+    assert!(message.starts_with("ollama does not answer at http://127.0.0.1:"), "{message}");
     assert_eq!(outcome("model", ""), ("ok".into(), "lm-studio/tiny would be asked".into()));
     let none_yet = "none yet; they will be kept in /.local/state/loopwright/sessions.db";
     assert_eq!(outcome("sessions", ""), ("absent".into(), none_yet.into()));

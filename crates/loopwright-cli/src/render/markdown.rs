@@ -19,7 +19,7 @@ use super::words::harmless;
 /// The widest line of prose that is easy to read.
 const WIDEST: usize = 100;
 
-/// How much may be open before it is only looked at line by line.
+/// How much may be open before not every piece of it is looked at as it comes.
 const LARGE: usize = 1 << 14;
 
 /// Takes the line away that is under way.
@@ -41,6 +41,8 @@ pub(super) struct Markdown {
     preview: Preview,
     /// What is open: the last block, and what was not looked at.
     source: String,
+    /// How much of it has been looked at.
+    looked_at: usize,
     /// How many of its lines have been printed.
     printed: usize,
     /// Whether blocks stand before it.
@@ -88,6 +90,7 @@ impl Markdown {
             room,
             preview,
             source: String::new(),
+            looked_at: 0,
             printed: 0,
             position: Position::First,
             is_previewed: false,
@@ -97,7 +100,12 @@ impl Markdown {
     /// Takes a piece, and returns what is to be printed.
     pub(super) fn push(&mut self, text: &str) -> String {
         self.source += &harmless(text);
-        if self.source.len() > LARGE && !text.contains('\n') {
+        let length = self.source.len();
+        // A mark may be the first of several.
+        if self.source.ends_with(blocks::MARKS) {
+            return String::new();
+        }
+        if length > LARGE && length - self.looked_at < length / 64 {
             return String::new();
         }
         let mut blocks = blocks(&self.source, self.room);
@@ -117,7 +125,9 @@ impl Markdown {
             self.close(&block.lines, &mut printed);
         }
         self.print(&open.lines[..open.firm], &mut printed);
-        self.source.drain(..open.source.start);
+        // The indentation of code is not part of its block.
+        self.source.drain(..line_start(&self.source, open.source.start));
+        self.looked_at = self.source.len();
         if self.preview == Preview::Shown
             && let Some(last) = last
         {
@@ -128,12 +138,16 @@ impl Markdown {
     }
 
     /// Tells whether the last block may yet become a part of the one before: its first line is not whole, and
-    /// there is no free line between them.
+    /// there is no free line between them, or it is a number that may be that of an item.
     fn may_join(&self, blocks: &[Block]) -> bool {
         let [.., before, last] = blocks else { return false };
-        let between = self.source[..last.source.start].trim_end_matches(' ');
-        let is_open = !between.ends_with("\n\n") && before.firm < before.lines.len();
-        is_open && !self.source[last.source.start..].contains('\n')
+        let (between, line) = self.source.split_at(line_start(&self.source, last.source.start));
+        if line.contains('\n') {
+            return false;
+        }
+        let is_number =
+            line.trim_end_matches(['.', ')']).trim().bytes().all(|it| it.is_ascii_digit());
+        is_number || (!between.ends_with("\n\n") && before.firm < before.lines.len())
     }
 
     /// Returns what is left to be printed. What follows is another text.
@@ -143,6 +157,7 @@ impl Markdown {
             self.close(&block.lines, &mut printed);
         }
         self.position = Position::First;
+        self.looked_at = 0;
         printed
     }
 
@@ -172,6 +187,10 @@ impl Markdown {
         }
         self.printed = lines.len();
     }
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |end| end + 1)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::table::Table;
 use super::{Block, Room};
 
 /// Marks that may find a counterpart in what follows.
-const MARKS: &[char] = &['*', '_', '`', '[', '~', '<', '|', '&', '!'];
+pub(super) const MARKS: &[char] = &['*', '_', '`', '[', '~', '<', '|', '&', '!'];
 
 /// How far code stands from the margin.
 const CODE_INDENT: &str = "  ";
@@ -37,6 +37,8 @@ struct Setter<'a> {
     depth: usize,
     lines: Vec<Line>,
     firm: usize,
+    /// The free lines before the paragraph under way, which may become something else that has none.
+    gap: usize,
     flow: Flow,
     styles: Vec<Style>,
     /// What begins each line: of quotes and of items.
@@ -65,6 +67,7 @@ impl<'a> Setter<'a> {
             depth: 0,
             lines: Vec::new(),
             firm: 0,
+            gap: 0,
             flow: Flow::default(),
             styles: Vec::new(),
             margins: Vec::new(),
@@ -107,7 +110,10 @@ impl<'a> Setter<'a> {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Paragraph if self.has_company() => self.set(vec![Line::default()], 1),
+            Tag::Paragraph if self.has_company() => {
+                self.set(vec![Line::default()], 1);
+                self.gap = 1;
+            }
             Tag::Heading { level: HeadingLevel::H1, .. } => self.styles.push(TITLE),
             Tag::Heading { .. } | Tag::Strong | Tag::TableHead => {
                 if matches!(tag, Tag::TableHead)
@@ -180,7 +186,9 @@ impl<'a> Setter<'a> {
             TagEnd::BlockQuote(_) | TagEnd::Item => {
                 self.end_flow();
                 let is_empty = self.margins.last().is_some_and(|it| it.first.is_some());
-                if is_empty {
+                // What follows may be in it.
+                let is_over = !self.source[at..].trim().is_empty();
+                if is_empty && is_over {
                     self.set(vec![Line::default()], 0);
                 }
                 self.margins.pop();
@@ -232,10 +240,10 @@ impl<'a> Setter<'a> {
         self.flow.push(text, style, hold);
     }
 
-    /// Tells whether something stands before a paragraph in its item or quote.
+    /// Tells whether something stands before a paragraph in its quote. Items have no free lines: whether the
+    /// author wants them is known when the whole list is.
     fn has_company(&self) -> bool {
-        let has_begun = self.margins.last().is_some_and(|it| it.first.is_none());
-        has_begun && !self.lines.is_empty()
+        self.lists.is_empty() && !self.margins.is_empty() && !self.lines.is_empty()
     }
 
     fn end_flow(&mut self) {
@@ -244,9 +252,9 @@ impl<'a> Setter<'a> {
         }
         let flow = std::mem::take(&mut self.flow);
         let Broken { lines, loose } = flow.broken(self.space(self.room.prose));
-        // What follows may go on with the last line.
+        // What follows may go on with the last line; and a word that gets shorter joins the line before.
         let last = lines.len().saturating_sub(1);
-        let firm = loose.map_or(last, |loose| loose.min(last));
+        let firm = loose.map_or(last, |loose| loose.saturating_sub(1).min(last));
         self.set(lines, firm);
     }
 
@@ -274,7 +282,8 @@ impl<'a> Setter<'a> {
 
     /// Adds lines behind their margins; so many of them stay what they are.
     fn set(&mut self, lines: Vec<Line>, firm: usize) {
-        self.firm = self.lines.len() + firm;
+        let gap = std::mem::take(&mut self.gap);
+        self.firm = self.lines.len() + firm - if firm == 0 { gap } else { 0 };
         for line in lines {
             let mut set = Line::default();
             for margin in &mut self.margins {

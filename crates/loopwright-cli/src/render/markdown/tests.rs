@@ -77,7 +77,8 @@ fn lists_hang_and_quotes_have_a_bar() {
         "‹b:• ›one\n‹b:• ›two three four five six\n  seven eight\n  ‹b:1. ›nine\n  ‹b:2. ›ten\n",
     );
     check("> a\n> - b\n", "‹f:│ ›a\n‹f:│ ›‹b:• ›b\n");
-    check("- a\n\n  b\n- [ ] c", "‹b:• ›a\n  \n  b\n‹b:• ›☐ c\n");
+    check("- a\n\n  b\n- [ ] c", "‹b:• ›a\n  b\n‹b:• ›☐ c\n");
+    check("> a\n>\n> b", "‹f:│ ›a\n‹f:│ ›\n‹f:│ ›b\n");
     check("9. a\n10. b", "‹b:9. ›a\n‹b:10. ›b\n");
 }
 
@@ -164,4 +165,59 @@ fn a_line_is_printed_as_soon_as_nothing_can_change_it() {
 #[test]
 fn a_terminal_is_not_steered() {
     check("a\u{1b}[31m `\u{7}` b", "a\u{fffd}[31m ‹cyan:\u{fffd}› b\n");
+}
+
+/// Puts pieces together as a die would, the same for the same seed.
+fn jumble(mut seed: u64) -> String {
+    const PIECES: [&str; 26] = [
+        "word",
+        "word ",
+        " ",
+        "\n",
+        "\n",
+        "\n\n",
+        "\n\n",
+        "*",
+        "**",
+        "`",
+        "```\n",
+        "\n```rust\n",
+        "- ",
+        "1. ",
+        "> ",
+        "# ",
+        "[a](b)",
+        "[",
+        "|",
+        "| a | b |\n",
+        "|---|---|\n",
+        "---\n",
+        "    ",
+        "<b>",
+        "~~",
+        "\t",
+    ];
+    let mut text = String::new();
+    for _ in 0..40 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let at = usize::try_from(seed >> 33).unwrap() % PIECES.len();
+        text += PIECES[at];
+    }
+    text
+}
+
+#[test]
+fn no_word_is_lost_however_marks_are_mixed() {
+    let words = |lines: &[String]| lines.join("\n").matches("word").count();
+    for seed in 0..100 {
+        let source = jumble(seed);
+        let mut markdown = Markdown::new(Room::of(40), Preview::Shown);
+        let mut printed = String::new();
+        for c in source.chars() {
+            printed += &markdown.push(c.encode_utf8(&mut [0; 4]));
+        }
+        printed += &markdown.finish();
+        let expect = seen(&whole(&source, 40));
+        assert_eq!(words(&seen(&printed)), words(&expect), "{source:?}\n{printed}");
+    }
 }
