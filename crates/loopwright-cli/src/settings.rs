@@ -23,7 +23,7 @@ use crate::store::Place;
 use crate::table::table;
 
 /// The most characters of a value in the table.
-const WIDEST: usize = 48;
+const WIDEST: usize = 72;
 
 /// Shows what was asked for.
 pub fn settings(cli: &Cli, command: &ConfigCommand) -> ExitCode {

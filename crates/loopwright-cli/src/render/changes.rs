@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use loopwright_core::{ToolOutcome, messages::ToolCall};
 use serde_json::Value;
-use similar::{ChangeTag, DiffOp, TextDiff};
+use similar::DiffTag;
+use similar::algorithms::{Capture, Replace, myers};
 
 use super::words::{count, cut, harmless};
 
@@ -52,10 +53,23 @@ pub struct FileDiff {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
-    tag: ChangeTag,
+    tag: Tag,
     /// The number of the line; nothing where lines are left out.
     number: Option<usize>,
     text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tag {
+    Kept,
+    Removed,
+    Added,
+}
+
+impl Row {
+    fn new(tag: Tag, at: usize, text: &str) -> Self {
+        Self { tag, number: Some(at + 1), text: text.replace('\t', "    ") }
+    }
 }
 
 impl Watch {
@@ -99,23 +113,32 @@ impl Watch {
 }
 
 impl FileDiff {
-    /// Compares two texts; nothing if they are the same.
+    /// Compares two texts; nothing if they have the same lines.
     pub(super) fn of(before: &str, after: &str) -> Option<Self> {
-        let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(before, after);
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (before.lines().collect(), after.lines().collect());
+        let mut capture = Replace::new(Capture::new());
+        let deadline = Instant::now() + PATIENCE;
+        let (whole_old, whole_new) = (0..old.len(), 0..new.len());
+        myers::diff_deadline(&mut capture, &old, whole_old, &new, whole_new, Some(deadline))
+            .ok()?;
         let mut rows = Vec::new();
-        for group in diff.grouped_ops(AROUND) {
+        for group in capture.into_inner().into_grouped_ops(AROUND) {
             if !rows.is_empty() {
-                rows.push(Row { tag: ChangeTag::Equal, number: None, text: String::new() });
+                rows.push(Row { tag: Tag::Kept, number: None, text: String::new() });
             }
-            let changes = group.iter().flat_map(|op: &DiffOp| diff.iter_changes(op));
-            rows.extend(changes.map(|change| Row {
-                tag: change.tag(),
-                number: change.new_index().or(change.old_index()).map(|it| it + 1),
-                text: change.value().trim_end_matches(['\r', '\n']).replace('\t', "    "),
-            }));
+            for op in group {
+                let (kind, old_range, new_range) = op.as_tag_tuple();
+                if kind == DiffTag::Equal {
+                    rows.extend(new_range.map(|at| Row::new(Tag::Kept, at, new[at])));
+                } else {
+                    rows.extend(old_range.map(|at| Row::new(Tag::Removed, at, old[at])));
+                    rows.extend(new_range.map(|at| Row::new(Tag::Added, at, new[at])));
+                }
+            }
         }
-        let of = |tag: ChangeTag| rows.iter().filter(|it| it.tag == tag).count();
-        let (added, removed) = (of(ChangeTag::Insert), of(ChangeTag::Delete));
+        let of = |tag: Tag| rows.iter().filter(|it| it.tag == tag).count();
+        let (added, removed) = (of(Tag::Added), of(Tag::Removed));
         let rest = rows.len().saturating_sub(SHOWN);
         rows.truncate(SHOWN);
         (added + removed > 0).then_some(Self { rows, rest, added, removed })
@@ -131,9 +154,9 @@ impl FileDiff {
                 return format!("{FAINT}{:>digits$}{FAINT:#}", "…");
             };
             let (mark, style) = match row.tag {
-                ChangeTag::Insert => ('+', ADDED),
-                ChangeTag::Delete => ('-', REMOVED),
-                ChangeTag::Equal => (' ', FAINT),
+                Tag::Added => ('+', ADDED),
+                Tag::Removed => ('-', REMOVED),
+                Tag::Kept => (' ', FAINT),
             };
             let text = cut(&harmless(&row.text), room);
             let text = format!("{mark} {text}");
