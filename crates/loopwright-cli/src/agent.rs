@@ -20,7 +20,7 @@ Look before you answer: list and read what matters, and rely on what you have se
 Change files only where the task asks for it, and check what you have changed.
 Your tools reach nothing outside the working directory.
 When a tool fails, read why and try another way; do not repeat the same call.
-Answer briefly and in plain text, name files by their paths, and say what you could not find out.";
+Answer briefly, in Markdown where that helps; name files by their paths, and say what you could not find out.";
 
 /// What an agent is made of.
 #[derive(Clone)]

@@ -18,6 +18,7 @@ mod help;
 pub mod sandbox;
 pub mod session;
 pub mod sessions;
+pub mod settings;
 pub mod skills;
 pub mod work;
 mod values;
@@ -72,11 +73,16 @@ pub enum Command {
     /// Try the sandbox that commands of agents run in
     #[command(subcommand)]
     Sandbox(sandbox::SandboxCommand),
-    /// Show what works on this machine
+    /// Check keys, local servers, the sandbox and the session store
+    #[command(after_help = help::DOCTOR)]
+    Doctor(sandbox::DoctorArgs),
+    /// Show what is configured, and who decided it
     #[command(subcommand)]
-    Doctor(sandbox::DoctorCommand),
+    Config(settings::ConfigCommand),
     /// Print the completion script of a shell
     Completions(CompletionsArgs),
+    /// Write the manual pages
+    Man(ManArgs),
 }
 
 /// What can be said about a run.
@@ -216,6 +222,14 @@ pub struct ModelsArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Where to write manual pages.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ManArgs {
+    /// The directory to write a page for each command to; without it the page of the program is printed
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub directory: Option<PathBuf>,
 }
 
 /// Which script to print.

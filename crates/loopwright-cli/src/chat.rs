@@ -11,10 +11,13 @@ use loopwright_core::LlmConfig;
 use self::input::{Heard, Input};
 use self::order::Order;
 use crate::args::{ChatArgs, Cli};
+use crate::config::OutputFormat;
 use crate::console;
 use crate::conversation::{Conversation, Said, caretaker};
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
+use crate::guide::guide;
+use crate::model;
 use crate::opening::{Opening, Refusal};
 use crate::render::{Details, harmless};
 use crate::run::with_runtime;
@@ -44,14 +47,37 @@ pub fn chat(cli: &Cli, args: &ChatArgs) -> ExitCode {
     };
     with_runtime(async {
         let done = Box::pin(perform(cli, args, &mut opening)).await;
-        done.unwrap_or_else(|refusal| refusal.tell(opening.stage))
+        done.unwrap_or_else(|refusal| match introduction(&refusal, &opening) {
+            Some(introduction) => {
+                console::tell(&introduction);
+                refusal.exit_code
+            }
+            None => refusal.tell(opening.stage),
+        })
     })
+}
+
+/// Says at a terminal how to get a model, if there is none and none was named.
+fn introduction(refusal: &Refusal, opening: &Opening) -> Option<String> {
+    let config = &opening.config;
+    let is_new = refusal.exit_code == ExitCode::NoModel
+        && config.model.is_none()
+        && config.base_url.is_none()
+        && config.output_format.value == OutputFormat::Text
+        && is_watched();
+    let providers = model::providers(config, &opening.sources).ok().filter(|_| is_new)?;
+    Some(guide(&providers))
+}
+
+/// Tells whether somebody types at a terminal.
+fn is_watched() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 async fn perform(cli: &Cli, args: &ChatArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
     let conversation = opening.conversation(cli, &args.agent, &args.session, "chat").await?;
     let stage = opening.stage;
-    let is_watched = io::stdin().is_terminal() && io::stderr().is_terminal();
+    let is_watched = is_watched();
     let input = if is_watched {
         let history = (!args.session.origin.no_session).then(|| state_directory(&opening.sources));
         Input::terminal(history.flatten().as_deref())

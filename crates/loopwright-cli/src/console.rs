@@ -36,30 +36,40 @@ pub fn warn(warning: &dyn std::fmt::Display) {
 
 /// Says what went wrong, with its causes, and hands the exit status on.
 pub fn fail(error: &dyn Error, exit_code: ExitCode) -> ExitCode {
-    tell(&format!("{BAD}error:{BAD:#} {}", harmless(&error.to_string())));
-    for cause in causes(error) {
+    let mut texts = with_causes(error).into_iter();
+    let text = texts.next().unwrap_or_default();
+    tell(&format!("{BAD}error:{BAD:#} {}", harmless(&text)));
+    for cause in texts {
         tell(&format!("  caused by: {}", harmless(&cause)));
     }
     exit_code
 }
 
-/// Returns what an error was caused by, without what the error or the cause before says already.
-pub(crate) fn causes(error: &dyn Error) -> Vec<String> {
-    let mut told = error.to_string();
-    let mut causes = Vec::new();
-    for cause in std::iter::successors(error.source(), |cause| (*cause).source()) {
-        let text = cause.to_string();
-        if !told.ends_with(&text) {
-            causes.push(text.clone());
-            told = text;
+/// Returns what an error says and what its causes say. A cause that is part of what was said is not repeated.
+pub fn with_causes(error: &dyn Error) -> Vec<String> {
+    let mut texts: Vec<String> = Vec::new();
+    for error in std::iter::successors(Some(error), |it| (*it).source()) {
+        let text = error.to_string();
+        if !texts.iter().any(|said| said.contains(&text)) {
+            texts.push(text);
         }
     }
-    causes
+    texts
 }
 
 /// Writes a value to standard output, as one line of JSON.
 pub fn print_json(value: &Value) -> ExitCode {
     print(format!("{value}\n").as_bytes())
+}
+
+/// Writes a text to standard output, without its styles where nobody wants them.
+pub fn print_styled(text: &str) -> ExitCode {
+    match AutoStream::choice(&io::stdout()) {
+        anstream::ColorChoice::Never => {
+            print(anstream::adapter::strip_str(text).to_string().as_bytes())
+        }
+        _ => print(text.as_bytes()),
+    }
 }
 
 /// Writes to standard output; a reader that hangs up has read enough.
@@ -72,22 +82,24 @@ pub fn print(bytes: &[u8]) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[derive(Debug, thiserror::Error)]
     #[error("{text}")]
-    struct Failed {
+    struct Told {
         text: &'static str,
-        source: Option<Box<Failed>>,
+        source: io::Error,
     }
 
     #[test]
-    fn a_cause_that_was_told_is_not_told_again() {
-        let chain =
-            ["the store is away: the disk is full", "the disk is full", "no space", "no space"];
-        let error = chain.into_iter().rev().fold(None, |source: Option<Box<Failed>>, text| {
-            Some(Box::new(Failed { text, source }))
-        });
-        assert_eq!(causes(&*error.unwrap()), ["no space"]);
+    fn a_cause_is_told_once() {
+        let check = |text, expect: &[&str]| {
+            let error = Told { text, source: io::Error::other("no room") };
+            assert_eq!(with_causes(&error), expect);
+        };
+        check("cannot write", &["cannot write", "no room"]);
+        check("cannot write: no room", &["cannot write: no room"]);
     }
 }

@@ -14,7 +14,6 @@ use loopwright_sessions::{
 };
 
 use crate::agent::Setup;
-use crate::config::OutputFormat;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::{Details, Note, harmless};
@@ -102,7 +101,7 @@ impl Conversation {
         signals: Option<&mut Signals>,
         said: Said,
     ) -> ExitCode {
-        let scene = Scene::new(stage.format);
+        let scene = Scene::new(stage.format, self.setup.workdir.path());
         let id = self.session.clone().unwrap_or_else(SessionId::generate);
         let agent = match noting_files(&self.setup, &self.store, &id).build(scene.feed.clone()) {
             Ok(agent) => agent,
@@ -192,7 +191,7 @@ impl Conversation {
 
     /// Says how to go on with the session, if there is one and people are to know.
     pub fn tell_resume(&self, stage: Stage) {
-        let is_told = stage.details != Details::Errors && stage.format != OutputFormat::StreamJson;
+        let is_told = stage.details != Details::Errors && stage.format.is_for_people();
         let command =
             self.session.as_ref().filter(|_| is_told).and_then(|id| self.command.resume(id));
         if let Some(command) = command {

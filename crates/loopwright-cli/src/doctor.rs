@@ -1,108 +1,129 @@
 //! The command `doctor`: what works on this machine.
 
+mod checkup;
+mod sandbox;
+
 use std::fmt::Write as _;
 
-use loopwright_sandbox::{
-    Driver, Guarantee, Guarantees, Sandbox as _, Strength, Tier, Unavailable,
-};
+use serde_json::{Value, json};
 
-use crate::args::sandbox::DoctorCommand;
+use self::checkup::{Check, Outcome};
+use crate::args::Cli;
+use crate::args::sandbox::{DoctorArgs, DoctorCommand};
 use crate::console;
 use crate::exit::ExitCode;
+use crate::render::{columns, count, harmless, wrap};
+use crate::report::SCHEMA_VERSION;
+use crate::run::with_runtime;
 
-/// Shows what was asked for.
-pub fn doctor(command: &DoctorCommand) -> ExitCode {
-    let DoctorCommand::Sandbox = command;
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return console::fail(&error, ExitCode::Internal),
-    };
-    let mut found = Vec::new();
-    for tier in Tier::ALL {
-        found.push((tier, runtime.block_on(Driver::new(tier).probe())));
+/// Shows what was asked for: one part, or everything.
+pub fn doctor(cli: &Cli, args: &DoctorArgs) -> ExitCode {
+    match args.command {
+        Some(DoctorCommand::Sandbox) => with_runtime(async { sandbox::show().await }),
+        None => with_runtime(async {
+            let checks = Box::pin(checkup::checkup(cli)).await;
+            let printed = if args.json {
+                console::print_json(&in_json(&checks))
+            } else {
+                console::print_styled(&in_words(&checks, columns().min(WIDEST)))
+            };
+            if printed == ExitCode::Done { verdict(&checks) } else { printed }
+        }),
     }
-    console::print(table(&found).as_bytes())
 }
 
-/// A column for each tier that works, and the reason for each that does not.
-fn table(found: &[(Tier, Result<Guarantees, Unavailable>)]) -> String {
-    let working: Vec<(Tier, &Guarantees)> =
-        found.iter().filter_map(|(tier, result)| Some((*tier, result.as_ref().ok()?))).collect();
-    let mut text = format!("{:20}", "");
-    for (tier, _) in &working {
-        write!(text, "{:>12}", tier.name()).ok();
-    }
-    for guarantee in Guarantee::ALL {
-        write!(text, "\n{:20}", guarantee.name()).ok();
-        for (_, guarantees) in &working {
-            write!(text, "{:>12}", word(guarantees.strength(guarantee))).ok();
-        }
-    }
-    text.push('\n');
-    for (tier, result) in found {
-        if let Err(unavailable) = result {
-            write!(
-                text,
-                "\n{tier} does not work here: {}\n  {}\n",
-                unavailable.reason, unavailable.remedy
-            )
-            .ok();
-        }
-    }
-    let default =
-        working.iter().find(|(tier, _)| matches!(tier, Tier::Namespaces | Tier::Bubblewrap));
-    match default {
-        Some((tier, _)) => write!(text, "\nCommands are run with {tier}.\n").ok(),
-        None => {
-            write!(text, "\nCommands are refused, unless a weaker tier is accepted by name.\n").ok()
-        }
-    };
-    text
+/// The widest line that is easy to read.
+const WIDEST: usize = 100;
+
+fn verdict(checks: &[Check]) -> ExitCode {
+    if problems(checks) == 0 { ExitCode::Done } else { ExitCode::Internal }
 }
 
-const fn word(strength: Option<Strength>) -> &'static str {
-    match strength {
-        Some(Strength::Enforced) => "yes",
-        Some(Strength::BestEffort) => "tries",
-        None => "no",
+fn problems(checks: &[Check]) -> usize {
+    checks.iter().filter(|it| matches!(it.outcome, Outcome::Problem { .. })).count()
+}
+
+/// A line for each check, under the name of its area.
+fn in_words(checks: &[Check], width: usize) -> String {
+    const MARGIN: usize = 13;
+    let mut text = String::new();
+    let mut last = "";
+    for check in checks {
+        let area = if check.area == last { "" } else { check.area };
+        last = check.area;
+        let (style, mark) = check.outcome.mark();
+        let mut margin = format!("{area:10} {style}{mark}{style:#} ");
+        // Writing into memory does not fail.
+        for line in wrap(&check.told, width - MARGIN, 9) {
+            writeln!(text, "{margin}{}", harmless(&line)).ok();
+            margin = " ".repeat(MARGIN);
+        }
+        if let Outcome::Problem { remedy } = &check.outcome {
+            for line in wrap(remedy, width - MARGIN - 2, 9) {
+                writeln!(text, "{margin}  {}", harmless(&line)).ok();
+            }
+        }
     }
+    let found = match problems(checks) {
+        0 => "everything that is needed works".to_owned(),
+        some => format!("{} found", count(some as u64, "problem")),
+    };
+    format!("{text}\n{found}\n")
+}
+
+fn in_json(checks: &[Check]) -> Value {
+    let check = |check: &Check| {
+        json!({
+            "area": check.area, "name": check.name, "outcome": check.outcome.word(),
+            "message": check.told, "remedy": check.outcome.remedy(),
+        })
+    };
+    let checks_as_json: Vec<Value> = checks.iter().map(check).collect();
+    json!({
+        "schema_version": SCHEMA_VERSION, "problems": problems(checks), "checks": checks_as_json,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_tier_that_does_not_work_is_named_with_its_remedy() {
-        let unavailable = Unavailable {
-            driver: Tier::Bubblewrap,
-            reason: "there is no program".to_owned(),
-            remedy: "install it".to_owned(),
-        };
-        let text = table(&[
-            (Tier::Namespaces, Ok(Guarantees::all())),
-            (Tier::Bubblewrap, Err(unavailable)),
-        ]);
-        assert!(
-            text.starts_with(
-                "                      namespaces\nfile writes                  yes\n"
-            ),
-            "{text}"
-        );
-        assert!(
-            text.ends_with(
-                "\nbubblewrap does not work here: there is no program\n  install it\n\nCommands are run with namespaces.\n"
-            ),
-            "{text}"
-        );
+    fn some() -> Vec<Check> {
+        let long = "is a text that has to be wrapped somewhere in the middle";
+        vec![
+            Check::good("keys", "openai", "OPENAI_API_KEY is set"),
+            Check::absent("keys", "groq", long),
+            Check::problem("sandbox", "", "commands are refused", "install bubblewrap"),
+        ]
     }
 
     #[test]
-    fn without_a_strong_tier_commands_are_refused() {
-        let text = table(&[(Tier::Landlock, Ok(Guarantees::default()))]);
-        assert!(
-            text.ends_with("Commands are refused, unless a weaker tier is accepted by name.\n"),
-            "{text}"
+    fn an_area_is_named_once_and_a_problem_with_its_remedy() {
+        let text = anstream::adapter::strip_str(&in_words(&some(), 50)).to_string();
+        let expect = "\
+keys       ✓ OPENAI_API_KEY is set
+           - is a text that has to be wrapped
+             somewhere in the middle
+sandbox    ✗ commands are refused
+               install bubblewrap
+
+1 problem found
+";
+        assert_eq!(text, expect);
+    }
+
+    #[test]
+    fn only_a_problem_ends_with_1() {
+        let checks = some();
+        assert_eq!(verdict(&checks), ExitCode::Internal);
+        assert_eq!(verdict(&checks[..2]), ExitCode::Done);
+        assert_eq!(in_json(&checks)["problems"], 1);
+        assert_eq!(
+            in_json(&checks)["checks"][2],
+            json!({
+                "area": "sandbox", "name": "", "outcome": "problem",
+                "message": "commands are refused", "remedy": "install bubblewrap",
+            })
         );
     }
 }

@@ -8,7 +8,8 @@
 //! | [`store`], [`opening`], [`conversation`] | where sessions are kept, finding one, and talking in it |
 //! | [`stage`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
-//! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`worker`], [`submit`], [`jobs`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`completions`] | the commands |
+//! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`worker`], [`submit`], [`jobs`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`settings`], [`completions`], [`man`] | the commands |
+//! | [`reference`] | what the pages of reference are made of |
 
 pub mod agent;
 pub mod agents;
@@ -26,16 +27,20 @@ pub mod doctor;
 pub mod ending;
 pub mod exit;
 pub mod files;
+mod guide;
 pub mod jobs;
+pub mod man;
 pub mod model;
 pub mod models;
 pub mod opening;
 pub mod prompt;
+pub mod reference;
 pub mod render;
 pub mod report;
 pub mod run;
 pub mod sandbox;
 pub mod sessions;
+pub mod settings;
 pub mod signals;
 pub mod skills;
 pub mod stage;

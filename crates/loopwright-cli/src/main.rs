@@ -8,8 +8,8 @@ use clap::Parser as _;
 use loopwright_cli::args::{Cli, Command};
 use loopwright_cli::exit::ExitCode;
 use loopwright_cli::{
-    agents, chat, completions, console, demo, doctor, files, jobs, models, run, sandbox, sessions,
-    skills, submit, worker,
+    agents, chat, completions, console, demo, doctor, files, jobs, man, models, run, sandbox,
+    sessions, settings, skills, submit, worker,
 };
 
 fn main() -> ProcessExitCode {
@@ -44,7 +44,9 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Demo(args) => demo::demo(args),
         Command::Models(args) => models::models(cli, args),
         Command::Files(command) => files::files(command),
-        Command::Doctor(command) => doctor::doctor(command),
+        Command::Doctor(args) => doctor::doctor(cli, args),
+        Command::Config(command) => settings::settings(cli, command),
+        Command::Man(args) => man::man(args),
         Command::Completions(args) => console::print(&completions::script(args.shell)),
         // The status is that of the command.
         Command::Sandbox(command) => return sandbox::sandbox(command),

@@ -61,6 +61,14 @@ impl ChoiceError {
         }
     }
 
+    /// Says it without what stands beside it for people who are new.
+    pub fn summary(&self) -> String {
+        match self {
+            Self::None(error) => error.to_string(),
+            other => other.to_string(),
+        }
+    }
+
     /// Returns the word for it in results.
     pub fn stop_reason(&self) -> &'static str {
         match self {

@@ -4,8 +4,10 @@
 //! a [`Renderer`] write. So a slow terminal slows nothing down, and Ctrl-C works even while a reader
 //! does not read.
 
+mod changes;
 mod events;
 mod json;
+mod markdown;
 mod progress;
 mod stream_json;
 mod text;
@@ -13,6 +15,8 @@ mod words;
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -20,14 +24,16 @@ use async_trait::async_trait;
 use loopwright_broadcast::ConsoleOptions;
 use loopwright_core::{
     AgentEvent, AgentState, BoxError, Envelope, EventSink, Flow, Hook, HookCx, HookPoint,
-    HookPoints,
+    HookPoints, ToolDecision, ToolOutcome,
     messages::{InferenceResponse, ToolCall},
 };
 
+use self::changes::Watch;
 use crate::report::Report;
 
-pub(crate) use self::words::{count, cut, duration, harmless, line, number, summary};
+pub(crate) use self::words::{WIDTH, count, cut, duration, harmless, line, number, summary, wrap};
 pub use self::{
+    changes::FileDiff,
     events::Events,
     json::Json,
     progress::{Details, Progress},
@@ -46,6 +52,8 @@ pub enum Note {
     Line(String),
     /// A model has answered: what fragments did not say is said by this.
     Answered(Answer),
+    /// A tool has changed a file.
+    Changed(Change),
     /// Ctrl-C was pressed, and the run is coming to its end.
     Interrupted,
     /// The run is over.
@@ -80,6 +88,15 @@ pub struct Answer {
     pub is_priced: bool,
 }
 
+/// A file that a tool has changed.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The arguments of the call.
+    pub arguments: Arc<str>,
+    /// What changed.
+    pub diff: FileDiff,
+}
+
 /// Writes notes down as they come.
 pub trait Renderer: Send {
     /// Takes a note.
@@ -99,13 +116,15 @@ pub struct Feed {
     notes: Sender<Note>,
     /// How events are told in lines, if they are.
     lines: Option<ConsoleOptions>,
+    /// What files held, if changes are told.
+    watch: Option<Arc<Watch>>,
 }
 
 impl Feed {
     /// Makes a feed, and the end that [`play`] takes from.
     pub fn new() -> (Self, Receiver<Note>) {
         let (sender, receiver) = mpsc::channel();
-        (Self { notes: sender, lines: None }, receiver)
+        (Self { notes: sender, lines: None, watch: None }, receiver)
     }
 
     /// Tells events in lines for people, and in no other way.
@@ -113,6 +132,12 @@ impl Feed {
     pub fn in_lines(self) -> Self {
         // Colours are for the terminal that the lines come to, if it is one.
         Self { lines: Some(ConsoleOptions::default()), ..self }
+    }
+
+    /// Tells what tools change of the files in a directory.
+    #[must_use]
+    pub fn watching(self, directory: &Path) -> Self {
+        Self { watch: Some(Arc::new(Watch::new(directory))), ..self }
     }
 
     /// Tells something.
@@ -135,7 +160,8 @@ impl EventSink for Feed {
     }
 }
 
-/// Hears the answers as a whole: events only carry the fragments that a provider sends.
+/// Hears the answers as a whole: events only carry the fragments that a provider sends. And looks at files
+/// before and after tools change them.
 #[async_trait]
 impl Hook for Feed {
     fn name(&self) -> Cow<'static, str> {
@@ -143,7 +169,14 @@ impl Hook for Feed {
     }
 
     fn points(&self) -> HookPoints {
-        HookPoint::AfterInference.into()
+        match self.watch {
+            Some(_) => HookPoints::of([
+                HookPoint::AfterInference,
+                HookPoint::BeforeTool,
+                HookPoint::AfterTool,
+            ]),
+            None => HookPoint::AfterInference.into(),
+        }
     }
 
     async fn after_inference(
@@ -158,6 +191,32 @@ impl Hook for Feed {
             calls: response.message.tool_calls().cloned().collect(),
             is_priced: response.cost.is_some(),
         }));
+        Ok(Flow::Go)
+    }
+
+    async fn before_tool(
+        &self,
+        call: &ToolCall,
+        _state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<ToolDecision, BoxError> {
+        if let Some(watch) = &self.watch {
+            watch.begin(call);
+        }
+        Ok(ToolDecision::Run)
+    }
+
+    async fn after_tool(
+        &self,
+        call: &ToolCall,
+        outcome: &mut ToolOutcome,
+        _state: &AgentState,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        let diff = self.watch.as_ref().and_then(|it| it.end(call, outcome));
+        if let Some(diff) = diff {
+            self.tell(Note::Changed(Change { arguments: Arc::clone(&call.arguments), diff }));
+        }
         Ok(Flow::Go)
     }
 }
@@ -196,6 +255,16 @@ pub fn play(
         }
     }
     gone.map_or(Ok(()), Err)
+}
+
+/// Counts the columns of the terminal; as many as most have, if it does not say.
+pub(crate) fn columns() -> usize {
+    terminal_size::terminal_size().map_or(words::WIDTH, |(width, _)| width.0.into())
+}
+
+/// Tells whether the terminal can take nothing back that was written.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Something to write to, whatever it is.

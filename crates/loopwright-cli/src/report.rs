@@ -55,8 +55,9 @@ pub struct Report {
 /// Tokens with their sum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tokens {
+    /// Read and written.
     #[serde(flatten)]
-    usage: Usage,
+    pub usage: Usage,
     /// Read and written, each once.
     pub total: u64,
 }

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::io;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::mpsc::Receiver;
 use std::time::Instant;
@@ -52,7 +53,7 @@ impl Stage {
 
     /// Runs an agent whose state nobody keeps, and shows how it goes. Needs a tokio runtime.
     pub async fn perform(self, setup: &Setup, state: AgentState) -> Performed {
-        let scene = Scene::new(self.format);
+        let scene = Scene::new(self.format, setup.workdir.path());
         let agent = match setup.build(scene.feed.clone()) {
             Ok(agent) => agent,
             Err(error) => {
@@ -115,7 +116,7 @@ impl Stage {
         stop_reason: &'static str,
     ) -> ExitCode {
         console::fail(error, exit_code);
-        if matches!(self.format, OutputFormat::Text | OutputFormat::Events) {
+        if self.format.is_for_people() {
             return exit_code;
         }
         let report = Report::refused(exit_code, stop_reason, chain(error));
@@ -129,7 +130,7 @@ impl Stage {
             OutputFormat::Text => Box::new(Text::stdout(progress, self.scope)),
             OutputFormat::Json => Box::new(Json::stdout(progress)),
             OutputFormat::StreamJson => Box::new(StreamJson::stdout(self.scope)),
-            OutputFormat::Events => Box::new(Events::stdout(progress)),
+            OutputFormat::Events => Box::new(Events::stdout(progress, self.scope)),
         }
     }
 }
@@ -145,9 +146,11 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Makes a scene on which nothing has happened, and of which this is shown.
-    pub fn new(format: OutputFormat) -> Self {
+    /// Makes a scene on which nothing has happened, and of which this is shown: what becomes of the files in
+    /// a directory, too.
+    pub fn new(format: OutputFormat, workdir: &Path) -> Self {
         let (feed, notes) = Feed::new();
+        let feed = feed.watching(workdir);
         let feed = if format == OutputFormat::Events { feed.in_lines() } else { feed };
         Self { feed, brake: Brake::new(), notes }
     }
@@ -174,6 +177,5 @@ fn of_writing(shown: io::Result<()>) -> Option<ExitCode> {
 
 /// Returns an error with all its causes in one line.
 pub fn chain(error: &dyn Error) -> String {
-    let causes = console::causes(error).into_iter();
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+    console::with_causes(error).join(": ")
 }

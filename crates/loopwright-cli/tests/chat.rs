@@ -58,6 +58,19 @@ fn nothing_is_kept_before_something_is_said() {
 }
 
 #[test]
+fn what_can_be_typed_is_told_before_and_in_a_talk() {
+    let (world, server) = (World::new(), answering([]));
+    let told = chat(&world, &server, &[], "/help\n").stderr;
+    let help = world.run(&["chat", "--help"]).stdout;
+    let commands = told.lines().filter(|it| it.starts_with('/'));
+    let commands: Vec<&str> = commands.filter_map(|it| it.split_whitespace().next()).collect();
+    assert!(commands.contains(&"/compact"), "{told}");
+    for command in commands {
+        assert!(help.contains(command), "{command}: {help}");
+    }
+}
+
+#[test]
 fn the_model_changes_between_turns() {
     let (world, server) = (World::new(), answering(["one", "two"]));
     let lines = "1?\n/model openai-compatible/other\n/model nobody/x\n2?\n";

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::server::{Reply, Server, error, nowhere, streamed, streamed_call, streamed_tool, whole};
-use crate::world::{Done, World, redact};
+use crate::world::{Done, World, lonely, redact};
 
 /// A command line that asks a provider at this address.
 fn line<'a>(url: &'a str, options: &[&'a str], prompt: &'a str) -> Vec<&'a str> {
@@ -37,7 +37,7 @@ fn the_answer_is_on_standard_output_and_the_work_on_standard_error() {
         (
             0,
             "Let me look.\nThere is a.txt.\n",
-            "  ✓ bash ls · T\n\n\n2 steps · 120 tokens · T\nresume with: R\n"
+            "  ✓ bash ls · T\n\n\n2 steps · 100 tokens in, 20 out · T\nresume with: R\n"
         )
     );
     let first = server.request();
@@ -63,6 +63,19 @@ fn a_quiet_run_prints_the_answer_and_nothing_else() {
     let (done, _) = run(conversation(), &["-q"]);
     let expect = Done { status: 0, stdout: "There is a.txt.\n".to_owned(), stderr: String::new() };
     assert_eq!(done, expect);
+}
+
+#[test]
+fn a_quiet_run_with_events_prints_the_answer_and_nothing_else() {
+    let (done, _) = run(conversation(), &["-q", "--output-format", "events"]);
+    let expect = Done { status: 0, stdout: "There is a.txt.\n".to_owned(), stderr: String::new() };
+    assert_eq!(done, expect);
+}
+
+#[test]
+fn what_the_result_tells_is_not_told_beside_it() {
+    let (done, _) = run(conversation(), &["--output-format", "json"]);
+    assert!(!done.stderr.contains("steps ·") && !done.stderr.contains("resume"), "{}", done.stderr);
 }
 
 #[test]
@@ -182,12 +195,6 @@ fn a_provider_that_is_not_there_ends_with_5() {
     );
     assert_eq!(lines[lines.len() - 1]["stop_reason"], "network");
     assert!(done.stderr.starts_with("error: openai-compatible: "), "{}", done.stderr);
-}
-
-/// A machine on which nothing answers.
-fn lonely() -> World {
-    let local = ["OLLAMA", "LM_STUDIO", "LLAMA_CPP", "VLLM"];
-    local.iter().fold(World::new(), |world, it| world.env(&format!("{it}_BASE_URL"), &nowhere()))
 }
 
 #[test]

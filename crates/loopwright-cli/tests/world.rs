@@ -7,6 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::server::nowhere;
+
 /// A home directory with a working directory in it, and nothing of the machine's own environment.
 pub(crate) struct World {
     home: TempDir,
@@ -40,12 +42,16 @@ impl World {
         self
     }
 
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.variables.iter().any(|(it, _)| it == name)
+    }
+
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    fn command(&self, line: &[&str]) -> Command {
+    pub(crate) fn command(&self, line: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_loopwright"));
         command
             .args(line)
@@ -90,6 +96,12 @@ impl World {
             stderr: text(output.stderr),
         }
     }
+}
+
+/// A machine on which nothing answers.
+pub(crate) fn lonely() -> World {
+    let local = ["OLLAMA", "LM_STUDIO", "LLAMA_CPP", "VLLM"];
+    local.iter().fold(World::new(), |world, it| world.env(&format!("{it}_BASE_URL"), &nowhere()))
 }
 
 /// Takes times, and the way to go on, out of a text.

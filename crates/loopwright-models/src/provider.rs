@@ -196,6 +196,15 @@ impl Providers {
         })
     }
 
+    /// Returns where a provider is reached: what a variable says, or what it was given.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such provider, or it has no address.
+    pub fn address(&self, name: &str) -> Result<String, ModelError> {
+        self.base_url(name, self.provider(name)?)
+    }
+
     /// Returns the provider's address.
     pub(crate) fn base_url(&self, name: &str, provider: &Provider) -> Result<String, ModelError> {
         let unknown = |remedy: String| {

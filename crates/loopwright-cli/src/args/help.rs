@@ -6,6 +6,10 @@ Examples:
   See an agent work, without a key and without a network
     loopwright demo
 
+  See what works on this machine, and what is configured
+    loopwright doctor
+    loopwright config show
+
   Ask a model about this directory; its tools change nothing outside it
     export OPENAI_API_KEY=…
     loopwright run -m openai/gpt-5-mini \"Which of these files are not used?\"
@@ -73,7 +77,7 @@ Keys:
   Ctrl-C stops the agent; without one at work, twice leaves. Ctrl-D leaves.
 
 Commands:
-  /help /model [NAME] /continue /fork /rewind [STEP] /quit
+  /help /model [NAME] /continue /compact /fork /rewind [STEP] /quit
 
 Without a terminal, each line of standard input is a turn.";
 
@@ -138,3 +142,19 @@ Examples:
 
 Ctrl-C or SIGTERM lets it take no more jobs and end the steps under way; what is
 left is for other workers. A second signal ends it at once.";
+
+/// Ends `loopwright doctor --help`.
+pub(super) const DOCTOR: &str = "\
+Ends with 0 if everything that is needed works, and with 1 if there is a problem. Keys are
+looked for and never shown.";
+
+/// Ends `loopwright config show --help`.
+pub(super) const CONFIG: &str = "\
+Examples:
+  See what is in effect here, and who decided it
+    loopwright config show
+
+  See what an option or another directory would change
+    loopwright config show -C ../web --max-steps 10
+
+Secrets are references, such as env:MY_KEY, and stay so.";

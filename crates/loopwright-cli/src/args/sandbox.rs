@@ -70,6 +70,18 @@ pub struct ExecArgs {
     pub command: Vec<OsString>,
 }
 
+/// What to look at on this machine.
+#[derive(Clone, Debug, PartialEq, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct DoctorArgs {
+    /// One part; without it everything is looked at.
+    #[command(subcommand)]
+    pub command: Option<DoctorCommand>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// What can be examined.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum DoctorCommand {

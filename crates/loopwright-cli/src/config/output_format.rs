@@ -18,6 +18,13 @@ pub enum OutputFormat {
     Events,
 }
 
+impl OutputFormat {
+    /// Tells whether people read it, who are told more on standard error.
+    pub fn is_for_people(self) -> bool {
+        matches!(self, Self::Text | Self::Events)
+    }
+}
+
 impl SettingValue for OutputFormat {
     const EXPECTED: &'static str = "`text`, `json`, `stream-json` or `events`";
     const EXAMPLE: &'static str = "\"json\"";

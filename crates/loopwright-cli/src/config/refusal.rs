@@ -67,6 +67,16 @@ pub(super) fn check(root: &Section<'_>, user_file: Option<&Path>) -> Result<(), 
     Ok(())
 }
 
+/// Tells whether a key is one of those, by its name with the tables that it is in.
+pub(super) fn concerns(key: &str) -> bool {
+    let mut parts = key.split('.');
+    let (first, third) = (parts.next(), parts.nth(1));
+    let is_one = |keys: &[(&str, Reason)], part: Option<&str>| {
+        keys.iter().any(|(name, _)| Some(*name) == part)
+    };
+    is_one(ANYWHERE, first) || (first == Some("providers") && is_one(IN_A_PROVIDER, third))
+}
+
 fn refuse(
     section: &Section<'_>,
     keys: &[(&str, Reason)],

@@ -5,30 +5,31 @@ use std::io::{self, Write as _};
 
 use anstream::AutoStream;
 
-use super::{Note, Output, Progress, Renderer, harmless};
+use super::{Note, Output, Progress, Renderer, Scope, harmless};
 
 /// Writes the lines that the console observer makes of events to standard output as they come, and the
 /// answer in the end.
 pub struct Events {
     output: Output,
     progress: Progress,
+    scope: Scope,
 }
 
 impl Events {
     /// Writes to the standard output of this process, in colours if it is a terminal and nobody objects.
-    pub fn stdout(progress: Progress) -> Self {
-        Self::to(Box::new(AutoStream::auto(io::stdout())), progress)
+    pub fn stdout(progress: Progress, scope: Scope) -> Self {
+        Self::to(Box::new(AutoStream::auto(io::stdout())), progress, scope)
     }
 
-    pub(super) fn to(output: Output, progress: Progress) -> Self {
-        Self { output, progress }
+    pub(super) fn to(output: Output, progress: Progress, scope: Scope) -> Self {
+        Self { output, progress, scope }
     }
 }
 
 impl Renderer for Events {
     fn take(&mut self, note: &Note) -> io::Result<()> {
         match note {
-            Note::Line(line) => writeln!(self.output, "{line}")?,
+            Note::Line(line) if self.scope == Scope::All => writeln!(self.output, "{line}")?,
             Note::Over(report) if !report.text.trim().is_empty() => {
                 writeln!(self.output, "{}", harmless(report.text.trim()))?;
             }

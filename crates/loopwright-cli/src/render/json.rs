@@ -24,12 +24,14 @@ impl Json {
 
 impl Renderer for Json {
     fn take(&mut self, note: &Note) -> io::Result<()> {
-        self.progress.take(note);
-        if let Note::Over(report) = note {
-            writeln!(self.output, "{}", serde_json::to_string(report)?)?;
-            self.output.flush()?;
-        }
-        Ok(())
+        // The report tells what the run took.
+        let Note::Over(report) = note else {
+            self.progress.take(note);
+            return Ok(());
+        };
+        self.progress.over(report);
+        writeln!(self.output, "{}", serde_json::to_string(report)?)?;
+        self.output.flush()
     }
 
     fn tick(&mut self) {

@@ -11,10 +11,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use loopwright_core::{
     AgentEvent, ToolOutcome,
     kinds::{ToolCallCompleted, ToolCallStarted},
+    messages::Usage,
 };
 
 use super::words::{WIDTH, count, cut, duration, harmless, line, number, summary, wrap};
-use super::{Answer, Note, Output};
+use super::{Answer, Change, Note, Output, columns, is_dumb};
 use crate::exit::ExitCode;
 use crate::report::Report;
 
@@ -51,6 +52,10 @@ pub struct Progress {
     /// Calls that are over and wait for their turn, which is the order of the calls.
     settled: BTreeMap<u16, ToolCallCompleted>,
     turn: u16,
+    /// What the calls of the step changed.
+    changes: Vec<Change>,
+    /// How wide lines may be.
+    width: usize,
     is_at_block: bool,
     has_cost_limit: bool,
 }
@@ -71,10 +76,10 @@ impl Progress {
     /// Shows it on the standard error of this process: coloured if it is a terminal and nobody
     /// objects, and in motion if it is one.
     pub fn stderr(details: Details) -> Self {
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let moves = details != Details::Errors && io::stderr().is_terminal() && !is_dumb;
+        let moves = details != Details::Errors && io::stderr().is_terminal() && !is_dumb();
         Self {
             motion: if moves { Motion::Turning } else { Motion::Still },
+            width: if io::stderr().is_terminal() { columns() } else { WIDTH },
             ..Self::to(Box::new(AutoStream::auto(io::stderr())), details)
         }
     }
@@ -90,6 +95,8 @@ impl Progress {
             calls: BTreeMap::new(),
             settled: BTreeMap::new(),
             turn: 0,
+            changes: Vec::new(),
+            width: WIDTH,
             is_at_block: false,
             has_cost_limit: false,
         }
@@ -105,6 +112,7 @@ impl Progress {
             Note::Event(AgentEvent::StreamDelta(_)) => self.came(None),
             Note::Event(AgentEvent::ToolCallStarted(started)) => self.started(started),
             Note::Event(AgentEvent::ToolCallCompleted(completed)) => self.completed(completed),
+            Note::Changed(change) => self.changes.push(change.clone()),
             Note::Event(_) | Note::Line(_) => (),
             Note::Answered(answer) => self.answered(answer),
             Note::Interrupted if self.details == Details::Errors => (),
@@ -113,7 +121,10 @@ impl Progress {
                     "{FAINT}interrupted; press Ctrl-C again to exit at once{FAINT:#}"
                 ));
             }
-            Note::Over(report) => self.over(report),
+            Note::Over(report) => {
+                self.over(report);
+                self.sum_up(report);
+            }
         }
     }
 
@@ -132,7 +143,7 @@ impl Progress {
             0 => String::new(),
             seconds => format!(" · {seconds} s"),
         };
-        let label = cut(&first.label, WIDTH - 30);
+        let label = cut(&first.label, self.width.saturating_sub(30));
         let spinner = self.spinner.get_or_insert_with(spinner);
         spinner.set_message(format!("{label}{others}{seconds}"));
         spinner.tick();
@@ -169,6 +180,7 @@ impl Progress {
     fn answered(&mut self, answer: &Answer) {
         self.came(None);
         self.show_rest();
+        self.changes.clear();
         let calls = (0u16..).zip(&answer.calls);
         self.calls = calls.map(|(index, call)| (index, call.arguments.to_string())).collect();
         if std::mem::take(&mut self.has_cost_limit) && !answer.is_priced {
@@ -179,7 +191,7 @@ impl Progress {
     }
 
     fn started(&mut self, started: &ToolCallStarted) {
-        let label = format!("{} {}", started.tool, summary(&started.arguments, WIDTH));
+        let label = format!("{} {}", started.tool, summary(&started.arguments, self.width));
         self.wait(Some(started.call), harmless(&label));
     }
 
@@ -196,22 +208,29 @@ impl Progress {
         if self.details == Details::Errors {
             return;
         }
-        let arguments = self.calls.get(&completed.call).map_or("", String::as_str);
+        let arguments = self.calls.get(&completed.call).cloned().unwrap_or_default();
         let (name, took) = (line(&completed.tool, 30), duration(completed.took));
-        let room = WIDTH.saturating_sub(name.chars().count() + took.chars().count() + 8);
-        let asked = summary(arguments, room);
+        let room = self.width.saturating_sub(name.chars().count() + took.chars().count() + 8);
+        let asked = summary(&arguments, room);
         let space = if asked.is_empty() { "" } else { " " };
         let (style, mark) = if completed.success { (GOOD, '✓') } else { (BAD, '✗') };
         self.say(&format!(
             "  {style}{mark}{style:#} {BOLD}{name}{BOLD:#}{space}{asked} {FAINT}· {took}{FAINT:#}"
         ));
+        let change = self.changes.iter().position(|it| *it.arguments == *arguments);
+        if let Some(change) = change.map(|at| self.changes.remove(at)) {
+            for text in change.diff.lines(self.width.saturating_sub(6)) {
+                self.say(&format!("    {text}"));
+            }
+        }
         match &*completed.outcome {
             ToolOutcome::Returned(output) if self.details == Details::Results => {
                 self.show_result(&output.to_text());
             }
             ToolOutcome::Returned(_) => (),
             other => {
-                for text in wrap(&other.error_message(), WIDTH - 6, 3) {
+                for text in wrap(&other.error_message(), self.width.saturating_sub(6).min(WIDTH), 3)
+                {
                     self.say(&format!("    {FAINT}{text}{FAINT:#}"));
                 }
             }
@@ -231,7 +250,7 @@ impl Progress {
         const SHOWN: usize = 8;
         let lines: Vec<&str> = text.lines().collect();
         for shown in lines.iter().take(SHOWN) {
-            let shown = cut(&harmless(&shown.replace('\t', "  ")), WIDTH - 6);
+            let shown = cut(&harmless(&shown.replace('\t', "  ")), self.width.saturating_sub(6));
             self.say(&format!("    {FAINT}{shown}{FAINT:#}"));
         }
         if lines.len() > SHOWN {
@@ -240,7 +259,8 @@ impl Progress {
         }
     }
 
-    fn over(&mut self, report: &Report) {
+    /// Says how the run ended, if there is anything to say about that.
+    pub(super) fn over(&mut self, report: &Report) {
         self.pending.clear();
         self.clear();
         self.show_rest();
@@ -252,10 +272,11 @@ impl Progress {
             };
             self.say(&format!("{style}{word}{style:#}{}", harmless(remark)));
         }
-        if self.details == Details::Errors {
-            return;
-        }
-        if report.has_run() {
+    }
+
+    /// Says what the run took.
+    fn sum_up(&mut self, report: &Report) {
+        if self.details != Details::Errors && report.has_run() {
             self.say("");
             self.say(&format!("{FAINT}{}{FAINT:#}", total(report)));
         }
@@ -264,11 +285,19 @@ impl Progress {
 
 fn total(report: &Report) -> String {
     let steps = count(u64::from(report.steps), "step");
-    let tokens = Some(report.usage.total).filter(|it| *it > 0);
-    let tokens = tokens.map(|it| format!("{} tokens", number(it)));
+    let tokens = Some(report.usage.usage).filter(|it| it.total() > 0).map(tokens);
     let cost = report.cost_usd.map(|cost| format!("${cost:.4}"));
     let took = duration(Duration::from_millis(report.duration_ms));
     [Some(steps), tokens, cost, Some(took)].into_iter().flatten().collect::<Vec<_>>().join(" · ")
+}
+
+/// Says how much was read, how much of that came from the provider's cache, and how much was written.
+fn tokens(usage: Usage) -> String {
+    let cached = match usage.cached {
+        0 => String::new(),
+        cached => format!(" ({} cached)", number(cached)),
+    };
+    format!("{} tokens in{cached}, {} out", number(usage.input), number(usage.output))
 }
 
 fn spinner() -> ProgressBar {

@@ -78,7 +78,7 @@ impl Renderer for StreamJson {
                 self.has_spoken |= is_text(event);
                 line(event).map_or(Ok(()), |line| self.write(&line))
             }
-            Note::Line(_) | Note::Interrupted => Ok(()),
+            Note::Line(_) | Note::Changed(_) | Note::Interrupted => Ok(()),
         }
     }
 }

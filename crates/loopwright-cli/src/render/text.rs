@@ -3,10 +3,12 @@
 use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 
+use anstream::{AutoStream, ColorChoice};
 use loopwright_core::{AgentEvent, OwnedDelta, kinds::StreamDelta};
 
+use super::markdown::{Markdown, Preview, Room};
 use super::words::harmless;
-use super::{Note, Output, Progress, Renderer};
+use super::{Note, Output, Progress, Renderer, columns, is_dumb};
 
 /// Writes words to standard output as they come, and everything else to standard error.
 pub struct Text {
@@ -29,20 +31,35 @@ pub enum Scope {
 }
 
 /// What reads the words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Target {
-    /// A terminal, which must not be steered by them.
+    /// A terminal that shows Markdown as what it means.
+    Styled(Markdown),
+    /// A terminal without colours, which must not be steered by them.
     Terminal,
     /// Anything else, which gets them as they are.
     File,
 }
 
+impl Target {
+    /// Finds out what standard output is, and whether anybody objects to colours.
+    fn stdout() -> Self {
+        let stdout = io::stdout();
+        if !stdout.is_terminal() {
+            return Self::File;
+        }
+        if AutoStream::choice(&stdout) == ColorChoice::Never {
+            return Self::Terminal;
+        }
+        let preview = if is_dumb() { Preview::Hidden } else { Preview::Shown };
+        Self::Styled(Markdown::new(Room::of(columns()), preview))
+    }
+}
+
 impl Text {
     /// Writes to the standard output of this process.
     pub fn stdout(progress: Progress, scope: Scope) -> Self {
-        let is_terminal = io::stdout().is_terminal();
-        let target = if is_terminal { Target::Terminal } else { Target::File };
-        Self::to(Box::new(io::stdout()), progress, scope, target)
+        Self::to(Box::new(io::stdout()), progress, scope, Target::stdout())
     }
 
     pub(super) fn to(output: Output, progress: Progress, scope: Scope, target: Target) -> Self {
@@ -58,7 +75,8 @@ impl Text {
         self.progress.leave_block();
         self.has_spoken = true;
         self.is_mid_line = !text.ends_with('\n');
-        match self.target {
+        match &mut self.target {
+            Target::Styled(markdown) => self.output.write_all(markdown.push(text).as_bytes())?,
             Target::Terminal => self.output.write_all(harmless(text).as_bytes())?,
             Target::File => self.output.write_all(text.as_bytes())?,
         }
@@ -67,10 +85,12 @@ impl Text {
 
     fn end_line(&mut self) -> io::Result<()> {
         self.has_spoken = false;
-        if !std::mem::take(&mut self.is_mid_line) {
-            return Ok(());
+        let is_mid_line = std::mem::take(&mut self.is_mid_line);
+        match &mut self.target {
+            Target::Styled(markdown) => self.output.write_all(markdown.finish().as_bytes())?,
+            _ if is_mid_line => self.output.write_all(b"\n")?,
+            _ => return Ok(()),
         }
-        self.output.write_all(b"\n")?;
         self.output.flush()
     }
 }

@@ -1,0 +1,199 @@
+//! Every key there is, with what people want to know of it.
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::time::Duration;
+
+use loopwright_sandbox::DriverChoice;
+
+use super::value::SettingValue;
+use super::{
+    BaseUrl, Capabilities, Dollars, DollarsPerMillion, ModelRef, ModelRefs, OutputFormat,
+    SecretRef, Text, refusal,
+};
+
+/// A key of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The key with the tables that it is in; what stands in capitals is anybody's name.
+    pub name: &'static str,
+    /// What it decides.
+    pub means: &'static str,
+    /// What its value must be.
+    pub expected: &'static str,
+    /// A value as it stands in a file.
+    pub example: &'static str,
+    /// The option that decides it, too.
+    pub option: Option<&'static str>,
+    /// The variable that decides it, too.
+    pub variable: Option<&'static str>,
+}
+
+const fn key<T: SettingValue>(name: &'static str, means: &'static str) -> Key {
+    Key { name, means, expected: T::EXPECTED, example: T::EXAMPLE, option: None, variable: None }
+}
+
+impl Key {
+    const fn option(self, option: &'static str) -> Self {
+        Self { option: Some(option), ..self }
+    }
+
+    const fn variable(self, variable: &'static str) -> Self {
+        Self { variable: Some(variable), ..self }
+    }
+
+    /// Returns the table that it is in; nothing if it stands at the top.
+    pub fn table(&self) -> &'static str {
+        self.name.rsplit_once('.').map_or("", |(table, _)| table)
+    }
+
+    /// Returns its name within the table.
+    pub fn last(&self) -> &'static str {
+        self.name.rsplit_once('.').map_or(self.name, |(_, last)| last)
+    }
+
+    /// Tells whether a project's file may not decide it.
+    pub fn is_users(&self) -> bool {
+        refusal::concerns(self.name)
+    }
+}
+
+/// Every key.
+pub const KEYS: &[Key] = &[
+    key::<ModelRef>("model", "the model and the provider that serves it")
+        .option("--model")
+        .variable("LOOPWRIGHT_MODEL"),
+    key::<ModelRefs>("fallback", "the models to ask, in this order, when that one cannot answer")
+        .option("--fallback")
+        .variable("LOOPWRIGHT_FALLBACK"),
+    key::<BaseUrl>("base_url", "where the provider of the model is reached")
+        .option("--base-url")
+        .variable("LOOPWRIGHT_BASE_URL"),
+    key::<String>("system", "the system prompt; with an agent, what is added to its own")
+        .option("--system")
+        .variable("LOOPWRIGHT_SYSTEM"),
+    key::<OutputFormat>("output_format", "what standard output carries")
+        .option("--output-format")
+        .variable("LOOPWRIGHT_OUTPUT_FORMAT"),
+    key::<bool>("stream", "whether answers are asked for piece by piece").option("--no-stream"),
+    key::<NonZeroU32>("limits.steps", "steps of a run")
+        .option("--max-steps")
+        .variable("LOOPWRIGHT_MAX_STEPS"),
+    key::<NonZeroU64>("limits.tokens", "tokens of a run, input and output together")
+        .option("--max-tokens")
+        .variable("LOOPWRIGHT_MAX_TOKENS"),
+    key::<Duration>("limits.seconds", "seconds of a run")
+        .option("--max-seconds")
+        .variable("LOOPWRIGHT_MAX_SECONDS"),
+    key::<Dollars>("limits.cost", "US dollars of a run, where prices are known")
+        .option("--max-cost")
+        .variable("LOOPWRIGHT_MAX_COST"),
+    key::<Duration>("timeouts.connect", "seconds to wait for a connection"),
+    key::<Duration>("timeouts.first_byte", "seconds to wait for the first byte of an answer"),
+    key::<Duration>("timeouts.idle", "seconds to wait for every further piece of it"),
+    key::<Duration>("timeouts.total", "seconds to wait for a whole answer"),
+    key::<DriverChoice>("sandbox.tier", "what confines the commands that are run"),
+    key::<Text>("store.url", "where sessions are kept")
+        .option("--store")
+        .variable("LOOPWRIGHT_STORE"),
+    key::<BaseUrl>("providers.NAME.base_url", "where it is reached"),
+    key::<SecretRef>("providers.NAME.key", "where its key is"),
+    key::<String>(
+        "providers.NAME.wire",
+        "the protocol that it speaks; `loopwright models` has the names",
+    ),
+    key::<String>("providers.NAME.model", "its model for runs that choose none"),
+    key::<Text>("providers.NAME.headers.HEADER", "a header that every request carries"),
+    key::<NonZeroU32>("providers.NAME.rate.requests_per_minute", "requests in any minute"),
+    key::<NonZeroU64>("providers.NAME.rate.tokens_per_minute", "tokens in any minute, both ways"),
+    key::<NonZeroU64>("models.\"PROVIDER/NAME\".context_window", "how many tokens it takes"),
+    key::<NonZeroU64>("models.\"PROVIDER/NAME\".max_output", "how many tokens it writes at most"),
+    key::<Capabilities>("models.\"PROVIDER/NAME\".capabilities", "what it can do"),
+    key::<DollarsPerMillion>(
+        "models.\"PROVIDER/NAME\".prices.input",
+        "price of tokens that are read",
+    ),
+    key::<DollarsPerMillion>(
+        "models.\"PROVIDER/NAME\".prices.output",
+        "price of tokens that are written",
+    ),
+    key::<DollarsPerMillion>(
+        "models.\"PROVIDER/NAME\".prices.cached",
+        "price of tokens from the cache",
+    ),
+    key::<DollarsPerMillion>(
+        "models.\"PROVIDER/NAME\".prices.cache_write",
+        "price of tokens into the cache",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::{Config, Flags, Loaded, Origin, Sources};
+    use super::*;
+    use crate::settings::{Row, rows};
+
+    fn shown(name: &str) -> String {
+        name.replace("PROVIDER/", "a/").replace("NAME", "b").replace("HEADER", "x-c")
+    }
+
+    /// Loads a user's file and variables, and returns the rows that somebody decided.
+    fn decided(file: &str, variables: &[(&str, &str)]) -> Vec<Row> {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("config.toml");
+        std::fs::write(&path, file).unwrap();
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).into());
+        let environment: BTreeMap<_, _> = variables.iter().map(own).collect();
+        let sources = Sources { environment, cwd: home.path().into(), home: None };
+        let flags = Flags { workdir: ".".into(), config: Some(path), ..Flags::default() };
+        let Loaded { config, warnings } = Config::load(flags, &sources).unwrap();
+        assert_eq!(warnings, []);
+        let rows = rows(&config, &sources).into_iter();
+        rows.filter(|row| row.origin != Origin::Default).collect()
+    }
+
+    #[test]
+    fn every_key_can_be_set_in_a_file_and_is_shown() {
+        let lines = KEYS.iter().map(|it| format!("{} = {}\n", shown(it.name), it.example));
+        let mut set: Vec<String> =
+            decided(&lines.collect::<String>(), &[]).into_iter().map(|it| it.key).collect();
+        let mut expect: Vec<String> = KEYS.iter().map(|it| shown(it.name)).collect();
+        set.sort();
+        expect.sort();
+        assert_eq!(set, expect);
+    }
+
+    #[test]
+    fn every_variable_decides_its_key() {
+        for key in KEYS.iter().filter(|it| it.variable.is_some()) {
+            let variable = key.variable.unwrap();
+            let value = match key.name {
+                "fallback" => "a/b",
+                _ => key.example.trim_matches('"'),
+            };
+            let rows = decided("", &[(variable, value)]);
+            let told: Vec<_> = rows.into_iter().map(|it| (it.key, it.origin)).collect();
+            assert_eq!(told, [(key.name.to_owned(), Origin::Env(variable))]);
+        }
+    }
+
+    #[test]
+    fn what_a_project_may_not_decide_is_marked() {
+        let users = KEYS.iter().filter(|it| it.is_users()).map(|it| it.name);
+        let users: Vec<&str> = users.filter(|it| !it.starts_with("models.")).collect();
+        assert_eq!(
+            users,
+            [
+                "base_url",
+                "sandbox.tier",
+                "store.url",
+                "providers.NAME.base_url",
+                "providers.NAME.key",
+                "providers.NAME.headers.HEADER",
+                "providers.NAME.rate.requests_per_minute",
+                "providers.NAME.rate.tokens_per_minute",
+            ]
+        );
+    }
+}

@@ -1,0 +1,102 @@
+//! What each tier of the sandbox enforces.
+
+use std::fmt::Write as _;
+
+use loopwright_sandbox::{
+    Driver, Guarantee, Guarantees, Sandbox as _, Strength, Tier, Unavailable,
+};
+
+use crate::console;
+use crate::exit::ExitCode;
+
+/// Tries every tier.
+pub(super) async fn show() -> ExitCode {
+    let mut found = Vec::new();
+    for tier in Tier::ALL {
+        found.push((tier, Driver::new(tier).probe().await));
+    }
+    console::print(table(&found).as_bytes())
+}
+
+/// A column for each tier that works, and the reason for each that does not.
+fn table(found: &[(Tier, Result<Guarantees, Unavailable>)]) -> String {
+    let working: Vec<(Tier, &Guarantees)> =
+        found.iter().filter_map(|(tier, result)| Some((*tier, result.as_ref().ok()?))).collect();
+    let mut text = format!("{:20}", "");
+    for (tier, _) in &working {
+        write!(text, "{:>12}", tier.name()).ok();
+    }
+    for guarantee in Guarantee::ALL {
+        write!(text, "\n{:20}", guarantee.name()).ok();
+        for (_, guarantees) in &working {
+            write!(text, "{:>12}", word(guarantees.strength(guarantee))).ok();
+        }
+    }
+    text.push('\n');
+    for (tier, result) in found {
+        if let Err(unavailable) = result {
+            write!(
+                text,
+                "\n{tier} does not work here: {}\n  {}\n",
+                unavailable.reason, unavailable.remedy
+            )
+            .ok();
+        }
+    }
+    let default =
+        working.iter().find(|(tier, _)| matches!(tier, Tier::Namespaces | Tier::Bubblewrap));
+    match default {
+        Some((tier, _)) => write!(text, "\nCommands are run with {tier}.\n").ok(),
+        None => {
+            write!(text, "\nCommands are refused, unless a weaker tier is accepted by name.\n").ok()
+        }
+    };
+    text
+}
+
+const fn word(strength: Option<Strength>) -> &'static str {
+    match strength {
+        Some(Strength::Enforced) => "yes",
+        Some(Strength::BestEffort) => "tries",
+        None => "no",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tier_that_does_not_work_is_named_with_its_remedy() {
+        let unavailable = Unavailable {
+            driver: Tier::Bubblewrap,
+            reason: "there is no program".to_owned(),
+            remedy: "install it".to_owned(),
+        };
+        let text = table(&[
+            (Tier::Namespaces, Ok(Guarantees::all())),
+            (Tier::Bubblewrap, Err(unavailable)),
+        ]);
+        assert!(
+            text.starts_with(
+                "                      namespaces\nfile writes                  yes\n"
+            ),
+            "{text}"
+        );
+        assert!(
+            text.ends_with(
+                "\nbubblewrap does not work here: there is no program\n  install it\n\nCommands are run with namespaces.\n"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn without_a_strong_tier_commands_are_refused() {
+        let text = table(&[(Tier::Landlock, Ok(Guarantees::default()))]);
+        assert!(
+            text.ends_with("Commands are refused, unless a weaker tier is accepted by name.\n"),
+            "{text}"
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! What to do where there is no model yet.
+
+use std::fmt::Write as _;
+
+use loopwright_models::{KeyRef, Providers};
+
+use crate::render::{WIDTH, wrap};
+
+/// Where the second column begins.
+const MARGIN: usize = 18;
+
+/// Says what was looked for, and the ways to get a model.
+pub(crate) fn guide(providers: &Providers) -> String {
+    let known = || providers.names().filter_map(|it| Some((it, providers.provider(it).ok()?)));
+    let mut keys: Vec<&str> = known()
+        .filter(|(_, provider)| provider.key_required && !provider.local)
+        .filter_map(|(_, provider)| provider.key.as_ref().map(KeyRef::variable))
+        .collect();
+    keys.dedup();
+    let servers: Vec<&str> =
+        known().filter(|(_, provider)| provider.local).map(|(name, _)| name).collect();
+    let looked_for = [
+        (
+            "a model's name",
+            "in --model, LOOPWRIGHT_MODEL, loopwright.toml and your config.toml: there is none"
+                .to_owned(),
+        ),
+        ("a key", format!("in {}: none is set", keys.join(", "))),
+        ("a server here", format!("{}: none answers with a model", servers.join(", "))),
+    ];
+    let mut text = "There is no model to talk to yet. What was looked for:\n".to_owned();
+    for (what, where_to) in looked_for {
+        for (at, line) in wrap(&where_to, WIDTH - MARGIN, 12).iter().enumerate() {
+            let what = if at == 0 { what } else { "" };
+            // Writing into memory does not fail.
+            write!(text, "\n  {what:width$}{line}", width = MARGIN - 2).ok();
+        }
+    }
+    text + "\n\n\
+        Three ways to get one:\n\n  \
+        1. set the key of a provider\n       \
+        export OPENAI_API_KEY=…\n  \
+        2. start a server on this machine, with a model\n       \
+        ollama run qwen3\n  \
+        3. name any server that speaks as OpenAI's does\n       \
+        loopwright chat -m openai-compatible/MODEL --base-url http://HOST/v1\n\n\
+        See an agent at work without one: loopwright demo\n\
+        See what works on this machine:   loopwright doctor"
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_models::Provider;
+
+    use super::*;
+
+    #[test]
+    fn it_says_what_was_looked_for_and_fits_a_terminal() {
+        let local = Provider { local: true, ..Provider::default() };
+        let mine = Provider {
+            key: Some(KeyRef::env("MY_KEY")),
+            key_required: true,
+            ..Provider::default()
+        };
+        let providers = Providers::bare().with_provider("here", local).with_provider("mine", mine);
+        let guide = guide(&providers);
+        assert!(guide.contains("\n  a key           in MY_KEY: none is set\n"), "{guide}");
+        assert!(guide.contains("\n  a server here   here: none answers with a model\n"), "{guide}");
+        assert!(guide.lines().all(|line| line.chars().count() <= WIDTH), "{guide}");
+    }
+}

@@ -1,0 +1,150 @@
+//! The pages of reference: what can be typed, and what can be configured.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::{Arg, Command, CommandFactory as _};
+
+use crate::args::Cli;
+use crate::config::{Config, Flags, KEYS, Key, Loaded, Sources};
+use crate::settings::rows;
+
+/// Writes the page of everything that can be typed.
+pub fn cli() -> String {
+    let mut program = Cli::command();
+    program.build();
+    let mut page = "# The command line\n\n\
+        Made from the program itself. `--help` tells the same of each command, and `loopwright man` writes manual pages.\n"
+        .to_owned();
+    command(&program, "loopwright", &mut page);
+    page
+}
+
+fn command(command_: &Command, name: &str, page: &mut String) {
+    let mut this = command_.clone();
+    let about = this.get_about().map(ToString::to_string).unwrap_or_default();
+    let usage = this.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage:").trim().replace("\n       ", "\n");
+    // Writing into memory does not fail.
+    write!(page, "\n## `{name}`\n\n{about}.\n\n```text\n{usage}\n```\n").ok();
+    let subcommands: Vec<&Command> =
+        command_.get_subcommands().filter(|it| it.get_name() != "help").collect();
+    if !subcommands.is_empty() {
+        page.push_str("\n| command | does |\n|---|---|\n");
+        for it in &subcommands {
+            let about = it.get_about().map(ToString::to_string).unwrap_or_default();
+            let link = format!("{name} {}", it.get_name()).replace(' ', "-");
+            writeln!(page, "| [`{}`](#{link}) | {} |", it.get_name(), cell(&about)).ok();
+        }
+    }
+    arguments(command_, name, page);
+    if let Some(after) = command_.get_after_help() {
+        write!(page, "\n```text\n{after}\n```\n").ok();
+    }
+    for it in subcommands {
+        command(it, &format!("{name} {}", it.get_name()), page);
+    }
+}
+
+fn arguments(command: &Command, name: &str, page: &mut String) {
+    let is_root = name == "loopwright";
+    let is_shown = |it: &&Arg| {
+        let is_standard = matches!(it.get_id().as_str(), "help" | "version");
+        !it.is_hide_set() && !is_standard && (is_root || !it.is_global_set())
+    };
+    let arguments: Vec<&Arg> = command.get_arguments().filter(is_shown).collect();
+    if arguments.is_empty() {
+        return;
+    }
+    page.push_str("\n| argument | means |\n|---|---|\n");
+    for it in arguments {
+        writeln!(page, "| {} | {} |", cell(&typed(it)), cell(&meaning(it))).ok();
+    }
+}
+
+/// Writes an argument as it is typed.
+fn typed(argument: &Arg) -> String {
+    let names = argument.get_value_names().unwrap_or_default();
+    let takes_value = argument.get_action().takes_values();
+    let value: Vec<String> = names.iter().map(|it| format!("<{it}>")).collect();
+    let value = if takes_value { value.join(" ") } else { String::new() };
+    let short = argument.get_short().map(|it| format!("-{it}"));
+    let long = argument.get_long().map(|it| format!("--{it}"));
+    let names = [short, long].into_iter().flatten().collect::<Vec<_>>().join(", ");
+    format!("`{}`", format!("{names} {value}").trim())
+}
+
+fn meaning(argument: &Arg) -> String {
+    let mut text = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    let possible = argument.get_possible_values();
+    if !possible.is_empty() && argument.get_action().takes_values() {
+        let names: Vec<String> = possible.iter().map(|it| format!("`{}`", it.get_name())).collect();
+        write!(text, ": {}", names.join(", ")).ok();
+    }
+    let default = argument.get_default_values();
+    if !default.is_empty() && argument.get_action().takes_values() {
+        let default = default.iter().map(|it| it.to_string_lossy()).collect::<Vec<_>>().join(", ");
+        write!(text, " [default: {default}]").ok();
+    }
+    text
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+/// Writes the page of everything that can be configured.
+pub fn config() -> String {
+    let mut page = "# The configuration\n\n\
+        Made from the program itself. Each key is decided on its own by the strongest that says something: options, \
+        variables, `loopwright.toml` of the project (the nearest one above the working directory, within the \
+        repository), `~/.config/loopwright/config.toml`, the default. `loopwright config show` tells what is in effect, \
+        and who decided it.\n\n\
+        Keys of APIs and other secrets never stand in a file: `env:NAME` names the variable that holds one. What is \
+        marked \"user only\" is refused in a project's file, because a repository must not decide it.\n"
+        .to_owned();
+    let defaults = defaults();
+    let mut table = "";
+    for key in KEYS {
+        if key.table() != table || page.ends_with("decide it.\n") {
+            table = key.table();
+            let title =
+                if table.is_empty() { "At the top".to_owned() } else { format!("`[{table}]`") };
+            write!(
+                page,
+                "\n## {title}\n\n| key | means | value | default | option | variable |\n|---|---|---|---|---|---|\n"
+            )
+            .ok();
+        }
+        setting(key, defaults.get(key.name).map(String::as_str), &mut page);
+    }
+    page
+}
+
+fn setting(key: &Key, default: Option<&str>, page: &mut String) {
+    let only = if key.is_users() { " (user only)" } else { "" };
+    let code = |text: Option<&str>| text.map_or("–".to_owned(), |it| format!("`{it}`"));
+    let example = format!("{}: `{}`", key.expected, key.example);
+    writeln!(
+        page,
+        "| `{}` | {}{only} | {} | {} | {} | {} |",
+        key.last(),
+        cell(key.means),
+        cell(&example),
+        default.map_or("–".to_owned(), cell),
+        code(key.option),
+        code(key.variable),
+    )
+    .ok();
+}
+
+/// What holds where nobody says anything, as it reads in anybody's home.
+fn defaults() -> BTreeMap<String, String> {
+    let sources =
+        Sources { environment: BTreeMap::new(), cwd: "/".into(), home: Some(PathBuf::from("~")) };
+    let flags = Flags { workdir: "/".into(), ..Flags::default() };
+    let Ok(Loaded { config, .. }) = Config::load(flags, &sources) else { return BTreeMap::new() };
+    let set = rows(&config, &sources).into_iter();
+    set.filter_map(|row| Some((row.key, row.value?))).collect()
+}

@@ -1,0 +1,241 @@
+//! What tools do to files, as people read it: a few lines of a diff.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anstyle::{AnsiColor, Style};
+use loopwright_core::{ToolOutcome, messages::ToolCall};
+use serde_json::Value;
+use similar::DiffTag;
+use similar::algorithms::{Capture, Replace, myers};
+
+use super::words::{count, cut, harmless};
+
+const ADDED: Style = AnsiColor::Green.on_default();
+const REMOVED: Style = AnsiColor::Red.on_default();
+const FAINT: Style = Style::new().dimmed();
+
+/// The tools that change a file, which their argument `path` names.
+const TOOLS: [&str; 2] = ["edit_file", "write_file"];
+
+/// The largest file that is compared.
+const LARGEST: u64 = 1 << 19;
+
+/// How many lines of a diff are shown.
+const SHOWN: usize = 20;
+
+/// How many lines are shown around what changed.
+const AROUND: usize = 2;
+
+/// How long may be looked for the shortest diff.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Remembers what files held while tools are at work on them.
+#[derive(Debug)]
+pub(super) struct Watch {
+    directory: PathBuf,
+    /// By the arguments of the call.
+    before: Mutex<BTreeMap<Arc<str>, String>>,
+}
+
+/// How a file changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDiff {
+    rows: Vec<Row>,
+    /// Rows that are left out.
+    rest: usize,
+    added: usize,
+    removed: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Row {
+    tag: Tag,
+    /// The number of the line; nothing where lines are left out.
+    number: Option<usize>,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tag {
+    Kept,
+    Removed,
+    Added,
+}
+
+impl Row {
+    fn new(tag: Tag, at: usize, text: &str) -> Self {
+        Self { tag, number: Some(at + 1), text: text.replace('\t', "    ") }
+    }
+}
+
+impl Watch {
+    pub(super) fn new(directory: &Path) -> Self {
+        Self { directory: directory.to_path_buf(), before: Mutex::default() }
+    }
+
+    /// Looks at the file before a tool changes it.
+    pub(super) fn begin(&self, call: &ToolCall) {
+        if let Some(content) = self.content(call) {
+            self.with_before(|it| it.insert(Arc::clone(&call.arguments), content));
+        }
+    }
+
+    /// Compares the file with what it was.
+    pub(super) fn end(&self, call: &ToolCall, outcome: &ToolOutcome) -> Option<FileDiff> {
+        let before = self.with_before(|it| it.remove(&call.arguments))?;
+        if !matches!(outcome, ToolOutcome::Returned(_)) {
+            return None;
+        }
+        FileDiff::of(&before, &self.content(call)?)
+    }
+
+    /// Reads the file that a tool is to change: empty if there is none yet, nothing if it is no short text.
+    fn content(&self, call: &ToolCall) -> Option<String> {
+        if !TOOLS.contains(&&*call.name) {
+            return None;
+        }
+        let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+        let path = self.directory.join(arguments.get("path")?.as_str()?);
+        match fs::metadata(&path) {
+            Ok(there) if there.is_file() && there.len() <= LARGEST => fs::read_to_string(path).ok(),
+            Ok(_) => None,
+            Err(_) => Some(String::new()),
+        }
+    }
+
+    fn with_before<T>(&self, work: impl FnOnce(&mut BTreeMap<Arc<str>, String>) -> T) -> T {
+        work(&mut self.before.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl FileDiff {
+    /// Compares two texts; nothing if they have the same lines.
+    pub(super) fn of(before: &str, after: &str) -> Option<Self> {
+        let (old, new): (Vec<&str>, Vec<&str>) =
+            (before.lines().collect(), after.lines().collect());
+        let mut capture = Replace::new(Capture::new());
+        let deadline = Instant::now() + PATIENCE;
+        let (whole_old, whole_new) = (0..old.len(), 0..new.len());
+        myers::diff_deadline(&mut capture, &old, whole_old, &new, whole_new, Some(deadline))
+            .ok()?;
+        let mut rows = Vec::new();
+        for group in capture.into_inner().into_grouped_ops(AROUND) {
+            if !rows.is_empty() {
+                rows.push(Row { tag: Tag::Kept, number: None, text: String::new() });
+            }
+            for op in group {
+                let (kind, old_range, new_range) = op.as_tag_tuple();
+                if kind == DiffTag::Equal {
+                    rows.extend(new_range.map(|at| Row::new(Tag::Kept, at, new[at])));
+                } else {
+                    rows.extend(old_range.map(|at| Row::new(Tag::Removed, at, old[at])));
+                    rows.extend(new_range.map(|at| Row::new(Tag::Added, at, new[at])));
+                }
+            }
+        }
+        let of = |tag: Tag| rows.iter().filter(|it| it.tag == tag).count();
+        let (added, removed) = (of(Tag::Added), of(Tag::Removed));
+        let rest = rows.len().saturating_sub(SHOWN);
+        rows.truncate(SHOWN);
+        (added + removed > 0).then_some(Self { rows, rest, added, removed })
+    }
+
+    /// Returns the lines that are shown, each of at most so many columns.
+    pub(super) fn lines(&self, width: usize) -> Vec<String> {
+        let numbers = self.rows.iter().filter_map(|it| it.number).max().unwrap_or(0);
+        let digits = numbers.to_string().len();
+        let room = width.saturating_sub(digits + 3);
+        let row = |row: &Row| {
+            let Some(number) = row.number else {
+                return format!("{FAINT}{:>digits$}{FAINT:#}", "…");
+            };
+            let (mark, style) = match row.tag {
+                Tag::Added => ('+', ADDED),
+                Tag::Removed => ('-', REMOVED),
+                Tag::Kept => (' ', FAINT),
+            };
+            let text = cut(&harmless(&row.text), room);
+            let text = format!("{mark} {text}");
+            format!("{FAINT}{number:>digits$}{FAINT:#} {style}{}{style:#}", text.trim_end())
+        };
+        let mut lines: Vec<String> = self.rows.iter().map(row).collect();
+        if self.rest > 0 {
+            let (more, added, removed) =
+                (count(self.rest as u64, "more line"), self.added, self.removed);
+            lines.push(format!("{FAINT}… {more}; +{added} -{removed} in all{FAINT:#}"));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_core::ToolOutput;
+
+    use super::*;
+
+    fn shown(before: &str, after: &str) -> String {
+        let diff = FileDiff::of(before, after);
+        let lines = diff.map(|it| it.lines(30)).unwrap_or_default().join("\n");
+        anstream::adapter::strip_str(&lines).to_string()
+    }
+
+    #[test]
+    fn what_changed_is_shown_with_a_little_around_it() {
+        let before = "a\nb\nc\nd\ne\n1\n2\n3\n4\n5\n6\n";
+        let after = before.replace("c\n", "x\ny\n").replace('6', "six");
+        assert_eq!(
+            shown(before, &after),
+            " 1   a\n 2   b\n 3 - c\n 3 + x\n 4 + y\n 5   d\n 6   e\n …\n10   4\n11   5\n11 - 6\n12 + six"
+        );
+        assert_eq!(shown(before, before), "");
+    }
+
+    #[test]
+    fn a_long_diff_is_cut_and_counted() {
+        let text = (0..50).map(|it| format!("line {it}")).collect::<Vec<_>>().join("\n");
+        let shown = shown("", &text);
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!((lines.len(), lines[0], lines[19]), (21, " 1 + line 0", "20 + line 19"));
+        assert_eq!(lines[20], "… 30 more lines; +50 -0 in all");
+    }
+
+    #[test]
+    fn a_line_is_cut_and_cannot_steer_a_terminal() {
+        let long = format!("\u{1b}[2J{}", "x".repeat(60));
+        assert_eq!(shown("", &long), format!("1 + \u{fffd}[2J{}…", "x".repeat(21)));
+    }
+
+    #[test]
+    fn a_file_is_compared_with_what_it_was_before_the_call() {
+        let home = tempfile::tempdir().unwrap();
+        let watch = Watch::new(home.path());
+        let write = |name: &str, text: &str| fs::write(home.path().join(name), text).unwrap();
+        let returned = ToolOutcome::Returned(ToolOutput::text("done"));
+        let call = |tool: &'static str, path: &str| {
+            ToolCall::new("1", tool, format!("{{\"path\":\"{path}\"}}"))
+        };
+        let new = call("write_file", "new.txt");
+        watch.begin(&new);
+        write("new.txt", "one\n");
+        assert_eq!(watch.end(&new, &returned), FileDiff::of("", "one\n"));
+        let edit = call("edit_file", "new.txt");
+        watch.begin(&edit);
+        write("new.txt", "two\n");
+        assert_eq!(watch.end(&edit, &returned), FileDiff::of("one\n", "two\n"));
+        // Nobody looked at it before.
+        assert_eq!(watch.end(&edit, &returned), None);
+        let read = call("read_file", "new.txt");
+        watch.begin(&read);
+        assert_eq!(watch.end(&read, &returned), None);
+        fs::write(home.path().join("image"), b"\xff\0").unwrap();
+        let binary = call("write_file", "image");
+        watch.begin(&binary);
+        write("image", "text");
+        assert_eq!(watch.end(&binary, &returned), None);
+    }
+}

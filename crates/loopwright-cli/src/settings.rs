@@ -1,0 +1,215 @@
+//! `loopwright config show`: each setting, its value, and who decided it.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use clap::ValueEnum as _;
+use loopwright_models as models;
+use loopwright_sandbox::DriverChoice;
+use serde_json::{Value, json};
+
+use crate::args::Cli;
+use crate::args::settings::{ConfigCommand, ShowArgs};
+use crate::config::{
+    Config, Dollars, Loaded, ModelFacts, ModelRefs, Origin, OutputFormat, Provider, Setting,
+    Sources,
+};
+use crate::console;
+use crate::exit::ExitCode;
+use crate::config::{STEPS, TIME, TOKENS};
+use crate::render::line;
+use crate::report::SCHEMA_VERSION;
+use crate::store::Place;
+use crate::table::table;
+
+/// The most characters of a value in the table.
+const WIDEST: usize = 72;
+
+/// Shows what was asked for.
+pub fn settings(cli: &Cli, command: &ConfigCommand) -> ExitCode {
+    let ConfigCommand::Show(args) = command;
+    let sources = match Sources::from_process() {
+        Ok(sources) => sources,
+        Err(error) => return console::fail(&error, ExitCode::Config),
+    };
+    let Loaded { config, warnings } =
+        match Config::load(args.flags(cli.config.as_deref()), &sources) {
+            Ok(loaded) => loaded,
+            Err(error) => return console::fail(&error, ExitCode::Config),
+        };
+    for warning in &warnings {
+        console::warn(warning);
+    }
+    show(args, &config, &rows(&config, &sources))
+}
+
+fn show(args: &ShowArgs, config: &Config, rows: &[Row]) -> ExitCode {
+    if args.json {
+        let settings: Vec<Value> = rows.iter().map(Row::in_json).collect();
+        return console::print_json(&json!({
+            "schema_version": SCHEMA_VERSION,
+            "workdir": config.workdir.display().to_string(),
+            "settings": settings,
+        }));
+    }
+    let head = ["SETTING", "VALUE", "DECIDED BY"].map(str::to_owned).to_vec();
+    let cells = |row: &Row| {
+        let value = row.value.as_deref().map_or("-".to_owned(), |it| line(it, WIDEST));
+        vec![row.key.clone(), value, row.origin.to_string()]
+    };
+    let text = table(&[head].into_iter().chain(rows.iter().map(cells)).collect::<Vec<_>>());
+    console::print(text.as_bytes())
+}
+
+/// A setting as it is in effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Its name, as in a file.
+    pub(crate) key: String,
+    /// What it is; nothing if nobody says and there is no default.
+    pub(crate) value: Option<String>,
+    /// Who decided it.
+    pub(crate) origin: Origin,
+}
+
+impl Row {
+    fn in_json(&self) -> Value {
+        let (by, place) = match &self.origin {
+            Origin::Flag => ("flag", None),
+            Origin::Env(variable) => ("environment", Some((*variable).to_owned())),
+            Origin::Project(path) => ("project", Some(path.display().to_string())),
+            Origin::User(path) => ("user", Some(path.display().to_string())),
+            Origin::Session => ("session", None),
+            Origin::Default => ("default", None),
+        };
+        json!({ "key": self.key, "value": self.value, "origin": by, "origin_place": place })
+    }
+}
+
+/// Collects rows.
+#[derive(Default)]
+struct Rows(Vec<Row>);
+
+impl Rows {
+    /// Adds a setting that always is what somebody or the program says.
+    fn add<T>(
+        &mut self,
+        key: impl Into<String>,
+        setting: Option<&Setting<T>>,
+        default: Option<String>,
+        shown: impl Fn(&T) -> String,
+    ) {
+        let (value, origin) = match setting {
+            Some(setting) => (Some(shown(&setting.value)), setting.origin.clone()),
+            None => (default, Origin::Default),
+        };
+        self.0.push(Row { key: key.into(), value, origin });
+    }
+
+    /// Adds a setting of a table that is only there if somebody wrote it.
+    fn set<T: Display>(&mut self, key: String, setting: Option<&Setting<T>>) {
+        if setting.is_some() {
+            self.add(key, setting, None, T::to_string);
+        }
+    }
+}
+
+/// Returns every setting. Those of providers and models are there if somebody set them.
+pub(crate) fn rows(config: &Config, sources: &Sources) -> Vec<Row> {
+    let mut rows = Rows::default();
+    let found = Some("the first that can be used".to_owned());
+    rows.add("model", config.model.as_ref(), found, ToString::to_string);
+    rows.add("fallback", config.fallback.as_ref(), None, fallback);
+    rows.add("base_url", config.base_url.as_ref(), None, ToString::to_string);
+    rows.add("system", config.system.as_ref(), None, Clone::clone);
+    rows.add("output_format", Some(&config.output_format), None, |it| format_name(*it));
+    rows.add("stream", Some(&config.stream), None, ToString::to_string);
+    let limits = &config.limits;
+    rows.add("limits.steps", limits.steps.as_ref(), Some(STEPS.to_string()), ToString::to_string);
+    rows.add(
+        "limits.tokens",
+        limits.tokens.as_ref(),
+        Some(TOKENS.to_string()),
+        ToString::to_string,
+    );
+    rows.add("limits.seconds", limits.seconds.as_ref(), Some(seconds(&TIME)), seconds);
+    rows.add("limits.cost", limits.cost.as_ref(), None, |it: &Dollars| it.amount().to_string());
+    let (own, set) = (models::Timeouts::default(), &config.timeouts);
+    rows.add("timeouts.connect", set.connect.as_ref(), Some(seconds(&own.connect)), seconds);
+    rows.add(
+        "timeouts.first_byte",
+        set.first_byte.as_ref(),
+        Some(seconds(&own.first_byte)),
+        seconds,
+    );
+    rows.add("timeouts.idle", set.idle.as_ref(), Some(seconds(&own.idle)), seconds);
+    rows.add("timeouts.total", set.total.as_ref(), own.total.as_ref().map(seconds), seconds);
+    let auto = Some(tier(DriverChoice::Auto));
+    rows.add("sandbox.tier", config.sandbox_tier.as_ref(), auto, |it| tier(*it));
+    let place = Place::of(&Config { store_url: None, ..config.clone() }, sources).ok();
+    let place = place.map(|it| format!("sqlite:{it}"));
+    rows.add("store.url", config.store_url.as_ref(), place, ToString::to_string);
+    for (name, provider) in &config.providers {
+        provider_rows(&mut rows, name, provider);
+    }
+    for (name, facts) in &config.models {
+        model_rows(&mut rows, name, facts);
+    }
+    rows.0
+}
+
+fn provider_rows(rows: &mut Rows, name: &str, provider: &Provider) {
+    let key = |key: &str| format!("providers.{name}.{key}");
+    rows.set(key("base_url"), provider.base_url.as_ref());
+    rows.set(key("key"), provider.key.as_ref());
+    rows.set(key("wire"), provider.wire.as_ref());
+    rows.set(key("model"), provider.model.as_ref());
+    for (header, value) in &provider.headers {
+        rows.set(key(&format!("headers.{header}")), Some(value));
+    }
+    rows.set(key("rate.requests_per_minute"), provider.rate.requests_per_minute.as_ref());
+    rows.set(key("rate.tokens_per_minute"), provider.rate.tokens_per_minute.as_ref());
+}
+
+fn model_rows(rows: &mut Rows, name: &str, facts: &ModelFacts) {
+    let key = |key: &str| format!("models.\"{name}\".{key}");
+    rows.set(key("context_window"), facts.context_window.as_ref());
+    rows.set(key("max_output"), facts.max_output.as_ref());
+    if let Some(prices) = &facts.prices {
+        let all = [
+            ("input", Some(&prices.input)),
+            ("output", Some(&prices.output)),
+            ("cached", prices.cached.as_ref()),
+            ("cache_write", prices.cache_write.as_ref()),
+        ];
+        for (name, price) in all.into_iter().filter(|(_, price)| price.is_some()) {
+            let key = key(&format!("prices.{name}"));
+            rows.add(key, price, None, |it| it.amount().to_string());
+        }
+    }
+    if let Some(capabilities) = &facts.capabilities {
+        let names = |it: &crate::config::Capabilities| {
+            it.0.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ")
+        };
+        rows.add(key("capabilities"), Some(capabilities), None, names);
+    }
+}
+
+fn fallback(models: &ModelRefs) -> String {
+    models.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn format_name(format: OutputFormat) -> String {
+    format.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default()
+}
+
+fn seconds(duration: &Duration) -> String {
+    duration.as_secs_f64().to_string()
+}
+
+fn tier(driver: DriverChoice) -> String {
+    match driver {
+        DriverChoice::Auto => "auto".to_owned(),
+        DriverChoice::Only(tier) => tier.name().to_owned(),
+    }
+}
