@@ -14,9 +14,9 @@ use crate::config::{
     Config, Dollars, Loaded, ModelFacts, ModelRefs, Origin, OutputFormat, Provider, Setting,
     Sources,
 };
+use crate::config::{STEPS, TIME, TOKENS};
 use crate::console;
 use crate::exit::ExitCode;
-use crate::config::{STEPS, TIME, TOKENS};
 use crate::render::line;
 use crate::report::SCHEMA_VERSION;
 use crate::store::Place;

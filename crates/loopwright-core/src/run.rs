@@ -180,14 +180,39 @@ impl Run {
             return None;
         }
         // A step that is handed out is on record. If that fails, the run ends here.
-        let _broken = self.flush().await.is_err();
+        self.keep().await;
         self.is_due = false;
         Some(&self.state)
     }
 
+    /// Takes the next step without waiting until what it says is on record: that goes with the beginning of
+    /// the next one, in one append, before there is another effect. Tells whether there was a step; the end
+    /// of a run is on record.
+    ///
+    /// Dropping the future pauses the run, as with [`next`](Run::next). Whoever stops between two steps
+    /// calls [`keep`](Run::keep).
+    pub async fn step(&mut self) -> bool {
+        let was_taken = self.turn().await;
+        if !self.has_more() {
+            self.keep().await;
+        }
+        self.is_due = false;
+        was_taken
+    }
+
+    /// Waits until everything that is part of the state is on record. If that fails, the run is over, and
+    /// the state says so.
+    pub async fn keep(&mut self) {
+        let _broken = self.flush().await.is_err();
+    }
+
+    fn has_more(&self) -> bool {
+        !matches!(self.point, Point::Over)
+    }
+
     /// Tells whether there is anything left to do.
     pub fn has_next(&self) -> bool {
-        self.is_due || !matches!(self.point, Point::Over)
+        self.is_due || self.has_more()
     }
 
     /// Runs to the end and returns the final state.
@@ -198,7 +223,7 @@ impl Run {
                 self.is_due = false;
             }
             // Where the run was over at once, there may be edits that no journal has.
-            let _broken = self.flush().await.is_err();
+            self.keep().await;
             self.state
         }
     }

@@ -51,9 +51,9 @@ impl Wishes {
                 break;
             }
             is_between = {
-                let next = pin!(run.next());
+                let next = pin!(run.step());
                 let pause = self.env.clock.sleep(HEARD.min(self.lasts / RENEWED));
-                // A `next` that is dropped goes on where it was.
+                // A step that is dropped goes on where it was.
                 match select(next, pause).await {
                     Either::Left(_) => true,
                     // It goes on meanwhile: it may hold what the store needs to be heard.
@@ -73,6 +73,7 @@ impl Wishes {
                 handle.cancel();
             }
         }
+        run.keep().await;
         // What was said too late is answered with the next message.
         late.into_iter().fold(run.into_state(), AgentState::with_message)
     }

@@ -71,6 +71,6 @@ impl<D: Database> JobQueue for SqlStore<D> {
     }
 
     async fn forget(&self, before: Timestamp) -> Result<u64, StoreError> {
-        alone!(self.writing, |it| jobs::forget(it, before))
+        within!(self.writing, |it| jobs::forget(it, before))
     }
 }
