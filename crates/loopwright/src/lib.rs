@@ -84,7 +84,5 @@ pub mod prelude {
     pub use loopwright_models::Providers;
 }
 
-/// Compiles the programs in the README.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+mod pages;
