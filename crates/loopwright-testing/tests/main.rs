@@ -2,6 +2,10 @@
 
 mod ladder;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
 #[cfg(feature = "recorded")]
 mod recorded;
 mod repository;
