@@ -9,6 +9,8 @@ mod reference;
 #[cfg(feature = "recorded")]
 mod recorded;
 mod repository;
+#[cfg(test)]
+mod scripted;
 mod seed_map;
 
 /// The folder of the workspace.
