@@ -135,11 +135,11 @@ fn anchors(page: &str) -> BTreeSet<String> {
         let heading = heading.trim_start_matches('#').trim().to_lowercase();
         let kept = |it: &char| it.is_alphanumeric() || matches!(it, '-' | '_' | ' ');
         let anchor = heading.chars().filter(kept).collect::<String>().replace(' ', "-");
-        let again = |count: u32| format!("{anchor}-{count}");
-        let name = match anchors.contains(&anchor) {
-            false => anchor,
-            true => (1..).map(again).find(|it| !anchors.contains(it)).unwrap(),
-        };
+        let (mut name, mut count) = (anchor.clone(), 0);
+        while anchors.contains(&name) {
+            count += 1;
+            name = format!("{anchor}-{count}");
+        }
         anchors.insert(name);
     }
     anchors
