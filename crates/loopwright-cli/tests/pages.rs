@@ -85,7 +85,7 @@ fn blocks(page: &str) -> impl Iterator<Item = (&str, String)> {
     std::iter::from_fn(move || {
         let language = lines.find_map(|line| line.strip_prefix("```"))?;
         let code = lines.by_ref().take_while(|line| *line != "```");
-        Some((language, code.map(|line| format!("{line}\n")).collect()))
+        Some((language, code.flat_map(|line| [line, "\n"]).collect()))
     })
 }
 
