@@ -7,11 +7,7 @@
 use std::sync::Arc;
 
 use loopwright::{
-    capabilities::{
-        coding::UseCodingTools,
-        files::{MemoryFileJournal, Root},
-    },
-    core::Step,
+    capabilities::files::{MemoryFileJournal, Root},
     prelude::*,
 };
 use loopwright_testing::{FakeModel, ScenarioStep};
@@ -24,29 +20,22 @@ fn main() -> Result<(), BoxError> {
 }
 
 async fn work() -> Result<(), BoxError> {
-    let folder = std::env::temp_dir().join(format!("coding-tools-{}", std::process::id()));
-    std::fs::create_dir(&folder)?;
+    let folder = tempfile::tempdir()?;
     // The journal is told of each change before it is made, so that it can be undone.
     let journal = Arc::new(MemoryFileJournal::new());
-    let root = Root::new(&folder).protect("Cargo.lock").journal(journal.clone());
+    let root = Root::new(folder.path()).protect("Cargo.lock").journal(journal.clone());
 
+    let new = |path, text| json!({ "path": path, "content": text, "create_dirs": true });
+    let edit =
+        json!({ "path": "src/main.rs", "old_string": "{\n}", "new_string": "{\n    greet();\n}" });
     let model = FakeModel::script([
-        ScenarioStep::tool_calls([(
-            "write_file",
-            json!({ "path": "src/main.rs", "content": "fn main() {\n}\n", "create_dirs": true }),
-        )]),
-        ScenarioStep::tool_calls([(
-            "edit_file",
-            json!({ "path": "src/main.rs", "old_string": "{\n}", "new_string": "{\n    greet();\n}" }),
-        )]),
+        ScenarioStep::tool_call("write_file", new("src/main.rs", "fn main() {\n}\n")),
+        ScenarioStep::tool_call("edit_file", edit),
         ScenarioStep::tool_calls([
             ("read_file", json!({ "path": "src/main.rs" })),
             ("grep", json!({ "pattern": "greet" })),
             ("read_file", json!({ "path": "../../etc/passwd" })),
-            (
-                "write_file",
-                json!({ "path": ".git/hooks/pre-commit", "content": "", "create_dirs": true }),
-            ),
+            ("write_file", new(".git/hooks/pre-commit", "")),
             ("bash", json!({ "command": "wc -l src/main.rs" })),
         ]),
         ScenarioStep::final_answer("There is a program now; it greets."),
@@ -57,16 +46,13 @@ async fn work() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Write a program.")).await;
-    for step in (0..).map_while(|step| state.step_at(step)) {
-        for (call, outcome) in Step::tool_executions(step) {
-            println!("{} {}\n  {}", call.name, call.arguments, outcome.to_result().to_text());
-        }
+    for (call, outcome) in state.steps().flat_map(Step::tool_executions) {
+        println!("{} {}\n  {}", call.name, call.arguments, outcome.to_result().to_text());
     }
     println!("{}", state.text());
 
     for (change, came) in journal.rewind(&root, 0)? {
         println!("undone: {} ({came:?})", change.path);
     }
-    std::fs::remove_dir_all(&folder)?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Hooks around loading and saving: a trace, a note at every load, and a session that rests between turns.
+//! A hook around loading and saving: a trace, a note at every load, and a session that rests between turns.
 //!
 //! `cargo run -p loopwright --example session_hooks`
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use loopwright::{
     agent::{AgentDefinition, DefinitionLoopFactory},
-    core::Priority,
+    core::{Env, Priority},
     prelude::*,
     sessions::{
         AgentSession, MemoryStore, ResumeSession, SendMessage, SessionFactory, SessionHook,
@@ -16,24 +16,8 @@ use loopwright::{
     },
 };
 use loopwright_testing::FakeModel;
-use serde_json::Value;
 
-/// Prints every stage.
-struct Trace;
-
-#[async_trait]
-impl SessionHook for Trace {
-    async fn on_stage(
-        &self,
-        stage: SessionStage,
-        session: AgentSession,
-    ) -> Result<AgentSession, BoxError> {
-        println!("  {stage:?}: {}", session.status());
-        Ok(session)
-    }
-}
-
-/// Counts loads in the metadata, and lets the session rest after each message.
+/// Prints every stage, counts loads in the metadata, and lets the session rest after each answer.
 struct Resting;
 
 #[async_trait]
@@ -43,21 +27,15 @@ impl SessionHook for Resting {
         stage: SessionStage,
         session: AgentSession,
     ) -> Result<AgentSession, BoxError> {
-        match stage {
-            SessionStage::AfterLoad => {
-                let loads = session.state().metadata().get("loads").and_then(Value::as_u64);
-                let counted = loads.unwrap_or(0) + 1;
-                let noted = session.state().clone().with_metadata("loads", counted);
-                Ok(session.with_state(noted))
-            }
-            SessionStage::BeforeSave
-                if session.state().has_final_response()
-                    && session.status() == SessionStatus::Active =>
-            {
-                Ok(session.suspended()?)
-            }
-            _ => Ok(session),
+        println!("  {stage:?}: {}", session.status());
+        let state = session.state().clone();
+        if stage == SessionStage::AfterLoad {
+            let loads = state.metadata().get("loads").and_then(|it| it.as_u64()).unwrap_or(0);
+            return Ok(session.with_state(state.with_metadata("loads", loads + 1)));
         }
+        let is_answered = state.has_final_response() && session.status() == SessionStatus::Active;
+        let rests = stage == SessionStage::BeforeSave && is_answered;
+        Ok(if rests { session.suspended()? } else { session })
     }
 }
 
@@ -65,12 +43,10 @@ impl SessionHook for Resting {
 async fn main() -> Result<(), BoxError> {
     let model = UseLlmConfig::model(FakeModel::script(["Good morning."]));
     let loops = DefinitionLoopFactory::new(AgentBuilder::base().with_capability(model));
-    let runtime = SessionRuntime::new(Arc::new(MemoryStore::new()), loops)
-        .with_hook(Priority(10), Trace)
-        .with_hook(Priority(0), Resting);
+    let store = Arc::new(MemoryStore::new());
+    let runtime = SessionRuntime::new(store, loops).with_hook(Priority(0), Resting);
     let definition = AgentDefinition::new("host", "Greets", "You greet people.");
-    let now = loopwright::core::Env::system().clock.now();
-
+    let now = Env::system().clock.now();
     println!("create");
     let id = runtime.create(SessionFactory::new().create(definition, now)).await?.id().clone();
     println!("say something");

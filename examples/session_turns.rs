@@ -36,7 +36,6 @@ async fn main() -> Result<(), BoxError> {
     let session = first.execute(&id, &SendMessage::text("What is Piran?")).await?;
     println!("1: {}", session.state().text());
     drop(first);
-
     // As another process would, this one knows nothing but the name of the session.
     let second = runtime(&store, &["About four thousand people live there."]);
     second.execute(&id, &WriteMetadata::one("reader", "Ana")).await?;
@@ -53,11 +52,8 @@ async fn main() -> Result<(), BoxError> {
 
     let header = session.header();
     println!("{} about \"{}\"", header.status, header.title.as_deref().unwrap_or_default());
-    let reader = session.state().metadata().get("reader").and_then(|it| it.as_str());
-    println!(
-        "{} executions, for {}",
-        session.state().execution_count(),
-        reader.unwrap_or("nobody")
-    );
+    let state = session.state();
+    let reader = state.metadata().get("reader").and_then(|it| it.as_str()).unwrap_or("nobody");
+    println!("{} executions, for {reader}", state.execution_count());
     Ok(())
 }

@@ -150,7 +150,7 @@ impl World {
         }
     }
 
-    fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         self.directory.path()
     }
 

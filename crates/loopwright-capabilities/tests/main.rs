@@ -20,3 +20,5 @@ mod everything;
 mod pairs;
 #[cfg(test)]
 mod flat;
+#[cfg(test)]
+mod reference;

@@ -13,6 +13,7 @@ mod completions;
 mod demo;
 mod files;
 mod models;
+mod pages;
 mod program;
 mod reference;
 mod run;

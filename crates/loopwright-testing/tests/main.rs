@@ -2,9 +2,15 @@
 
 mod ladder;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
 #[cfg(feature = "recorded")]
 mod recorded;
 mod repository;
+#[cfg(test)]
+mod scripted;
 mod seed_map;
 
 /// The folder of the workspace.

@@ -10,6 +10,9 @@ use crate::WORKSPACE;
 /// The longest a source file may be without a reason.
 const LINES: usize = 600;
 
+/// How many lines an example must not have.
+const EXAMPLE_LINES: usize = 60;
+
 #[test]
 fn a_long_source_file_says_why() {
     let mut sources = Vec::new();
@@ -27,6 +30,16 @@ fn a_long_source_file_says_why() {
         "\n{}\nSplit it by its ideas, or say `long because …` within its first five lines.",
         problems.join("\n")
     );
+}
+
+#[test]
+fn every_example_is_read_in_a_minute() {
+    let mut examples = Vec::new();
+    files(&Path::new(WORKSPACE).join("examples"), &mut examples).unwrap();
+    examples.retain(|path| path.extension().is_some_and(|it| it == "rs"));
+    assert!(!examples.is_empty());
+    examples.retain(|path| fs::read_to_string(path).unwrap().lines().count() >= EXAMPLE_LINES);
+    assert!(examples.is_empty(), "{EXAMPLE_LINES} lines or more: {examples:#?}");
 }
 
 #[test]

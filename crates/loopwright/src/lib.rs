@@ -4,19 +4,85 @@
 //! and acts step by step, and gives the state back. An [`AgentBuilder`](agent::AgentBuilder) puts it
 //! together from capabilities.
 //!
-//! | read | for |
+//! ```
+//! use loopwright::prelude::*;
+//! use loopwright_testing::{FakeModel, ScenarioStep};
+//! use serde_json::json;
+//!
+//! /// Adds two numbers.
+//! #[tool(effects = "pure")]
+//! async fn add(a: i64, b: i64) -> i64 {
+//!     a + b
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), BoxError> {
+//! // A script stands for a model; `UseLlm::named("ollama/qwen3")` is a real one.
+//! let model = FakeModel::script([
+//!     ScenarioStep::tool_call("add", json!({ "a": 2, "b": 40 })),
+//!     ScenarioStep::final_answer("It is 42."),
+//! ]);
+//! let agent = AgentBuilder::standard()
+//!     .with_capability(UseLlmConfig::model(model))
+//!     .with_capability(UseTools::new().and(add))
+//!     .build()?;
+//! let state = agent.execute(AgentState::new().with_user_message("What is 2 + 40?")).await;
+//! assert_eq!((state.text().as_str(), state.step_count()), ("It is 42.", 2));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # A tour
+//!
+//! Whoever begins needs the [`prelude`] and nothing else for a while. Then, in this order:
+//!
+//! 1. **What goes in and comes back**: [`core::AgentState`], and [`core::Status`] for how it ended.
+//!    Nothing fails by an `Err`: [`AgentState::explain_stop`](core::AgentState::explain_stop) says in a
+//!    sentence what became of a run.
+//! 2. **Composition**: [`agent::AgentBuilder`] and the capabilities of [`agent`], such as
+//!    [`UseTools`](agent::UseTools), [`UseGuards`](agent::UseGuards) and
+//!    [`UseContextConfig`](agent::UseContextConfig). Each is a value named `UseX`.
+//! 3. **Tools**: [`macro@tool`] for functions, [`core::tool_fn`] for closures, [`core::Tool`] for types
+//!    with a state of their own. What a call does to the world, [`core::Effects`], decides what a crash
+//!    may repeat.
+//! 4. **Models**: [`UseLlm`](capabilities::llm::UseLlm) by name; [`models::Providers`] for addresses,
+//!    keys, fallbacks and recordings; [`core::ChatModel`] for one of your own.
+//! 5. **Ready-made capabilities**: [`capabilities`], from files and commands to sub-agents. A program whose
+//!    agents run commands calls [`sandbox::init`] first in `main`.
+//! 6. **Taking part**: [`core::Hook`], or closures by [`core::CallableHook`], at the ten
+//!    [points](core::HookPoint) of a run.
+//! 7. **Watching**: `on_event` and `wiretap` of the builder, the [kinds](core::kinds) of events,
+//!    [`broadcast`] for other programs.
+//! 8. **Keeping**: [`sessions::SessionRuntime`] over a store; [`worker::Worker`] for many machines.
+//! 9. **In between**: [`core::Run`], to advance, steer, pause and leave a run by hand.
+//!
+//! | module | holds |
 //! |---|---|
 //! | [`prelude`] | what most programs need |
+//! | [`core`] | state, loop, and the seams: tools, hooks, journals, events, models |
 //! | [`agent`] | builder, capabilities, drivers, guards, definitions |
 //! | [`capabilities`] | tools for files and commands, confined to one directory; tasks, skills, sub-agents and the like |
-//! | [`broadcast`] | what agents do, told to the world outside |
-//! | [`sandbox`] | what commands are confined by |
-//! | [`core`] | state, loop, and the seams: tools, hooks, journals, events, models |
-//! | [`messages`] | conversations as data |
 //! | [`models`] | providers |
+//! | [`sandbox`] | what commands are confined by |
 //! | [`sessions`] | conversations that are kept, and go on after a crash |
 //! | `templates` | agents as files |
+//! | [`broadcast`] | what agents do, told to the world outside |
 //! | [`worker`] | processes that do what is queued for sessions |
+//! | [`messages`] | conversations as data |
+//!
+//! Agents are tested with the crate `loopwright-testing`: models and drivers that follow a script, mock
+//! tools, a clock that stands still. Parts for a web server are in `loopwright-server`.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `templates`, on by default | the module `templates`: agents as Markdown, YAML and JSON |
+//! | `bedrock` | Amazon Bedrock, and with it what signs requests to AWS |
+//! | `sqlite` | the module `store_sql` with sessions in a SQLite file |
+//! | `postgres` | the same with sessions in PostgreSQL |
+//!
+//! Features add and never change what is there.
 
 pub use loopwright_agent as agent;
 pub use loopwright_broadcast as broadcast;
@@ -84,7 +150,5 @@ pub mod prelude {
     pub use loopwright_models::Providers;
 }
 
-/// Compiles the programs in the README.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+mod pages;

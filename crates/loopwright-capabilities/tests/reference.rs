@@ -1,0 +1,108 @@
+//! The page of all tools is made of their schemas.
+
+use std::{fmt::Write as _, fs, sync::Arc};
+
+use loopwright_agent::{AgentBuilder, UseLlmConfig};
+use loopwright_capabilities::bash::{Background, UseBash};
+use loopwright_core::AnyTool;
+use loopwright_sandbox::FakeSandbox;
+use loopwright_testing::FakeModel;
+use serde_json::Value;
+
+use crate::everything::{Part, World, all};
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/tools.md");
+
+const BEGINNING: &str = "\
+# Tools
+
+The tools that capabilities bring, with their arguments as models are told of them. What holds for all file tools and the limits of each
+are in [tools](../tools.md); how the others are configured is on the page of their capability. *Effects* says what a repeated call does:
+`pure` and `idempotent` calls run again after a crash, others do not.
+
+This page is made of the schemas: `LOOPWRIGHT_WRITE=1 cargo test -p loopwright-capabilities --test main reference`.
+";
+
+#[test]
+fn the_page_of_tools_is_that_of_their_schemas() {
+    let world = World::new();
+    let mut page = BEGINNING.to_owned();
+    for part in all() {
+        let tools = tools(part, &world);
+        if tools.is_empty() {
+            continue;
+        }
+        // The tool is its own capability's only content.
+        let name = if part.name == "use_tools" { "LlmQueryTool" } else { part.name };
+        write!(page, "\n## `{name}`\n").unwrap();
+        tools.iter().for_each(|tool| describe(tool, &mut page));
+    }
+    if std::env::var_os("LOOPWRIGHT_WRITE").is_some() {
+        fs::write(PAGE, &page).unwrap();
+    }
+    assert!(
+        fs::read_to_string(PAGE).is_ok_and(|it| it == page),
+        "docs/reference/tools.md is stale: \
+         LOOPWRIGHT_WRITE=1 cargo test -p loopwright-capabilities --test main reference"
+    );
+}
+
+/// The tools of a capability, those for commands in the background included.
+fn tools(part: &Part, world: &World) -> Vec<AnyTool> {
+    let builder = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(FakeModel::script(["ok"])))
+        .with_shared_capability(part.make(world));
+    let builder = match part.name {
+        "use_bash" => {
+            let bash = UseBash::in_dir(world.dir()).background(Background::Allowed);
+            builder.with_capability(bash.sandbox(Arc::new(FakeSandbox::new())))
+        }
+        _ => builder,
+    };
+    // What a registry has on demand is not its own.
+    builder.build().unwrap().tools().iter().filter(|it| &**it.name() != "extra").cloned().collect()
+}
+
+fn describe(tool: &AnyTool, page: &mut String) {
+    let spec = tool.spec();
+    let effects = format!("{:?}", tool.options().effects).to_lowercase();
+    let about = spec.description.lines().next().unwrap_or_default();
+    write!(page, "\n### `{}`\n\n{about}\n\nEffects: `{effects}`.\n", spec.name).unwrap();
+    let Some(arguments) = spec.parameters["properties"].as_object().filter(|it| !it.is_empty())
+    else {
+        page.push_str("\nIt takes no arguments.\n");
+        return;
+    };
+    page.push_str("\n| argument | type | |\n|---|---|---|\n");
+    let required = spec.parameters["required"].as_array().cloned().unwrap_or_default();
+    for (name, schema) in arguments {
+        let about = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
+        let about = about.replace('|', "\\|");
+        let must = if required.contains(&Value::from(name.as_str())) { ", required" } else { "" };
+        writeln!(page, "| `{name}` | {}{must} | {about} |", kind(schema)).unwrap();
+    }
+}
+
+/// Names the type of an argument.
+fn kind(schema: &Value) -> String {
+    if let Some(values) = schema["enum"].as_array() {
+        let values: Vec<String> = values.iter().map(|it| format!("`{it}`")).collect();
+        return values.join(", ");
+    }
+    match &schema["type"] {
+        Value::String(kind) if kind == "array" => format!("list of {}", kind_of_items(schema)),
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => {
+            let kinds = kinds.iter().filter_map(Value::as_str).filter(|it| *it != "null");
+            kinds.collect::<Vec<_>>().join(" or ")
+        }
+        _ => "anything".to_owned(),
+    }
+}
+
+fn kind_of_items(schema: &Value) -> String {
+    match &schema["items"]["type"] {
+        Value::String(kind) => kind.clone(),
+        _ => "object".to_owned(),
+    }
+}

@@ -1,0 +1,41 @@
+//! Compiles the programs in the README and in the pages below `docs`.
+
+/// Has the Rust blocks of each page compiled and run as documentation examples.
+macro_rules! pages {
+    ($($name:ident = $path:literal,)*) => {
+        $(
+            #[doc = include_str!(concat!("../../../", $path))]
+            struct $name;
+        )*
+    };
+}
+
+pages! {
+    Readme = "README.md",
+    Agents = "docs/agents.md",
+    Broadcasting = "docs/broadcasting.md",
+    Providers = "docs/providers.md",
+    Loop = "docs/concepts/loop.md",
+    Decisions = "docs/how-to/decisions.md",
+    Errors = "docs/how-to/errors.md",
+    Limits = "docs/how-to/limits.md",
+    WhyDidItStop = "docs/how-to/why-did-it-stop.md",
+    Cancellation = "docs/capabilities/cancellation.md",
+    Critique = "docs/capabilities/critique.md",
+    History = "docs/capabilities/history.md",
+    Inventory = "docs/capabilities/inventory.md",
+    LlmQuery = "docs/capabilities/llm-query.md",
+    Llm = "docs/capabilities/llm.md",
+    Metadata = "docs/capabilities/metadata.md",
+    Planning = "docs/capabilities/planning.md",
+    Recording = "docs/capabilities/recording.md",
+    Retrospective = "docs/capabilities/retrospective.md",
+    SelfDescription = "docs/capabilities/self-description.md",
+    Skills = "docs/capabilities/skills.md",
+    StructuredOutput = "docs/capabilities/structured-output.md",
+    Subagents = "docs/capabilities/subagents.md",
+    Summarization = "docs/capabilities/summarization.md",
+    SystemPrompt = "docs/capabilities/system-prompt.md",
+    Tasks = "docs/capabilities/tasks.md",
+    ToolRegistry = "docs/capabilities/tool-registry.md",
+}
