@@ -14,12 +14,13 @@
 //! | `LAT` | milliseconds that the model takes, told to it in the prompt | 0 |
 //! | `MODE` | `fake`: the model is in process and no network is used | `http` |
 //! | `DB` | where the run is kept as a session: the file of a SQLite database, or `files:` and a directory | nowhere |
+//! | `RESUME` | set: how long it takes to open `DB` again and to load the session is told on standard error | unset |
 //! | `AGENT` | `standard`: with everything that `AgentBuilder::standard` adds | `base` |
 //! | `RT` | `current`: one thread | as many as the machine has cores |
 //!
 //! The last line printed is `{"final": text, "tool_calls": number}`.
 
-#![expect(clippy::print_stdout, reason = "a bench prints")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints")]
 
 use std::{
     error::Error,
@@ -29,6 +30,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
+    time::Instant,
 };
 
 use futures::future::join_all;
@@ -38,7 +40,9 @@ use loopwright::{
     messages::{Content, InferenceOptions, InferenceRequest, InferenceResponse, Usage},
     models::{RemoteModel, Secret, Wire},
     prelude::*,
-    sessions::{FileStore, SendMessage, SessionFactory, SessionRuntime, SessionStore},
+    sessions::{
+        FileStore, SendMessage, SessionFactory, SessionRepository, SessionRuntime, SessionStore,
+    },
     store_sql::SqliteStore,
 };
 
@@ -159,16 +163,29 @@ impl ChatModel for Scripted {
 
 /// Does one run, and keeps each step of it before the next one begins.
 async fn keep(place: &str, agent: AgentBuilder, prompt: String) -> Result<String, Failure> {
-    let store: Arc<dyn SessionStore> = match place.strip_prefix("files:") {
-        Some(directory) => Arc::new(FileStore::open(directory)?),
-        None => Arc::new(SqliteStore::open(place).await?),
-    };
-    let runtime = SessionRuntime::new(store, DefinitionLoopFactory::new(agent));
+    let runtime = SessionRuntime::new(open(place).await?, DefinitionLoopFactory::new(agent));
     let definition = AgentDefinition::new("calculator", "Adds numbers", SYSTEM);
     let session = SessionFactory::new().create(definition, Env::system().clock.now());
-    let session = runtime.create(session).await?;
-    let session = runtime.execute(session.id(), &SendMessage::text(prompt)).await?;
+    let id = runtime.create(session).await?.id().clone();
+    let session = runtime.execute(&id, &SendMessage::text(prompt)).await?;
+    if std::env::var_os("RESUME").is_some() {
+        drop(runtime);
+        let began = Instant::now();
+        let loaded = SessionRepository::new(open(place).await?).load(&id).await?;
+        let took = began.elapsed().as_secs_f64() * 1e3;
+        eprintln!(
+            "a store is opened, {} steps are loaded: {took:.1} ms",
+            loaded.state().step_count()
+        );
+    }
     Ok(session.state().text())
+}
+
+async fn open(place: &str) -> Result<Arc<dyn SessionStore>, Failure> {
+    Ok(match place.strip_prefix("files:") {
+        Some(directory) => Arc::new(FileStore::open(directory)?),
+        None => Arc::new(SqliteStore::open(place).await?),
+    })
 }
 
 async fn work(work: Work) -> Result<(String, u64), Failure> {

@@ -238,6 +238,27 @@ fn whatever_append_the_machine_stops_after_no_effect_happens_twice() {
 }
 
 #[test]
+fn what_a_step_says_goes_on_record_with_the_beginning_of_the_next_one() {
+    let script = || {
+        let calls = (0..3).map(|_| ScenarioStep::tool_call("pay", json!({})));
+        agent(calls.chain(["done".into()])).with_tool(MockTool::returning("pay", "Pays.", "paid"))
+    };
+    let (whole, lazy) = (MemoryJournal::new(), MemoryJournal::new());
+    let mut run = script().start(asked(), journaled(&whole));
+    while run_until_stuck(run.next()).flatten().is_some() {}
+    let kept = run.into_state();
+    let mut run = script().start(asked(), journaled(&lazy));
+    let mut steps = 0;
+    while run_until_stuck(run.step()).unwrap() {
+        steps += 1;
+    }
+    assert_eq!((steps, run.state().unsaved().count()), (4, 0));
+    assert_eq!(run.into_state().text(), kept.text());
+    assert_eq!(replay(&lazy).text(), kept.text());
+    assert_eq!(whole.appends() - lazy.appends(), 3, "each step but the last");
+}
+
+#[test]
 fn a_thought_on_record_is_not_paid_again() {
     crash_everywhere(Fault::CrashAfter, |append, _, model, _| {
         // The thoughts are the appends 1 and 6; a crash after the appends between costs nothing.

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -15,6 +15,10 @@ use loopwright_core::{
 };
 use loopwright_models::{Http, RemoteModel, RetryPolicy, Secret, Timeouts, Wire};
 use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::server::{Reply, Server, content_event, finish_event};
@@ -167,17 +171,97 @@ async fn a_server_may_answer_in_the_other_form() {
 async fn a_connection_is_used_again() {
     let server = Server::start([Reply::words(&["a"]), Reply::words(&["b"])]).await;
     let chat = chat(&server);
-    for _ in 0..3 {
-        let cx = InferCx {
-            deltas: &mut loopwright_core::NoDeltas,
-            cancel: &CancellationToken::new(),
-            deadline: None,
-            clock: &Stepping::default(),
-            memory: &mut ModelMemory::default(),
-        };
-        chat.infer(&question(), cx).await.unwrap();
-    }
+    let said = [said(&chat).await, said(&chat).await, said(&chat).await];
+    assert_eq!(said, ["a", "b", "b"]);
     assert_eq!((server.received().len(), server.connections()), (3, 1));
+}
+
+/// Asks once, and returns what was said.
+async fn said(chat: &RemoteModel) -> String {
+    let cx = InferCx {
+        deltas: &mut loopwright_core::NoDeltas,
+        cancel: &CancellationToken::new(),
+        deadline: None,
+        clock: &Stepping::default(),
+        memory: &mut ModelMemory::default(),
+    };
+    chat.infer(&question(), cx).await.unwrap().message.text()
+}
+
+/// Answers one request on each connection, and closes it then although nothing said so.
+async fn closing_server() -> (String, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, closed) = (listener.local_addr().unwrap(), Arc::<AtomicU64>::default());
+    let count = Arc::clone(&closed);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let body = answer_body("once");
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            let mut request = vec![0; 64 * 1024];
+            let _some = stream.read(&mut request).await.unwrap();
+            stream.write_all((head + &body).as_bytes()).await.unwrap();
+            drop(stream);
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    (format!("http://{address}"), closed)
+}
+
+fn answer_body(text: &str) -> String {
+    let message = json!({ "role": "assistant", "content": text });
+    json!({ "choices": [{ "message": message, "finish_reason": "stop" }] }).to_string()
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_is_not_used_again() {
+    let (address, closed) = closing_server().await;
+    let chat = RemoteModel::new(Wire::OpenAiChat, "test", &address, "m").unwrap();
+    let chat = chat.with_retry(RetryPolicy::never());
+    for round in 1..=3 {
+        assert_eq!(said(&chat).await, "once");
+        while closed.load(Ordering::SeqCst) < round {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_may_answer_before_it_has_read_everything() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let body = r#"{"error":{"message":"too much"}}"#;
+        let head = format!("HTTP/1.1 413 X\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all((head + body).as_bytes()).await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let chat = RemoteModel::new(Wire::OpenAiChat, "test", &address, "m").unwrap();
+    let turn = loopwright_core::messages::Turn::said(Message::user("x".repeat(16 << 20))).unwrap();
+    let prompt = Prompt::of([turn].into_iter().collect());
+    let request = InferenceRequest { prompt, ..InferenceRequest::default() };
+    let cx = InferCx {
+        deltas: &mut loopwright_core::NoDeltas,
+        cancel: &CancellationToken::new(),
+        deadline: None,
+        clock: &Stepping::default(),
+        memory: &mut ModelMemory::default(),
+    };
+    let error = chat.infer(&request, cx).await.unwrap_err();
+    assert_eq!(error.status, Some(413));
+}
+
+#[test]
+fn a_connection_of_another_runtime_is_not_used_again() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (outer, first) = (runtime(), runtime());
+    let server = outer.block_on(Server::start([Reply::words(&["a"])]));
+    std::thread::spawn(move || outer.block_on(std::future::pending::<()>()));
+    let model = chat(&server);
+    assert_eq!(first.block_on(said(&model)), "a");
+    drop(first);
+    assert_eq!(runtime().block_on(said(&model)), "a");
+    assert_eq!(server.connections(), 2);
 }
 
 #[tokio::test]
