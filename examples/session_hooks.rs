@@ -28,12 +28,12 @@ impl SessionHook for Resting {
         session: AgentSession,
     ) -> Result<AgentSession, BoxError> {
         println!("  {stage:?}: {}", session.status());
-        let state = session.state().clone();
+        let known = session.state().clone();
         if stage == SessionStage::AfterLoad {
-            let loads = state.metadata().get("loads").and_then(|it| it.as_u64()).unwrap_or(0);
-            return Ok(session.with_state(state.with_metadata("loads", loads + 1)));
+            let loads = known.metadata().get("loads").and_then(serde_json::Value::as_u64);
+            return Ok(session.with_state(known.with_metadata("loads", loads.unwrap_or(0) + 1)));
         }
-        let is_answered = state.has_final_response() && session.status() == SessionStatus::Active;
+        let is_answered = known.has_final_response() && session.status() == SessionStatus::Active;
         let rests = stage == SessionStage::BeforeSave && is_answered;
         Ok(if rests { session.suspended()? } else { session })
     }

@@ -35,7 +35,9 @@ fn the_page_of_tools_is_that_of_their_schemas() {
         // The tool is its own capability's only content.
         let name = if part.name == "use_tools" { "LlmQueryTool" } else { part.name };
         write!(page, "\n## `{name}`\n").unwrap();
-        tools.iter().for_each(|tool| describe(tool, &mut page));
+        for tool in &tools {
+            describe(tool, &mut page);
+        }
     }
     if std::env::var_os("LOOPWRIGHT_WRITE").is_some() {
         fs::write(PAGE, &page).unwrap();

@@ -190,13 +190,13 @@ impl Http {
         let timeouts = self.0.timeouts;
         let sent = if is_direct(&url) {
             let pool = &self.0.direct;
-            let send = pool.send(&method, &url, &headers, &body, timeouts.connect);
-            let sent = within(timeouts.first_byte, pin!(send)).await.and_then(|sent| sent);
+            let sending = pool.send(&method, &url, &headers, &body, timeouts.connect);
+            let sent = within(timeouts.first_byte, pin!(sending)).await.and_then(|sent| sent);
             sent.map(|response| Source::Direct(response, url))
         } else {
             let request = self.client(&url)?.request(method, url.clone());
-            let send = request.headers(headers).body(body).send();
-            let sent = within(timeouts.first_byte, pin!(send)).await;
+            let sending = request.headers(headers).body(body).send();
+            let sent = within(timeouts.first_byte, pin!(sending)).await;
             let sent = sent.and_then(|sent| sent.map_err(|error| HttpError::of(error, &url)));
             sent.map(Source::Remote)
         };

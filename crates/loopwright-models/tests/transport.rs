@@ -176,8 +176,11 @@ async fn a_connection_is_used_again() {
     assert_eq!((server.received().len(), server.connections()), (3, 1));
 }
 
-/// Asks once, and returns what was said.
-async fn said(chat: &RemoteModel) -> String {
+/// Asks once.
+async fn ask_once(
+    chat: &RemoteModel,
+    request: &InferenceRequest,
+) -> Result<InferenceResponse, ModelError> {
     let cx = InferCx {
         deltas: &mut loopwright_core::NoDeltas,
         cancel: &CancellationToken::new(),
@@ -185,7 +188,19 @@ async fn said(chat: &RemoteModel) -> String {
         clock: &Stepping::default(),
         memory: &mut ModelMemory::default(),
     };
-    chat.infer(&question(), cx).await.unwrap().message.text()
+    chat.infer(request, cx).await
+}
+
+/// Asks once, and returns what was said.
+async fn said(chat: &RemoteModel) -> String {
+    ask_once(chat, &question()).await.unwrap().message.text()
+}
+
+/// Asks a question of so many bytes.
+async fn ask_long(chat: &RemoteModel, bytes: usize) -> Result<InferenceResponse, ModelError> {
+    let turn = loopwright_core::messages::Turn::said(Message::user("x".repeat(bytes))).unwrap();
+    let prompt = Prompt::of([turn].into_iter().collect());
+    ask_once(chat, &InferenceRequest { prompt, ..InferenceRequest::default() }).await
 }
 
 /// Answers one request on each connection, and closes it then although nothing said so.
@@ -237,18 +252,33 @@ async fn a_server_may_answer_before_it_has_read_everything() {
         std::future::pending::<()>().await;
     });
     let chat = RemoteModel::new(Wire::OpenAiChat, "test", &address, "m").unwrap();
-    let turn = loopwright_core::messages::Turn::said(Message::user("x".repeat(16 << 20))).unwrap();
-    let prompt = Prompt::of([turn].into_iter().collect());
-    let request = InferenceRequest { prompt, ..InferenceRequest::default() };
-    let cx = InferCx {
-        deltas: &mut loopwright_core::NoDeltas,
-        cancel: &CancellationToken::new(),
-        deadline: None,
-        clock: &Stepping::default(),
-        memory: &mut ModelMemory::default(),
-    };
-    let error = chat.infer(&request, cx).await.unwrap_err();
+    let error = ask_long(&chat, 16 << 20).await.unwrap_err();
     assert_eq!(error.status, Some(413));
+}
+
+#[tokio::test]
+async fn what_is_only_announced_does_not_end_the_request() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let length = 16 << 20;
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream
+            .write_all(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 X\r\na: b\r\n\r\n")
+            .await
+            .unwrap();
+        let (mut read, mut bytes) = (0, vec![0; 1 << 20]);
+        while read < length {
+            read += stream.read(&mut bytes).await.unwrap();
+        }
+        let body = answer_body("all of it");
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all((head + &body).as_bytes()).await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let chat = RemoteModel::new(Wire::OpenAiChat, "test", &address, "m").unwrap();
+    let answer = ask_long(&chat, length).await.unwrap();
+    assert_eq!(answer.message.text(), "all of it");
 }
 
 #[test]

@@ -18,17 +18,26 @@ use reqwest::{
     Method, Url,
     header::{HeaderMap, HeaderValue},
 };
-use socket2::SockRef;
-use tokio::{io::Interest, net::TcpStream, runtime::Handle, task::coop::consume_budget};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::{
+    io::Interest,
+    net::{TcpStream, lookup_host},
+    runtime::Handle,
+    task::coop::consume_budget,
+    time::timeout,
+};
 
 use super::{
     HttpError,
     body::{Framing, Piece},
-    head::{Head, parse, write_head},
+    head::{Head, invalid, parse, write_head},
 };
 
 /// How long a connection is kept that nobody uses.
 const IDLE: Duration = Duration::from_secs(90);
+
+/// How long a connection is silent before its other end is asked whether it is there.
+const PROBED: Duration = Duration::from_secs(15);
 
 /// How much is read at once when it is not known how much comes.
 const READ: usize = 8 * 1024;
@@ -84,9 +93,14 @@ impl Pool {
         };
         let broke = |error: io::Error| HttpError::broke(url, error);
         let head = write_head(method, url, headers, body.len());
-        let is_sent = connection.write(&head, body).await.map_err(broke)?;
+        let early = connection.write(&head, body).await.map_err(broke)?;
         drop(head);
-        let Head { status, headers, is_kept } = connection.read_head().await.map_err(broke)?;
+        let is_sent = early.is_none();
+        let answered = match early {
+            Some(head) => head,
+            None => connection.read_head().await.map_err(broke)?,
+        };
+        let Head { status, headers, is_kept } = answered;
         let framing = Framing::of(status, &headers).map_err(broke)?;
         let can_be_used_again = is_sent && is_kept && framing.has_an_end();
         let (connection, pool) = (Some(connection), Arc::clone(self));
@@ -107,27 +121,31 @@ impl Pool {
 
     fn give_back(&self, connection: Connection) {
         let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let idle = idle.entry(Arc::clone(&connection.to)).or_default();
-        while idle.front().is_some_and(|it| it.since.elapsed() >= IDLE) {
-            idle.pop_front();
-        }
-        idle.push_back(Idle { connection, since: Instant::now() });
+        idle.retain(|_, idle| {
+            while idle.front().is_some_and(|it| it.since.elapsed() >= IDLE) {
+                idle.pop_front();
+            }
+            !idle.is_empty()
+        });
+        let to = Arc::clone(&connection.to);
+        idle.entry(to).or_default().push_back(Idle { connection, since: Instant::now() });
     }
 }
 
 impl Connection {
     async fn open(url: &Url, connect: Duration) -> Result<Self, HttpError> {
-        let port = url.port_or_known_default().unwrap_or_default();
-        let host = url.host_str().unwrap_or_default();
-        let opening = TcpStream::connect((host.trim_matches(['[', ']']), port));
-        let opened = tokio::time::timeout(connect, opening).await;
-        let stream = match opened {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return Err(HttpError::not_connected(url, error)),
-            Err(_) => return Err(HttpError::not_connected_in_time(url)),
+        let stream = match dial(url, connect).await {
+            Ok(stream) => stream,
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                return Err(HttpError::not_connected_in_time(url));
+            }
+            Err(error) => return Err(HttpError::not_connected(url, error)),
         };
         // What is written is written at once and whole.
         stream.set_nodelay(true).ok();
+        // A server that is gone without a word is found out although it is only waited for.
+        let probes = TcpKeepalive::new().with_time(PROBED).with_interval(PROBED).with_retries(3);
+        SockRef::from(&stream).set_tcp_keepalive(&probes).ok();
         let (to, runtime) = (authority(url).into(), Handle::current().id());
         Ok(Self { to, runtime, stream, buffer: BytesMut::new() })
     }
@@ -138,9 +156,9 @@ impl Connection {
         looked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Writes a request; tells whether all of it was wanted. A server may answer before it has read
-    /// everything, and says then why it does not want more.
-    async fn write(&mut self, mut head: &[u8], mut body: &[u8]) -> io::Result<bool> {
+    /// Writes a request. A server may answer before it has read everything, and says then why it does not
+    /// want more: the head of that answer is returned.
+    async fn write(&mut self, mut head: &[u8], mut body: &[u8]) -> io::Result<Option<Head>> {
         while !(head.is_empty() && body.is_empty()) {
             match self.stream.try_write_vectored(&[IoSlice::new(head), IoSlice::new(body)]) {
                 Ok(written) => {
@@ -149,37 +167,49 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let ready = self.stream.ready(Interest::READABLE | Interest::WRITABLE).await?;
-                    if ready.is_readable() && self.read(READ)?.is_some() {
-                        return Ok(false);
+                    if !ready.is_readable() {
+                        continue;
+                    }
+                    match self.read(READ)? {
+                        Some(0) => return Err(cut_short()),
+                        Some(_) => {
+                            let head = self.head()?;
+                            if head.is_some() {
+                                return Ok(head);
+                            }
+                        }
+                        None => {}
                     }
                 }
-                Err(error) => {
-                    // The reason may have been said before the door was closed.
-                    return if matches!(self.read(READ), Ok(Some(1..))) {
-                        Ok(false)
-                    } else {
-                        Err(error)
-                    };
-                }
+                // The reason may have been said before the door was closed.
+                Err(error) => return self.read_head().await.map(Some).map_err(|_| error),
             }
         }
-        Ok(true)
+        Ok(None)
     }
 
     async fn read_head(&mut self) -> io::Result<Head> {
         loop {
-            if let Some((length, head)) = parse(&self.buffer)? {
-                let _head = self.buffer.split_to(length);
-                // What is announced is not yet the answer.
-                if head.status >= 200 {
-                    return Ok(head);
-                }
-                continue;
+            if let Some(head) = self.head()? {
+                return Ok(head);
             }
             if self.fill(READ).await? == 0 {
                 return Err(cut_short());
             }
         }
+    }
+
+    /// Takes the head of an answer, if it was read as a whole; what is only announced is not yet the answer.
+    fn head(&mut self) -> io::Result<Option<Head>> {
+        while let Some((length, head)) = parse(&self.buffer)? {
+            let _head = self.buffer.split_to(length);
+            match head.status {
+                101 => return Err(invalid("it changes the protocol, which was not asked for")),
+                100..200 => {}
+                _ => return Ok(Some(head)),
+            }
+        }
+        Ok(None)
     }
 
     /// Waits until something can be read, and reads it: so many bytes, none at the end of the stream.
@@ -238,6 +268,23 @@ impl Response {
             self.pool.give_back(Connection { buffer: BytesMut::new(), ..connection });
         }
     }
+}
+
+/// Connects to a server, which may have several addresses: each of them gets its share of the time.
+async fn dial(url: &Url, time: Duration) -> io::Result<TcpStream> {
+    let port = url.port_or_known_default().unwrap_or_default();
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let addresses: Vec<_> = timeout(time, lookup_host((host, port))).await??.collect();
+    let share = time / u32::try_from(addresses.len()).unwrap_or(u32::MAX).max(1);
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "it has no address");
+    for address in addresses {
+        match timeout(share, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => failure = error,
+            Err(late) => failure = late.into(),
+        }
+    }
+    Err(failure)
 }
 
 /// The server of an address, as a `Host` header names it.

@@ -4,7 +4,7 @@ use std::io;
 
 use reqwest::{
     Method, Url,
-    header::{ACCEPT, CONNECTION, HeaderMap, HeaderName, HeaderValue},
+    header::{self, ACCEPT, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue},
 };
 
 use super::{
@@ -36,7 +36,7 @@ pub(super) fn write_head(
 ) -> Vec<u8> {
     let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
     let mut head = Vec::with_capacity(512);
-    for part in [method.as_str(), " ", target, " HTTP/1.1\r\nhost: ", authority(url), "\r\n"] {
+    for part in [method.as_str(), " ", target, " HTTP/1.1\r\n"] {
         head.extend_from_slice(part.as_bytes());
     }
     let mut line = |name: &[u8], value: &[u8]| {
@@ -44,7 +44,10 @@ pub(super) fn write_head(
             head.extend_from_slice(part);
         }
     };
-    line(b"user-agent", USER_AGENT.as_bytes());
+    line(b"host", headers.get(HOST).map_or(authority(url).as_bytes(), HeaderValue::as_bytes));
+    if !headers.contains_key(header::USER_AGENT) {
+        line(b"user-agent", USER_AGENT.as_bytes());
+    }
     if !headers.contains_key(ACCEPT) {
         line(b"accept", b"*/*");
     }
@@ -64,7 +67,12 @@ pub(super) fn write_head(
 fn is_own(name: &HeaderName) -> bool {
     matches!(
         name.as_str(),
-        "host" | "accept-encoding" | "connection" | "content-length" | "transfer-encoding"
+        "host"
+            | "accept-encoding"
+            | "connection"
+            | "content-length"
+            | "expect"
+            | "transfer-encoding"
     )
 }
 

@@ -31,16 +31,26 @@ fn a_head_names_server_length_and_what_was_given() {
         )
     );
     assert_eq!(
-        written(&Method::GET, "http://[::1]", &[("accept", "a/b"), ("host", "other")], 0),
+        written(&Method::GET, "http://[::1]", &[("accept", "a/b")], 0),
         format!(
             "GET / HTTP/1.1\r\nhost: [::1]\r\n{agent}accept-encoding: identity\r\naccept: a/b\r\n\r\n"
         )
+    );
+    assert_eq!(
+        written(
+            &Method::GET,
+            "http://a",
+            &[("host", "b"), ("user-agent", "c"), ("accept", "d")],
+            0
+        ),
+        "GET / HTTP/1.1\r\nhost: b\r\naccept-encoding: identity\r\nuser-agent: c\r\naccept: d\r\n\r\n"
     );
 }
 
 #[test]
 fn a_caller_cannot_say_where_a_body_ends() {
-    let said = [("content-length", "9"), ("transfer-encoding", "chunked"), ("connection", "close")];
+    let said =
+        [("content-length", "9"), ("transfer-encoding", "chunked"), ("expect", "100-continue")];
     let head = written(&Method::POST, "http://a", &said, 0);
     assert!(head.ends_with("content-length: 0\r\n\r\n") && !head.contains("chunked"), "{head}");
 }
