@@ -9,7 +9,7 @@
 //! | [`stage`], [`render`], [`signals`] | a run under way: what is seen of it, and stopping it |
 //! | [`report`], [`ending`], [`exit`] | what is said at the end, and the exit status |
 //! | [`run`], [`chat`], [`sessions`], [`agents`], [`skills`], [`worker`], [`submit`], [`jobs`], [`demo`], [`models`], [`files`], [`sandbox`], [`doctor`], [`settings`], [`completions`], [`man`] | the commands |
-//! | [`reference`] | what the pages of reference are made of |
+//! | [`mod@reference`] | what the pages of reference are made of |
 
 pub mod agent;
 pub mod agents;
