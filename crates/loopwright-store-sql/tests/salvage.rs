@@ -84,6 +84,14 @@ async fn a_file_in_order_is_left_alone() {
 }
 
 #[tokio::test]
+async fn where_there_is_no_file_none_is_made() {
+    let folder = TempDir::new().unwrap();
+    let refused = SqliteStore::salvage(folder.path().join("typo.db")).await.unwrap_err();
+    assert!(refused.to_string().contains("typo.db"), "{refused}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
 async fn a_file_whose_beginning_is_zero_is_read_all_the_same() {
     let (_folder, path) = file().await;
     let mut bytes = fs::read(&path).unwrap();

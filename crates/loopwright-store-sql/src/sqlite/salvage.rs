@@ -29,7 +29,7 @@ use self::{pages::Pages, refill::Refill};
 
 impl SqliteStore {
     /// Saves what can be read of a damaged file into a new one, which takes its place, and says what was
-    /// done and what is lost. The damaged file stays as it is, under another name in the same directory.
+    /// done and what is lost. The damaged file is kept under another name in the same directory.
     /// Nothing is done with a file that is in order, or that only needs its indexes made anew.
     ///
     /// Nobody may have the file open.
@@ -39,6 +39,10 @@ impl SqliteStore {
     /// If somebody works with one of its sessions, it never was a store, or there is no space.
     pub async fn salvage(path: impl AsRef<Path>) -> Result<Vec<Finding>, StoreError> {
         let path = path.as_ref();
+        let place: Arc<str> = format!("`{}`", path.display()).into();
+        let failed = |source| SqlError::Place { place: Arc::clone(&place), source };
+        // Where there is no file, none is made.
+        fs::metadata(path).map_err(failed)?;
         let problem = match Self::open(path).await {
             Ok(store) => {
                 let found = store.database.soundness(true).await;
@@ -57,8 +61,6 @@ impl SqliteStore {
             }
             Err(error) => return Err(error.into()),
         };
-        let place: Arc<str> = format!("`{}`", path.display()).into();
-        let failed = |source| SqlError::Place { place: Arc::clone(&place), source };
         let new = file::beside(path, ".salvaged");
         remove(&new).map_err(failed)?;
         let saved = match saved(path, &new, &place).await {
@@ -139,9 +141,12 @@ fn put(path: &Path, new: &Path) -> io::Result<PathBuf> {
     // What belongs to the damaged file must not be taken for the new one's.
     let [_, log, index] = file::with_neighbours(path);
     let [_, log_aside, _] = file::with_neighbours(&aside);
-    if_there(fs::rename(log, log_aside))?;
-    if_there(fs::remove_file(index))?;
-    fs::rename(new, path)?;
+    if_there(fs::rename(&log, &log_aside))?;
+    if let Err(error) = if_there(fs::remove_file(index)).and_then(|()| fs::rename(new, path)) {
+        // The damaged file stays where it is, and with it what only its log has.
+        if_there(fs::rename(log_aside, log))?;
+        return Err(error);
+    }
     file::sync_folder_of(path)?;
     Ok(aside)
 }

@@ -44,7 +44,9 @@ fn record(pages: &Pages, page: &[u8], mut at: usize, kind: Kind) -> Option<Recor
     if kind == Kind::Inner {
         at += 4;
     }
-    let size = usize::try_from(varint(page, &mut at)?).ok().filter(|it| *it <= LARGEST)?;
+    // There is no more of a record than there is of the file.
+    let most = LARGEST.min((pages.last as usize).saturating_mul(pages.usable));
+    let size = usize::try_from(varint(page, &mut at)?).ok().filter(|it| *it <= most)?;
     let number = if kind == Kind::Rows { Some(varint(page, &mut at)?) } else { None };
     let payload = payload(pages, page, at, size, kind)?;
     Some(Record { number, cells: cells(&payload)? })
