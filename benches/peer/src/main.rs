@@ -15,7 +15,7 @@
 //! | `MODE` | `fake`: the model is in process and no network is used | `http` |
 //! | `DB` | where the run is kept as a session: the file of a SQLite database, or `files:` and a directory | nowhere |
 //! | `RESUME` | set: how long it takes to open `DB` again and to load the session is told on standard error | unset |
-//! | `AGENT` | `standard`: with everything that `AgentBuilder::standard` adds | `base` |
+//! | `AGENT` | `standard`: with everything that `AgentBuilder::standard` adds, its limits raised | `base` |
 //! | `RT` | `current`: one thread | as many as the machine has cores |
 //!
 //! The last line printed is `{"final": text, "tool_calls": number}`.
@@ -30,7 +30,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures::future::join_all;
@@ -109,7 +109,7 @@ impl Work {
             UseLlmConfig::model(model.with_key(Secret::new("sk-mock"))?)
         };
         let builder = match read("AGENT", String::new())?.as_str() {
-            "standard" => AgentBuilder::standard(),
+            "standard" => AgentBuilder::base().with_capability(guards()),
             _ => AgentBuilder::base(),
         };
         let agent = builder
@@ -118,6 +118,11 @@ impl Work {
             .with_capability(UseTools::new().and(add));
         Ok(agent)
     }
+}
+
+/// Returns the guards of `AgentBuilder::standard`, with limits that no run here reaches.
+fn guards() -> UseGuards {
+    UseGuards::default().max_steps(u32::MAX).max_tokens(u64::MAX).max_seconds(86_400.0)
 }
 
 fn read<T: FromStr<Err: Error + Send + Sync + 'static>>(
@@ -170,6 +175,8 @@ async fn keep(place: &str, agent: AgentBuilder, prompt: String) -> Result<String
     let session = runtime.execute(&id, &SendMessage::text(prompt)).await?;
     if std::env::var_os("RESUME").is_some() {
         drop(runtime);
+        // Whoever had it open before is to be gone.
+        tokio::time::sleep(Duration::from_millis(500)).await;
         let began = Instant::now();
         let loaded = SessionRepository::new(open(place).await?).load(&id).await?;
         let took = began.elapsed().as_secs_f64() * 1e3;

@@ -20,6 +20,7 @@ pub struct Thought {
     /// Why it stopped there.
     pub finish: FinishReason,
     /// What it took to get there.
+    #[serde(default, skip_serializing_if = "Spend::is_zero")]
     pub spend: Spend,
     /// The hook that answered in the model's place.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,7 @@
 //! Reading the changes of a session, a page of batches in each row.
 //!
-//! A row costs more than what a batch holds, so the database strings batches together: each one's place,
-//! count and length in a line of text, and its body after that.
+//! A row costs more than what a batch holds, so the database strings batches together: a line of text for
+//! each one's place, count and length, an empty line, and all their bodies.
 
 use loopwright_sessions::stored::StoredBatch;
 
@@ -102,29 +102,33 @@ struct Piece<'a> {
 }
 
 /// Takes a page apart.
-fn pieces(mut page: &[u8]) -> Result<Vec<Piece<'_>>, Failure> {
-    let mut pieces = Vec::new();
-    while !page.is_empty() {
-        let (piece, rest) = piece(page).ok_or_else(|| {
-            let after = pieces.last().map_or(0, |piece: &Piece<'_>| piece.first);
-            Failure::Form(format!("what comes after the batch at change {after} is damaged"))
-        })?;
-        pieces.push(piece);
-        page = rest;
+fn pieces(page: &[u8]) -> Result<Vec<Piece<'_>>, Failure> {
+    if page.is_empty() {
+        return Ok(Vec::new());
     }
-    Ok(pieces)
+    let mut pieces = Vec::new();
+    let damaged = |pieces: &[Piece<'_>]| {
+        let after = pieces.last().map_or(0, |piece| piece.first);
+        Failure::Form(format!("what comes after the batch at change {after} is damaged"))
+    };
+    let end = page.windows(2).position(|two| two == b"\n\n").ok_or_else(|| damaged(&pieces))?;
+    let mut bodies = &page[end + 2..];
+    for place in page[..end].split(|byte| *byte == b'\n') {
+        let (piece, rest) = piece(place, bodies).ok_or_else(|| damaged(&pieces))?;
+        pieces.push(piece);
+        bodies = rest;
+    }
+    if bodies.is_empty() { Ok(pieces) } else { Err(damaged(&pieces)) }
 }
 
-/// Takes the first batch off a page.
-fn piece(page: &[u8]) -> Option<(Piece<'_>, &[u8])> {
-    let end = page.iter().position(|byte| *byte == b'\n')?;
-    let (place, rest) = (str::from_utf8(&page[..end]).ok()?, &page[end + 1..]);
-    let mut numbers = place.split(' ');
+/// Takes the body of a batch off those that are left.
+fn piece<'a>(place: &[u8], bodies: &'a [u8]) -> Option<(Piece<'a>, &'a [u8])> {
+    let mut numbers = str::from_utf8(place).ok()?.split(' ');
     let (first, count) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
     let length: usize = numbers.next()?.parse().ok()?;
     if length >= LARGE {
-        return Some((Piece { first, count, body: None }, rest));
+        return Some((Piece { first, count, body: None }, bodies));
     }
-    let (body, rest) = rest.split_at_checked(length)?;
+    let (body, rest) = bodies.split_at_checked(length)?;
     Some((Piece { first, count, body: Some(body) }, rest))
 }

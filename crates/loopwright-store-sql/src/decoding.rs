@@ -28,6 +28,9 @@ type Decoded = (Seq, usize, Result<Vec<Stamped>, StoreError>);
 pub(crate) struct Decoding {
     id: SessionId,
     sender: Sender<Vec<StoredBatch>>,
+    receiver: Arc<Mutex<Receiver<Vec<StoredBatch>>>>,
+    /// How many threads there may be.
+    most: usize,
     threads: Vec<JoinHandle<Vec<Decoded>>>,
 }
 
@@ -36,23 +39,23 @@ impl Decoding {
     pub(crate) fn begin(id: &SessionId) -> Self {
         let (sender, receiver) = channel();
         let receiver = Arc::new(Mutex::new(receiver));
-        let threads = available_parallelism().map_or(1, NonZero::get).min(MOST);
-        let thread = |_| {
-            let (id, receiver) = (id.clone(), Arc::clone(&receiver));
-            spawn_blocking(move || decoded(&id, &receiver))
-        };
-        Self { id: id.clone(), sender, threads: (0..threads).map(thread).collect() }
+        let most = available_parallelism().map_or(1, NonZero::get).min(MOST);
+        Self { id: id.clone(), sender, receiver, most, threads: Vec::new() }
     }
 
-    /// Takes batches that came.
-    pub(crate) fn take(&self, batches: Vec<StoredBatch>) {
+    /// Takes batches that came. Each of the first few pages brings a thread along.
+    pub(crate) fn take(&mut self, batches: Vec<StoredBatch>) {
+        if self.threads.len() < self.most {
+            let (id, receiver) = (self.id.clone(), Arc::clone(&self.receiver));
+            self.threads.push(spawn_blocking(move || decoded(&id, &receiver)));
+        }
         // Whoever would read them panicked, which is told at the end.
         let _sent = self.sender.send(batches);
     }
 
     /// Returns all changes in their order, which are to be so many.
     pub(crate) async fn end(self, length: Seq) -> Result<Vec<Stamped>, StoreError> {
-        let Self { id, sender, threads } = self;
+        let Self { id, sender, threads, .. } = self;
         drop(sender);
         let mut all = Vec::new();
         for thread in threads {

@@ -89,7 +89,7 @@ pub(crate) async fn begin(
     let Some(head) = live(transaction, id).await? else { return Ok(None) };
     let Some(header) = find(transaction, id).await? else { return Ok(None) };
     let definition = definition_of(transaction, &head).await?;
-    let changes = Decoding::begin(id);
+    let mut changes = Decoding::begin(id);
     batches(transaction, &head, |it| changes.take(it)).await?;
     Ok(Some(Loading { header, definition, changes }))
 }

@@ -47,6 +47,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const QUEUE: Duration = Duration::from_mins(1);
 /// How often a file is tried that is being made by somebody else.
 const TRIES_EVERY: Duration = Duration::from_millis(20);
+/// The bytes of a page of a new file. Whoever appends changes some eight of them, each of which is written as a
+/// whole, so small ones are a quarter of the writing; what is read is not slower for it.
+const PAGE: u32 = 512;
+/// After so many pages the log is merged into the file: 4 MB.
+const MERGED_AFTER: &str = "8192";
 /// How many read at once.
 const READERS: u32 = 3;
 /// What tells our files from others of SQLite.
@@ -81,7 +86,9 @@ impl SqliteStore {
             .clone()
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
+            .page_size(PAGE)
             .auto_vacuum(SqliteAutoVacuum::Incremental)
+            .pragma("wal_autocheckpoint", MERGED_AFTER)
             .pragma("journal_size_limit", LARGEST_LOG);
         let pool = |size, options: SqliteConnectOptions| {
             PoolOptions::new()
@@ -173,9 +180,7 @@ impl Sqlite {
         let mut problems = self.alone("PRAGMA integrity_check").await?;
         problems.retain(|problem| problem != "ok");
         if !problems.is_empty() {
-            let is_repaired = repair && self.reindex().await.is_ok() && {
-                self.alone("PRAGMA integrity_check").await? == ["ok"]
-            };
+            let is_repaired = repair && self.reindex().await.unwrap_or_default();
             let repaired = is_repaired.then(|| "the indexes were made anew".to_owned());
             findings.extend(problems.into_iter().map(|problem| Finding {
                 session: None,
@@ -186,13 +191,18 @@ impl Sqlite {
         Ok(findings)
     }
 
-    /// Makes the indexes anew of those tables that have any beside their rows. The other tables are indexes
-    /// themselves: of a row of which a part is lost only the rest would be written again.
-    async fn reindex(&self) -> Result<(), SqlError> {
-        for table in ["REINDEX sessions", "REINDEX wishes", "REINDEX jobs"] {
-            self.alone(table).await?;
+    /// Makes the indexes anew of those tables that have any beside their rows, and tells whether that was all
+    /// that the file needs; if not, nothing is changed: an index may hold what is left of a row. The other tables
+    /// are indexes themselves: of a row of which a part is lost only the rest would be written again.
+    async fn reindex(&self) -> Result<bool, SqlError> {
+        let mut transaction = self.begin(Access::Write).await?;
+        match is_mended(&mut *transaction).await {
+            Ok(true) => transaction.commit().await.map(|()| true),
+            other => {
+                transaction.rollback().await;
+                other
+            }
         }
-        Ok(())
     }
 
     /// Runs statements that may be in no transaction.
@@ -201,6 +211,15 @@ impl Sqlite {
         let rows = sqlx::query(statement).fetch_all(&self.writer).await.map_err(failed)?;
         Ok(rows.iter().map(transaction::words).collect())
     }
+}
+
+async fn is_mended(transaction: &mut dyn Transaction) -> Result<bool, SqlError> {
+    for table in ["REINDEX sessions", "REINDEX wishes", "REINDEX jobs"] {
+        transaction.run(table, &[]).await?;
+    }
+    let told = transaction.rows("PRAGMA integrity_check", &[]).await?;
+    let told: Vec<_> = told.into_iter().filter_map(|mut row| row.text(0).ok()).collect();
+    Ok(told == ["ok"])
 }
 
 #[async_trait]

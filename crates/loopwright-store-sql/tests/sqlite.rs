@@ -300,8 +300,9 @@ async fn a_log_that_was_cut_anywhere_leaves_the_beginning() {
 async fn a_log_that_was_spoilt_in_its_last_write_leaves_the_beginning() {
     let (_folder, path) = place();
     let (file, log) = written(&path).await;
-    // A page and what stands before it.
-    let last = log.len() - (4096 + 24);
+    // A page, whose size is in the log's head, and what stands before it.
+    let page = log[8..].first_chunk().map(|it| u32::from_be_bytes(*it)).unwrap();
+    let last = log.len() - (page as usize + 24);
     for place in (last..log.len()).step_by(every(log.len() - last)) {
         let mut log = log.clone();
         log[place] ^= 0x55;

@@ -36,10 +36,21 @@ pub(crate) async fn say(
     number: Seq,
     text: &str,
 ) -> Result<u64, StoreError> {
+    say_on(store, name, number + 1, number, text).await
+}
+
+/// Says one thing on some version.
+pub(crate) async fn say_on(
+    store: &dyn SessionStore,
+    name: &str,
+    expected: u64,
+    number: Seq,
+    text: &str,
+) -> Result<u64, StoreError> {
     let edit = Edit::Append { section: SectionName::MESSAGES.into(), message: Message::user(text) };
     let changes = [Stamped { at: moment(0), change: Change::Edited { by: "test".into(), edit } }];
     let batch = Batch { first: number, changes: &changes };
-    let (id, expected, now) = (&id(name), number + 1, moment(1));
+    let (id, now) = (&id(name), moment(1));
     store.append(Write { id, expected, batch, status: None, title: None, lease: None, now }).await
 }
 

@@ -62,7 +62,7 @@ impl Root {
         let sessions = self.sessions();
         disk::sync_dir(&sessions).at(&sessions)?;
         // An entry that is not settled costs a look at the session, nothing else.
-        let _settled = announced.settle(header.status);
+        let _settled = announced.settle(header.updated_at, header.status);
         Ok(header)
     }
 

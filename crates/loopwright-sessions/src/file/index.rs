@@ -3,7 +3,7 @@
 //! It is a cache: an entry of fixed size for each session, after a line that says at which start of the
 //! machine it was made. An entry is written before the session's log is, marked as not settled and
 //! covering what was and what will be; so it never says less than what is true, at whatever moment a
-//! process ends. A machine that ends may forget what was written last, and therefore an index made at an
+//! process ends. While a session runs, its entry covers the next minute and is left alone until that is over. A machine that ends may forget what was written last, and therefore an index made at an
 //! earlier start is made anew from the logs.
 
 use std::{
@@ -36,6 +36,25 @@ pub(super) struct Index {
     pub(super) path: PathBuf,
     lock: PathBuf,
     boot: String,
+}
+
+/// What is about to be written of a session.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Write {
+    pub(super) updated_at: Timestamp,
+    /// What it may be before and after, one bit for each status.
+    pub(super) statuses: u8,
+    /// For how long it may be written again.
+    pub(super) ahead: Duration,
+}
+
+/// What became of a session, and where it stood in the index.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SettledAs<'a> {
+    pub(super) id: &'a SessionId,
+    pub(super) hint: u64,
+    pub(super) updated_at: Timestamp,
+    pub(super) status: SessionStatus,
 }
 
 /// An entry that says what is about to be written. While it is there, the index is not made anew.
@@ -111,14 +130,15 @@ impl Index {
         (bytes, written)
     }
 
-    /// Announces that a session is about to be written, which had this entry when it was written last.
+    /// Announces that a session is about to be written, which had this entry when it was written last, and
+    /// may be written again for so long.
     pub(super) fn announce(
         &self,
         id: &SessionId,
         hint: u64,
-        updated_at: Timestamp,
-        statuses: u8,
+        about: Write,
     ) -> io::Result<Announcement> {
+        let Write { updated_at, statuses, ahead } = about;
         let lock = self.share()?;
         let opened = disk::options().read(true).write(true).open(&self.path);
         let Some(mut file) = disk::if_there(opened)? else { return Ok(Announcement::NoIndex) };
@@ -130,12 +150,32 @@ impl Index {
         let Some((slot, entry)) = found.filter(|(_, it)| !it.is_damaged()) else {
             return Ok(Announcement::NoEntry);
         };
-        let entry = Slot { updated_at, statuses, is_settled: false, ..entry };
+        if entry.may_be_written(updated_at, statuses) {
+            return Ok(Announcement::Made(Announced { file, slot, entry, _lock: lock }));
+        }
+        let entry =
+            Slot { updated_at: updated_at.plus(ahead), statuses, is_settled: false, ..entry };
         write_at(&mut file, slot, &entry)?;
         if self.boot.is_empty() {
             file.sync_data()?;
         }
         Ok(Announcement::Made(Announced { file, slot, entry, _lock: lock }))
+    }
+
+    /// Says of a session that was written for a while what it is now.
+    pub(super) fn settle(&self, now: &SettledAs<'_>) -> io::Result<()> {
+        let lock = self.share()?;
+        let mut file = disk::options().read(true).write(true).open(&self.path)?;
+        if !self.is_known(&mut file) {
+            return Ok(());
+        }
+        match self.find(&mut file, now.id, now.hint)? {
+            Some((slot, entry)) if !entry.is_settled && !entry.is_damaged() => {
+                let announced = Announced { file, slot, entry, _lock: lock };
+                announced.settle(now.updated_at, now.status)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Adds an entry of a session that is about to be written.
@@ -190,8 +230,9 @@ impl Index {
 
 impl Announced {
     /// Says that the write is done. Until somebody does, the session itself is looked at.
-    pub(super) fn settle(mut self, status: SessionStatus) -> io::Result<()> {
+    pub(super) fn settle(mut self, updated_at: Timestamp, status: SessionStatus) -> io::Result<()> {
         self.entry.is_settled = true;
+        self.entry.updated_at = updated_at;
         self.entry.statuses = bit(status);
         write_at(&mut self.file, self.slot, &self.entry)
     }

@@ -86,7 +86,10 @@ impl Session<'_> {
     /// Gives the right to write back.
     pub(super) fn release(&self, lease: &Lease) -> Result<(), StoreError> {
         match self.held(lease) {
-            Ok(_) => self.end_lease(),
+            Ok(_) => {
+                self.rest();
+                self.end_lease()
+            }
             Err(StoreError::LeaseLost(_)) => Ok(()),
             Err(error) => Err(error),
         }

@@ -20,6 +20,7 @@ pub(super) struct Record {
     pub(super) kind: Kind,
     #[serde(skip)]
     pub(super) version: u64,
+    #[serde(default, skip_serializing_if = "is_active")]
     pub(super) status: SessionStatus,
     /// How many changes lead to the state.
     #[serde(skip)]
@@ -188,6 +189,11 @@ impl Record {
     pub(super) fn is_deleted(&self) -> bool {
         self.status == SessionStatus::Deleted
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_active(status: &SessionStatus) -> bool {
+    *status == SessionStatus::Active
 }
 
 /// Writes a fingerprint as text.

@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     path::{Path, PathBuf},
     sync::{Arc, PoisonError},
+    time::Duration,
 };
 
 use loopwright_core::{Seq, Timestamp};
@@ -12,6 +13,7 @@ use super::{
     disk::{self, Hold},
     failure::At as _,
     frame::{self, Ending},
+    index::{SettledAs, Write},
     lease::LEASE,
     ledger::{Ledger, not_whole},
     record::{Birth, Kind, Record},
@@ -28,6 +30,9 @@ use crate::{
     stored::written_at,
 };
 
+/// For how long the index covers what is written of a session that runs. Whoever lists sessions looks at such
+/// a one itself.
+const AHEAD: Duration = Duration::from_mins(1);
 /// How many logs a store keeps open.
 const KNOWN: usize = 32;
 
@@ -91,7 +96,9 @@ impl<'a> Session<'a> {
         record.status = status.unwrap_or(record.status);
         record.title = title.or(record.title);
         record.print = Some(print);
-        self.write(record, if count > 0 { &body } else { b"" })
+        // Whoever has the lease writes again soon, and says when it does no more.
+        let ahead = lease.map_or(Duration::ZERO, |_| AHEAD);
+        self.write(record, if count > 0 { &body } else { b"" }, ahead)
     }
 
     /// Begins a new line that has so many changes in common with the current one.
@@ -112,32 +119,46 @@ impl<'a> Session<'a> {
         record.from = Some(ForkPoint { session, line, at });
         record.line += 1;
         record.length = at;
-        self.write(record, b"")
+        self.write(record, b"", Duration::ZERO)
     }
 
     /// Ends what is in doubt about the log's last record: it is moved aside, and what is known of the session
     /// without it is written.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
         let record = self.last.next(Kind::Append, self.last.updated_at);
-        self.write(record, b"").map(drop)
+        self.write(record, b"", Duration::ZERO).map(drop)
     }
 
     /// Deletes the session for good.
     pub(super) fn delete(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let mut record = self.last.next(Kind::Delete, written_at(self.last.updated_at, now));
         record.status = SessionStatus::Deleted;
-        self.write(record, b"")?;
+        self.write(record, b"", Duration::ZERO)?;
         // Nobody looks at what is beside the log of a deleted session.
         let _forgotten = (self.forget_wishes(), fs::remove_file(self.dir.join(LEASE)));
         Ok(())
     }
 
-    /// Appends a record, and returns its version. The index covers it beforehand.
-    fn write(&mut self, mut record: Record, body: &[u8]) -> Result<u64, StoreError> {
+    /// Says in the index what the session is now that nobody has the right to write it.
+    pub(super) fn rest(&self) {
+        let Record { slot: hint, updated_at, status, .. } = self.last;
+        // An entry that is not settled costs a look at the session, nothing else.
+        let _settled = self.root.index.settle(&SettledAs { id: self.id, hint, updated_at, status });
+    }
+
+    /// Appends a record, and returns its version. The index covers it beforehand, and what is written after
+    /// it for so long.
+    fn write(
+        &mut self,
+        mut record: Record,
+        body: &[u8],
+        ahead: Duration,
+    ) -> Result<u64, StoreError> {
         let statuses = bit(self.last.status) | bit(record.status);
+        let about = Write { updated_at: record.updated_at, statuses, ahead };
         let (root, id, trail) = (self.root, self.id, &mut self.trail);
         let announced = root.announced(
-            |index| index.announce(id, record.slot, record.updated_at, statuses),
+            |index| index.announce(id, record.slot, about),
             || {
                 let header = birth(id, trail)?.header(record.clone());
                 Ok(Slot { statuses, ..Slot::of(&header) })
@@ -148,8 +169,10 @@ impl<'a> Session<'a> {
         let mut bytes = Vec::new();
         frame::write(&mut bytes, self.trail.end, &head, body).at(&self.trail.path)?;
         self.trail.append(&bytes)?;
-        // An entry that is not settled costs a look at the session, nothing else.
-        let _settled = announced.settle(record.status);
+        if ahead.is_zero() {
+            // An entry that is not settled costs a look at the session, nothing else.
+            let _settled = announced.settle(record.updated_at, record.status);
+        }
         self.last = record;
         Ok(self.last.version)
     }

@@ -88,12 +88,15 @@ impl Slot {
         self.statuses & DAMAGED != 0
     }
 
+    /// Tells whether it leaves open that the session was written at some moment, and is any of these.
+    pub(super) fn may_be_written(&self, updated_at: Timestamp, statuses: u8) -> bool {
+        !self.is_settled && self.updated_at >= updated_at && self.statuses & statuses == statuses
+    }
+
     /// Tells whether it says of a session what is true, or leaves it open.
     pub(super) fn covers(&self, truth: &Self) -> bool {
         let (updated_at, statuses) = (self.updated_at, self.statuses);
-        let is_open = !self.is_settled
-            && updated_at >= truth.updated_at
-            && statuses & truth.statuses == truth.statuses;
+        let is_open = self.may_be_written(truth.updated_at, truth.statuses);
         *self == *truth
             || self.is_damaged()
             || is_open && *self == Self { updated_at, statuses, is_settled: false, ..truth.clone() }

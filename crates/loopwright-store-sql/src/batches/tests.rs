@@ -7,7 +7,7 @@ fn batch(first: u64, count: usize, body: Option<&[u8]>) -> Piece<'_> {
 #[test]
 fn a_page_is_taken_apart() {
     assert_eq!(pieces(b"").unwrap(), []);
-    let page = b"0 1 2\n[]7 20 65536\n27 3 0\n30 1 4\n\n9 9";
+    let page = b"0 1 2\n7 20 65536\n27 3 0\n30 1 4\n\n[]\n9 9";
     let expect = [
         batch(0, 1, Some(b"[]")),
         batch(7, 20, None),
@@ -19,7 +19,17 @@ fn a_page_is_taken_apart() {
 
 #[test]
 fn a_page_that_is_damaged_is_told() {
-    for page in ["x", "1 2\n", "0 1 2\n[", "0 1 -2\n[]", "0 1 2\n[]0", "-1 1 0\n", "\n", "0 1 \n"] {
+    for page in [
+        "x",
+        "\n\n",
+        "1 2\n\n",
+        "0 1 2\n\n[",
+        "0 1 2\n[]",
+        "0 1 -2\n\n[]",
+        "0 1 2\n\n[]0",
+        "-1 1 0\n\n",
+        "0 1 \n\n",
+    ] {
         let failure = pieces(page.as_bytes()).unwrap_err();
         assert!(matches!(failure, Failure::Form(_)), "{page}: {failure:?}");
     }

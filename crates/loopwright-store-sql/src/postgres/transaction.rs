@@ -68,11 +68,11 @@ impl Transaction for PostgresTransaction {
     }
 
     fn page(&self) -> &'static str {
-        "string_agg(
-            convert_to(b.first || ' ' || b.count || ' ' || octet_length(b.body) || chr(10), 'UTF8')
-                || CASE WHEN octet_length(b.body) < 65536 THEN b.body ELSE '' END,
-            ''
-        )"
+        "convert_to(
+            string_agg(b.first || ' ' || b.count || ' ' || octet_length(b.body), chr(10))
+                || chr(10) || chr(10),
+            'UTF8'
+        ) || string_agg(CASE WHEN octet_length(b.body) < 65536 THEN b.body ELSE '' END, '')"
     }
 
     async fn stop_writers(&mut self) -> Result<(), SqlError> {

@@ -98,11 +98,11 @@ impl Transaction for SqliteTransaction {
     }
 
     fn page(&self) -> &'static str {
-        "CAST(group_concat(
-            b.first || ' ' || b.count || ' ' || length(b.body) || char(10)
-                || CASE WHEN length(b.body) < 65536 THEN b.body ELSE '' END,
-            ''
-        ) AS BLOB)"
+        "CAST(
+            group_concat(b.first || ' ' || b.count || ' ' || length(b.body), char(10))
+                || char(10) || char(10)
+                || group_concat(CASE WHEN length(b.body) < 65536 THEN b.body ELSE '' END, '')
+        AS BLOB)"
     }
 
     async fn stop_writers(&mut self) -> Result<(), SqlError> {

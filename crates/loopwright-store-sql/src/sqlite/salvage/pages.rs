@@ -11,8 +11,11 @@ use super::file;
 
 /// What a file begins with.
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// The size of a page where the file does not tell.
-const USUAL: u32 = 4096;
+/// The sizes of a page where neither the file nor its log tells: that of files which were made elsewhere or long
+/// ago, and ours.
+const USUAL: [u32; 2] = [4096, super::super::PAGE];
+/// So many bytes are looked at to find out which it is.
+const GLANCE: u64 = 4 << 20;
 /// The bytes before the first frame of a log, and those before the page of each.
 const LOG_HEAD: usize = 32;
 const FRAME_HEAD: usize = 24;
@@ -44,7 +47,10 @@ impl Pages {
         let is_known = head.starts_with(MAGIC);
         let told = if is_known { short(&head, 16).map(page_size) } else { long(&log, 8) };
         let is_size = |it: &u32| it.is_power_of_two() && (512..=65_536).contains(it);
-        let size = told.filter(is_size).unwrap_or(USUAL) as usize;
+        let size = match told.filter(is_size) {
+            Some(size) => size,
+            None => guessed(&mut file)?,
+        } as usize;
         let reserved = if is_known { head.get(20).copied().unwrap_or_default() } else { 0 };
         let places = committed(&log, size);
         let in_file = u32::try_from(file.metadata()?.len().div_ceil(size as u64));
@@ -68,6 +74,23 @@ impl Pages {
         page.resize(self.size, 0);
         Ok(page)
     }
+}
+
+/// Returns the size with which more of the file looks like pages of tables.
+fn guessed(file: &mut File) -> io::Result<u32> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(GLANCE).read_to_end(&mut bytes)?;
+    let alike = |size: u32| bytes.chunks_exact(size as usize).filter(|it| is_of_table(it)).count();
+    let [usual, ours] = USUAL;
+    Ok(if alike(ours) > alike(usual) { ours } else { usual })
+}
+
+/// Tells whether bytes may be a page of a table or an index, by its kind and where what it holds begins.
+fn is_of_table(page: &[u8]) -> bool {
+    let (count, begins) = (short(page, 3).unwrap_or_default(), short(page, 5).unwrap_or_default());
+    let (count, begins) = (usize::from(count), usize::from(begins));
+    matches!(page[0], 2 | 5 | 10 | 13) && count > 0 && (8 + 2 * count..page.len()).contains(&begins)
 }
 
 /// The largest size does not fit, and is written as 1.

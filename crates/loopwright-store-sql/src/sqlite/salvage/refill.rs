@@ -98,15 +98,27 @@ impl<'a> Refill<'a> {
     }
 
     /// Puts right what points to nothing, and returns how many sessions there are, and what is not as it
-    /// was.
+    /// was. A line that is lost began where its first changes do, and left the one before it there.
     pub(super) async fn finish(mut self, now: Timestamp) -> Result<(i64, Vec<Finding>), Failure> {
         let mut findings = self.nameless(now).await?;
         findings.extend(self.agentless().await?);
         self.transaction
             .script(
-                "INSERT OR IGNORE INTO lines
-                    SELECT session, line, NULL, NULL, NULL FROM batches
-                    UNION SELECT key, line, NULL, NULL, NULL FROM sessions;
+                "WITH RECURSIVE known (session, line) AS (
+                    SELECT key, line FROM sessions UNION SELECT session, line FROM batches
+                    UNION SELECT session, line - 1 FROM known WHERE line > 0 AND line < 10000
+                )
+                INSERT OR IGNORE INTO lines SELECT session, line,
+                    CASE WHEN line > 0 THEN session END,
+                    CASE WHEN line > 0 THEN line - 1 END,
+                    CASE WHEN line > 0 THEN COALESCE(
+                        (SELECT MIN(first) FROM batches b
+                            WHERE b.session = known.session AND b.line = known.line),
+                        (SELECT MIN(first) FROM batches b
+                            WHERE b.session = known.session AND b.line > known.line),
+                        (SELECT length FROM sessions WHERE key = known.session)
+                    ) END
+                FROM known;
                 UPDATE lines SET from_session = NULL, from_line = NULL, at = NULL
                     WHERE from_session NOT IN (SELECT key FROM sessions);
                 DELETE FROM lines WHERE session NOT IN (SELECT key FROM sessions);
