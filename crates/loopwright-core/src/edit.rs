@@ -1,6 +1,6 @@
 //! How hooks change a state.
 
-use std::{ops::Deref, sync::Arc};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use loopwright_messages::{Message, PrefixBreak, SectionName, Transcript};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::{
     budget::Budget,
     change::{Change, Edit, Stamped},
-    clock::Timestamp,
+    clock::Clock,
     key::{Key, Slot, Space},
     llm::LlmConfig,
     state::AgentState,
@@ -20,27 +20,26 @@ use crate::{
 /// can keep. Nothing here erases or forges an execution.
 ///
 /// The changes of a hook point are taken over together, when its last hook is done.
-#[derive(Debug)]
 pub struct StateEdit<'a> {
     state: &'a mut AgentState,
     log: &'a mut Vec<Stamped>,
-    by: Arc<str>,
-    at: Timestamp,
+    by: &'a Arc<str>,
+    clock: &'a dyn Clock,
 }
 
 impl<'a> StateEdit<'a> {
     pub(crate) fn new(
         state: &'a mut AgentState,
         log: &'a mut Vec<Stamped>,
-        by: Arc<str>,
-        at: Timestamp,
+        by: &'a Arc<str>,
+        clock: &'a dyn Clock,
     ) -> Self {
-        Self { state, log, by, at }
+        Self { state, log, by, clock }
     }
 
     /// Applies an edit.
     pub fn edit(&mut self, edit: Edit) {
-        self.change(Change::Edited { by: Arc::clone(&self.by), edit });
+        self.change(Change::Edited { by: Arc::clone(self.by), edit });
     }
 
     /// Says something in the conversation.
@@ -112,15 +111,21 @@ impl<'a> StateEdit<'a> {
 
     /// Asks for another step, in spite of soft reasons to end.
     pub fn request_continuation(&mut self) {
-        self.change(Change::ContinuationRequested { by: Arc::clone(&self.by) });
+        self.change(Change::ContinuationRequested { by: Arc::clone(self.by) });
     }
 
     fn change(&mut self, change: Change) {
-        let stamped = Stamped { at: self.at, change };
+        let stamped = Stamped { at: self.clock.now(), change };
         // Outside an execution there is nothing to signal or continue.
         if self.state.apply(&stamped).is_ok() {
             self.log.push(stamped);
         }
+    }
+}
+
+impl fmt::Debug for StateEdit<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StateEdit").field("by", self.by).finish_non_exhaustive()
     }
 }
 

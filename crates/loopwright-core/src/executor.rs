@@ -218,13 +218,19 @@ impl Acting {
         let clock = &self.inference.env.clock;
         let began = self.inference.events.has_listeners().then(|| clock.monotonic());
         let inner = self.inference.scope_of_call();
+        let attempts = ready.attempts();
         // What few calls need has no room in the future of every call.
-        let mut ended = if ready.attempts() > 1 {
-            Box::pin(self.attempts(index, &key, &mut ready, &inner.scope)).await
-        } else {
-            self.announce(index, &ready, 0);
-            let arguments = std::mem::take(&mut ready.parsed);
-            self.attempt(&key, &ready.tool, arguments, &inner.scope).await
+        let before = match attempts {
+            0 | 1 => None,
+            _ => Box::pin(self.attempts_but_the_last(index, &key, &ready, &inner.scope)).await,
+        };
+        let mut ended = match before {
+            Some(ended) => ended,
+            None => {
+                self.announce(index, &ready, attempts.saturating_sub(1));
+                let arguments = std::mem::take(&mut ready.parsed);
+                self.attempt(&key, &ready.tool, arguments, &inner.scope).await
+            }
         };
         ended.spend += inner.close();
         ended.took = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
@@ -234,28 +240,26 @@ impl Acting {
         Box::pin(self.finish(index, ended)).await
     }
 
-    async fn attempts(
+    /// Runs a call as often as it fails, once less than it may; nothing if it failed each time.
+    async fn attempts_but_the_last(
         &self,
         index: u16,
         key: &EffectKey,
-        ready: &mut Ready,
+        ready: &Ready,
         inner: &Inference,
-    ) -> Ended {
-        let attempts = ready.attempts();
+    ) -> Option<Ended> {
         let mut delay = ready.tool.options().retry.delay;
-        for attempt in 0..attempts - 1 {
+        for attempt in 0..ready.attempts().saturating_sub(1) {
             self.announce(index, ready, attempt);
             let ended = self.attempt(key, &ready.tool, ready.parsed.clone(), inner).await;
             let failed = matches!(ended.outcome, ToolOutcome::Failed(_)) && ended.signal.is_none();
             if !failed {
-                return ended;
+                return Some(ended);
             }
             self.inference.env.clock.sleep(delay).await;
             delay = delay.saturating_mul(2);
         }
-        self.announce(index, ready, attempts - 1);
-        let arguments = std::mem::take(&mut ready.parsed);
-        self.attempt(key, &ready.tool, arguments, inner).await
+        None
     }
 
     fn announce(&self, index: u16, ready: &Ready, attempt: u32) {

@@ -275,7 +275,7 @@ impl Interceptor {
     ) -> Result<Word, HookError> {
         let mut word = Word::Nothing;
         for it in self.at(ask.point()) {
-            let mut edit = StateEdit::new(state, log, Arc::clone(&it.name), cx.env.clock.now());
+            let mut edit = StateEdit::new(state, log, &it.name, &*cx.env.clock);
             match it
                 .guard(ask.point(), cx, async { ask.put(&*it.hook, &mut edit, cx).await })
                 .await?

@@ -142,8 +142,11 @@ async fn any_sector_may_be_lost() {
         let (_, lengths) = saved(&path).await;
         left.push(lengths.iter().sum::<usize>());
     }
-    // It holds what a few sessions said, or what is known of all of them beside that.
-    assert!(left.iter().all(|it| *it >= SAID * (SESSIONS - 4)), "{left:?}");
+    // It holds what a few sessions said, or what is known of all of them beside that. Two pages in one of them lead
+    // to others, and hold a record of each of these: whoever said it ends before it.
+    assert!(left.iter().all(|it| *it >= SAID * (SESSIONS - 5)), "{left:?}");
+    let most = left.iter().filter(|it| **it >= SAID * (SESSIONS - 2)).count();
+    assert!(10 * most >= 9 * left.len(), "{left:?}");
     assert!(!left.is_empty());
 }
 

@@ -130,7 +130,8 @@ impl Run {
 
     /// Takes over what a round of hooks did: of a round that failed, only what it consumed.
     fn take_over(&mut self, round: Round) -> Result<Word, HookError> {
-        if round.said.is_ok() {
+        // Hooks change a state only by what they log.
+        if round.said.is_ok() && !round.log.is_empty() {
             let outbox = std::mem::take(&mut self.state.outbox);
             let is_rebudgeted = self.state.budget() != round.state.budget();
             self.state = *round.state;

@@ -3,12 +3,13 @@
 use std::fs;
 
 use futures::executor::block_on;
-use loopwright_core::Timestamp;
+use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{
-    FileStore, Kinship, SessionHeader, SessionId, SessionQuery, SessionStatus, SessionStore as _,
+    Batch, FileStore, Kinship, SessionHeader, SessionId, SessionQuery, SessionStatus,
+    SessionStore as _, Write,
 };
 
-use super::world::{World, append_at, create, create_as, header, id};
+use super::world::{World, append_at, claim, create, create_as, header, id, now, said};
 
 fn at(millis: u64) -> Timestamp {
     Timestamp::from_millis(millis)
@@ -123,6 +124,40 @@ fn a_write_that_was_announced_and_never_came_changes_no_page() {
     assert_eq!(world.check(true), []);
     append_at(&world.store, "c", 2, 2, 1, at(9_500)).unwrap();
     assert_eq!(world.names(), ["c", "a", "b"]);
+}
+
+#[test]
+fn the_index_is_written_once_a_minute_while_a_session_runs() {
+    let world = World::new();
+    for name in ["a", "b"] {
+        create(&world.store, name, 1);
+    }
+    let start = now().millis();
+    let lease = block_on(world.store.lease(&id("a"), claim("me"))).unwrap();
+    let write = |number: Seq, now: Timestamp| {
+        let (id, changes) = (id("a"), said(number, 1));
+        let batch = Batch { first: number, changes: &changes };
+        let (status, title, lease) = (None, None, Some(&lease));
+        let write = Write { id: &id, expected: number, batch, status, title, lease, now };
+        block_on(world.store.append(write)).unwrap();
+        fs::read(world.path().join("index")).unwrap()
+    };
+    let first = write(1, at(start + 1));
+    append_at(&world.store, "b", 1, 1, 1, at(start + 9_000)).unwrap();
+    // The other one was written later, whatever the index covers.
+    assert_eq!(world.names(), ["b", "a"]);
+    let rest = |index: &[u8]| index[64..64 + 168].to_vec();
+    let second = write(2, at(start + 20_000));
+    assert_eq!(rest(&first), rest(&second));
+    assert_eq!(world.names(), ["a", "b"]);
+    let third = write(3, at(start + 60_002));
+    assert_ne!(rest(&second), rest(&third));
+    assert_eq!(world.check(false), []);
+    block_on(world.store.release(&lease)).unwrap();
+    let settled = fs::read(world.path().join("index")).unwrap();
+    assert_eq!(settled[64 + 8..][..8], (start + 60_002).to_le_bytes());
+    assert_eq!(settled[64 + 6] & 1, 1);
+    assert_eq!(world.check(false), []);
 }
 
 #[test]
