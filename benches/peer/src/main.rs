@@ -14,23 +14,22 @@
 //! | `LAT` | milliseconds that the model takes, told to it in the prompt | 0 |
 //! | `MODE` | `fake`: the model is in process and no network is used | `http` |
 //! | `DB` | where the run is kept as a session: the file of a SQLite database, or `files:` and a directory | nowhere |
-//! | `RESUME` | set: how long it takes to open `DB` again and to load the session is told on standard error | unset |
-//! | `AGENT` | `standard`: with everything that `AgentBuilder::standard` adds | `base` |
+//! | `RESUME` | `1`: `DB` is opened again and the session is loaded, which takes `resume_ms` | 0 |
+//! | `AGENT` | `standard`: with the guards that `AgentBuilder::standard` adds, their limits out of the way | `base` |
 //! | `RT` | `current`: one thread | as many as the machine has cores |
 //!
-//! The last line printed is `{"final": text, "tool_calls": number}`.
+//! The last line printed is `{"final": text, "tool_calls": number}`, with `"resume_ms": number` for `RESUME`.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints")]
+#![expect(clippy::print_stdout, reason = "a bench prints")]
 
 use std::{
     error::Error,
-    fmt::Write as _,
     str::FromStr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use futures::future::join_all;
@@ -109,7 +108,10 @@ impl Work {
             UseLlmConfig::model(model.with_key(Secret::new("sk-mock"))?)
         };
         let builder = match read("AGENT", String::new())?.as_str() {
-            "standard" => AgentBuilder::standard(),
+            "standard" => {
+                let guards = UseGuards::default().max_steps(u32::MAX).max_tokens(u64::MAX);
+                AgentBuilder::base().with_capability(guards)
+            }
             _ => AgentBuilder::base(),
         };
         let agent = builder
@@ -161,24 +163,33 @@ impl ChatModel for Scripted {
     }
 }
 
-/// Does one run, and keeps each step of it before the next one begins.
-async fn keep(place: &str, agent: AgentBuilder, prompt: String) -> Result<String, Failure> {
+/// What all the work came to.
+struct Done {
+    text: String,
+    calls: u64,
+    /// How long it took to resume the session.
+    resumed: Option<Duration>,
+}
+
+/// Does one run, and keeps each step of it before the next one begins. Gives its last words, and how
+/// long it took to resume it.
+async fn keep(
+    place: &str,
+    agent: AgentBuilder,
+    prompt: String,
+) -> Result<(String, Option<Duration>), Failure> {
     let runtime = SessionRuntime::new(open(place).await?, DefinitionLoopFactory::new(agent));
     let definition = AgentDefinition::new("calculator", "Adds numbers", SYSTEM);
     let session = SessionFactory::new().create(definition, Env::system().clock.now());
     let id = runtime.create(session).await?.id().clone();
     let session = runtime.execute(&id, &SendMessage::text(prompt)).await?;
-    if std::env::var_os("RESUME").is_some() {
-        drop(runtime);
-        let began = Instant::now();
-        let loaded = SessionRepository::new(open(place).await?).load(&id).await?;
-        let took = began.elapsed().as_secs_f64() * 1e3;
-        eprintln!(
-            "a store is opened, {} steps are loaded: {took:.1} ms",
-            loaded.state().step_count()
-        );
+    if read("RESUME", 0)? == 0 {
+        return Ok((session.state().text(), None));
     }
-    Ok(session.state().text())
+    drop(runtime);
+    let began = Instant::now();
+    let loaded = SessionRepository::new(open(place).await?).load(&id).await?;
+    Ok((loaded.state().text(), Some(began.elapsed())))
 }
 
 async fn open(place: &str) -> Result<Arc<dyn SessionStore>, Failure> {
@@ -188,12 +199,12 @@ async fn open(place: &str) -> Result<Arc<dyn SessionStore>, Failure> {
     })
 }
 
-async fn work(work: Work) -> Result<(String, u64), Failure> {
+async fn work(work: Work) -> Result<Done, Failure> {
     let calls = Arc::new(AtomicU64::new(0));
     let agent = work.agent(Arc::clone(&calls))?;
     if let Some(place) = &work.db {
-        let text = keep(place, agent, work.prompt()).await?;
-        return Ok((text, calls.load(Relaxed)));
+        let (text, resumed) = keep(place, agent, work.prompt()).await?;
+        return Ok(Done { text, calls: calls.load(Relaxed), resumed });
     }
     let agent = Arc::new(agent.build()?);
     let left = Arc::new(AtomicU64::new(work.runs));
@@ -215,7 +226,7 @@ async fn work(work: Work) -> Result<(String, u64), Failure> {
     let conc = work.conc.min(work.runs);
     if conc == 1 {
         let text = one_after_another().await?;
-        return Ok((text, calls.load(Relaxed)));
+        return Ok(Done { text, calls: calls.load(Relaxed), resumed: None });
     }
     let tasks = (0..conc).map(|_| tokio::spawn(one_after_another()));
     let mut text = String::new();
@@ -225,7 +236,7 @@ async fn work(work: Work) -> Result<(String, u64), Failure> {
             text = last;
         }
     }
-    Ok((text, calls.load(Relaxed)))
+    Ok(Done { text, calls: calls.load(Relaxed), resumed: None })
 }
 
 fn main() -> Result<(), Failure> {
@@ -234,9 +245,9 @@ fn main() -> Result<(), Failure> {
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = runtime.enable_all().build()?;
-    let (text, calls) = runtime.block_on(work(Work::from_env()?))?;
-    let mut quoted = String::new();
-    write!(quoted, "{text:?}")?;
-    println!("{{\"final\":{quoted},\"tool_calls\":{calls}}}");
+    let Done { text, calls, resumed } = runtime.block_on(work(Work::from_env()?))?;
+    let resumed = resumed
+        .map_or(String::new(), |took| format!(",\"resume_ms\":{}", took.as_secs_f64() * 1e3));
+    println!("{{\"final\":{text:?},\"tool_calls\":{calls}{resumed}}}");
     Ok(())
 }
