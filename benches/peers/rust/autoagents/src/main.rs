@@ -1,4 +1,4 @@
-//! The tool loop of AutoAgents, with a window of messages that is wider than the run.
+//! The tool loop of autoagents, with a window of messages that is wider than the run.
 
 use std::sync::{
     Arc, OnceLock,

@@ -113,11 +113,11 @@ async fn run(work: Arc<Work>) -> Result<Done, Failure> {
         let mut stream = prompt.stream();
         while let Some(item) = stream.next().await {
             if let MultiTurnStreamItem::FinalResponse(response) = item? {
-                text = response.output().to_string();
+                text = response.output();
             }
         }
     } else {
-        text = prompt.await?.output().to_string();
+        text = prompt.await?.output();
     }
     Ok(Done { text, calls: calls.load(Relaxed) })
 }
