@@ -111,7 +111,8 @@ fn streamed(events: &[String]) -> Vec<u8> {
          transfer-encoding: chunked\r\n\r\n",
     );
     for event in events {
-        answer += &format!("{:x}\r\n{event}\r\n", event.len());
+        let length = format!("{:x}", event.len());
+        answer.extend([&length, "\r\n", event, "\r\n"]);
     }
     answer += "0\r\n\r\n";
     answer.into_bytes()
