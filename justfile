@@ -30,6 +30,11 @@ doc *arguments:
 bench *filters:
     cargo bench --workspace --all-features -- {{ filters }}
 
+# What our program, and programs made with other frameworks, cost: builds them, and prints tables.
+[positional-arguments]
+bench-peers *arguments:
+    benches/peers/run "$@"
+
 # The program, with the arguments given.
 demo *arguments:
     cargo run --quiet --bin loopwright -- {{ arguments }}

@@ -14,17 +14,16 @@
 //! | `LAT` | milliseconds that the model takes, told to it in the prompt | 0 |
 //! | `MODE` | `fake`: the model is in process and no network is used | `http` |
 //! | `DB` | where the run is kept as a session: the file of a SQLite database, or `files:` and a directory | nowhere |
-//! | `RESUME` | set: how long it takes to open `DB` again and to load the session is told on standard error | unset |
-//! | `AGENT` | `standard`: with everything that `AgentBuilder::standard` adds, its limits raised | `base` |
+//! | `RESUME` | `1`: `DB` is opened again and the session is loaded, which takes `resume_ms` | 0 |
+//! | `AGENT` | `standard`: with the guards that `AgentBuilder::standard` adds, their limits out of the way | `base` |
 //! | `RT` | `current`: one thread | as many as the machine has cores |
 //!
-//! The last line printed is `{"final": text, "tool_calls": number}`.
+//! The last line printed is `{"final": text, "tool_calls": number}`, with `"resume_ms": number` for `RESUME`.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints")]
+#![expect(clippy::print_stdout, reason = "a bench prints")]
 
 use std::{
     error::Error,
-    fmt::Write as _,
     str::FromStr,
     sync::{
         Arc,
@@ -109,7 +108,10 @@ impl Work {
             UseLlmConfig::model(model.with_key(Secret::new("sk-mock"))?)
         };
         let builder = match read("AGENT", String::new())?.as_str() {
-            "standard" => AgentBuilder::base().with_capability(guards()),
+            "standard" => {
+                let guards = UseGuards::default().max_steps(u32::MAX).max_tokens(u64::MAX);
+                AgentBuilder::base().with_capability(guards)
+            }
             _ => AgentBuilder::base(),
         };
         let agent = builder
@@ -118,11 +120,6 @@ impl Work {
             .with_capability(UseTools::new().and(add));
         Ok(agent)
     }
-}
-
-/// Returns the guards of `AgentBuilder::standard`, with limits that no run here reaches.
-fn guards() -> UseGuards {
-    UseGuards::default().max_steps(u32::MAX).max_tokens(u64::MAX).max_seconds(86_400.0)
 }
 
 fn read<T: FromStr<Err: Error + Send + Sync + 'static>>(
@@ -166,26 +163,35 @@ impl ChatModel for Scripted {
     }
 }
 
-/// Does one run, and keeps each step of it before the next one begins.
-async fn keep(place: &str, agent: AgentBuilder, prompt: String) -> Result<String, Failure> {
+/// What all the work came to.
+struct Done {
+    text: String,
+    calls: u64,
+    /// How long it took to resume the session.
+    resumed: Option<Duration>,
+}
+
+/// Does one run, and keeps each step of it before the next one begins. Gives its last words, and how
+/// long it took to resume it.
+async fn keep(
+    place: &str,
+    agent: AgentBuilder,
+    prompt: String,
+) -> Result<(String, Option<Duration>), Failure> {
     let runtime = SessionRuntime::new(open(place).await?, DefinitionLoopFactory::new(agent));
     let definition = AgentDefinition::new("calculator", "Adds numbers", SYSTEM);
     let session = SessionFactory::new().create(definition, Env::system().clock.now());
     let id = runtime.create(session).await?.id().clone();
     let session = runtime.execute(&id, &SendMessage::text(prompt)).await?;
-    if std::env::var_os("RESUME").is_some() {
-        drop(runtime);
-        // Whoever had it open before is to be gone.
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let began = Instant::now();
-        let loaded = SessionRepository::new(open(place).await?).load(&id).await?;
-        let took = began.elapsed().as_secs_f64() * 1e3;
-        eprintln!(
-            "a store is opened, {} steps are loaded: {took:.1} ms",
-            loaded.state().step_count()
-        );
+    if read("RESUME", 0)? == 0 {
+        return Ok((session.state().text(), None));
     }
-    Ok(session.state().text())
+    drop(runtime);
+    // Whoever had it open before is to be gone.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let began = Instant::now();
+    let loaded = SessionRepository::new(open(place).await?).load(&id).await?;
+    Ok((loaded.state().text(), Some(began.elapsed())))
 }
 
 async fn open(place: &str) -> Result<Arc<dyn SessionStore>, Failure> {
@@ -195,12 +201,12 @@ async fn open(place: &str) -> Result<Arc<dyn SessionStore>, Failure> {
     })
 }
 
-async fn work(work: Work) -> Result<(String, u64), Failure> {
+async fn work(work: Work) -> Result<Done, Failure> {
     let calls = Arc::new(AtomicU64::new(0));
     let agent = work.agent(Arc::clone(&calls))?;
     if let Some(place) = &work.db {
-        let text = keep(place, agent, work.prompt()).await?;
-        return Ok((text, calls.load(Relaxed)));
+        let (text, resumed) = keep(place, agent, work.prompt()).await?;
+        return Ok(Done { text, calls: calls.load(Relaxed), resumed });
     }
     let agent = Arc::new(agent.build()?);
     let left = Arc::new(AtomicU64::new(work.runs));
@@ -222,7 +228,7 @@ async fn work(work: Work) -> Result<(String, u64), Failure> {
     let conc = work.conc.min(work.runs);
     if conc == 1 {
         let text = one_after_another().await?;
-        return Ok((text, calls.load(Relaxed)));
+        return Ok(Done { text, calls: calls.load(Relaxed), resumed: None });
     }
     let tasks = (0..conc).map(|_| tokio::spawn(one_after_another()));
     let mut text = String::new();
@@ -232,7 +238,7 @@ async fn work(work: Work) -> Result<(String, u64), Failure> {
             text = last;
         }
     }
-    Ok((text, calls.load(Relaxed)))
+    Ok(Done { text, calls: calls.load(Relaxed), resumed: None })
 }
 
 fn main() -> Result<(), Failure> {
@@ -241,9 +247,9 @@ fn main() -> Result<(), Failure> {
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     let runtime = runtime.enable_all().build()?;
-    let (text, calls) = runtime.block_on(work(Work::from_env()?))?;
-    let mut quoted = String::new();
-    write!(quoted, "{text:?}")?;
-    println!("{{\"final\":{quoted},\"tool_calls\":{calls}}}");
+    let Done { text, calls, resumed } = runtime.block_on(work(Work::from_env()?))?;
+    let resumed = resumed
+        .map_or(String::new(), |took| format!(",\"resume_ms\":{}", took.as_secs_f64() * 1e3));
+    println!("{{\"final\":{text:?},\"tool_calls\":{calls}{resumed}}}");
     Ok(())
 }
