@@ -63,20 +63,20 @@ pub(super) async fn list(
 
 /// Returns what was typed to list these, but for the page.
 fn typed(args: &ListArgs) -> String {
-    let mut command = "list".to_owned();
+    let mut words = vec!["list".to_owned()];
     if args.all {
-        command += " --all";
+        words.push("--all".to_owned());
     }
     if args.limit != LIMIT {
-        command += &format!(" --limit {}", args.limit);
+        words.push(format!("--limit {}", args.limit));
     }
     if let Some(status) = args.status.and_then(|it| it.to_possible_value()) {
-        command += &format!(" --status {}", status.get_name());
+        words.push(format!("--status {}", status.get_name()));
     }
     if let Some(agent) = &args.agent {
-        command += &format!(" --agent {}", quoted(agent));
+        words.push(format!("--agent {}", quoted(agent)));
     }
-    command
+    words.join(" ")
 }
 
 /// Returns names with titles, the latest first; nothing if the store fails.
