@@ -17,7 +17,8 @@ fn main() -> Result<(), BoxError> {
 async fn work() -> Result<(), BoxError> {
     // The sandbox is what confines commands. A rule like this is for what is allowed and unwanted.
     let house_rules = CallableHook::new("house_rules").before_tool(|call, _state, _cx| {
-        let removes = call.arguments.contains("rm ");
+        let arguments = call.parse_arguments().unwrap_or_default();
+        let removes = arguments["command"].as_str().is_some_and(|it| it.contains("rm "));
         Ok(if &*call.name == "bash" && removes {
             ToolDecision::Block { reason: "nothing is removed here: move it to `old`".into() }
         } else {

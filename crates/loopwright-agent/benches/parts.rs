@@ -17,40 +17,18 @@ use loopwright_agent::{
     AgentBuilder, ConversationWithCurrentToolTrace, UseHook, UseLlmConfig, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, BoxError, ChatModel, ContextCompiler as _, EffectKey, Flow, Hook,
-    HookCx, HookPoint, HookPoints, InferCx, Journal, JournalError, ModelError, Run, RunOptions,
-    Seq, Stamped, StateEdit,
-    messages::{
-        Content, InferenceRequest, InferenceResponse, Message, Part, Role, ToolCall, Usage,
-    },
-    tool_fn,
+    AgentLoop, AgentState, BoxError, ContextCompiler as _, EffectKey, Flow, Hook, HookCx,
+    HookPoint, HookPoints, Journal, JournalError, Run, RunOptions, Seq, Stamped, StateEdit,
 };
 use tokio::runtime::Runtime;
 
+use self::busy::{Busy, add};
+
+#[path = "support/busy.rs"]
+mod busy;
+
 fn main() {
     divan::main();
-}
-
-/// Calls a tool in every answer.
-struct Busy;
-
-#[async_trait]
-impl ChatModel for Busy {
-    async fn infer(
-        &self,
-        _request: &InferenceRequest,
-        _cx: InferCx<'_>,
-    ) -> Result<InferenceResponse, ModelError> {
-        let call = ToolCall::new("call_1", "add", r#"{"a":1,"b":2}"#);
-        let message = Message::new(Role::Assistant, [Part::new(Content::ToolCall(call))]);
-        Ok(InferenceResponse::new(message, Usage::new(100, 10)))
-    }
-}
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Add {
-    a: i64,
-    b: i64,
 }
 
 /// Looks at each step before it begins, as a guard does.
@@ -89,12 +67,9 @@ impl Journal for Kept {
 }
 
 fn agent(builder: AgentBuilder, hooks: usize) -> AgentLoop {
-    let add = tool_fn("add", "Adds two numbers.", |args: Add| async move {
-        Ok::<_, BoxError>(args.a + args.b)
-    });
     let builder = builder
         .with_capability(UseLlmConfig::model(Busy))
-        .with_capability(UseTools::new().and(add));
+        .with_capability(UseTools::new().and(add()));
     let builder = (0..hooks).fold(builder, |builder, number| {
         builder.with_capability(UseHook::new(Looking).named(format!("looking {number}")))
     });

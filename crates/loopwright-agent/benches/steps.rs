@@ -9,46 +9,19 @@
 
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
 use divan::counter::ItemsCount;
 use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
-use loopwright_core::{
-    AgentLoop, AgentState, BoxError, ChatModel, InferCx, ModelError, Run, RunOptions,
-    messages::{
-        Content, InferenceRequest, InferenceResponse, Message, Part, Role, ToolCall, Usage,
-    },
-    tool_fn,
-};
+use loopwright_core::{AgentLoop, AgentState, Run, RunOptions};
 
-/// Calls a tool in every answer.
-struct Busy;
+use self::busy::{Busy, add};
 
-#[async_trait]
-impl ChatModel for Busy {
-    async fn infer(
-        &self,
-        _request: &InferenceRequest,
-        _cx: InferCx<'_>,
-    ) -> Result<InferenceResponse, ModelError> {
-        let call = ToolCall::new("call_1", "add", r#"{"a":1,"b":2}"#);
-        let message = Message::new(Role::Assistant, [Part::new(Content::ToolCall(call))]);
-        Ok(InferenceResponse::new(message, Usage::new(100, 10)))
-    }
-}
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Add {
-    a: i64,
-    b: i64,
-}
+#[path = "support/busy.rs"]
+mod busy;
 
 fn agent() -> AgentLoop {
-    let add = tool_fn("add", "Adds two numbers.", |args: Add| async move {
-        Ok::<_, BoxError>(args.a + args.b)
-    });
     let builder = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(Busy))
-        .with_capability(UseTools::new().and(add));
+        .with_capability(UseTools::new().and(add()));
     builder.build().expect("the agent is complete")
 }
 

@@ -24,6 +24,7 @@ pub use self::{
     policy::{TaskParsing, TodoPolicy},
     tool::TodoError,
 };
+pub use loopwright_agent::tasks::{TASKS, Task, TaskList, TaskStatus};
 
 #[cfg(test)]
 mod tests;

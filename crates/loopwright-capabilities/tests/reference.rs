@@ -81,30 +81,39 @@ fn describe(tool: &AnyTool, page: &mut String) {
         let about = schema["description"].as_str().unwrap_or_default().replace('\n', " ");
         let about = about.replace('|', "\\|");
         let must = if required.contains(&Value::from(name.as_str())) { ", required" } else { "" };
-        writeln!(page, "| `{name}` | {}{must} | {about} |", kind(schema)).unwrap();
+        writeln!(page, "| `{name}` | {}{must} | {about} |", kind(&spec.parameters, schema))
+            .unwrap();
     }
 }
 
 /// Names the type of an argument.
-fn kind(schema: &Value) -> String {
+fn kind(parameters: &Value, schema: &Value) -> String {
+    let schema = resolved(parameters, schema);
     if let Some(values) = schema["enum"].as_array() {
-        let values: Vec<String> = values.iter().map(|it| format!("`{it}`")).collect();
-        return values.join(", ");
+        let values = values.iter().filter(|it| !it.is_null());
+        let values: Vec<String> = values.map(|it| format!("`{it}`")).collect();
+        // The definitions of the agent that the page is made of are nobody else's.
+        return values.join(", ").replace("`\"helper\"`", "name of a definition");
     }
-    match &schema["type"] {
-        Value::String(kind) if kind == "array" => format!("list of {}", kind_of_items(schema)),
-        Value::String(kind) => kind.clone(),
-        Value::Array(kinds) => {
-            let kinds = kinds.iter().filter_map(Value::as_str).filter(|it| *it != "null");
-            kinds.collect::<Vec<_>>().join(" or ")
-        }
-        _ => "anything".to_owned(),
-    }
+    let kinds = match &schema["type"] {
+        Value::String(kind) => vec![kind.as_str()],
+        Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect(),
+        _ => return "anything".to_owned(),
+    };
+    let kinds = kinds.into_iter().filter(|it| *it != "null").map(|it| match it {
+        "array" => format!("list of {}", kind(parameters, &schema["items"])),
+        kind => kind.to_owned(),
+    });
+    kinds.collect::<Vec<_>>().join(" or ")
 }
 
-fn kind_of_items(schema: &Value) -> String {
-    match &schema["items"]["type"] {
-        Value::String(kind) => kind.clone(),
-        _ => "object".to_owned(),
+/// Follows references, and leaves out that an argument may be null.
+fn resolved<'a>(parameters: &'a Value, schema: &'a Value) -> &'a Value {
+    let name = schema["$ref"].as_str().and_then(|it| it.strip_prefix("#/$defs/"));
+    if let Some(name) = name {
+        return resolved(parameters, &parameters["$defs"][name]);
     }
+    let is_null = |it: &&Value| it["type"] == "null";
+    let choice = schema["anyOf"].as_array().and_then(|it| it.iter().find(|it| !is_null(it)));
+    choice.map_or(schema, |choice| resolved(parameters, choice))
 }

@@ -38,12 +38,9 @@ Alt-Enter, or a backslash before Enter, begins another line. Ctrl-C stops the ag
 
 /// Talks until the user leaves.
 pub fn chat(cli: &Cli, args: &ChatArgs) -> ExitCode {
-    let surroundings = &args.agent.surroundings;
-    console::set_color(surroundings.color);
-    let typed = surroundings.output_format().unwrap_or_default();
-    let mut opening = match Opening::load(cli, &args.agent, &args.session) {
+    let mut opening = match Opening::begin(cli, &args.agent, &args.session) {
         Ok(opening) => opening,
-        Err(refusal) => return refusal.tell(Stage::new(typed, surroundings.quiet)),
+        Err(exit_code) => return exit_code,
     };
     with_runtime(async {
         let done = Box::pin(perform(cli, args, &mut opening)).await;

@@ -82,6 +82,19 @@ impl Opening {
         Ok(Self::of(agent, sources, loaded))
     }
 
+    /// Loads it in the colours that were typed, and says what stands in the way if something does.
+    pub(crate) fn begin(
+        cli: &Cli,
+        agent: &AgentArgs,
+        session: &SessionArgs,
+    ) -> Result<Self, ExitCode> {
+        let surroundings = &agent.surroundings;
+        console::set_color(surroundings.color);
+        let typed = surroundings.output_format().unwrap_or_default();
+        let stage = Stage::new(typed, surroundings.quiet);
+        Self::load(cli, agent, session).map_err(|refusal| refusal.tell(stage))
+    }
+
     fn of(agent: &AgentArgs, sources: Sources, loaded: Loaded) -> Self {
         for warning in &loaded.warnings {
             console::warn(warning);

@@ -11,16 +11,12 @@ use crate::exit::ExitCode;
 use crate::opening::{Opening, Refusal};
 use crate::prompt::{PromptError, StdinKind};
 use crate::signals::Signals;
-use crate::stage::Stage;
 
 /// Gives an agent a task and waits for its answer.
 pub fn run(cli: &Cli, args: &RunArgs) -> ExitCode {
-    let surroundings = &args.agent.surroundings;
-    console::set_color(surroundings.color);
-    let typed = surroundings.output_format().unwrap_or_default();
-    let mut opening = match Opening::load(cli, &args.agent, &args.session) {
+    let mut opening = match Opening::begin(cli, &args.agent, &args.session) {
         Ok(opening) => opening,
-        Err(refusal) => return refusal.tell(Stage::new(typed, surroundings.quiet)),
+        Err(exit_code) => return exit_code,
     };
     with_runtime(async {
         let done = Box::pin(perform(cli, args, &mut opening)).await;

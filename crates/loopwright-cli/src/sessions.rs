@@ -73,7 +73,8 @@ async fn perform(
     sources: &Sources,
 ) -> Result<ExitCode, SessionsError> {
     let SessionsArgs { store: typed, command } = args;
-    let doctor = doctor(typed.as_ref());
+    let of_store = |command: &str| again(command, typed.as_ref());
+    let doctor = of_store("doctor");
     let place = Place::of(config, sources)?;
     let salvaged = match command {
         // What is damaged cannot be opened, or not be checked while it is open.
@@ -83,7 +84,7 @@ async fn perform(
     let store: Arc<dyn SessionStore> = place.open().await?;
     let workdir = &config.workdir;
     match command {
-        SessionsCommand::List(args) => list::list(&*store, args, workdir, &doctor).await,
+        SessionsCommand::List(args) => list::list(&*store, args, workdir, &of_store).await,
         SessionsCommand::Show(args) => show::show(&*store, args).await,
         SessionsCommand::Follow(args) => follow::follow(&store, args).await,
         SessionsCommand::Export(args) => transfer::export(&*store, args).await,
@@ -101,10 +102,10 @@ async fn perform(
     }
 }
 
-/// Returns how the doctor is called for the same store.
-fn doctor(store: Option<&Text>) -> String {
+/// Returns how another command is called for the same store.
+fn again(command: &str, store: Option<&Text>) -> String {
     let option = store.map_or(String::new(), |it| format!(" --store {}", quoted(&it.to_string())));
-    format!("loopwright sessions doctor{option}")
+    format!("loopwright sessions {command}{option}")
 }
 
 /// Returns the time of this machine.

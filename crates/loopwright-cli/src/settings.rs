@@ -15,6 +15,7 @@ use crate::config::{
     Sources,
 };
 use crate::config::{STEPS, TIME, TOKENS};
+use crate::configured;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::line;
@@ -28,12 +29,8 @@ const WIDEST: usize = 72;
 /// Shows what was asked for.
 pub fn settings(cli: &Cli, command: &ConfigCommand) -> ExitCode {
     let ConfigCommand::Show(args) = command;
-    let sources = match Sources::from_process() {
-        Ok(sources) => sources,
-        Err(error) => return console::fail(&error, ExitCode::Config),
-    };
-    let Loaded { config, warnings } =
-        match Config::load(args.flags(cli.config.as_deref()), &sources) {
+    let (sources, Loaded { config, warnings }) =
+        match configured::load(args.flags(cli.config.as_deref())) {
             Ok(loaded) => loaded,
             Err(error) => return console::fail(&error, ExitCode::Config),
         };

@@ -22,19 +22,15 @@ use crate::prompt::StdinKind;
 use crate::report::{Report, SCHEMA_VERSION};
 use crate::run::with_runtime;
 use crate::sessions::{SessionsError, now};
-use crate::stage::Stage;
 
 /// How often a job that is followed is looked at.
 const LOOKS: Duration = Duration::from_millis(200);
 
 /// Leaves something for a worker to do.
 pub fn submit(cli: &Cli, args: &SubmitArgs) -> ExitCode {
-    let surroundings = &args.agent.surroundings;
-    console::set_color(surroundings.color);
-    let typed = surroundings.output_format().unwrap_or_default();
-    let mut opening = match Opening::load(cli, &args.agent, &args.session_args()) {
+    let mut opening = match Opening::begin(cli, &args.agent, &args.session_args()) {
         Ok(opening) => opening,
-        Err(refusal) => return refusal.tell(Stage::new(typed, surroundings.quiet)),
+        Err(exit_code) => return exit_code,
     };
     with_runtime(async {
         let done = Box::pin(perform(cli, args, &mut opening)).await;

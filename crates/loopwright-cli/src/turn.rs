@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use loopwright_core::{AgentState, Budget, Edit, LlmConfig, Timestamp, messages::Message};
 use loopwright_sessions::{
-    ActionCx, AgentSession, Continue, SendMessage, SessionAction, SessionError, SessionStatus, Wish,
+    ActionCx, AgentSession, Continue, SendMessage, SessionAction, SessionError, Wish,
 };
 
 use crate::sessions::SessionsError;
@@ -39,12 +39,10 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
         session: AgentSession,
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
-        let (id, status) = (session.id().clone(), session.status());
-        if status != SessionStatus::Active {
-            return Err(SessionError::NotActive { id, status });
-        }
+        session.require_active()?;
         if self.said.is_none() && !session.is_unfinished() {
-            return Err(SessionError::Action(SessionsError::NothingLeft(id).into()));
+            let nothing = SessionsError::NothingLeft(session.id().clone());
+            return Err(SessionError::Action(nothing.into()));
         }
         let state = self.set_up(session.state().clone(), cx.env.clock.now());
         let session = session.with_state(state);

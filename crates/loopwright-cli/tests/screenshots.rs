@@ -1,4 +1,4 @@
-//! The pictures of the documentation, made from what the program writes to a terminal of 80 columns.
+//! The pictures of the documentation, made from what the program writes to a terminal.
 
 use std::fs;
 use std::path::Path;
@@ -12,6 +12,9 @@ use crate::terminal::{Seen, Terminal};
 use crate::world::World;
 
 const COLUMNS: u16 = 80;
+
+/// A terminal over the whole of a wide screen.
+const WIDE: u16 = 200;
 
 const ANSWER: &str = "\
 ## How orders are priced
@@ -37,6 +40,20 @@ fn price(order: &Order, prices: &Prices) -> Result<u64, Unknown> {
 > Prices are those of today; see [the list](prices.txt).
 ";
 
+const COMPARISON: &str = "\
+Both ways of pricing give the same for single loaves. They differ for dozens, where the second one rounds \
+each loaf before it adds them up, so that a customer who buys twelve pays up to six cents more.
+
+| way | where | what it does with a dozen | what has to change |
+|-----|-------|---------------------------|--------------------|
+| total first | `src/price.rs` | multiplies, then rounds **once**, at the end | nothing |
+| loaf first | `src/till.rs` | rounds *every* loaf, and adds up what was rounded | `sum` has to take amounts that are not rounded yet |
+
+```sh
+cargo test --package bakery --test prices -- --exact a_dozen_costs_the_same_at_the_till_as_it_does_in_the_list --nocapture
+```
+";
+
 const SOURCE: &str =
     "/// What an order costs.\nfn price(order: &Order) -> u64 {\n    order.count * 420\n}\n";
 
@@ -49,9 +66,9 @@ fn bakery(server: &Server) -> World {
         .file("project/src/price.rs", SOURCE)
 }
 
-fn run(replies: impl IntoIterator<Item = Reply>, prompt: &str) -> Seen {
+fn run(columns: u16, replies: impl IntoIterator<Item = Reply>, prompt: &str) -> Seen {
     let server = Server::start(replies);
-    Terminal::new(COLUMNS).run(&bakery(&server), &["run", prompt])
+    Terminal::new(columns).run(&bakery(&server), &["run", prompt])
 }
 
 /// Makes the same of what is not the same each time: times, names of sessions and folders.
@@ -113,7 +130,8 @@ fn check(name: &str, typed: &str, seen: &Seen) {
             .palette(palette)
             .fg_color(AnsiColor::White.into())
             .bg_color(AnsiColor::Black.into());
-        let picture = term.render_svg(&text);
+        // Parts of a text have no opacity of their own.
+        let picture = term.render_svg(&text).replace("{ opacity: 0.4; }", "{ fill-opacity: 0.6; }");
         let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images");
         let path = images.join(format!("{name}-{shade}.svg"));
         if std::env::var_os("LOOPWRIGHT_WRITE").is_some() {
@@ -130,8 +148,14 @@ fn check(name: &str, typed: &str, seen: &Seen) {
 
 #[test]
 fn the_picture_of_an_answer_is_what_is_seen() {
-    let seen = run([streamed(ANSWER, "stop")], "How are orders priced?");
+    let seen = run(COLUMNS, [streamed(ANSWER, "stop")], "How are orders priced?");
     check("answer", "loopwright run \"How are orders priced?\"", &seen);
+}
+
+#[test]
+fn the_picture_of_a_wide_terminal_is_what_is_seen() {
+    let seen = run(WIDE, [streamed(COMPARISON, "stop")], "Are prices the same everywhere?");
+    check("wide", "loopwright run \"Are prices the same everywhere?\"", &seen);
 }
 
 #[test]
@@ -147,7 +171,7 @@ fn the_picture_of_an_edit_is_what_is_seen() {
         streamed_call("", "grep -n dozens src/price.rs"),
         streamed("A dozen is now **40 cents cheaper**, in `src/price.rs`.", "stop"),
     ];
-    let seen = run(replies, "Make a dozen cheaper");
+    let seen = run(COLUMNS, replies, "Make a dozen cheaper");
     check("edit", "loopwright run \"Make a dozen cheaper\"", &seen);
 }
 

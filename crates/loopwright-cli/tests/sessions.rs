@@ -368,6 +368,10 @@ fn pages_follow_one_another() {
     let listed: Vec<Value> = pages.concat().iter().map(|it| it["id"].clone()).collect();
     assert_eq!(listed, [&ids[2], &ids[1], &ids[0]].map(|it| Value::from(it.as_str())));
     assert_eq!(second["next"], Value::Null);
+    let printed = place.sessions(&["list", "-n", "2"]);
+    assert_eq!(printed.stdout.lines().count(), 2);
+    let more = format!("more with: loopwright sessions list --limit 2 --cursor {cursor}\n");
+    assert_eq!(printed.stderr, more);
     assert_eq!(place.sessions(&["list", "--cursor", "x"]).status, 2);
     let none = place.json(&["list", "--agent", "nobody"]);
     assert_eq!(none["sessions"], Value::Array(Vec::new()));

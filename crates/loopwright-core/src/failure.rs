@@ -85,8 +85,12 @@ impl Failure {
 }
 
 impl fmt::Display for Failure {
+    /// Says what went wrong, and why. Once the last cause was told, what lies between is not.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.chain.join(": "))
+        let Some(root) = self.chain.last() else { return Ok(()) };
+        let told = self.chain.iter().position(|it| it.contains(root.as_str()));
+        let told = told.map_or(&*self.chain, |at| &self.chain[..=at]);
+        f.write_str(&told.join(": "))
     }
 }
 
@@ -97,4 +101,28 @@ pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied().map(str::to_owned);
     text.or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "a panic without a message".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{said}")]
+    struct Told {
+        said: &'static str,
+        source: io::Error,
+    }
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let check = |said, expect: &str| {
+            let error = Told { said, source: io::Error::other("no room") };
+            assert_eq!(Failure::of(FailureKind::Network, &error).to_string(), expect);
+        };
+        check("cannot write", "cannot write: no room");
+        check("cannot write: no room", "cannot write: no room");
+    }
 }

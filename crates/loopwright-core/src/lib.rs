@@ -100,6 +100,7 @@ pub mod __private {
     pub use serde;
     pub use std;
 
+    pub use crate::tool::ToolArgument;
     pub use crate::{
         BoxError, Effects, IntoToolOutput, Retry, Tool, ToolCx, ToolError, ToolOptions, ToolOutput,
     };

@@ -30,7 +30,7 @@ use crate::{
     driver::StepError,
     event::{AgentEvent, ContinuationEvaluated, ExecutionStarted, Steered, StepStarted},
     events::Events,
-    execution::Status,
+    execution::{Execution, Status},
     failure::Failure,
     infer::{Inference, Ledger, SharedMemory, Way},
     interceptor::{Ask, HookError, Word},
@@ -405,25 +405,34 @@ impl Run {
 
     /// Raises the signals that are not anybody's: cancellation and the budget.
     fn note_limits(&mut self) {
-        let has = |run: &Self, reason| {
-            run.state
-                .execution()
-                .is_some_and(|it| it.signals().iter().any(|it| it.reason == reason))
-        };
+        self.note_cancellation();
+        self.note_budget();
+    }
+
+    fn note_cancellation(&mut self) {
         if self.options.cancel.is_cancelled() {
             let why = self.inbox.why();
-            if !has(self, why.reason) {
-                self.signal(why);
-            }
+            self.signal_once(why);
         }
+    }
+
+    fn note_budget(&mut self) {
         if self.state.budget().is_unlimited() {
             return;
         }
         let now = self.options.env.clock.now();
         let used = self.state.execution().map(|it| it.used(now)).unwrap_or_default();
-        if let Some(signal) = self.state.budget().exhausted_by(used, now)
-            && !has(self, signal.reason)
-        {
+        if let Some(signal) = self.state.budget().exhausted_by(used, now) {
+            self.signal_once(signal);
+        }
+    }
+
+    /// Raises a signal unless there is one with its reason.
+    fn signal_once(&mut self, signal: StopSignal) {
+        let execution = self.state.execution();
+        let has =
+            execution.is_some_and(|it| it.signals().iter().any(|it| it.reason == signal.reason));
+        if !has {
             self.signal(signal);
         }
     }
@@ -477,7 +486,12 @@ impl Run {
         if self.hear() {
             self.record(asked_by_user());
         }
-        self.note_limits();
+        self.note_cancellation();
+        let goes_on = |it: &Execution| it.plainly_goes_on() || it.continuation().should_continue;
+        if self.state.execution().is_some_and(goes_on) {
+            // What was answered is not stopped by a limit that the answer reached.
+            self.note_budget();
+        }
         let Some(execution) = self.state.execution() else {
             return self.go(Point::Close(Status::Completed));
         };

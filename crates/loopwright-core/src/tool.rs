@@ -4,6 +4,7 @@
 //! loop only knows [`AnyTool`].
 
 mod any;
+mod argument;
 mod child;
 mod closure;
 mod fits;
@@ -35,6 +36,7 @@ use crate::{
 
 pub use self::{
     any::{AnyTool, IntoTool, ToolDescriptor, ToolHandler},
+    argument::ToolArgument,
     closure::{FnTool, tool_fn, tool_fn_with},
     output::{IntoToolOutput, Json, NoArgs},
     registry::{RegistryError, ToolRegistry},

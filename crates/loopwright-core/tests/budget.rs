@@ -105,6 +105,21 @@ fn below_its_limits_a_run_is_not_stopped() {
 }
 
 #[test]
+fn a_run_that_answers_at_its_limit_completes() {
+    for budget in [
+        Budget { steps: Some(2), ..Budget::unlimited() },
+        Budget { tokens: Some(4), ..Budget::unlimited() },
+    ] {
+        let steps = [
+            ScenarioStep::tool("looking").with_usage(Usage::new(1, 1)),
+            ScenarioStep::final_answer("done").with_usage(Usage::new(1, 1)),
+        ];
+        let state = execute(&agent(steps), asked().with_budget(budget));
+        assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, "done"));
+    }
+}
+
+#[test]
 fn time_that_is_used_up_while_a_model_answers_ends_the_call_with_the_right_limit() {
     let budget = Budget { time: Some(Duration::from_secs(5)), ..Budget::unlimited() };
     let state = execute(&loop_of(ModelDriver::new(FakeModel::deaf())), asked().with_budget(budget));

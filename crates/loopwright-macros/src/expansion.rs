@@ -59,8 +59,9 @@ impl Expansion {
     }
 
     fn tool(&self) -> TokenStream {
-        let (arguments, implementation) = (self.arguments(), self.implementation());
-        self.items(&quote!(#arguments #implementation))
+        let (fit, arguments) = (self.arguments_fit(), self.arguments());
+        let implementation = self.implementation();
+        self.items(&quote!(#fit #arguments #implementation))
     }
 
     /// Stands in for a tool that cannot be made, so that its users do not fail as well.
@@ -156,6 +157,22 @@ impl Expansion {
                 #[allow(clippy::missing_errors_doc, clippy::unused_async)]
                 #visibility #run #body
             }
+        }
+    }
+
+    /// Has the compiler look at the types of arguments first: what it says of what is derived below does not tell
+    /// a beginner what to do. Attributes may replace what a type does not have.
+    fn arguments_fit(&self) -> TokenStream {
+        let p = &self.private;
+        let plain = self.parameters.iter().filter_map(Parameter::as_argument);
+        let plain = plain.filter(|argument| !argument.is_customized());
+        let fit = plain.map(|Argument { ty, .. }| quote_spanned!(at(ty)=> __fits::<#ty>();));
+        quote! {
+            const _: fn() = || {
+                #[allow(dead_code)]
+                fn __fits<T: #p::ToolArgument>() {}
+                #(#fit)*
+            };
         }
     }
 

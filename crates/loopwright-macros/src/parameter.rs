@@ -52,6 +52,11 @@ impl Parameter {
 }
 
 impl Argument {
+    /// Whether attributes say how it is read or described.
+    pub(crate) fn is_customized(&self) -> bool {
+        self.attributes.iter().any(|attribute| is_one_of(attribute, &["serde", "schemars"]))
+    }
+
     /// Whether the fields of the argument's type are arguments themselves.
     pub(crate) fn is_flattened(&self) -> bool {
         let is_flatten = |token| matches!(token, TokenTree::Ident(ident) if ident == "flatten");

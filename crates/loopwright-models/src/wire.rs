@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use loopwright_core::messages::{InferenceRequest, Message, Origin, Turn};
+use loopwright_core::messages::{InferenceRequest, Message, Origin, ResponseFormat, Turn};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
@@ -183,6 +183,21 @@ impl Question<'_> {
     /// Tells whether the answer is streamed.
     pub(crate) fn streams(&self) -> bool {
         self.request.options.stream.unwrap_or(true)
+    }
+
+    /// Asks for the form of the answer in words, where the wire has no field for it.
+    pub(crate) fn format_in_words(&self) -> Option<String> {
+        match self.request.response_format.as_ref()? {
+            ResponseFormat::JsonObject => {
+                Some("Answer with one JSON object and nothing else.".to_owned())
+            }
+            ResponseFormat::JsonSchema { schema, strict, .. }
+                if !strict || !self.quirks.json_schema =>
+            {
+                Some(format!("Answer with JSON of this schema and nothing else:\n{schema}"))
+            }
+            _ => None,
+        }
     }
 
     /// Tells whether a message came from the very model that is asked now, so that the opaque

@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf};
 
 use loopwright_core::{
-    ChatModel as _, InferCx, LlmConfig, ModelError, ModelErrorKind, ModelMemory, Models as _,
+    LlmConfig, ModelError, ModelErrorKind, Models as _,
     messages::{InferenceRequest, InferenceResponse, Message, Prompt, Turn},
 };
 use loopwright_models::{
@@ -12,11 +12,10 @@ use loopwright_models::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     server::{Reply, Server, content_event},
-    transport::Stepping,
+    transport::ask_once,
 };
 
 /// A place for a recording.
@@ -57,14 +56,8 @@ async fn ask(http: &Http, address: &str, words: &str) -> Result<InferenceRespons
     let turns = [Turn::said(Message::user(words)).unwrap()];
     let prompt = Prompt::of(turns.into_iter().collect());
     let request = InferenceRequest { prompt, ..InferenceRequest::default() };
-    let cx = InferCx {
-        deltas: &mut loopwright_core::NoDeltas,
-        cancel: &CancellationToken::new(),
-        deadline: None,
-        clock: &Stepping::default(),
-        memory: &mut ModelMemory::default(),
-    };
-    chat.with_retry(RetryPolicy { attempts: 2, ..RetryPolicy::default() }).infer(&request, cx).await
+    let chat = chat.with_retry(RetryPolicy { attempts: 2, ..RetryPolicy::default() });
+    ask_once(&chat, &request).await
 }
 
 async fn text(http: &Http, words: &str) -> String {

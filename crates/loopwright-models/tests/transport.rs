@@ -177,7 +177,7 @@ async fn a_connection_is_used_again() {
 }
 
 /// Asks once.
-async fn ask_once(
+pub(crate) async fn ask_once(
     chat: &RemoteModel,
     request: &InferenceRequest,
 ) -> Result<InferenceResponse, ModelError> {
@@ -361,14 +361,7 @@ async fn an_answer_that_takes_too_long_in_all_is_given_up() {
     let server = Server::start([Reply::Stalled(vec![content_event("a")])]).await;
     let total = Some(Duration::from_millis(50));
     let chat = chat(&server).with_http(Http::new(Timeouts { total, ..Timeouts::default() }));
-    let cx = InferCx {
-        deltas: &mut loopwright_core::NoDeltas,
-        cancel: &CancellationToken::new(),
-        deadline: None,
-        clock: &Stepping::default(),
-        memory: &mut ModelMemory::default(),
-    };
-    let error = chat.infer(&question(), cx).await.unwrap_err();
+    let error = ask_once(&chat, &question()).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Timeout);
     assert_eq!(error.message, "test: the answer was not complete after 0.05 seconds");
     server.closed().await;

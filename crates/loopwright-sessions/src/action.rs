@@ -8,10 +8,7 @@ use loopwright_agent::LoopFactory;
 use loopwright_core::{AgentState, Env, Interrupted, Journal, RunOptions, Sinks};
 use tokio_util::sync::CancellationToken;
 
-use crate::{
-    error::SessionError, session::AgentSession, status::SessionStatus, store::SessionStore,
-    wishes::Wishes,
-};
+use crate::{error::SessionError, session::AgentSession, store::SessionStore, wishes::Wishes};
 
 /// Something that is done with a session: the runtime loads it, hands it over and saves what comes
 /// back.
@@ -72,10 +69,7 @@ impl ActionCx<'_> {
         session: AgentSession,
         state: AgentState,
     ) -> Result<AgentSession, SessionError> {
-        let (id, status) = (session.id().clone(), session.status());
-        if status != SessionStatus::Active {
-            return Err(SessionError::NotActive { id, status });
-        }
+        session.require_active()?;
         let agent = self.loops.instantiate(&session.definition)?;
         let options = RunOptions {
             env: self.env.clone(),

@@ -6,6 +6,7 @@ use loopwright_agent::{AgentDefinition, DefinitionStateFactory, StateFactory};
 use loopwright_core::{AgentState, Status, Timestamp, messages::TurnBody};
 
 use crate::{
+    error::SessionError,
     header::SessionHeader,
     id::SessionId,
     status::{RefusedTransition, SessionStatus},
@@ -36,6 +37,19 @@ impl AgentSession {
     /// Returns what may be done with it.
     pub fn status(&self) -> SessionStatus {
         self.header.status
+    }
+
+    /// Refuses if it takes no messages.
+    ///
+    /// # Errors
+    ///
+    /// If it is not active.
+    pub fn require_active(&self) -> Result<(), SessionError> {
+        let (id, status) = (self.id(), self.status());
+        match status {
+            SessionStatus::Active => Ok(()),
+            _ => Err(SessionError::NotActive { id: id.clone(), status }),
+        }
     }
 
     /// Returns how often it was written; 0 if it never was.

@@ -18,6 +18,12 @@ fn a_long_source_file_says_why() {
     let mut sources = Vec::new();
     for member in crates().unwrap() {
         files(&member.join("src"), &mut sources).unwrap();
+        let mut tests = Vec::new();
+        if member.join("tests").exists() {
+            files(&member.join("tests"), &mut tests).unwrap();
+        }
+        // What tests compare with is not read from top to bottom.
+        sources.extend(tests.into_iter().filter(|path| is_rust(path)));
     }
     assert!(!sources.is_empty());
     let problems: Vec<String> = sources
@@ -36,7 +42,7 @@ fn a_long_source_file_says_why() {
 fn every_example_is_read_in_a_minute() {
     let mut examples = Vec::new();
     files(&Path::new(WORKSPACE).join("examples"), &mut examples).unwrap();
-    examples.retain(|path| path.extension().is_some_and(|it| it == "rs"));
+    examples.retain(|path| is_rust(path));
     assert!(!examples.is_empty());
     examples.retain(|path| fs::read_to_string(path).unwrap().lines().count() >= EXAMPLE_LINES);
     assert!(examples.is_empty(), "{EXAMPLE_LINES} lines or more: {examples:#?}");
@@ -103,11 +109,15 @@ fn is_too_long(text: &str) -> bool {
         && !reason.is_some_and(|reason| reason.contains(char::is_alphabetic))
 }
 
+fn is_rust(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "rs")
+}
+
 /// Whether a file beside `main.rs` would never be compiled.
 fn is_forgotten(path: &Path, main: &str) -> bool {
     let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return true };
     let declaration = format!("mod {stem};");
-    path.extension().is_some_and(|extension| extension == "rs")
+    is_rust(path)
         && stem != "main"
         && !main.lines().any(|line| {
             let line = line.trim();

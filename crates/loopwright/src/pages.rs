@@ -19,6 +19,7 @@ pages! {
     Decisions = "docs/how-to/decisions.md",
     Errors = "docs/how-to/errors.md",
     Limits = "docs/how-to/limits.md",
+    Streaming = "docs/how-to/streaming.md",
     WhyDidItStop = "docs/how-to/why-did-it-stop.md",
     Cancellation = "docs/capabilities/cancellation.md",
     Critique = "docs/capabilities/critique.md",

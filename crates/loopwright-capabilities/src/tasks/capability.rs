@@ -10,7 +10,7 @@ use crate::tasks::{compiler::Reminding, policy::TodoPolicy, tool};
 /// Adds the tool `todo_write`, which keeps a list of tasks, and reminds the model of the list.
 ///
 /// The list is [`TASKS`](loopwright_agent::tasks::TASKS) of the state: it outlives the execution, and
-/// programs read and write it with [`TaskList`](loopwright_agent::tasks::TaskList). Reminders stand at
+/// programs read and write it with [`TaskList`](super::TaskList). Reminders stand at
 /// the end of a request, once, and are never part of the conversation.
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use]

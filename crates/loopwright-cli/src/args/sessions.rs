@@ -58,6 +58,9 @@ pub enum SessionsCommand {
     Prune(PruneArgs),
 }
 
+/// How many sessions are listed if nobody says.
+pub const LIMIT: u32 = 20;
+
 /// Which sessions are listed.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct ListArgs {
@@ -65,7 +68,7 @@ pub struct ListArgs {
     #[arg(short, long)]
     pub all: bool,
     /// At most so many
-    #[arg(short = 'n', long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(short = 'n', long, value_name = "N", default_value_t = LIMIT, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub limit: u32,
     /// Those with this status only
     #[arg(long, value_name = "STATUS", value_enum)]

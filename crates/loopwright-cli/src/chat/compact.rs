@@ -12,7 +12,7 @@ use loopwright_capabilities::compaction::{FOLDER, UseCompaction};
 use loopwright_core::{
     AgentLoop, LlmConfig, RunOptions, Sinks, Status, kinds::ConversationCompacted,
 };
-use loopwright_sessions::{ActionCx, AgentSession, SessionAction, SessionError, SessionStatus};
+use loopwright_sessions::{ActionCx, AgentSession, SessionAction, SessionError};
 
 use crate::agent::Setup;
 use crate::conversation::{Conversation, caretaker};
@@ -90,10 +90,7 @@ impl SessionAction for Compact {
         session: AgentSession,
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
-        let (id, status) = (session.id().clone(), session.status());
-        if status != SessionStatus::Active {
-            return Err(SessionError::NotActive { id, status });
-        }
+        session.require_active()?;
         if session.state().is_interrupted() {
             let text = "the last run was interrupted: /continue or say something first";
             return Err(SessionError::Action(SessionsError::Usage(text.to_owned()).into()));

@@ -11,6 +11,7 @@ use loopwright_sessions::stored::FORMAT;
 
 use crate::args::{Cli, Transport};
 use crate::config::{Config, Flags, Loaded, Sources};
+use crate::configured;
 use crate::console;
 use crate::model;
 use crate::render::count;
@@ -125,11 +126,8 @@ pub(super) async fn checkup(cli: &Cli) -> Vec<Check> {
 }
 
 fn load(cli: &Cli) -> Result<(Sources, Loaded), String> {
-    let text = |error: &dyn std::error::Error| console::with_causes(error).join(": ");
-    let sources = Sources::from_process().map_err(|error| text(&error))?;
     let flags = Flags { workdir: ".".into(), config: cli.config.clone(), ..Flags::default() };
-    let loaded = Config::load(flags, &sources).map_err(|error| text(&error))?;
-    Ok((sources, loaded))
+    configured::load(flags).map_err(|error| console::with_causes(&error).join(": "))
 }
 
 fn version() -> Check {

@@ -37,7 +37,10 @@ pub(super) struct Room {
 /// Markdown under way.
 #[derive(Debug)]
 pub(super) struct Markdown {
+    /// What the open block is set in.
     room: Room,
+    /// What there is now.
+    now: Room,
     preview: Preview,
     /// What is open: the last block, and what was not looked at.
     source: String,
@@ -88,12 +91,22 @@ impl Markdown {
     pub(super) fn new(room: Room, preview: Preview) -> Self {
         Self {
             room,
+            now: room,
             preview,
             source: String::new(),
             looked_at: 0,
             printed: 0,
             position: Position::First,
             is_previewed: false,
+        }
+    }
+
+    /// Has what begins from now on set in this room. The open block goes on as it began, but no line under way is
+    /// shown that is too wide: it could not be taken away.
+    pub(super) fn resize(&mut self, room: Room) {
+        self.now = room;
+        if self.printed == 0 {
+            self.room = room;
         }
     }
 
@@ -116,7 +129,8 @@ impl Markdown {
             last.firm = last.lines.len();
         }
         let mut printed = self.erase();
-        let last = blocks.last().and_then(|it| it.lines[it.firm..].last()).map(Line::to_string);
+        let last = blocks.last().and_then(|it| it.lines[it.firm..].last());
+        let last = last.filter(|it| it.width() <= self.now.whole).map(Line::to_string);
         if self.may_join(&blocks) {
             blocks.pop();
         }
@@ -137,13 +151,15 @@ impl Markdown {
         printed
     }
 
-    /// Tells whether the last block may yet become a part of the one before: its first line is not whole, and
-    /// there is no free line between them, or it is a number that may be that of an item.
+    /// Tells whether the last block may yet become a part of the one before: its first line is not whole, or the
+    /// rule that makes a table of it, and there is no free line between them, or it is a number that may be that of
+    /// an item.
     fn may_join(&self, blocks: &[Block]) -> bool {
         let [.., before, last] = blocks else { return false };
         let (between, line) = self.source.split_at(line_start(&self.source, last.source.start));
-        if line.contains('\n') {
-            return false;
+        if let Some((_, rule)) = line.split_once('\n') {
+            let may_grow = !rule.is_empty() && rule.bytes().all(|it| b"|-: ".contains(&it));
+            return may_grow && !between.ends_with("\n\n") && before.firm < before.lines.len();
         }
         let is_number =
             line.trim_end_matches(['.', ')']).trim().bytes().all(|it| it.is_ascii_digit());
@@ -170,6 +186,7 @@ impl Markdown {
     fn close(&mut self, lines: &[Line], printed: &mut String) {
         self.print(lines, printed);
         self.printed = 0;
+        self.room = self.now;
         self.position = Position::Later;
     }
 

@@ -33,8 +33,8 @@ pub enum Scope {
 /// What reads the words.
 #[derive(Debug)]
 pub(super) enum Target {
-    /// A terminal that shows Markdown as what it means.
-    Styled(Markdown),
+    /// A terminal that shows Markdown as what it means, and how much room it has at the time.
+    Styled(Markdown, fn() -> Room),
     /// A terminal without colours, which must not be steered by them.
     Terminal,
     /// Anything else, which gets them as they are.
@@ -52,7 +52,8 @@ impl Target {
             return Self::Terminal;
         }
         let preview = if is_dumb() { Preview::Hidden } else { Preview::Shown };
-        Self::Styled(Markdown::new(Room::of(columns()), preview))
+        let room = || Room::of(columns());
+        Self::Styled(Markdown::new(room(), preview), room)
     }
 }
 
@@ -76,7 +77,10 @@ impl Text {
         self.has_spoken = true;
         self.is_mid_line = !text.ends_with('\n');
         match &mut self.target {
-            Target::Styled(markdown) => self.output.write_all(markdown.push(text).as_bytes())?,
+            Target::Styled(markdown, room) => {
+                markdown.resize(room());
+                self.output.write_all(markdown.push(text).as_bytes())?;
+            }
             Target::Terminal => self.output.write_all(harmless(text).as_bytes())?,
             Target::File => self.output.write_all(text.as_bytes())?,
         }
@@ -87,7 +91,7 @@ impl Text {
         self.has_spoken = false;
         let is_mid_line = std::mem::take(&mut self.is_mid_line);
         match &mut self.target {
-            Target::Styled(markdown) => self.output.write_all(markdown.finish().as_bytes())?,
+            Target::Styled(markdown, _) => self.output.write_all(markdown.finish().as_bytes())?,
             _ if is_mid_line => self.output.write_all(b"\n")?,
             _ => return Ok(()),
         }

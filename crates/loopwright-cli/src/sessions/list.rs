@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use clap::ValueEnum as _;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
     Kinship, SessionCursor, SessionHeader, SessionId, SessionList, SessionQuery, SessionStore,
@@ -10,9 +11,10 @@ use loopwright_sessions::{
 use serde_json::json;
 
 use super::{SessionsError, now, short};
-use crate::args::sessions::ListArgs;
+use crate::args::sessions::{LIMIT, ListArgs};
 use crate::console;
 use crate::exit::ExitCode;
+use crate::opening::quoted;
 use crate::render::line;
 use crate::report::SCHEMA_VERSION;
 
@@ -24,7 +26,7 @@ pub(super) async fn list(
     store: &dyn SessionStore,
     args: &ListArgs,
     workdir: &Path,
-    doctor: &str,
+    of_store: &impl Fn(&str) -> String,
 ) -> Result<ExitCode, SessionsError> {
     let query = SessionQuery {
         status: args.status.map(Into::into),
@@ -47,16 +49,34 @@ pub(super) async fn list(
         console::warn(&format!("session {} is damaged and cannot be read", short(id)));
     }
     if !page.unreadable.is_empty() {
-        console::tell(&format!("`{doctor}` says why, and what can be done"));
+        console::tell(&format!("`{}` says why, and what can be done", of_store("doctor")));
     }
     if page.is_empty() {
         let where_else = if args.all { "" } else { " of this directory; --all shows all" };
         console::tell(&format!("no sessions{where_else}"));
     }
     if let Some(next) = next {
-        console::tell(&format!("more with: --cursor {next}"));
+        console::tell(&format!("more with: {} --cursor {next}", of_store(&typed(args))));
     }
     Ok(exit_code)
+}
+
+/// Returns what was typed to list these, but for the page.
+fn typed(args: &ListArgs) -> String {
+    let mut words = vec!["list".to_owned()];
+    if args.all {
+        words.push("--all".to_owned());
+    }
+    if args.limit != LIMIT {
+        words.push(format!("--limit {}", args.limit));
+    }
+    if let Some(status) = args.status.and_then(|it| it.to_possible_value()) {
+        words.push(format!("--status {}", status.get_name()));
+    }
+    if let Some(agent) = &args.agent {
+        words.push(format!("--agent {}", quoted(agent)));
+    }
+    words.join(" ")
 }
 
 /// Returns names with titles, the latest first; nothing if the store fails.

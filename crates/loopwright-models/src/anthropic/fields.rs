@@ -80,7 +80,7 @@ fn system(
     instructions: &[String],
     mark: Option<&Value>,
 ) {
-    let format = format_in_words(question);
+    let format = question.format_in_words();
     let system = question.request.system.as_deref().into_iter();
     let texts = system.chain(instructions.iter().map(String::as_str)).chain(format.as_deref());
     let texts = texts.filter(|it| !it.trim().is_empty());
@@ -88,21 +88,6 @@ fn system(
     let Some(last) = blocks.last_mut() else { return };
     last.cache_control = mark;
     fields.put("system", &blocks);
-}
-
-/// Asks for a form that the wire has no field for.
-fn format_in_words(question: &Question<'_>) -> Option<String> {
-    match question.request.response_format.as_ref()? {
-        ResponseFormat::JsonObject => {
-            Some("Answer with one JSON object and nothing else.".to_owned())
-        }
-        ResponseFormat::JsonSchema { schema, strict, .. }
-            if !strict || !question.quirks.json_schema =>
-        {
-            Some(format!("Answer with JSON of this schema and nothing else:\n{schema}"))
-        }
-        _ => None,
-    }
 }
 
 /// A forced call excludes thinking.

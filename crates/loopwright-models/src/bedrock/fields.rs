@@ -44,7 +44,7 @@ fn merge(fields: &mut Fields<'_>, name: &str, mut config: Map<String, Value>) {
 }
 
 fn system(fields: &mut Fields<'_>, question: &Question<'_>, instructions: &[String]) {
-    let format = format_in_words(question);
+    let format = question.format_in_words();
     let system = question.request.system.as_deref().into_iter();
     let texts = system.chain(instructions.iter().map(String::as_str)).chain(format.as_deref());
     let texts = texts.filter(|it| !it.trim().is_empty());
@@ -185,19 +185,4 @@ fn output_config(question: &Question<'_>) -> Map<String, Value> {
         config.insert("textFormat".to_owned(), format);
     }
     config
-}
-
-/// Asks for a form that the wire has no field for.
-fn format_in_words(question: &Question<'_>) -> Option<String> {
-    match question.request.response_format.as_ref()? {
-        ResponseFormat::JsonObject => {
-            Some("Answer with one JSON object and nothing else.".to_owned())
-        }
-        ResponseFormat::JsonSchema { schema, strict, .. }
-            if !strict || !question.quirks.json_schema =>
-        {
-            Some(format!("Answer with JSON of this schema and nothing else:\n{schema}"))
-        }
-        _ => None,
-    }
 }

@@ -1,10 +1,9 @@
 //! Writes what a request says besides its messages.
 
 use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice, ToolSpec};
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{json::Fields, wire::Question};
+use crate::{function_tool::FunctionTool, json::Fields, wire::Question};
 
 /// Fields that no passthrough may replace: the answer would not be what is expected.
 const RESERVED: [&str; 3] = ["model", "messages", "stream"];
@@ -20,7 +19,7 @@ pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
             ToolChoice::Tool(name) => tool.name == *name,
             _ => true,
         };
-        let tools: Vec<_> = request.tools.iter().filter(is_offered).map(WireTool::of).collect();
+        let tools: Vec<_> = request.tools.iter().filter(is_offered).map(FunctionTool::of).collect();
         fields.put("tools", &tools);
         match &request.tool_choice {
             ToolChoice::Required | ToolChoice::Tool(_) => fields.put("tool_choice", "REQUIRED"),
@@ -56,28 +55,5 @@ fn thinking(effort: ReasoningEffort) -> Value {
         ReasoningEffort::Low => json!({ "type": "enabled", "token_budget": 1024 }),
         ReasoningEffort::High => json!({ "type": "enabled" }),
         _ => json!({ "type": "enabled", "token_budget": 8192 }),
-    }
-}
-
-#[derive(Serialize)]
-struct WireTool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: WireFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct WireFunction<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    parameters: &'a Value,
-}
-
-impl<'a> WireTool<'a> {
-    fn of(tool: &'a ToolSpec) -> Self {
-        let (name, description) = (&*tool.name, &*tool.description);
-        let function = WireFunction { name, description, parameters: &tool.parameters };
-        Self { kind: "function", function }
     }
 }

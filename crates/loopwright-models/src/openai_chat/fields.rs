@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
-use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice, ToolSpec};
+use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    function_tool::FunctionTool,
     json::Fields,
     quirks::{MaxTokensField, SeedField},
     wire::Question,
@@ -22,7 +23,7 @@ pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
     let mut fields = Fields { out, extra: &options.extra };
     fields.always("model", question.model());
     if !request.tools.is_empty() {
-        let tools: Vec<_> = request.tools.iter().map(WireTool::of).collect();
+        let tools: Vec<_> = request.tools.iter().map(FunctionTool::of).collect();
         fields.put("tools", &tools);
         tool_choice(&mut fields, &request.tool_choice);
         fields.maybe("parallel_tool_calls", request.parallel_tool_calls.as_ref());
@@ -86,29 +87,6 @@ fn tool_choice(fields: &mut Fields<'_>, choice: &ToolChoice) {
             fields.put("tool_choice", &choice);
         }
         _ => {}
-    }
-}
-
-#[derive(Serialize)]
-struct WireTool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: WireFunction<'a>,
-}
-
-#[derive(Serialize)]
-struct WireFunction<'a> {
-    name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    description: &'a str,
-    parameters: &'a Value,
-}
-
-impl<'a> WireTool<'a> {
-    fn of(tool: &'a ToolSpec) -> Self {
-        let (name, description) = (&*tool.name, &*tool.description);
-        let function = WireFunction { name, description, parameters: &tool.parameters };
-        Self { kind: "function", function }
     }
 }
 

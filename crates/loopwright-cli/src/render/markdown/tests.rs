@@ -163,8 +163,36 @@ fn a_line_is_printed_as_soon_as_nothing_can_change_it() {
 }
 
 #[test]
+fn a_terminal_that_gets_narrower_is_shown_no_line_that_it_would_break() {
+    let mut markdown = Markdown::new(Room::of(31), Preview::Shown);
+    assert_eq!(
+        markdown.push("one two three four five six seven"),
+        "one two three four five six\nseven"
+    );
+    markdown.resize(Room::of(21));
+    // The paragraph goes on as it began.
+    assert_eq!(markdown.push(" eight nine ten"), "\r\u{1b}[Kseven eight nine ten");
+    assert_eq!(markdown.push(" eleven"), "\r\u{1b}[K");
+    assert_eq!(markdown.push(" twelve"), "seven eight nine ten eleven\ntwelve");
+    assert_eq!(markdown.push("\n\none two three four five"), "\r\u{1b}[Ktwelve\n");
+    assert_eq!(markdown.finish(), "\none two three four\nfive\n");
+}
+
+#[test]
 fn a_terminal_is_not_steered() {
     check("a\u{1b}[31m `\u{7}` b", "a\u{fffd}[31m ‹cyan:\u{fffd}› b\n");
+}
+
+#[test]
+fn what_looks_like_a_table_and_is_none_is_not_torn_apart() {
+    for source in
+        ["|---|---|\n|--|\n|--|--", "| a | b |\n|--\n|---|---|| c", "|---|---|\n|- \n|---|---|"]
+    {
+        let mut markdown = Markdown::new(Room::of(40), Preview::Shown);
+        let pieces = source.chars().map(|it| markdown.push(it.encode_utf8(&mut [0; 4])));
+        let printed = pieces.collect::<String>() + &markdown.finish();
+        assert_eq!(seen(&printed), seen(&whole(source, 40)), "{source:?}");
+    }
 }
 
 /// Puts pieces together as a die would, the same for the same seed.

@@ -1,0 +1,166 @@
+//! Journals that fail: what a run does then, and how it goes on.
+
+use std::pin::pin;
+
+use loopwright_core::{AgentLoop, FailureKind, RunOptions, Status, messages::Message};
+use loopwright_testing::{
+    EventRecorder, FakeModel, Fault, FrozenClock, MemoryJournal, MockTool, ModelDriver,
+    ScenarioStep, block_on, loop_of, poll_times,
+};
+use serde_json::json;
+
+use crate::support::{agent, asked, execute_with, journaled, outcomes, replay};
+
+/// An agent whose second step must not begin, and the tool that it would call.
+fn two_tools(journal: &MemoryJournal) -> (AgentLoop, MockTool, EventRecorder) {
+    let (pay, events) = (MockTool::returning("pay", "", "paid"), EventRecorder::new());
+    let steps =
+        [ScenarioStep::tool("looking"), ScenarioStep::tool_call("pay", json!({})), "done".into()];
+    let agent = agent(steps).with_tool(pay.clone()).with_event_sink(events.sink());
+    assert!(journal.changes().is_empty());
+    (agent, pay, events)
+}
+
+#[track_caller]
+fn check_fenced(fault: Fault) {
+    for append in 0..5 {
+        let journal = MemoryJournal::new();
+        let (agent, pay, events) = two_tools(&journal);
+        journal.fail_at(append, fault);
+        let state = execute_with(&agent, asked(), &journal);
+        let Status::Failed(failure) = state.status() else { panic!("{append}: {state:?}") };
+        assert_eq!(failure.kind, FailureKind::Journal);
+        assert_eq!(journal.appends(), append + 1, "nothing is appended after a failure");
+        assert_eq!(pay.keys().len(), usize::from(append > 3), "append {append}");
+        let failed = events.names().iter().filter(|it| **it == "ExecutionFailed").count();
+        assert_eq!(failed, usize::from(append > 0) + usize::from(append == 0));
+    }
+}
+
+#[test]
+fn after_a_conflict_there_is_no_further_effect_and_no_further_append() {
+    check_fenced(Fault::Conflict);
+}
+
+#[test]
+fn after_a_lost_lease_there_is_no_further_effect_and_no_further_append() {
+    check_fenced(Fault::LeaseLost);
+}
+
+#[test]
+fn a_run_whose_journal_failed_is_over_and_is_handed_out_once() {
+    let journal = MemoryJournal::new();
+    journal.lose_lease();
+    let mut run = agent([]).start(asked(), journaled(&journal));
+    assert!(block_on(run.next()).is_some());
+    assert!(!run.has_next());
+    assert!(block_on(run.next()).is_none());
+    assert_eq!(journal.appends(), 1);
+}
+
+#[test]
+fn a_lease_that_is_lost_while_a_tool_runs_ends_the_run_before_the_next_effect() {
+    let journal = MemoryJournal::new();
+    let losing = journal.clone();
+    let look = MockTool::new("look", "", move |_| {
+        losing.lose_lease();
+        Ok::<_, loopwright_core::BoxError>("seen")
+    });
+    let model = FakeModel::script([ScenarioStep::tool_call("look", json!({})), "done".into()]);
+    let agent = loop_of(ModelDriver::new(model.clone())).with_tool(look);
+    let state = execute_with(&agent, asked(), &journal);
+    assert!(matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+    assert_eq!(model.asked(), 1);
+    assert_eq!(outcomes(&state, 0).len(), 1, "what the tool said is not lost");
+}
+
+#[track_caller]
+fn check_healed(fault: Fault) {
+    for append in 0..5 {
+        let journal = MemoryJournal::new();
+        let (agent, pay, _) = two_tools(&journal);
+        journal.fail_at(append, fault);
+        let state = execute_with(&agent, asked(), &journal);
+        assert!(matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+        // A caller may go on talking; that comes after what was not acknowledged.
+        let state = execute_with(&agent, state.with_user_message("are you there?"), &journal);
+        assert_eq!(state.status(), &Status::Completed, "append {append}");
+        let sent = journal.sent();
+        assert_eq!(sent[append], sent[append + 1], "append {append}");
+        assert_eq!(pay.keys().len(), 1);
+        assert_eq!(state.step_count(), 3);
+        assert_eq!(replay(&journal), state, "append {append}");
+    }
+}
+
+#[test]
+fn what_an_absent_store_did_not_take_is_sent_first_byte_for_byte() {
+    check_healed(Fault::Unavailable);
+}
+
+#[test]
+fn what_a_store_took_without_saying_so_is_sent_again_and_kept_once() {
+    check_healed(Fault::Unacknowledged);
+}
+
+#[test]
+fn an_append_goes_on_where_it_was_however_often_next_is_dropped() {
+    let journal = MemoryJournal::new().delaying(3);
+    let (agent, pay, _) = two_tools(&journal);
+    let mut run = agent.start(asked(), journaled(&journal));
+    let mut state = None;
+    while run.has_next() {
+        if let Some(Some(handed_out)) = poll_times(pin!(run.next()), 1) {
+            state = Some(handed_out.clone());
+        }
+    }
+    let state = state.unwrap();
+    assert_eq!((state.text().as_str(), pay.keys().len()), ("done", 1));
+    assert_eq!(replay(&journal), state);
+    let sent = journal.sent();
+    assert!(sent.windows(2).all(|pair| pair[0] != pair[1]), "nothing was sent twice");
+    assert_eq!(run.into_state(), state);
+}
+
+#[test]
+fn the_final_state_is_handed_out_even_if_next_was_dropped_in_the_last_append() {
+    let journal = MemoryJournal::new().delaying(2);
+    let mut run = agent([]).start(asked(), journaled(&journal));
+    let mut handed_out = Vec::new();
+    for _ in 0..50 {
+        if let Some(Some(state)) = poll_times(pin!(run.next()), 1) {
+            handed_out.push(state.text());
+        }
+    }
+    assert_eq!(handed_out, ["ok"]);
+}
+
+#[test]
+fn an_append_is_not_given_up_when_the_run_is_cancelled() {
+    let journal = MemoryJournal::new();
+    journal.fail_at(0, Fault::Delay(3));
+    let clock = FrozenClock::new();
+    let mut run = agent([]).start(asked(), RunOptions { env: clock.env(0), ..journaled(&journal) });
+    assert!(poll_times(pin!(run.next()), 1).is_none(), "it waits for the journal");
+    run.handle().cancel();
+    let state = block_on(run.finish());
+    assert!(matches!(state.status(), Status::Stopped(_)), "{:?}", state.status());
+    assert_eq!(replay(&journal), state);
+}
+
+#[test]
+fn a_message_that_came_while_the_journal_failed_is_answered_when_the_run_goes_on() {
+    let journal = MemoryJournal::new();
+    let agent = agent(["one".into(), "two".into()]);
+    journal.fail_at(1, Fault::Unavailable);
+    let mut run = agent.start(asked(), journaled(&journal));
+    let handle = run.handle();
+    handle.steer(Message::user("heard at once")).unwrap();
+    assert!(poll_times(pin!(run.next()), 0).is_none());
+    let failed = block_on(run.finish());
+    assert!(matches!(failed.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+    assert_eq!(handle.steer(Message::user("late")), Err(Message::user("late")));
+    let state = execute_with(&agent, failed, &journal);
+    assert_eq!(state.text(), "one");
+    assert_eq!(replay(&journal), state);
+}
