@@ -102,6 +102,7 @@ fn commands_in_text(page: &str) -> Vec<String> {
 /// The program's part of a line. One that leaves something out, or lists choices, cannot be typed.
 fn command(line: &str) -> Option<String> {
     let line = line.replace("cargo run --release -- ", "loopwright ");
+    let line = line.replace("cargo run -- ", "loopwright ");
     let at = line.find("loopwright ").filter(|at| *at == 0 || line.starts_with("scripted "))?;
     let command = &line[at..];
     let words = words(command);
