@@ -50,8 +50,6 @@ const TRIES_EVERY: Duration = Duration::from_millis(20);
 /// The bytes of a page of a new file. Whoever appends changes some eight of them, each of which is written as a
 /// whole, so small ones are a quarter of the writing; what is read is not slower for it.
 const PAGE: u32 = 512;
-/// After so many pages the log is merged into the file: 4 MB.
-const MERGED_AFTER: &str = "8192";
 /// How many read at once.
 const READERS: u32 = 3;
 /// What tells our files from others of SQLite.
@@ -88,7 +86,6 @@ impl SqliteStore {
             .synchronous(SqliteSynchronous::Full)
             .page_size(PAGE)
             .auto_vacuum(SqliteAutoVacuum::Incremental)
-            .pragma("wal_autocheckpoint", MERGED_AFTER)
             .pragma("journal_size_limit", LARGEST_LOG);
         let pool = |size, options: SqliteConnectOptions| {
             PoolOptions::new()
@@ -104,7 +101,10 @@ impl SqliteStore {
         let database = Sqlite { place: Arc::clone(&place), path, writer, readers };
         let plain = pool(1, plain);
         database.prepare(&plain, patience).await?;
+        // Who closes the last connection merges the log into the file, which would be waited for here.
+        let reader = database.readers.acquire().await.map_err(|error| failed(&place, error))?;
         plain.close().await;
+        drop(reader);
         Ok(Self { database, place })
     }
 }
