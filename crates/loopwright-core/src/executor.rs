@@ -224,13 +224,12 @@ impl Acting {
             0 | 1 => None,
             _ => Box::pin(self.attempts_but_the_last(index, &key, &ready, &inner.scope)).await,
         };
-        let mut ended = match before {
-            Some(ended) => ended,
-            None => {
-                self.announce(index, &ready, attempts.saturating_sub(1));
-                let arguments = std::mem::take(&mut ready.parsed);
-                self.attempt(&key, &ready.tool, arguments, &inner.scope).await
-            }
+        let mut ended = if let Some(ended) = before {
+            ended
+        } else {
+            self.announce(index, &ready, attempts.saturating_sub(1));
+            let arguments = std::mem::take(&mut ready.parsed);
+            self.attempt(&key, &ready.tool, arguments, &inner.scope).await
         };
         ended.spend += inner.close();
         ended.took = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
