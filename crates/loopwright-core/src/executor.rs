@@ -220,14 +220,15 @@ impl Acting {
         let inner = self.inference.scope_of_call();
         let attempts = ready.attempts();
         // What few calls need has no room in the future of every call.
-        let before = match attempts {
-            0 | 1 => None,
-            _ => Box::pin(self.attempts_but_the_last(index, &key, &ready, &inner.scope)).await,
+        let before = if attempts > 1 {
+            Box::pin(self.attempts_but_the_last(index, &key, &ready, &inner.scope)).await
+        } else {
+            None
         };
         let mut ended = if let Some(ended) = before {
             ended
         } else {
-            self.announce(index, &ready, attempts.saturating_sub(1));
+            self.announce(index, &ready, attempts - 1);
             let arguments = std::mem::take(&mut ready.parsed);
             self.attempt(&key, &ready.tool, arguments, &inner.scope).await
         };
@@ -248,7 +249,7 @@ impl Acting {
         inner: &Inference,
     ) -> Option<Ended> {
         let mut delay = ready.tool.options().retry.delay;
-        for attempt in 0..ready.attempts().saturating_sub(1) {
+        for attempt in 0..ready.attempts() - 1 {
             self.announce(index, ready, attempt);
             let ended = self.attempt(key, &ready.tool, ready.parsed.clone(), inner).await;
             let failed = matches!(ended.outcome, ToolOutcome::Failed(_)) && ended.signal.is_none();
@@ -377,7 +378,7 @@ fn ended_by(error: ToolError) -> Ended {
 }
 
 impl Ready {
-    /// Returns how often the call may be tried.
+    /// Returns how often the call may be tried, which is once at least.
     fn attempts(&self) -> u32 {
         let options = self.tool.options();
         let may_repeat = matches!(options.effects, Effects::Pure | Effects::Idempotent);
