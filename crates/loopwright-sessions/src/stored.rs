@@ -19,16 +19,16 @@ pub const FORMAT: u32 = 1;
 
 /// Changes that were written at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoredBatch {
+pub struct StoredBatch<B = Vec<u8>> {
     /// The number of the first change.
     pub first: Seq,
     /// How many of them count; the others came after a place that somebody went back to.
     pub count: usize,
     /// The changes, as a JSON array.
-    pub body: Vec<u8>,
+    pub body: B,
 }
 
-impl StoredBatch {
+impl<B: AsRef<[u8]>> StoredBatch<B> {
     /// Returns the part of it that comes before a change.
     #[must_use]
     pub fn until(self, end: Seq) -> Self {
@@ -42,7 +42,7 @@ impl StoredBatch {
     ///
     /// [`Corrupt`](StoreError::Corrupt) if they cannot be read, or there are not so many.
     pub fn decode(&self, id: &SessionId) -> Result<Vec<Stamped>, StoreError> {
-        let mut changes: Vec<Stamped> = serde_json::from_slice(&self.body)
+        let mut changes: Vec<Stamped> = serde_json::from_slice(self.body.as_ref())
             .map_err(|error| corrupt(id, format!("the batch at change {}: {error}", self.first)))?;
         if changes.len() < self.count {
             let (has, first) = (changes.len(), self.first);
@@ -53,6 +53,8 @@ impl StoredBatch {
     }
 }
 
+/// What is written at once is seldom longer.
+const USUAL: usize = 4 << 10;
 /// From so many bytes on, more than one thread reads.
 const SPREAD: usize = 256 << 10;
 
@@ -62,7 +64,9 @@ const SPREAD: usize = 256 << 10;
 ///
 /// [`Corrupt`](StoreError::Corrupt) if it has no JSON form.
 pub fn encode<T: Serialize + ?Sized>(id: &SessionId, value: &T) -> Result<Vec<u8>, StoreError> {
-    serde_json::to_vec(value).map_err(|error| corrupt(id, error))
+    let mut body = Vec::with_capacity(USUAL);
+    serde_json::to_writer(&mut body, value).map_err(|error| corrupt(id, error))?;
+    Ok(body)
 }
 
 /// Reads a value that [`encode`] wrote.
@@ -95,13 +99,13 @@ pub fn check_form(id: &SessionId, form: u32) -> Result<(), StoreError> {
 ///
 /// [`Corrupt`](StoreError::Corrupt) if one of them cannot be read, or does not follow the one before, or
 /// there are not so many.
-pub fn decode_batches(
+pub fn decode_batches<B: AsRef<[u8]> + Sync>(
     id: &SessionId,
     length: Seq,
-    batches: &[StoredBatch],
+    batches: &[StoredBatch<B>],
 ) -> Result<Vec<Stamped>, StoreError> {
     check_row(id, length, batches.iter().map(|it| (it.first, it.count)))?;
-    let bytes: usize = batches.iter().map(|it| it.body.len()).sum();
+    let bytes: usize = batches.iter().map(|it| it.body.as_ref().len()).sum();
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     if bytes < SPREAD || threads == 1 {
         return decode_in_turn(id, batches);
@@ -141,7 +145,10 @@ pub fn check_row(
     Ok(())
 }
 
-fn decode_in_turn(id: &SessionId, batches: &[StoredBatch]) -> Result<Vec<Stamped>, StoreError> {
+fn decode_in_turn<B: AsRef<[u8]>>(
+    id: &SessionId,
+    batches: &[StoredBatch<B>],
+) -> Result<Vec<Stamped>, StoreError> {
     let mut all = Vec::with_capacity(batches.iter().map(|it| it.count).sum());
     for batch in batches {
         all.append(&mut batch.decode(id)?);

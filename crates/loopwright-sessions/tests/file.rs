@@ -1,6 +1,7 @@
 //! The store in files.
 
 mod faults;
+mod kept;
 mod listing;
 mod many;
 mod model;

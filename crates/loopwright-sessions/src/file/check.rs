@@ -159,7 +159,7 @@ impl Root {
         let aside = disk::aside(log, "torn");
         let mut session = Session::open(self, id)?;
         session.settle()?;
-        let (aside, status) = (aside.display(), session.last.status);
+        let (aside, status) = (aside.display(), session.files.last.status);
         Ok(format!("moved them to `{aside}`; without them the session is {status}"))
     }
 

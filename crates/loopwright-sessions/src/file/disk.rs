@@ -87,9 +87,35 @@ pub(super) fn aside(path: &Path, word: &str) -> PathBuf {
     names.into_iter().find(|it| fs::symlink_metadata(it).is_err()).unwrap_or_default()
 }
 
-/// Locks a file, which is created if need be, until what is returned is dropped. Nothing is returned if
-/// its directory is not there.
-pub(super) fn lock(path: &Path, hold: Hold) -> io::Result<Option<File>> {
+/// A file that is locked until it is freed or dropped.
+#[derive(Debug)]
+pub(super) struct Lock {
+    path: PathBuf,
+    file: File,
+    identity: Identity,
+}
+
+impl Lock {
+    /// Locks the file again that was freed before. Tells whether it did: not if another file is in its place
+    /// by now, or none, since others lock what they find there.
+    pub(super) fn again(&self, hold: Hold) -> io::Result<bool> {
+        wait_for(&self.file, hold, Instant::now() + PATIENCE)?;
+        let found = if_there(fs::symlink_metadata(&self.path))?;
+        let is_it = found.is_some_and(|it| self.identity.is_of(&it));
+        if !is_it {
+            self.free()?;
+        }
+        Ok(is_it)
+    }
+
+    /// Lets others lock the file, which stays open.
+    pub(super) fn free(&self) -> io::Result<()> {
+        self.file.unlock()
+    }
+}
+
+/// Locks a file, which is created if need be. Nothing is returned if its directory is not there.
+pub(super) fn lock(path: &Path, hold: Hold) -> io::Result<Option<Lock>> {
     let until = Instant::now() + PATIENCE;
     loop {
         let file = match open(path)? {
@@ -101,8 +127,11 @@ pub(super) fn lock(path: &Path, hold: Hold) -> io::Result<Option<File>> {
         };
         wait_for(&file, hold, until)?;
         // A directory that was moved away and put back has another lock by now.
+        let identity = Identity::of(&file.metadata()?);
         match if_there(fs::symlink_metadata(path))? {
-            Some(found) if is_same(&found, &file.metadata()?) => return Ok(Some(file)),
+            Some(found) if identity.is_of(&found) => {
+                return Ok(Some(Lock { path: path.to_owned(), file, identity }));
+            }
             _ => {}
         }
     }
@@ -127,15 +156,37 @@ fn wait_for(file: &File, hold: Hold, until: Instant) -> io::Result<()> {
     }
 }
 
-/// Tells whether two files are known to be one.
-pub(super) fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+/// What tells a file from all others that there are while it is open.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Identity {
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt as _;
-        (one.dev(), one.ino()) == (other.dev(), other.ino())
-    }
+    place: (u64, u64),
     #[cfg(not(unix))]
-    {
-        one.created().ok().is_some_and(|it| other.created().ok() == Some(it))
+    created: Option<std::time::SystemTime>,
+}
+
+impl Identity {
+    pub(super) fn of(file: &fs::Metadata) -> Self {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            Self { place: (file.dev(), file.ino()) }
+        }
+        #[cfg(not(unix))]
+        {
+            Self { created: file.created().ok() }
+        }
+    }
+
+    /// Tells whether a file is known to be this one.
+    pub(super) fn is_of(self, file: &fs::Metadata) -> bool {
+        #[cfg(unix)]
+        {
+            self.place == Self::of(file).place
+        }
+        #[cfg(not(unix))]
+        {
+            self.created.is_some() && self.created == Self::of(file).created
+        }
     }
 }

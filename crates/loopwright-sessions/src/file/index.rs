@@ -7,7 +7,7 @@
 //! earlier start is made anew from the logs.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
     thread,
@@ -17,7 +17,7 @@ use std::{
 use loopwright_core::Timestamp;
 
 use super::{
-    disk::{self, Hold},
+    disk::{self, Hold, Identity, Lock},
     slot::{Entry, SLOT, Slot, bit},
 };
 use crate::{id::SessionId, owner::boot_id, status::SessionStatus};
@@ -61,9 +61,10 @@ pub(super) struct SettledAs<'a> {
 #[derive(Debug)]
 pub(super) struct Announced {
     file: File,
+    identity: Identity,
     pub(super) slot: u64,
     entry: Slot,
-    _lock: File,
+    lock: Lock,
 }
 
 /// What became of an announcement.
@@ -117,7 +118,7 @@ impl Index {
     }
 
     /// Keeps everybody from changing entries, until what is returned is dropped.
-    pub(super) fn alone(&self) -> io::Result<File> {
+    pub(super) fn alone(&self) -> io::Result<Lock> {
         disk::lock(&self.lock, Hold::Alone)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
@@ -151,7 +152,7 @@ impl Index {
             return Ok(Announcement::NoEntry);
         };
         if entry.may_be_written(updated_at, statuses) {
-            return Ok(Announcement::Made(Announced { file, slot, entry, _lock: lock }));
+            return Ok(Announcement::Made(Announced::new(file, slot, entry, lock)?));
         }
         let entry =
             Slot { updated_at: updated_at.plus(ahead), statuses, is_settled: false, ..entry };
@@ -159,7 +160,7 @@ impl Index {
         if self.boot.is_empty() {
             file.sync_data()?;
         }
-        Ok(Announcement::Made(Announced { file, slot, entry, _lock: lock }))
+        Ok(Announcement::Made(Announced::new(file, slot, entry, lock)?))
     }
 
     /// Says of a session that was written for a while what it is now.
@@ -171,7 +172,7 @@ impl Index {
         }
         match self.find(&mut file, now.id, now.hint)? {
             Some((slot, entry)) if !entry.is_settled && !entry.is_damaged() => {
-                let announced = Announced { file, slot, entry, _lock: lock };
+                let announced = Announced::new(file, slot, entry, lock)?;
                 announced.settle(now.updated_at, now.status)
             }
             _ => Ok(()),
@@ -198,10 +199,10 @@ impl Index {
         let slot = end.saturating_sub((HEAD + SLOT) as u64) / SLOT as u64;
         // What is open for appending is not written in its middle.
         let file = disk::options().read(true).write(true).open(&self.path)?;
-        Ok(Announcement::Made(Announced { file, slot, entry, _lock: lock }))
+        Ok(Announcement::Made(Announced::new(file, slot, entry, lock)?))
     }
 
-    fn share(&self) -> io::Result<File> {
+    fn share(&self) -> io::Result<Lock> {
         disk::lock(&self.lock, Hold::Shared)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
@@ -229,6 +230,27 @@ impl Index {
 }
 
 impl Announced {
+    fn new(file: File, slot: u64, entry: Slot, lock: Lock) -> io::Result<Self> {
+        let identity = Identity::of(&file.metadata()?);
+        Ok(Self { file, identity, slot, entry, lock })
+    }
+
+    /// Lets others make the index anew, until this is used [`again`](Self::again).
+    pub(super) fn free(&self) -> io::Result<()> {
+        self.lock.free()
+    }
+
+    /// Tells whether the entry, which nobody else may have written since, covers this as well. If it does, the
+    /// index is not made anew until this is freed or dropped.
+    pub(super) fn again(&self, index: &Index, about: Write) -> io::Result<bool> {
+        let Write { updated_at, statuses, .. } = about;
+        if !self.entry.may_be_written(updated_at, statuses) || !self.lock.again(Hold::Shared)? {
+            return Ok(false);
+        }
+        let found = disk::if_there(fs::symlink_metadata(&index.path))?;
+        Ok(found.is_some_and(|it| self.identity.is_of(&it)))
+    }
+
     /// Says that the write is done. Until somebody does, the session itself is looked at.
     pub(super) fn settle(mut self, updated_at: Timestamp, status: SessionStatus) -> io::Result<()> {
         self.entry.is_settled = true;

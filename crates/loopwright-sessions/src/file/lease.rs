@@ -1,15 +1,21 @@
 //! The right to write a session, in a file beside its log.
 
 use std::{
-    fs,
-    path::Path,
+    fs::{self, File},
+    path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use loopwright_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{disk, failure::At as _, frame, session::Session, trail::corrupt};
+use super::{
+    disk::{self, Identity},
+    failure::At as _,
+    frame,
+    session::Session,
+    trail::corrupt,
+};
 use crate::{
     id::SessionId,
     rules,
@@ -28,16 +34,44 @@ pub(super) struct Leases {
     pub(super) lease: Option<Lease>,
 }
 
+/// The file of a session as it was read. It stays open, so that no other one has its identity: whoever writes
+/// it puts another in its place.
+#[derive(Debug)]
+pub(super) struct LeaseFile {
+    path: PathBuf,
+    _file: File,
+    identity: Identity,
+    written: Option<SystemTime>,
+    leases: Leases,
+}
+
+impl LeaseFile {
+    /// Reads the file of a session; nothing if there is none.
+    fn read(id: &SessionId, dir: &Path) -> Result<Option<Self>, StoreError> {
+        let path = dir.join(LEASE);
+        let Some(mut file) = disk::open(&path).at(&path)? else { return Ok(None) };
+        let metadata = file.metadata().at(&path)?;
+        let (identity, written) = (Identity::of(&metadata), metadata.modified().ok());
+        let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
+        let whole = frame::read(&bytes, 0, 0);
+        let leases = whole.and_then(|it| serde_json::from_slice(&bytes[it.head]).ok());
+        let leases = leases.ok_or_else(|| {
+            let path = path.display();
+            corrupt(id, format!("`{path}` is damaged: let a check of the store repair it"))
+        })?;
+        Ok(Some(Self { path, _file: file, identity, written, leases }))
+    }
+
+    /// Tells whether the file is still the one that was read.
+    fn is_there(&self) -> Result<bool, StoreError> {
+        let found = disk::if_there(fs::symlink_metadata(&self.path)).at(&self.path)?;
+        Ok(found.is_some_and(|it| self.identity.is_of(&it) && it.modified().ok() == self.written))
+    }
+}
+
 /// Reads the file of a session; there were no leases if there is none.
 pub(super) fn read(id: &SessionId, dir: &Path) -> Result<Leases, StoreError> {
-    let path = dir.join(LEASE);
-    let Some(mut file) = disk::open(&path).at(&path)? else { return Ok(Leases::default()) };
-    let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
-    let whole = frame::read(&bytes, 0, 0);
-    whole.and_then(|it| serde_json::from_slice(&bytes[it.head]).ok()).ok_or_else(|| {
-        let path = path.display();
-        corrupt(id, format!("`{path}` is damaged: let a check of the store repair it"))
-    })
+    Ok(LeaseFile::read(id, dir)?.map(|it| it.leases).unwrap_or_default())
 }
 
 /// Writes the file of a session.
@@ -51,22 +85,28 @@ pub(super) fn write(id: &SessionId, dir: &Path, leases: &Leases) -> Result<(), S
 impl Session<'_> {
     /// Checks that a writer may write now.
     pub(super) fn check_lease(
-        &self,
+        &mut self,
         lease: Option<&Lease>,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let held = read(self.id, &self.dir)?.lease;
-        rules::check_lease(self.id, held.as_ref(), lease, now)
+        let known = match self.files.lease.take() {
+            Some(known) if known.is_there()? => Some(known),
+            _ => LeaseFile::read(self.id, &self.files.dir)?,
+        };
+        let held = known.as_ref().and_then(|it| it.leases.lease.as_ref());
+        rules::check_lease(self.id, held, lease, now)?;
+        self.files.lease = known;
+        Ok(())
     }
 
     /// Takes the right to write.
     pub(super) fn lease(&self, claim: Claim<'_>) -> Result<Lease, StoreError> {
-        let leases = read(self.id, &self.dir)?;
+        let leases = read(self.id, &self.files.dir)?;
         rules::check_claim(leases.lease.as_ref(), &claim)?;
         let Claim { owner, now, lasts, .. } = claim;
         let (id, number, until) = (self.id.clone(), leases.number + 1, now.plus(lasts));
         let lease = Lease { id, owner: owner.into(), number, until };
-        write(self.id, &self.dir, &Leases { number, lease: Some(lease.clone()) })?;
+        write(self.id, &self.files.dir, &Leases { number, lease: Some(lease.clone()) })?;
         Ok(lease)
     }
 
@@ -79,12 +119,12 @@ impl Session<'_> {
     ) -> Result<Lease, StoreError> {
         let (number, held) = self.held(lease)?;
         let renewed = Lease { until: now.plus(lasts), ..held };
-        write(self.id, &self.dir, &Leases { number, lease: Some(renewed.clone()) })?;
+        write(self.id, &self.files.dir, &Leases { number, lease: Some(renewed.clone()) })?;
         Ok(renewed)
     }
 
     /// Gives the right to write back.
-    pub(super) fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+    pub(super) fn release(&mut self, lease: &Lease) -> Result<(), StoreError> {
         match self.held(lease) {
             Ok(_) => {
                 self.rest();
@@ -97,9 +137,9 @@ impl Session<'_> {
 
     /// Ends whatever lease there is.
     pub(super) fn end_lease(&self) -> Result<(), StoreError> {
-        let Leases { number, lease } = read(self.id, &self.dir)?;
+        let Leases { number, lease } = read(self.id, &self.files.dir)?;
         if lease.is_some() {
-            write(self.id, &self.dir, &Leases { number, lease: None })
+            write(self.id, &self.files.dir, &Leases { number, lease: None })
         } else {
             Ok(())
         }
@@ -107,7 +147,7 @@ impl Session<'_> {
 
     /// Returns a lease as it is stored, and how many there were.
     pub(super) fn held(&self, lease: &Lease) -> Result<(u64, Lease), StoreError> {
-        let leases = read(self.id, &self.dir)?;
+        let leases = read(self.id, &self.files.dir)?;
         let held = leases.lease.filter(|held| held.number == lease.number);
         let held = held.ok_or_else(|| StoreError::LeaseLost(self.id.clone()))?;
         Ok((leases.number, held))

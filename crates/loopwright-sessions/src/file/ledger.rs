@@ -122,15 +122,18 @@ impl Ledger {
     }
 
     /// Returns the batches of a line that come before some change.
-    pub(super) fn batches(&self, line: &Line, until: Seq) -> Vec<StoredBatch> {
-        let own = line.batches.iter().filter(|it| it.first < until);
-        own.map(|it| {
-            let body = self.bytes[it.body.clone()].to_vec();
+    pub(super) fn batches(
+        &self,
+        line: &Line,
+        until: Seq,
+    ) -> impl Iterator<Item = StoredBatch<&[u8]>> {
+        let own = line.batches.iter().filter(move |it| it.first < until);
+        own.map(move |it| {
+            let body = &self.bytes[it.body.clone()];
             let count = it.count.min(until - it.first);
             let count = usize::try_from(count).unwrap_or(usize::MAX);
             StoredBatch { first: it.first, count, body }
         })
-        .collect()
     }
 }
 

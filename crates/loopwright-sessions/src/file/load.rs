@@ -23,6 +23,25 @@ use crate::{
     stored::{StoredBatch, decode, decode_batches},
 };
 
+/// The lines that lead to a state: its own one, the one which that leaves, and so on.
+struct Chain {
+    ledgers: BTreeMap<SessionId, Ledger>,
+    /// Whose lines they are, their numbers, and how many changes have come by their ends.
+    lines: Vec<(SessionId, u32, Seq)>,
+}
+
+impl Chain {
+    /// Returns the batches that lead to the state, in their order.
+    fn batches(&self) -> Vec<StoredBatch<&[u8]>> {
+        let lines = self.lines.iter().rev();
+        let batches = lines.filter_map(|(id, number, until)| {
+            let ledger = self.ledgers.get(id)?;
+            Some(ledger.batches(ledger.lines.get(*number as usize)?, *until))
+        });
+        batches.flatten().collect()
+    }
+}
+
 impl Root {
     /// Returns a session with all changes that lead to its state.
     pub(super) fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
@@ -30,7 +49,8 @@ impl Root {
         let Some(ledger) = found.filter(|it| !it.last.is_deleted()) else { return Ok(None) };
         let header = ledger.header();
         let definition = decode(id, &ledger.bytes[ledger.definition.clone()])?;
-        let changes = decode_batches(id, header.length, &self.batches(ledger)?)?;
+        let chain = self.chain(ledger)?;
+        let changes = decode_batches(id, header.length, &chain.batches())?;
         Ok(Some(Loaded { header, definition, changes }))
     }
 
@@ -52,14 +72,14 @@ impl Root {
         body.map_or_else(|| Err(not_whole(id, &path)), |it| decode(id, it)).map(Some)
     }
 
-    /// Returns the batches that lead to a state, those of the lines that its own one leaves first.
-    fn batches(&self, ledger: Ledger) -> Result<Vec<StoredBatch>, StoreError> {
+    /// Reads the logs of the lines that lead to a state.
+    fn chain(&self, ledger: Ledger) -> Result<Chain, StoreError> {
         let own = ledger.birth.id.clone();
         let mut place = Some((own.clone(), ledger.last.line, ledger.last.length));
         let mut ledgers = BTreeMap::from([(own.clone(), ledger)]);
-        let (mut pieces, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut lines = Vec::new();
         while let Some((id, number, until)) = place {
-            if !seen.insert((id.clone(), number)) {
+            if lines.iter().any(|(seen, line, _)| (seen, *line) == (&id, number)) {
                 return Err(corrupt(&own, format!("its line begins with itself, in `{id}`")));
             }
             if !ledgers.contains_key(&id) {
@@ -69,15 +89,13 @@ impl Root {
                 })?;
                 ledgers.insert(id.clone(), found);
             }
-            let line = ledgers.get(&id).and_then(|it| Some((it, it.lines.get(number as usize)?)));
-            let Some((ledger, line)) = line else {
-                return Err(corrupt(&own, format!("`{id}` has no line {number}")));
-            };
-            pieces.push(ledger.batches(line, until));
+            let line = ledgers.get(&id).and_then(|it| it.lines.get(number as usize));
+            let line = line.ok_or_else(|| corrupt(&own, format!("`{id}` has no line {number}")))?;
             let from = line.from.as_ref();
             place = from.map(|it| (it.session.clone(), it.line, it.at.min(until)));
+            lines.push((id, number, until));
         }
-        Ok(pieces.into_iter().rev().flatten().collect())
+        Ok(Chain { ledgers, lines })
     }
 
     /// Returns how much is needed of each line, for the sessions that can be loaded.

@@ -28,7 +28,7 @@ impl Session<'_> {
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
-        let path = self.dir.join(log.as_str());
+        let path = self.files.dir.join(log.as_str());
         let (mut trail, last) = Trail::open(self.id, &path)?;
         let mut number = last.map_or(0, |it| numbered(&it.head));
         let mut bytes = Vec::new();

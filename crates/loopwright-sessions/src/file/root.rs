@@ -1,7 +1,7 @@
 //! Where everything is.
 
 use std::{
-    fs::{self, File},
+    fs,
     io::{self, ErrorKind},
     path::{Path, PathBuf},
     sync::Mutex,
@@ -10,14 +10,15 @@ use std::{
 use loopwright_core::Timestamp;
 
 use super::{
-    disk::{self, Hold},
+    disk::{self, Hold, Lock},
     failure::At as _,
     frame,
     index::{Announced, Announcement, Index},
     ledger::Ledger,
     record::Record,
+    session::Files,
     slot::Slot,
-    trail::{Trail, corrupt},
+    trail::corrupt,
 };
 use crate::{header::SessionHeader, id::SessionId, store::StoreError, stored::check_form};
 
@@ -26,15 +27,7 @@ use crate::{header::SessionHeader, id::SessionId, store::StoreError, stored::che
 pub(super) struct Root {
     pub(super) path: PathBuf,
     pub(super) index: Index,
-    pub(super) known: Mutex<Vec<Known>>,
-}
-
-/// A session's log as it was after this store's last look.
-#[derive(Debug)]
-pub(super) struct Known {
-    pub(super) id: SessionId,
-    pub(super) trail: Trail,
-    pub(super) last: Record,
+    pub(super) known: Mutex<Vec<Files>>,
 }
 
 /// What a reader may do who finds a log in disorder.
@@ -84,7 +77,7 @@ impl Root {
     }
 
     /// Locks the store: shared by whoever creates, held alone by whoever tidies up.
-    pub(super) fn lock(&self, hold: Hold) -> Result<File, StoreError> {
+    pub(super) fn lock(&self, hold: Hold) -> Result<Lock, StoreError> {
         let path = self.path.join(LOCK);
         let lock = disk::lock(&path, hold);
         lock.and_then(|it| it.ok_or_else(|| ErrorKind::NotFound.into())).at(&path)
@@ -109,7 +102,7 @@ impl Root {
         &self,
         id: &SessionId,
         hold: Hold,
-    ) -> Result<Option<(PathBuf, File)>, StoreError> {
+    ) -> Result<Option<(PathBuf, Lock)>, StoreError> {
         let Some(dir) = self.dir(id)? else { return Ok(None) };
         let path = dir.join(LOCK);
         let lock = disk::lock(&path, hold).at(&path)?;

@@ -1,8 +1,8 @@
 //! Writing the log of a session.
 
 use std::{
-    fs::{self, File},
-    path::{Path, PathBuf},
+    fs,
+    path::PathBuf,
     sync::{Arc, PoisonError},
     time::Duration,
 };
@@ -10,14 +10,14 @@ use std::{
 use loopwright_core::{Seq, Timestamp};
 
 use super::{
-    disk::{self, Hold},
+    disk::{self, Hold, Identity, Lock},
     failure::At as _,
     frame::{self, Ending},
-    index::{SettledAs, Write},
-    lease::LEASE,
+    index::{Announced, SettledAs, Write},
+    lease::{LEASE, LeaseFile},
     ledger::{Ledger, not_whole},
     record::{Birth, Kind, Record},
-    root::{Known, LOG, Root},
+    root::{LOCK, LOG, Root},
     slot::{Slot, bit},
     trail::{Trail, corrupt, intact},
 };
@@ -41,10 +41,29 @@ const KNOWN: usize = 32;
 pub(super) struct Session<'a> {
     root: &'a Root,
     pub(super) id: &'a SessionId,
+    pub(super) files: Files,
+}
+
+/// The files of a session as they were when this store wrote them last. They stay open, so that writing them
+/// again begins with a look at what others did meanwhile and not with opening and reading them.
+#[derive(Debug)]
+pub(super) struct Files {
+    pub(super) id: SessionId,
     pub(super) dir: PathBuf,
+    lock: Lock,
     trail: Trail,
+    /// The last record of the log.
     pub(super) last: Record,
-    _lock: File,
+    pub(super) lease: Option<LeaseFile>,
+    covered: Option<Covered>,
+}
+
+/// The index entry of a session that runs, which covers what is written under a lease.
+#[derive(Debug)]
+struct Covered {
+    /// The number of the lease. Others may write the entry after it.
+    lease: u64,
+    entry: Announced,
 }
 
 /// What is appended to a log.
@@ -66,13 +85,14 @@ impl<'a> Session<'a> {
     /// Its log is read once as a whole. From then on this store reads only what others appended.
     pub(super) fn open(root: &'a Root, id: &'a SessionId) -> Result<Self, StoreError> {
         let not_found = || StoreError::NotFound(id.clone());
-        let (dir, lock) = root.lock_session(id, Hold::Alone)?.ok_or_else(not_found)?;
-        let (trail, last) = match known(root, id, &dir.join(LOG))? {
-            Some(Known { trail, last, .. }) => (trail, last),
-            None => read(id, dir.join(LOG))?,
+        let files = if let Some(files) = root.files(id)? {
+            files
+        } else {
+            let (dir, lock) = root.lock_session(id, Hold::Alone)?.ok_or_else(not_found)?;
+            let (trail, last) = read(id, dir.join(LOG))?;
+            Files { id: id.clone(), dir, lock, trail, last, lease: None, covered: None }
         };
-        let session = Self { root, id, dir, trail, last, _lock: lock };
-        if session.last.is_deleted() { Err(not_found()) } else { Ok(session) }
+        if files.last.is_deleted() { Err(not_found()) } else { Ok(Self { root, id, files }) }
     }
 
     /// Appends to the current line.
@@ -83,22 +103,21 @@ impl<'a> Session<'a> {
     ) -> Result<u64, StoreError> {
         let Addition { expected, first, count, body, print, status, title, now } = addition;
         self.check_lease(lease, now)?;
-        if self.last.print.as_ref() == Some(&print) && self.last.version == expected + 1 {
+        let Files { trail, last, .. } = &self.files;
+        if last.print.as_ref() == Some(&print) && last.version == expected + 1 {
             // Whoever wrote it may have ended before it was on the disk.
-            self.trail.file.sync_data().at(&self.trail.path)?;
-            return Ok(self.last.version);
+            trail.file.sync_data().at(&trail.path)?;
+            return Ok(last.version);
         }
-        rules::check_version(self.id, expected, self.last.version)?;
-        rules::check_follows(self.id, expected, self.last.length, first, count)?;
-        let mut record = self.last.next(Kind::Append, written_at(self.last.updated_at, now));
+        rules::check_version(self.id, expected, last.version)?;
+        rules::check_follows(self.id, expected, last.length, first, count)?;
+        let mut record = last.next(Kind::Append, written_at(last.updated_at, now));
         record.length += count as u64;
         record.count = count as u64;
         record.status = status.unwrap_or(record.status);
         record.title = title.or(record.title);
         record.print = Some(print);
-        // Whoever has the lease writes again soon, and says when it does no more.
-        let ahead = lease.map_or(Duration::ZERO, |_| AHEAD);
-        self.write(record, if count > 0 { &body } else { b"" }, ahead)
+        self.write(record, if count > 0 { &body } else { b"" }, lease)
     }
 
     /// Begins a new line that has so many changes in common with the current one.
@@ -110,117 +129,168 @@ impl<'a> Session<'a> {
         now: Timestamp,
     ) -> Result<u64, StoreError> {
         self.check_lease(lease, now)?;
-        rules::check_version(self.id, expected, self.last.version)?;
-        if at > self.last.length {
+        let last = &self.files.last;
+        rules::check_version(self.id, expected, last.version)?;
+        if at > last.length {
             return Err(StoreError::NotFound(self.id.clone()));
         }
-        let mut record = self.last.next(Kind::Rewind, written_at(self.last.updated_at, now));
+        let mut record = last.next(Kind::Rewind, written_at(last.updated_at, now));
         let (session, line) = (self.id.clone(), record.line);
         record.from = Some(ForkPoint { session, line, at });
         record.line += 1;
         record.length = at;
-        self.write(record, b"", Duration::ZERO)
+        self.write(record, b"", None)
     }
 
     /// Ends what is in doubt about the log's last record: it is moved aside, and what is known of the session
     /// without it is written.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
-        let record = self.last.next(Kind::Append, self.last.updated_at);
-        self.write(record, b"", Duration::ZERO).map(drop)
+        let record = self.files.last.next(Kind::Append, self.files.last.updated_at);
+        self.write(record, b"", None).map(drop)
     }
 
     /// Deletes the session for good.
     pub(super) fn delete(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let mut record = self.last.next(Kind::Delete, written_at(self.last.updated_at, now));
+        let last = &self.files.last;
+        let mut record = last.next(Kind::Delete, written_at(last.updated_at, now));
         record.status = SessionStatus::Deleted;
-        self.write(record, b"", Duration::ZERO)?;
+        self.write(record, b"", None)?;
         // Nobody looks at what is beside the log of a deleted session.
-        let _forgotten = (self.forget_wishes(), fs::remove_file(self.dir.join(LEASE)));
+        let _forgotten = (self.forget_wishes(), fs::remove_file(self.files.dir.join(LEASE)));
         Ok(())
     }
 
     /// Says in the index what the session is now that nobody has the right to write it.
-    pub(super) fn rest(&self) {
-        let Record { slot: hint, updated_at, status, .. } = self.last;
+    pub(super) fn rest(&mut self) {
+        self.files.covered = None;
+        let Record { slot: hint, updated_at, status, .. } = self.files.last;
         // An entry that is not settled costs a look at the session, nothing else.
         let _settled = self.root.index.settle(&SettledAs { id: self.id, hint, updated_at, status });
     }
 
-    /// Appends a record, and returns its version. The index covers it beforehand, and what is written after
-    /// it for so long.
+    /// Appends a record, and returns its version. The index covers it beforehand and, if it is written under a
+    /// lease, what is written under it for a while.
     fn write(
         &mut self,
         mut record: Record,
         body: &[u8],
-        ahead: Duration,
+        lease: Option<&Lease>,
     ) -> Result<u64, StoreError> {
-        let statuses = bit(self.last.status) | bit(record.status);
-        let about = Write { updated_at: record.updated_at, statuses, ahead };
-        let (root, id, trail) = (self.root, self.id, &mut self.trail);
-        let announced = root.announced(
-            |index| index.announce(id, record.slot, about),
-            || {
-                let header = birth(id, trail)?.header(record.clone());
-                Ok(Slot { statuses, ..Slot::of(&header) })
-            },
-        )?;
-        record.slot = announced.slot;
+        let covered = self.covered(&record, lease)?;
+        record.slot = covered.slot;
         let head = record.head()?;
         let mut bytes = Vec::new();
-        frame::write(&mut bytes, self.trail.end, &head, body).at(&self.trail.path)?;
-        self.trail.append(&bytes)?;
-        if ahead.is_zero() {
+        let trail = &mut self.files.trail;
+        frame::write(&mut bytes, trail.end, &head, body).at(&trail.path)?;
+        trail.append(&bytes)?;
+        if let Some(lease) = lease {
+            covered.free().at(&self.root.index.path)?;
+            self.files.covered = Some(Covered { lease: lease.number, entry: covered });
+        } else {
             // An entry that is not settled costs a look at the session, nothing else.
-            let _settled = announced.settle(record.updated_at, record.status);
+            let _settled = covered.settle(record.updated_at, record.status);
         }
-        self.last = record;
-        Ok(self.last.version)
+        self.files.last = record;
+        Ok(self.files.last.version)
     }
 
-    /// Ends the work with a session. What is known of it by now is kept unless its files failed.
-    pub(super) fn ended<T>(self, result: Result<T, StoreError>) -> Result<T, StoreError> {
-        if !matches!(result, Err(StoreError::Unavailable(_) | StoreError::Corrupt { .. })) {
-            let Self { root, id, trail, last, .. } = self;
-            let mut known = root.known.lock().unwrap_or_else(PoisonError::into_inner);
-            known.retain(|it| it.id != *id);
-            if known.len() >= KNOWN {
-                known.remove(0);
+    /// Sees to it that the index covers what is about to be written.
+    fn covered(&mut self, record: &Record, lease: Option<&Lease>) -> Result<Announced, StoreError> {
+        let (root, id) = (self.root, self.id);
+        let Files { trail, last, covered, .. } = &mut self.files;
+        let statuses = bit(last.status) | bit(record.status);
+        // Whoever has the lease writes again soon, and says when it does no more.
+        let ahead = lease.map_or(Duration::ZERO, |_| AHEAD);
+        let about = Write { updated_at: record.updated_at, statuses, ahead };
+        let number = lease.map(|it| it.number);
+        match covered.take() {
+            Some(Covered { lease, entry })
+                if number == Some(lease)
+                    && entry.again(&root.index, about).at(&root.index.path)? =>
+            {
+                Ok(entry)
             }
-            known.push(Known { id: id.clone(), trail, last });
+            _ => root.announced(
+                |index| index.announce(id, record.slot, about),
+                || {
+                    let header = birth(id, trail)?.header(record.clone());
+                    Ok(Slot { statuses, ..Slot::of(&header) })
+                },
+            ),
+        }
+    }
+
+    /// Ends the work with a session. Its files stay open unless one of them failed.
+    pub(super) fn ended<T>(self, result: Result<T, StoreError>) -> Result<T, StoreError> {
+        let Self { root, files, .. } = self;
+        let is_sound =
+            !matches!(result, Err(StoreError::Unavailable(_) | StoreError::Corrupt { .. }));
+        // Whoever takes the files next locks them by the same lock.
+        if is_sound && files.lock.free().is_ok() {
+            root.keep(files);
         }
         result
     }
 }
 
-/// Takes up a log where this store left it; nothing if it never looked at it, or it is another file by
-/// now.
-fn known(root: &Root, id: &SessionId, path: &Path) -> Result<Option<Known>, StoreError> {
-    let found = {
-        let mut all = root.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = all.iter().position(|it| it.id == *id);
-        place.map(|it| all.remove(it))
-    };
-    let Some(mut known) = found else { return Ok(None) };
-    let Some(there) = disk::if_there(fs::symlink_metadata(path)).at(path)? else { return Ok(None) };
-    let trail = &mut known.trail;
-    if there.len() < trail.end || !disk::is_same(&there, &trail.file.metadata().at(path)?) {
-        return Ok(None);
-    }
-    trail.length = there.len();
-    if trail.length > trail.end {
-        let bytes = frame::part(&mut trail.file, trail.end, u64::MAX).at(path)?;
-        let scan = frame::scan(&bytes, trail.end);
-        intact(id, path, &scan)?;
-        if let Some(frame) = scan.frames.last() {
-            let Some(last) = Record::read(&bytes[frame.head.clone()]) else { return Ok(None) };
-            known.last = last;
+impl Root {
+    /// Takes up a session where this store left it, and locks it; nothing if this store never wrote it, or its
+    /// files are others by now.
+    fn files(&self, id: &SessionId) -> Result<Option<Files>, StoreError> {
+        let found = {
+            let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = all.iter().position(|it| it.id == *id);
+            place.map(|it| all.remove(it))
+        };
+        let Some(mut files) = found else { return Ok(None) };
+        let path = files.dir.join(LOCK);
+        if !files.lock.again(Hold::Alone).at(&path)? {
+            return Ok(None);
         }
-        if scan.ending == Ending::Spoilt {
-            known.last.doubt();
-        }
-        trail.end = scan.end;
+        Ok(files.caught_up()?.then_some(files))
     }
-    Ok(Some(known))
+
+    /// Keeps the files of a session for the next time.
+    fn keep(&self, files: Files) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|it| it.id != files.id);
+        if known.len() >= KNOWN {
+            known.remove(0);
+        }
+        known.push(files);
+    }
+}
+
+impl Files {
+    /// Reads what others appended to the log. Tells whether it is still the same one.
+    fn caught_up(&mut self) -> Result<bool, StoreError> {
+        let Self { id, trail, last, covered, .. } = self;
+        let path = &trail.path;
+        let Some(there) = disk::if_there(fs::symlink_metadata(path)).at(path)? else {
+            return Ok(false);
+        };
+        if there.len() < trail.end || !trail.identity.is_of(&there) {
+            return Ok(false);
+        }
+        trail.length = there.len();
+        if trail.length > trail.end {
+            *covered = None;
+            let bytes = frame::part(&mut trail.file, trail.end, u64::MAX).at(path)?;
+            let scan = frame::scan(&bytes, trail.end);
+            intact(id, path, &scan)?;
+            if let Some(frame) = scan.frames.last() {
+                let Some(record) = Record::read(&bytes[frame.head.clone()]) else {
+                    return Ok(false);
+                };
+                *last = record;
+            }
+            if scan.ending == Ending::Spoilt {
+                last.doubt();
+            }
+            trail.end = scan.end;
+        }
+        Ok(true)
+    }
 }
 
 fn read(id: &SessionId, path: PathBuf) -> Result<(Trail, Record), StoreError> {
@@ -230,9 +300,9 @@ fn read(id: &SessionId, path: PathBuf) -> Result<(Trail, Record), StoreError> {
         return Err(corrupt(id, format!("`{path}` is gone: restore it from a copy")));
     };
     let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
-    let length = bytes.len() as u64;
+    let (length, identity) = (bytes.len() as u64, Identity::of(&file.metadata().at(&path)?));
     let Ledger { last, end, .. } = Ledger::read(id, &path, bytes)?;
-    Ok((Trail { path, file, end, length }, last))
+    Ok((Trail { path, file, identity, end, length }, last))
 }
 
 /// Reads what never changes of a session.

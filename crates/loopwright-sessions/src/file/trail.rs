@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    disk,
+    disk::{self, Identity},
     failure::At as _,
     frame::{self, Ending, OwnedFrame, Scan},
 };
@@ -18,6 +18,7 @@ use crate::{id::SessionId, store::StoreError};
 pub(super) struct Trail {
     pub(super) path: PathBuf,
     pub(super) file: File,
+    pub(super) identity: Identity,
     /// Where its frames end.
     pub(super) end: u64,
     /// How long the file is: longer if a frame at its end is torn.
@@ -36,7 +37,8 @@ impl Trail {
         if let Some(dir) = path.parent().filter(|_| is_new) {
             disk::sync_dir(dir).at(dir)?;
         }
-        let length = file.metadata().at(path)?.len();
+        let metadata = file.metadata().at(path)?;
+        let (length, identity) = (metadata.len(), Identity::of(&metadata));
         let mut last = frame::ending_at(&mut file, length).at(path)?;
         let mut end = length;
         if last.is_none() && length > 0 {
@@ -46,7 +48,7 @@ impl Trail {
             last = frame::ending_at(&mut file, scan.end).at(path)?;
             end = scan.end;
         }
-        Ok((Self { path: path.to_owned(), file, end, length }, last))
+        Ok((Self { path: path.to_owned(), file, identity, end, length }, last))
     }
 
     /// Appends frames that were written for the place where the others end, and waits until they are on

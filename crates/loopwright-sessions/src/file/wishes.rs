@@ -17,7 +17,7 @@ pub(super) const WISHES: &str = "wishes";
 impl Session<'_> {
     /// Leaves a wish.
     pub(super) fn post(&self, wish: &[u8]) -> Result<(), StoreError> {
-        let path = self.dir.join(WISHES);
+        let path = self.files.dir.join(WISHES);
         let (mut trail, _last) = Trail::open(self.id, &path)?;
         let mut bytes = Vec::new();
         frame::write(&mut bytes, trail.end, wish, b"").at(&path)?;
@@ -33,7 +33,7 @@ impl Session<'_> {
     }
 
     fn wishes(&self) -> Result<Vec<Wish>, StoreError> {
-        let path = self.dir.join(WISHES);
+        let path = self.files.dir.join(WISHES);
         let Some(mut file) = disk::open(&path).at(&path)? else { return Ok(Vec::new()) };
         let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
         let scan = frame::scan(&bytes, 0);
@@ -46,9 +46,9 @@ impl Session<'_> {
 
     /// Removes all wishes.
     pub(super) fn forget_wishes(&self) -> Result<(), StoreError> {
-        let path = self.dir.join(WISHES);
+        let path = self.files.dir.join(WISHES);
         if disk::if_there(fs::remove_file(&path)).at(&path)?.is_some() {
-            disk::sync_dir(&self.dir).at(&self.dir)?;
+            disk::sync_dir(&self.files.dir).at(&self.files.dir)?;
         }
         Ok(())
     }

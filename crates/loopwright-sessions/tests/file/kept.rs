@@ -1,0 +1,119 @@
+//! Files that stay open between writes, while others change what is there.
+
+use std::{fs, time::Duration};
+
+use futures::executor::block_on;
+use loopwright_core::{Seq, Timestamp};
+use loopwright_sessions::{Batch, Claim, FileStore, Lease, SessionStore as _, StoreError, Write};
+
+use super::world::{World, append, append_at, claim, create, id, now, said};
+
+fn write(store: &FileStore, number: Seq, lease: &Lease, now: Timestamp) -> Result<u64, StoreError> {
+    let (id, changes) = (id("a"), said(number, 1));
+    let batch = Batch { first: number, changes: &changes };
+    let (status, title, lease) = (None, None, Some(lease));
+    let write = Write { id: &id, expected: number, batch, status, title, lease, now };
+    block_on(store.append(write))
+}
+
+fn later(seconds: u64) -> Timestamp {
+    now().plus(Duration::from_secs(seconds))
+}
+
+/// A session `a` that the first store has written under a lease, and `b`; and what another process has.
+fn two() -> (World, FileStore, Lease) {
+    let world = World::new();
+    for name in ["a", "b"] {
+        create(&world.store, name, 1);
+    }
+    let lease = block_on(world.store.lease(&id("a"), claim("me"))).unwrap();
+    write(&world.store, 1, &lease, later(1)).unwrap();
+    let other = FileStore::open(world.path()).unwrap();
+    (world, other, lease)
+}
+
+fn claimed(store: &FileStore, owner: &str, now: Timestamp) -> Lease {
+    let claim = Claim { owner, instead_of: None, now, lasts: Duration::from_secs(30) };
+    block_on(store.lease(&id("a"), claim)).unwrap()
+}
+
+#[test]
+fn a_lease_that_another_process_took_over_is_lost_at_the_next_write() {
+    let (world, other, lease) = two();
+    let theirs = claimed(&other, "they", later(31));
+    let lost = write(&world.store, 2, &lease, later(32)).unwrap_err();
+    assert!(matches!(lost, StoreError::LeaseLost(_)), "{lost}");
+    write(&other, 2, &theirs, later(33)).unwrap();
+    assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 3));
+}
+
+#[test]
+fn a_lease_that_another_process_renewed_is_in_force() {
+    let (world, other, lease) = two();
+    let renewed = block_on(other.renew(&lease, later(29), Duration::from_secs(30))).unwrap();
+    write(&world.store, 2, &renewed, later(45)).unwrap();
+}
+
+#[test]
+fn what_another_process_appended_is_followed() {
+    let (world, other, lease) = two();
+    write(&other, 2, &lease, later(2)).unwrap();
+    write(&world.store, 3, &lease, later(3)).unwrap();
+    assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 4));
+    let conflict = write(&world.store, 2, &lease, later(4)).unwrap_err();
+    assert!(matches!(conflict, StoreError::Conflict { .. }), "{conflict}");
+}
+
+#[test]
+fn the_index_knows_of_writes_after_another_process_ended_the_lease() {
+    let (world, other, lease) = two();
+    block_on(other.release(&lease)).unwrap();
+    append_at(&other, "b", 1, 1, 1, later(5)).unwrap();
+    assert_eq!(world.names(), ["b", "a"]);
+    let lease = claimed(&world.store, "me", later(6));
+    write(&world.store, 2, &lease, later(7)).unwrap();
+    assert_eq!(world.names(), ["a", "b"]);
+    assert_eq!(world.check(false), []);
+}
+
+#[test]
+fn the_index_knows_of_writes_after_it_was_made_anew() {
+    let (world, other, lease) = two();
+    fs::remove_file(world.path().join("index")).unwrap();
+    append_at(&other, "b", 1, 1, 1, later(5)).unwrap();
+    assert_eq!(world.names(), ["b", "a"]);
+    write(&world.store, 2, &lease, later(7)).unwrap();
+    assert_eq!(world.names(), ["a", "b"]);
+    assert_eq!(world.check(false), []);
+}
+
+#[test]
+fn locks_that_somebody_removed_are_made_again() {
+    let (world, other, lease) = two();
+    let locks = [world.session("a").join("lock"), world.path().join("index.lock")];
+    for lock in &locks {
+        fs::remove_file(lock).unwrap();
+    }
+    write(&world.store, 2, &lease, later(2)).unwrap();
+    assert!(locks.iter().all(|it| it.exists()));
+    write(&other, 3, &lease, later(3)).unwrap();
+    write(&world.store, 4, &lease, later(4)).unwrap();
+    assert_eq!(world.check(false), []);
+}
+
+#[test]
+fn a_session_that_was_put_back_from_a_copy_goes_on_from_there() {
+    let world = World::new();
+    create(&world.store, "a", 1);
+    append(&world.store, "a", 1, 1, 1).unwrap();
+    let (place, copy) = (world.session("a"), world.path().join("copy"));
+    fs::create_dir(&copy).unwrap();
+    for file in fs::read_dir(&place).unwrap().map(|it| it.unwrap()) {
+        fs::copy(file.path(), copy.join(file.file_name())).unwrap();
+    }
+    append(&world.store, "a", 2, 2, 1).unwrap();
+    fs::rename(&place, world.path().join("away")).unwrap();
+    fs::rename(&copy, &place).unwrap();
+    assert_eq!(append(&world.store, "a", 2, 2, 1).unwrap(), 3);
+    assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 3));
+}
