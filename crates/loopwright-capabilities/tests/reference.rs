@@ -13,6 +13,8 @@ use crate::everything::{Part, World, all};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/tools.md");
 
+const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tools.md");
+
 const BEGINNING: &str = "\
 # Tools
 
@@ -47,6 +49,22 @@ fn the_page_of_tools_is_that_of_their_schemas() {
         "docs/reference/tools.md is stale: \
          LOOPWRIGHT_WRITE=1 cargo test -p loopwright-capabilities --test main reference"
     );
+}
+
+#[test]
+fn every_tool_for_files_and_commands_has_a_section_about_what_it_does() {
+    let page = fs::read_to_string(GUIDE).unwrap();
+    let world = World::new();
+    let coding = ["use_file_tools", "use_bash"];
+    for part in all().filter(|it| coding.contains(&it.name)) {
+        for tool in tools(part, &world) {
+            // What runs in the background is told of with what does not.
+            let name: &str = tool.name();
+            let section = if name.starts_with("bash_") { "bash" } else { name };
+            assert!(page.contains(&format!("\n## `{section}`\n")), "{section}");
+            assert!(page.contains(name), "docs/tools.md says nothing of `{name}`");
+        }
+    }
 }
 
 /// The tools of a capability, those for commands in the background included.

@@ -81,8 +81,9 @@ async fn perform(cli: &Cli, args: &ChatArgs, opening: &mut Opening) -> Result<Ex
     } else {
         Input::lines()
     };
-    let mut talk =
-        Talk { conversation, stage, signals: Signals::new().ok(), failed: ExitCode::Done };
+    let is_spaced = is_watched && stage.details != Details::Errors;
+    let signals = Signals::new().ok();
+    let mut talk = Talk { conversation, stage, signals, is_spaced, failed: ExitCode::Done };
     if is_watched {
         talk.greet().await;
     }
@@ -97,6 +98,8 @@ struct Talk {
     conversation: Conversation,
     stage: Stage,
     signals: Option<Signals>,
+    /// Whether a free line stands between turns.
+    is_spaced: bool,
     /// How the last turn ended that did not end well.
     failed: ExitCode,
 }
@@ -171,6 +174,9 @@ impl Talk {
     async fn say(&mut self, text: Option<String>) -> Option<ExitCode> {
         let said = Said { text: text.map(Into::into), steers: false };
         let exit_code = self.conversation.say(self.stage, self.signals.as_mut(), said).await;
+        if self.is_spaced {
+            console::tell("");
+        }
         match exit_code {
             ExitCode::Terminated => return Some(exit_code),
             ExitCode::Done => {}

@@ -161,6 +161,16 @@ impl Opening {
         Ok(setup)
     }
 
+    /// Takes the definition that was typed, and puts together what its agent is made of.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such definition, it cannot be used, or there is no model.
+    pub async fn setup_of_new(&mut self, agent: &AgentArgs) -> Result<Setup, Refusal> {
+        self.define(agent.definition.as_deref(), None)?;
+        self.setup(agent).await
+    }
+
     /// Returns the instructions of the definition, and those that the user adds.
     fn system(&self) -> Option<String> {
         let own = self.applied.as_ref().map(|it| it.definition.system_prompt.as_str());
@@ -257,6 +267,8 @@ impl Opening {
         typed: &SessionArgs,
         name: &'static str,
     ) -> Result<Conversation, Refusal> {
+        // Nothing is made where nothing can begin.
+        let new = if typed.origin.goes_on() { None } else { Some(self.setup_of_new(agent).await?) };
         let is_kept = !typed.origin.no_session;
         let store: Arc<dyn SessionStore> = if is_kept {
             let place = Place::of(&self.config, &self.sources).map_err(SessionsError::from)?;
@@ -265,14 +277,16 @@ impl Opening {
             Arc::new(MemoryStore::new())
         };
         let found = self.found(&*store, &typed.origin, &store).await?;
-        if let Some(found) = &found {
-            self.go_to(cli, agent, typed, found.session.header())?;
-            self.define(None, Some(found.session.definition()))?;
-            keep_model(&mut self.config, found.session.state().llm());
-        } else {
-            self.define(agent.definition.as_deref(), None)?;
-        }
-        let mut setup = self.setup(agent).await?;
+        let mut setup = match (&found, new) {
+            (Some(found), _) => {
+                self.go_to(cli, agent, typed, found.session.header())?;
+                self.define(None, Some(found.session.definition()))?;
+                keep_model(&mut self.config, found.session.state().llm());
+                self.setup(agent).await?
+            }
+            (None, Some(new)) => new,
+            (None, None) => self.setup_of_new(agent).await?,
+        };
         let mut system = setup.system.take().map(Arc::from);
         let mut session = None;
         if let Some(Found { session: old, fork: from }) = found {

@@ -38,16 +38,14 @@ pub(crate) fn with_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
 
 async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
     let origin = &args.session.origin;
-    let goes_on = origin.latest || origin.resume.is_some() || origin.fork.is_some();
     let prompt = match args.prompt().read(stdin_kind(), io::stdin().lock()) {
         Ok(prompt) => Some(prompt),
         // What was interrupted goes on without words.
-        Err(PromptError::Missing) if goes_on && !args.steer => None,
+        Err(PromptError::Missing) if origin.goes_on() && !args.steer => None,
         Err(error) => return Err(error.into()),
     };
     if origin.no_session {
-        opening.define(args.agent.definition.as_deref(), None)?;
-        let setup = opening.setup(&args.agent).await?;
+        let setup = opening.setup_of_new(&args.agent).await?;
         let asked = AgentState::new().with_budget(opening.budget());
         let asked = asked.with_user_message(prompt.unwrap_or_default());
         return Ok(opening.stage.perform(&setup, asked).await.exit_code);

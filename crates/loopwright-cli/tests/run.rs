@@ -199,8 +199,10 @@ fn a_provider_that_is_not_there_ends_with_5() {
 
 #[test]
 fn without_a_model_it_ends_with_4_and_says_what_to_do() {
-    let done = lonely().run(&["run", "x"]);
+    let world = lonely();
+    let done = world.run(&["run", "x"]);
     assert_eq!((done.status, done.stdout.as_str()), (4, ""));
+    assert!(!world.path(".local").exists());
     for remedy in ["OPENAI_API_KEY", "ollama", "provider/model", "loopwright demo"] {
         assert!(done.stderr.contains(remedy), "{remedy}: {}", done.stderr);
     }

@@ -10,6 +10,7 @@ use std::{
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Seq, Timestamp};
+use serde::Serialize;
 
 use crate::{
     header::{ForkPoint, SessionHeader, SessionList, SessionQuery},
@@ -140,13 +141,13 @@ impl SessionStore for MemoryStore {
             rules::check_fork(from, source.header.line, source.header.length)?;
             base = from.at;
         }
-        let (count, body) = (new.changes.len(), encode(&id, new.changes)?);
+        let (count, body) = (new.changes.len(), packed(&id, new.changes)?);
         let batch = StoredBatch { first: base, count, body };
         let batches = if count == 0 { Vec::new() } else { vec![batch] };
         (header.version, header.line) = (1, 0);
         header.length = base + count as u64;
         let kept = Kept {
-            definition: encode(&id, new.definition)?,
+            definition: packed(&id, new.definition)?,
             lines: vec![Line { from: header.from.clone(), batches }],
             header: header.clone(),
             last: None,
@@ -186,7 +187,7 @@ impl SessionStore for MemoryStore {
         let mut sessions = self.sessions();
         let kept = sessions.get_mut(write.id)?;
         let first = write.batch.first;
-        let (count, body) = (write.batch.changes.len(), encode(write.id, write.batch.changes)?);
+        let (count, body) = (write.batch.changes.len(), packed(write.id, write.batch.changes)?);
         kept.check_lease(write.lease, write.now)?;
         let print = fingerprint(&write, &body);
         if kept.last == Some(print) && kept.header.version == write.expected + 1 {
@@ -365,4 +366,11 @@ impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MemoryStore({} sessions)", self.sessions().kept.len())
     }
+}
+
+/// Writes a value that stays in memory, with no room left over.
+fn packed<T: Serialize + ?Sized>(id: &SessionId, value: &T) -> Result<Vec<u8>, StoreError> {
+    let mut body = encode(id, value)?;
+    body.shrink_to_fit();
+    Ok(body)
 }

@@ -80,7 +80,7 @@ impl SqliteStore {
         file::make(&path)
             .map_err(|source| SqlError::Place { place: Arc::clone(&place), source })?;
         let plain = SqliteConnectOptions::new().filename(&path).busy_timeout(patience);
-        let options = plain
+        let writing = plain
             .clone()
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
@@ -96,15 +96,10 @@ impl SqliteStore {
                 .test_before_acquire(false)
                 .connect_lazy_with(options)
         };
-        let writer = pool(1, options.clone());
-        let readers = pool(READERS, options.pragma("query_only", "ON"));
+        let writer = pool(1, writing);
+        let readers = pool(READERS, plain.pragma("query_only", "ON"));
         let database = Sqlite { place: Arc::clone(&place), path, writer, readers };
-        let plain = pool(1, plain);
-        database.prepare(&plain, patience).await?;
-        // Who closes the last connection merges the log into the file, which would be waited for here.
-        let reader = database.readers.acquire().await.map_err(|error| failed(&place, error))?;
-        plain.close().await;
-        drop(reader);
+        database.prepare(patience).await?;
         Ok(Self { database, place })
     }
 }
@@ -112,10 +107,10 @@ impl SqliteStore {
 impl Sqlite {
     /// Makes the tables, or brings them to the present version. Somebody else may be at it as well:
     /// SQLite does not wait for a file that is being made.
-    async fn prepare(&self, plain: &Pool<Driver>, patience: Duration) -> Result<(), SqlError> {
+    async fn prepare(&self, patience: Duration) -> Result<(), SqlError> {
         let patient = async {
             loop {
-                match self.upgrade(plain).await {
+                match self.upgrade().await {
                     Err(SqlError::Busy { .. }) => tokio::time::sleep(TRIES_EVERY).await,
                     done => return done,
                 }
@@ -123,17 +118,17 @@ impl Sqlite {
         };
         match tokio::time::timeout(patience, patient).await {
             Ok(done) => done,
-            Err(_) => self.upgrade(plain).await,
+            Err(_) => self.upgrade().await,
         }
     }
 
     /// Brings the tables to the present version, if it is ours at all: a connection that changes nothing
-    /// finds that out.
-    async fn upgrade(&self, plain: &Pool<Driver>) -> Result<(), SqlError> {
-        let place = Arc::clone(&self.place);
-        let mut looking = SqliteTransaction::begin(plain, place, "BEGIN").await?;
-        let found = self.version(&mut looking).await;
-        Box::new(looking).rollback().await;
+    /// finds that out. It stays open for reading, also because who closes the last connection to a file waits
+    /// until the log is merged into it.
+    async fn upgrade(&self) -> Result<(), SqlError> {
+        let mut looking = self.begin(Access::Read).await?;
+        let found = self.version(&mut *looking).await;
+        looking.rollback().await;
         if found? == VERSION {
             return Ok(());
         }

@@ -109,10 +109,11 @@ pub use loopwright_core::__private;
 pub mod prelude {
     pub use async_trait::async_trait;
     pub use loopwright_agent::{
-        AgentBuilder, Capability, Configurator, ContinuationCriteria, ErrorPolicy, SimpleLoop,
-        UseCachedContext, UseContextCompiler, UseContextCompilerDecorator, UseContextConfig,
-        UseContinuation, UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook,
-        UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor, UseToolFactory, UseTools,
+        AgentBuilder, AgentDefinition, Capability, Configurator, ContinuationCriteria,
+        DefinitionLoopFactory, ErrorPolicy, SimpleLoop, UseCachedContext, UseContextCompiler,
+        UseContextCompilerDecorator, UseContextConfig, UseContinuation, UseDriver,
+        UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook, UseInterceptor, UseLlmConfig,
+        UseReActConfig, UseStateProcessor, UseToolFactory, UseTools,
     };
     pub use loopwright_capabilities::{
         bash::{Bash, BashPolicy, UseBash},
@@ -139,8 +140,8 @@ pub mod prelude {
         tool_registry::UseToolRegistry,
     };
     pub use loopwright_core::{
-        AgentLoop, AgentState, BoxError, Budget, CallableHook, Envelope, Execution, Flow, Hook,
-        HookCx, Json, LlmConfig, NoArgs, Run, RunHandle, RunOptions, StateEdit, Status, Step,
+        AgentLoop, AgentState, BoxError, Budget, CallableHook, Env, Envelope, Execution, Flow,
+        Hook, HookCx, Json, LlmConfig, NoArgs, Run, RunHandle, RunOptions, StateEdit, Status, Step,
         StopReason, StopSignal, Tool, ToolCx, ToolDecision, ToolError, ToolOutcome, ToolOutput,
         ToolSet, kinds,
         messages::{Message, Part, Role, ToolCall},
@@ -148,6 +149,9 @@ pub mod prelude {
     };
     pub use loopwright_macros::tool;
     pub use loopwright_models::Providers;
+    pub use loopwright_sessions::{
+        FileStore, SendMessage, SessionFactory, SessionId, SessionRuntime, SessionStore,
+    };
 }
 
 #[cfg(doctest)]

@@ -45,6 +45,14 @@ pub struct OriginArgs {
     pub no_session: bool,
 }
 
+impl OriginArgs {
+    /// Tells whether something is gone on with that was said before.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        self.latest || self.resume.is_some() || self.fork.is_some()
+    }
+}
+
 /// What to do about a call that was interrupted and may have taken effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnInterrupted {

@@ -1,10 +1,9 @@
 //! Writes what a request says besides its messages.
 
 use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice, ToolSpec};
-use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{json::Fields, wire::Question};
+use crate::{function_tool::FunctionTool, json::Fields, wire::Question};
 
 /// Fields that no passthrough may replace, and one that it has a share in.
 const RESERVED: [&str; 4] = ["model", "messages", "stream", "options"];
@@ -20,7 +19,7 @@ pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
         ToolChoice::Tool(name) => tool.name == *name,
         _ => true,
     };
-    let tools: Vec<_> = request.tools.iter().filter(is_offered).map(Tool::of).collect();
+    let tools: Vec<_> = request.tools.iter().filter(is_offered).map(FunctionTool::of).collect();
     if !tools.is_empty() {
         fields.put("tools", &tools);
     }
@@ -71,26 +70,4 @@ fn settings(question: &Question<'_>) -> Map<String, Value> {
         settings.extend(own.clone());
     }
     settings
-}
-
-#[derive(Serialize)]
-struct Tool<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    function: Function<'a>,
-}
-
-#[derive(Serialize)]
-struct Function<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
-}
-
-impl<'a> Tool<'a> {
-    fn of(tool: &'a ToolSpec) -> Self {
-        let (name, description) = (&*tool.name, &*tool.description);
-        let function = Function { name, description, parameters: &tool.parameters };
-        Self { kind: "function", function }
-    }
 }

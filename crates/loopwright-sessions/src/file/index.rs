@@ -208,10 +208,8 @@ impl Index {
 
     /// Finds the entry of a session, at first where it was last.
     fn find(&self, file: &mut File, id: &SessionId, hint: u64) -> io::Result<Option<(u64, Slot)>> {
-        let mut bytes = [0; SLOT];
-        let sought = file.seek(SeekFrom::Start(place(hint)));
-        let is_read = sought.and_then(|_| file.read_exact(&mut bytes)).is_ok();
-        if let Some(slot) = Slot::read(&bytes).filter(|it| is_read && it.id == *id) {
+        let hinted = read_at(file, hint)?.and_then(|it| Slot::read(&it));
+        if let Some(slot) = hinted.filter(|it| it.id == *id) {
             return Ok(Some((hint, slot)));
         }
         let all = self.bytes()?.unwrap_or_default();
@@ -240,15 +238,18 @@ impl Announced {
         self.lock.free()
     }
 
-    /// Tells whether the entry, which nobody else may have written since, covers this as well. If it does, the
-    /// index is not made anew until this is freed or dropped.
-    pub(super) fn again(&self, index: &Index, about: Write) -> io::Result<bool> {
+    /// Takes it up again, if it is still there and covers this as well. Then the index is not made anew until it
+    /// is freed or dropped.
+    pub(super) fn again(mut self, index: &Index, about: Write) -> io::Result<Option<Self>> {
         let Write { updated_at, statuses, .. } = about;
         if !self.entry.may_be_written(updated_at, statuses) || !self.lock.again(Hold::Shared)? {
-            return Ok(false);
+            return Ok(None);
         }
         let found = disk::if_there(fs::symlink_metadata(&index.path))?;
-        Ok(found.is_some_and(|it| self.identity.is_of(&it)))
+        // Others write it who announce what they do not do in the end.
+        let is_it = found.is_some_and(|it| self.identity.is_of(&it))
+            && read_at(&mut self.file, self.slot)? == Some(self.entry.to_bytes());
+        Ok(is_it.then_some(self))
     }
 
     /// Says that the write is done. Until somebody does, the session itself is looked at.
@@ -257,6 +258,17 @@ impl Announced {
         self.entry.updated_at = updated_at;
         self.entry.statuses = bit(status);
         write_at(&mut self.file, self.slot, &self.entry)
+    }
+}
+
+/// Reads an entry; nothing if the file ends before it.
+fn read_at(file: &mut File, slot: u64) -> io::Result<Option<[u8; SLOT]>> {
+    let mut bytes = [0; SLOT];
+    file.seek(SeekFrom::Start(place(slot)))?;
+    match file.read_exact(&mut bytes) {
+        Ok(()) => Ok(Some(bytes)),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -100,26 +100,26 @@ impl Session<'_> {
     }
 
     /// Takes the right to write.
-    pub(super) fn lease(&self, claim: Claim<'_>) -> Result<Lease, StoreError> {
+    pub(super) fn lease(&mut self, claim: Claim<'_>) -> Result<Lease, StoreError> {
         let leases = read(self.id, &self.files.dir)?;
         rules::check_claim(leases.lease.as_ref(), &claim)?;
         let Claim { owner, now, lasts, .. } = claim;
         let (id, number, until) = (self.id.clone(), leases.number + 1, now.plus(lasts));
         let lease = Lease { id, owner: owner.into(), number, until };
-        write(self.id, &self.files.dir, &Leases { number, lease: Some(lease.clone()) })?;
+        self.say(&Leases { number, lease: Some(lease.clone()) })?;
         Ok(lease)
     }
 
     /// Keeps the right to write for longer.
     pub(super) fn renew(
-        &self,
+        &mut self,
         lease: &Lease,
         now: Timestamp,
         lasts: Duration,
     ) -> Result<Lease, StoreError> {
         let (number, held) = self.held(lease)?;
         let renewed = Lease { until: now.plus(lasts), ..held };
-        write(self.id, &self.files.dir, &Leases { number, lease: Some(renewed.clone()) })?;
+        self.say(&Leases { number, lease: Some(renewed.clone()) })?;
         Ok(renewed)
     }
 
@@ -127,8 +127,9 @@ impl Session<'_> {
     pub(super) fn release(&mut self, lease: &Lease) -> Result<(), StoreError> {
         match self.held(lease) {
             Ok(_) => {
+                self.end_lease()?;
                 self.rest();
-                self.end_lease()
+                Ok(())
             }
             Err(StoreError::LeaseLost(_)) => Ok(()),
             Err(error) => Err(error),
@@ -136,13 +137,15 @@ impl Session<'_> {
     }
 
     /// Ends whatever lease there is.
-    pub(super) fn end_lease(&self) -> Result<(), StoreError> {
+    pub(super) fn end_lease(&mut self) -> Result<(), StoreError> {
         let Leases { number, lease } = read(self.id, &self.files.dir)?;
-        if lease.is_some() {
-            write(self.id, &self.files.dir, &Leases { number, lease: None })
-        } else {
-            Ok(())
-        }
+        if lease.is_some() { self.say(&Leases { number, lease: None }) } else { Ok(()) }
+    }
+
+    /// Puts another file in the place of the one that may be open.
+    fn say(&mut self, leases: &Leases) -> Result<(), StoreError> {
+        self.files.lease = None;
+        write(self.id, &self.files.dir, leases)
     }
 
     /// Returns a lease as it is stored, and how many there were.

@@ -77,9 +77,9 @@ impl Root {
         let own = ledger.birth.id.clone();
         let mut place = Some((own.clone(), ledger.last.line, ledger.last.length));
         let mut ledgers = BTreeMap::from([(own.clone(), ledger)]);
-        let mut lines = Vec::new();
+        let (mut lines, mut seen) = (Vec::new(), BTreeSet::new());
         while let Some((id, number, until)) = place {
-            if lines.iter().any(|(seen, line, _)| (seen, *line) == (&id, number)) {
+            if !seen.insert((id.clone(), number)) {
                 return Err(corrupt(&own, format!("its line begins with itself, in `{id}`")));
             }
             if !ledgers.contains_key(&id) {

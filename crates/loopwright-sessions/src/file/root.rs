@@ -190,6 +190,12 @@ impl Root {
     /// Makes the index anew unless another process just did that, and tells whether it could be written.
     fn made_anew(&self) -> Result<(Vec<u8>, io::Result<()>), StoreError> {
         let lock = self.index.alone();
+        if let Err(error) = &lock
+            && error.kind() == ErrorKind::TimedOut
+        {
+            // Somebody holds it, whose writes would be missing.
+            return Err(io::Error::from(ErrorKind::TimedOut)).at(&self.index.path);
+        }
         if let Ok(Some(entries)) = self.index.entries() {
             return Ok((entries, Ok(())));
         }

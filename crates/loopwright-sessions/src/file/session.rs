@@ -33,7 +33,7 @@ use crate::{
 /// For how long the index covers what is written of a session that runs. Whoever lists sessions looks at such
 /// a one itself.
 const AHEAD: Duration = Duration::from_mins(1);
-/// How many logs a store keeps open.
+/// How many sessions a store keeps open, each with five files.
 const KNOWN: usize = 32;
 
 /// A session that nobody else writes at the same time, and that is not deleted.
@@ -55,15 +55,8 @@ pub(super) struct Files {
     /// The last record of the log.
     pub(super) last: Record,
     pub(super) lease: Option<LeaseFile>,
-    covered: Option<Covered>,
-}
-
-/// The index entry of a session that runs, which covers what is written under a lease.
-#[derive(Debug)]
-struct Covered {
-    /// The number of the lease. Others may write the entry after it.
-    lease: u64,
-    entry: Announced,
+    /// The index entry that was written under a lease, and covers what is written after it.
+    covered: Option<Announced>,
 }
 
 /// What is appended to a log.
@@ -85,12 +78,17 @@ impl<'a> Session<'a> {
     /// Its log is read once as a whole. From then on this store reads only what others appended.
     pub(super) fn open(root: &'a Root, id: &'a SessionId) -> Result<Self, StoreError> {
         let not_found = || StoreError::NotFound(id.clone());
-        let files = if let Some(files) = root.files(id)? {
+        let files = if let Some(files) = root.locked_again(id)? {
             files
         } else {
             let (dir, lock) = root.lock_session(id, Hold::Alone)?.ok_or_else(not_found)?;
-            let (trail, last) = read(id, dir.join(LOG))?;
-            Files { id: id.clone(), dir, lock, trail, last, lease: None, covered: None }
+            // Another thread may have kept them as it let go of the lock.
+            if let Some(kept) = root.kept(id)? {
+                Files { lock, ..kept }
+            } else {
+                let (trail, last) = read(id, dir.join(LOG))?;
+                Files { id: id.clone(), dir, lock, trail, last, lease: None, covered: None }
+            }
         };
         if files.last.is_deleted() { Err(not_found()) } else { Ok(Self { root, id, files }) }
     }
@@ -183,9 +181,9 @@ impl<'a> Session<'a> {
         let trail = &mut self.files.trail;
         frame::write(&mut bytes, trail.end, &head, body).at(&trail.path)?;
         trail.append(&bytes)?;
-        if let Some(lease) = lease {
+        if lease.is_some() {
             covered.free().at(&self.root.index.path)?;
-            self.files.covered = Some(Covered { lease: lease.number, entry: covered });
+            self.files.covered = Some(covered);
         } else {
             // An entry that is not settled costs a look at the session, nothing else.
             let _settled = covered.settle(record.updated_at, record.status);
@@ -202,22 +200,18 @@ impl<'a> Session<'a> {
         // Whoever has the lease writes again soon, and says when it does no more.
         let ahead = lease.map_or(Duration::ZERO, |_| AHEAD);
         let about = Write { updated_at: record.updated_at, statuses, ahead };
-        let number = lease.map(|it| it.number);
-        match covered.take() {
-            Some(Covered { lease, entry })
-                if number == Some(lease)
-                    && entry.again(&root.index, about).at(&root.index.path)? =>
-            {
-                Ok(entry)
-            }
-            _ => root.announced(
-                |index| index.announce(id, record.slot, about),
-                || {
-                    let header = birth(id, trail)?.header(record.clone());
-                    Ok(Slot { statuses, ..Slot::of(&header) })
-                },
-            ),
+        let covered = covered.take().filter(|_| lease.is_some());
+        let again = covered.map(|it| it.again(&root.index, about)).transpose();
+        if let Some(announced) = again.at(&root.index.path)?.flatten() {
+            return Ok(announced);
         }
+        root.announced(
+            |index| index.announce(id, record.slot, about),
+            || {
+                let header = birth(id, trail)?.header(record.clone());
+                Ok(Slot { statuses, ..Slot::of(&header) })
+            },
+        )
     }
 
     /// Ends the work with a session. Its files stay open unless one of them failed.
@@ -225,8 +219,7 @@ impl<'a> Session<'a> {
         let Self { root, files, .. } = self;
         let is_sound =
             !matches!(result, Err(StoreError::Unavailable(_) | StoreError::Corrupt { .. }));
-        // Whoever takes the files next locks them by the same lock.
-        if is_sound && files.lock.free().is_ok() {
+        if is_sound {
             root.keep(files);
         }
         result
@@ -236,23 +229,32 @@ impl<'a> Session<'a> {
 impl Root {
     /// Takes up a session where this store left it, and locks it; nothing if this store never wrote it, or its
     /// files are others by now.
-    fn files(&self, id: &SessionId) -> Result<Option<Files>, StoreError> {
-        let found = {
-            let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-            let place = all.iter().position(|it| it.id == *id);
-            place.map(|it| all.remove(it))
-        };
-        let Some(mut files) = found else { return Ok(None) };
+    fn locked_again(&self, id: &SessionId) -> Result<Option<Files>, StoreError> {
+        let Some(mut files) = self.take(id) else { return Ok(None) };
         let path = files.dir.join(LOCK);
-        if !files.lock.again(Hold::Alone).at(&path)? {
-            return Ok(None);
-        }
+        let is_locked = files.lock.again(Hold::Alone).at(&path)?;
+        Ok((is_locked && files.caught_up()?).then_some(files))
+    }
+
+    /// Takes up a session that is locked already.
+    fn kept(&self, id: &SessionId) -> Result<Option<Files>, StoreError> {
+        let Some(mut files) = self.take(id) else { return Ok(None) };
         Ok(files.caught_up()?.then_some(files))
     }
 
-    /// Keeps the files of a session for the next time.
+    fn take(&self, id: &SessionId) -> Option<Files> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = known.iter().position(|it| it.id == *id)?;
+        Some(known.remove(place))
+    }
+
+    /// Keeps the files of a session for the next time, and lets go of its lock.
     fn keep(&self, files: Files) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // Who takes the files may lock them at once, since the lock is the same; who waits for it finds them.
+        if files.lock.free().is_err() {
+            return;
+        }
         known.retain(|it| it.id != files.id);
         if known.len() >= KNOWN {
             known.remove(0);
@@ -264,7 +266,7 @@ impl Root {
 impl Files {
     /// Reads what others appended to the log. Tells whether it is still the same one.
     fn caught_up(&mut self) -> Result<bool, StoreError> {
-        let Self { id, trail, last, covered, .. } = self;
+        let Self { id, trail, last, .. } = self;
         let path = &trail.path;
         let Some(there) = disk::if_there(fs::symlink_metadata(path)).at(path)? else {
             return Ok(false);
@@ -274,7 +276,6 @@ impl Files {
         }
         trail.length = there.len();
         if trail.length > trail.end {
-            *covered = None;
             let bytes = frame::part(&mut trail.file, trail.end, u64::MAX).at(path)?;
             let scan = frame::scan(&bytes, trail.end);
             intact(id, path, &scan)?;

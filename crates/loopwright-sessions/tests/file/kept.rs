@@ -4,7 +4,9 @@ use std::{fs, time::Duration};
 
 use futures::executor::block_on;
 use loopwright_core::{Seq, Timestamp};
-use loopwright_sessions::{Batch, Claim, FileStore, Lease, SessionStore as _, StoreError, Write};
+use loopwright_sessions::{
+    Batch, Claim, FileStore, Lease, SessionQuery, SessionStore as _, StoreError, Write,
+};
 
 use super::world::{World, append, append_at, claim, create, id, now, said};
 
@@ -23,7 +25,7 @@ fn later(seconds: u64) -> Timestamp {
 /// A session `a` that the first store has written under a lease, and `b`; and what another process has.
 fn two() -> (World, FileStore, Lease) {
     let world = World::new();
-    for name in ["a", "b"] {
+    for name in ["a", "b", "c"] {
         create(&world.store, name, 1);
     }
     let lease = block_on(world.store.lease(&id("a"), claim("me"))).unwrap();
@@ -48,10 +50,13 @@ fn a_lease_that_another_process_took_over_is_lost_at_the_next_write() {
 }
 
 #[test]
-fn a_lease_that_another_process_renewed_is_in_force() {
+fn a_lease_that_another_process_renewed_keeps_others_off() {
     let (world, other, lease) = two();
-    let renewed = block_on(other.renew(&lease, later(29), Duration::from_secs(30))).unwrap();
-    write(&world.store, 2, &renewed, later(45)).unwrap();
+    block_on(other.renew(&lease, later(29), Duration::from_secs(30))).unwrap();
+    // By what was known before, the lease is over.
+    let busy = append_at(&world.store, "a", 2, 2, 1, later(45)).unwrap_err();
+    assert!(matches!(busy, StoreError::Busy { .. }), "{busy}");
+    write(&world.store, 2, &lease, later(45)).unwrap();
 }
 
 #[test]
@@ -64,40 +69,72 @@ fn what_another_process_appended_is_followed() {
     assert!(matches!(conflict, StoreError::Conflict { .. }), "{conflict}");
 }
 
-#[test]
-fn the_index_knows_of_writes_after_another_process_ended_the_lease() {
-    let (world, other, lease) = two();
-    block_on(other.release(&lease)).unwrap();
-    append_at(&other, "b", 1, 1, 1, later(5)).unwrap();
-    assert_eq!(world.names(), ["b", "a"]);
-    let lease = claimed(&world.store, "me", later(6));
-    write(&world.store, 2, &lease, later(7)).unwrap();
-    assert_eq!(world.names(), ["a", "b"]);
+/// The page of the one session that was written last, for which only as many logs are looked at as the index
+/// tells.
+fn latest(world: &World) -> String {
+    let page = block_on(world.store.list(&SessionQuery::first(1))).unwrap();
+    page.sessions[0].id.to_string()
+}
+
+/// Has `a` written last after something happened to the index, while two others were written before.
+fn is_listed_first(world: &World, other: &FileStore, lease: &Lease) {
+    append_at(other, "b", 1, 1, 1, later(20)).unwrap();
+    append_at(other, "c", 1, 1, 1, later(25)).unwrap();
+    write(&world.store, 2, lease, later(28)).unwrap();
+    assert_eq!(latest(world), "a");
     assert_eq!(world.check(false), []);
 }
 
 #[test]
-fn the_index_knows_of_writes_after_it_was_made_anew() {
+fn the_index_knows_of_writes_after_another_process_ended_the_lease() {
+    let (world, other, lease) = two();
+    block_on(other.release(&lease)).unwrap();
+    let lease = claimed(&world.store, "me", later(6));
+    is_listed_first(&world, &other, &lease);
+}
+
+#[test]
+fn the_index_knows_of_writes_after_another_process_made_it_anew() {
     let (world, other, lease) = two();
     fs::remove_file(world.path().join("index")).unwrap();
-    append_at(&other, "b", 1, 1, 1, later(5)).unwrap();
-    assert_eq!(world.names(), ["b", "a"]);
-    write(&world.store, 2, &lease, later(7)).unwrap();
-    assert_eq!(world.names(), ["a", "b"]);
+    assert_eq!(block_on(other.list(&SessionQuery::first(1))).unwrap().sessions[0].id, id("a"));
+    is_listed_first(&world, &other, &lease);
+}
+
+#[test]
+fn whoever_runs_a_session_makes_an_index_anew_that_is_gone() {
+    let (world, _other, lease) = two();
+    fs::remove_file(world.path().join("index")).unwrap();
+    write(&world.store, 2, &lease, later(2)).unwrap();
+    assert!(world.path().join("index").exists());
     assert_eq!(world.check(false), []);
+}
+
+#[test]
+fn the_index_knows_of_writes_after_another_process_announced_what_it_did_not_write() {
+    let (world, other, lease) = two();
+    let path = world.path().join("index");
+    let mut index = fs::read(&path).unwrap();
+    // A deletion was announced, and then the disk was full.
+    let entry = &mut index[64..64 + 168];
+    entry[8..16].copy_from_slice(&later(10).millis().to_le_bytes());
+    let sum = crc32fast::hash(&entry[4..]);
+    entry[..4].copy_from_slice(&sum.to_le_bytes());
+    fs::write(&path, index).unwrap();
+    is_listed_first(&world, &other, &lease);
 }
 
 #[test]
 fn locks_that_somebody_removed_are_made_again() {
     let (world, other, lease) = two();
-    let locks = [world.session("a").join("lock"), world.path().join("index.lock")];
-    for lock in &locks {
+    let locks = [world.path().join("index.lock"), world.session("a").join("lock")];
+    for (number, lock) in (2..).zip(&locks) {
         fs::remove_file(lock).unwrap();
+        write(&world.store, number, &lease, later(number)).unwrap();
+        assert!(lock.exists(), "{}", lock.display());
     }
-    write(&world.store, 2, &lease, later(2)).unwrap();
-    assert!(locks.iter().all(|it| it.exists()));
-    write(&other, 3, &lease, later(3)).unwrap();
-    write(&world.store, 4, &lease, later(4)).unwrap();
+    write(&other, 4, &lease, later(4)).unwrap();
+    write(&world.store, 5, &lease, later(5)).unwrap();
     assert_eq!(world.check(false), []);
 }
 
