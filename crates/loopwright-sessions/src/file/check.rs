@@ -198,7 +198,7 @@ impl Root {
         let wrong = slots.iter().filter(|it| !it.is_damaged() && !is_told(it)).count();
         if wrong > 0 {
             let repaired = if care == Care::Repair {
-                self.index.remake(&slots).1.at(path)?;
+                self.index.remake(&slots).at(path)?;
                 Some("made it anew from the logs".to_owned())
             } else {
                 None

@@ -3,8 +3,9 @@
 //! It is a cache: an entry of fixed size for each session, after a line that says at which start of the
 //! machine it was made. An entry is written before the session's log is, marked as not settled and
 //! covering what was and what will be; so it never says less than what is true, at whatever moment a
-//! process ends. While a session runs, its entry covers the next minute and is left alone until that is over. A machine that ends may forget what was written last, and therefore an index made at an
-//! earlier start is made anew from the logs.
+//! process ends. While a session runs, its entry covers the next minute and is left alone until that is
+//! over. A machine that ends may forget what was written last, and therefore an index made at an earlier
+//! start is made anew from the logs.
 
 use std::{
     fs::{self, File},
@@ -122,13 +123,11 @@ impl Index {
         disk::lock(&self.lock, Hold::Alone)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
-    /// Makes the index anew, and returns the entries. Whoever does it holds the index alone.
-    pub(super) fn remake(&self, slots: &[Slot]) -> (Vec<u8>, io::Result<()>) {
+    /// Makes the index anew. Whoever does it holds the index alone.
+    pub(super) fn remake(&self, slots: &[Slot]) -> io::Result<()> {
         let mut bytes = self.head().to_vec();
         bytes.extend(slots.iter().flat_map(Slot::to_bytes));
-        let written = disk::replace(&self.path, &bytes);
-        bytes.drain(..HEAD);
-        (bytes, written)
+        disk::replace(&self.path, &bytes)
     }
 
     /// Announces that a session is about to be written, which had this entry when it was written last, and

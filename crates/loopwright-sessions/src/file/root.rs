@@ -190,17 +190,14 @@ impl Root {
     /// Makes the index anew unless another process just did that, and tells whether it could be written.
     fn made_anew(&self) -> Result<(Vec<u8>, io::Result<()>), StoreError> {
         let lock = self.index.alone();
-        if let Err(error) = &lock
-            && error.kind() == ErrorKind::TimedOut
-        {
-            // Somebody holds it, whose writes would be missing.
-            return Err(io::Error::from(ErrorKind::TimedOut)).at(&self.index.path);
-        }
         if let Ok(Some(entries)) = self.index.entries() {
             return Ok((entries, Ok(())));
         }
-        let (entries, written) = self.index.remake(&self.slots()?);
-        Ok((entries, lock.and(written)))
+        let slots = self.slots()?;
+        let entries = slots.iter().flat_map(Slot::to_bytes).collect();
+        // Of whoever holds it now, what is about to be written would be missing in the file.
+        let written = lock.and_then(|_lock| self.index.remake(&slots));
+        Ok((entries, written))
     }
 
     /// Looks at all sessions.

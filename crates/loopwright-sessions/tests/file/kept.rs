@@ -3,20 +3,10 @@
 use std::{fs, time::Duration};
 
 use futures::executor::block_on;
-use loopwright_core::{Seq, Timestamp};
-use loopwright_sessions::{
-    Batch, Claim, FileStore, Lease, SessionQuery, SessionStore as _, StoreError, Write,
-};
+use loopwright_core::Timestamp;
+use loopwright_sessions::{Claim, FileStore, Lease, SessionQuery, SessionStore as _, StoreError};
 
-use super::world::{World, append, append_at, claim, create, id, now, said};
-
-fn write(store: &FileStore, number: Seq, lease: &Lease, now: Timestamp) -> Result<u64, StoreError> {
-    let (id, changes) = (id("a"), said(number, 1));
-    let batch = Batch { first: number, changes: &changes };
-    let (status, title, lease) = (None, None, Some(lease));
-    let write = Write { id: &id, expected: number, batch, status, title, lease, now };
-    block_on(store.append(write))
-}
+use super::world::{World, append, append_at, append_under, claim, create, id, now, said};
 
 fn later(seconds: u64) -> Timestamp {
     now().plus(Duration::from_secs(seconds))
@@ -29,23 +19,22 @@ fn two() -> (World, FileStore, Lease) {
         create(&world.store, name, 1);
     }
     let lease = block_on(world.store.lease(&id("a"), claim("me"))).unwrap();
-    write(&world.store, 1, &lease, later(1)).unwrap();
+    append_under(&world.store, &lease, 1, later(1)).unwrap();
     let other = FileStore::open(world.path()).unwrap();
     (world, other, lease)
 }
 
 fn claimed(store: &FileStore, owner: &str, now: Timestamp) -> Lease {
-    let claim = Claim { owner, instead_of: None, now, lasts: Duration::from_secs(30) };
-    block_on(store.lease(&id("a"), claim)).unwrap()
+    block_on(store.lease(&id("a"), Claim { now, ..claim(owner) })).unwrap()
 }
 
 #[test]
 fn a_lease_that_another_process_took_over_is_lost_at_the_next_write() {
     let (world, other, lease) = two();
     let theirs = claimed(&other, "they", later(31));
-    let lost = write(&world.store, 2, &lease, later(32)).unwrap_err();
+    let lost = append_under(&world.store, &lease, 2, later(32)).unwrap_err();
     assert!(matches!(lost, StoreError::LeaseLost(_)), "{lost}");
-    write(&other, 2, &theirs, later(33)).unwrap();
+    append_under(&other, &theirs, 2, later(33)).unwrap();
     assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 3));
 }
 
@@ -56,16 +45,16 @@ fn a_lease_that_another_process_renewed_keeps_others_off() {
     // By what was known before, the lease is over.
     let busy = append_at(&world.store, "a", 2, 2, 1, later(45)).unwrap_err();
     assert!(matches!(busy, StoreError::Busy { .. }), "{busy}");
-    write(&world.store, 2, &lease, later(45)).unwrap();
+    append_under(&world.store, &lease, 2, later(45)).unwrap();
 }
 
 #[test]
 fn what_another_process_appended_is_followed() {
     let (world, other, lease) = two();
-    write(&other, 2, &lease, later(2)).unwrap();
-    write(&world.store, 3, &lease, later(3)).unwrap();
+    append_under(&other, &lease, 2, later(2)).unwrap();
+    append_under(&world.store, &lease, 3, later(3)).unwrap();
     assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 4));
-    let conflict = write(&world.store, 2, &lease, later(4)).unwrap_err();
+    let conflict = append_under(&world.store, &lease, 2, later(4)).unwrap_err();
     assert!(matches!(conflict, StoreError::Conflict { .. }), "{conflict}");
 }
 
@@ -80,7 +69,7 @@ fn latest(world: &World) -> String {
 fn is_listed_first(world: &World, other: &FileStore, lease: &Lease) {
     append_at(other, "b", 1, 1, 1, later(20)).unwrap();
     append_at(other, "c", 1, 1, 1, later(25)).unwrap();
-    write(&world.store, 2, lease, later(28)).unwrap();
+    append_under(&world.store, lease, 2, later(28)).unwrap();
     assert_eq!(latest(world), "a");
     assert_eq!(world.check(false), []);
 }
@@ -105,7 +94,7 @@ fn the_index_knows_of_writes_after_another_process_made_it_anew() {
 fn whoever_runs_a_session_makes_an_index_anew_that_is_gone() {
     let (world, _other, lease) = two();
     fs::remove_file(world.path().join("index")).unwrap();
-    write(&world.store, 2, &lease, later(2)).unwrap();
+    append_under(&world.store, &lease, 2, later(2)).unwrap();
     assert!(world.path().join("index").exists());
     assert_eq!(world.check(false), []);
 }
@@ -130,11 +119,11 @@ fn locks_that_somebody_removed_are_made_again() {
     let locks = [world.path().join("index.lock"), world.session("a").join("lock")];
     for (number, lock) in (2..).zip(&locks) {
         fs::remove_file(lock).unwrap();
-        write(&world.store, number, &lease, later(number)).unwrap();
+        append_under(&world.store, &lease, number, later(number)).unwrap();
         assert!(lock.exists(), "{}", lock.display());
     }
-    write(&other, 4, &lease, later(4)).unwrap();
-    write(&world.store, 5, &lease, later(5)).unwrap();
+    append_under(&other, &lease, 4, later(4)).unwrap();
+    append_under(&world.store, &lease, 5, later(5)).unwrap();
     assert_eq!(world.check(false), []);
 }
 

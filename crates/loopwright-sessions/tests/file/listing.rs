@@ -5,11 +5,10 @@ use std::fs;
 use futures::executor::block_on;
 use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{
-    Batch, FileStore, Kinship, SessionHeader, SessionId, SessionQuery, SessionStatus,
-    SessionStore as _, Write,
+    FileStore, Kinship, SessionHeader, SessionId, SessionQuery, SessionStatus, SessionStore as _,
 };
 
-use super::world::{World, append_at, claim, create, create_as, header, id, now, said};
+use super::world::{World, append_at, append_under, claim, create, create_as, header, id, now};
 
 fn at(millis: u64) -> Timestamp {
     Timestamp::from_millis(millis)
@@ -135,11 +134,7 @@ fn the_index_is_written_once_a_minute_while_a_session_runs() {
     let start = now().millis();
     let lease = block_on(world.store.lease(&id("a"), claim("me"))).unwrap();
     let write = |number: Seq, now: Timestamp| {
-        let (id, changes) = (id("a"), said(number, 1));
-        let batch = Batch { first: number, changes: &changes };
-        let (status, title, lease) = (None, None, Some(&lease));
-        let write = Write { id: &id, expected: number, batch, status, title, lease, now };
-        block_on(world.store.append(write)).unwrap();
+        append_under(&world.store, &lease, number, now).unwrap();
         fs::read(world.path().join("index")).unwrap()
     };
     let first = write(1, at(start + 1));

@@ -13,8 +13,8 @@ use loopwright_core::{
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    Batch, Claim, FileStore, Finding, Loaded, NewSession, SessionHeader, SessionId, SessionQuery,
-    SessionStore as _, StoreError, Write,
+    Batch, Claim, FileStore, Finding, Lease, Loaded, NewSession, SessionHeader, SessionId,
+    SessionQuery, SessionStore as _, StoreError, Write,
 };
 use tempfile::TempDir;
 
@@ -150,6 +150,19 @@ pub(crate) fn append_said(
     let batch = Batch { first, changes };
     let write = Write { id: &id, expected, batch, status: None, title: None, lease: None, now };
     block_on(store.append(write))
+}
+
+/// Appends the change of this number, which is the version as well, under a lease.
+pub(crate) fn append_under(
+    store: &FileStore,
+    lease: &Lease,
+    number: Seq,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
+    let (id, changes) = (&lease.id, said(number, 1));
+    let batch = Batch { first: number, changes: &changes };
+    let (status, title, lease) = (None, None, Some(lease));
+    block_on(store.append(Write { id, expected: number, batch, status, title, lease, now }))
 }
 
 /// Changes what the first record of a log says, with checksums that hold. Both texts are as long.
