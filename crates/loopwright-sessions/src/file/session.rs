@@ -182,8 +182,8 @@ impl<'a> Session<'a> {
         frame::write(&mut bytes, trail.end, &head, body).at(&trail.path)?;
         trail.append(&bytes)?;
         if lease.is_some() {
-            covered.free().at(&self.root.index.path)?;
-            self.files.covered = Some(covered);
+            // What is written is written: an entry that cannot be freed is let go of.
+            self.files.covered = covered.free().is_ok().then_some(covered);
         } else {
             // An entry that is not settled costs a look at the session, nothing else.
             let _settled = covered.settle(record.updated_at, record.status);
