@@ -29,8 +29,7 @@ impl Asked {
     ) -> Result<Arc<dyn ChatModel>, ModelError> {
         let chosen = self.chosen(state);
         request.model.clone_from(&chosen.model);
-        let own = std::mem::take(&mut request.options);
-        request.options = over(own, &self.llm.options);
+        request.options = request.options.over(&self.llm.options);
         self.models.resolve(Some(&chosen).filter(|it| it.provider.is_some() || it.model.is_some()))
     }
 
@@ -54,21 +53,4 @@ impl Asked {
             options: InferenceOptions::default(),
         }
     }
-}
-
-/// Lays settings over defaults.
-fn over(set: InferenceOptions, defaults: &InferenceOptions) -> InferenceOptions {
-    let mut merged = defaults.clone();
-    merged.max_output_tokens = set.max_output_tokens.or(merged.max_output_tokens);
-    merged.temperature = set.temperature.or(merged.temperature);
-    merged.top_p = set.top_p.or(merged.top_p);
-    merged.seed = set.seed.or(merged.seed);
-    merged.reasoning_effort = set.reasoning_effort.or(merged.reasoning_effort);
-    merged.stream = set.stream.or(merged.stream);
-    if !set.stop.is_empty() {
-        merged.stop = set.stop;
-    }
-    merged.extra.extend(set.extra);
-    merged.headers.extend(set.headers);
-    merged
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, BoxError, Failure, FailureKind, Flow, Hook, HookCx, HookPoint, HookPoints,
+    AgentState, BoxError, Env, Failure, FailureKind, Flow, Hook, HookCx, HookPoint, HookPoints,
     Recovery, StateEdit, Step, StopReason, StopSignal, ToolOutcome,
 };
 
@@ -165,6 +165,15 @@ impl ErrorPolicy {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorPolicyHook(pub(crate) ErrorPolicy);
 
+impl ErrorPolicyHook {
+    /// Returns what is to be done about a step that has an answer. One without has been dealt with in
+    /// `on_error`.
+    fn signal(self, state: &AgentState) -> Option<StopSignal> {
+        let is_answered = state.last_step().is_some_and(|step| step.failure().is_none());
+        is_answered.then(|| self.0.verdict(state)).flatten()
+    }
+}
+
 #[async_trait]
 impl Hook for ErrorPolicyHook {
     fn name(&self) -> Cow<'static, str> {
@@ -173,6 +182,10 @@ impl Hook for ErrorPolicyHook {
 
     fn points(&self) -> HookPoints {
         HookPoint::OnError | HookPoint::AfterStep
+    }
+
+    fn is_idle(&self, point: HookPoint, state: &AgentState, _env: &Env) -> bool {
+        point == HookPoint::AfterStep && self.signal(state).is_none()
     }
 
     async fn on_error(
@@ -193,9 +206,6 @@ impl Hook for ErrorPolicyHook {
         state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        // A step without an answer has been dealt with in `on_error`.
-        let is_answered = state.last_step().is_some_and(|step| step.failure().is_none());
-        let signal = is_answered.then(|| self.0.verdict(state)).flatten();
-        Ok(signal.map_or(Flow::Go, Flow::Stop))
+        Ok(self.signal(state).map_or(Flow::Go, Flow::Stop))
     }
 }

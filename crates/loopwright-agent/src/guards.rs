@@ -7,14 +7,21 @@ use std::{borrow::Cow, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    BoxError, Execution, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopReason,
-    StopSignal, Timestamp,
+    AgentState, BoxError, Env, Execution, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit,
+    StopReason, StopSignal, Timestamp,
     messages::{Cost, FinishReason},
 };
 use serde_json::json;
 
 macro_rules! before_step_guard {
-    ($type:ident, $name:literal, |$self:ident, $state:ident, $cx:ident| $signal:expr) => {
+    ($type:ident, $name:literal, |$self:ident, $state:ident, $env:ident| $signal:expr) => {
+        impl $type {
+            fn signal(&self, state: &AgentState, env: &Env) -> Option<StopSignal> {
+                let ($self, $state, $env) = (self, state, env);
+                $signal
+            }
+        }
+
         #[async_trait]
         impl Hook for $type {
             fn name(&self) -> Cow<'static, str> {
@@ -25,14 +32,16 @@ macro_rules! before_step_guard {
                 HookPoint::BeforeStep.into()
             }
 
+            fn is_idle(&self, _point: HookPoint, state: &AgentState, env: &Env) -> bool {
+                self.signal(state, env).is_none()
+            }
+
             async fn before_step(
                 &self,
                 state: &mut StateEdit<'_>,
                 cx: &HookCx<'_>,
             ) -> Result<Flow, BoxError> {
-                let ($self, $state, $cx) = (self, state, cx);
-                let signal: Option<StopSignal> = $signal;
-                Ok(signal.map_or(Flow::Go, Flow::Stop))
+                Ok(self.signal(state, cx.env).map_or(Flow::Go, Flow::Stop))
             }
         }
     };
@@ -42,7 +51,7 @@ macro_rules! before_step_guard {
 #[derive(Clone, Copy, Debug)]
 pub struct StepsLimit(pub u32);
 
-before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, _cx| {
+before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, _env| {
     let (steps, max) = (state.step_count(), it.0);
     (steps >= max).then(|| {
         let text = format!("the limit of steps, {max}, is reached");
@@ -56,7 +65,7 @@ before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, _cx| {
 #[derive(Clone, Copy, Debug)]
 pub struct TokenLimit(pub u64);
 
-before_step_guard!(TokenLimit, "guard:token_limit", |it, state, _cx| {
+before_step_guard!(TokenLimit, "guard:token_limit", |it, state, _env| {
     let (tokens, max) = (state.usage().total(), it.0);
     (tokens >= max).then(|| {
         let text = format!("{tokens} of {max} tokens are used");
@@ -70,9 +79,9 @@ before_step_guard!(TokenLimit, "guard:token_limit", |it, state, _cx| {
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit(pub Duration);
 
-before_step_guard!(TimeLimit, "guard:time_limit", |it, state, cx| {
+before_step_guard!(TimeLimit, "guard:time_limit", |it, state, env| {
     let began = state.execution().map(Execution::started_at);
-    let elapsed = began.map(|began| cx.env.clock.now().since(began));
+    let elapsed = began.map(|began| env.clock.now().since(began));
     elapsed
         .filter(|elapsed| *elapsed >= it.0)
         .map(|elapsed| time_signal("guard:time_limit", "seconds", elapsed, it.0))
@@ -83,7 +92,7 @@ before_step_guard!(TimeLimit, "guard:time_limit", |it, state, cx| {
 #[derive(Clone, Copy, Debug)]
 pub struct CumulativeTimeLimit(pub Duration);
 
-before_step_guard!(CumulativeTimeLimit, "guard:cumulative_time_limit", |it, state, _cx| {
+before_step_guard!(CumulativeTimeLimit, "guard:cumulative_time_limit", |it, state, _env| {
     let worked = state.cumulative_time();
     (worked >= it.0)
         .then(|| time_signal("guard:cumulative_time_limit", "cumulative_seconds", worked, it.0))
@@ -93,8 +102,8 @@ before_step_guard!(CumulativeTimeLimit, "guard:cumulative_time_limit", |it, stat
 #[derive(Clone, Copy, Debug)]
 pub struct Deadline(pub Timestamp);
 
-before_step_guard!(Deadline, "guard:deadline", |it, _state, cx| {
-    (cx.env.clock.now() >= it.0).then(|| {
+before_step_guard!(Deadline, "guard:deadline", |it, _state, env| {
+    (env.clock.now() >= it.0).then(|| {
         let text = format!("{} has passed", it.0);
         StopSignal::new(StopReason::TimeLimitReached, "guard:deadline", text)
             .with("limit", "deadline")
@@ -106,7 +115,7 @@ before_step_guard!(Deadline, "guard:deadline", |it, _state, cx| {
 #[derive(Clone, Copy, Debug)]
 pub struct CostLimit(pub Cost);
 
-before_step_guard!(CostLimit, "guard:cost_limit", |it, state, _cx| {
+before_step_guard!(CostLimit, "guard:cost_limit", |it, state, _env| {
     let (cost, max) = (state.spent().cost, it.0);
     (cost >= max).then(|| {
         let text = format!("{cost} of {max} are used");
@@ -128,6 +137,13 @@ fn time_signal(source: &str, limit: &'static str, used: Duration, max: Duration)
 #[derive(Clone, Debug)]
 pub struct FinishReasons(pub Vec<FinishReason>);
 
+impl FinishReasons {
+    /// Returns why the model stopped, if that is one of the reasons.
+    fn met<'a>(&self, state: &'a AgentState) -> Option<&'a FinishReason> {
+        state.last_step()?.finish_reason().filter(|it| self.0.contains(it))
+    }
+}
+
 #[async_trait]
 impl Hook for FinishReasons {
     fn name(&self) -> Cow<'static, str> {
@@ -138,13 +154,16 @@ impl Hook for FinishReasons {
         HookPoint::AfterStep.into()
     }
 
+    fn is_idle(&self, _point: HookPoint, state: &AgentState, _env: &Env) -> bool {
+        self.met(state).is_none()
+    }
+
     async fn after_step(
         &self,
         state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        let finish = state.last_step().and_then(|step| step.finish_reason());
-        let Some(finish) = finish.filter(|it| self.0.contains(it)) else { return Ok(Flow::Go) };
+        let Some(finish) = self.met(state) else { return Ok(Flow::Go) };
         let reasons: Vec<&str> = self.0.iter().map(FinishReason::as_str).collect();
         let text = format!("the model stopped with `{}`", finish.as_str());
         let signal = StopSignal::new(StopReason::FinishReasonReceived, "guard:finish_reason", text);

@@ -21,7 +21,7 @@ use crate::{
 ///
 /// The changes of a hook point are taken over together, when its last hook is done.
 pub struct StateEdit<'a> {
-    state: &'a mut AgentState,
+    state: &'a mut Arc<AgentState>,
     log: &'a mut Vec<Stamped>,
     by: &'a Arc<str>,
     clock: &'a dyn Clock,
@@ -29,7 +29,7 @@ pub struct StateEdit<'a> {
 
 impl<'a> StateEdit<'a> {
     pub(crate) fn new(
-        state: &'a mut AgentState,
+        state: &'a mut Arc<AgentState>,
         log: &'a mut Vec<Stamped>,
         by: &'a Arc<str>,
         clock: &'a dyn Clock,
@@ -117,7 +117,7 @@ impl<'a> StateEdit<'a> {
     fn change(&mut self, change: Change) {
         let stamped = Stamped { at: self.clock.now(), change };
         // Outside an execution there is nothing to signal or continue.
-        if self.state.apply(&stamped).is_ok() {
+        if Arc::make_mut(self.state).apply(&stamped).is_ok() {
             self.log.push(stamped);
         }
     }

@@ -11,7 +11,6 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agent_loop::AgentLoop,
     budget::Spend,
     change::Change,
     event::ToolCallStarted,
@@ -22,8 +21,9 @@ use crate::{
     journal::{Begun, EffectKey, Journal, JournalError, contained},
     outcome::{Arguments, Question, ToolOutcome, ToolOutput},
     state::AgentState,
+    step::Thought,
     stop::StopSignal,
-    tool::{AnyTool, Effects, ToolCx, ToolError},
+    tool::{AnyTool, Effects, Given, ToolCx, ToolError},
 };
 
 /// Runs tool calls: asks hooks, checks arguments, bounds time and size, retries what may be repeated.
@@ -44,10 +44,10 @@ impl Default for ToolExecutor {
 /// What the calls of one step have in common.
 #[derive(Debug)]
 pub(crate) struct Acting {
-    pub(crate) agent: AgentLoop,
-    pub(crate) state: AgentState,
+    /// The answer whose calls they are.
+    pub(crate) thought: Arc<Thought>,
     pub(crate) journal: Option<JournalRef>,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) cancel: Arc<CancellationToken>,
     pub(crate) grace: Duration,
     pub(crate) inference: Inference,
     pub(crate) key: EffectKey,
@@ -81,7 +81,8 @@ pub(crate) enum Verdict {
 pub(crate) struct Ready {
     pub(crate) tool: AnyTool,
     pub(crate) arguments: Arguments,
-    pub(crate) parsed: Value,
+    /// The arguments as a value, unless the tool takes them as they are written.
+    pub(crate) parsed: Option<Value>,
     pub(crate) attempt: u32,
 }
 
@@ -128,7 +129,7 @@ fn failed(kind: FailureKind, message: impl Into<String>) -> ToolOutcome {
 
 impl Acting {
     pub(crate) fn call(&self, index: u16) -> Option<&ToolCall> {
-        self.state.execution()?.open_step()?.call(index)
+        self.thought.message.tool_calls().nth(usize::from(index))
     }
 
     pub(crate) fn key(&self, index: u16) -> EffectKey {
@@ -136,16 +137,16 @@ impl Acting {
     }
 
     /// Decides about a call: hooks first, then whether there is such a tool, then the schema.
-    pub(crate) async fn prepare(&self, index: u16, resolved: bool) -> Verdict {
+    pub(crate) async fn prepare(&self, index: u16, resolved: bool, state: &AgentState) -> Verdict {
         let Some(call) = self.call(index) else {
             return Verdict::Over(failed(FailureKind::Other, "there is no such call").into());
         };
-        if !self.agent.interceptor().has(HookPoint::BeforeTool) {
+        if !self.inference.agent.interceptor().has(HookPoint::BeforeTool) {
             return self.admit(call, Arguments::new(Arc::clone(&call.arguments)));
         }
         let inner = self.inference.scope(false);
         let cx = HookCx { resolved, ..self.inference.hook_cx(&inner) };
-        let decided = self.agent.interceptor().before_tool(call, &self.state, &cx).await;
+        let decided = self.inference.agent.interceptor().before_tool(call, state, &cx).await;
         let mut verdict = match decided {
             Err(error) => Verdict::Over(error.into()),
             Ok((decision, by, call)) => self.follow(decision, by, &call),
@@ -179,14 +180,21 @@ impl Acting {
         }
     }
 
-    fn check(&self, call: &ToolCall, to: &Arguments) -> Result<(AnyTool, Value), ToolOutcome> {
-        let tools = self.agent.tools();
+    fn check(
+        &self,
+        call: &ToolCall,
+        to: &Arguments,
+    ) -> Result<(AnyTool, Option<Value>), ToolOutcome> {
+        let tools = self.inference.agent.tools();
         let tool = tools.get(&call.name).ok_or_else(|| {
             let known: Vec<&str> = tools.names().iter().map(|name| &**name).collect();
             let text =
                 format!("there is no tool named `{}`; known are: {}", call.name, known.join(", "));
             failed(FailureKind::UnknownTool, text)
         })?;
+        if tool.takes(to.as_str()) {
+            return Ok((tool.clone(), None));
+        }
         let effective = ToolCall { arguments: Arc::clone(to.shared()), ..call.clone() };
         let parsed = effective.parse_arguments().map_err(|error| {
             failed(FailureKind::InvalidArguments, format!("the arguments are not JSON: {error}"))
@@ -196,11 +204,11 @@ impl Acting {
                 format!("the arguments do not fit the schema of `{}`: {violation}", call.name);
             return Err(failed(FailureKind::InvalidArguments, text));
         }
-        Ok((tool.clone(), parsed))
+        Ok((tool.clone(), Some(parsed)))
     }
 
     /// Runs a call that is fit to run, unless it is on record already.
-    pub(crate) async fn run(&self, index: u16, mut ready: Ready) -> Ended {
+    pub(crate) async fn run(&self, index: u16, mut ready: Ready, state: &AgentState) -> Ended {
         let key = self.key(index);
         if let Some(JournalRef(journal)) = &self.journal {
             match contained(async { journal.begin(&key).await }).await {
@@ -221,7 +229,7 @@ impl Acting {
         let attempts = ready.attempts();
         // What few calls need has no room in the future of every call.
         let before = if attempts > 1 {
-            Box::pin(self.attempts_but_the_last(index, &key, &ready, &inner.scope)).await
+            Box::pin(self.attempts_but_the_last(index, &key, &ready, state, &inner.scope)).await
         } else {
             None
         };
@@ -229,15 +237,18 @@ impl Acting {
             ended
         } else {
             self.announce(index, &ready, attempts - 1);
-            let arguments = std::mem::take(&mut ready.parsed);
-            self.attempt(&key, &ready.tool, arguments, &inner.scope).await
+            let arguments = match ready.parsed.take() {
+                Some(value) => Given::Value(value),
+                None => Given::Text(ready.arguments.as_str()),
+            };
+            self.attempt(&key, &ready.tool, arguments, state, &inner.scope).await
         };
         ended.spend += inner.close();
         ended.took = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
-        if !self.agent.interceptor().has(HookPoint::AfterTool) {
+        if !self.inference.agent.interceptor().has(HookPoint::AfterTool) {
             return ended;
         }
-        Box::pin(self.finish(index, ended)).await
+        Box::pin(self.finish(index, ended, state)).await
     }
 
     /// Runs a call as often as it fails, once less than it may; nothing if it failed each time.
@@ -246,12 +257,17 @@ impl Acting {
         index: u16,
         key: &EffectKey,
         ready: &Ready,
+        state: &AgentState,
         inner: &Inference,
     ) -> Option<Ended> {
         let mut delay = ready.tool.options().retry.delay;
         for attempt in 0..ready.attempts() - 1 {
             self.announce(index, ready, attempt);
-            let ended = self.attempt(key, &ready.tool, ready.parsed.clone(), inner).await;
+            let arguments = match &ready.parsed {
+                Some(value) => Given::Value(value.clone()),
+                None => Given::Text(ready.arguments.as_str()),
+            };
+            let ended = self.attempt(key, &ready.tool, arguments, state, inner).await;
             let failed = matches!(ended.outcome, ToolOutcome::Failed(_)) && ended.signal.is_none();
             if !failed {
                 return Some(ended);
@@ -277,17 +293,18 @@ impl Acting {
         &self,
         key: &EffectKey,
         tool: &AnyTool,
-        arguments: Value,
+        arguments: Given<'_>,
+        state: &AgentState,
         inner: &Inference,
     ) -> Ended {
         let Some(call) = key.call.and_then(|index| self.call(index)) else {
             return failed(FailureKind::Other, "there is no such call").into();
         };
         let cx = ToolCx {
-            state: &self.state,
+            state,
             call,
             key,
-            agent: &self.agent,
+            agent: &self.inference.agent,
             meter: &self.inference.meter,
             journal: self.journal.as_ref().map(|it| &it.0),
             cancel: &self.cancel,
@@ -296,8 +313,8 @@ impl Acting {
             env: &self.inference.env,
             inference: inner,
         };
-        let answer = AssertUnwindSafe(tool.call(arguments, &cx)).catch_unwind();
-        let limit = tool.options().timeout.or(self.agent.executor().default_timeout);
+        let answer = AssertUnwindSafe(tool.run(arguments, &cx)).catch_unwind();
+        let limit = tool.options().timeout.or(self.inference.agent.executor().default_timeout);
         let answer = match limit {
             None => answer.await,
             Some(limit) => {
@@ -319,14 +336,14 @@ impl Acting {
     }
 
     /// Lets hooks see what became of a call, whether it ran or not.
-    pub(crate) async fn finish(&self, index: u16, mut ended: Ended) -> Ended {
-        let hooks = self.agent.interceptor();
+    pub(crate) async fn finish(&self, index: u16, mut ended: Ended, state: &AgentState) -> Ended {
+        let hooks = self.inference.agent.interceptor();
         let Some(call) = self.call(index).filter(|_| hooks.has(HookPoint::AfterTool)) else {
             return ended;
         };
         let inner = self.inference.scope(false);
         let cx = self.inference.hook_cx(&inner);
-        match hooks.after_tool(call, &mut ended.outcome, &self.state, &cx).await {
+        match hooks.after_tool(call, &mut ended.outcome, state, &cx).await {
             Ok(Flow::Go) => (),
             Ok(Flow::Stop(signal)) => ended.signal = ended.signal.or(Some(signal)),
             // What the tool did stands; the step fails because of the hook.
@@ -338,7 +355,7 @@ impl Acting {
 
     /// Cuts what is longer than the executor allows.
     fn bound(&self, output: ToolOutput) -> ToolOutput {
-        let limit = self.agent.executor().max_output_bytes;
+        let limit = self.inference.agent.executor().max_output_bytes;
         let size: usize = output.content.iter().filter_map(Part::as_text).map(str::len).sum();
         if size <= limit {
             return output;

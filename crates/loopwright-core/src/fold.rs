@@ -13,7 +13,7 @@ use crate::{
     key::{Slot, Space},
     outcome::{Effect, ToolOutcome},
     state::AgentState,
-    step::{CallState, OpenStep, Step, StepKind, Thought},
+    step::{CallState, Few, OpenStep, Step, StepKind, Thought},
     stop::{StopReason, Strength},
 };
 
@@ -211,11 +211,10 @@ impl AgentState {
         let outcomes = open.outcomes().ok_or("a call is not over")?;
         let open = execution.open.take().ok_or("there is no open step")?;
         let turn = record(&thought, &outcomes, &execution.id, open.number);
-        let effects: Vec<_> = outcomes.iter().filter_map(|it| it.output()).collect();
         if let Some(turn) = &turn {
             self.context.sections.messages_mut().push(Arc::clone(turn));
         }
-        for effect in effects.iter().flat_map(|it| &it.effects) {
+        for effect in outcomes.iter().filter_map(|it| it.output()).flat_map(|it| &it.effects) {
             self.take_effect(effect);
         }
         self.append_all(&open.said);
@@ -261,7 +260,7 @@ impl AgentState {
             number,
             kind: StepKind::Error,
             turn: None,
-            outcomes: Vec::new(),
+            outcomes: Few::new(),
             failure: Some(Box::new(failure.clone())),
             finish: None,
             spend,
@@ -351,7 +350,7 @@ impl Execution {
 
 impl OpenStep {
     fn new(number: u32, started_at: Timestamp) -> Self {
-        Self { number, attempt: 0, started_at, thought: None, calls: Vec::new(), said: Vec::new() }
+        Self { number, attempt: 0, started_at, thought: None, calls: Few::new(), said: Vec::new() }
     }
 
     fn answer(&mut self, thought: Arc<Thought>) {
@@ -369,7 +368,7 @@ impl OpenStep {
     }
 
     /// Returns what became of each call; `None` while one is not over.
-    pub(crate) fn outcomes(&self) -> Option<Vec<Arc<ToolOutcome>>> {
+    pub(crate) fn outcomes(&self) -> Option<Few<Arc<ToolOutcome>>> {
         let outcome = |state: &CallState| match state {
             CallState::Done(outcome) => Some(Arc::clone(outcome)),
             _ => None,

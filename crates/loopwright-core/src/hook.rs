@@ -52,6 +52,15 @@ pub trait Hook: Send + Sync {
         HookPoints::ALL
     }
 
+    /// Tells, without doing anything, that the hook has nothing to say at a point where it would see the
+    /// state, so that it need not be called. A guard whose limit is far away says so.
+    ///
+    /// It is asked where nobody listens to events: whoever listens is told of each call. If any hook of the
+    /// point has something to say, all of them are called.
+    fn is_idle(&self, _point: HookPoint, _state: &AgentState, _env: &Env) -> bool {
+        false
+    }
+
     /// Called once, before the first step.
     async fn before_execution(
         &self,

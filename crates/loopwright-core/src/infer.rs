@@ -154,15 +154,12 @@ impl Inference {
         } else {
             (None, None)
         };
-        self.announce(request, model, memory);
+        self.announce(request, model, memory, by.as_ref());
         let began = self.events.has_listeners().then(|| self.env.clock.monotonic());
         let mut response = match answer {
             Some(response) => response,
             None => self.ask(state, model, request, memory).await?,
         };
-        if let Some(memory) = memory {
-            lock(memory).source.clone_from(&by);
-        }
         if self.asks(HookPoint::AfterInference) {
             Box::pin(self.after(&mut response, state)).await?;
         }
@@ -220,14 +217,21 @@ impl Inference {
         request: &InferenceRequest,
         model: &dyn ChatModel,
         memory: Option<&SharedMemory>,
+        by: Option<&Arc<str>>,
     ) {
         if let Some(memory) = memory {
             let mut memory = lock(memory);
-            let broken = memory.sent.as_ref().and_then(|it| it.broken_by(request));
+            memory.source = by.cloned();
+            let broken = match &mut memory.sent {
+                Some(sent) => sent.follow(request),
+                none => {
+                    *none = Some(request.stable_part());
+                    None
+                }
+            };
             if let Some(cause) = broken {
                 self.events.emit(|| PrefixBroken { step: self.step, cause });
             }
-            memory.sent = Some(request.stable_part());
         }
         self.events.emit(|| InferenceRequestStarted {
             step: self.step,
@@ -246,10 +250,14 @@ impl Inference {
         memory: Option<&SharedMemory>,
     ) -> Result<InferenceResponse, StepError> {
         // What the call before took is the best guess at what this one takes.
-        let guess = memory.map(|it| lock(it).last).unwrap_or_default();
+        let (guess, mut kept) = memory
+            .map(|it| {
+                let mut memory = lock(it);
+                (memory.last, std::mem::take(&mut memory.model))
+            })
+            .unwrap_or_default();
         let tokens = guess.usage.total().max(request.options.max_output_tokens.unwrap_or(0));
         let reserved = self.meter.reserve(tokens, guess.cost).map_err(StepError::Stopped)?;
-        let mut kept = memory.map(|it| std::mem::take(&mut lock(it).model)).unwrap_or_default();
         let aside = memory.is_none();
         let result = self.race(state, model, request, &mut kept, aside).await;
         let spend = match &result {

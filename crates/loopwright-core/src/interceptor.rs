@@ -1,6 +1,12 @@
 //! All hooks of an agent as one.
 
-use std::{borrow::Cow, cmp::Reverse, fmt, panic::AssertUnwindSafe, sync::Arc};
+use std::{
+    borrow::Cow,
+    cmp::Reverse,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
 
 use futures::FutureExt as _;
 use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
@@ -8,6 +14,7 @@ use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
 use crate::{
     BoxError,
     change::Stamped,
+    clock::Env,
     edit::StateEdit,
     event::HookExecuted,
     execution::Status,
@@ -269,7 +276,7 @@ impl Interceptor {
     pub(crate) async fn ask(
         &self,
         ask: &Ask,
-        state: &mut AgentState,
+        state: &mut Arc<AgentState>,
         log: &mut Vec<Stamped>,
         cx: &HookCx<'_>,
     ) -> Result<Word, HookError> {
@@ -393,6 +400,12 @@ impl Interceptor {
             }
         }
         Ok(Flow::Go)
+    }
+
+    /// Tells whether all hooks of a point have nothing to say. One that panics has.
+    pub(crate) fn is_idle(&self, point: HookPoint, state: &AgentState, env: &Env) -> bool {
+        let is_idle = || self.at(point).all(|it| it.hook.is_idle(point, state, env));
+        catch_unwind(AssertUnwindSafe(is_idle)).unwrap_or_default()
     }
 
     fn at(&self, point: HookPoint) -> impl Iterator<Item = &RegisteredHook> {

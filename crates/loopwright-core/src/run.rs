@@ -13,14 +13,15 @@ mod parked;
 mod record;
 mod running;
 mod think;
+mod time;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use loopwright_messages::{AgentId, ExecutionId};
+use loopwright_messages::{AgentId, ExecutionId, Message};
 use tokio_util::sync::CancellationToken;
 
-use self::{act::Batch, parked::Parked, record::Broken};
+use self::{act::Batch, parked::Parked, record::Broken, time::Reading};
 use crate::{
     agent_loop::AgentLoop,
     budget::Spend,
@@ -32,6 +33,7 @@ use crate::{
     events::Events,
     execution::{Execution, Status},
     failure::Failure,
+    hook::HookPoint,
     infer::{Inference, Ledger, SharedMemory, Way},
     interceptor::{Ask, HookError, Word},
     journal::{EffectKey, JournalError},
@@ -53,7 +55,8 @@ pub use self::{
 #[must_use = "a run does nothing until `next` or `finish` is awaited"]
 pub struct Run {
     agent: AgentLoop,
-    state: AgentState,
+    /// Shared with whoever looks at it, and changed where it is as long as nobody does.
+    state: Arc<AgentState>,
     options: RunOptions,
     meter: Meter,
     deadline: Option<Timestamp>,
@@ -65,13 +68,14 @@ pub struct Run {
     memory: SharedMemory,
     way: Arc<Way>,
     step_began: Duration,
+    reading: Reading,
     hooks: Option<Parked<Round>>,
     thinking: Option<Parked<Thinking>>,
-    batch: Option<Box<Batch>>,
+    batch: Option<Batch>,
     /// The batch of changes that is on its way to the journal.
     appending: Option<BoxFuture<'static, Result<(), JournalError>>>,
     /// Ends the tools of a step that is stopped, and not the run.
-    tools: CancellationToken,
+    tools: Arc<CancellationToken>,
     /// Ends what tools have left running, once the run is over or dropped.
     leftovers: Leftovers,
     /// Why the step that was just taken failed for good.
@@ -115,7 +119,7 @@ enum Point {
 
 /// What hooks of a point did.
 struct Round {
-    state: Box<AgentState>,
+    state: Arc<AgentState>,
     log: Vec<Stamped>,
     ledger: Ledger,
     said: Result<Word, HookError>,
@@ -145,11 +149,11 @@ impl Run {
         let unbegun = state.outbox.changes().filter_map(Change::started_call).collect();
         let leftovers = Leftovers(options.cancel.child_token());
         Self {
-            tools: leftovers.0.child_token(),
+            tools: Arc::new(leftovers.0.child_token()),
             leftovers,
             way: Arc::new(way),
             agent,
-            state,
+            state: Arc::new(state),
             options,
             meter: Meter::unlimited(),
             deadline: None,
@@ -159,6 +163,7 @@ impl Run {
             inbox,
             memory: SharedMemory::default(),
             step_began: Duration::ZERO,
+            reading: Reading::default(),
             hooks: None,
             thinking: None,
             batch: None,
@@ -176,6 +181,7 @@ impl Run {
     ///
     /// Dropping the future pauses the run: the next call goes on where this one was.
     pub async fn next(&mut self) -> Option<&AgentState> {
+        self.time_passed();
         if !self.turn().await {
             return None;
         }
@@ -192,6 +198,7 @@ impl Run {
     /// Dropping the future pauses the run, as with [`next`](Run::next). Whoever stops between two steps
     /// calls [`keep`](Run::keep).
     pub async fn step(&mut self) -> bool {
+        self.time_passed();
         let was_taken = self.turn().await;
         if !self.has_more() {
             self.keep().await;
@@ -224,7 +231,7 @@ impl Run {
             }
             // Where the run was over at once, there may be edits that no journal has.
             self.keep().await;
-            self.state
+            Arc::unwrap_or_clone(self.state)
         }
     }
 
@@ -236,7 +243,7 @@ impl Run {
     /// Gives the state back, and ends what the run was waiting for.
     pub fn into_state(mut self) -> AgentState {
         self.hear_the_last();
-        self.state
+        Arc::unwrap_or_clone(self.state)
     }
 
     /// Returns a handle to steer and cancel the run with.
@@ -261,7 +268,8 @@ impl Run {
             return Ok(Turn::Nothing);
         }
         if matches!(self.point, Point::Open) {
-            self.state.stamp(self.options.env.clock.now());
+            let now = self.now();
+            self.state_mut().stamp(now);
         }
         if self.state.outbox.is_sending() {
             self.flush().await?;
@@ -289,7 +297,7 @@ impl Run {
 
     /// Begins an execution, or goes on with one that was interrupted or paused.
     fn open(&mut self) -> Turn {
-        let now = self.options.env.clock.now();
+        let now = self.now();
         if *self.state.status() == Status::Paused && !self.state.pending().is_empty() {
             self.hear_the_last();
             self.point = Point::Over;
@@ -299,7 +307,7 @@ impl Run {
         let change = if resumed { Change::Resumed } else { self.opened(now) };
         self.record(change);
         self.set_up();
-        self.step_began = self.options.env.clock.monotonic();
+        self.start_timing();
         let (messages, tools) = (self.state.transcript().len(), self.agent.tools().len());
         self.say(|_| ExecutionStarted { messages, tools, resumed });
         self.go(if resumed { self.resume_at() } else { Point::BeforeExecution })
@@ -324,11 +332,12 @@ impl Run {
 
     /// Makes what needs the start and the budget of the execution.
     fn set_limits(&mut self) {
+        let now = self.now();
         let Some(execution) = self.state.execution() else { return };
         let budget = *self.state.budget();
         let by_time = budget.time.map(|time| execution.started_at().plus(time));
         self.deadline = by_time.into_iter().chain(budget.deadline).min();
-        let used = execution.used(self.options.env.clock.now());
+        let used = execution.used(now);
         self.meter = match &self.options.meter {
             Some(meter) => meter.child(&budget.remaining(used)),
             None => Meter::new(&budget.remaining(used)),
@@ -373,7 +382,7 @@ impl Run {
         if let Some(stop) = self.is_kept_from_stepping() {
             return self.go(stop);
         }
-        self.step_began = self.options.env.clock.monotonic();
+        self.start_timing();
         if is_again {
             return self.begin_step();
         }
@@ -386,6 +395,9 @@ impl Run {
     }
 
     async fn before_step(&mut self) -> Result<Turn, Broken> {
+        if !self.agent.interceptor().has(HookPoint::BeforeStep) {
+            return Ok(self.begin_step());
+        }
         match self.ask(Ask::BeforeStep).await? {
             Ok(word) => self.take_word(word),
             Err(error) => return Ok(self.fail(Failure::from(&error), Spend::default())),
@@ -420,7 +432,7 @@ impl Run {
         if self.state.budget().is_unlimited() {
             return;
         }
-        let now = self.options.env.clock.now();
+        let now = self.now();
         let used = self.state.execution().map(|it| it.used(now)).unwrap_or_default();
         if let Some(signal) = self.state.budget().exhausted_by(used, now) {
             self.signal_once(signal);
@@ -464,10 +476,7 @@ impl Run {
         }
     }
 
-    fn take_messages(
-        &mut self,
-        messages: impl IntoIterator<Item = loopwright_messages::Message>,
-    ) -> bool {
+    fn take_messages(&mut self, messages: VecDeque<Message>) -> bool {
         let mut heard = false;
         for message in messages.into_iter().filter(|it| !it.is_empty()) {
             heard = true;
@@ -488,7 +497,7 @@ impl Run {
         }
         self.note_cancellation();
         let goes_on = |it: &Execution| it.plainly_goes_on() || it.continuation().should_continue;
-        if self.state.execution().is_some_and(goes_on) {
+        if !self.state.budget().is_unlimited() && self.state.execution().is_some_and(goes_on) {
             // What was answered is not stopped by a limit that the answer reached.
             self.note_budget();
         }

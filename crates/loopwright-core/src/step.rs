@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use loopwright_messages::{FinishReason, InferenceResponse, Message, ToolCall, Turn, Usage};
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::{
     budget::Spend,
@@ -11,6 +12,9 @@ use crate::{
     failure::Failure,
     outcome::{Arguments, Question, Resolution, ToolOutcome},
 };
+
+/// Most steps have one call, which needs no list.
+pub(crate) type Few<T> = SmallVec<[T; 1]>;
 
 /// What a driver made of a state: the model's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,8 +58,8 @@ pub struct Step {
     pub(crate) kind: StepKind,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) turn: Option<Arc<Turn>>,
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub(crate) outcomes: Vec<Arc<ToolOutcome>>,
+    #[serde(skip_serializing_if = "SmallVec::is_empty", default)]
+    pub(crate) outcomes: Few<Arc<ToolOutcome>>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) failure: Option<Box<Failure>>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -152,7 +156,7 @@ pub struct OpenStep {
     pub(crate) attempt: u32,
     pub(crate) started_at: Timestamp,
     pub(crate) thought: Option<Arc<Thought>>,
-    pub(crate) calls: Vec<CallState>,
+    pub(crate) calls: Few<CallState>,
     /// What was said while the step was open; it follows the step in the conversation.
     pub(crate) said: Vec<Message>,
 }

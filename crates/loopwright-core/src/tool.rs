@@ -34,6 +34,7 @@ use crate::{
     stop::StopSignal,
 };
 
+pub(crate) use self::any::Given;
 pub use self::{
     any::{AnyTool, IntoTool, ToolDescriptor, ToolHandler},
     argument::ToolArgument,
@@ -135,7 +136,7 @@ impl Default for Retry {
 /// What a running tool may use.
 #[derive(Clone, Copy)]
 pub struct ToolCx<'a> {
-    /// The agent as it was when the calls of the step began.
+    /// The agent as it was when the call began, and with it the calls that run at the same time.
     pub state: &'a AgentState,
     /// The call as the model wrote it.
     pub call: &'a ToolCall,

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, BoxError, CallableHook, Edit, FailureKind, Flow, Hook, HookCx,
+    AgentLoop, AgentState, BoxError, CallableHook, Edit, Env, FailureKind, Flow, Hook, HookCx,
     HookPoint, HookPoints, HookStack, InferenceDecision, Interceptor, Key, Priority, Recovery,
     RegisteredHook, StateEdit, Status, Step, StepKind, StopSignal, ToolOutcome, Verdict,
     kinds::{HookExecuted, StepCompleted, StepStarted},
@@ -447,4 +447,68 @@ fn an_answer_from_a_hook_passes_the_hooks_after_it() {
 #[test]
 fn an_interceptor_without_hooks_lets_everything_pass() {
     assert!(HookPoint::EVERY.iter().all(|point| !Interceptor::default().has(*point)));
+}
+
+// ------------------------------------------------------------------------------------------------
+// Idle hooks
+
+/// Says that it has nothing to say until so many steps are over, and counts how often it is called.
+struct Late {
+    from: u32,
+    called: Arc<Mutex<u32>>,
+}
+
+#[async_trait]
+impl Hook for Late {
+    fn points(&self) -> HookPoints {
+        HookPoint::BeforeStep.into()
+    }
+
+    fn is_idle(&self, _point: HookPoint, state: &AgentState, _env: &Env) -> bool {
+        assert!(self.from < 9, "nine is too many");
+        state.step_count() < self.from
+    }
+
+    async fn before_step(
+        &self,
+        _state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        *lock(&self.called) += 1;
+        Ok(Flow::Go)
+    }
+}
+
+/// Runs three steps with such hooks, and returns how often each was called.
+fn calls_of(from: [u32; 2], is_heard: bool) -> [u32; 2] {
+    let called = [Arc::<Mutex<u32>>::default(), Arc::default()];
+    let hook = |at: usize| {
+        Arc::new(Late { from: from[at], called: Arc::clone(&called[at]) }) as Arc<dyn Hook>
+    };
+    let call = || ScenarioStep::tool_call("missing", json!({}));
+    let agent = agent([call(), call(), "done".into()]).with_interceptor(hooks([hook(0), hook(1)]));
+    let agent = if is_heard { agent.wiretap(|_| {}) } else { agent };
+    let state = execute(&agent, asked());
+    assert_eq!((state.status(), state.step_count()), (&Status::Completed, 3));
+    called.map(|it| *lock(&it))
+}
+
+#[test]
+fn hooks_that_have_nothing_to_say_are_not_called() {
+    assert_eq!(calls_of([3, 4], false), [0, 0]);
+}
+
+#[test]
+fn all_hooks_of_a_point_are_called_if_one_has_something_to_say() {
+    assert_eq!(calls_of([2, 4], false), [1, 1]);
+}
+
+#[test]
+fn whoever_listens_is_told_of_hooks_that_have_nothing_to_say() {
+    assert_eq!(calls_of([3, 4], true), [3, 3]);
+}
+
+#[test]
+fn a_hook_that_panics_as_it_is_asked_whether_it_is_idle_is_called() {
+    assert_eq!(calls_of([3, 9], false), [3, 3]);
 }

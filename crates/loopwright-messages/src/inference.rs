@@ -1,6 +1,10 @@
 //! A question to a model and its answer.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ops::{Deref, DerefMut},
+    sync::{Arc, LazyLock},
+};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -34,11 +38,25 @@ pub struct InferenceRequest {
     pub options: InferenceOptions,
 }
 
-/// Settings of a model call. What is `None` is left to the provider.
+/// InferenceSettings of a model call, shared until they are changed: they hardly ever differ from one request to the
+/// next.
+///
+/// ```
+/// # use loopwright_messages::InferenceOptions;
+/// let mut options = InferenceOptions::default().with_seed(7);
+/// let same = options.clone();
+/// options.temperature = Some(0.0);
+/// assert_eq!((options.seed, same.temperature), (Some(7), None));
+/// ```
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "InferenceSettings", into = "InferenceSettings")]
+pub struct InferenceOptions(Option<Arc<InferenceSettings>>);
+
+/// The fields of [`InferenceOptions`]. What is `None` is left to the provider.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
-pub struct InferenceOptions {
+pub struct InferenceSettings {
     /// The most tokens that may be written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u64>,
@@ -68,7 +86,75 @@ pub struct InferenceOptions {
     pub headers: BTreeMap<String, String>,
 }
 
+/// What options say that say nothing.
+static NOTHING: LazyLock<InferenceSettings> = LazyLock::new(InferenceSettings::default);
+
+impl Deref for InferenceOptions {
+    type Target = InferenceSettings;
+
+    fn deref(&self) -> &InferenceSettings {
+        self.0.as_ref().map_or_else(|| &*NOTHING, Arc::as_ref)
+    }
+}
+
+impl DerefMut for InferenceOptions {
+    fn deref_mut(&mut self) -> &mut InferenceSettings {
+        Arc::make_mut(self.0.get_or_insert_default())
+    }
+}
+
+impl PartialEq for InferenceOptions {
+    fn eq(&self, other: &Self) -> bool {
+        let is_one = match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(one), Some(another)) => Arc::ptr_eq(one, another),
+            _ => false,
+        };
+        is_one || **self == **other
+    }
+}
+
+impl From<InferenceSettings> for InferenceOptions {
+    fn from(settings: InferenceSettings) -> Self {
+        Self((settings != *NOTHING).then(|| Arc::new(settings)))
+    }
+}
+
+impl From<InferenceOptions> for InferenceSettings {
+    fn from(options: InferenceOptions) -> Self {
+        options.0.map(Arc::unwrap_or_clone).unwrap_or_default()
+    }
+}
+
 impl InferenceOptions {
+    /// Lays these settings over defaults: what is set here counts, fields and headers of the provider's own
+    /// come together.
+    #[must_use]
+    pub fn over(&self, defaults: &Self) -> Self {
+        if self.is_empty() {
+            return defaults.clone();
+        }
+        let mut merged = defaults.clone();
+        let fields = &mut *merged;
+        fields.max_output_tokens = self.max_output_tokens.or(fields.max_output_tokens);
+        fields.temperature = self.temperature.or(fields.temperature);
+        fields.top_p = self.top_p.or(fields.top_p);
+        fields.seed = self.seed.or(fields.seed);
+        fields.reasoning_effort = self.reasoning_effort.or(fields.reasoning_effort);
+        fields.stream = self.stream.or(fields.stream);
+        if !self.stop.is_empty() {
+            fields.stop.clone_from(&self.stop);
+        }
+        fields.extra.extend(self.extra.clone());
+        fields.headers.extend(self.headers.clone());
+        merged
+    }
+
+    /// Tells whether everything is left to the provider.
+    pub fn is_empty(&self) -> bool {
+        self.0.as_deref().is_none_or(|it| it == &*NOTHING)
+    }
+
     /// Sets the most tokens that may be written.
     #[must_use]
     pub fn with_max_output_tokens(mut self, tokens: u64) -> Self {
@@ -248,6 +334,19 @@ pub struct StablePart {
 }
 
 impl StablePart {
+    /// Remembers the next request in the place of this one. Returns why it does not begin with this one, in
+    /// constant time.
+    pub fn follow(&mut self, next: &InferenceRequest) -> Option<PrefixBreak> {
+        let broken = self.broken_by(next);
+        if broken.is_some() || !self.tools.is_same(&next.tools) {
+            *self = next.stable_part();
+        } else {
+            // Everything else is the same.
+            (self.head, self.turns) = (next.prompt.head.mark(), next.prompt.turns.mark());
+        }
+        broken
+    }
+
     /// Returns why a request does not begin with this, in constant time.
     pub fn broken_by(&self, next: &InferenceRequest) -> Option<PrefixBreak> {
         if self.model != next.model {

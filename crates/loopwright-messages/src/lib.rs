@@ -22,8 +22,8 @@ pub use crate::{
     encoded::EncodedCache,
     ids::{AgentId, ExecutionId},
     inference::{
-        FinishReason, InferenceOptions, InferenceRequest, InferenceResponse, ReasoningEffort,
-        ResponseFormat, StablePart, ToolChoice,
+        FinishReason, InferenceOptions, InferenceRequest, InferenceResponse, InferenceSettings,
+        ReasoningEffort, ResponseFormat, StablePart, ToolChoice,
     },
     message::{Message, Origin, Role},
     part::{Content, Media, MediaSource, Opaque, Part},

@@ -3,6 +3,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::{
     ids::ExecutionId,
@@ -87,7 +88,7 @@ struct Rule {
 #[derive(Clone, Debug)]
 pub struct Selection<'a> {
     rule: Rule,
-    sources: Vec<(SectionName, &'a Transcript)>,
+    sources: SmallVec<[(SectionName, &'a Transcript); 2]>,
 }
 
 impl<'a> Selection<'a> {

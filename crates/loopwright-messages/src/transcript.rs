@@ -16,7 +16,12 @@ use crate::{
 /// [`starts_with`](Transcript::starts_with) tells in constant time whether one is the beginning of
 /// the other.
 #[derive(Clone, Default)]
-pub struct Transcript(Vector<Link>);
+pub struct Transcript {
+    links: Vector<Link>,
+    /// What identifies all turns together, and all but the newest one.
+    chain: u64,
+    before: u64,
+}
 
 /// Remembers how far a conversation had come, without keeping it alive; see [`Transcript::mark`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,8 +56,9 @@ impl Transcript {
     /// Appends a turn.
     pub fn push(&mut self, turn: impl Into<Arc<Turn>>) {
         let turn = turn.into();
-        let chain = link(self.chain_at(self.0.len()), &turn);
-        self.0.push_back(Link { turn, chain });
+        self.before = self.chain;
+        self.chain = link(self.chain, &turn);
+        self.links.push_back(Link { turn, chain: self.chain });
     }
 
     /// Appends what somebody said.
@@ -67,22 +73,22 @@ impl Transcript {
 
     /// Returns the number of turns.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.links.len()
     }
 
     /// Tells whether nothing was said.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.links.is_empty()
     }
 
     /// Returns a turn by its position.
     pub fn get(&self, index: usize) -> Option<&Arc<Turn>> {
-        self.0.get(index).map(|link| &link.turn)
+        self.links.get(index).map(|link| &link.turn)
     }
 
     /// Returns the newest turn.
     pub fn last(&self) -> Option<&Arc<Turn>> {
-        self.0.last().map(|link| &link.turn)
+        self.links.last().map(|link| &link.turn)
     }
 
     /// Returns the turns, oldest first.
@@ -92,13 +98,15 @@ impl Transcript {
 
     /// Returns the turns from a position on; the cost does not depend on how many were before.
     pub fn iter_from(&self, start: usize) -> Turns<'_> {
-        Turns { links: &self.0, next: start.min(self.len()), end: self.len() }
+        Turns { links: &self.links, next: start.min(self.len()), end: self.len() }
     }
 
     /// Returns the first `len` turns.
     #[must_use]
     pub fn first(&self, len: usize) -> Self {
-        Self(self.0.clone().slice(..len.min(self.0.len())))
+        let len = len.min(self.len());
+        let before = self.chain_at(len.saturating_sub(1));
+        Self { links: self.links.clone().slice(..len), chain: self.chain_at(len), before }
     }
 
     /// Tells whether this conversation begins with all turns of the other one, in constant time.
@@ -111,7 +119,7 @@ impl Transcript {
 
     /// Remembers how far the conversation has come.
     pub fn mark(&self) -> Mark {
-        Mark { len: self.len(), chain: self.chain_at(self.len()) }
+        Mark { len: self.len(), chain: self.chain }
     }
 
     /// Tells whether the conversation begins with what a mark remembers, in constant time.
@@ -120,7 +128,11 @@ impl Transcript {
     }
 
     fn chain_at(&self, len: usize) -> u64 {
-        len.checked_sub(1).and_then(|last| self.0.get(last)).map_or(0, |link| link.chain)
+        match self.len() - len.min(self.len()) {
+            0 => self.chain,
+            1 => self.before,
+            _ => len.checked_sub(1).and_then(|it| self.links.get(it)).map_or(0, |it| it.chain),
+        }
     }
 }
 

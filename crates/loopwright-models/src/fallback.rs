@@ -161,23 +161,12 @@ fn may_do_better(kind: ModelErrorKind) -> bool {
 impl Candidate {
     /// Returns the request as this model is asked, if that differs.
     fn request(&self, request: &InferenceRequest) -> Option<InferenceRequest> {
-        if self.model.is_none() && self.options == InferenceOptions::default() {
+        if self.model.is_none() && self.options.is_empty() {
             return None;
         }
         let mut request = request.clone();
         request.model = self.model.clone().or(request.model);
-        let (own, options) = (&self.options, &mut request.options);
-        options.max_output_tokens = own.max_output_tokens.or(options.max_output_tokens);
-        options.temperature = own.temperature.or(options.temperature);
-        options.top_p = own.top_p.or(options.top_p);
-        options.seed = own.seed.or(options.seed);
-        options.reasoning_effort = own.reasoning_effort.or(options.reasoning_effort);
-        options.stream = own.stream.or(options.stream);
-        if !own.stop.is_empty() {
-            options.stop.clone_from(&own.stop);
-        }
-        options.extra.extend(own.extra.clone());
-        options.headers.extend(own.headers.clone());
+        request.options = self.options.over(&request.options);
         Some(request)
     }
 }

@@ -14,7 +14,7 @@ use loopwright_core::{
 use serde_json::{Value, json};
 
 use crate::drivers::{
-    Asked, over,
+    Asked,
     react_decision::{Decision, extract, schema},
 };
 
@@ -151,7 +151,7 @@ impl ReActDriver {
     ) -> Result<InferenceResponse, StepError> {
         request.response_format = None;
         request.model = wording.model.clone().or(request.model);
-        request.options = over(wording.options.clone(), &request.options);
+        request.options = wording.options.over(&request.options);
         let ask = "Now give the final answer to the user, as plain text and nothing else.";
         request.prompt.tail.push(Message::user(ask));
         cx.infer(model, request).await

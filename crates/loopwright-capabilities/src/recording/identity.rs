@@ -118,7 +118,7 @@ fn hex(hash: Sha256) -> String {
 pub(super) fn settings(request: &InferenceRequest) -> Value {
     let mut options = request.options.clone();
     options.headers.clear();
-    options.extra = without_secrets(options.extra);
+    options.extra = without_secrets(std::mem::take(&mut options.extra));
     json!({
         "toolChoice": request.tool_choice,
         "parallelToolCalls": request.parallel_tool_calls,

@@ -4,7 +4,7 @@
 //! all calls are decided about, then the beginnings are put on record, then the calls run at the same
 //! time, and each outcome is put on record when it arrives.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use futures::{
     future::{BoxFuture, Either, join_all, pending, select},
@@ -20,25 +20,27 @@ use crate::{
     executor::{Acting, Ended, JournalRef, Ready, Verdict},
     failure::{Failure, FailureKind},
     hook::HookPoint,
+    journal::EffectKey,
     outcome::{Arguments, Question, Resolution, ToolOutcome},
     run::{Interrupted, Point, Run, Turn, parked::Parked, record::Broken, running::Running},
-    step::CallState,
+    state::AgentState,
+    step::{CallState, Few, Thought},
     stop::StopSignal,
-    tool::Effects,
+    tool::{AnyTool, Effects},
 };
 
 /// The calls of a step on their way.
 pub(super) struct Batch {
     acting: Arc<Acting>,
     /// Calls about which nothing is decided yet.
-    queue: VecDeque<Queued>,
+    queue: Few<Queued>,
     preparing: Option<Parked<Vec<(u16, Verdict)>>>,
     /// Calls that hooks are being asked about, and whether they were begun before.
     deciding: Vec<(u16, bool)>,
     /// Calls whose beginning is recorded.
-    ready: Vec<(u16, Ready)>,
+    ready: Few<(u16, Ready)>,
     running: Running,
-    begun: Vec<u16>,
+    begun: Few<u16>,
     asked: Vec<(u16, Question)>,
     /// Why no further call begins.
     halt: Option<Halt>,
@@ -64,7 +66,7 @@ struct Queued {
 }
 
 enum Event {
-    Ended(u16, Box<Ended>),
+    Ended(u16, Ended),
     Cancelled,
     Late,
     GraceOver,
@@ -80,8 +82,9 @@ impl Run {
             if let Some(preparing) = &mut batch.preparing {
                 let verdicts = preparing.wait(&self.options).await;
                 batch.preparing = None;
+                self.time_passed();
                 match verdicts {
-                    Some(verdicts) => self.take_verdicts(verdicts),
+                    Some(verdicts) => self.take_verdicts(verdicts.into()),
                     None => self.give_up_deciding(),
                 }
             } else if !batch.ready.is_empty() {
@@ -89,6 +92,7 @@ impl Run {
                 self.launch();
             } else if !batch.running.is_empty() {
                 let event = batch.event(&self.options.cancel).await;
+                self.time_passed();
                 self.take_event(event)?;
                 if self.batch.as_ref().is_some_and(|it| !it.running.is_empty()) {
                     self.flush().await?;
@@ -106,17 +110,18 @@ impl Run {
     }
 
     /// Sorts the calls of the open step; `None` if there are none.
-    fn start_batch(&mut self) -> Option<Box<Batch>> {
+    fn start_batch(&mut self) -> Option<Batch> {
         let open = self.state.execution()?.open_step()?;
         if open.calls().is_empty() {
             return None;
         }
-        let cut_off = open.thought().is_some_and(|it| {
-            matches!(it.finish, FinishReason::Length | FinishReason::ContentFilter)
-        });
-        let states = open.calls().to_vec();
-        let mut batch = Box::new(Batch::new(self));
-        for (index, state) in (0u16..).zip(states) {
+        let thought = Arc::clone(open.thought()?);
+        let cut_off = matches!(thought.finish, FinishReason::Length | FinishReason::ContentFilter);
+        let mut batch = Batch::new(self, thought, self.key()?);
+        for index in 0u16.. {
+            let open = self.state.execution().and_then(|it| it.open_step());
+            let state = open.and_then(|it| it.calls().get(usize::from(index)));
+            let Some(state) = state.cloned() else { break };
             if cut_off && state == CallState::Waiting {
                 let reason = "the answer was cut off, so the call may not be whole".to_owned();
                 self.settle(&batch.acting, index, ToolOutcome::Skipped { reason }.into());
@@ -135,9 +140,11 @@ impl Run {
 
     /// Begins with the next calls that may run together; `false` if there are none.
     fn next_wave(&mut self) -> bool {
-        let is_cancelled = self.options.cancel.is_cancelled();
         let Some(batch) = &mut self.batch else { return false };
-        if is_cancelled {
+        if batch.queue.is_empty() && batch.asked.is_empty() {
+            return false;
+        }
+        if self.options.cancel.is_cancelled() {
             batch.halt = Some(Halt::Cancelled);
         }
         if let Some(halt) = batch.halt.clone() {
@@ -149,10 +156,12 @@ impl Run {
             return false;
         }
         let acting = Arc::clone(&batch.acting);
-        if has_tool_hooks(&acting.agent) {
+        if has_tool_hooks(&self.agent) {
             batch.deciding = wave.iter().map(|it| (it.index, it.again.is_some())).collect();
+            let state = Arc::clone(&self.state);
             batch.preparing = Some(Parked::new(join_all(
-                wave.into_iter().map(move |it| prepare(Arc::clone(&acting), it)),
+                wave.into_iter()
+                    .map(move |it| prepare(Arc::clone(&acting), it, Arc::clone(&state))),
             )));
         } else {
             let verdicts = wave.into_iter().map(|it| (it.index, it.admit(&acting))).collect();
@@ -161,7 +170,7 @@ impl Run {
         true
     }
 
-    fn take_verdicts(&mut self, verdicts: Vec<(u16, Verdict)>) {
+    fn take_verdicts(&mut self, verdicts: Few<(u16, Verdict)>) {
         let Some(acting) = self.batch.as_ref().map(|it| Arc::clone(&it.acting)) else { return };
         let halt = verdicts.iter().find_map(|(_, it)| it.halt());
         for (index, verdict) in verdicts {
@@ -210,9 +219,12 @@ impl Run {
     fn launch(&mut self) {
         let Some(batch) = &mut self.batch else { return };
         for (index, ready) in std::mem::take(&mut batch.ready) {
-            let acting = Arc::clone(&batch.acting);
+            let (acting, state) = (Arc::clone(&batch.acting), Arc::clone(&self.state));
             batch.begun.push(index);
-            batch.running.push(Box::pin(async move { (index, acting.run(index, ready).await) }));
+            batch.running.push(Box::pin(async move {
+                let ended = acting.run(index, ready, &state).await;
+                (index, ended)
+            }));
         }
     }
 
@@ -225,7 +237,7 @@ impl Run {
                 if let Some(error) = ended.journal {
                     return Err(self.break_off(&error));
                 }
-                self.settle(&acting, index, *ended);
+                self.settle(&acting, index, ended);
                 Ok(())
             }
             Event::Cancelled => {
@@ -234,13 +246,14 @@ impl Run {
             }
             Event::Late => {
                 batch.deadline = None;
-                let signal = self.state.lateness(self.options.env.clock.now());
+                let now = self.now();
+                let signal = self.state.lateness(now);
                 self.halt(Halt::Stopped, Some(signal));
                 Ok(())
             }
             Event::GraceOver => {
                 acting.cancel.cancel();
-                self.tools = self.leftovers.0.child_token();
+                self.tools = Arc::new(self.leftovers.0.child_token());
                 batch.running = Running::None;
                 let begun = std::mem::take(&mut batch.begun);
                 // What they consumed before they were given up is known all the same.
@@ -349,7 +362,7 @@ impl Run {
 
     fn close_step(&mut self) -> Turn {
         let failure = self.batch.take().and_then(|it| it.failure);
-        let took = self.options.env.clock.monotonic().saturating_sub(self.step_began);
+        let took = self.step_took();
         self.record(Change::StepClosed { took });
         match failure {
             Some(failure) => self.go(Point::Recover(failure)),
@@ -386,15 +399,15 @@ impl Verdict {
     }
 }
 
-async fn prepare(acting: Arc<Acting>, queued: Queued) -> (u16, Verdict) {
+async fn prepare(acting: Arc<Acting>, queued: Queued, state: Arc<AgentState>) -> (u16, Verdict) {
     let index = queued.index;
     let verdict = match queued.again {
         Some(_) => queued.admit(&acting),
-        None => acting.prepare(index, queued.resolved).await,
+        None => acting.prepare(index, queued.resolved, &state).await,
     };
     match verdict {
         Verdict::Over(ended) if ended.failure.is_none() => {
-            (index, Verdict::Over(acting.finish(index, ended).await))
+            (index, Verdict::Over(acting.finish(index, ended, &state).await))
         }
         verdict => (index, verdict),
     }
@@ -417,17 +430,11 @@ impl Queued {
 }
 
 impl Batch {
-    fn new(run: &Run) -> Self {
-        let key = run.key().unwrap_or_else(|| crate::EffectKey {
-            execution: "".into(),
-            step: 0,
-            call: None,
-        });
+    fn new(run: &Run, thought: Arc<Thought>, key: EffectKey) -> Self {
         let acting = Acting {
-            agent: run.agent.clone(),
-            state: run.state.clone(),
+            thought,
             journal: run.options.journal.clone().map(JournalRef),
-            cancel: run.tools.clone(),
+            cancel: Arc::clone(&run.tools),
             grace: run.options.grace,
             inference: run.inference(),
             key,
@@ -436,12 +443,12 @@ impl Batch {
         let deadline = run.deadline.map(|it| run.options.env.clock.sleep(left(it)));
         Self {
             acting: Arc::new(acting),
-            queue: VecDeque::new(),
+            queue: Few::new(),
             preparing: None,
             deciding: Vec::new(),
-            ready: Vec::new(),
+            ready: Few::new(),
             running: Running::None,
-            begun: Vec::new(),
+            begun: Few::new(),
             asked: Vec::new(),
             halt: None,
             grace: None,
@@ -479,13 +486,17 @@ impl Batch {
                 (true, Some((attempt, arguments)))
             }
         };
-        self.queue.push_back(Queued { index, resolved, again });
+        self.queue.push(Queued { index, resolved, again });
         None
     }
 
+    fn tool(&self, index: u16) -> Option<&AnyTool> {
+        let call = self.acting.call(index)?;
+        self.acting.inference.agent.tools().get(&call.name)
+    }
+
     fn may_run_again(&self, index: u16) -> bool {
-        let tool = self.acting.call(index).and_then(|it| self.acting.agent.tools().get(&it.name));
-        tool.is_some_and(|it| it.options().effects != Effects::Once)
+        self.tool(index).is_some_and(|it| it.options().effects != Effects::Once)
     }
 
     fn interrupted(&mut self, index: u16, policy: Interrupted) -> Option<ToolOutcome> {
@@ -502,24 +513,14 @@ impl Batch {
     }
 
     /// Takes the calls that may run next to each other from the queue.
-    fn wave(&mut self) -> Vec<Queued> {
-        let mut wave = Vec::new();
-        while let Some(next) = self.queue.front() {
-            let is_alone = self.is_exclusive(next.index);
-            if is_alone && !wave.is_empty() {
-                break;
-            }
-            wave.extend(self.queue.pop_front());
-            if is_alone {
-                break;
-            }
-        }
-        wave
+    fn wave(&mut self) -> Few<Queued> {
+        let together = self.queue.iter().take_while(|it| !self.is_exclusive(it.index)).count();
+        let is_alone = together == 0 && !self.queue.is_empty();
+        self.queue.drain(..together + usize::from(is_alone)).collect()
     }
 
     fn is_exclusive(&self, index: u16) -> bool {
-        let tool = self.acting.call(index).and_then(|it| self.acting.agent.tools().get(&it.name));
-        tool.is_some_and(|it| it.options().exclusive)
+        self.tool(index).is_some_and(|it| it.options().exclusive)
     }
 
     /// Waits for the next thing to happen to the running calls.
@@ -543,7 +544,7 @@ impl Batch {
             }
         };
         match select(self.running.next(), std::pin::pin!(ending)).await {
-            Either::Left((Some((index, ended)), _)) => Event::Ended(index, Box::new(ended)),
+            Either::Left((Some((index, ended)), _)) => Event::Ended(index, ended),
             Either::Left((None, _)) => pending().await,
             Either::Right((event, _)) => event,
         }

@@ -21,7 +21,7 @@ const MAX_VETOES: u32 = 8;
 impl Run {
     /// Records a step that has no answer.
     pub(super) fn fail(&mut self, failure: Failure, spend: Spend) -> Turn {
-        let took = self.options.env.clock.monotonic().saturating_sub(self.step_began);
+        let took = self.step_took();
         self.record(Change::StepFailed { failure: failure.clone(), spend, took });
         self.go(Point::Recover(failure))
     }

@@ -4,6 +4,8 @@
 //! and no effect begins, before the journal has acknowledged them: [`Run::flush`] stands before every
 //! effect, and events wait with the changes they tell of.
 
+use std::sync::Arc;
+
 use crate::{
     change::{Change, Stamped},
     event::{AgentEvent, ExecutionFailed, StopSignalReceived},
@@ -13,6 +15,7 @@ use crate::{
     interceptor::{Ask, HookError, Word},
     journal::{JournalError, contained},
     run::{Point, Round, Run, parked::Parked},
+    state::AgentState,
     stop::StopSignal,
 };
 
@@ -21,12 +24,19 @@ use crate::{
 pub(super) struct Broken;
 
 impl Run {
+    /// Returns the state to be changed. If somebody looks at it at the moment, they keep it as it was.
+    pub(super) fn state_mut(&mut self) -> &mut AgentState {
+        Arc::make_mut(&mut self.state)
+    }
+
     pub(super) fn record(&mut self, change: Change) {
-        let stamped = Stamped { at: self.options.env.clock.now(), change };
-        let applied = self.state.apply(&stamped);
+        let stamped = Stamped { at: self.now(), change };
+        let keeps = self.options.journal.is_some();
+        let state = self.state_mut();
+        let applied = state.apply(&stamped);
         debug_assert!(applied.is_ok(), "the run recorded what does not follow: {applied:?}");
-        if self.options.journal.is_some() {
-            self.state.outbox.push(stamped);
+        if keeps {
+            state.outbox.push(stamped);
         }
     }
 
@@ -49,6 +59,11 @@ impl Run {
         }
     }
 
+    /// Tells whether anything waits to be acknowledged or told.
+    fn has_unsaid(&self) -> bool {
+        self.is_broken || !self.unsaid.is_empty() || !self.state.outbox.is_empty()
+    }
+
     /// Has everything acknowledged that is part of the state, and tells of it.
     pub(super) async fn flush(&mut self) -> Result<(), Broken> {
         if self.is_broken {
@@ -57,11 +72,11 @@ impl Run {
         while !self.state.outbox.is_empty() {
             if self.appending.is_none() {
                 let Some(journal) = self.options.journal.clone() else {
-                    self.state.outbox.clear();
+                    self.state_mut().outbox.clear();
                     break;
                 };
                 let first = self.state.seq - self.state.outbox.len() as u64;
-                let batch = self.state.outbox.batch();
+                let batch = self.state_mut().outbox.batch();
                 self.appending = Some(Box::pin(async move {
                     contained(async { journal.append(first, &batch).await }).await
                 }));
@@ -70,8 +85,9 @@ impl Run {
             // An append is never given up: nobody could tell whether it was kept.
             let appended = parked.await;
             self.appending = None;
+            self.time_passed();
             match appended {
-                Ok(()) => self.state.outbox.acknowledge(),
+                Ok(()) => self.state_mut().outbox.acknowledge(),
                 Err(error) => return Err(self.break_off(&error)),
             }
         }
@@ -88,7 +104,7 @@ impl Run {
         self.batch = None;
         self.hear_the_last();
         self.unsaid.clear();
-        if let Some(execution) = &mut self.state.execution {
+        if let Some(execution) = &mut self.state_mut().execution {
             execution.status = Status::Failed(failure.clone());
         }
         let (steps, usage) = (self.state.step_count(), self.state.usage());
@@ -100,30 +116,39 @@ impl Run {
 
     /// Asks the hooks of a point. Their edits count when all of them are done.
     pub(super) async fn ask(&mut self, ask: Ask) -> Result<Result<Word, HookError>, Broken> {
-        if !self.agent.interceptor().has(ask.point()) {
+        let (point, hooks) = (ask.point(), self.agent.interceptor());
+        if !hooks.has(point) {
             return Ok(Ok(Word::Nothing));
         }
-        if self.hooks.is_none() && ask.point() != HookPoint::BeforeExecution {
-            // Hooks may do things to the world: what they see is on record.
-            self.flush().await?;
+        let may_be_idle = self.hooks.is_none() && !self.events.has_listeners();
+        if may_be_idle && hooks.is_idle(point, &self.state, &self.options.env) {
+            return Ok(Ok(Word::Nothing));
         }
         if self.hooks.is_none() {
+            if point != HookPoint::BeforeExecution && self.has_unsaid() {
+                // Hooks may do things to the world: what they see is on record.
+                self.flush().await?;
+            }
             self.hooks = Some(self.round(ask));
         }
         let Some(parked) = &mut self.hooks else { return Ok(Ok(Word::Nothing)) };
         let came = parked.wait(&self.options).await;
+        // What hooks record has the time at which they did.
+        let has_recorded = came.as_ref().is_some_and(|it| !it.log.is_empty());
+        if parked.was_waited_for() || has_recorded {
+            self.time_passed();
+        }
         self.hooks = None;
         Ok(came.map_or(Ok(Word::Nothing), |round| self.take_over(round)))
     }
 
     fn round(&self, ask: Ask) -> Parked<Round> {
-        // Boxed, so that the future stays small enough to be made quickly.
-        let (inference, mut state) = (self.inference(), Box::new(self.state.clone()));
+        let (inference, mut state) = (self.inference(), Arc::clone(&self.state));
         Parked::new(async move {
-            let (inner, mut log) = (inference.scope(false), Vec::new());
-            let cx = inference.hook_cx(&inner);
+            let mut log = Vec::new();
+            let cx = inference.hook_cx(&inference);
             let said = inference.agent.interceptor().ask(&ask, &mut state, &mut log, &cx).await;
-            let ledger = inner.ledger();
+            let ledger = inference.ledger();
             Round { state, log, ledger, said }
         })
     }
@@ -132,10 +157,10 @@ impl Run {
     fn take_over(&mut self, round: Round) -> Result<Word, HookError> {
         // Hooks change a state only by what they log.
         if round.said.is_ok() && !round.log.is_empty() {
-            let outbox = std::mem::take(&mut self.state.outbox);
+            let outbox = std::mem::take(&mut self.state_mut().outbox);
             let is_rebudgeted = self.state.budget() != round.state.budget();
-            self.state = *round.state;
-            self.state.outbox = outbox;
+            self.state = round.state;
+            self.state_mut().outbox = outbox;
             if is_rebudgeted {
                 self.set_limits();
             }
@@ -144,7 +169,7 @@ impl Run {
                     let signal = signal.clone();
                     self.say(|_| StopSignalReceived { signal });
                 }
-                self.state.outbox.push(stamped);
+                self.state_mut().outbox.push(stamped);
             }
         }
         if !round.ledger.spend.is_zero() {

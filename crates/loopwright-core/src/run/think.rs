@@ -41,6 +41,7 @@ impl Run {
         let Some(parked) = &mut self.thinking else { return Ok(Turn::On) };
         let came = parked.wait(&self.options).await;
         self.thinking = None;
+        self.time_passed();
         match came {
             Some(Thinking { journal: Some(error), .. }) => Err(self.break_off(&error)),
             Some(thinking) => Ok(self.take_thought(thinking)),
@@ -49,8 +50,7 @@ impl Run {
     }
 
     fn start_thinking(&self) -> Parked<Thinking> {
-        // Shared, so that the future that is boxed around it stays small.
-        let (inference, state) = (self.inference(), Arc::new(self.state.clone()));
+        let (inference, state) = (self.inference(), Arc::clone(&self.state));
         let (memory, journal) = (self.memory.clone(), self.options.journal.clone());
         let key = journal.as_ref().and_then(|_| self.key());
         Parked::new(async move {

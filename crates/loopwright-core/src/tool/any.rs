@@ -1,9 +1,11 @@
 //! Tools with their types erased.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, future::ready, sync::Arc};
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use loopwright_messages::ToolSpec;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
@@ -22,7 +24,15 @@ struct Inner {
     spec: ToolSpec,
     options: ToolOptions,
     checker: Checker,
-    handler: Arc<dyn ToolHandler>,
+    handler: Handler,
+}
+
+/// Who runs the calls.
+#[derive(Clone)]
+enum Handler {
+    /// Reads its arguments as the model wrote them.
+    Typed(Arc<dyn TypedHandler>),
+    Dynamic(Arc<dyn ToolHandler>),
 }
 
 /// Runs the calls of a tool whose schema is only known at run time.
@@ -32,14 +42,48 @@ pub trait ToolHandler: Send + Sync {
     async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError>;
 }
 
+/// The arguments of a call, which fit the schema.
+pub(crate) enum Given<'a> {
+    /// As the model wrote them, where no value had to be made of them.
+    Text(&'a str),
+    /// As a value.
+    Value(Value),
+}
+
+impl Given<'_> {
+    fn into_value(self) -> Result<Value, ToolError> {
+        match self {
+            Self::Text(text) => serde_json::from_str(text).map_err(|error| refused(&error)),
+            Self::Value(value) => Ok(value),
+        }
+    }
+
+    fn read<T: DeserializeOwned>(self) -> Result<T, ToolError> {
+        if let Self::Text(text) = self
+            && let Ok(arguments) = serde_json::from_str(text)
+        {
+            return Ok(arguments);
+        }
+        // A value takes more: of a name that is written twice, the last one counts.
+        serde_json::from_value(self.into_value()?).map_err(|error| refused(&error))
+    }
+}
+
+fn refused(error: &serde_json::Error) -> ToolError {
+    ToolError::InvalidArguments(error.to_string())
+}
+
+#[async_trait]
+trait TypedHandler: Send + Sync {
+    async fn call(&self, arguments: Given<'_>, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError>;
+}
+
 struct Typed<T>(T);
 
 #[async_trait]
-impl<T: Tool> ToolHandler for Typed<T> {
-    async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
-        let arguments = serde_json::from_value(arguments)
-            .map_err(|error| ToolError::InvalidArguments(error.to_string()))?;
-        let output = self.0.call(arguments, cx).await.map_err(Into::into)?;
+impl<T: Tool> TypedHandler for Typed<T> {
+    async fn call(&self, arguments: Given<'_>, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
+        let output = self.0.call(arguments.read()?, cx).await.map_err(Into::into)?;
         Ok(output.into_tool_output()?)
     }
 }
@@ -53,11 +97,15 @@ impl AnyTool {
             parameters: Arc::new(schema_of::<T::Args>()),
         };
         let options = tool.options();
-        Self::dynamic(spec, options, Arc::new(Typed(tool)))
+        Self::of(spec, options, Handler::Typed(Arc::new(Typed(tool))))
     }
 
     /// Makes a tool whose schema is only known at run time.
     pub fn dynamic(spec: ToolSpec, options: ToolOptions, handler: Arc<dyn ToolHandler>) -> Self {
+        Self::of(spec, options, Handler::Dynamic(handler))
+    }
+
+    fn of(spec: ToolSpec, options: ToolOptions, handler: Handler) -> Self {
         let checker = Checker::new(Arc::clone(&spec.parameters));
         Self(Arc::new(Inner { spec, options, checker, handler }))
     }
@@ -85,7 +133,7 @@ impl AnyTool {
     /// Returns the same tool under other options.
     #[must_use]
     pub fn with_options(&self, options: ToolOptions) -> Self {
-        Self::dynamic(self.0.spec.clone(), options, Arc::clone(&self.0.handler))
+        Self::of(self.0.spec.clone(), options, self.0.handler.clone())
     }
 
     /// Returns what is wrong with the arguments, with path and rule; `None` if they fit the schema.
@@ -99,7 +147,26 @@ impl AnyTool {
     ///
     /// If the tool fails or stops the agent.
     pub async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
-        self.0.handler.call(arguments, cx).await
+        self.run(Given::Value(arguments), cx).await
+    }
+
+    /// Tells whether arguments fit the schema and are to be passed as the model wrote them.
+    pub(crate) fn takes(&self, text: &str) -> bool {
+        matches!(self.0.handler, Handler::Typed(_)) && self.0.checker.plainly_takes(text)
+    }
+
+    pub(crate) fn run<'a>(
+        &'a self,
+        arguments: Given<'a>,
+        cx: &'a ToolCx<'_>,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
+        match &self.0.handler {
+            Handler::Typed(handler) => handler.call(arguments, cx),
+            Handler::Dynamic(handler) => match arguments.into_value() {
+                Ok(value) => handler.call(value, cx),
+                Err(error) => Box::pin(ready(Err(error))),
+            },
+        }
     }
 }
 

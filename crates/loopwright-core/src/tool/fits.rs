@@ -1,93 +1,310 @@
-//! Arguments that plainly fit their schema: the common case, for which no schema has to be compiled.
+//! Arguments that plainly fit their schema: the common case, for which no schema has to be compiled, and no
+//! value made of the model's text.
 //!
 //! Compiling a schema checks it against the meta-schema of its draft, which takes milliseconds the first
 //! time. Most schemas of tools are a handful of keywords, and most arguments fit them.
 
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// Schemas that are nested deeper are not looked at.
 const DEPTH: usize = 16;
 
-/// Tells whether a value certainly fits a schema of common keywords. `false` says nothing: it may fit all
-/// the same.
-pub(super) fn plainly_fits(schema: &Value, value: &Value) -> bool {
-    fits(schema, value, DEPTH)
+/// What a schema of common keywords asks for. Of what does not fit it nothing is said: it may fit the schema
+/// all the same.
+#[derive(Debug)]
+pub(super) enum Shape {
+    Anything,
+    Rules(Box<Rules>),
+    /// The schema says something that is not looked at.
+    Unknown,
 }
 
-fn fits(schema: &Value, value: &Value, depth: usize) -> bool {
-    match schema {
-        Value::Bool(any) => *any,
-        Value::Object(schema) if depth > 0 => {
-            schema.iter().all(|(keyword, rule)| keeps(schema, keyword, rule, value, depth - 1))
+/// What is asked of a value. What is asked of values of another kind does not concern it.
+#[derive(Debug, Default)]
+pub(super) struct Rules {
+    kinds: Option<Kinds>,
+    values: Option<Vec<Value>>,
+    least: Option<i128>,
+    most: Option<i128>,
+    /// Whether texts have a format, which may be checked.
+    has_format: bool,
+    items: Option<Shape>,
+    members: Vec<Member>,
+    /// A bit for each place of a member that has to be there.
+    required: u64,
+    /// Whether there may be no other members.
+    is_closed: bool,
+}
+
+#[derive(Debug)]
+struct Member {
+    name: Box<str>,
+    shape: Shape,
+}
+
+/// Kinds of values, a bit for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kinds(u8);
+
+/// A value that is not made of others.
+enum Plain<'a> {
+    Null,
+    Bool(bool),
+    Whole(i128),
+    Fraction,
+    Text(&'a str),
+}
+
+impl Shape {
+    pub(super) fn of(schema: &Value) -> Self {
+        Self::within(schema, DEPTH)
+    }
+
+    fn within(schema: &Value, depth: usize) -> Self {
+        match schema {
+            Value::Bool(true) => Self::Anything,
+            Value::Object(schema) if depth > 0 => Rules::of(schema, depth - 1)
+                .map_or(Self::Unknown, |rules| Self::Rules(Box::new(rules))),
+            _ => Self::Unknown,
         }
-        _ => false,
+    }
+
+    /// Tells whether a value certainly fits.
+    pub(super) fn takes(&self, value: &Value) -> bool {
+        self.deserialize(value).is_ok()
+    }
+
+    /// Tells whether a value that is written as JSON certainly fits, without making it.
+    pub(super) fn takes_text(&self, text: &str) -> bool {
+        let mut value = serde_json::Deserializer::from_str(text);
+        self.deserialize(&mut value).is_ok() && value.end().is_ok()
     }
 }
 
-fn keeps(
-    schema: &Map<String, Value>,
-    keyword: &str,
-    rule: &Value,
-    value: &Value,
-    depth: usize,
-) -> bool {
-    match keyword {
-        "title" | "description" | "default" | "examples" | "deprecated" | "$comment" | "$defs" => {
-            true
-        }
-        // Sizes of numbers are only named; texts of a format may be checked.
-        "format" => !value.is_string(),
-        "type" => match rule {
-            Value::String(name) => is_of(name, value),
-            Value::Array(names) => {
-                names.iter().filter_map(Value::as_str).any(|name| is_of(name, value))
+impl Rules {
+    fn of(schema: &Map<String, Value>, depth: usize) -> Option<Self> {
+        let mut rules = Self::default();
+        for (keyword, rule) in schema {
+            match keyword.as_str() {
+                "title" | "description" | "default" | "examples" | "deprecated" | "$comment"
+                | "$defs" => (),
+                "type" => rules.kinds = Some(Kinds::of(rule)?),
+                // Sizes of numbers are only named.
+                "format" => rules.has_format = true,
+                "enum" => rules.values = Some(rule.as_array()?.clone()),
+                "minimum" => rules.least = Some(whole(rule)?),
+                "maximum" => rules.most = Some(whole(rule)?),
+                "items" => rules.items = Some(Shape::within(rule, depth)),
+                "properties" => {
+                    let member = |(name, rule): (&String, &Value)| Member {
+                        name: name.as_str().into(),
+                        shape: Shape::within(rule, depth),
+                    };
+                    rules.members = rule.as_object()?.iter().map(member).collect();
+                }
+                "additionalProperties" => rules.is_closed = !rule.as_bool()?,
+                "required" => (),
+                _ => return None,
             }
-            _ => false,
-        },
-        "enum" => rule.as_array().is_some_and(|values| values.contains(value)),
-        "minimum" => at_least(value, rule),
-        "maximum" => at_least(rule, value),
-        "required" => value.as_object().is_some_and(|object| {
-            let names = rule.as_array().into_iter().flatten();
-            names.map(Value::as_str).all(|name| name.is_some_and(|name| object.contains_key(name)))
-        }),
-        "properties" => match (rule, value) {
-            (Value::Object(rules), Value::Object(object)) => object
-                .iter()
-                .all(|(name, value)| rules.get(name).is_none_or(|rule| fits(rule, value, depth))),
-            _ => false,
-        },
-        "additionalProperties" => match (rule, schema.get("properties"), value) {
-            (Value::Bool(true), _, _) => true,
-            (Value::Bool(false), Some(Value::Object(known)), Value::Object(object)) => {
-                object.keys().all(|name| known.contains_key(name))
-            }
-            _ => false,
-        },
-        "items" if !schema.contains_key("prefixItems") => {
-            value.as_array().is_some_and(|items| items.iter().all(|it| fits(rule, it, depth)))
         }
-        _ => false,
+        for name in schema.get("required").map_or(Some(&Vec::new()), Value::as_array)? {
+            rules.require(name.as_str()?)?;
+        }
+        Some(rules)
+    }
+
+    /// Asks for a member; nothing if it asks for too many.
+    fn require(&mut self, name: &str) -> Option<()> {
+        let place = self.place(name).unwrap_or_else(|| {
+            // It has to be there, and may not be there if no others may.
+            let shape = if self.is_closed { Shape::Unknown } else { Shape::Anything };
+            self.members.push(Member { name: name.into(), shape });
+            self.members.len() - 1
+        });
+        self.required |= 1_u64.checked_shl(u32::try_from(place).ok()?)?;
+        Some(())
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.members.iter().position(|it| &*it.name == name)
+    }
+
+    fn fits(&self, value: &Plain<'_>) -> bool {
+        let in_bounds = match value {
+            Plain::Whole(it) => {
+                self.least.is_none_or(|least| *it >= least)
+                    && self.most.is_none_or(|most| *it <= most)
+            }
+            Plain::Fraction => self.least.is_none() && self.most.is_none(),
+            Plain::Text(_) => !self.has_format,
+            Plain::Null | Plain::Bool(_) => true,
+        };
+        let is_one = |values: &Vec<Value>| values.iter().any(|it| value.is(it));
+        in_bounds && self.is_kind(value.kind()) && self.values.as_ref().is_none_or(is_one)
+    }
+
+    /// Tells whether values that are made of others may fit.
+    fn fits_made_of_others(&self, kind: Kinds) -> bool {
+        self.is_kind(kind) && self.values.is_none()
+    }
+
+    fn is_kind(&self, kind: Kinds) -> bool {
+        self.kinds.is_none_or(|kinds| kinds.0 & kind.0 != 0)
     }
 }
 
-fn is_of(name: &str, value: &Value) -> bool {
-    match name {
-        "null" => value.is_null(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        "string" => value.is_string(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        _ => false,
+fn whole(value: &Value) -> Option<i128> {
+    value.as_i64().map(i128::from).or(value.as_u64().map(i128::from))
+}
+
+impl Kinds {
+    const NULL: Self = Self(1);
+    const BOOLEAN: Self = Self(1 << 1);
+    const INTEGER: Self = Self(1 << 2);
+    const FRACTION: Self = Self(1 << 3);
+    const STRING: Self = Self(1 << 4);
+    const ARRAY: Self = Self(1 << 5);
+    const OBJECT: Self = Self(1 << 6);
+
+    fn of(rule: &Value) -> Option<Self> {
+        match rule {
+            Value::String(name) => Self::named(name),
+            Value::Array(names) => names.iter().try_fold(Self(0), |kinds, name| {
+                Some(Self(kinds.0 | Self::named(name.as_str()?)?.0))
+            }),
+            _ => None,
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "null" => Self::NULL,
+            "boolean" => Self::BOOLEAN,
+            "integer" => Self::INTEGER,
+            "number" => Self(Self::INTEGER.0 | Self::FRACTION.0),
+            "string" => Self::STRING,
+            "array" => Self::ARRAY,
+            "object" => Self::OBJECT,
+            _ => return None,
+        })
     }
 }
 
-/// Compares whole numbers; of others nothing is said.
-fn at_least(more: &Value, less: &Value) -> bool {
-    let whole = |value: &Value| value.as_i64().map(i128::from).or(value.as_u64().map(i128::from));
-    whole(more).zip(whole(less)).is_some_and(|(more, less)| more >= less)
+impl Plain<'_> {
+    fn kind(&self) -> Kinds {
+        match self {
+            Self::Null => Kinds::NULL,
+            Self::Bool(_) => Kinds::BOOLEAN,
+            Self::Whole(_) => Kinds::INTEGER,
+            Self::Fraction => Kinds::FRACTION,
+            Self::Text(_) => Kinds::STRING,
+        }
+    }
+
+    /// Tells whether it certainly is the other value.
+    fn is(&self, other: &Value) -> bool {
+        match self {
+            Self::Null => other.is_null(),
+            Self::Bool(it) => other.as_bool() == Some(*it),
+            Self::Whole(it) => whole(other) == Some(*it),
+            Self::Fraction => false,
+            Self::Text(it) => other.as_str() == Some(it),
+        }
+    }
+}
+
+/// Reads a value that fits, and fails at the first thing that may not.
+impl<'de> DeserializeSeed<'de> for &Shape {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        match self {
+            Shape::Anything => value.deserialize_ignored_any(IgnoredAny).map(drop),
+            Shape::Rules(rules) => value.deserialize_any(&**rules),
+            Shape::Unknown => fits_if(false),
+        }
+    }
+}
+
+fn fits_if<E: Error>(fits: bool) -> Result<(), E> {
+    if fits { Ok(()) } else { Err(E::custom("")) }
+}
+
+impl<'de> Visitor<'de> for &Rules {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value that fits")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        fits_if(self.fits(&Plain::Null))
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<(), E> {
+        fits_if(self.fits(&Plain::Bool(value)))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<(), E> {
+        fits_if(self.fits(&Plain::Whole(value.into())))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
+        fits_if(self.fits(&Plain::Whole(value.into())))
+    }
+
+    fn visit_f64<E: Error>(self, _value: f64) -> Result<(), E> {
+        fits_if(self.fits(&Plain::Fraction))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<(), E> {
+        fits_if(self.fits(&Plain::Text(value)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        fits_if(self.fits_made_of_others(Kinds::ARRAY))?;
+        let shape = self.items.as_ref().unwrap_or(&Shape::Anything);
+        while items.next_element_seed(shape)?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        fits_if(self.fits_made_of_others(Kinds::OBJECT))?;
+        let mut missing = self.required;
+        while let Some(place) = members.next_key_seed(Place(self))? {
+            fits_if(place.is_some() || !self.is_closed)?;
+            missing &= !place.and_then(|it| 1_u64.checked_shl(it as u32)).unwrap_or_default();
+            let shape = place.map_or(&Shape::Anything, |it| &self.members[it].shape);
+            members.next_value_seed(shape)?;
+        }
+        fits_if(missing == 0)
+    }
+}
+
+/// Finds the place of a member by its name.
+struct Place<'a>(&'a Rules);
+
+impl<'de> DeserializeSeed<'de> for Place<'_> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<Option<usize>, D::Error> {
+        name.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Place<'_> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a name")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Option<usize>, E> {
+        Ok(self.0.place(name))
+    }
 }
 
 #[cfg(test)]

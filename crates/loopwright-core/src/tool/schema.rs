@@ -6,7 +6,7 @@ use jsonschema::Validator;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 
-use super::fits::plainly_fits;
+use super::fits::Shape;
 
 /// Makes the schema of a type as providers expect it: an object, without references where possible.
 pub(super) fn schema_of<T: JsonSchema>() -> Value {
@@ -25,18 +25,29 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
 /// A schema that is compiled when it is first needed.
 pub(super) struct Checker {
     schema: Arc<Value>,
+    /// What arguments plainly fit, made when it is first needed.
+    shape: OnceLock<Shape>,
     compiled: OnceLock<Option<Validator>>,
 }
 
 impl Checker {
     pub(super) fn new(schema: Arc<Value>) -> Self {
-        Self { schema, compiled: OnceLock::new() }
+        Self { schema, shape: OnceLock::new(), compiled: OnceLock::new() }
+    }
+
+    fn shape(&self) -> &Shape {
+        self.shape.get_or_init(|| Shape::of(&self.schema))
+    }
+
+    /// Tells whether arguments that are written as JSON plainly fit; `false` says nothing.
+    pub(super) fn plainly_takes(&self, text: &str) -> bool {
+        self.shape().takes_text(text)
     }
 
     /// Returns what is wrong with the arguments, with path and rule; `None` if they fit. A schema
     /// that is itself broken lets everything pass: the tool has the last word.
     pub(super) fn violation(&self, arguments: &Value) -> Option<String> {
-        if plainly_fits(&self.schema, arguments) {
+        if self.shape().takes(arguments) {
             return None;
         }
         let compiled = self.compiled.get_or_init(|| jsonschema::validator_for(&self.schema).ok());

@@ -16,10 +16,11 @@ fn common_arguments_need_no_compiled_schema() {
         "required": ["path"],
         "additionalProperties": false,
     });
+    let shape = Shape::of(&schema);
     for arguments in
         [json!({ "path": "a" }), json!({ "path": "a", "lines": 3, "how": "all", "names": ["b"] })]
     {
-        assert!(plainly_fits(&schema, &arguments), "{arguments}");
+        assert!(shape.takes(&arguments) && shape.takes_text(&arguments.to_string()), "{arguments}");
     }
     for arguments in [
         json!({}),
@@ -31,7 +32,10 @@ fn common_arguments_need_no_compiled_schema() {
         json!({ "path": "a", "more": 1 }),
         json!([]),
     ] {
-        assert!(!plainly_fits(&schema, &arguments), "{arguments}");
+        assert!(
+            !shape.takes(&arguments) && !shape.takes_text(&arguments.to_string()),
+            "{arguments}"
+        );
     }
 }
 
@@ -44,7 +48,29 @@ fn of_what_it_does_not_know_it_says_nothing() {
         json!({ "type": "string", "format": "date" }),
         json!(false),
     ] {
-        assert!(!plainly_fits(&schema, &json!("a")), "{schema}");
+        assert!(!Shape::of(&schema).takes(&json!("a")), "{schema}");
+    }
+}
+
+#[test]
+fn what_is_asked_of_other_kinds_does_not_concern_a_value() {
+    let shape = Shape::of(&json!({ "minimum": 3, "items": false, "required": ["a"] }));
+    assert!(shape.takes(&json!("a")) && shape.takes(&json!({ "a": 1 })) && shape.takes(&json!([])));
+    assert!(!shape.takes(&json!(2)) && !shape.takes(&json!({})) && !shape.takes(&json!([1])));
+}
+
+#[test]
+fn a_member_that_has_to_be_there_and_may_not_be_does_not_fit() {
+    let shape = Shape::of(&json!({ "required": ["a"], "additionalProperties": false }));
+    assert!(!shape.takes(&json!({})) && !shape.takes(&json!({ "a": 1 })));
+}
+
+#[test]
+fn text_that_is_more_than_a_value_does_not_fit() {
+    let shape = Shape::of(&json!({ "type": "object" }));
+    assert!(shape.takes_text(r#" {"a": [1, {"b": "\u00e9"}]} "#));
+    for text in ["", "null", "{} {}", "{", r#"{"a": }"#, "nonsense"] {
+        assert!(!shape.takes_text(text), "{text}");
     }
 }
 
@@ -103,8 +129,10 @@ fn any_schema() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn what_plainly_fits_is_valid(schema in any_schema(), value in any_value()) {
-        if plainly_fits(&schema, &value) {
+        let shape = Shape::of(&schema);
+        if shape.takes(&value) {
             prop_assert!(jsonschema::is_valid(&schema, &value));
         }
+        prop_assert_eq!(shape.takes_text(&value.to_string()), shape.takes(&value));
     }
 }
