@@ -38,7 +38,7 @@ pub struct InferenceRequest {
     pub options: InferenceOptions,
 }
 
-/// InferenceSettings of a model call, shared until they are changed: they hardly ever differ from one request to the
+/// Settings of a model call, shared until they are changed: they hardly ever differ from one request to the
 /// next.
 ///
 /// ```

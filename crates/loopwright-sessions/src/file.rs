@@ -17,6 +17,7 @@ mod lease;
 mod ledger;
 mod load;
 mod notes;
+mod pace;
 mod reclaim;
 mod record;
 mod root;
@@ -35,6 +36,7 @@ use crate::{
     stored::{encode, fingerprint},
 };
 
+pub use self::pace::Blocking;
 use self::{
     check::Care,
     create::New,
@@ -59,7 +61,8 @@ use self::{
 ///
 /// Any number of processes of one machine may use a directory at the same time; a session is written by
 /// one after the other, and reading waits for nobody. Nobody but the owner may read the files. The work
-/// is done on threads of its own, whatever executor is used.
+/// is done on threads of its own, whatever executor is used, but for appending where the disk is quick; see
+/// [`Blocking`].
 ///
 /// What a crash cut short at the end of a log is not read, and moved to a file beside the log before the
 /// next write. A log that is damaged elsewhere is neither read nor written: its session is
@@ -75,7 +78,32 @@ impl FileStore {
     ///
     /// [`Unavailable`](StoreError::Unavailable) if the directory cannot be used, and why.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Ok(Self(Arc::new(Root::open(directory.as_ref())?)))
+        Self::open_with(directory, Blocking::default())
+    }
+
+    /// Opens the store in a directory, and says whether it may block whoever appends.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_with(directory: impl AsRef<Path>, blocking: Blocking) -> Result<Self, StoreError> {
+        Ok(Self(Arc::new(Root::open(directory.as_ref(), blocking)?)))
+    }
+
+    /// Appends to a session that this store wrote last, on this thread; nothing if it may not block, or has to
+    /// wait for others.
+    fn append_at_once(
+        &self,
+        id: &SessionId,
+        addition: Addition,
+        lease: Option<&Lease>,
+    ) -> Result<Result<u64, StoreError>, Addition> {
+        let Self(root) = self;
+        let may_block = root.pace.may_block();
+        let opened = may_block.then(|| Session::at_once(root, id, &addition, lease)).flatten();
+        let Some(mut session) = opened else { return Err(addition) };
+        let appended = root.pace.timed(|| session.append(addition, lease));
+        Ok(session.ended(appended))
     }
 
     /// Does something with the directory where it keeps no executor from its work.
@@ -139,8 +167,17 @@ impl SessionStore for FileStore {
             title: write.title.cloned(),
             now: write.now,
         };
-        let lease = write.lease.cloned();
-        self.work_on(write.id, move |session| session.append(addition, lease.as_ref())).await
+        let addition = match self.append_at_once(write.id, addition, write.lease) {
+            Ok(appended) => return appended,
+            Err(addition) => addition,
+        };
+        let (id, lease) = (write.id.clone(), write.lease.cloned());
+        self.work(move |root| {
+            let mut session = Session::open(root, &id)?;
+            let appended = root.pace.timed(|| session.append(addition, lease.as_ref()));
+            session.ended(appended)
+        })
+        .await
     }
 
     async fn rewind(

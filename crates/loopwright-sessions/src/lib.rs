@@ -42,7 +42,7 @@ pub use crate::{
     error::SessionError,
     event::{SessionAt, SessionEvent, SessionListener},
     event_log::EventLog,
-    file::FileStore,
+    file::{Blocking, FileStore},
     follow::{Followed, Following},
     header::{ForkPoint, Kinship, SessionCursor, SessionHeader, SessionList, SessionQuery},
     hook::{SessionHook, SessionHooks, SessionStage},

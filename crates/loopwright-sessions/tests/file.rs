@@ -12,16 +12,19 @@ mod world;
 use std::fs;
 
 use futures::executor::block_on;
-use loopwright_sessions::{FileStore, SessionStatus, conformance};
+use loopwright_sessions::{Blocking, FileStore, SessionStatus, conformance};
 
 use world::{World, append, create, id, said};
 
 #[test]
 fn a_store_in_files_does_what_every_store_must() {
-    for fact in conformance::FACTS {
-        println!("{}", fact.name);
+    for (fact, blocking) in conformance::FACTS
+        .iter()
+        .flat_map(|fact| [Blocking::Never, Blocking::Always].map(|blocking| (fact, blocking)))
+    {
+        println!("{} ({blocking:?})", fact.name);
         let dir = tempfile::tempdir().unwrap();
-        let store = FileStore::open(dir.path()).unwrap();
+        let store = FileStore::open_with(dir.path(), blocking).unwrap();
         block_on((fact.check)(&store));
     }
 }

@@ -65,6 +65,7 @@ struct Queued {
     again: Option<(u32, Arguments)>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "it is the usual one, and lives for a moment")]
 enum Event {
     Ended(u16, Ended),
     Cancelled,

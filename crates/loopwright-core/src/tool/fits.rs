@@ -89,8 +89,9 @@ impl Rules {
         let mut rules = Self::default();
         for (keyword, rule) in schema {
             match keyword.as_str() {
+                // What only describes; and what is looked at once all members are known.
                 "title" | "description" | "default" | "examples" | "deprecated" | "$comment"
-                | "$defs" => (),
+                | "$defs" | "required" => (),
                 "type" => rules.kinds = Some(Kinds::of(rule)?),
                 // Sizes of numbers are only named.
                 "format" => rules.has_format = true,
@@ -106,7 +107,6 @@ impl Rules {
                     rules.members = rule.as_object()?.iter().map(member).collect();
                 }
                 "additionalProperties" => rules.is_closed = !rule.as_bool()?,
-                "required" => (),
                 _ => return None,
             }
         }
@@ -124,7 +124,7 @@ impl Rules {
             self.members.push(Member { name: name.into(), shape });
             self.members.len() - 1
         });
-        self.required |= 1_u64.checked_shl(u32::try_from(place).ok()?)?;
+        self.required |= bit(place)?;
         Some(())
     }
 
@@ -154,6 +154,11 @@ impl Rules {
     fn is_kind(&self, kind: Kinds) -> bool {
         self.kinds.is_none_or(|kinds| kinds.0 & kind.0 != 0)
     }
+}
+
+/// Returns the bit of a place; nothing if there are not so many bits.
+fn bit(place: usize) -> Option<u64> {
+    1_u64.checked_shl(u32::try_from(place).ok()?)
 }
 
 fn whole(value: &Value) -> Option<i128> {
@@ -276,7 +281,7 @@ impl<'de> Visitor<'de> for &Rules {
         let mut missing = self.required;
         while let Some(place) = members.next_key_seed(Place(self))? {
             fits_if(place.is_some() || !self.is_closed)?;
-            missing &= !place.and_then(|it| 1_u64.checked_shl(it as u32)).unwrap_or_default();
+            missing &= !place.and_then(bit).unwrap_or_default();
             let shape = place.map_or(&Shape::Anything, |it| &self.members[it].shape);
             members.next_value_seed(shape)?;
         }

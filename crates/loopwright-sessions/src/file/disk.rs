@@ -22,6 +22,13 @@ pub(super) enum Hold {
     Alone,
 }
 
+/// Whether those are waited for who hold a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    Waits,
+    None,
+}
+
 /// Opens files that nobody else may read; one that is a link is not followed.
 pub(super) fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -97,9 +104,16 @@ pub(super) struct Lock {
 
 impl Lock {
     /// Locks the file again that was freed before. Tells whether it did: not if another file is in its place
-    /// by now, or none, since others lock what they find there.
-    pub(super) fn again(&self, hold: Hold) -> io::Result<bool> {
-        wait_for(&self.file, hold, Instant::now() + PATIENCE)?;
+    /// by now, or none, since others lock what they find there, nor if it is not waited for those who hold it.
+    pub(super) fn again(&self, hold: Hold, patience: Patience) -> io::Result<bool> {
+        match patience {
+            Patience::Waits => wait_for(&self.file, hold, Instant::now() + PATIENCE)?,
+            Patience::None => {
+                if !is_locked(&self.file, hold)? {
+                    return Ok(false);
+                }
+            }
+        }
         let found = if_there(fs::symlink_metadata(&self.path))?;
         let is_it = found.is_some_and(|it| self.identity.is_of(&it));
         if !is_it {
@@ -140,19 +154,55 @@ pub(super) fn lock(path: &Path, hold: Hold) -> io::Result<Option<Lock>> {
 fn wait_for(file: &File, hold: Hold, until: Instant) -> io::Result<()> {
     let mut pause = PAUSES.0;
     loop {
-        let tried = match hold {
-            Hold::Shared => file.try_lock_shared(),
-            Hold::Alone => file.try_lock(),
-        };
-        match tried {
-            Ok(()) => return Ok(()),
-            Err(TryLockError::Error(error)) => return Err(error),
-            Err(TryLockError::WouldBlock) if Instant::now() > until => {
-                return Err(ErrorKind::TimedOut.into());
-            }
-            Err(TryLockError::WouldBlock) => thread::sleep(pause),
+        if is_locked(file, hold)? {
+            return Ok(());
         }
+        if Instant::now() > until {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        thread::sleep(pause);
         pause = (pause * 2).min(PAUSES.1);
+    }
+}
+
+/// Locks a file unless others hold it, and tells whether it did.
+fn is_locked(file: &File, hold: Hold) -> io::Result<bool> {
+    let tried = match hold {
+        Hold::Shared => file.try_lock_shared(),
+        Hold::Alone => file.try_lock(),
+    };
+    match tried {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// Reads bytes from a place of a file on.
+pub(super) fn read_exact_at(file: &mut File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
+    }
+    #[cfg(not(unix))]
+    {
+        use std::io::{Read as _, Seek as _};
+        file.seek(io::SeekFrom::Start(at))?;
+        file.read_exact(bytes)
+    }
+}
+
+/// Writes bytes to a place of a file.
+pub(super) fn write_all_at(file: &mut File, bytes: &[u8], at: u64) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+    }
+    #[cfg(not(unix))]
+    {
+        use std::io::Seek as _;
+        file.seek(io::SeekFrom::Start(at))?;
+        file.write_all(bytes)
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _},
+    io::{self, ErrorKind, Read as _, Seek as _, Write as _},
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -18,7 +18,7 @@ use std::{
 use loopwright_core::Timestamp;
 
 use super::{
-    disk::{self, Hold, Identity, Lock},
+    disk::{self, Hold, Identity, Lock, Patience},
     slot::{Entry, SLOT, Slot, bit},
 };
 use crate::{id::SessionId, owner::boot_id, status::SessionStatus};
@@ -239,9 +239,16 @@ impl Announced {
 
     /// Takes it up again, if it is still there and covers this as well. Then the index is not made anew until it
     /// is freed or dropped.
-    pub(super) fn again(mut self, index: &Index, about: Write) -> io::Result<Option<Self>> {
+    pub(super) fn again(
+        mut self,
+        index: &Index,
+        about: Write,
+        patience: Patience,
+    ) -> io::Result<Option<Self>> {
         let Write { updated_at, statuses, .. } = about;
-        if !self.entry.may_be_written(updated_at, statuses) || !self.lock.again(Hold::Shared)? {
+        if !self.entry.may_be_written(updated_at, statuses)
+            || !self.lock.again(Hold::Shared, patience)?
+        {
             return Ok(None);
         }
         let found = disk::if_there(fs::symlink_metadata(&index.path))?;
@@ -263,8 +270,7 @@ impl Announced {
 /// Reads an entry; nothing if the file ends before it.
 fn read_at(file: &mut File, slot: u64) -> io::Result<Option<[u8; SLOT]>> {
     let mut bytes = [0; SLOT];
-    file.seek(SeekFrom::Start(place(slot)))?;
-    match file.read_exact(&mut bytes) {
+    match disk::read_exact_at(file, &mut bytes, place(slot)) {
         Ok(()) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),
@@ -272,8 +278,7 @@ fn read_at(file: &mut File, slot: u64) -> io::Result<Option<[u8; SLOT]>> {
 }
 
 fn write_at(file: &mut File, slot: u64, entry: &Slot) -> io::Result<()> {
-    file.seek(SeekFrom::Start(place(slot)))?;
-    file.write_all(&entry.to_bytes())
+    disk::write_all_at(file, &entry.to_bytes(), place(slot))
 }
 
 /// Returns where an entry begins.

@@ -15,6 +15,7 @@ use super::{
     frame,
     index::{Announced, Announcement, Index},
     ledger::Ledger,
+    pace::{Blocking, Pace},
     record::Record,
     session::Files,
     slot::Slot,
@@ -28,6 +29,7 @@ pub(super) struct Root {
     pub(super) path: PathBuf,
     pub(super) index: Index,
     pub(super) known: Mutex<Vec<Files>>,
+    pub(super) pace: Pace,
 }
 
 /// What a reader may do who finds a log in disorder.
@@ -48,9 +50,10 @@ const REMADE: u32 = 3;
 
 impl Root {
     /// Opens a directory, which is created if there is none.
-    pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &Path, blocking: Blocking) -> Result<Self, StoreError> {
         let path = std::path::absolute(path).at(path)?;
-        let root = Self { index: Index::new(&path), known: Mutex::default(), path };
+        let (index, known, pace) = (Index::new(&path), Mutex::default(), Pace::new(blocking));
+        let root = Self { path, index, known, pace };
         let sessions = root.sessions();
         if !sessions.is_dir() {
             disk::create_dirs(&sessions).at(&sessions)?;

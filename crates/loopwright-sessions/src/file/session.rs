@@ -10,7 +10,7 @@ use std::{
 use loopwright_core::{Seq, Timestamp};
 
 use super::{
-    disk::{self, Hold, Identity, Lock},
+    disk::{self, Hold, Identity, Lock, Patience},
     failure::At as _,
     frame::{self, Ending},
     index::{Announced, SettledAs, Write},
@@ -42,6 +42,8 @@ pub(super) struct Session<'a> {
     root: &'a Root,
     pub(super) id: &'a SessionId,
     pub(super) files: Files,
+    /// The index entry that covers what is about to be written, if that was seen to beforehand.
+    announced: Option<Announced>,
 }
 
 /// The files of a session as they were when this store wrote them last. They stay open, so that writing them
@@ -72,6 +74,15 @@ pub(super) struct Addition {
     pub(super) now: Timestamp,
 }
 
+impl Addition {
+    /// Says what is about to be written after a record.
+    fn about(&self, last: &Record) -> Write {
+        let status = self.status.unwrap_or(last.status);
+        let updated_at = written_at(last.updated_at, self.now);
+        Write { updated_at, statuses: bit(last.status) | bit(status), ahead: AHEAD }
+    }
+}
+
 impl<'a> Session<'a> {
     /// Opens a session for writing.
     ///
@@ -90,7 +101,32 @@ impl<'a> Session<'a> {
                 Files { id: id.clone(), dir, lock, trail, last, lease: None, covered: None }
             }
         };
-        if files.last.is_deleted() { Err(not_found()) } else { Ok(Self { root, id, files }) }
+        if files.last.is_deleted() {
+            return Err(not_found());
+        }
+        Ok(Self { root, id, files, announced: None })
+    }
+
+    /// Opens a session to append to it, if this store wrote it last and nobody has to be waited for.
+    pub(super) fn at_once(
+        root: &'a Root,
+        id: &'a SessionId,
+        addition: &Addition,
+        lease: Option<&Lease>,
+    ) -> Option<Self> {
+        // Whatever is in the way is found again by whoever opens it and waits, and told by them.
+        lease?;
+        let mut files = root.take(id)?;
+        if !files.lock.again(Hold::Alone, Patience::None).ok()? {
+            root.put_back(files);
+            return None;
+        }
+        if !files.caught_up().ok()? || files.last.is_deleted() {
+            return None;
+        }
+        let about = addition.about(&files.last);
+        let announced = files.covered.take()?.again(&root.index, about, Patience::None).ok()??;
+        Some(Self { root, id, files, announced: Some(announced) })
     }
 
     /// Appends to the current line.
@@ -196,12 +232,15 @@ impl<'a> Session<'a> {
     fn covered(&mut self, record: &Record, lease: Option<&Lease>) -> Result<Announced, StoreError> {
         let (root, id) = (self.root, self.id);
         let Files { trail, last, covered, .. } = &mut self.files;
-        let statuses = bit(last.status) | bit(record.status);
         // Whoever has the lease writes again soon, and says when it does no more.
         let ahead = lease.map_or(Duration::ZERO, |_| AHEAD);
+        let statuses = bit(last.status) | bit(record.status);
         let about = Write { updated_at: record.updated_at, statuses, ahead };
+        if let Some(announced) = self.announced.take() {
+            return Ok(announced);
+        }
         let covered = covered.take().filter(|_| lease.is_some());
-        let again = covered.map(|it| it.again(&root.index, about)).transpose();
+        let again = covered.map(|it| it.again(&root.index, about, Patience::Waits)).transpose();
         if let Some(announced) = again.at(&root.index.path)?.flatten() {
             return Ok(announced);
         }
@@ -232,7 +271,7 @@ impl Root {
     fn locked_again(&self, id: &SessionId) -> Result<Option<Files>, StoreError> {
         let Some(mut files) = self.take(id) else { return Ok(None) };
         let path = files.dir.join(LOCK);
-        let is_locked = files.lock.again(Hold::Alone).at(&path)?;
+        let is_locked = files.lock.again(Hold::Alone, Patience::Waits).at(&path)?;
         Ok((is_locked && files.caught_up()?).then_some(files))
     }
 
@@ -246,6 +285,13 @@ impl Root {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let place = known.iter().position(|it| it.id == *id)?;
         Some(known.remove(place))
+    }
+
+    /// Puts files back that were taken and not locked.
+    fn put_back(&self, files: Files) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|it| it.id != files.id);
+        known.push(files);
     }
 
     /// Keeps the files of a session for the next time, and lets go of its lock.

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Seek as _, SeekFrom, Write as _},
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
@@ -71,8 +71,7 @@ impl Trail {
     }
 
     fn write(&mut self, frames: &[u8]) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(self.end))?;
-        self.file.write_all(frames)?;
+        disk::write_all_at(&mut self.file, frames, self.end)?;
         self.file.sync_data()
     }
 

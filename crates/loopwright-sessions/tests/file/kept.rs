@@ -1,20 +1,24 @@
 //! Files that stay open between writes, while others change what is there.
 
-use std::{fs, time::Duration};
+use std::{fs, fs::File, pin::pin, task::Poll, time::Duration};
 
-use futures::executor::block_on;
+use futures::{FutureExt as _, executor::block_on, poll};
 use loopwright_core::Timestamp;
-use loopwright_sessions::{Claim, FileStore, Lease, SessionQuery, SessionStore as _, StoreError};
+use loopwright_sessions::{
+    Blocking, Claim, FileStore, Lease, SessionQuery, SessionStore as _, StoreError,
+};
 
-use super::world::{World, append, append_at, append_under, claim, create, id, now, said};
+use super::world::{
+    World, append, append_at, append_under, appending_under, claim, create, id, now, said,
+};
 
 fn later(seconds: u64) -> Timestamp {
     now().plus(Duration::from_secs(seconds))
 }
 
 /// A session `a` that the first store has written under a lease, and `b`; and what another process has.
-fn two() -> (World, FileStore, Lease) {
-    let world = World::new();
+fn two(blocking: Blocking) -> (World, FileStore, Lease) {
+    let world = World::with(blocking);
     for name in ["a", "b", "c"] {
         create(&world.store, name, 1);
     }
@@ -24,38 +28,46 @@ fn two() -> (World, FileStore, Lease) {
     (world, other, lease)
 }
 
+/// Such a store that leaves all work to other threads, and one that appends where it is asked.
+fn both() -> impl Iterator<Item = (World, FileStore, Lease)> {
+    [Blocking::Never, Blocking::Always].into_iter().map(two)
+}
+
 fn claimed(store: &FileStore, owner: &str, now: Timestamp) -> Lease {
     block_on(store.lease(&id("a"), Claim { now, ..claim(owner) })).unwrap()
 }
 
 #[test]
 fn a_lease_that_another_process_took_over_is_lost_at_the_next_write() {
-    let (world, other, lease) = two();
-    let theirs = claimed(&other, "they", later(31));
-    let lost = append_under(&world.store, &lease, 2, later(32)).unwrap_err();
-    assert!(matches!(lost, StoreError::LeaseLost(_)), "{lost}");
-    append_under(&other, &theirs, 2, later(33)).unwrap();
-    assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 3));
+    for (world, other, lease) in both() {
+        let theirs = claimed(&other, "they", later(31));
+        let lost = append_under(&world.store, &lease, 2, later(32)).unwrap_err();
+        assert!(matches!(lost, StoreError::LeaseLost(_)), "{lost}");
+        append_under(&other, &theirs, 2, later(33)).unwrap();
+        assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 3));
+    }
 }
 
 #[test]
 fn a_lease_that_another_process_renewed_keeps_others_off() {
-    let (world, other, lease) = two();
-    block_on(other.renew(&lease, later(29), Duration::from_secs(30))).unwrap();
-    // By what was known before, the lease is over.
-    let busy = append_at(&world.store, "a", 2, 2, 1, later(45)).unwrap_err();
-    assert!(matches!(busy, StoreError::Busy { .. }), "{busy}");
-    append_under(&world.store, &lease, 2, later(45)).unwrap();
+    for (world, other, lease) in both() {
+        block_on(other.renew(&lease, later(29), Duration::from_secs(30))).unwrap();
+        // By what was known before, the lease is over.
+        let busy = append_at(&world.store, "a", 2, 2, 1, later(45)).unwrap_err();
+        assert!(matches!(busy, StoreError::Busy { .. }), "{busy}");
+        append_under(&world.store, &lease, 2, later(45)).unwrap();
+    }
 }
 
 #[test]
 fn what_another_process_appended_is_followed() {
-    let (world, other, lease) = two();
-    append_under(&other, &lease, 2, later(2)).unwrap();
-    append_under(&world.store, &lease, 3, later(3)).unwrap();
-    assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 4));
-    let conflict = append_under(&world.store, &lease, 2, later(4)).unwrap_err();
-    assert!(matches!(conflict, StoreError::Conflict { .. }), "{conflict}");
+    for (world, other, lease) in both() {
+        append_under(&other, &lease, 2, later(2)).unwrap();
+        append_under(&world.store, &lease, 3, later(3)).unwrap();
+        assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 4));
+        let conflict = append_under(&world.store, &lease, 2, later(4)).unwrap_err();
+        assert!(matches!(conflict, StoreError::Conflict { .. }), "{conflict}");
+    }
 }
 
 /// The page of the one session that was written last, for which only as many logs are looked at as the index
@@ -76,55 +88,60 @@ fn is_listed_first(world: &World, other: &FileStore, lease: &Lease) {
 
 #[test]
 fn the_index_knows_of_writes_after_another_process_ended_the_lease() {
-    let (world, other, lease) = two();
-    block_on(other.release(&lease)).unwrap();
-    let lease = claimed(&world.store, "me", later(6));
-    is_listed_first(&world, &other, &lease);
+    for (world, other, lease) in both() {
+        block_on(other.release(&lease)).unwrap();
+        let lease = claimed(&world.store, "me", later(6));
+        is_listed_first(&world, &other, &lease);
+    }
 }
 
 #[test]
 fn the_index_knows_of_writes_after_another_process_made_it_anew() {
-    let (world, other, lease) = two();
-    fs::remove_file(world.path().join("index")).unwrap();
-    assert_eq!(block_on(other.list(&SessionQuery::first(1))).unwrap().sessions[0].id, id("a"));
-    is_listed_first(&world, &other, &lease);
+    for (world, other, lease) in both() {
+        fs::remove_file(world.path().join("index")).unwrap();
+        assert_eq!(block_on(other.list(&SessionQuery::first(1))).unwrap().sessions[0].id, id("a"));
+        is_listed_first(&world, &other, &lease);
+    }
 }
 
 #[test]
 fn whoever_runs_a_session_makes_an_index_anew_that_is_gone() {
-    let (world, _other, lease) = two();
-    fs::remove_file(world.path().join("index")).unwrap();
-    append_under(&world.store, &lease, 2, later(2)).unwrap();
-    assert!(world.path().join("index").exists());
-    assert_eq!(world.check(false), []);
+    for (world, _other, lease) in both() {
+        fs::remove_file(world.path().join("index")).unwrap();
+        append_under(&world.store, &lease, 2, later(2)).unwrap();
+        assert!(world.path().join("index").exists());
+        assert_eq!(world.check(false), []);
+    }
 }
 
 #[test]
 fn the_index_knows_of_writes_after_another_process_announced_what_it_did_not_write() {
-    let (world, other, lease) = two();
-    let path = world.path().join("index");
-    let mut index = fs::read(&path).unwrap();
-    // A deletion was announced, and then the disk was full.
-    let entry = &mut index[64..64 + 168];
-    entry[8..16].copy_from_slice(&later(10).millis().to_le_bytes());
-    let sum = crc32fast::hash(&entry[4..]);
-    entry[..4].copy_from_slice(&sum.to_le_bytes());
-    fs::write(&path, index).unwrap();
-    is_listed_first(&world, &other, &lease);
+    for (world, other, lease) in both() {
+        let path = world.path().join("index");
+        let mut index = fs::read(&path).unwrap();
+        // A deletion was announced, and then the disk was full.
+        let entry = &mut index[64..64 + 168];
+        entry[8..16].copy_from_slice(&later(10).millis().to_le_bytes());
+        let sum = crc32fast::hash(&entry[4..]);
+        entry[..4].copy_from_slice(&sum.to_le_bytes());
+        fs::write(&path, index).unwrap();
+        is_listed_first(&world, &other, &lease);
+    }
 }
 
 #[test]
 fn locks_that_somebody_removed_are_made_again() {
-    let (world, other, lease) = two();
-    let locks = [world.path().join("index.lock"), world.session("a").join("lock")];
-    for (number, lock) in (2..).zip(&locks) {
-        fs::remove_file(lock).unwrap();
-        append_under(&world.store, &lease, number, later(number)).unwrap();
-        assert!(lock.exists(), "{}", lock.display());
+    for (world, other, lease) in both() {
+        let locks = [world.path().join("index.lock"), world.session("a").join("lock")];
+        for (number, lock) in (2..).zip(&locks) {
+            fs::remove_file(lock).unwrap();
+            append_under(&world.store, &lease, number, later(number)).unwrap();
+            assert!(lock.exists(), "{}", lock.display());
+        }
+        append_under(&other, &lease, 4, later(4)).unwrap();
+        append_under(&world.store, &lease, 5, later(5)).unwrap();
+        assert_eq!(world.check(false), []);
     }
-    append_under(&other, &lease, 4, later(4)).unwrap();
-    append_under(&world.store, &lease, 5, later(5)).unwrap();
-    assert_eq!(world.check(false), []);
 }
 
 #[test]
@@ -142,4 +159,46 @@ fn a_session_that_was_put_back_from_a_copy_goes_on_from_there() {
     fs::rename(&copy, &place).unwrap();
     assert_eq!(append(&world.store, "a", 2, 2, 1).unwrap(), 3);
     assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 3));
+}
+
+#[test]
+fn a_store_that_may_block_appends_where_it_is_asked() {
+    let (world, _other, lease) = two(Blocking::Always);
+    let appended = appending_under(&world.store, &lease, 2, later(2)).now_or_never();
+    assert_eq!(appended.unwrap().unwrap(), 3);
+    let (world, _other, lease) = two(Blocking::Never);
+    assert!(appending_under(&world.store, &lease, 2, later(2)).now_or_never().is_none());
+}
+
+/// Appends while a lock is held by somebody else, who lets go of it later.
+fn is_not_blocked_by(lock: impl Fn(&World) -> File) {
+    let (world, _other, lease) = two(Blocking::Always);
+    let held = lock(&world);
+    block_on(async {
+        let mut appending = pin!(appending_under(&world.store, &lease, 2, later(2)));
+        assert!(matches!(poll!(&mut appending), Poll::Pending));
+        held.unlock().unwrap();
+        assert_eq!(appending.await.unwrap(), 3);
+    });
+    append_under(&world.store, &lease, 3, later(3)).unwrap();
+    assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 4));
+    assert_eq!(world.check(false), []);
+}
+
+#[test]
+fn nobody_is_blocked_while_another_process_writes_the_session() {
+    is_not_blocked_by(|world| {
+        let lock = File::open(world.session("a").join("lock")).unwrap();
+        lock.lock().unwrap();
+        lock
+    });
+}
+
+#[test]
+fn nobody_is_blocked_while_another_process_makes_the_index_anew() {
+    is_not_blocked_by(|world| {
+        let lock = File::open(world.path().join("index.lock")).unwrap();
+        lock.lock().unwrap();
+        lock
+    });
 }

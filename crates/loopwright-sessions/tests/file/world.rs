@@ -13,8 +13,8 @@ use loopwright_core::{
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    Batch, Claim, FileStore, Finding, Lease, Loaded, NewSession, SessionHeader, SessionId,
-    SessionQuery, SessionStore as _, StoreError, Write,
+    Batch, Blocking, Claim, FileStore, Finding, Lease, Loaded, NewSession, SessionHeader,
+    SessionId, SessionQuery, SessionStore as _, StoreError, Write,
 };
 use tempfile::TempDir;
 
@@ -25,8 +25,12 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
+        Self::with(Blocking::Never)
+    }
+
+    pub(crate) fn with(blocking: Blocking) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let store = FileStore::open(dir.path().join("store")).unwrap();
+        let store = FileStore::open_with(dir.path().join("store"), blocking).unwrap();
         Self { dir, store }
     }
 
@@ -159,10 +163,19 @@ pub(crate) fn append_under(
     number: Seq,
     now: Timestamp,
 ) -> Result<u64, StoreError> {
+    block_on(appending_under(store, lease, number, now))
+}
+
+pub(crate) async fn appending_under(
+    store: &FileStore,
+    lease: &Lease,
+    number: Seq,
+    now: Timestamp,
+) -> Result<u64, StoreError> {
     let (id, changes) = (&lease.id, said(number, 1));
     let batch = Batch { first: number, changes: &changes };
     let (status, title, lease) = (None, None, Some(lease));
-    block_on(store.append(Write { id, expected: number, batch, status, title, lease, now }))
+    store.append(Write { id, expected: number, batch, status, title, lease, now }).await
 }
 
 /// Changes what the first record of a log says, with checksums that hold. Both texts are as long.

@@ -1,0 +1,94 @@
+//! Whether what is appended is waited for where it is asked, or on another thread.
+
+use std::{
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+    time::{Duration, Instant},
+};
+
+/// What takes no longer is waited for sooner than a thread is woken and put to sleep again.
+const QUICK: Duration = Duration::from_micros(200);
+/// After so many quick ones in a row the next one is believed to be quick as well.
+const ROW: u32 = 64;
+
+/// Whether a [`FileStore`](super::FileStore) may block the thread that appends to a session.
+///
+/// To hand an append to another thread and to wait for it costs some 20 µs of CPU, and more than many a disk
+/// takes. What has to wait for another process, or reads what it does not know yet, never blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Blocking {
+    /// As long as the disk is quick: the last 64 appends took no more than 200 µs each.
+    #[default]
+    WhenQuick,
+    /// Never: everything is done on threads of the store's own.
+    Never,
+    /// Always.
+    Always,
+}
+
+/// How quick appends were.
+#[derive(Debug)]
+pub(super) struct Pace {
+    blocking: Blocking,
+    /// How many of the last ones were quick.
+    row: AtomicU32,
+}
+
+impl Pace {
+    pub(super) fn new(blocking: Blocking) -> Self {
+        Self { blocking, row: AtomicU32::new(0) }
+    }
+
+    /// Tells whether the next append may block.
+    pub(super) fn may_block(&self) -> bool {
+        match self.blocking {
+            Blocking::WhenQuick => self.row.load(Relaxed) >= ROW,
+            Blocking::Never => false,
+            Blocking::Always => true,
+        }
+    }
+
+    /// Does something, and takes note of how long that took.
+    pub(super) fn timed<T>(&self, append: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = append();
+        self.note(began.elapsed());
+        done
+    }
+
+    fn note(&self, took: Duration) {
+        let row = if took > QUICK { 0 } else { self.row.load(Relaxed).saturating_add(1) };
+        self.row.store(row, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(blocking: Blocking, took: impl IntoIterator<Item = Duration>) -> bool {
+        let pace = Pace::new(blocking);
+        took.into_iter().for_each(|it| pace.note(it));
+        pace.may_block()
+    }
+
+    #[test]
+    fn a_disk_that_was_quick_for_long_enough_may_block() {
+        assert!(!after(Blocking::WhenQuick, [QUICK; ROW as usize - 1]));
+        assert!(after(Blocking::WhenQuick, [QUICK; ROW as usize]));
+    }
+
+    #[test]
+    fn one_slow_append_has_to_be_made_up_for() {
+        let slow = [QUICK + Duration::from_nanos(1)];
+        let quick = [QUICK; ROW as usize];
+        assert!(!after(Blocking::WhenQuick, quick.into_iter().chain(slow)));
+        assert!(after(Blocking::WhenQuick, quick.into_iter().chain(slow).chain(quick)));
+    }
+
+    #[test]
+    fn what_is_asked_for_counts_whatever_the_disk_does() {
+        assert!(after(Blocking::Always, [Duration::MAX]));
+        assert!(!after(Blocking::Never, [Duration::ZERO; 2 * ROW as usize]));
+    }
+}
