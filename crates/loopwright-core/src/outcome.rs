@@ -210,7 +210,7 @@ pub enum Resolution {
 /// a hook rewrote them.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Arguments(Arc<str>);
+pub struct Arguments(#[serde(deserialize_with = "loopwright_messages::shared::text")] Arc<str>);
 
 impl Arguments {
     /// Takes JSON text; it is checked before the tool gets it.

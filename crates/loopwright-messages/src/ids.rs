@@ -9,7 +9,7 @@ macro_rules! id {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(Arc<str>);
+        pub struct $name(#[serde(deserialize_with = "crate::shared::text")] Arc<str>);
 
         impl $name {
             /// Wraps an id that was made elsewhere; any text will do.

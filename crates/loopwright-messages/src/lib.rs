@@ -18,6 +18,8 @@ mod sections;
 mod prompt;
 mod inference;
 
+pub mod shared;
+
 pub use crate::{
     encoded::EncodedCache,
     ids::{AgentId, ExecutionId},

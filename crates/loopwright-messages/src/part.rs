@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tool::ToolCall;
+use crate::{shared, tool::ToolCall};
 
 /// One piece of a message, and the provider's own form of it where there is one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,11 +20,11 @@ pub struct Part {
 #[non_exhaustive]
 pub enum Content {
     /// Words.
-    Text(Arc<str>),
+    Text(#[serde(deserialize_with = "shared::text")] Arc<str>),
     /// The model's words on why it does not answer.
-    Refusal(Arc<str>),
+    Refusal(#[serde(deserialize_with = "shared::text")] Arc<str>),
     /// The model's thinking, as far as the provider shows it; may be empty beside a signature.
-    Reasoning(Arc<str>),
+    Reasoning(#[serde(deserialize_with = "shared::text")] Arc<str>),
     /// A picture.
     Image(Media),
     /// A file that the provider reads.
@@ -45,7 +45,7 @@ pub enum Content {
 /// model it came from; see [`Origin`](crate::Origin).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Opaque(Arc<str>);
+pub struct Opaque(#[serde(deserialize_with = "shared::text")] Arc<str>);
 
 impl Opaque {
     /// Wraps JSON text.
@@ -77,7 +77,7 @@ pub struct Media {
 #[non_exhaustive]
 pub enum MediaSource {
     /// Here, in base64.
-    Base64(Arc<str>),
+    Base64(#[serde(deserialize_with = "shared::text")] Arc<str>),
     /// At an address that the provider can reach.
     Url(Arc<str>),
     /// With the provider, under this id.

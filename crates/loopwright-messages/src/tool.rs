@@ -5,17 +5,23 @@ use std::{ops::Deref, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::part::Part;
+use crate::{part::Part, shared};
 
 /// A call as the model wrote it, even if malformed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// The provider's id; may be missing, and may repeat. Results belong to calls by position.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "shared::maybe_text"
+    )]
     pub id: Option<Arc<str>>,
     /// The tool's name.
+    #[serde(deserialize_with = "shared::text")]
     pub name: Arc<str>,
     /// JSON, byte for byte as the model wrote it.
+    #[serde(deserialize_with = "shared::text")]
     pub arguments: Arc<str>,
 }
 

@@ -3,7 +3,7 @@
 //! Changes that are written at once are stored at once: a [`StoredBatch`] holds them as one JSON array.
 //! The form of a change is that of [`Stamped`]; `docs/storage.md` describes it.
 
-use std::{num::NonZero, thread};
+use std::{fmt, num::NonZero, thread};
 
 use loopwright_core::{Seq, Stamped, Timestamp};
 use serde::{Serialize, de::DeserializeOwned};
@@ -42,8 +42,13 @@ impl<B: AsRef<[u8]>> StoredBatch<B> {
     ///
     /// [`Corrupt`](StoreError::Corrupt) if they cannot be read, or there are not so many.
     pub fn decode(&self, id: &SessionId) -> Result<Vec<Stamped>, StoreError> {
-        let mut changes: Vec<Stamped> = serde_json::from_slice(self.body.as_ref())
-            .map_err(|error| corrupt(id, format!("the batch at change {}: {error}", self.first)))?;
+        let wrong = |error: &dyn fmt::Display| {
+            corrupt(id, format!("the batch at change {}: {error}", self.first))
+        };
+        // Looked at as a whole, text takes less than piece by piece as it is read.
+        let body = str::from_utf8(self.body.as_ref()).map_err(|error| wrong(&error))?;
+        let mut changes: Vec<Stamped> =
+            serde_json::from_str(body).map_err(|error| wrong(&error))?;
         if changes.len() < self.count {
             let (has, first) = (changes.len(), self.first);
             return Err(corrupt(id, format!("the batch at change {first} has only {has} changes")));
@@ -178,6 +183,6 @@ pub fn written_at(before: Timestamp, now: Timestamp) -> Timestamp {
     before.max(now)
 }
 
-fn corrupt(id: &SessionId, reason: impl std::fmt::Display) -> StoreError {
+fn corrupt(id: &SessionId, reason: impl fmt::Display) -> StoreError {
     StoreError::Corrupt { id: id.clone(), reason: reason.to_string() }
 }

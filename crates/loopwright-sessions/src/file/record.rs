@@ -66,6 +66,8 @@ pub(super) struct Mark {
 
 /// The bytes of a [`Mark`].
 const MARK: usize = 29;
+/// A head is seldom longer, but for the first one.
+const USUAL: usize = 256;
 
 /// What was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,7 +163,8 @@ impl Record {
     /// Writes a head.
     pub(super) fn head(&self) -> Result<Vec<u8>, StoreError> {
         let kind = Kind::ALL.iter().position(|it| *it == self.kind).unwrap_or_default();
-        let mut head = vec![u8::try_from(kind).unwrap_or_default()];
+        let mut head = Vec::with_capacity(USUAL);
+        head.push(u8::try_from(kind).unwrap_or_default());
         head.extend(self.line.to_le_bytes());
         for number in [self.version, self.length, self.count] {
             head.extend(number.to_le_bytes());
