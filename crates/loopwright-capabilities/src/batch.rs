@@ -1,4 +1,4 @@
-//! The calls of a step beside each other: each sees the state as it was before all of them.
+//! The calls of a step beside each other: what one does to the state, none of the others sees.
 
 use loopwright_core::{ToolCx, messages::ToolCall};
 use serde::de::DeserializeOwned;

@@ -52,7 +52,7 @@ pub trait Hook: Send + Sync {
         HookPoints::ALL
     }
 
-    /// Tells, without doing anything, that the hook has nothing to say at a point where it would see the
+    /// Tells, without doing anything, that the hook has nothing to say at a point where it may edit the
     /// state, so that it need not be called. A guard whose limit is far away says so.
     ///
     /// It is asked where nobody listens to events: whoever listens is told of each call. If any hook of the

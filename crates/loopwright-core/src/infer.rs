@@ -250,14 +250,10 @@ impl Inference {
         memory: Option<&SharedMemory>,
     ) -> Result<InferenceResponse, StepError> {
         // What the call before took is the best guess at what this one takes.
-        let (guess, mut kept) = memory
-            .map(|it| {
-                let mut memory = lock(it);
-                (memory.last, std::mem::take(&mut memory.model))
-            })
-            .unwrap_or_default();
+        let guess = memory.map(|it| lock(it).last).unwrap_or_default();
         let tokens = guess.usage.total().max(request.options.max_output_tokens.unwrap_or(0));
         let reserved = self.meter.reserve(tokens, guess.cost).map_err(StepError::Stopped)?;
+        let mut kept = memory.map(|it| std::mem::take(&mut lock(it).model)).unwrap_or_default();
         let aside = memory.is_none();
         let result = self.race(state, model, request, &mut kept, aside).await;
         let spend = match &result {

@@ -242,6 +242,7 @@ impl Run {
 
     /// Gives the state back, and ends what the run was waiting for.
     pub fn into_state(mut self) -> AgentState {
+        self.time_passed();
         self.hear_the_last();
         Arc::unwrap_or_clone(self.state)
     }

@@ -15,4 +15,5 @@ mod state;
 mod steering;
 mod stop;
 mod surface;
+mod time;
 mod tools;

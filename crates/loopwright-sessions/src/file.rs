@@ -1,6 +1,11 @@
 //! A store in files.
 
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use async_trait::async_trait;
 use blocking::unblock;
@@ -99,10 +104,14 @@ impl FileStore {
         lease: Option<&Lease>,
     ) -> Result<Result<u64, StoreError>, Addition> {
         let Self(root) = self;
-        let may_block = root.pace.may_block();
-        let opened = may_block.then(|| Session::at_once(root, id, &addition, lease)).flatten();
+        if !root.pace.may_block() {
+            return Err(addition);
+        }
+        let began = Instant::now();
+        let opened = Session::at_once(root, id, &addition, lease);
         let Some(mut session) = opened else { return Err(addition) };
-        let appended = root.pace.timed(|| session.append(addition, lease));
+        let appended = session.append(addition, lease);
+        root.pace.note(began, &appended);
         Ok(session.ended(appended))
     }
 
@@ -174,7 +183,9 @@ impl SessionStore for FileStore {
         let (id, lease) = (write.id.clone(), write.lease.cloned());
         self.work(move |root| {
             let mut session = Session::open(root, &id)?;
-            let appended = root.pace.timed(|| session.append(addition, lease.as_ref()));
+            let began = Instant::now();
+            let appended = session.append(addition, lease.as_ref());
+            root.pace.note(began, &appended);
             session.ended(appended)
         })
         .await

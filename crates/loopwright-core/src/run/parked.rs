@@ -21,11 +21,6 @@ impl<T> Parked<T> {
         Self { awaited: Box::pin(awaited), patience: None }
     }
 
-    /// Tells whether it was not there at once.
-    pub(super) fn was_waited_for(&self) -> bool {
-        self.patience.is_some()
-    }
-
     /// Waits, but not for ever once the run is cancelled: the way to the model gives up by itself,
     /// drivers and hooks may not.
     pub(super) async fn wait(&mut self, options: &RunOptions) -> Option<T> {

@@ -133,12 +133,8 @@ impl Run {
         }
         let Some(parked) = &mut self.hooks else { return Ok(Ok(Word::Nothing)) };
         let came = parked.wait(&self.options).await;
-        // What hooks record has the time at which they did.
-        let has_recorded = came.as_ref().is_some_and(|it| !it.log.is_empty());
-        if parked.was_waited_for() || has_recorded {
-            self.time_passed();
-        }
         self.hooks = None;
+        self.time_passed();
         Ok(came.map_or(Ok(Word::Nothing), |round| self.take_over(round)))
     }
 

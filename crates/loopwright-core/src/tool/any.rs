@@ -152,7 +152,10 @@ impl AnyTool {
 
     /// Tells whether arguments fit the schema and are to be passed as the model wrote them.
     pub(crate) fn takes(&self, text: &str) -> bool {
-        matches!(self.0.handler, Handler::Typed(_)) && self.0.checker.plainly_takes(text)
+        // `null` and nothing at all stand for an empty object.
+        let is_object = text.trim_start().starts_with('{');
+        let is_typed = matches!(self.0.handler, Handler::Typed(_));
+        is_object && is_typed && self.0.checker.plainly_takes(text)
     }
 
     pub(crate) fn run<'a>(

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// Schemas that are nested deeper are not looked at.
@@ -38,6 +38,19 @@ pub(super) struct Rules {
     /// Whether there may be no other members.
     is_closed: bool,
 }
+
+/// Nothing is asked of a value.
+static ANYTHING: Rules = Rules {
+    kinds: None,
+    values: None,
+    least: None,
+    most: None,
+    has_format: false,
+    items: None,
+    members: Vec::new(),
+    required: 0,
+    is_closed: false,
+};
 
 #[derive(Debug)]
 struct Member {
@@ -227,7 +240,8 @@ impl<'de> DeserializeSeed<'de> for &Shape {
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
         match self {
-            Shape::Anything => value.deserialize_ignored_any(IgnoredAny).map(drop),
+            // Looked at all the same: what is not JSON does not fit.
+            Shape::Anything => value.deserialize_any(&ANYTHING),
             Shape::Rules(rules) => value.deserialize_any(&**rules),
             Shape::Unknown => fits_if(false),
         }

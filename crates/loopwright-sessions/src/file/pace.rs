@@ -13,7 +13,7 @@ const ROW: u32 = 64;
 /// Whether a [`FileStore`](super::FileStore) may block the thread that appends to a session.
 ///
 /// To hand an append to another thread and to wait for it costs some 20 µs of CPU, and more than many a disk
-/// takes. What has to wait for another process, or reads what it does not know yet, never blocks.
+/// takes. What has to wait for another process, or reads what others appended, never blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Blocking {
@@ -48,17 +48,21 @@ impl Pace {
         }
     }
 
-    /// Does something, and takes note of how long that took.
-    pub(super) fn timed<T>(&self, append: impl FnOnce() -> T) -> T {
-        let began = Instant::now();
-        let done = append();
-        self.note(began.elapsed());
-        done
+    /// Takes note of how long an append took that began then, unless it failed.
+    pub(super) fn note<T, E>(&self, began: Instant, appended: &Result<T, E>) {
+        if appended.is_ok() {
+            self.took(began.elapsed());
+        }
     }
 
-    fn note(&self, took: Duration) {
-        let row = if took > QUICK { 0 } else { self.row.load(Relaxed).saturating_add(1) };
-        self.row.store(row, Relaxed);
+    fn took(&self, time: Duration) {
+        if time > QUICK {
+            self.row.store(0, Relaxed);
+        } else {
+            // One that was slow meanwhile counts.
+            let row = self.row.load(Relaxed);
+            let _raced = self.row.compare_exchange(row, row.saturating_add(1), Relaxed, Relaxed);
+        }
     }
 }
 
@@ -68,7 +72,7 @@ mod tests {
 
     fn after(blocking: Blocking, took: impl IntoIterator<Item = Duration>) -> bool {
         let pace = Pace::new(blocking);
-        took.into_iter().for_each(|it| pace.note(it));
+        took.into_iter().for_each(|it| pace.took(it));
         pace.may_block()
     }
 

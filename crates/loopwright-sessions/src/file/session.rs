@@ -121,11 +121,14 @@ impl<'a> Session<'a> {
             root.put_back(files);
             return None;
         }
-        if !files.caught_up().ok()? || files.last.is_deleted() {
-            return None;
-        }
+        let is_as_left = files.appended().ok()? == Some(0) && !files.last.is_deleted();
+        let covered = files.covered.take().filter(|_| is_as_left && files.lease.is_some());
         let about = addition.about(&files.last);
-        let announced = files.covered.take()?.again(&root.index, about, Patience::None).ok()??;
+        let again = covered.map(|it| it.again(&root.index, about, Patience::None));
+        let Some(announced) = again.transpose().ok().flatten().flatten() else {
+            root.keep(files);
+            return None;
+        };
         Some(Self { root, id, files, announced: Some(announced) })
     }
 
@@ -290,8 +293,7 @@ impl Root {
     /// Puts files back that were taken and not locked.
     fn put_back(&self, files: Files) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|it| it.id != files.id);
-        known.push(files);
+        remember(&mut known, files);
     }
 
     /// Keeps the files of a session for the next time, and lets go of its lock.
@@ -301,27 +303,36 @@ impl Root {
         if files.lock.free().is_err() {
             return;
         }
-        known.retain(|it| it.id != files.id);
-        if known.len() >= KNOWN {
-            known.remove(0);
-        }
-        known.push(files);
+        remember(&mut known, files);
     }
 }
 
+/// Adds the files of a session to those that are known.
+fn remember(known: &mut Vec<Files>, files: Files) {
+    known.retain(|it| it.id != files.id);
+    while known.len() >= KNOWN {
+        known.remove(0);
+    }
+    known.push(files);
+}
+
 impl Files {
+    /// Returns how many bytes others appended to the log; nothing if it is not the same one any more.
+    fn appended(&mut self) -> Result<Option<u64>, StoreError> {
+        let Trail { path, identity, end, length, .. } = &mut self.trail;
+        let Some(there) = disk::if_there(fs::symlink_metadata(&path)).at(path)? else {
+            return Ok(None);
+        };
+        *length = there.len();
+        Ok(length.checked_sub(*end).filter(|_| identity.is_of(&there)))
+    }
+
     /// Reads what others appended to the log. Tells whether it is still the same one.
     fn caught_up(&mut self) -> Result<bool, StoreError> {
+        let Some(appended) = self.appended()? else { return Ok(false) };
         let Self { id, trail, last, .. } = self;
         let path = &trail.path;
-        let Some(there) = disk::if_there(fs::symlink_metadata(path)).at(path)? else {
-            return Ok(false);
-        };
-        if there.len() < trail.end || !trail.identity.is_of(&there) {
-            return Ok(false);
-        }
-        trail.length = there.len();
-        if trail.length > trail.end {
+        if appended > 0 {
             let bytes = frame::part(&mut trail.file, trail.end, u64::MAX).at(path)?;
             let scan = frame::scan(&bytes, trail.end);
             intact(id, path, &scan)?;

@@ -170,6 +170,36 @@ fn a_store_that_may_block_appends_where_it_is_asked() {
     assert!(appending_under(&world.store, &lease, 2, later(2)).now_or_never().is_none());
 }
 
+/// Appends, which takes another thread.
+async fn append_elsewhere(store: &FileStore, lease: &Lease, number: u64, now: Timestamp) {
+    let mut appending = pin!(appending_under(store, lease, number, now));
+    assert!(matches!(poll!(&mut appending), Poll::Pending));
+    assert_eq!(appending.await.unwrap(), number + 1);
+}
+
+#[test]
+fn nobody_is_blocked_to_read_what_another_process_appended() {
+    let (world, other, lease) = two(Blocking::Always);
+    append_under(&other, &lease, 2, later(2)).unwrap();
+    block_on(append_elsewhere(&world.store, &lease, 3, later(3)));
+    assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 4));
+}
+
+#[test]
+fn what_cannot_be_appended_at_once_does_not_read_the_log_again() {
+    let (world, _other, lease) = two(Blocking::Always);
+    let lease = block_on(world.store.renew(&lease, later(1), Duration::from_mins(5))).unwrap();
+    append_under(&world.store, &lease, 2, later(2)).unwrap();
+    // Whoever reads the whole log finds its first record damaged.
+    let log = world.session("a").join("log");
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[40] ^= 1;
+    fs::write(&log, bytes).unwrap();
+    // The index covers the first minute only.
+    block_on(append_elsewhere(&world.store, &lease, 3, later(90)));
+    assert!(world.load("a").is_err());
+}
+
 /// Appends while a lock is held by somebody else, who lets go of it later.
 fn is_not_blocked_by(lock: impl Fn(&World) -> File) {
     let (world, _other, lease) = two(Blocking::Always);

@@ -69,8 +69,12 @@ fn a_member_that_has_to_be_there_and_may_not_be_does_not_fit() {
 fn text_that_is_more_than_a_value_does_not_fit() {
     let shape = Shape::of(&json!({ "type": "object" }));
     assert!(shape.takes_text(r#" {"a": [1, {"b": "\u00e9"}]} "#));
-    for text in ["", "null", "{} {}", "{", r#"{"a": }"#, "nonsense"] {
+    let deep = format!(r#"{{"a": {}1{}}}"#, "[".repeat(200), "]".repeat(200));
+    let texts = ["", "null", "{} {}", "{", r#"{"a": }"#, "nonsense", &deep];
+    let lone = r#"{"a": "\ud800"}"#;
+    for text in texts.into_iter().chain([lone, r#"{"a": 1e999}"#, r#"{"a": "\x"}"#]) {
         assert!(!shape.takes_text(text), "{text}");
+        assert!(serde_json::from_str::<Value>(text).is_err() || text == "null", "{text}");
     }
 }
 
