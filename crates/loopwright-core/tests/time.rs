@@ -49,8 +49,8 @@ fn what_comes_after_hooks_and_tools_has_the_time_after_them() {
         ("closed", 7),
     ];
     assert_eq!(stamps, expect);
-    let took: Vec<_> = state.steps().map(Step::duration).collect();
-    assert_eq!(took, [Duration::from_secs(7), Duration::ZERO]);
+    let durations: Vec<_> = state.steps().map(Step::duration).collect();
+    assert_eq!(durations, [Duration::from_secs(7), Duration::ZERO]);
     assert!(matches!(changes[2].change, Change::Edited { .. }));
 }
 

@@ -95,8 +95,8 @@ impl FileStore {
         Ok(Self(Arc::new(Root::open(directory.as_ref(), blocking)?)))
     }
 
-    /// Appends to a session that this store wrote last, on this thread; nothing if it may not block, or has to
-    /// wait for others.
+    /// Appends on this thread to a session that this store wrote last. What is to be appended is given back if
+    /// the store may not block, or has to wait for others.
     fn append_at_once(
         &self,
         id: &SessionId,
