@@ -58,7 +58,10 @@ pub enum ErrorClass {
 impl From<FailureKind> for ErrorClass {
     fn from(kind: FailureKind) -> Self {
         match kind {
-            FailureKind::Model | FailureKind::Network | FailureKind::NoModel => Self::Model,
+            FailureKind::Model
+            | FailureKind::ContextLength
+            | FailureKind::Network
+            | FailureKind::NoModel => Self::Model,
             FailureKind::RateLimit => Self::RateLimit,
             FailureKind::Timeout => Self::Timeout,
             FailureKind::Tool | FailureKind::UnknownTool => Self::Tool,

@@ -7,8 +7,8 @@ use std::{borrow::Cow, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, BoxError, Env, Execution, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit,
-    StopReason, StopSignal, Timestamp,
+    AgentState, BoxError, Env, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopReason,
+    StopSignal, Timestamp, Used,
     messages::{Cost, FinishReason},
 };
 use serde_json::json;
@@ -51,8 +51,8 @@ macro_rules! before_step_guard {
 #[derive(Clone, Copy, Debug)]
 pub struct StepsLimit(pub u32);
 
-before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, _env| {
-    let (steps, max) = (state.step_count(), it.0);
+before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, env| {
+    let (steps, max) = (used(state, env).steps, it.0);
     (steps >= max).then(|| {
         let text = format!("the limit of steps, {max}, is reached");
         StopSignal::new(StopReason::StepsLimitReached, "guard:steps_limit", text)
@@ -65,8 +65,8 @@ before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, _env| {
 #[derive(Clone, Copy, Debug)]
 pub struct TokenLimit(pub u64);
 
-before_step_guard!(TokenLimit, "guard:token_limit", |it, state, _env| {
-    let (tokens, max) = (state.usage().total(), it.0);
+before_step_guard!(TokenLimit, "guard:token_limit", |it, state, env| {
+    let (tokens, max) = (used(state, env).tokens, it.0);
     (tokens >= max).then(|| {
         let text = format!("{tokens} of {max} tokens are used");
         StopSignal::new(StopReason::TokenLimitReached, "guard:token_limit", text)
@@ -80,11 +80,8 @@ before_step_guard!(TokenLimit, "guard:token_limit", |it, state, _env| {
 pub struct TimeLimit(pub Duration);
 
 before_step_guard!(TimeLimit, "guard:time_limit", |it, state, env| {
-    let began = state.execution().map(Execution::started_at);
-    let elapsed = began.map(|began| env.clock.now().since(began));
-    elapsed
-        .filter(|elapsed| *elapsed >= it.0)
-        .map(|elapsed| time_signal("guard:time_limit", "seconds", elapsed, it.0))
+    let elapsed = used(state, env).time;
+    (elapsed >= it.0).then(|| time_signal("guard:time_limit", "seconds", elapsed, it.0))
 });
 
 /// Ends a run when the steps of all executions together were worked on for so long; pauses do not
@@ -115,8 +112,8 @@ before_step_guard!(Deadline, "guard:deadline", |it, _state, env| {
 #[derive(Clone, Copy, Debug)]
 pub struct CostLimit(pub Cost);
 
-before_step_guard!(CostLimit, "guard:cost_limit", |it, state, _env| {
-    let (cost, max) = (state.spent().cost, it.0);
+before_step_guard!(CostLimit, "guard:cost_limit", |it, state, env| {
+    let (cost, max) = (used(state, env).cost, it.0);
     (cost >= max).then(|| {
         let text = format!("{cost} of {max} are used");
         StopSignal::new(StopReason::CostLimitReached, "guard:cost_limit", text)
@@ -124,6 +121,11 @@ before_step_guard!(CostLimit, "guard:cost_limit", |it, state, _env| {
             .with("max_cost", max.dollars())
     })
 });
+
+/// Returns what counts against the limits of an execution.
+fn used(state: &AgentState, env: &Env) -> Used {
+    state.execution().map(|it| it.used(env.clock.now())).unwrap_or_default()
+}
 
 fn time_signal(source: &str, limit: &'static str, used: Duration, max: Duration) -> StopSignal {
     let (elapsed, max) = (used.as_secs_f64(), max.as_secs_f64());

@@ -35,7 +35,7 @@ pub enum Change {
         /// The execution's name.
         execution: ExecutionId,
     },
-    /// An execution that was interrupted or paused goes on.
+    /// An execution resumes: it was interrupted or paused, or it ended before an answer.
     Resumed,
     /// A step begins, or begins again.
     Thinking {
@@ -44,6 +44,12 @@ pub enum Change {
     },
     /// The model answered.
     Thought(Arc<Thought>),
+    /// The run ended while the model answered: what it had written so far becomes part of the
+    /// conversation.
+    AnswerInterrupted {
+        /// The text so far, and a note on what interrupted it.
+        message: Message,
+    },
     /// A call waits for a decision.
     Asked {
         /// The call's position.
@@ -165,6 +171,9 @@ pub enum Edit {
     Llm(Option<Arc<LlmConfig>>),
     /// Replaces the budget.
     Budget(Budget),
+    /// Has the budget of the execution count anew from here. An execution that ended because a limit was
+    /// reached can resume after this.
+    RenewBudget,
     /// Names the agent that this one works for.
     Parent(AgentId),
     /// Decides about a call of the open step.

@@ -42,6 +42,13 @@ pub trait Driver: Send + Sync {
         std::any::type_name::<Self>()
     }
 
+    /// Returns `true` if the text of an answer is what the model says to the user. Text of an answer that
+    /// is interrupted then stays in the conversation; a driver whose models write decisions in a form of
+    /// its own returns `false`.
+    fn answers_in_text(&self) -> bool {
+        true
+    }
+
     /// Returns the models it chooses from, for tools and hooks that ask one too; nothing if it has none
     /// to share.
     fn models(&self) -> Option<Arc<dyn Models>> {

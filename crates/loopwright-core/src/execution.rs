@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use imbl::Vector;
-use loopwright_messages::ExecutionId;
+use loopwright_messages::{Cost, ExecutionId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -72,6 +72,31 @@ pub struct Execution {
     /// Failed steps at the end, without an answer between them.
     pub(crate) failed_in_a_row: u32,
     pub(crate) values: Metadata,
+    /// What was used when the budget was last renewed.
+    #[serde(default, skip_serializing_if = "Baseline::is_zero")]
+    pub(crate) renewed: Baseline,
+    /// Whether the execution was stopped or failed before there was an answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_unanswered: bool,
+}
+
+/// What an execution had used when its budget was renewed; the budget counts from there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Baseline {
+    pub(crate) steps: u32,
+    pub(crate) tokens: u64,
+    pub(crate) cost: Cost,
+    /// From the beginning of the execution to the run that the renewal was for.
+    pub(crate) time: Duration,
+    /// Whether no run has begun since the renewal.
+    pub(crate) is_ahead: bool,
+}
+
+impl Baseline {
+    fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Execution {
@@ -91,6 +116,8 @@ impl Execution {
             failed_steps: 0,
             failed_in_a_row: 0,
             values: Metadata::default(),
+            renewed: Baseline::default(),
+            is_unanswered: false,
         }
     }
 
@@ -170,14 +197,21 @@ impl Execution {
         self.spent
     }
 
-    /// Returns what counts against a budget.
+    /// Returns what counts against a budget: what was used since the execution began, or since its
+    /// budget was [renewed](crate::Edit::RenewBudget).
     pub fn used(&self, now: Timestamp) -> Used {
+        let renewed = &self.renewed;
         Used {
-            steps: self.step_count(),
-            tokens: self.spent.usage.total(),
-            time: now.since(self.started_at),
-            cost: self.spent.cost,
+            steps: self.step_count().saturating_sub(renewed.steps),
+            tokens: self.spent.usage.total().saturating_sub(renewed.tokens),
+            time: now.since(self.started_at).saturating_sub(renewed.time),
+            cost: self.spent.cost.saturating_sub(renewed.cost),
         }
+    }
+
+    /// Returns when the budget's time began to count: with the execution, or with its last renewal.
+    pub(crate) fn budgeted_from(&self) -> Timestamp {
+        self.started_at.plus(self.renewed.time)
     }
 
     /// Returns how many of the newest steps failed without an answer between them.

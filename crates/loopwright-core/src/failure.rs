@@ -25,6 +25,8 @@ pub enum FailureKind {
     Model,
     /// The provider asked to slow down.
     RateLimit,
+    /// The request is longer than the model's context window.
+    ContextLength,
     /// No model is configured, or its key is missing.
     NoModel,
     /// Something took too long.

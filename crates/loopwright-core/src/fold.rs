@@ -2,13 +2,16 @@
 
 use std::{sync::Arc, time::Duration};
 
-use loopwright_messages::{Exchange, ExecutionId, Message, SectionName, Turn, TurnBody, TurnMeta};
+use loopwright_messages::{
+    Exchange, ExecutionId, Message, Role, SectionName, Turn, TurnBody, TurnMeta,
+};
 
 use crate::{
     budget::Spend,
     change::{Change, Edit, Stamped},
     clock::Timestamp,
-    execution::{Execution, Status},
+    continuation::EVALUATIONS,
+    execution::{Baseline, Execution, Status},
     failure::Failure,
     key::{Slot, Space},
     outcome::{Effect, ToolOutcome},
@@ -101,12 +104,41 @@ impl AgentState {
             }
             Change::Spent(spend) => self.spend(*spend)?,
             Change::Cleared => self.clear_execution(),
-            Change::Closed(_) => {
+            Change::AnswerInterrupted { message } => self.keep_interrupted_answer(message)?,
+            Change::Closed(status) => {
                 self.seal_open_step();
-                self.running()?.fold(&stamped.change, stamped.at);
+                let is_forced = matches!(status, Status::Stopped(_) | Status::Failed(_));
+                let is_unanswered = is_forced && !self.ends_with_answer();
+                let execution = self.running()?;
+                execution.fold(&stamped.change, stamped.at);
+                execution.is_unanswered = is_unanswered;
             }
             change => self.running()?.fold(change, stamped.at),
         }
+        Ok(())
+    }
+
+    /// Returns `true` if the newest step is an answer, and the conversation ends with it.
+    fn ends_with_answer(&self) -> bool {
+        let answer = self.last_step().filter(|step| step.kind == StepKind::FinalResponse);
+        let (answer, last) = (answer.and_then(|step| step.turn.as_ref()), self.transcript().last());
+        answer.zip(last).is_some_and(|(answer, last)| answer.meta() == last.meta())
+    }
+
+    /// Ends the open step with the part of an answer that there is.
+    fn keep_interrupted_answer(&mut self, message: &Message) -> Result<(), &'static str> {
+        let execution = self.running()?;
+        let open = execution.open.take_if(|open| open.thought.is_none());
+        let open = open.ok_or("there is no open step without an answer")?;
+        let meta = TurnMeta {
+            execution: Some(execution.id.clone()),
+            step: Some(open.number),
+            trace: false,
+        };
+        let turn = Turn::new(TurnBody::Reply(message.clone()))
+            .map_err(|_| "the answer is not the model's, or calls tools")?;
+        self.context.sections.messages_mut().push(Arc::new(turn.with_meta(meta)));
+        self.append_all(&open.said);
         Ok(())
     }
 
@@ -163,6 +195,7 @@ impl AgentState {
     pub(crate) fn apply_edit(&mut self, edit: &Edit) {
         match edit {
             Edit::Append { section, message } if section.as_str() == SectionName::MESSAGES => {
+                self.take_up_again(message);
                 self.say(message);
             }
             Edit::Append { section, message } => self.append(section.as_str(), message),
@@ -175,6 +208,11 @@ impl AgentState {
             Edit::ResponseFormat(format) => self.context.response_format.clone_from(format),
             Edit::Llm(llm) => self.llm.clone_from(llm),
             Edit::Budget(budget) => self.budget = *budget,
+            Edit::RenewBudget => {
+                if let Some(execution) = &mut self.execution {
+                    execution.renew_budget();
+                }
+            }
             Edit::Parent(parent) => self.parent = Some(parent.clone()),
             Edit::Resolve { call, resolution } => {
                 if let Ok(open) = self.open_step()
@@ -184,6 +222,25 @@ impl AgentState {
                     *state = CallState::Resolved(resolution.clone());
                 }
             }
+        }
+    }
+
+    /// A user who says something to an execution that ended before an answer takes it up again: its budget
+    /// counts anew, and a question without an answer is followed by a note that it has none.
+    fn take_up_again(&mut self, message: &Message) {
+        let Some(execution) = self.execution.as_mut().filter(|it| it.is_unanswered) else {
+            return;
+        };
+        if message.role() != Role::User || message.is_empty() {
+            return;
+        }
+        let is_users = execution.signals.iter().any(|it| it.reason == StopReason::UserRequested);
+        let why = if is_users { "interrupted by the user" } else { "the run ended before it" };
+        execution.renew_budget();
+        let is_open =
+            self.transcript().last().is_some_and(|turn| turn.message().role() == Role::User);
+        if is_open {
+            self.append(SectionName::MESSAGES, &Message::assistant(format!("[No answer: {why}.]")));
         }
     }
 
@@ -305,10 +362,7 @@ impl AgentState {
 impl Execution {
     fn fold(&mut self, change: &Change, at: Timestamp) {
         match change {
-            Change::Resumed => {
-                self.status = Status::InProgress;
-                self.ended_at = None;
-            }
+            Change::Resumed => self.resume(at),
             Change::Thinking { attempt } => {
                 let number = self.step_count() + 1;
                 let open = self.open.get_or_insert_with(|| OpenStep::new(number, at));
@@ -329,6 +383,37 @@ impl Execution {
             }
             _ => (),
         }
+    }
+
+    /// Goes on. What stood in the way of an execution that had ended no longer does, but for limits,
+    /// which are looked at again.
+    fn resume(&mut self, at: Timestamp) {
+        if std::mem::take(&mut self.is_unanswered) {
+            self.signals.clear();
+            self.continuation = None;
+            self.failed_in_a_row = 0;
+            self.values.put(EVALUATIONS.slot().key, None);
+        }
+        // Who resumes no longer wants what an earlier run was to stop for.
+        self.signals.retain(|it| it.reason != StopReason::UserRequested);
+        if self.renewed.is_ahead {
+            self.renewed.time = at.since(self.started_at);
+            self.renewed.is_ahead = false;
+        }
+        self.status = Status::InProgress;
+        self.ended_at = None;
+    }
+
+    fn renew_budget(&mut self) {
+        self.renewed = Baseline {
+            steps: self.step_count(),
+            tokens: self.spent.usage.total(),
+            cost: self.spent.cost,
+            time: self.renewed.time,
+            is_ahead: true,
+        };
+        self.signals.retain(|it| !it.reason.is_limit());
+        self.values.put(EVALUATIONS.slot().key, None);
     }
 
     /// Removes the soft signals of such reasons; hard ones stay whoever asks.
@@ -419,6 +504,7 @@ impl Change {
             Self::Resumed => "resumed",
             Self::Thinking { .. } => "thinking",
             Self::Thought(_) => "thought",
+            Self::AnswerInterrupted { .. } => "answer_interrupted",
             Self::Asked { .. } => "asked",
             Self::Started { .. } => "started",
             Self::Settled { .. } => "settled",

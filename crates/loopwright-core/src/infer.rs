@@ -71,6 +71,8 @@ pub(crate) struct Memory {
     pub(crate) sent: Option<StablePart>,
     pub(crate) system: Option<Composed>,
     pub(crate) last: Spend,
+    /// The text so far of an answer that was interrupted.
+    pub(crate) unfinished: String,
     /// The hook that answered the last request.
     pub(crate) source: Option<Arc<str>>,
     /// What the model keeps.
@@ -82,6 +84,25 @@ pub(crate) struct Memory {
 pub(crate) struct Composed {
     pub(crate) session: Option<Arc<str>>,
     pub(crate) whole: Option<Arc<str>>,
+}
+
+/// What was heard of an answer so far.
+#[derive(Debug, Default)]
+struct Heard {
+    /// Whether the answer is no part of the conversation, so that its text is not needed.
+    aside: bool,
+    text: String,
+    spend: Spend,
+}
+
+impl Heard {
+    fn note(&mut self, delta: &Delta<'_>) {
+        match delta {
+            Delta::Text(text) if !self.aside => self.text.push_str(text),
+            Delta::Usage(usage) => self.spend.usage = *usage,
+            _ => {}
+        }
+    }
 }
 
 pub(crate) type SharedMemory = Arc<Mutex<Memory>>;
@@ -254,20 +275,23 @@ impl Inference {
         let tokens = guess.usage.total().max(request.options.max_output_tokens.unwrap_or(0));
         let reserved = self.meter.reserve(tokens, guess.cost).map_err(StepError::Stopped)?;
         let mut kept = memory.map(|it| std::mem::take(&mut lock(it).model)).unwrap_or_default();
-        let aside = memory.is_none();
-        let result = self.race(state, model, request, &mut kept, aside).await;
+        let mut heard = Heard { aside: memory.is_none(), ..Heard::default() };
+        let result = self.race(state, model, request, &mut kept, &mut heard).await;
         let spend = match &result {
             Ok(it) => Spend { usage: it.usage, cost: it.cost.unwrap_or_default() },
-            Err(StepError::Model(error)) => {
-                Spend { usage: error.usage, cost: error.cost.unwrap_or_default() }
-            }
-            Err(_) => Spend::default(),
+            Err(StepError::Model(error)) => error.spend(),
+            // What was told before the interruption counts.
+            Err(_) => heard.spend,
         };
         reserved.settle(spend);
         self.add(spend);
-        if let (Some(memory), Ok(_)) = (memory, &result) {
+        if let Some(memory) = memory {
             let mut memory = lock(memory);
-            (memory.last, memory.model) = (spend, kept);
+            match &result {
+                Ok(_) => (memory.last, memory.model) = (spend, kept),
+                Err(StepError::Cancelled | StepError::Stopped(_)) => memory.unfinished = heard.text,
+                Err(_) => {}
+            }
         }
         result
     }
@@ -285,10 +309,12 @@ impl Inference {
         model: &dyn ChatModel,
         request: &InferenceRequest,
         memory: &mut ModelMemory,
-        aside: bool,
+        heard: &mut Heard,
     ) -> Result<InferenceResponse, StepError> {
+        let aside = heard.aside;
         let mut deltas = |delta: Delta<'_>| {
             let (step, events) = (self.step, &self.events);
+            heard.note(&delta);
             if events.has_listeners()
                 && let Some(delta) = delta.to_owned()
             {
@@ -307,19 +333,25 @@ impl Inference {
         let model = if layers.is_empty() { model } else { &layered };
         let answer = model.infer(request, cx);
         let limit = std::pin::pin!(self.limit(state));
-        match select(answer, limit).await {
-            Either::Left((Err(error), _)) if error.kind == ModelErrorKind::Cancelled => {
-                Err(StepError::Cancelled)
-            }
+        let answer = match select(answer, limit).await {
+            Either::Left((answer, _)) => answer,
+            Either::Right((error, _)) => return Err(error),
+        };
+        answer.map_err(|error| {
             // The wire knows the deadline too, and may be the first to give up.
-            Either::Left((Err(error), _))
-                if error.kind == ModelErrorKind::Timeout && self.is_late() =>
-            {
-                Err(StepError::Stopped(state.lateness(self.env.clock.now())))
+            let gave_up = match error.kind {
+                ModelErrorKind::Cancelled => StepError::Cancelled,
+                ModelErrorKind::Timeout if self.is_late() => {
+                    StepError::Stopped(state.lateness(self.env.clock.now()))
+                }
+                _ => return StepError::Model(error),
+            };
+            // The wire knows better what it came to than its fragments do.
+            if !error.spend().is_zero() {
+                heard.spend = error.spend();
             }
-            Either::Left((answer, _)) => Ok(answer?),
-            Either::Right((error, _)) => Err(error),
-        }
+            gave_up
+        })
     }
 
     fn is_late(&self) -> bool {

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     BoxError,
+    budget::Spend,
     clock::{Clock, Timestamp},
     event::OwnedDelta,
     failure::FailureKind,
@@ -259,12 +260,18 @@ impl ModelError {
         self
     }
 
+    /// Returns what was consumed nevertheless.
+    pub(crate) fn spend(&self) -> Spend {
+        Spend { usage: self.usage, cost: self.cost.unwrap_or_default() }
+    }
+
     pub(crate) fn failure_kind(&self) -> FailureKind {
         match self.kind {
             ModelErrorKind::RateLimited => FailureKind::RateLimit,
             ModelErrorKind::Timeout => FailureKind::Timeout,
             ModelErrorKind::Network => FailureKind::Network,
             ModelErrorKind::NoModel | ModelErrorKind::Auth => FailureKind::NoModel,
+            ModelErrorKind::ContextLength => FailureKind::ContextLength,
             _ => FailureKind::Model,
         }
     }

@@ -18,14 +18,14 @@ mod time;
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use loopwright_messages::{AgentId, ExecutionId, Message};
+use loopwright_messages::{AgentId, ExecutionId, Message, SectionName};
 use tokio_util::sync::CancellationToken;
 
 use self::{act::Batch, parked::Parked, record::Broken, time::Reading};
 use crate::{
     agent_loop::AgentLoop,
     budget::Spend,
-    change::{Change, Stamped},
+    change::{Change, Edit, Stamped},
     clock::Timestamp,
     continuation::ContinuationOutcome,
     driver::StepError,
@@ -304,14 +304,20 @@ impl Run {
             self.point = Point::Over;
             return Turn::Over;
         }
-        let resumed = self.state.is_interrupted();
+        let resumed = self.state.is_resumable();
+        let had_ended = self.state.execution().is_some_and(|it| it.is_unanswered);
         let change = if resumed { Change::Resumed } else { self.opened(now) };
         self.record(change);
         self.set_up();
         self.start_timing();
         let (messages, tools) = (self.state.transcript().len(), self.agent.tools().len());
         self.say(|_| ExecutionStarted { messages, tools, resumed });
-        self.go(if resumed { self.resume_at() } else { Point::BeforeExecution })
+        if had_ended {
+            self.ask_to_continue();
+        }
+        // An execution that had ended begins its work once more, and is begun like a new one.
+        let is_beginning = had_ended || !resumed;
+        self.go(if is_beginning { Point::BeforeExecution } else { self.resume_at() })
     }
 
     /// A run that was interrupted goes on with its open step, or decides again about its last one.
@@ -321,6 +327,22 @@ impl Run {
             Some(open) if open.thought().is_some() => Point::Act,
             None if self.state.step_count() > 0 => Point::Decide,
             _ => Point::Checkpoint,
+        }
+    }
+
+    /// A model that was interrupted in the middle of an answer is asked to go on: no request ends with
+    /// words of the model.
+    fn ask_to_continue(&mut self) {
+        let is_cut = self
+            .state
+            .transcript()
+            .last()
+            .is_some_and(|turn| matches!(turn.body(), loopwright_messages::TurnBody::Reply(_)));
+        if is_cut {
+            let message = Message::user("Continue from where you were interrupted.");
+            let section = SectionName::MESSAGES.into();
+            let edit = Edit::Append { section, message };
+            self.record(Change::Edited { by: Arc::from("loop"), edit });
         }
     }
 
@@ -336,7 +358,7 @@ impl Run {
         let now = self.now();
         let Some(execution) = self.state.execution() else { return };
         let budget = *self.state.budget();
-        let by_time = budget.time.map(|time| execution.started_at().plus(time));
+        let by_time = budget.time.map(|time| execution.budgeted_from().plus(time));
         self.deadline = by_time.into_iter().chain(budget.deadline).min();
         let used = execution.used(now);
         self.meter = match &self.options.meter {

@@ -164,6 +164,12 @@ impl AgentState {
         self.edit(Edit::Set(slot, Some(value.into())))
     }
 
+    /// Has the budget of the current execution count anew from here.
+    #[must_use]
+    pub fn renew_budget(self) -> Self {
+        self.edit(Edit::RenewBudget)
+    }
+
     /// Names the agent that this one works for.
     #[must_use]
     pub fn with_parent(self, parent: AgentId) -> Self {
@@ -265,8 +271,18 @@ impl AgentState {
         self.execution.as_ref().map_or(&Status::Pending, Execution::status)
     }
 
-    /// Tells whether the next run goes on with this execution instead of beginning another one: it was
-    /// interrupted, it waits, or its journal failed, which is no failure of the execution.
+    /// Returns `true` if the next run resumes this execution instead of starting another one: it has not
+    /// ended, or it was stopped or failed before there was an answer.
+    ///
+    /// What an ended execution used still counts against its budget, so a run that is resumed after a
+    /// limit stops there again, unless the limit is raised, the budget is
+    /// [renewed](AgentState::renew_budget), or the user says something, which renews it.
+    pub fn is_resumable(&self) -> bool {
+        self.is_interrupted() || self.execution.as_ref().is_some_and(|it| it.is_unanswered)
+    }
+
+    /// Returns `true` if the execution has not ended, and no run may be at work on it: it was interrupted,
+    /// it waits for decisions, or its journal failed, which is no failure of the execution.
     pub fn is_interrupted(&self) -> bool {
         match self.status() {
             Status::InProgress | Status::Paused => true,

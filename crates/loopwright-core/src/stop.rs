@@ -101,6 +101,17 @@ impl StopReason {
         }
     }
 
+    /// Returns `true` for a limit of a budget: steps, tokens, time or money.
+    pub fn is_limit(self) -> bool {
+        matches!(
+            self,
+            Self::StepsLimitReached
+                | Self::TokenLimitReached
+                | Self::TimeLimitReached
+                | Self::CostLimitReached
+        )
+    }
+
     /// Tells whether a run that ended so did not end by itself: its status is `Stopped`.
     pub fn is_forced(self) -> bool {
         !matches!(self, Self::Completed | Self::FinishReasonReceived)

@@ -3,7 +3,8 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use loopwright_core::{
-    AgentState, ContinuationDecision, Execution, StopReason, Timestamp, messages::FinishReason,
+    AgentState, ContinuationDecision, Execution, StopReason, Timestamp, Used,
+    messages::FinishReason,
 };
 
 use crate::{
@@ -54,20 +55,27 @@ fn limit<T: PartialOrd + fmt::Debug + Copy + Send + Sync + 'static>(
     })
 }
 
+/// Returns what counts against the limits of an execution.
+fn used(state: &AgentState, now: Timestamp) -> Used {
+    state.execution().map(|it| it.used(now)).unwrap_or_default()
+}
+
 /// Forbids after so many steps.
 pub fn steps_limit(max: u32) -> impl ContinuationCriterion {
-    limit("steps_limit", StopReason::StepsLimitReached, max, |state, _| state.step_count())
+    limit("steps_limit", StopReason::StepsLimitReached, max, |state, now| used(state, now).steps)
 }
 
 /// Forbids after so many tokens.
 pub fn token_usage_limit(max: u64) -> impl ContinuationCriterion {
-    limit("token_usage_limit", StopReason::TokenLimitReached, max, |state, _| state.usage().total())
+    limit("token_usage_limit", StopReason::TokenLimitReached, max, |state, now| {
+        used(state, now).tokens
+    })
 }
 
 /// Forbids so long after the start of the execution.
 pub fn execution_time_limit(max: Duration) -> impl ContinuationCriterion {
     limit("execution_time_limit", StopReason::TimeLimitReached, max, |state, now| {
-        state.execution().map_or(Duration::ZERO, |it| now.since(it.started_at()))
+        used(state, now).time
     })
 }
 

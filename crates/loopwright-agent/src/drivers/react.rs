@@ -170,6 +170,11 @@ impl Driver for ReActDriver {
         Ok(Thought::of(response))
     }
 
+    /// What the model writes are decisions, as JSON.
+    fn answers_in_text(&self) -> bool {
+        false
+    }
+
     fn name(&self) -> &'static str {
         "react"
     }

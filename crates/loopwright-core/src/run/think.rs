@@ -3,7 +3,7 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures::FutureExt as _;
-use loopwright_messages::Role;
+use loopwright_messages::{Message, Role};
 
 use crate::{
     budget::Spend,
@@ -104,17 +104,30 @@ impl Run {
             }
             Err(StepError::Stopped(signal)) => {
                 self.charge(ledger.spend);
+                self.keep_interrupted_answer("stopped by a limit or a hook");
                 self.signal(signal);
                 self.go(Point::Decide)
             }
             Err(StepError::Cancelled) => {
                 self.charge(ledger.spend);
+                self.keep_interrupted_answer("interrupted by the user");
                 // Decided at once: nothing overrules a cancellation.
                 self.options.cancel.cancel();
                 self.go(Point::Decide)
             }
             Err(error) => self.fail(error.to_failure(), ledger.spend),
         }
+    }
+
+    /// Puts what the model had written when it was interrupted into the conversation. Reasoning and calls
+    /// that are not complete are of no use to anyone.
+    fn keep_interrupted_answer(&mut self, note: &str) {
+        let text = std::mem::take(&mut lock(&self.memory).unfinished);
+        if text.trim().is_empty() || !self.agent.driver().answers_in_text() {
+            return;
+        }
+        let message = Message::assistant(format!("{}\n\n[{note}]", text.trim_end()));
+        self.record(Change::AnswerInterrupted { message });
     }
 
     pub(super) fn charge(&mut self, spend: Spend) {
