@@ -9,7 +9,7 @@ use loopwright_core::{
 use crate::{
     capabilities::UseGuards,
     capability::{BuildError, Capability},
-    compilers::ConversationWithCurrentToolTrace,
+    compilers::AllSections,
     configurator::Configurator,
     criteria::CriteriaHook,
 };
@@ -87,7 +87,7 @@ impl AgentBuilder {
             capability.configure(&mut agent)?;
         }
         // 3. The compiler: what was set, or the default, with its wrappers.
-        let default_compiler = || Some(Arc::new(ConversationWithCurrentToolTrace) as Arc<_>);
+        let default_compiler = || Some(Arc::new(AllSections) as Arc<_>);
         let compiler = agent.compiler.resolve(default_compiler).ok_or(BuildError::NoDriver)?;
         // 4. The driver with its wrappers. It is bound to nothing: the loop hands it all it needs.
         let driver = agent.driver.resolve(|| None).ok_or(BuildError::NoDriver)?;

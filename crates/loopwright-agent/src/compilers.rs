@@ -6,10 +6,11 @@ use loopwright_core::{
     messages::{Prompt, SectionName, Selection, Turn},
 };
 
-/// Shows all sections, but of tool turns only those of the current execution. The default.
+/// Shows all sections, but of tool turns only those of the current execution.
 ///
-/// So of earlier executions the model sees what the user said and what it answered, and not how it
-/// got there.
+/// Of earlier executions the model sees what the user said and what it answered, and not how it got there:
+/// requests are shorter, and a model that needs a file again has to read it again. An execution that
+/// [resumes](AgentState::is_resumable) is the current one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConversationWithCurrentToolTrace;
 
@@ -28,7 +29,7 @@ impl ContextCompiler for ConversationWithCurrentToolTrace {
     }
 }
 
-/// Shows everything.
+/// Shows everything, the tool calls of earlier executions and their results included. The default.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AllSections;
 

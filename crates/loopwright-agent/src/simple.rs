@@ -7,7 +7,7 @@ use loopwright_core::{
     ToolExecutor, ToolSet, messages::Transcript,
 };
 
-use crate::{compilers::ConversationWithCurrentToolTrace, drivers::ToolCallingDriver};
+use crate::{compilers::AllSections, drivers::ToolCallingDriver};
 
 /// Makes a loop of a model or a driver alone: the case that needs no builder.
 ///
@@ -39,7 +39,7 @@ impl SimpleLoop for AgentLoop {
     fn driven_by(driver: Arc<dyn Driver>) -> Self {
         Self::new(Parts {
             driver,
-            compiler: Arc::new(ConversationWithCurrentToolTrace),
+            compiler: Arc::new(AllSections),
             tools: ToolSet::new(),
             executor: ToolExecutor::default(),
             interceptor: Interceptor::default(),

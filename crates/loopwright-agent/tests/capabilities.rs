@@ -367,7 +367,7 @@ fn the_simplest_loop_is_a_model_with_the_default_compiler_and_nothing_else() {
     assert_eq!(state.text(), "two");
     let last = model.requests().pop().unwrap();
     let shown: Vec<_> = last.prompt.stable().map(|turn| turn.message().text()).collect();
-    assert_eq!((shown.join(", "), last.system), ("go, one, and now?".to_owned(), None));
+    assert_eq!((shown.join(", "), last.system), ("go, looking, one, and now?".to_owned(), None));
 
     let driven = AgentLoop::driven_by(Arc::new(FakeDriver::responses(["done"])));
     assert_eq!((execute(&driven, asked()).text(), tool_names(&driven)), ("done".into(), vec![]));

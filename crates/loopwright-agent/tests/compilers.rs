@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use loopwright_agent::{
-    AllSections, ConversationWithCurrentToolTrace, SelectedSections, UseContextCompiler,
+    AgentBuilder, AllSections, ConversationWithCurrentToolTrace, SelectedSections,
+    UseContextCompiler, UseLlmConfig, UseTools,
 };
 use loopwright_core::{
     AgentState, ContextCompiler, Edit,
     messages::{Message, PrefixBreak, Prompt, SectionName, Transcript, Turn},
 };
-use loopwright_testing::{FakeModel, ScenarioStep, block_on};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on};
 use proptest::prelude::*;
 
 use crate::support::{asked, asking, execute, scripted, with};
@@ -113,10 +114,29 @@ fn old_traces_are_hidden_and_those_of_this_execution_are_shown() {
 }
 
 #[test]
+fn a_model_is_shown_the_traces_of_earlier_executions_unless_the_agent_hides_them() {
+    let tool = || ScenarioStep::tool("looking");
+    let shown_by = |agent: AgentBuilder| {
+        let model = FakeModel::script([tool(), "one".into(), tool(), "two".into()]);
+        let agent = agent.with_capability(UseLlmConfig::model(model.clone())).build().unwrap();
+        let first = execute(&agent, asked());
+        drop(execute(&agent, first.with_user_message("and now?")));
+        model.requests().iter().map(|it| shown(&it.prompt).join(", ")).collect::<Vec<_>>()
+    };
+    let agent = || AgentBuilder::base().with_capability(UseTools::new().and(MockTool::scripted()));
+    let all =
+        ["go", "go, looking", "go, looking, one, and now?", "go, looking, one, and now?, looking"];
+    assert_eq!(shown_by(agent()), all);
+    let hides = UseContextCompiler::new(ConversationWithCurrentToolTrace);
+    let current = ["go", "go, looking", "go, one, and now?", "go, one, and now?, looking"];
+    assert_eq!(shown_by(agent().with_capability(hides)), current);
+}
+
+#[test]
 fn a_model_is_shown_the_traces_of_its_own_execution_only() {
     let tool = || ScenarioStep::tool("looking");
     let model = FakeModel::script([tool(), tool(), "one".into(), tool(), "two".into()]);
-    let agent = asking(&model).build().unwrap();
+    let agent = with(asking(&model), UseContextCompiler::new(ConversationWithCurrentToolTrace));
     let first = execute(&agent, asked());
     drop(execute(&agent, first.with_user_message("and now?")));
     let requests: Vec<_> = model.requests().iter().map(|it| shown(&it.prompt)).collect();
@@ -133,7 +153,7 @@ fn a_model_is_shown_the_traces_of_its_own_execution_only() {
 #[test]
 fn the_compiler_of_an_agent_is_the_one_it_was_given() {
     let model = FakeModel::script([ScenarioStep::tool("looking"), "one".into(), "two".into()]);
-    let agent = with(asking(&model), UseContextCompiler::new(AllSections));
+    let agent = with(asking(&model), UseContextCompiler::new(SelectedSections::default()));
     let first = execute(&agent, asked());
     drop(execute(&agent, first.with_user_message("and now?")));
     let last = model.requests().pop().unwrap();

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use loopwright_core::{AgentState, Budget, Edit, LlmConfig, Timestamp, messages::Message};
+use loopwright_core::{AgentState, Budget, Edit, LlmConfig, messages::Message};
 use loopwright_sessions::{
     ActionCx, AgentSession, Continue, SendMessage, SessionAction, SessionError, Wish,
 };
@@ -44,7 +43,7 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
             let nothing = SessionsError::NothingLeft(session.id().clone());
             return Err(SessionError::Action(nothing.into()));
         }
-        let state = self.set_up(session.state().clone(), cx.env.clock.now());
+        let state = self.set_up(session.state().clone());
         let session = session.with_state(state);
         (self.begins)(&session);
         match &self.said {
@@ -61,10 +60,13 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
 
 impl<B> Turn<B> {
     /// Changes of the state what differs from what is wanted.
-    fn set_up(&self, mut state: AgentState, now: Timestamp) -> AgentState {
-        let budget = self.budget_at(&state, now);
-        if *state.budget() != budget {
-            state = state.with_budget(budget);
+    fn set_up(&self, mut state: AgentState) -> AgentState {
+        // The limits are those of a turn, and what was interrupted goes on in a turn of its own.
+        if state.is_resumable() {
+            state = state.renew_budget();
+        }
+        if *state.budget() != self.budget {
+            state = state.with_budget(self.budget);
         }
         if state.llm() != Some(&self.llm) {
             state = state.with_llm(self.llm.clone());
@@ -75,13 +77,5 @@ impl<B> Turn<B> {
             state = state.edit(Edit::SystemPrompt(Some(Arc::clone(system))));
         }
         state
-    }
-
-    /// The time of an execution counts from its beginning, which may be days ago: what is allowed
-    /// counts from now.
-    fn budget_at(&self, state: &AgentState, now: Timestamp) -> Budget {
-        let execution = state.execution().filter(|_| state.is_interrupted());
-        let gone = execution.map_or(Duration::ZERO, |it| now.since(it.started_at()));
-        Budget { time: self.budget.time.map(|it| it.saturating_add(gone)), ..self.budget }
     }
 }

@@ -108,7 +108,7 @@ impl AgentState {
             Change::Closed(status) => {
                 self.seal_open_step();
                 let is_forced = matches!(status, Status::Stopped(_) | Status::Failed(_));
-                let is_unanswered = is_forced && !self.ends_with_answer();
+                let is_unanswered = is_forced && !self.is_answered();
                 let execution = self.running()?;
                 execution.fold(&stamped.change, stamped.at);
                 execution.is_unanswered = is_unanswered;
@@ -118,11 +118,14 @@ impl AgentState {
         Ok(())
     }
 
-    /// Returns `true` if the newest step is an answer, and the conversation ends with it.
-    fn ends_with_answer(&self) -> bool {
-        let answer = self.last_step().filter(|step| step.kind == StepKind::FinalResponse);
-        let (answer, last) = (answer.and_then(|step| step.turn.as_ref()), self.transcript().last());
-        answer.zip(last).is_some_and(|(answer, last)| answer.meta() == last.meta())
+    /// Returns `true` if the conversation ends with an answer, or there is nothing to be answered. The part
+    /// of an answer that was interrupted is none.
+    fn is_answered(&self) -> bool {
+        let Some(last) = self.transcript().last() else { return true };
+        let execution = self.execution.as_ref().map(Execution::id);
+        let is_own = last.meta().execution.as_ref() == execution;
+        let is_final = || self.last_step().is_some_and(|it| it.kind == StepKind::FinalResponse);
+        matches!(last.body(), TurnBody::Reply(_)) && (!is_own || is_final())
     }
 
     /// Ends the open step with the part of an answer that there is.
@@ -130,11 +133,8 @@ impl AgentState {
         let execution = self.running()?;
         let open = execution.open.take_if(|open| open.thought.is_none());
         let open = open.ok_or("there is no open step without an answer")?;
-        let meta = TurnMeta {
-            execution: Some(execution.id.clone()),
-            step: Some(open.number),
-            trace: false,
-        };
+        // The step is none: it begins again.
+        let meta = TurnMeta { execution: Some(execution.id.clone()), step: None, trace: false };
         let turn = Turn::new(TurnBody::Reply(message.clone()))
             .map_err(|_| "the answer is not the model's, or calls tools")?;
         self.context.sections.messages_mut().push(Arc::new(turn.with_meta(meta)));

@@ -22,7 +22,8 @@ use crate::{
 /// Says something to the agent and lets it answer.
 ///
 /// The agent is made of the session's definition. An execution that fails is kept, and is no error.
-/// What was interrupted goes on first, and answers the message on the way.
+/// An execution that did not come to its answer resumes, with a budget that counts anew from here, and
+/// answers the message on the way.
 #[derive(Clone, Debug)]
 pub struct SendMessage {
     message: Message,
@@ -58,7 +59,11 @@ impl SessionAction for SendMessage {
         session: AgentSession,
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
-        let state = session.state.clone().with_message(self.message.clone());
+        let mut state = session.state.clone();
+        if state.is_resumable() {
+            state = state.renew_budget();
+        }
+        let state = state.with_message(self.message.clone());
         let session = match session.header.title {
             None => session.with_title(title_of(&self.message)),
             Some(_) => session,
@@ -84,8 +89,9 @@ fn title_of(message: &Message) -> String {
     }
 }
 
-/// Goes on with what was interrupted or waits, or was stopped or failed before there was an answer, without
-/// saying anything. What [was finished](AgentSession::is_unfinished) stays as it is.
+/// Resumes an execution that was interrupted or waits, or that was stopped or failed before there was an
+/// answer, without saying anything. What it used still counts against its budget; see
+/// [`AgentState::is_resumable`](loopwright_core::AgentState::is_resumable). What [was finished](AgentSession::is_unfinished) stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Continue;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_agent::{AgentDefinition, DefinitionStateFactory, StateFactory};
-use loopwright_core::{AgentState, Status, Timestamp, messages::TurnBody};
+use loopwright_core::{AgentState, Timestamp};
 
 use crate::{
     error::SessionError,
@@ -70,16 +70,7 @@ impl AgentSession {
     /// Tells whether there is something to go on with without a word: a run that was interrupted or waits,
     /// or one that was stopped or failed before it answered.
     pub fn is_unfinished(&self) -> bool {
-        let answered = || {
-            let last = self.state.transcript().last();
-            last.is_none_or(|it| matches!(it.body(), TurnBody::Reply(_)))
-        };
-        match self.state.status() {
-            Status::Pending | Status::Completed => false,
-            Status::InProgress | Status::Paused | Status::Stopped(_) | Status::Failed(_) => {
-                self.state.is_interrupted() || !answered()
-            }
-        }
+        self.state.is_resumable()
     }
 
     /// Takes another state, which must be made of this session's own: saving appends what changed.

@@ -141,14 +141,14 @@ fn what_is_over_is_not_continued() {
 }
 
 #[test]
-fn what_failed_before_an_answer_is_continued_as_another_execution() {
+fn what_failed_before_an_answer_is_resumed_as_the_same_execution() {
     let (agent, _) = answering([ScenarioStep::error("the model is down"), "one".into()]);
     let (runtime, _) = runtime(&MemoryStore::new(), &agent);
     block_on(runtime.create(session("a"))).unwrap();
     assert!(execute(&runtime, &SendMessage::text("1?")).is_unfinished());
     let done = execute(&runtime, &Continue);
     let state = done.state();
-    assert_eq!((&*state.text(), state.execution_count()), ("one", 2));
+    assert_eq!((&*state.text(), state.execution_count()), ("one", 1));
     assert_eq!(state.transcript().len(), 2);
     assert!(!done.is_unfinished());
 }

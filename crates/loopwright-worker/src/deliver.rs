@@ -49,7 +49,7 @@ impl Heard {
     /// Has a state remember that it heard of a job. What it says and this are kept together.
     fn note(state: AgentState, job: &JobId) -> Result<AgentState, SessionError> {
         // What was interrupted goes on, and does the job on the way.
-        let execution = state.execution_count() + u32::from(!state.is_interrupted());
+        let execution = state.execution_count() + u32::from(!state.is_resumable());
         let heard = Self { job: job.clone(), execution };
         let value =
             serde_json::to_value(&heard).map_err(|error| SessionError::Action(error.into()))?;

@@ -28,6 +28,7 @@ pub(super) const NAME: &str = "compaction";
 pub(super) const BACKOFF: Key<Backoff> = Key::session(NAME, "backoff");
 
 /// Compacts conversations.
+#[derive(Clone)]
 pub(super) struct Compactor {
     pub(super) policy: CompactionPolicy,
     pub(super) summarizer: Option<Arc<dyn Summarizer>>,

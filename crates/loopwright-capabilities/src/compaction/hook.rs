@@ -5,7 +5,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopReason, StopSignal,
+    BoxError, Execution, Failure, FailureKind, Flow, Hook, HookCx, HookPoint, HookPoints, Recovery,
+    StateEdit, StopReason, StopSignal,
 };
 
 use crate::{
@@ -16,6 +17,9 @@ use crate::{
     },
     summarization::{Backoff, Books},
 };
+
+/// How often in a row a conversation is made shorter because a model did not take it.
+const MAX_SHORTENINGS: u32 = 4;
 
 /// When a conversation is compacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +34,12 @@ impl When {
     /// Keeps a policy from leaving so much that it is time again at once.
     pub(super) fn fitted(self, policy: CompactionPolicy) -> CompactionPolicy {
         match self {
-            Self::Reached(tokens) => {
-                CompactionPolicy { keep_tokens: policy.keep_tokens.min(tokens / 2), ..policy }
-            }
+            Self::Reached(tokens) => CompactionPolicy {
+                keep_tokens: policy.keep_tokens.min(tokens / 2),
+                max_summary_tokens: policy.max_summary_tokens.min(tokens / 8).max(1),
+                max_input_tokens: policy.max_input_tokens.min(tokens / 2).max(1),
+                ..policy
+            },
             Self::Now => policy,
         }
     }
@@ -85,7 +92,7 @@ impl Hook for Compacting {
 
     fn points(&self) -> HookPoints {
         match self.when {
-            When::Reached(_) => HookPoint::BeforeStep.into(),
+            When::Reached(_) => HookPoint::BeforeStep | HookPoint::OnError,
             When::Now => HookPoint::BeforeExecution.into(),
         }
     }
@@ -115,6 +122,28 @@ impl Hook for Compacting {
         let kept = self.keep_below(limit, &mut known, state, cx).await;
         self.books.put(agent, known);
         kept.map(|()| Flow::Go)
+    }
+
+    /// A request that was too long for the model is tried again once the conversation is shorter.
+    async fn on_error(
+        &self,
+        failure: &Failure,
+        state: &mut StateEdit<'_>,
+        cx: &HookCx<'_>,
+    ) -> Result<Recovery, BoxError> {
+        let failed = state.execution().map_or(0, Execution::failed_in_a_row);
+        if failure.kind != FailureKind::ContextLength || failed > MAX_SHORTENINGS {
+            return Ok(Recovery::Fail);
+        }
+        let policy = self.compactor.policy.stricter(failed);
+        let compactor = Compactor { policy, ..self.compactor.clone() };
+        let shown = compactor.shown(state, cx).await?;
+        let told = compactor.compact(shown, state, cx).await?;
+        let Some(told) = told.filter(|it| it.after.tokens < it.before.tokens) else {
+            return Ok(Recovery::Fail);
+        };
+        cx.events.emit(|| told);
+        Ok(Recovery::Retry)
     }
 }
 

@@ -18,11 +18,26 @@ pub struct CompactionPolicy {
     /// How many characters of such an output stay, half of them its beginning and half its end; 600 by
     /// default.
     pub preview_chars: usize,
-    /// The most tokens of the summary; 1,024 by default.
+    /// The most tokens of the summary; 1,024 by default, and never more than an eighth of the size at which
+    /// it is time to compact.
     pub max_summary_tokens: u64,
-    /// The most tokens that a summary is made of at once; 32,768 by default. What is longer is summed up
-    /// in several requests.
+    /// The most tokens that a summary is made of at once; 32,768 by default, and never more than half of the
+    /// size at which it is time to compact. What is longer is summed up in several requests.
     pub max_input_tokens: u64,
+}
+
+impl CompactionPolicy {
+    /// Keeps less, after so many requests in a row were too long: half as much each time.
+    pub(super) fn stricter(self, failed: u32) -> Self {
+        let half = |tokens: u64| tokens.checked_shr(failed).unwrap_or(0);
+        Self {
+            keep_exchanges: self.keep_exchanges.checked_shr(failed).unwrap_or(0).max(1),
+            keep_tokens: half(self.keep_tokens),
+            max_output_tokens: half(self.max_output_tokens),
+            max_input_tokens: half(self.max_input_tokens).max(1),
+            ..self
+        }
+    }
 }
 
 impl Default for CompactionPolicy {

@@ -71,7 +71,8 @@ fn each_execution_is_kept_with_how_it_really_ended() {
     let expect = [
         (1, "completed", 2, 1, None),
         (2, "stopped", 2, 2, Some(StopReason::StepsLimitReached)),
-        (3, "failed", 1, 1, None),
+        // The same execution, taken up again.
+        (2, "failed", 3, 3, None),
     ];
     assert_eq!(endings(&all), expect);
     assert_eq!(all[1].stop_message.as_deref(), Some("the limit of steps, 2, is reached"));

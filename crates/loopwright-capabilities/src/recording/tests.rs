@@ -119,8 +119,8 @@ fn only_what_is_new_is_written_and_no_secret_is() {
         (line["request"]["known"].clone(), line["request"]["turns"].as_array().unwrap().len())
     };
     let counts: Vec<_> = lines[1..].iter().map(counts).collect();
-    // The question of the tool is a conversation of its own, and the second turn drops the trace.
-    let expect = [(0, 1), (1, 1), (0, 1), (2, 1), (0, 3)];
+    // The question of the tool is a conversation of its own, and the second turn is a run of its own.
+    let expect = [(0, 1), (1, 1), (0, 1), (2, 1), (0, 5)];
     assert_eq!(counts, expect.map(|(known, new)| (json!(known), new)));
     let text = fs::read_to_string(&path).unwrap();
     assert!(!text.contains("sk-") && !text.contains("forty") && text.contains("[redacted]-two"));
