@@ -274,7 +274,7 @@ impl RemoteModel {
     ) -> Result<InferenceResponse, ModelError> {
         let origin = self.origin_of(request);
         let encoder = Encoder::new(self.wire, Arc::clone(&origin), self.quirks);
-        let (body, written) = encoder.encode_after(request, memory.take());
+        let (body, written) = encoder.encode_after(request, memory.take(), Some(clock.now()));
         let url = self.url(&origin.model, streams(request));
         let headers = self.headers_of(request)?;
         let mut deltas = Watched::new(deltas);

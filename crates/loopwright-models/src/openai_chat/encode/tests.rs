@@ -215,7 +215,7 @@ fn ids_are_there_and_unique() {
     let messages = messages([turn.with_meta(meta)]);
     let calls = messages[0]["tool_calls"].as_array().unwrap();
     let asked: Vec<_> = calls.iter().map(|call| call["id"].as_str().unwrap()).collect();
-    assert_eq!(asked, ["call_3_0", "a", "a_2", "call_3_3", "a_2_2"]);
+    assert_eq!(asked, ["call_3_0", "a", "a_3", "call_3_3", "a_2"]);
     let results = messages.as_array().unwrap()[1..].iter();
     assert_eq!(results.map(|it| it["tool_call_id"].as_str().unwrap()).collect::<Vec<_>>(), asked);
 }
@@ -343,7 +343,7 @@ fn a_turn_is_encoded_once() {
     let first = encoder().encode(&request);
     let (origin, quirks) = (origin("m"), Quirks::default());
     let (origin, request) = (&*origin, &request);
-    let key = Question { origin, quirks, request, continuation: None }.cache_key();
+    let key = Question { origin, quirks, request, now: None, continuation: None }.cache_key();
     turn.encoded().get_or_encode(key, || panic!("the bytes are kept"));
     assert_eq!(encoder().encode(request), first);
 }
