@@ -59,8 +59,10 @@ pub(crate) fn call_ids(
     let mut taken = BTreeSet::new();
     let is_kept = |id: &String| form.keeps(id, whose);
     // Ids that stay as they are come first: no other id may be taken for one of them.
-    let kept: Vec<bool> =
-        ids.iter().map(|id| id.clone().is_some_and(|id| is_kept(&id) && taken.insert(id))).collect();
+    let kept: Vec<bool> = ids
+        .iter()
+        .map(|id| id.clone().is_some_and(|id| is_kept(&id) && taken.insert(id)))
+        .collect();
     for (index, (id, kept)) in ids.iter_mut().zip(kept).enumerate() {
         if !kept {
             let base = match id.take() {
@@ -228,7 +230,8 @@ mod tests {
 
     #[test]
     fn two_ids_that_differ_in_forbidden_characters_do_not_become_one() {
-        let sent = ids(&["functions.f:0", "functions_f_0", "functions-f.0"], SIMPLE, Whose::Foreign);
+        let sent =
+            ids(&["functions.f:0", "functions_f_0", "functions-f.0"], SIMPLE, Whose::Foreign);
         assert_eq!(sent, ["functions_f_0", "functions_f_0_2", "functions-f_0"]);
         let long = "x".repeat(70);
         let sent = ids(&[&format!("a{long}"), &format!("b{long}")], SIMPLE, Whose::Foreign);
@@ -242,7 +245,8 @@ mod tests {
     }
 
     #[test]
-    fn foreign_and_made_up_ids_differ_from_turn_to_turn_where_a_conversation_must_not_repeat_them() {
+    fn foreign_and_made_up_ids_differ_from_turn_to_turn_where_a_conversation_must_not_repeat_them()
+    {
         let sent = |given: &str, meta: &TurnMeta| {
             call_ids(&exchange(&[given]), meta, SIMPLE, Whose::Foreign).remove(0)
         };

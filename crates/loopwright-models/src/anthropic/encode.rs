@@ -59,8 +59,9 @@ impl Writer<'_> {
     fn write_messages(&self, body: &mut Vec<u8>, turns: &[&Turn]) {
         let prompt = &self.question.request.prompt;
         let cache_key = self.question.cache_key();
-        let encode =
-            |turn: &Turn| turn.encoded().get_or_encode(cache_key, || self.turn(turn, prompt.dialect));
+        let encode = |turn: &Turn| {
+            turn.encoded().get_or_encode(cache_key, || self.turn(turn, prompt.dialect))
+        };
         let turns = turns.iter().map(|turn| Encoded { turn, bytes: encode(turn) });
         let turns: Vec<Encoded<'_>> = turns.filter(|it| !it.bytes.is_empty()).collect();
         // Where the last block ends that may be marked: what the model said may not.

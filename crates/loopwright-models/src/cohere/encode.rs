@@ -51,7 +51,6 @@ impl Writer<'_> {
             write_parts(list, "user", &images);
         }
     }
-
 }
 
 impl TurnWriter for Writer<'_> {

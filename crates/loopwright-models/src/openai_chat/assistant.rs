@@ -23,7 +23,10 @@ pub(super) fn write(out: &mut Vec<u8>, message: &Message, ids: &[String], is_own
         value(out, refusal);
     }
     if is_own {
-        write_own(out, message.parts().iter().filter(|it| it.as_tool_call().is_none()).map(Own::of));
+        write_own(
+            out,
+            message.parts().iter().filter(|it| it.as_tool_call().is_none()).map(Own::of),
+        );
     }
     if !ids.is_empty() {
         key(out, "tool_calls");

@@ -33,7 +33,6 @@ impl Writer<'_> {
             list.item(|out| outputs::write(out, kind, id, result));
         }
     }
-
 }
 
 impl TurnWriter for Writer<'_> {

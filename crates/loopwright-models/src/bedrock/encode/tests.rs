@@ -320,3 +320,59 @@ fn caches_are_marked_for_models_that_understand_marks() {
     assert_eq!(marks("us.anthropic.claude-sonnet-4-5-v1:0"), (mark.clone(), mark));
     assert_eq!(marks("amazon.nova-pro-v1:0"), (Value::Null, Value::Null));
 }
+
+#[test]
+fn reasoning_without_a_signature_goes_back_to_models_that_accept_it() {
+    let sent = |model: &str, asked: &str| {
+        let parts = vec![Part::reasoning("t"), Part::reasoning(" "), call("1", "{}")];
+        let reply = Message::new(Role::Assistant, parts).with_origin(origin(model));
+        let exchange = Exchange::new(reply, [ToolResult::text("r")]).unwrap();
+        let turn = Turn::new(TurnBody::Exchange(exchange)).unwrap();
+        let messages =
+            body_for(asked, &asking([said(Message::user("u")), turn]))["messages"].clone();
+        let blocks = messages[1]["content"].as_array().unwrap().clone();
+        blocks.iter().filter_map(|it| it.get("reasoningContent").cloned()).collect::<Vec<_>>()
+    };
+    let unsigned = json!({ "reasoningText": { "text": "t" } });
+    for model in ["us.amazon.nova-2-lite-v1:0", "minimax.minimax-m2", "openai.gpt-oss-120b-1:0"] {
+        assert_eq!(sent(model, model), [unsigned.clone()], "{model}");
+    }
+    for model in ["us.anthropic.claude-opus-5", "us.deepseek.r1-v1:0", "arn:aws:bedrock:profile/x"]
+    {
+        assert_eq!(sent(model, model), [] as [Value; 0], "{model}");
+    }
+    let other = sent("minimax.minimax-m2", "us.amazon.nova-2-lite-v1:0");
+    assert_eq!(other, [] as [Value; 0], "only its own");
+}
+
+#[test]
+fn a_conversation_begins_and_ends_with_the_user_and_no_answer_is_reasoning_only() {
+    let signed =
+        || Part::reasoning("t").with_opaque(Opaque::new(r#"{"reasoningContent":{"x":1}}"#));
+    let own =
+        |parts: Vec<Part>| said(Message::new(Role::Assistant, parts).with_origin(origin("m")));
+    let shown = |turns: Vec<Turn>| {
+        let messages = body(&asking(turns))["messages"].clone();
+        let text = |it: &Value| {
+            let blocks = it["content"].as_array().unwrap();
+            let text = blocks.iter().map(|block| block["text"].as_str().unwrap_or("-"));
+            format!("{}: {}", it["role"].as_str().unwrap(), text.collect::<Vec<_>>().join(" "))
+        };
+        messages.as_array().unwrap().iter().map(text).collect::<Vec<_>>()
+    };
+    let user = || said(Message::user("u"));
+    let answer = |text: &str| own(vec![Part::text(text)]);
+    assert_eq!(
+        shown(vec![answer("a"), answer("b")]),
+        ["user: Begin.", "assistant: a", "user: Continue.", "assistant: b", "user: Continue."]
+    );
+    assert_eq!(shown(vec![user(), own(vec![signed()]), user()]), ["user: u u"]);
+    assert_eq!(
+        shown(vec![user(), own(vec![signed(), Part::text("a"), signed()]), user()]),
+        ["user: u", "assistant: - a", "user: u"]
+    );
+    let server = Part::new(Content::Provider { kind: "toolUse".into() })
+        .with_opaque(Opaque::new(r#"{"toolUse":{"type":"server_tool_use"}}"#));
+    let paused = own(vec![Part::text("a"), server]);
+    assert_eq!(shown(vec![user(), paused]), ["user: u", "assistant: a -"]);
+}
