@@ -11,6 +11,12 @@
 //!   is used for all marks, and null means none.
 //! - `tools` in the user's own fields are added to those of the request: the provider's own tools
 //!   stand in the same list. The fields of an `output_config` are added as well.
+//! - Code runs in a container. Its id is sent after the messages, so that a request still begins with the
+//!   bytes of the one before it.
+//! - An instruction in the middle of a conversation is a message of the system where the model accepts
+//!   one at that place, and words of the user elsewhere.
+//! - A conversation begins and ends with the user: where it does not, or where the model speaks twice,
+//!   the user is made to say a word, except for models that continue their own last message.
 //! - The wire has no seed, no names for schemas, and no form for JSON without an enforced schema:
 //!   that is asked for in words.
 
@@ -30,6 +36,7 @@ mod decode;
 mod stream;
 mod content;
 mod assistant;
+mod container;
 mod fields;
 mod encode;
 

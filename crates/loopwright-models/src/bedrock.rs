@@ -3,8 +3,9 @@
 //! - Requests carry a bearer token, or are signed each time they are sent with the keys and the
 //!   region that the usual AWS variables hold.
 //! - Streams are binary messages with checksums.
-//! - The wire wants users and models to take turns: messages of the same side become one, so a
-//!   request goes on where the one before it ended but for two closing brackets.
+//! - The wire wants users and models to take turns: messages of the user become one, so a request goes
+//!   on where the one before it ended but for two closing brackets. It wants the user to begin and to
+//!   end as well; where the model does, or speaks twice, the user is made to say a word.
 //! - Effort is written for the models whose own field for it is known: in
 //!   `additionalModelRequestFields`, whose other fields the user may add to. The same holds for
 //!   `inferenceConfig`, `toolConfig` and `outputConfig`.

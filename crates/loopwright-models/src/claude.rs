@@ -69,6 +69,18 @@ pub(crate) fn most_tokens(model: &str) -> u64 {
     }
 }
 
+/// Returns `true` if a model continues its own last message instead of refusing it, as models of this family
+/// did before 4.6. Other makers' models that speak the same wire are not known to refuse.
+pub(crate) fn takes_prefill(model: &str) -> bool {
+    matches!(version(model), Model::Other | Model::Version(..=3, _) | Model::Version(4, ..=5))
+}
+
+/// Returns `true` if a model accepts messages of the system within a conversation, as models of this family
+/// do since 4.8.
+pub(crate) fn takes_system_messages(model: &str) -> bool {
+    matches!(version(model), Model::Version(4, 8..) | Model::Version(5.., _))
+}
+
 /// Tells whether a name, in whatever form a host gives it, is that of a model of this family that can
 /// think: every one since 3.7.
 #[cfg(feature = "bedrock")]

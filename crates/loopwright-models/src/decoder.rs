@@ -44,6 +44,11 @@ pub(crate) trait Reading: fmt::Debug + Send {
     /// Returns what was consumed so far, if the provider said so.
     fn usage(&self) -> Option<Usage>;
 
+    /// Returns the id of the job if the provider still works on the answer in the background.
+    fn job(&self) -> Option<&str> {
+        None
+    }
+
     /// Returns the answer, after the last byte.
     ///
     /// # Errors
@@ -74,6 +79,15 @@ impl Framing {
             Self::EventStream => "application/vnd.amazon.eventstream",
         }
     }
+}
+
+/// What an answer turned out to be.
+#[derive(Debug)]
+pub(crate) enum Concluded {
+    /// It is there.
+    Response(Box<InferenceResponse>),
+    /// The provider works on it in the background, under this id.
+    Job(String),
 }
 
 /// Reads a successful answer, however it is sent: as one JSON text or as a stream of events.
@@ -179,21 +193,45 @@ impl AnswerDecoder {
         self.reading.usage()
     }
 
+    /// Returns the id of the job if the provider still works on the answer in the background.
+    pub(crate) fn job(&self) -> Option<String> {
+        self.reading.job().map(str::to_owned)
+    }
+
     /// Returns the answer, after its last byte. One [`Delta::End`] is passed on then.
     ///
     /// # Errors
     ///
-    /// If it is an error, makes no sense or broke off.
-    pub fn finish(mut self, deltas: &mut dyn DeltaSink) -> Result<InferenceResponse, ModelError> {
+    /// If it is an error, makes no sense or broke off, or if the provider still works on it.
+    pub fn finish(self, deltas: &mut dyn DeltaSink) -> Result<InferenceResponse, ModelError> {
+        let context = self.context.clone();
+        match self.conclude(deltas)? {
+            Concluded::Response(response) => Ok(*response),
+            Concluded::Job(_) => {
+                let message = "the provider is still working on the answer";
+                Err(context.error(ModelErrorKind::Protocol, message))
+            }
+        }
+    }
+
+    /// Returns what has come after the last byte.
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish), but for an answer that the provider still works on.
+    pub(crate) fn conclude(mut self, deltas: &mut dyn DeltaSink) -> Result<Concluded, ModelError> {
         let reading = &mut *self.reading;
         let mut take = |event: Event<'_>| take(reading, event, deltas);
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => return Err(self.fail("the answer is empty")),
             Form::Json(body) => {
                 self.reading.whole(body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&body))?;
+                if let Some(job) = self.job() {
+                    return Ok(Concluded::Job(job));
+                }
                 let response = self.reading.end()?;
                 pass_on(&response, deltas);
-                return Ok(response);
+                return Ok(Concluded::Response(response.into()));
             }
             Form::Events(events) => events.finish(&mut take)?,
             Form::Lines(lines) => lines.finish(&mut take)?,
@@ -202,7 +240,7 @@ impl AnswerDecoder {
         }
         let response = self.reading.end()?;
         deltas.push(Delta::End);
-        Ok(response)
+        Ok(Concluded::Response(response.into()))
     }
 
     #[cfg(feature = "bedrock")]

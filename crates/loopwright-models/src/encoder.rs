@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use loopwright_core::messages::{InferenceRequest, Origin};
+use loopwright_core::{
+    Timestamp,
+    messages::{InferenceRequest, Origin},
+};
 
 use crate::{
     continuation::{Continuation, Written},
@@ -30,23 +33,29 @@ impl Encoder {
 
     /// Returns the body of a request.
     pub fn encode(&self, request: &InferenceRequest) -> Vec<u8> {
-        self.write(request, None)
+        self.write(request, None, None)
     }
 
-    /// Returns the body of a request that may go on from another one, and what the next one may go on
-    /// from.
+    /// Returns the body of a request that is sent now and may go on from another one, and what the next
+    /// one may go on from.
     pub(crate) fn encode_after(
         &self,
         request: &InferenceRequest,
         before: Option<Written>,
+        now: Option<Timestamp>,
     ) -> (Bytes, Option<Written>) {
         let continuation = Continuation::of(before);
-        let body = self.write(request, Some(&continuation));
+        let body = self.write(request, Some(&continuation), now);
         continuation.finish(body)
     }
 
-    fn write(&self, request: &InferenceRequest, continuation: Option<&Continuation>) -> Vec<u8> {
+    fn write(
+        &self,
+        request: &InferenceRequest,
+        continuation: Option<&Continuation>,
+        now: Option<Timestamp>,
+    ) -> Vec<u8> {
         let (origin, quirks) = (&*self.origin, self.quirks);
-        self.wire.protocol().encode(&Question { origin, quirks, request, continuation })
+        self.wire.protocol().encode(&Question { origin, quirks, request, now, continuation })
     }
 }

@@ -69,7 +69,7 @@ pub use crate::{
     preset::{Provider, presets},
     price::{LongPrices, Price, Prices},
     provider::Providers,
-    quirks::{CallIds, MaxTokensField, Quirks, SeedField},
+    quirks::{CallIds, MaxTokensField, Quirks, RoleOrder, SeedField},
     rate::Rate,
     remote::RemoteModel,
     replay::{RecordingError, ReplayMiss},

@@ -1,6 +1,10 @@
 //! The wire of Responses, as `OpenAI`'s API reference describes it; xAI, `DeepSeek`, LM Studio,
 //! `OpenRouter` and the backends of Codex and Copilot speak it too.
 //!
+//! An answer that the provider works on in the background (`"background": true` among the user's own
+//! fields) is asked for until it is there, and cancelled if it is not needed any more. A stream that
+//! breaks off before it said anything is no reason to begin such a job anew.
+//!
 //! It is used without the provider's memory: nothing is stored there, each request brings the whole
 //! conversation, and reasoning comes encrypted and goes back verbatim. The wire has no field for
 //! texts that end an answer, nor for a seed.

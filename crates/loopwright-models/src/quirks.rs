@@ -27,6 +27,8 @@ pub struct Quirks {
     pub seed: SeedField,
     /// The ids of tool calls that it accepts.
     pub call_ids: CallIds,
+    /// The order of roles that it accepts; only chat completions have different ones.
+    pub role_order: RoleOrder,
 }
 
 impl Default for Quirks {
@@ -40,6 +42,7 @@ impl Default for Quirks {
             encrypted_reasoning: true,
             seed: SeedField::default(),
             call_ids: CallIds::default(),
+            role_order: RoleOrder::default(),
         }
     }
 }
@@ -76,4 +79,16 @@ pub enum CallIds {
     /// Nine letters and digits, as Mistral wants them. Other ids are sent as nine letters that are
     /// made of them, the same every time.
     Nine,
+}
+
+/// The order of roles that a provider accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoleOrder {
+    /// Any.
+    #[default]
+    Any,
+    /// The model answers its tools before the user speaks, and the user or a tool speaks last, as Mistral
+    /// requires. A word is put in where a conversation is not like that.
+    ModelAfterTools,
 }

@@ -25,7 +25,7 @@ use crate::{
     account::Account,
     decoder::AnswerDecoder,
     encoder::Encoder,
-    error::{ErrorContext, with_usage},
+    error::ErrorContext,
     http::{Http, HttpError},
     model_info::ModelCatalog,
     quirks::Quirks,
@@ -36,6 +36,10 @@ use crate::{
     watched::Watched,
     wire::Wire,
 };
+
+mod job;
+
+use job::JobSlot;
 
 /// The most bytes of an error that are read.
 const ERROR_BODY: usize = 64 << 10;
@@ -270,11 +274,11 @@ impl RemoteModel {
         deltas: &mut dyn DeltaSink,
         deadline: Option<Timestamp>,
         clock: &dyn Clock,
-        memory: &mut ModelMemory,
+        (memory, job): (&mut ModelMemory, &JobSlot),
     ) -> Result<InferenceResponse, ModelError> {
         let origin = self.origin_of(request);
         let encoder = Encoder::new(self.wire, Arc::clone(&origin), self.quirks);
-        let (body, written) = encoder.encode_after(request, memory.take());
+        let (body, written) = encoder.encode_after(request, memory.take(), Some(clock.now()));
         let url = self.url(&origin.model, streams(request));
         let headers = self.headers_of(request)?;
         let mut deltas = Watched::new(deltas);
@@ -302,7 +306,7 @@ impl RemoteModel {
             };
             let left = deadline.map(|deadline| deadline.since(clock.now()));
             let answered = {
-                let exchange = pin!(self.exchange(outgoing, decoder, &mut deltas, clock));
+                let exchange = pin!(self.exchange(outgoing, decoder, &mut deltas, (clock, job)));
                 self.before(left, exchange).await
             };
             let mut error = match answered {
@@ -321,7 +325,7 @@ impl RemoteModel {
                 self.limiter.hold(clock.now().plus(wait));
             }
             account.charge(&mut error);
-            if deltas.has_content {
+            if deltas.has_content || deltas.is_final {
                 return Err(error);
             }
             attempts.wait(error).await?;
@@ -375,30 +379,14 @@ impl RemoteModel {
     async fn exchange(
         &self,
         Outgoing { url, headers, body }: Outgoing,
-        decoder: impl FnOnce(ErrorContext) -> AnswerDecoder,
-        deltas: &mut dyn DeltaSink,
-        clock: &dyn Clock,
+        decoder: impl Fn(ErrorContext) -> AnswerDecoder,
+        deltas: &mut Watched<'_>,
+        (clock, job): (&dyn Clock, &JobSlot),
     ) -> Result<InferenceResponse, ModelError> {
+        let place = (url.clone(), headers.clone());
         let sent = self.http.post(url, headers, body).await;
-        let mut answer = sent.map_err(|error| error.into_model_error(&self.context))?;
-        let head = |name: &str| answer.header(name);
-        let context = self.context.clone().with_head(answer.status(), head, clock.now());
-        if !answer.is_success() {
-            return Err(context.of_body(&answer.body(ERROR_BODY).await));
-        }
-        let mut decoder = decoder(context.clone());
-        while !decoder.is_done() {
-            match answer.chunk().await {
-                Ok(Some(chunk)) => decoder.push(&chunk, deltas)?,
-                Ok(None) => return decoder.finish(deltas),
-                Err(error) => {
-                    return Err(with_usage(error.into_model_error(&context), decoder.usage()));
-                }
-            }
-        }
-        let response = decoder.finish(deltas)?;
-        answer.drain().await;
-        Ok(response)
+        let answer = sent.map_err(|error| error.into_model_error(&self.context))?;
+        self.receive(answer, place, decoder, deltas, (clock, job)).await
     }
 }
 
@@ -409,10 +397,15 @@ impl ChatModel for RemoteModel {
         request: &InferenceRequest,
         cx: InferCx<'_>,
     ) -> Result<InferenceResponse, ModelError> {
-        let answer = pin!(self.answer(request, cx.deltas, cx.deadline, cx.clock, cx.memory));
+        let job = JobSlot::default();
+        let answer =
+            pin!(self.answer(request, cx.deltas, cx.deadline, cx.clock, (cx.memory, &job)));
         let answer = cx.cancel.run_until_cancelled(answer).await.unwrap_or_else(|| {
             Err(self.context.error(ModelErrorKind::Cancelled, "the request was cancelled"))
         });
+        if answer.is_err() {
+            self.give_up(&job, self.headers_of(request)).await;
+        }
         answer.map_err(|error| self.advised(error))
     }
 

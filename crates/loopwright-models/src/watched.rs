@@ -6,11 +6,13 @@ use loopwright_core::{Delta, DeltaSink};
 pub(crate) struct Watched<'a> {
     deltas: &'a mut dyn DeltaSink,
     pub(crate) has_content: bool,
+    /// Whether the request must not be sent again for another reason.
+    pub(crate) is_final: bool,
 }
 
 impl<'a> Watched<'a> {
     pub(crate) fn new(deltas: &'a mut dyn DeltaSink) -> Self {
-        Self { deltas, has_content: false }
+        Self { deltas, has_content: false, is_final: false }
     }
 }
 

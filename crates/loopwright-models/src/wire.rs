@@ -2,7 +2,10 @@
 
 use std::{fmt, sync::Arc};
 
-use loopwright_core::messages::{InferenceRequest, Message, Origin, ResponseFormat, Turn};
+use loopwright_core::{
+    Timestamp,
+    messages::{InferenceRequest, Message, Origin, ResponseFormat, Role, Turn, TurnBody},
+};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
@@ -171,6 +174,8 @@ pub(crate) struct Question<'a> {
     pub(crate) origin: &'a Origin,
     pub(crate) quirks: Quirks,
     pub(crate) request: &'a InferenceRequest,
+    /// The time, if it is known.
+    pub(crate) now: Option<Timestamp>,
     /// The last request, where it is known.
     pub(crate) continuation: Option<&'a Continuation>,
 }
@@ -215,32 +220,146 @@ impl Question<'_> {
         hasher.finish()
     }
 
-    /// Writes the turns of the conversation: those that were sent with the last request as they were,
-    /// the others as they were encoded when they were first sent.
-    pub(crate) fn write_turns(&self, list: &mut List<'_>, encode: impl Fn(&Turn) -> Vec<u8>) {
-        self.write_turns_after(0, list, encode);
-    }
-
-    /// Writes the turns but for so many of the prompt's head, which have been said elsewhere.
-    pub(crate) fn write_turns_after(
+    /// Writes the conversation: the turns of the prompt, but for the first ones of its head that stand
+    /// elsewhere in the request, and the tail.
+    ///
+    /// Turns that were sent with the last request are sent as they were, the others as they were encoded
+    /// when they were first sent. Whatever `fillers` puts between two turns stays there in later requests.
+    pub(crate) fn write_conversation(
         &self,
-        said: usize,
         list: &mut List<'_>,
-        encode: impl Fn(&Turn) -> Vec<u8>,
+        skipped: usize,
+        writer: &impl TurnWriter,
+        fillers: Fillers,
     ) {
         let (key, prompt) = (self.cache_key(), &self.request.prompt);
+        let encode =
+            |turn: &Arc<Turn>| turn.encoded().get_or_encode(key, || writer.encode_turn(turn));
         let begin = list.written().len();
         let sent = self.continuation.and_then(|it| it.go_on(key, prompt, list));
-        let head = sent.is_none().then(|| prompt.head.iter_from(said)).into_iter().flatten();
-        let encode = |turn: &Arc<Turn>| turn.encoded().get_or_encode(key, || encode(turn));
+        let mut before = sent.and_then(|sent| {
+            let mut sent = (0..sent).rev().filter_map(|at| prompt.turns.get(at));
+            let last = sent.find(|turn| !encode(turn).is_empty());
+            let last = last.or_else(|| prompt.head.last().filter(|turn| !encode(turn).is_empty()));
+            last.map(|turn| Side::last_of(turn))
+        });
+        let head = sent.is_none().then(|| prompt.head.iter_from(skipped)).into_iter().flatten();
         let new = head.chain(prompt.turns.iter_from(sent.unwrap_or(0)));
-        let new: Vec<Arc<[u8]>> = new.map(encode).collect();
-        list.reserve(new.iter().map(|turn| turn.len() + 1).sum());
-        for turn in &new {
-            list.raw(turn);
+        let new: Vec<(&Arc<Turn>, Arc<[u8]>)> = new.map(|turn| (turn, encode(turn))).collect();
+        list.reserve(new.iter().map(|(_, bytes)| bytes.len() + 1).sum());
+        for (turn, bytes) in new.iter().filter(|(_, bytes)| !bytes.is_empty()) {
+            if let Some(filler) = fillers(before, Some(Side::first_of(turn))) {
+                writer.write_message(list, &filler.message());
+            }
+            list.raw(bytes);
+            before = Some(Side::last_of(turn));
         }
         if let Some(continuation) = self.continuation {
             continuation.note(key, prompt, begin, list);
         }
+        for message in &prompt.tail {
+            let side = Side::of(message);
+            if let Some(filler) = fillers(before, Some(side)) {
+                writer.write_message(list, &filler.message());
+            }
+            writer.write_message(list, message);
+            before = Some(side);
+        }
+        if let Some(filler) = fillers(before, None) {
+            writer.write_message(list, &filler.message());
+        }
+    }
+}
+
+/// How a wire writes what is said.
+pub(crate) trait TurnWriter {
+    /// Returns the messages of a turn, with commas between them.
+    fn encode_turn(&self, turn: &Turn) -> Vec<u8>;
+
+    /// Writes a message that calls nothing.
+    fn write_message(&self, list: &mut List<'_>, message: &Message);
+}
+
+/// Who speaks in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The user, or the system.
+    User,
+    /// The model.
+    Model,
+    /// Tools, which are answered by the model.
+    Tools,
+}
+
+impl Side {
+    pub(crate) fn of(message: &Message) -> Self {
+        if message.role() == Role::Assistant { Self::Model } else { Self::User }
+    }
+
+    /// Returns who speaks first in a turn.
+    pub(crate) fn first_of(turn: &Turn) -> Self {
+        Self::of(turn.message())
+    }
+
+    /// Returns who speaks last in a turn.
+    pub(crate) fn last_of(turn: &Turn) -> Self {
+        match turn.body() {
+            TurnBody::Exchange(_) => Self::Tools,
+            _ => Self::first_of(turn),
+        }
+    }
+}
+
+/// Something nobody said, which a provider's order of roles requires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Filler {
+    /// Of the user, where the conversation begins with the model.
+    Begin,
+    /// Of the user, where the model spoke last, or twice.
+    Continue,
+    /// Of the model, between its tools and the user.
+    Noted,
+}
+
+impl Filler {
+    /// Returns the words.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Begin => "Begin.",
+            Self::Continue => "Continue.",
+            Self::Noted => "Noted.",
+        }
+    }
+
+    fn message(self) -> Message {
+        match self {
+            Self::Begin | Self::Continue => Message::user(self.text()),
+            Self::Noted => Message::assistant(self.text()),
+        }
+    }
+}
+
+/// Decides what stands between two sides, or at an end of the conversation.
+pub(crate) type Fillers = fn(Option<Side>, Option<Side>) -> Option<Filler>;
+
+/// Puts nothing anywhere: the provider accepts any order.
+pub(crate) fn no_fillers(_: Option<Side>, _: Option<Side>) -> Option<Filler> {
+    None
+}
+
+/// Makes a conversation begin and end with the user, and the user speak between two answers.
+pub(crate) fn user_speaks(before: Option<Side>, after: Option<Side>) -> Option<Filler> {
+    match (before, after) {
+        (None, Some(Side::Model)) => Some(Filler::Begin),
+        (Some(Side::Model), Some(Side::Model) | None) => Some(Filler::Continue),
+        _ => None,
+    }
+}
+
+/// Makes the model speak between its tools and the user, in addition to [`user_speaks`].
+pub(crate) fn model_answers_tools(before: Option<Side>, after: Option<Side>) -> Option<Filler> {
+    match (before, after) {
+        (Some(Side::Tools), Some(Side::User)) => Some(Filler::Noted),
+        _ => user_speaks(before, after),
     }
 }

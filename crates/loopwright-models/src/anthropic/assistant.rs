@@ -3,7 +3,10 @@
 use loopwright_core::messages::{Content, Message, Opaque, Part};
 use serde::Serialize;
 
-use super::content::{WireBlock, not_shown};
+use super::{
+    container::is_container,
+    content::{WireBlock, not_shown},
+};
 use crate::{
     json::{List, value},
     tool_input::ToolInput,
@@ -12,10 +15,13 @@ use crate::{
 /// Writes the blocks of a message of the model, its calls under these ids.
 ///
 /// What only its own provider understands is written if the message is that provider's own, and let
-/// go otherwise. So is reasoning: the wire has no form for reasoning without its own signature.
+/// go otherwise. So is reasoning: the wire has no form for reasoning without its own signature, and refuses a
+/// message that ends with it.
 pub(super) fn write(list: &mut List<'_>, message: &Message, ids: &[String], is_own: bool) {
     let mut ids = ids.iter();
-    for part in message.parts() {
+    let is_last = |part: &Part| !is_container(part) && !is_reasoning(part);
+    let end = message.parts().iter().rposition(is_last).map_or(0, |last| last + 1);
+    for part in message.parts()[..end].iter().filter(|part| !is_container(part)) {
         let opaque = part.opaque().filter(|_| is_own).map(Opaque::as_str);
         match (opaque, part.content()) {
             (_, Content::ToolCall(call)) => {
@@ -35,6 +41,10 @@ pub(super) fn write(list: &mut List<'_>, message: &Message, ids: &[String], is_o
             }
         }
     }
+}
+
+fn is_reasoning(part: &Part) -> bool {
+    matches!(part.content(), Content::Reasoning(_))
 }
 
 /// Returns a part in the wire's own form.

@@ -5,7 +5,7 @@ use loopwright_core::{
     messages::{Content, Opaque, Part, ToolCall},
 };
 use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::wire::WireDelta;
 use crate::{
@@ -27,8 +27,8 @@ pub(super) struct Block {
     text: String,
     signature: String,
     citations: Vec<String>,
-    /// What was added in ways not known here: fields and their texts.
-    more: Vec<(String, String)>,
+    /// What was added in ways not known here: fields and their values.
+    more: Vec<(String, Value)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -192,20 +192,21 @@ impl Block {
         }
     }
 
-    /// Adds the texts of a delta to the fields of the same names.
+    /// Adds the values of a delta to the fields of the same names.
     fn add_unknown(&mut self, data: &[u8]) {
         let event: Object<'_> = serde_json::from_slice(data).unwrap_or_default();
         let delta = event.get("delta").unwrap_or_default();
         let delta: Object<'_> = serde_json::from_str(delta).unwrap_or_default();
         for (name, value) in delta.0.into_iter().filter(|(name, _)| name != "type") {
-            let Ok(text) = serde_json::from_str::<String>(value.get()) else { continue };
+            let Ok(value) = serde_json::from_str::<Value>(value.get()) else { continue };
             let mut known = self.more.iter_mut();
             if let Some((_, so_far)) = known.find(|(it, _)| **it == *name) {
-                so_far.push_str(&text);
+                add_value(so_far, value);
             } else {
                 let begun = self.field(&name).and_then(|it| serde_json::from_str(it).ok());
-                let begun: String = begun.unwrap_or_default();
-                self.more.push((name.into_owned(), begun + &text));
+                let mut begun = begun.unwrap_or(Value::Null);
+                add_value(&mut begun, value);
+                self.more.push((name.into_owned(), begun));
             }
         }
     }
@@ -250,7 +251,7 @@ impl Block {
         if !self.citations.is_empty() {
             said.push(("citations", format!("[{}]", self.citations.join(","))));
         }
-        said.extend(self.more.iter().map(|(name, text)| (name.as_str(), quoted(text))));
+        said.extend(self.more.iter().map(|(name, value)| (name.as_str(), value.to_string())));
         let mut json = vec![b'{'];
         let new = |name: &str| !self.fields.iter().any(|(it, _)| it == name);
         let added = said.iter().filter(|(name, _)| new(name));
@@ -269,5 +270,15 @@ impl Block {
         }
         json.push(b'}');
         String::from_utf8_lossy(&json).into_owned()
+    }
+}
+
+/// Adds a piece of a field to what there is of it: texts and lists grow, anything else is replaced.
+fn add_value(so_far: &mut Value, more: Value) {
+    match (so_far, more) {
+        (_, Value::Null) => {}
+        (Value::String(text), Value::String(more)) => text.push_str(&more),
+        (Value::Array(items), Value::Array(more)) => items.extend(more),
+        (so_far, more) => *so_far = more,
     }
 }

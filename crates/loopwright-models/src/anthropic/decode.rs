@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::{
     block::Block,
+    container,
     wire::{WireDelta, WireMessage, WireUsage},
 };
 use crate::error::{ErrorContext, with_usage};
@@ -27,6 +28,8 @@ pub(super) struct MessageReading {
     /// Whether it has ended.
     pub(super) is_done: bool,
     stop_reason: String,
+    /// Where the provider runs code, as JSON.
+    container: Option<String>,
     counts: Option<WireUsage>,
     id: Option<Arc<str>>,
 }
@@ -41,6 +44,7 @@ impl MessageReading {
             is_begun: false,
             is_done: false,
             stop_reason: String::new(),
+            container: None,
             counts: None,
             id: None,
         }
@@ -61,6 +65,7 @@ impl MessageReading {
             self.id = Some((&*message.id).into());
         }
         self.take_stop_reason(&message.stop_reason);
+        self.take_container(message.container);
         for (index, raw) in message.content.iter().flatten().enumerate() {
             let index = u64::try_from(index).ok();
             self.begin_block(index, raw, deltas)?;
@@ -134,6 +139,12 @@ impl MessageReading {
         }
     }
 
+    pub(super) fn take_container(&mut self, raw: Option<&RawValue>) {
+        if let Some(raw) = raw.filter(|raw| raw.get().starts_with('{')) {
+            self.container = Some(raw.get().to_owned());
+        }
+    }
+
     /// Corrects the counts; tells whether there were any.
     pub(super) fn take_usage(&mut self, raw: Option<&RawValue>) -> Option<Usage> {
         self.counts.get_or_insert_default().correct(WireUsage::read(raw?)?);
@@ -165,7 +176,8 @@ impl MessageReading {
         let usage = self.usage_so_far().unwrap_or_default();
         let is_cut = finish == FinishReason::Length;
         let part = |(_, block): (_, Block)| block.into_part(is_cut);
-        let parts: Vec<Part> = self.blocks.into_iter().filter_map(part).collect();
+        let blocks = self.blocks.into_iter().filter_map(part);
+        let parts: Vec<Part> = blocks.chain(self.container.map(container::part)).collect();
         let message = Message::new(Role::Assistant, parts).with_origin(self.origin);
         Ok(InferenceResponse { message, finish, usage, cost: None, id: self.id })
     }

@@ -1,18 +1,29 @@
 //! Writes requests.
 
+use std::sync::Arc;
+
 use loopwright_core::messages::{
     Content, Dialect, Exchange, Message, Role, Turn, TurnBody, TurnMeta,
 };
 
-use super::{assistant, content::WireBlock, fields};
+use super::{
+    assistant,
+    container::{self, is_container},
+    content::WireBlock,
+    fields,
+};
 use crate::{
-    call_ids::call_ids,
+    call_ids::{IdForm, Whose, call_ids},
+    claude,
     dialect::exchange_text,
     json::{List, key, value},
-    wire::Question,
+    wire::{Question, Side, user_speaks},
 };
 
-/// Writes the body of a request: everything else first, then the messages.
+/// The ids that the wire accepts of calls that another model made.
+const FOREIGN_IDS: IdForm = IdForm::Simple { longest: usize::MAX };
+
+/// Writes the body of a request: everything else first, then the messages, and last the container.
 pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
     let stable: Vec<&Turn> = question.request.prompt.stable().map(|turn| &**turn).collect();
     let is_instruction = |turn: &&&Turn| turn.message().is_system();
@@ -25,7 +36,12 @@ pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
     key(&mut body, "messages");
     body.push(b'[');
     Writer { question }.write_messages(&mut body, turns);
-    body.extend_from_slice(b"]}");
+    body.push(b']');
+    if let Some(container) = container::field(question) {
+        key(&mut body, "container");
+        value(&mut body, &container);
+    }
+    body.push(b'}');
     body
 }
 
@@ -33,21 +49,39 @@ struct Writer<'a> {
     question: &'a Question<'a>,
 }
 
+/// A turn that says something, and its messages.
+struct Encoded<'t> {
+    turn: &'t Turn,
+    bytes: Arc<[u8]>,
+}
+
 impl Writer<'_> {
     fn write_messages(&self, body: &mut Vec<u8>, turns: &[&Turn]) {
         let prompt = &self.question.request.prompt;
         let cache_key = self.question.cache_key();
+        let encode = |turn: &Turn| {
+            turn.encoded().get_or_encode(cache_key, || self.turn(turn, prompt.dialect))
+        };
+        let turns = turns.iter().map(|turn| Encoded { turn, bytes: encode(turn) });
+        let turns: Vec<Encoded<'_>> = turns.filter(|it| !it.bytes.is_empty()).collect();
         // Where the last block ends that may be marked: what the model said may not.
         let mut markable = None;
-        let begin = body.len();
-        for turn in turns {
-            let bytes = turn.encoded().get_or_encode(cache_key, || self.turn(turn, prompt.dialect));
-            append(body, begin, &bytes);
-            if !bytes.is_empty() && !matches!(turn.body(), TurnBody::Reply(_)) {
+        let (begin, mut before) = (body.len(), None);
+        for (index, Encoded { turn, bytes }) in turns.iter().enumerate() {
+            let next = turns.get(index + 1).map(|it| it.turn);
+            self.fill(body, begin, before, Some(turn.message()));
+            if self.takes_system_message(before, turn, next) {
+                append(body, begin, &system_message(turn.message()));
+            } else {
+                append(body, begin, bytes);
+            }
+            if !matches!(turn.body(), TurnBody::Reply(_)) {
                 markable = Some(body.len() - b"}]}".len());
             }
+            before = Some(Last::of(turn));
         }
         if prompt.tail.is_empty() {
+            self.fill(body, begin, before, None);
             return;
         }
         if let (Some(at), Some(mark)) = (markable, fields::mark(self.question)) {
@@ -55,8 +89,69 @@ impl Writer<'_> {
             body.splice(at..at, mark.into_bytes());
         }
         for message in &prompt.tail {
-            append(body, begin, &self.message(message));
+            let bytes = self.message(message);
+            if !bytes.is_empty() {
+                self.fill(body, begin, before, Some(message));
+                append(body, begin, &bytes);
+                before = Some(Last { message, side: Side::of(message) });
+            }
         }
+        self.fill(body, begin, before, None);
+    }
+
+    /// Writes a word of the user where the wire's order of roles requires one.
+    fn fill(
+        &self,
+        body: &mut Vec<u8>,
+        begin: usize,
+        before: Option<Last<'_>>,
+        after: Option<&Message>,
+    ) {
+        let filler = user_speaks(before.map(|it| it.side), after.map(Side::of));
+        if before.is_some_and(|last| self.is_continued(last.message)) {
+            return;
+        }
+        if let Some(filler) = filler {
+            append(body, begin, &user_message(WireBlock::text(filler.text()).into_iter()));
+        }
+    }
+
+    /// Returns `true` if the model goes on with this message of its own: with its provider's tools, or, if
+    /// it is a model that can, with its words.
+    fn is_continued(&self, message: &Message) -> bool {
+        if self.question.is_own(message) {
+            let mut blocks = message.parts().iter().rev().filter(|part| !is_container(part));
+            if blocks.next().is_some_and(|it| matches!(it.content(), Content::Provider { .. })) {
+                return true;
+            }
+        }
+        let options = &self.question.request.options;
+        let thinks = options.reasoning_effort.is_some() || options.extra.contains_key("thinking");
+        // The wire refuses a last message that ends with a blank.
+        let ends_well = !message.text().ends_with(char::is_whitespace);
+        !thinks && ends_well && claude::takes_prefill(self.question.model())
+    }
+
+    /// Returns `true` if a turn is sent as a message of the system: it stands after the user's and before
+    /// the model's, and has words only.
+    fn takes_system_message(
+        &self,
+        before: Option<Last<'_>>,
+        turn: &Turn,
+        next: Option<&Turn>,
+    ) -> bool {
+        let message = turn.message();
+        let is_after_user =
+            before.is_some_and(|it| it.side != Side::Model && !it.message.is_system());
+        let is_before_model = match next {
+            Some(next) => Side::first_of(next) == Side::Model,
+            None => self.question.request.prompt.tail.is_empty(),
+        };
+        message.is_system()
+            && message.parts().iter().all(|part| part.as_text().is_some())
+            && is_after_user
+            && is_before_model
+            && claude::takes_system_messages(self.question.model())
     }
 
     /// Returns the messages of a turn, with commas between them; nothing if it says nothing.
@@ -69,8 +164,8 @@ impl Writer<'_> {
     }
 
     fn exchange(&self, exchange: &Exchange, meta: &TurnMeta) -> Vec<u8> {
-        let ids: Vec<String> = call_ids(exchange, meta).iter().map(|id| clean(id)).collect();
         let is_own = self.question.is_own(exchange.reply());
+        let ids = call_ids(exchange, meta, FOREIGN_IDS, Whose::of(is_own));
         let mut bytes = message("assistant", |list| {
             assistant::write(list, exchange.reply(), &ids, is_own);
         });
@@ -94,7 +189,29 @@ impl Writer<'_> {
     }
 }
 
-/// Writes an instruction in the middle of a conversation, where the wire knows users and models only.
+/// The last message before a place in the conversation.
+#[derive(Clone, Copy)]
+struct Last<'m> {
+    message: &'m Message,
+    side: Side,
+}
+
+impl<'m> Last<'m> {
+    fn of(turn: &'m Turn) -> Self {
+        Self { message: turn.message(), side: Side::last_of(turn) }
+    }
+}
+
+/// Writes an instruction in the middle of a conversation for models that accept one there.
+fn system_message(it: &Message) -> Vec<u8> {
+    message("system", |list| {
+        for block in it.parts().iter().filter_map(WireBlock::of) {
+            list.item(|out| value(out, &block));
+        }
+    })
+}
+
+/// Writes an instruction in the middle of a conversation where the wire knows users and models only.
 fn instruction(it: &Message) -> Vec<u8> {
     let words = it.text();
     let words = (!words.trim().is_empty()).then(|| format!("<system>\n{words}\n</system>"));
@@ -145,11 +262,6 @@ fn append(out: &mut Vec<u8>, begin: usize, messages: &[u8]) {
         out.push(b',');
     }
     out.extend_from_slice(messages);
-}
-
-/// Returns an id with the characters that the wire allows in it.
-fn clean(id: &str) -> String {
-    id.replace(|it: char| !it.is_ascii_alphanumeric() && !matches!(it, '_' | '-'), "_")
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use super::content::is_false;
 use crate::{claude, json::Fields, wire::Question};
 
 /// Fields that no passthrough may replace, or that were written together with what is in it.
-const RESERVED: [&str; 6] =
-    ["model", "messages", "stream", "tools", "output_config", "cache_control"];
+const RESERVED: [&str; 7] =
+    ["model", "messages", "stream", "tools", "output_config", "cache_control", "container"];
 
 /// Writes the fields before the messages. `instructions` stand at the beginning of the conversation.
 pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>, instructions: &[String]) {

@@ -45,7 +45,9 @@ impl Reading for MessageReading {
             }
             "message_delta" => {
                 pass_on(self.take_usage(wire.usage), deltas);
-                self.take_stop_reason(&wire.delta.unwrap_or_default().stop_reason);
+                let delta = wire.delta.unwrap_or_default();
+                self.take_stop_reason(&delta.stop_reason);
+                self.take_container(delta.container);
             }
             "message_stop" => self.close(deltas),
             _ => {}

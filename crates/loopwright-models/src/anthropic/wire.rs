@@ -45,6 +45,8 @@ pub(super) struct WireDelta<'a> {
     pub(super) citation: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) stop_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) container: Option<&'a RawValue>,
 }
 
 /// A whole answer, or the beginning of a streamed one.
@@ -57,6 +59,8 @@ pub(super) struct WireMessage<'a> {
     pub(super) content: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
     pub(super) stop_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) container: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) usage: Option<&'a RawValue>,
     #[serde(borrow)]

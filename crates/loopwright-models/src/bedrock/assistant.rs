@@ -1,22 +1,52 @@
 //! Writes what the model said, as it is sent back to it.
 
-use loopwright_core::messages::{Content, Message};
+use loopwright_core::messages::{Content, Message, Part};
 use serde::Serialize;
 
-use super::content::{WireBlock, not_shown};
+use super::content::{ReasoningText, WireBlock, not_shown};
 use crate::{
     json::{List, value},
     tool_input::ToolInput,
+    wire::Question,
 };
+
+/// What is sent back of a message besides its words and calls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// What only the provider understands.
+    opaque: bool,
+    /// Reasoning without a signature.
+    unsigned: bool,
+}
+
+impl Sent {
+    /// Only what the model itself said is sent back: it accepts no other's signatures.
+    pub(super) fn of(question: &Question<'_>, message: &Message) -> Self {
+        let is_own = question.is_own(message);
+        Self { opaque: is_own, unsigned: is_own && takes_unsigned_reasoning(question.model()) }
+    }
+}
+
+/// Returns `true` if a model accepts its own reasoning although it has no signature.
+///
+/// Claude requires a signature, and `DeepSeek` accepts no reasoning at all. The makers named here sign
+/// nothing. Of others, and of models that are named by a profile of the user's own, nothing is known.
+fn takes_unsigned_reasoning(model: &str) -> bool {
+    const MAKERS: [&str; 6] =
+        ["amazon.nova-", "minimax.", "moonshot", "openai.gpt-oss", "qwen.", "zai."];
+    MAKERS.iter().any(|maker| model.contains(maker))
+}
 
 /// Writes the blocks of a message of the model, its calls under these ids.
 ///
-/// What only its own provider understands is written if the message is that provider's own, and let
-/// go otherwise. So is reasoning: others' signatures are not accepted.
-pub(super) fn write(list: &mut List<'_>, message: &Message, ids: &[String], is_own: bool) {
+/// Reasoning that nothing follows is left out: the wire takes a message of nothing else for the
+/// beginning of an answer.
+pub(super) fn write(list: &mut List<'_>, message: &Message, ids: &[String], sent: Sent) {
     let mut ids = ids.iter();
-    for part in message.parts() {
-        let block = match (part.opaque().filter(|_| is_own), part.content()) {
+    let is_last = |part: &Part| !matches!(part.content(), Content::Reasoning(_));
+    let end = message.parts().iter().rposition(is_last).map_or(0, |last| last + 1);
+    for part in &message.parts()[..end] {
+        let block = match (part.opaque().filter(|_| sent.opaque), part.content()) {
             (_, Content::ToolCall(call)) => {
                 let Some(id) = ids.next() else { continue };
                 let input = ToolInput::of(&call.arguments);
@@ -27,6 +57,9 @@ pub(super) fn write(list: &mut List<'_>, message: &Message, ids: &[String], is_o
             (Some(opaque), _) => {
                 list.raw(opaque.as_str().as_bytes());
                 continue;
+            }
+            (None, Content::Reasoning(text)) if sent.unsigned && !text.trim().is_empty() => {
+                Some(WireBlock::ReasoningContent { reasoning_text: ReasoningText { text } })
             }
             // Models are not heard to show anything.
             (None, Content::Image(_)) => Some(not_shown("image")),

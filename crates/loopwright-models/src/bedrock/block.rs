@@ -193,8 +193,8 @@ impl Block {
 
     /// Returns the part that it is; nothing if it says nothing.
     ///
-    /// Reasoning is kept for the provider if it has a signature or is encrypted: other reasoning is
-    /// not taken back by every model.
+    /// Reasoning is kept for the provider if it has a signature or is encrypted. Not every model takes
+    /// other reasoning back, so that it is written anew for those that do.
     pub(super) fn into_part(self) -> Option<Part> {
         let Self { kind, text, whole } = self;
         let (content, own) = match kind {

@@ -20,12 +20,22 @@ pub(super) enum WireBlock<'a> {
         source: Source<'a>,
     },
     #[serde(rename_all = "camelCase")]
+    ReasoningContent {
+        reasoning_text: ReasoningText<'a>,
+    },
+    #[serde(rename_all = "camelCase")]
     ToolResult {
         tool_use_id: &'a str,
         content: Vec<WireBlock<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         status: Option<&'static str>,
     },
+}
+
+/// Reasoning without a signature.
+#[derive(Serialize)]
+pub(super) struct ReasoningText<'a> {
+    pub(super) text: &'a str,
 }
 
 /// Where a picture or a document is.

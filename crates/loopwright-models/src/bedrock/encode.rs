@@ -1,19 +1,26 @@
 //! Writes requests.
 
 use loopwright_core::messages::{
-    Content, Dialect, Exchange, Message, Role, Turn, TurnBody, TurnMeta,
+    Content, Dialect, Exchange, Message, Part, Role, Turn, TurnBody, TurnMeta,
 };
 
-use super::{assistant, content::WireBlock, fields};
+use super::{
+    assistant::{self, Sent},
+    content::WireBlock,
+    fields,
+};
 use crate::{
-    call_ids::call_ids,
+    call_ids::{IdForm, Whose, call_ids},
     dialect::exchange_text,
     json::{List, key, value},
-    wire::Question,
+    wire::{Question, Side, user_speaks},
 };
 
 /// What ends each message.
 const END: &[u8] = b"]}";
+
+/// The ids that the wire accepts of calls that another model made.
+const FOREIGN_IDS: IdForm = IdForm::Simple { longest: 64 };
 
 /// Writes the body of a request: everything else first, then the messages.
 pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
@@ -35,52 +42,69 @@ pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
     for turn in turns {
         let encode = || writer.turn(turn, prompt.dialect);
         let messages = turn.encoded().get_or_encode(cache_key, encode);
-        let (first, last) = match turn.body() {
-            TurnBody::Input(_) => (Side::User, Side::User),
-            TurnBody::Reply(_) => (Side::Model, Side::Model),
-            TurnBody::Exchange(_) => (Side::Model, Side::User),
-        };
-        conversation.add(&messages, first, last);
+        let is_paused = writer.is_paused(turn.message());
+        conversation.add(&messages, Side::first_of(turn), Side::last_of(turn), is_paused);
     }
     for message in &prompt.tail {
-        let side = if message.role() == Role::Assistant { Side::Model } else { Side::User };
-        conversation.add(&writer.message(message), side, side);
+        let side = Side::of(message);
+        conversation.add(&writer.message(message), side, side, false);
     }
+    conversation.end();
     body.extend_from_slice(b"]}");
     body
 }
 
-/// Who speaks on the wire.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    User,
-    Model,
-}
-
-impl Side {
-    fn role(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Model => "assistant",
-        }
+/// Returns who speaks on the wire.
+fn role(side: Side) -> &'static str {
+    match side {
+        Side::User | Side::Tools => "user",
+        Side::Model => "assistant",
     }
 }
 
 /// Messages that take turns.
 struct Conversation<'a> {
     out: &'a mut Vec<u8>,
-    /// Who spoke last.
-    last: Option<Side>,
+    last: Option<Last>,
+}
+
+/// The last message of a conversation.
+#[derive(Clone, Copy)]
+struct Last {
+    side: Side,
+    /// Whether the model goes on with it, because its provider's tools are at work.
+    is_paused: bool,
 }
 
 impl Conversation<'_> {
     /// Adds messages. The first goes on with the last one before it if both are of one side.
-    fn add(&mut self, messages: &[u8], first: Side, last: Side) {
+    fn add(&mut self, messages: &[u8], first: Side, last: Side, is_paused: bool) {
         if messages.is_empty() {
             return;
         }
+        self.fill(Some(first));
+        self.append(messages, first);
+        self.last = Some(Last { side: last, is_paused });
+    }
+
+    /// Lets the user speak where the model must not speak last.
+    fn end(&mut self) {
+        self.fill(None);
+    }
+
+    fn fill(&mut self, after: Option<Side>) {
+        if self.last.is_some_and(|last| last.is_paused) {
+            return;
+        }
+        if let Some(filler) = user_speaks(self.last.map(|it| it.side), after) {
+            self.append(&user_message(WireBlock::text(filler.text()).into_iter()), Side::User);
+            self.last = Some(Last { side: Side::User, is_paused: false });
+        }
+    }
+
+    fn append(&mut self, messages: &[u8], first: Side) {
         let mut messages = messages;
-        if self.last == Some(first) {
+        if self.last.is_some_and(|last| role(last.side) == role(first)) {
             self.out.truncate(self.out.len() - END.len());
             messages = &messages[head(first).len()..];
         }
@@ -88,7 +112,6 @@ impl Conversation<'_> {
             self.out.push(b',');
         }
         self.out.extend_from_slice(messages);
-        self.last = Some(last);
     }
 }
 
@@ -106,12 +129,22 @@ impl Writer<'_> {
         }
     }
 
+    /// Returns `true` if a message ends while its provider's tools are at work.
+    fn is_paused(&self, message: &Message) -> bool {
+        let last = message.parts().last().map(Part::content);
+        self.question.is_own(message) && matches!(last, Some(Content::Provider { .. }))
+    }
+
+    /// Writes what the model said, its calls under these ids.
+    fn assistant(&self, it: &Message, ids: &[String]) -> Vec<u8> {
+        let sent = Sent::of(self.question, it);
+        message(Side::Model, |list| assistant::write(list, it, ids, sent))
+    }
+
     fn exchange(&self, exchange: &Exchange, meta: &TurnMeta) -> Vec<u8> {
-        let ids: Vec<String> = call_ids(exchange, meta).iter().map(|id| clean(id)).collect();
         let is_own = self.question.is_own(exchange.reply());
-        let mut bytes = message(Side::Model, |list| {
-            assistant::write(list, exchange.reply(), &ids, is_own);
-        });
+        let ids = call_ids(exchange, meta, FOREIGN_IDS, Whose::of(is_own));
+        let mut bytes = self.assistant(exchange.reply(), &ids);
         let results = ids.iter().zip(exchange.results());
         let results = results.map(|(id, result)| WireBlock::of_result(id, result));
         bytes.push(b',');
@@ -121,10 +154,7 @@ impl Writer<'_> {
 
     fn message(&self, it: &Message) -> Vec<u8> {
         match it.role() {
-            Role::Assistant => {
-                let is_own = self.question.is_own(it);
-                message(Side::Model, |list| assistant::write(list, it, &[], is_own))
-            }
+            Role::Assistant => self.assistant(it, &[]),
             Role::User => user_message(it.parts().iter().filter_map(WireBlock::of)),
             Role::System | Role::Developer => instruction(it),
         }
@@ -182,19 +212,10 @@ fn message(side: Side, write_blocks: impl FnOnce(&mut List<'_>)) -> Vec<u8> {
 /// Returns what each message of this side begins with.
 fn head(side: Side) -> Vec<u8> {
     let mut out = b"{\"role\":".to_vec();
-    value(&mut out, side.role());
+    value(&mut out, role(side));
     key(&mut out, "content");
     out.push(b'[');
     out
-}
-
-/// Returns an id with the characters and of the length that the wire allows.
-fn clean(id: &str) -> String {
-    const LONGEST: usize = 64;
-    let is_fine = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
-    let id = id.replace(|it| !is_fine(it), "_");
-    // The end of an id tells it from others.
-    id[id.len().saturating_sub(LONGEST)..].to_owned()
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use super::{
     parts::{WirePart, tool_text},
 };
 use crate::{
-    call_ids::call_ids,
+    call_ids::{IdForm, Whose, call_ids},
     dialect::exchange_text,
     json::{List, key, object_with_list, value},
-    wire::Question,
+    wire::{Question, TurnWriter, user_speaks},
 };
 
 /// Writes the body of a request: everything else first, then the messages.
@@ -29,33 +29,14 @@ impl Writer<'_> {
         if let Some(system) = request.system.as_deref().filter(|it| !it.is_empty()) {
             write_text(list, "system", system);
         }
-        let dialect = request.prompt.dialect;
-        self.question.write_turns(list, |turn| self.turn(turn, dialect));
-        for message in &request.prompt.tail {
-            self.write_message(list, message);
-        }
-    }
-
-    /// Returns the messages of a turn, with commas between them.
-    fn turn(&self, turn: &Turn, dialect: Dialect) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut list = List::new(&mut bytes);
-        match turn.body() {
-            TurnBody::Input(message) | TurnBody::Reply(message) => {
-                self.write_message(&mut list, message);
-            }
-            TurnBody::Exchange(exchange) if dialect == Dialect::Text => {
-                write_exchange_as_text(&mut list, exchange);
-            }
-            TurnBody::Exchange(exchange) => self.write_exchange(&mut list, exchange, turn.meta()),
-        }
-        bytes
+        self.question.write_conversation(list, 0, self, user_speaks);
     }
 
     fn write_exchange(&self, list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
-        let ids = call_ids(exchange, meta);
         let reply = exchange.reply();
-        assistant::write(list, reply, &ids, self.question.is_own(reply));
+        let is_own = self.question.is_own(reply);
+        let ids = call_ids(exchange, meta, IdForm::Any, Whose::of(is_own));
+        assistant::write(list, reply, &ids, is_own);
         for (id, result) in ids.iter().zip(exchange.results()) {
             list.item(|out| {
                 out.extend_from_slice(b"{\"role\":\"tool\",\"tool_call_id\":");
@@ -69,6 +50,25 @@ impl Writer<'_> {
         if !images.is_empty() {
             write_parts(list, "user", &images);
         }
+    }
+}
+
+impl TurnWriter for Writer<'_> {
+    fn encode_turn(&self, turn: &Turn) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut list = List::new(&mut bytes);
+        match turn.body() {
+            TurnBody::Input(message) | TurnBody::Reply(message) => {
+                self.write_message(&mut list, message);
+            }
+            TurnBody::Exchange(exchange)
+                if self.question.request.prompt.dialect == Dialect::Text =>
+            {
+                write_exchange_as_text(&mut list, exchange);
+            }
+            TurnBody::Exchange(exchange) => self.write_exchange(&mut list, exchange, turn.meta()),
+        }
+        bytes
     }
 
     fn write_message(&self, list: &mut List<'_>, message: &Message) {

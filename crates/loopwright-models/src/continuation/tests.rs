@@ -14,7 +14,7 @@ fn said(text: &str) -> Turn {
 /// Writes a request after another one, which must make no difference to it.
 #[track_caller]
 fn check(wire: Wire, request: &InferenceRequest, before: Option<Written>) -> Option<Written> {
-    let (body, written) = encoder(wire).encode_after(request, before);
+    let (body, written) = encoder(wire).encode_after(request, before, None);
     assert_eq!(body, encoder(wire).encode(request), "{wire}");
     written
 }
@@ -75,10 +75,10 @@ fn a_request_that_does_not_go_on_is_written_anew() {
 fn a_request_that_is_still_being_sent_stays_as_it_is() {
     let mut request = InferenceRequest::default();
     request.prompt.turns.push(said("a"));
-    let (sent, written) = encoder(Wire::OpenAiChat).encode_after(&request, None);
+    let (sent, written) = encoder(Wire::OpenAiChat).encode_after(&request, None, None);
     let copy = sent.clone().to_vec();
     request.prompt.turns.push(said("b"));
-    let (next, _) = encoder(Wire::OpenAiChat).encode_after(&request, written);
+    let (next, _) = encoder(Wire::OpenAiChat).encode_after(&request, written, None);
     assert_eq!(sent, copy);
     assert_eq!(next, encoder(Wire::OpenAiChat).encode(&request));
 }

@@ -14,7 +14,7 @@ use crate::{
     dialect::exchange_text,
     json::{List, key, object_with_list, value},
     tool_input::write_object,
-    wire::Question,
+    wire::{Question, TurnWriter, user_speaks},
 };
 
 /// Writes the body of a request: everything else first, then the contents.
@@ -42,40 +42,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// Writes the conversation, without the turns at its beginning that are instructions.
     fn write_contents(&self, list: &mut List<'_>, instructions: usize) {
-        let prompt = &self.question.request.prompt;
-        let encode = |turn: &Turn| self.turn(turn, prompt.dialect);
-        self.question.write_turns_after(instructions, list, encode);
-        for message in &prompt.tail {
-            self.write_message(list, message);
-        }
-    }
-
-    /// Returns the contents of a turn, with commas between them.
-    fn turn(&self, turn: &Turn, dialect: Dialect) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut list = List::new(&mut bytes);
-        match turn.body() {
-            TurnBody::Input(message) | TurnBody::Reply(message) => {
-                self.write_message(&mut list, message);
-            }
-            TurnBody::Exchange(exchange) if dialect == Dialect::Text => {
-                write_exchange_as_text(&mut list, exchange);
-            }
-            TurnBody::Exchange(exchange) => {
-                self.write_message(&mut list, exchange.reply());
-                self.write_results(&mut list, exchange);
-            }
-        }
-        bytes
-    }
-
-    /// Writes a message; nothing if nothing is left of it.
-    fn write_message(&self, list: &mut List<'_>, message: &Message) {
-        if message.role() == Role::Assistant {
-            write_content(list, "model", |parts| self.write_model_parts(parts, message));
-        } else {
-            write_content(list, "user", |parts| write_parts(parts, message.parts()));
-        }
+        self.question.write_conversation(list, instructions, self, user_speaks);
     }
 
     /// Writes what the model said.
@@ -142,6 +109,37 @@ impl Writer<'_> {
                 }
             }
         });
+    }
+}
+
+impl TurnWriter for Writer<'_> {
+    fn encode_turn(&self, turn: &Turn) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut list = List::new(&mut bytes);
+        match turn.body() {
+            TurnBody::Input(message) | TurnBody::Reply(message) => {
+                self.write_message(&mut list, message);
+            }
+            TurnBody::Exchange(exchange)
+                if self.question.request.prompt.dialect == Dialect::Text =>
+            {
+                write_exchange_as_text(&mut list, exchange);
+            }
+            TurnBody::Exchange(exchange) => {
+                self.write_message(&mut list, exchange.reply());
+                self.write_results(&mut list, exchange);
+            }
+        }
+        bytes
+    }
+
+    /// Writes nothing if nothing is left of the message.
+    fn write_message(&self, list: &mut List<'_>, message: &Message) {
+        if message.role() == Role::Assistant {
+            write_content(list, "model", |parts| self.write_model_parts(parts, message));
+        } else {
+            write_content(list, "user", |parts| write_parts(parts, message.parts()));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
     dialect::exchange_text,
     json::{List, key, object_with_list, value},
     tool_input::write_object,
-    wire::Question,
+    wire::{Question, TurnWriter, no_fillers},
 };
 
 /// Writes the body of a request: everything else first, then the messages.
@@ -24,26 +24,32 @@ fn write_messages(list: &mut List<'_>, question: &Question<'_>) {
     if let Some(system) = request.system.as_deref().filter(|it| !it.is_empty()) {
         list.item(|out| write_text(out, "system", system));
     }
-    question.write_turns(list, |turn| encode_turn(turn, request.prompt.dialect));
-    for message in &request.prompt.tail {
-        list.item(|out| write_message(out, message));
-    }
+    question.write_conversation(list, 0, &Writer { dialect: request.prompt.dialect }, no_fillers);
 }
 
-/// Returns the messages of a turn, with commas between them.
-fn encode_turn(turn: &Turn, dialect: Dialect) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let mut list = List::new(&mut bytes);
-    match turn.body() {
-        TurnBody::Input(message) | TurnBody::Reply(message) => {
-            list.item(|out| write_message(out, message));
+struct Writer {
+    dialect: Dialect,
+}
+
+impl TurnWriter for Writer {
+    fn encode_turn(&self, turn: &Turn) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut list = List::new(&mut bytes);
+        match turn.body() {
+            TurnBody::Input(message) | TurnBody::Reply(message) => {
+                self.write_message(&mut list, message);
+            }
+            TurnBody::Exchange(exchange) if self.dialect == Dialect::Text => {
+                write_exchange_as_text(&mut list, exchange);
+            }
+            TurnBody::Exchange(exchange) => write_exchange(&mut list, exchange),
         }
-        TurnBody::Exchange(exchange) if dialect == Dialect::Text => {
-            write_exchange_as_text(&mut list, exchange);
-        }
-        TurnBody::Exchange(exchange) => write_exchange(&mut list, exchange),
+        bytes
     }
-    bytes
+
+    fn write_message(&self, list: &mut List<'_>, message: &Message) {
+        list.item(|out| write_message(out, message));
+    }
 }
 
 /// Writes what the model said and what the tools said, which goes by its order, for the reference knows

@@ -6,7 +6,7 @@ use loopwright_core::{
     Delta, DeltaSink,
     messages::{Content, Opaque, Part, ToolCall},
 };
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::wire::{Call, Content as WireContent, ContentPart, Detail, Said};
 use crate::{json::quoted as json, lenient::Function};
@@ -24,6 +24,8 @@ pub(crate) struct Answer {
     reasoning: Option<Reasoning>,
     refusal: String,
     calls: Vec<OpenCall>,
+    /// Fields of the message that only the provider understands.
+    own: Map<String, Value>,
 }
 
 #[derive(Debug)]
@@ -124,7 +126,21 @@ impl Answer {
         if let Some(function) = &said.function_call {
             self.take_function(function, deltas);
         }
+        if let Some(raw) = said.extra_content {
+            self.take_own("extra_content", serde_json::from_str(raw.get())?);
+        }
+        if !said.thought_signature.is_empty() {
+            self.take_own("thought_signature", (*said.thought_signature).into());
+        }
         Ok(())
+    }
+
+    /// Takes a field that only the provider understands. The pieces of a stream say it once, or each a
+    /// part of it.
+    fn take_own(&mut self, name: &str, value: Value) {
+        if !matches!(&value, Value::Object(fields) if fields.is_empty()) && !value.is_null() {
+            merge(self.own.entry(name).or_insert(Value::Null), value);
+        }
     }
 
     /// Tells whether nothing was said.
@@ -156,7 +172,7 @@ impl Answer {
 
     /// Returns the parts of the message.
     pub(crate) fn into_parts(self) -> Vec<Part> {
-        let Self { pieces, mut reasoning, refusal, calls, .. } = self;
+        let Self { pieces, mut reasoning, refusal, calls, own, .. } = self;
         let (refusal, mut calls): (Arc<str>, _) = (refusal.into(), calls.into_iter());
         let part = |piece| match piece {
             Piece::Text(text) => Some(Part::text(text)),
@@ -165,7 +181,19 @@ impl Answer {
             Piece::Refusal => Some(Part::new(Content::Refusal(Arc::clone(&refusal)))),
             Piece::Call => calls.next().map(OpenCall::into_part),
         };
-        pieces.into_iter().filter_map(part).collect()
+        let mut parts: Vec<Part> = pieces.into_iter().filter_map(part).collect();
+        if !own.is_empty() {
+            let opaque = Opaque::new(Value::Object(own).to_string());
+            // It belongs to the words, if there are any.
+            match parts.iter_mut().rfind(|part| part.as_text().is_some()) {
+                Some(text) => *text = text.clone().with_opaque(opaque),
+                None => {
+                    let content = Content::Provider { kind: "extra_content".into() };
+                    parts.push(Part::new(content).with_opaque(opaque));
+                }
+            }
+        }
+        parts
     }
 
     fn take_text(&mut self, text: &str, deltas: &mut dyn DeltaSink) {
@@ -449,6 +477,18 @@ fn thinking_part(text: String, signature: &str) -> Part {
         json(&text)
     );
     Part::reasoning(text).with_opaque(Opaque::new(opaque))
+}
+
+/// Puts a value into another one: fields of objects are added, anything else is replaced.
+fn merge(into: &mut Value, value: Value) {
+    match (into, value) {
+        (Value::Object(fields), Value::Object(more)) => {
+            for (name, value) in more {
+                merge(fields.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (into, value) => *into = value,
+    }
 }
 
 fn some(text: &str) -> Option<&str> {

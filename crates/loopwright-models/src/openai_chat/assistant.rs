@@ -11,16 +11,22 @@ use crate::json::{key, value};
 /// What only its own provider understands is written if the message is that provider's own, and let
 /// go otherwise. So is its reasoning: the wire has no form for the reasoning of somebody else.
 pub(super) fn write(out: &mut Vec<u8>, message: &Message, ids: &[String], is_own: bool) {
-    let text = message.text();
-    let refusal = message.refusal().filter(|_| text.is_empty());
+    let (text, refusal) = (message.text(), message.refusal());
     out.extend_from_slice(b"{\"role\":\"assistant\"");
-    write_content(out, message, &text, if is_own { None } else { refusal }, is_own);
+    match refusal.filter(|_| !is_own) {
+        // Others know no refusals: there it is said in words.
+        Some(refusal) => write_content(out, message, &in_words(&text, refusal), is_own),
+        None => write_content(out, message, &text, is_own),
+    }
     if let Some(refusal) = refusal.filter(|_| is_own) {
         key(out, "refusal");
         value(out, refusal);
     }
     if is_own {
-        write_reasoning(out, message.parts().iter().map(Own::of));
+        write_own(
+            out,
+            message.parts().iter().filter(|it| it.as_tool_call().is_none()).map(Own::of),
+        );
     }
     if !ids.is_empty() {
         key(out, "tool_calls");
@@ -52,6 +58,8 @@ struct Own<'a> {
     reasoning_details: Option<&'a RawValue>,
     #[serde(borrow)]
     extra_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    thought_signature: Option<&'a RawValue>,
 }
 
 impl<'a> Own<'a> {
@@ -61,21 +69,20 @@ impl<'a> Own<'a> {
     }
 }
 
+fn in_words(text: &str, refusal: &str) -> String {
+    let line_break = if text.is_empty() { "" } else { "\n" };
+    format!("{text}{line_break}{refusal}")
+}
+
 /// Writes the content: words, null if there are calls instead, or a list if thinking is part of it.
-fn write_content(
-    out: &mut Vec<u8>,
-    message: &Message,
-    text: &str,
-    refusal: Option<&str>,
-    is_own: bool,
-) {
+fn write_content(out: &mut Vec<u8>, message: &Message, text: &str, is_own: bool) {
     key(out, "content");
     if is_own && message.parts().iter().any(|part| thinking(part).is_some()) {
         write_list(out, message);
         return;
     }
     let has_other = message.tool_calls().next().is_some() || message.refusal().is_some();
-    match refusal.unwrap_or(text) {
+    match text {
         "" if has_other => out.extend_from_slice(b"null"),
         text => value(out, text),
     }
@@ -108,18 +115,22 @@ fn write_list(out: &mut Vec<u8>, message: &Message) {
     out.push(b']');
 }
 
-/// Writes the reasoning fields, each once.
-fn write_reasoning<'a>(out: &mut Vec<u8>, parts: impl Iterator<Item = Own<'a>>) {
+/// Writes the message's own fields, each once.
+fn write_own<'a>(out: &mut Vec<u8>, parts: impl Iterator<Item = Own<'a>>) {
     let mut all = Own::default();
     for own in parts {
         all.reasoning_content = all.reasoning_content.or(own.reasoning_content);
         all.reasoning = all.reasoning.or(own.reasoning);
         all.reasoning_details = all.reasoning_details.or(own.reasoning_details);
+        all.extra_content = all.extra_content.or(own.extra_content);
+        all.thought_signature = all.thought_signature.or(own.thought_signature);
     }
     for (name, raw) in [
         ("reasoning_content", all.reasoning_content),
         ("reasoning", all.reasoning),
         ("reasoning_details", all.reasoning_details),
+        ("extra_content", all.extra_content),
+        ("thought_signature", all.thought_signature),
     ] {
         if let Some(raw) = raw {
             key(out, name);

@@ -7,10 +7,11 @@ use super::{
     parts::{WirePart, announced_media, media_of, tool_text, wire_part},
 };
 use crate::{
-    call_ids::{accepted, call_ids},
+    call_ids::{Whose, call_ids},
     dialect::exchange_text,
     json::{List, key, object_with_list, value},
-    wire::Question,
+    quirks::RoleOrder,
+    wire::{Filler, Fillers, Question, TurnWriter, model_answers_tools, no_fillers, user_speaks},
 };
 
 /// Writes the body of a request: everything else first, then the messages.
@@ -25,37 +26,30 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn write_messages(&self, list: &mut List<'_>) {
-        let request = self.question.request;
-        let dialect = request.prompt.dialect;
         if let Some(system) = fields::instructions(self.question) {
             list.item(|out| write_text_message(out, "system", &system));
         }
-        self.question.write_turns(list, |turn| self.turn(turn, dialect));
-        for message in &request.prompt.tail {
-            list.item(|out| self.write_message(out, message));
+        self.question.write_conversation(list, 0, self, self.fillers());
+    }
+
+    fn fillers(&self) -> Fillers {
+        match self.question.quirks.role_order {
+            RoleOrder::Any => no_fillers,
+            // In words, there are no tools that the model would have to answer.
+            RoleOrder::ModelAfterTools if self.is_text() => user_speaks,
+            RoleOrder::ModelAfterTools => model_answers_tools,
         }
     }
 
-    /// Returns the messages of a turn, with commas between them.
-    fn turn(&self, turn: &Turn, dialect: Dialect) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut list = List::new(&mut bytes);
-        match turn.body() {
-            TurnBody::Input(message) | TurnBody::Reply(message) => {
-                list.item(|out| self.write_message(out, message));
-            }
-            TurnBody::Exchange(exchange) if dialect == Dialect::Text => {
-                Self::write_exchange_as_text(&mut list, exchange);
-            }
-            TurnBody::Exchange(exchange) => self.write_exchange(&mut list, exchange, turn.meta()),
-        }
-        bytes
+    fn is_text(&self) -> bool {
+        self.question.request.prompt.dialect == Dialect::Text
     }
 
     fn write_exchange(&self, list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
-        let ids = accepted(call_ids(exchange, meta), self.question.quirks.call_ids);
+        let is_own = self.question.is_own(exchange.reply());
+        let form = self.question.quirks.call_ids.into();
+        let ids = call_ids(exchange, meta, form, Whose::of(is_own));
         list.item(|out| {
-            let is_own = self.question.is_own(exchange.reply());
             assistant::write(out, exchange.reply(), &ids, is_own);
         });
         for (id, result) in ids.iter().zip(exchange.results()) {
@@ -69,6 +63,9 @@ impl Writer<'_> {
         }
         let parts: Vec<_> = exchange.results().iter().flat_map(announced_media).collect();
         if !parts.is_empty() {
+            if self.question.quirks.role_order == RoleOrder::ModelAfterTools {
+                list.item(|out| write_text_message(out, "assistant", Filler::Noted.text()));
+            }
             list.item(|out| write_parts_message(out, "user", &parts));
         }
     }
@@ -88,7 +85,7 @@ impl Writer<'_> {
         });
     }
 
-    fn write_message(&self, out: &mut Vec<u8>, message: &Message) {
+    fn write_said(&self, out: &mut Vec<u8>, message: &Message) {
         let role = match message.role() {
             Role::Assistant => {
                 return assistant::write(out, message, &[], self.question.is_own(message));
@@ -109,6 +106,27 @@ impl Writer<'_> {
                 write_parts_message(out, role, &parts);
             }
         }
+    }
+}
+
+impl TurnWriter for Writer<'_> {
+    fn encode_turn(&self, turn: &Turn) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut list = List::new(&mut bytes);
+        match turn.body() {
+            TurnBody::Input(message) | TurnBody::Reply(message) => {
+                self.write_message(&mut list, message);
+            }
+            TurnBody::Exchange(exchange) if self.is_text() => {
+                Self::write_exchange_as_text(&mut list, exchange);
+            }
+            TurnBody::Exchange(exchange) => self.write_exchange(&mut list, exchange, turn.meta()),
+        }
+        bytes
+    }
+
+    fn write_message(&self, list: &mut List<'_>, message: &Message) {
+        list.item(|out| self.write_said(out, message));
     }
 }
 

@@ -80,6 +80,11 @@ pub(crate) struct Said<'a> {
     pub(crate) tool_calls: Few<Call<'a>>,
     #[serde(borrow)]
     pub(crate) function_call: Option<Function<'a>>,
+    /// What Gemini adds to messages, such as the signature of a thought that led to no call.
+    #[serde(borrow)]
+    pub(crate) extra_content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(crate) thought_signature: Text<'a>,
 }
 
 /// A tool call or a fragment of one.

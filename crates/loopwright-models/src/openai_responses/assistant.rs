@@ -20,9 +20,13 @@ pub(super) fn write(
     is_own: bool,
 ) -> Vec<CallKind> {
     let (mut ids, mut kinds) = (ids.iter(), Vec::new());
+    // Whether the part before is words whose item holds the refusal that follows them.
+    let mut is_said = false;
     for part in message.parts() {
         let own = part.opaque().filter(|_| is_own).map(Opaque::as_str);
+        let was_said = std::mem::replace(&mut is_said, own.is_some() && part.as_text().is_some());
         match part.content() {
+            Content::Refusal(_) if own.is_none() && was_said => {}
             Content::ToolCall(call) => {
                 let Some(id) = ids.next() else { continue };
                 let own = own.filter(|_| call.id.as_deref() == Some(id));

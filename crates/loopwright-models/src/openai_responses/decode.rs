@@ -27,6 +27,8 @@ pub(super) struct ResponsesReading {
     pub(super) ending: Option<Ending>,
     pub(super) usage: Option<Usage>,
     id: Option<Arc<str>>,
+    /// Whether the provider works on the answer in the background.
+    is_job: bool,
     /// Whether the stream said `[DONE]`.
     pub(super) is_closed: bool,
 }
@@ -48,6 +50,7 @@ impl ResponsesReading {
             ending: None,
             usage: None,
             id: None,
+            is_job: false,
             is_closed: false,
         }
     }
@@ -71,7 +74,23 @@ impl ResponsesReading {
         if let (None, Some(raw)) = (&self.id, response) {
             let named: Named<'_> = serde_json::from_str(raw.get()).unwrap_or_default();
             self.set_id(&named.id);
+            self.is_job = named.background == Some(true);
         }
+    }
+
+    /// Takes an answer that the provider has not finished yet; `false` if it is none.
+    pub(super) fn take_job(&mut self, response: &Response<'_>) -> bool {
+        let is_open = matches!(&*response.status, "queued" | "in_progress");
+        self.is_job = is_open && !response.id.is_empty();
+        if self.is_job {
+            self.set_id(&response.id);
+        }
+        self.is_job
+    }
+
+    /// Returns the id under which the answer can be asked for.
+    pub(super) fn job_id(&self) -> Option<&str> {
+        self.id.as_deref().filter(|_| self.is_job && self.ending.is_none())
     }
 
     fn set_id(&mut self, id: &str) {

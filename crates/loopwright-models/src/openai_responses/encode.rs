@@ -4,10 +4,10 @@ use loopwright_core::messages::{Dialect, Exchange, Message, Role, Turn, TurnBody
 
 use super::{assistant, fields, outputs, parts::WirePart};
 use crate::{
-    call_ids::call_ids,
+    call_ids::{IdForm, Whose, call_ids},
     dialect::exchange_text,
     json::{List, key, object_with_list, value},
-    wire::Question,
+    wire::{Question, TurnWriter, no_fillers},
 };
 
 /// Writes the body of a request: everything else first, then the items.
@@ -22,36 +22,35 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn write_items(&self, list: &mut List<'_>) {
-        let prompt = &self.question.request.prompt;
-        self.question.write_turns(list, |turn| self.turn(turn, prompt.dialect));
-        for message in &prompt.tail {
-            self.write_message(list, message);
-        }
+        self.question.write_conversation(list, 0, self, no_fillers);
     }
 
-    /// Returns the items of a turn, with commas between them.
-    fn turn(&self, turn: &Turn, dialect: Dialect) -> Vec<u8> {
+    fn write_exchange(&self, list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
+        let is_own = self.question.is_own(exchange.reply());
+        let ids = call_ids(exchange, meta, IdForm::Any, Whose::of(is_own));
+        let kinds = assistant::write(list, exchange.reply(), &ids, is_own);
+        for ((id, kind), result) in ids.iter().zip(kinds).zip(exchange.results()) {
+            list.item(|out| outputs::write(out, kind, id, result));
+        }
+    }
+}
+
+impl TurnWriter for Writer<'_> {
+    fn encode_turn(&self, turn: &Turn) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut list = List::new(&mut bytes);
         match turn.body() {
             TurnBody::Input(message) | TurnBody::Reply(message) => {
                 self.write_message(&mut list, message);
             }
-            TurnBody::Exchange(exchange) if dialect == Dialect::Text => {
+            TurnBody::Exchange(exchange)
+                if self.question.request.prompt.dialect == Dialect::Text =>
+            {
                 write_exchange_as_text(&mut list, exchange);
             }
             TurnBody::Exchange(exchange) => self.write_exchange(&mut list, exchange, turn.meta()),
         }
         bytes
-    }
-
-    fn write_exchange(&self, list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
-        let ids = call_ids(exchange, meta);
-        let is_own = self.question.is_own(exchange.reply());
-        let kinds = assistant::write(list, exchange.reply(), &ids, is_own);
-        for ((id, kind), result) in ids.iter().zip(kinds).zip(exchange.results()) {
-            list.item(|out| outputs::write(out, kind, id, result));
-        }
     }
 
     fn write_message(&self, list: &mut List<'_>, message: &Message) {

@@ -31,7 +31,9 @@ pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
     merged(&mut fields, "text", "format", format);
     let effort = options.reasoning_effort.map(|it| effort(it).into());
     merged(&mut fields, "reasoning", "effort", effort);
-    fields.put("store", &false);
+    // A job in the background is kept until it has been asked for.
+    let is_job = options.extra.get("background") == Some(&Value::Bool(true));
+    fields.put("store", &is_job);
     include(&mut fields, question);
     fields.always("stream", &question.streams());
     fields.maybe("max_output_tokens", options.max_output_tokens.as_ref());

@@ -68,7 +68,8 @@ impl Item<'_> {
 
     /// Returns the parts that it is: `heard` is what was heard of it, and `raw` its own form.
     ///
-    /// It is one part, which keeps that form, unless a message has words beside a refusal.
+    /// The first part keeps that form. A refusal beside words is a part of its own, which is sent back with
+    /// the words.
     pub(super) fn parts(&self, heard: String, raw: &str) -> Vec<Part> {
         let part = |content| Part::new(content).with_opaque(Opaque::new(raw));
         match &*self.kind {
@@ -82,7 +83,7 @@ impl Item<'_> {
                 if heard.is_empty() {
                     return vec![part(refusal)];
                 }
-                vec![Part::text(heard), Part::new(refusal)]
+                vec![part(Content::Text(heard.into())), Part::new(refusal)]
             }
             "reasoning" => vec![part(Content::Reasoning(heard.into()))],
             _ if self.is_call() => {

@@ -72,7 +72,14 @@ impl Reading for ResponsesReading {
             // What is neither an answer nor an error is an error in an envelope that is not known.
             return Err(self.context.of_body(body));
         }
+        if self.take_job(&response) {
+            return Ok(());
+        }
         self.take_response(&response, "", &mut NoDeltas)
+    }
+
+    fn job(&self) -> Option<&str> {
+        self.job_id()
     }
 
     fn is_done(&self) -> bool {

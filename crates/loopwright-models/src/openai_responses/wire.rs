@@ -62,6 +62,7 @@ pub(super) struct Response<'a> {
 pub(super) struct Named<'a> {
     #[serde(borrow)]
     pub(super) id: Text<'a>,
+    pub(super) background: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -331,3 +331,54 @@ fn a_whole_answer_may_be_empty_but_not_missing() {
         assert_eq!(read(body, &mut NoDeltas).unwrap_err().kind, kind, "{body}");
     }
 }
+
+/// The parts of an answer that is the same in one piece and as a stream.
+fn container_of(answer: &InferenceResponse) -> Vec<(Content, Option<String>)> {
+    let part = |part: &Part| (part.content().clone(), part.opaque().map(|it| it.as_str().into()));
+    answer.message.parts().iter().map(part).collect()
+}
+
+#[test]
+fn a_container_is_kept_wherever_the_answer_names_it() {
+    let container = r#"{"id":"container_1","expires_at":"2026-04-24T11:13:36Z"}"#;
+    let kept = (Content::Provider { kind: "container".into() }, some(container));
+    let whole = format!(
+        r#"{{"id":"m1","content":[{{"type":"text","text":"a"}}],"stop_reason":"end_turn",
+            "container":{container},"usage":{{}}}}"#
+    );
+    let whole = read(&whole, &mut NoDeltas).unwrap();
+    assert_eq!(container_of(&whole), [(text("a"), None), kept.clone()]);
+
+    let start = START.replace('\n', "");
+    let blocks = [begin(0, r#"{"type":"text","text":"a"}"#), end(0)];
+    let stopped = format!(
+        r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn","container":{container}}}}}"#
+    );
+    let events = [&start, &blocks[0], &blocks[1], &stopped, STOP];
+    let streamed = read(&stream(&events), &mut NoDeltas).unwrap();
+    assert_eq!(container_of(&streamed), [(text("a"), None), kept]);
+
+    let none = whole_with_null();
+    assert_eq!(container_of(&none), [(text("a"), None)]);
+}
+
+fn whole_with_null() -> InferenceResponse {
+    let body =
+        r#"{"content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","container":null}"#;
+    read(body, &mut NoDeltas).unwrap()
+}
+
+#[test]
+fn what_is_added_to_an_unknown_block_is_kept_whatever_it_is() {
+    let block = r#"{"type":"novel","words":"a","items":[1],"state":{"on":false}}"#;
+    let blocks = [
+        begin(0, block),
+        add(0, r#"{"type":"novel_delta","words":"b","items":[2,{"x":null}],"count":3}"#),
+        add(0, r#"{"type":"novel_delta","items":[4],"count":5,"state":{"on":true},"words":null}"#),
+        end(0),
+    ];
+    let expect =
+        r#"{"type":"novel","words":"ab","items":[1,2,{"x":null},4],"state":{"on":true},"count":5}"#;
+    let kind = Content::Provider { kind: "novel".into() };
+    assert_eq!(parts(&blocks, "\"end_turn\""), [(kind, some(expect))]);
+}

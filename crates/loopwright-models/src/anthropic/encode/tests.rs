@@ -35,7 +35,16 @@ fn asking(turns: impl IntoIterator<Item = Turn>) -> InferenceRequest {
 }
 
 fn messages(turns: impl IntoIterator<Item = Turn>) -> Value {
-    body(&asking(turns))["messages"].clone()
+    without_begin(body(&asking(turns))["messages"].clone())
+}
+
+/// Leaves out the word of the user with which a conversation begins here that really begins with the model.
+fn without_begin(mut messages: Value) -> Value {
+    let list = messages.as_array_mut().unwrap();
+    if list.first().is_some_and(|first| first.to_string().contains("Begin.")) {
+        list.remove(0);
+    }
+    messages
 }
 
 fn said(message: Message) -> Turn {
@@ -240,7 +249,7 @@ fn what_the_model_said_goes_back_to_it_verbatim_and_to_others_in_the_wires_own_f
     let turn = |model| exchange(reply(model), vec![ToolResult::text("1"), ToolResult::text("2")]);
     let own = String::from_utf8(encode_for("m", &asking([turn("m")]))).unwrap();
     let expect = "[{\"type\":\"thinking\", \"signature\":\"S\"},{\"citations\":[ 1 ]},{\"type\":\"k\"},\
-         {\"type\":\"tool_use\",\"id\":\"x_1\",\"name\":\"f\",\"input\":{}},{\"id\":\"x2\"}]";
+         {\"id\":\"x.1\"},{\"id\":\"x2\"}]";
     assert!(own.contains(expect), "{own}");
     let foreign = String::from_utf8(encode_for("m", &asking([turn("other")]))).unwrap();
     let expect = "[{\"type\":\"text\",\"text\":\"a\"},\
@@ -354,7 +363,7 @@ fn exchanges_in_words_are_a_reply_and_observations() {
     request.prompt.dialect = Dialect::Text;
     let source = json!({ "type": "base64", "media_type": "image/png", "data": "QUI=" });
     assert_eq!(
-        body(&request)["messages"],
+        without_begin(body(&request)["messages"].clone()),
         json!([
             { "role": "assistant",
               "content": [words("Thought: I add.\nAction: f\nAction Input: {}")] },
@@ -400,4 +409,135 @@ fn nothing_is_marked_where_marks_are_not_known() {
     let bytes = Encoder::new(Wire::Anthropic, origin("m"), quirks).encode(&request);
     let text = String::from_utf8(bytes).unwrap();
     assert!(!text.contains("cache_control"), "{text}");
+}
+
+fn ran_in(container: &str, model: &str) -> Turn {
+    let kind = Content::Provider { kind: "container".into() };
+    let parts = vec![Part::text("a"), Part::new(kind).with_opaque(Opaque::new(container))];
+    said(assistant(parts).with_origin(origin(model)))
+}
+
+#[test]
+fn the_last_container_goes_back_after_the_messages_and_never_to_another_model() {
+    let turns = || {
+        [
+            said(Message::user("q")),
+            ran_in(r#"{"id":"c1"}"#, "m"),
+            ran_in(r#"{"id":"c2"}"#, "m"),
+            ran_in(r#"{"id":"c3"}"#, "other"),
+            said(Message::user("r")),
+        ]
+    };
+    let text = String::from_utf8(encode_for("m", &asking(turns()))).unwrap();
+    assert!(text.ends_with("]}],\"container\":\"c2\"}"), "{text}");
+    assert_eq!(text.matches("c2").count(), 1, "it is no block of a message: {text}");
+    assert_eq!(body_for("third", &asking(turns())).get("container"), None);
+
+    let mut request = asking(turns());
+    let before = encode_for("m", &request);
+    request.prompt.turns.push(said(Message::assistant("b")));
+    let end = before.len() - b"],\"container\":\"c2\"}".len();
+    assert!(encode_for("m", &request).starts_with(&before[..end]));
+}
+
+#[test]
+fn the_users_own_container_wins_and_is_completed() {
+    let with = |own: Value| {
+        let mut request = asking([said(Message::user("q")), ran_in(r#"{"id":"c1"}"#, "m")]);
+        request.options.extra.insert("container".into(), own);
+        body(&request)["container"].clone()
+    };
+    assert_eq!(with(json!("mine")), json!("mine"));
+    assert_eq!(with(json!({ "skills": [1] })), json!({ "id": "c1", "skills": [1] }));
+    assert_eq!(with(json!({ "id": "mine" })), json!({ "id": "mine" }));
+}
+
+#[test]
+fn an_expired_container_is_not_sent() {
+    let container = r#"{"id":"c1","expires_at":"2026-04-24T11:13:36.730129Z"}"#;
+    let request = asking([said(Message::user("q")), ran_in(container, "m")]);
+    let at = |now: &str| {
+        let encoder = Encoder::new(Wire::Anthropic, origin("m"), Quirks::default());
+        let (body, _) = encoder.encode_after(&request, None, Some(now.parse().unwrap()));
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        body.get("container").cloned()
+    };
+    assert_eq!(at("2026-04-24T11:13:36Z"), Some("c1".into()));
+    assert_eq!(at("2026-04-24T11:13:37Z"), None);
+}
+
+#[test]
+fn an_instruction_is_the_systems_where_the_model_accepts_that() {
+    let model = "claude-opus-4-8";
+    let roles = |model: &str, turns: Vec<Turn>, tail: Vec<Message>| {
+        let mut request = asking(turns);
+        request.prompt.tail = tail;
+        let messages = body_for(model, &request)["messages"].clone();
+        let role = |it: &Value| it["role"].as_str().unwrap().to_owned();
+        messages.as_array().unwrap().iter().map(role).collect::<Vec<_>>()
+    };
+    let user = || said(Message::user("u"));
+    let system = || said(Message::system("i"));
+    let called = || exchange(assistant(vec![call("1", "{}")]), vec![ToolResult::text("r")]);
+    let own = |turns: Vec<Turn>| roles(model, turns, vec![]);
+    assert_eq!(own(vec![user(), system()]), ["user", "system"]);
+    assert_eq!(
+        own(vec![user(), system(), called(), system(), said(Message::assistant("a")), user()]),
+        ["user", "system", "assistant", "user", "system", "assistant", "user"]
+    );
+    // Not twice, not before the user's words, not after the model's.
+    assert_eq!(own(vec![user(), system(), system()]), ["user"; 3]);
+    assert_eq!(own(vec![user(), system(), user()]), ["user"; 3]);
+    assert_eq!(roles(model, vec![user(), system()], vec![Message::user("t")]), ["user"; 3]);
+    let after_answer = vec![user(), said(Message::assistant("a")), system()];
+    assert_eq!(own(after_answer), ["user", "assistant", "user"]);
+    for older in ["claude-opus-4-7", "claude-sonnet-4-5", "claude-mythos-preview", "glm-4.6"] {
+        assert_eq!(roles(older, vec![user(), system()], vec![]), ["user"; 2], "{older}");
+    }
+}
+
+#[test]
+fn a_conversation_begins_and_ends_with_the_user_unless_the_model_goes_on_itself() {
+    let newest = "claude-opus-5";
+    let shown = |model: &str, turns: Vec<Turn>| {
+        let messages = body_for(model, &asking(turns))["messages"].clone();
+        let text = |it: &Value| it["content"][0]["text"].as_str().unwrap_or("-").to_owned();
+        messages.as_array().unwrap().iter().map(text).collect::<Vec<_>>()
+    };
+    let user = || said(Message::user("u"));
+    let answer = |text: &str| said(Message::assistant(text));
+    assert_eq!(shown(newest, vec![answer("a"), user()]), ["Begin.", "a", "u"]);
+    assert_eq!(shown(newest, vec![user(), answer("a")]), ["u", "a", "Continue."]);
+    let twice = vec![user(), answer("a"), answer("b")];
+    assert_eq!(shown(newest, twice), ["u", "a", "Continue.", "b", "Continue."]);
+    // Older models go on with what they said, unless it ends with a blank.
+    assert_eq!(shown("claude-sonnet-4-5", vec![user(), answer("a")]), ["u", "a"]);
+    assert_eq!(shown("claude-sonnet-4-5", vec![user(), answer("a ")]), ["u", "a ", "Continue."]);
+    let searching = Part::new(Content::Provider { kind: "server_tool_use".into() })
+        .with_opaque(Opaque::new(r#"{"type":"server_tool_use"}"#));
+    let paused = || {
+        let parts = vec![Part::text("a"), searching.clone()];
+        said(assistant(parts).with_origin(origin(newest)))
+    };
+    assert_eq!(shown(newest, vec![user(), paused()]), ["u", "a"]);
+    assert_eq!(shown(newest, vec![user(), paused(), answer("b")]), ["u", "a", "b", "Continue."]);
+}
+
+#[test]
+fn no_message_ends_with_reasoning() {
+    let signed = || Part::reasoning("t").with_opaque(Opaque::new(r#"{"type":"thinking"}"#));
+    let own = |parts: Vec<Part>| said(assistant(parts).with_origin(origin("m")));
+    let turns = [
+        said(Message::user("a")),
+        own(vec![signed()]),
+        own(vec![signed(), Part::text("b"), signed()]),
+        said(Message::user("c")),
+    ];
+    let said = json!([{ "type": "thinking" }, words("b")]);
+    let expect = json!([
+        { "role": "user", "content": [words("a")] },
+        { "role": "assistant", "content": said },
+        { "role": "user", "content": [words("c")] },
+    ]);
+    assert_eq!(messages(turns), expect);
 }

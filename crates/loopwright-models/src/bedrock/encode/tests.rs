@@ -34,6 +34,15 @@ fn asking(turns: impl IntoIterator<Item = Turn>) -> InferenceRequest {
     InferenceRequest { prompt, ..InferenceRequest::default() }
 }
 
+/// Leaves out the word of the user with which a conversation begins here that really begins with the model.
+fn without_begin(mut messages: Value) -> Value {
+    let list = messages.as_array_mut().unwrap();
+    if list.first().is_some_and(|first| first.to_string().contains("Begin.")) {
+        list.remove(0);
+    }
+    messages
+}
+
 fn said(message: Message) -> Turn {
     Turn::said(message).unwrap()
 }
@@ -169,13 +178,12 @@ fn forms_that_the_wire_has_no_field_for_are_asked_for_in_words() {
 #[test]
 fn an_exchange_is_a_reply_and_its_results() {
     let opaque = |part: Part, json: &str| part.with_opaque(Opaque::new(json));
-    let long = "x".repeat(70);
     let parts = vec![
         opaque(Part::reasoning("t"), r#"{"reasoningContent": 1}"#),
         Part::reasoning("u"),
         Part::text("a"),
-        call("c.1", ""),
-        call(&long, "{ \"a\": 1 }"),
+        call("c-1", ""),
+        call("c2", "{ \"a\": 1 }"),
         call("c3", "[1]"),
     ];
     let image = Part::image("image/png", "QUI=");
@@ -183,28 +191,45 @@ fn an_exchange_is_a_reply_and_its_results() {
     let empty = ToolResult { content: Arc::new([]), is_error: false };
     let failed = ToolResult { content: Arc::new([]), is_error: true };
     let request = asking([exchange(parts, vec![shown, empty, failed])]);
-    let id = "x".repeat(64);
     let called = |id: &str, input: Value| json!({ "toolUse": { "toolUseId": id, "name": "f", "input": input } });
     let image = json!({ "image": { "format": "png", "source": { "bytes": "QUI=" } } });
     let done = json!({ "text": "The call is done." });
     let failed = json!({ "text": "The call failed." });
     let foreign = json!([
         { "text": "a" },
-        called("c_1", json!({})),
-        called(&id, json!({ "a": 1 })),
+        called("c-1", json!({})),
+        called("c2", json!({ "a": 1 })),
         called("c3", json!({ "invalid_arguments": "[1]" })),
     ]);
     let mut own = foreign.clone();
     own.as_array_mut().unwrap().insert(0, json!({ "reasoningContent": 1 }));
     let results = json!({ "role": "user", "content": [
-        { "toolResult": { "toolUseId": "c_1", "content": [image] } },
-        { "toolResult": { "toolUseId": id, "content": [done] } },
+        { "toolResult": { "toolUseId": "c-1", "content": [image] } },
+        { "toolResult": { "toolUseId": "c2", "content": [done] } },
         { "toolResult": { "toolUseId": "c3", "content": [failed], "status": "error" } },
     ]});
     for (model, content) in [("m", own), ("other", foreign)] {
         let expect = json!([{ "role": "assistant", "content": content }, results]);
-        assert_eq!(body_for(model, &request)["messages"], expect);
+        assert_eq!(without_begin(body_for(model, &request)["messages"].clone()), expect);
     }
+}
+
+#[test]
+fn ids_go_back_as_the_model_gave_them_and_other_models_ids_in_the_form_of_the_wire() {
+    let ids = |model: &str| {
+        let parts = vec![call("functions.f:0", "{}"), call("functions_f_0", "{}")];
+        let results = vec![ToolResult::text("a"), ToolResult::text("b")];
+        let request = asking([exchange(parts, results)]);
+        let messages = without_begin(body_for(model, &request)["messages"].clone());
+        let id = |message: usize, block: usize, kind: &str| {
+            messages[message]["content"][block][kind]["toolUseId"].as_str().unwrap().to_owned()
+        };
+        let called = [id(0, 0, "toolUse"), id(0, 1, "toolUse")];
+        assert_eq!([id(1, 0, "toolResult"), id(1, 1, "toolResult")], called);
+        called
+    };
+    assert_eq!(ids("m"), ["functions.f:0", "functions_f_0"]);
+    assert_eq!(ids("other"), ["functions_f_0", "functions_f_0_2"]);
 }
 
 #[test]
@@ -258,11 +283,11 @@ fn exchanges_in_words_are_a_reply_and_observations() {
     request.prompt.dialect = Dialect::Text;
     let words = "Thought: I add.\nAction: f\nAction Input: {}";
     assert_eq!(
-        body(&request),
-        json!({ "messages": [
+        without_begin(body(&request)["messages"].clone()),
+        json!([
             { "role": "assistant", "content": [{ "text": words }] },
             { "role": "user", "content": [{ "text": "Observation: 3" }] },
-        ]})
+        ])
     );
 }
 
@@ -294,4 +319,60 @@ fn caches_are_marked_for_models_that_understand_marks() {
     let mark = json!({ "cachePoint": { "type": "default" } });
     assert_eq!(marks("us.anthropic.claude-sonnet-4-5-v1:0"), (mark.clone(), mark));
     assert_eq!(marks("amazon.nova-pro-v1:0"), (Value::Null, Value::Null));
+}
+
+#[test]
+fn reasoning_without_a_signature_goes_back_to_models_that_accept_it() {
+    let sent = |model: &str, asked: &str| {
+        let parts = vec![Part::reasoning("t"), Part::reasoning(" "), call("1", "{}")];
+        let reply = Message::new(Role::Assistant, parts).with_origin(origin(model));
+        let exchange = Exchange::new(reply, [ToolResult::text("r")]).unwrap();
+        let turn = Turn::new(TurnBody::Exchange(exchange)).unwrap();
+        let messages =
+            body_for(asked, &asking([said(Message::user("u")), turn]))["messages"].clone();
+        let blocks = messages[1]["content"].as_array().unwrap().clone();
+        blocks.iter().filter_map(|it| it.get("reasoningContent").cloned()).collect::<Vec<_>>()
+    };
+    let unsigned = json!({ "reasoningText": { "text": "t" } });
+    for model in ["us.amazon.nova-2-lite-v1:0", "minimax.minimax-m2", "openai.gpt-oss-120b-1:0"] {
+        assert_eq!(sent(model, model), [unsigned.clone()], "{model}");
+    }
+    for model in ["us.anthropic.claude-opus-5", "us.deepseek.r1-v1:0", "arn:aws:bedrock:profile/x"]
+    {
+        assert_eq!(sent(model, model), [] as [Value; 0], "{model}");
+    }
+    let other = sent("minimax.minimax-m2", "us.amazon.nova-2-lite-v1:0");
+    assert_eq!(other, [] as [Value; 0], "only its own");
+}
+
+#[test]
+fn a_conversation_begins_and_ends_with_the_user_and_no_answer_is_reasoning_only() {
+    let signed =
+        || Part::reasoning("t").with_opaque(Opaque::new(r#"{"reasoningContent":{"x":1}}"#));
+    let own =
+        |parts: Vec<Part>| said(Message::new(Role::Assistant, parts).with_origin(origin("m")));
+    let shown = |turns: Vec<Turn>| {
+        let messages = body(&asking(turns))["messages"].clone();
+        let text = |it: &Value| {
+            let blocks = it["content"].as_array().unwrap();
+            let text = blocks.iter().map(|block| block["text"].as_str().unwrap_or("-"));
+            format!("{}: {}", it["role"].as_str().unwrap(), text.collect::<Vec<_>>().join(" "))
+        };
+        messages.as_array().unwrap().iter().map(text).collect::<Vec<_>>()
+    };
+    let user = || said(Message::user("u"));
+    let answer = |text: &str| own(vec![Part::text(text)]);
+    assert_eq!(
+        shown(vec![answer("a"), answer("b")]),
+        ["user: Begin.", "assistant: a", "user: Continue.", "assistant: b", "user: Continue."]
+    );
+    assert_eq!(shown(vec![user(), own(vec![signed()]), user()]), ["user: u u"]);
+    assert_eq!(
+        shown(vec![user(), own(vec![signed(), Part::text("a"), signed()]), user()]),
+        ["user: u", "assistant: - a", "user: u"]
+    );
+    let server = Part::new(Content::Provider { kind: "toolUse".into() })
+        .with_opaque(Opaque::new(r#"{"toolUse":{"type":"server_tool_use"}}"#));
+    let paused = own(vec![Part::text("a"), server]);
+    assert_eq!(shown(vec![user(), paused]), ["user: u", "assistant: a -"]);
 }

@@ -28,7 +28,16 @@ fn asking(turns: impl IntoIterator<Item = Turn>) -> InferenceRequest {
 }
 
 fn messages(turns: impl IntoIterator<Item = Turn>) -> Value {
-    body(&asking(turns))["messages"].clone()
+    without_begin(body(&asking(turns))["messages"].clone())
+}
+
+/// Leaves out the word of the user with which a conversation begins here that really begins with the model.
+fn without_begin(mut messages: Value) -> Value {
+    let list = messages.as_array_mut().unwrap();
+    if list.first().is_some_and(|first| first.to_string().contains("Begin.")) {
+        list.remove(0);
+    }
+    messages
 }
 
 fn said(message: Message) -> Turn {
@@ -233,5 +242,5 @@ fn the_text_dialect_calls_no_tools() {
         { "role": "assistant", "content": "Action: f\nAction Input: {}" },
         { "role": "user", "content": "Observation: x" },
     ]);
-    assert_eq!(body(&request)["messages"], expect);
+    assert_eq!(without_begin(body(&request)["messages"].clone()), expect);
 }

@@ -31,7 +31,16 @@ fn asking(turns: impl IntoIterator<Item = Turn>) -> InferenceRequest {
 }
 
 fn contents(model: &str, turns: impl IntoIterator<Item = Turn>) -> Value {
-    body_for(model, &asking(turns))["contents"].clone()
+    without_begin(body_for(model, &asking(turns))["contents"].clone())
+}
+
+/// Leaves out the word of the user with which a conversation begins here that really begins with the model.
+fn without_begin(mut messages: Value) -> Value {
+    let list = messages.as_array_mut().unwrap();
+    if list.first().is_some_and(|first| first.to_string().contains("Begin.")) {
+        list.remove(0);
+    }
+    messages
 }
 
 fn said(message: Message) -> Turn {
@@ -184,7 +193,8 @@ fn its_own_words_go_back_as_they_came() {
     let user = r#"{"role":"user","parts":["#.to_owned()
         + r#"{"functionResponse":{"name":"f","response":{"output":"x"}}},"#
         + r#"{"functionResponse":{"name":"f","response":{"error":"y"}}}]}"#;
-    assert_eq!(text, format!("{{\"contents\":[{model},{user}]}}"));
+    let begin = r#"{"role":"user","parts":[{"text":"Begin."}]}"#;
+    assert_eq!(text, format!("{{\"contents\":[{begin},{model},{user}]}}"));
 }
 
 #[test]
@@ -296,7 +306,8 @@ fn exchanges_can_be_text() {
             { "inlineData": { "mimeType": "image/png", "data": "AAAA" } },
         ] },
     ]);
-    assert_eq!(body_for("gemini-3-flash", &request)["contents"], expect);
+    let contents = body_for("gemini-3-flash", &request)["contents"].clone();
+    assert_eq!(without_begin(contents), expect);
 }
 
 #[test]

@@ -443,3 +443,39 @@ proptest! {
         prop_assert_eq!(whole.ok(), cut.ok());
     }
 }
+
+#[test]
+fn a_signature_of_the_message_is_kept_with_its_words() {
+    let google = |fields: Value| json!({ "extra_content": { "google": fields } });
+    let opaque = |answer: &Answered, index: usize| {
+        let part = &answer.as_ref().unwrap().message.parts()[index];
+        let opaque = part.opaque().map(|it| serde_json::from_str::<Value>(it.as_str()).unwrap());
+        (part.content().clone(), opaque)
+    };
+    let signature = google(json!({ "thought_signature": "S" }));
+    let mut message = signature.clone();
+    message["content"] = "Hi".into();
+    let answer = whole(&message, &json!("stop"));
+    assert_eq!(opaque(&answer, 0), (Content::Text("Hi".into()), Some(signature)));
+
+    // A stream tells it in pieces, and the last one may have no words.
+    let mut first = google(json!({ "thought": false }));
+    first["content"] = "Hi".into();
+    let last =
+        json!({ "content": "", "extra_content": { "google": { "thought_signature": "S" } } });
+    let answer = streamed(&[first, last], "stop");
+    let both = google(json!({ "thought": false, "thought_signature": "S" }));
+    assert_eq!(opaque(&answer, 0), (Content::Text("Hi".into()), Some(both)));
+
+    // Beside calls only, it stands for itself, and theirs stay theirs.
+    let mut alone = fragment(0, "a", "f", "{}");
+    alone["thought_signature"] = "T".into();
+    let answer = streamed(&[alone], "tool_calls");
+    let kind = Content::Provider { kind: "extra_content".into() };
+    assert_eq!(opaque(&answer, 1), (kind, Some(json!({ "thought_signature": "T" }))));
+
+    let nothing = json!({ "content": "Hi", "extra_content": null, "thought_signature": null });
+    assert_eq!(opaque(&whole(&nothing, &json!("stop")), 0).1, None);
+    let empty = json!({ "content": "Hi", "extra_content": {} });
+    assert_eq!(opaque(&whole(&empty, &json!("stop")), 0).1, None);
+}

@@ -215,7 +215,7 @@ fn ids_are_there_and_unique() {
     let messages = messages([turn.with_meta(meta)]);
     let calls = messages[0]["tool_calls"].as_array().unwrap();
     let asked: Vec<_> = calls.iter().map(|call| call["id"].as_str().unwrap()).collect();
-    assert_eq!(asked, ["call_3_0", "a", "a_2", "call_3_3", "a_2_2"]);
+    assert_eq!(asked, ["call_3_0", "a", "a_3", "call_3_3", "a_2"]);
     let results = messages.as_array().unwrap()[1..].iter();
     assert_eq!(results.map(|it| it["tool_call_id"].as_str().unwrap()).collect::<Vec<_>>(), asked);
 }
@@ -343,7 +343,7 @@ fn a_turn_is_encoded_once() {
     let first = encoder().encode(&request);
     let (origin, quirks) = (origin("m"), Quirks::default());
     let (origin, request) = (&*origin, &request);
-    let key = Question { origin, quirks, request, continuation: None }.cache_key();
+    let key = Question { origin, quirks, request, now: None, continuation: None }.cache_key();
     turn.encoded().get_or_encode(key, || panic!("the bytes are kept"));
     assert_eq!(encoder().encode(request), first);
 }
@@ -365,4 +365,64 @@ fn in_words_an_exchange_is_thought_action_and_observation() {
     );
     assert_eq!(messages[1], json!({ "role": "user", "content": "Observation: 1\nObservation: 2" }));
     assert_eq!(messages[3]["content"][1]["type"], "image_url");
+}
+
+#[test]
+fn a_refusal_beside_words_goes_back_beside_them() {
+    let parts = || [Part::text("I can't."), Part::new(Content::Refusal("It is unsafe.".into()))];
+    let reply = |model| said(Message::new(Role::Assistant, parts()).with_origin(origin(model)));
+    let messages = messages([reply("m"), reply("other")]);
+    let own = json!({ "role": "assistant", "content": "I can't.", "refusal": "It is unsafe." });
+    let foreign = json!({ "role": "assistant", "content": "I can't.\nIt is unsafe." });
+    assert_eq!(messages, json!([own, foreign]));
+}
+
+#[test]
+fn what_a_message_carries_besides_goes_back_on_the_message() {
+    let signed = |part: Part, json: &str| part.with_opaque(Opaque::new(json));
+    let provider = || Part::new(Content::Provider { kind: "extra_content".into() });
+    let reply = |model| {
+        let parts = [
+            signed(Part::text("a"), r#"{"extra_content":{"google":{"thought_signature":"S"}}}"#),
+            signed(
+                call(Some("1"), "{}"),
+                r#"{"extra_content":{"google":{"thought_signature":"C"}}}"#,
+            ),
+        ];
+        let reply = Message::new(Role::Assistant, parts).with_origin(origin(model));
+        Turn::new(TurnBody::Exchange(Exchange::new(reply, [ToolResult::text("r")]).unwrap()))
+            .unwrap()
+    };
+    let alone = Message::new(Role::Assistant, [signed(provider(), r#"{"thought_signature":"T"}"#)]);
+    let messages = messages([reply("m"), reply("other"), said(alone.with_origin(origin("m")))]);
+    let signature = |text: &str| json!({ "google": { "thought_signature": text } });
+    assert_eq!(messages[0]["extra_content"], signature("S"));
+    assert_eq!(messages[0]["tool_calls"][0]["extra_content"], signature("C"));
+    assert!(!messages[2].to_string().contains("extra_content"), "{}", messages[2]);
+    assert_eq!(messages[4]["thought_signature"], "T");
+}
+
+#[test]
+fn where_tools_must_be_answered_by_the_model_it_notes_them_before_the_user_speaks() {
+    let quirks = Quirks { role_order: RoleOrder::ModelAfterTools, ..Quirks::default() };
+    let encoder = Encoder::new(Wire::OpenAiChat, origin("m"), quirks);
+    let roles = |turns: Vec<Turn>, tail: Vec<Message>| {
+        let mut request = asking(turns);
+        request.prompt.tail = tail;
+        let body: Value = serde_json::from_slice(&encoder.encode(&request)).unwrap();
+        let role = |it: &Value| it["role"].as_str().unwrap().to_owned();
+        body["messages"].as_array().unwrap().iter().map(role).collect::<Vec<_>>()
+    };
+    let user = || said(Message::user("u"));
+    let called = || exchange(vec![call(Some("1"), "{}")], vec![ToolResult::text("r")]);
+    assert_eq!(roles(vec![user(), called()], vec![]), ["user", "assistant", "tool"]);
+    let noted = ["user", "assistant", "tool", "assistant", "user"];
+    assert_eq!(roles(vec![user(), called(), user()], vec![]), noted);
+    assert_eq!(roles(vec![user(), called()], vec![Message::user("t")]), noted);
+    let shown =
+        ToolResult { content: Arc::new([Part::image("image/png", "AA==")]), is_error: false };
+    let shown = exchange(vec![call(Some("1"), "{}")], vec![shown]);
+    assert_eq!(roles(vec![user(), shown], vec![]), noted);
+    let answered = vec![user(), said(Message::assistant("a"))];
+    assert_eq!(roles(answered, vec![]), ["user", "assistant", "user"]);
 }

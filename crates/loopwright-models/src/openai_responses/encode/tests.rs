@@ -329,3 +329,32 @@ fn the_text_dialect_calls_no_tools() {
     let expect = json!([of_model("Action: f\nAction Input: {}"), of_user("Observation: x")]);
     assert_eq!(body(&request)["input"], expect);
 }
+
+#[test]
+fn words_and_a_refusal_of_one_item_go_back_as_that_item() {
+    let item = r#"{"type":"message","id":"msg_1","phase":"final","content":[]}"#;
+    let parts = || {
+        [
+            Part::text("I can't.").with_opaque(Opaque::new(item)),
+            Part::new(Content::Refusal("It is unsafe.".into())),
+        ]
+    };
+    let turn = |model: &str| said(reply(parts()).with_origin(origin(model)));
+    let own: Value = serde_json::from_str(item).unwrap();
+    assert_eq!(input([turn("m")]), json!([own]));
+    let foreign = json!([of_model("I can't."), of_model("It is unsafe.")]);
+    assert_eq!(input([turn("other")]), foreign);
+}
+
+#[test]
+fn a_job_in_the_background_is_stored_until_it_is_asked_for() {
+    let mut request = asking([]);
+    assert_eq!(body(&request)["store"], false);
+    request.options.extra.insert("background".into(), true.into());
+    assert_eq!(
+        (&body(&request)["store"], &body(&request)["background"]),
+        (&json!(true), &json!(true))
+    );
+    request.options.extra.insert("store".into(), false.into());
+    assert_eq!(body(&request)["store"], false, "the user's own wins");
+}
