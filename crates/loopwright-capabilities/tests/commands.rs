@@ -7,7 +7,7 @@ use loopwright_capabilities::bash::{Background, Bash, BashPolicy, OnDanger, UseB
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_capabilities::files::Root;
 use loopwright_core::{AgentState, IntoTool as _};
-use loopwright_sandbox::{Command, FakeSandbox, Output, Policy};
+use loopwright_sandbox::{Command, FakeSandbox, Network, Output, Policy, Tier};
 use serde_json::json;
 
 use crate::support::{answers, calling, names, told};
@@ -24,6 +24,35 @@ fn bash_takes_a_command_and_nothing_else() {
     assert_eq!(schema["properties"].as_object().unwrap().len(), 1);
     assert_eq!(schema["properties"]["command"]["type"], "string");
     assert_eq!(schema["additionalProperties"], json!(false));
+}
+
+#[test]
+fn bash_describes_what_its_policy_allows() {
+    let described = |policy: Policy| {
+        let tools =
+            calling(UseBash::in_dir("/srv").policy(policy).background(Background::Allowed), &[]);
+        let text = |name| tools.tools().get(name).unwrap().spec().description.to_string();
+        [text("bash"), text("bash_start")]
+    };
+    let check = |policy: Policy, expect: &str| {
+        for text in described(policy) {
+            assert!(text.contains(expect), "{text}");
+        }
+    };
+    let policy = || Policy::in_dir("/srv");
+    check(policy(), "a sandbox: it writes only there and in /tmp, and has no network.");
+    check(policy().network(Network::Host), "in /tmp, and has the network of this machine.");
+    check(
+        policy().write("/srv/out").write("/data"),
+        "only there, in `out`, in `/data` and in /tmp,",
+    );
+    check(policy().read_only(), "it writes only in /tmp, and has no network.");
+    check(policy().read_only().write("/srv/out"), "it writes only in `out` and in /tmp,");
+    check(policy().driver(Tier::Host), "It is not confined:");
+    check(policy().accept(Tier::Host), "in a sandbox where this machine has one:");
+    // What is chosen later counts too.
+    let host = Bash::in_dir("/srv").driver(Tier::Host).into_tool();
+    assert!(host.spec().description.contains("It is not confined:"));
 }
 
 #[test]
