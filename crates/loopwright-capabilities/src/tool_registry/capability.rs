@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_core::{HookPoint, Priority, ToolOptions, ToolRegistry, Visibility};
+use loopwright_core::{HookPoint, HookPoints, Priority, ToolOptions, ToolRegistry, Visibility};
 
 use crate::tool_registry::{hook::Offering, tool::ToolsTool};
 
@@ -61,7 +61,7 @@ impl Capability for UseToolRegistry {
             agent.tools.add(tool.with_options(options));
         }
         let hook = Arc::new(Offering::default());
-        let points = HookPoint::BeforeInference.into();
+        let points = HookPoints::of([HookPoint::BeforeExecution, HookPoint::BeforeInference]);
         agent.hooks.register("tool_registry".into(), Priority::CONTEXT, points, hook);
         Ok(())
     }
