@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{
-    AgentLoop, AnyTool, ContextCompiler, Driver, Fragment, HookStack, Instructions, Interceptor,
-    IntoTool, Layers, Profile, Sinks, ToolSet,
+    AgentLoop, AnyTool, Audience, ContextCompiler, Driver, Fragment, HookStack, Instructions,
+    Interceptor, IntoTool, Layers, Profile, Sinks, ToolSet,
     messages::{ResponseFormat, Transcript},
 };
 
@@ -202,6 +202,7 @@ struct Placed {
     order: i16,
     name: Arc<str>,
     fragment: Fragment,
+    audience: Audience,
 }
 
 impl PromptChannel {
@@ -211,7 +212,12 @@ impl PromptChannel {
     /// They are stable: what changes from step to step belongs to the tail of the prompt, which
     /// compilers make.
     pub fn add(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
-        self.place(order, name.into(), Fragment::Fixed(text.into()));
+        self.place(order, name.into(), Fragment::Fixed(text.into()), Audience::Agent);
+    }
+
+    /// Adds instructions as [`add`](Self::add) does, which sub-agents of the agent have too.
+    pub fn share(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
+        self.place(order, name.into(), Fragment::Fixed(text.into()), Audience::Subagents);
     }
 
     /// Adds instructions that are made of the finished agent, in the place of those of that name; none
@@ -222,11 +228,11 @@ impl PromptChannel {
         name: impl Into<Arc<str>>,
         derive: impl Fn(&AgentLoop) -> Option<Arc<str>> + Send + Sync + 'static,
     ) {
-        self.place(order, name.into(), Fragment::Derived(Arc::new(derive)));
+        self.place(order, name.into(), Fragment::Derived(Arc::new(derive)), Audience::Agent);
     }
 
-    fn place(&mut self, order: i16, name: Arc<str>, fragment: Fragment) {
-        let placed = Placed { order, name, fragment };
+    fn place(&mut self, order: i16, name: Arc<str>, fragment: Fragment, audience: Audience) {
+        let placed = Placed { order, name, fragment, audience };
         match self.fragments.iter_mut().find(|it| it.name == placed.name) {
             Some(same) => *same = placed,
             None => self.fragments.push(placed),
@@ -260,7 +266,7 @@ impl PromptChannel {
 
     pub(crate) fn resolve(mut self) -> (Instructions, Transcript, Option<ResponseFormat>) {
         self.fragments.sort_by_key(|it| it.order);
-        let fragments = self.fragments.into_iter().map(|it| (it.name, it.fragment));
-        (Instructions::of(fragments), self.head, self.response_format)
+        let fragments = self.fragments.into_iter().map(|it| (it.name, it.fragment, it.audience));
+        (Instructions::for_audiences(fragments), self.head, self.response_format)
     }
 }

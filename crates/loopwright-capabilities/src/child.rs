@@ -241,6 +241,7 @@ impl<'a> Child<'a> {
         inherit::all(built.interceptor(), &mut hooks);
         Ok(built.with(|parts| {
             parts.tools = self.tools.clone();
+            parts.instructions = parts.instructions.after_shared(parent.instructions());
             parts.interceptor = hooks.freeze();
             parts.executor = parent.executor().clone();
             let mut layers = parent.layers().clone();

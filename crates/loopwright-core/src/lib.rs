@@ -61,7 +61,7 @@ pub use crate::{
         CallableHook, Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, Recovery,
         ToolDecision, Verdict,
     },
-    instructions::{Derive, Fragment, Instructions},
+    instructions::{Audience, Derive, Fragment, Instructions},
     interceptor::{HookError, HookStack, Interceptor, Priority, RegisteredHook},
     journal::{Begun, EffectKey, Journal, JournalError},
     key::{Key, Metadata, Scope, Slot, Space},

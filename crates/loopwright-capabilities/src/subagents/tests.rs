@@ -253,6 +253,38 @@ fn capabilities_of_a_definition_bring_everything_but_tools() {
 }
 
 #[test]
+fn shared_instructions_reach_sub_agents_at_every_depth_and_no_others_do() {
+    struct Told;
+
+    impl Capability for Told {
+        fn name(&self) -> std::borrow::Cow<'static, str> {
+            "told".into()
+        }
+
+        fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+            agent.prompt.share(-20, "project", "Run `just check`.");
+            agent.prompt.add(10, "own", "Be brief.");
+            Ok(())
+        }
+    }
+
+    let deeper = ScenarioStep::tool_calls([ask("helper")]);
+    let steps = [deeper.clone(), deeper, "ok".into(), "ok".into(), "done".into()];
+    let model = FakeModel::script(steps);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .with_capability(UseSubagents::of(agents([helper()])))
+        .with_capability(Told)
+        .build()
+        .unwrap();
+    run(&agent);
+    let requests = model.requests();
+    let systems: Vec<_> = requests.iter().take(3).map(|it| it.system.as_deref().unwrap()).collect();
+    let of_helper = "You help.\n\nRun `just check`.";
+    assert_eq!(systems, ["Run `just check`.\n\nBe brief.", of_helper, of_helper]);
+}
+
+#[test]
 fn a_sub_agent_that_fails_is_an_error_that_says_what_it_took() {
     let down = ScenarioStep::error("down").with_usage(Usage::new(3, 0));
     let (state, _) = asked("helper", UseSubagents::of(agents([helper()])), [down]);
