@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use loopwright_agent::NameList;
 use loopwright_core::{
-    BoxError, Budget, Effects, IntoTool, Tool, ToolCx, ToolOptions, ToolOutput, ToolSet,
+    BoxError, Budget, Effects, IntoTool, Status, Tool, ToolCx, ToolOptions, ToolOutput, ToolSet,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -127,7 +127,12 @@ impl Tool for PlanWithSubagent {
             })
             .await?;
         let plan = ended.answer()?;
-        let text = if plan.text.is_empty() { prompt::NO_PLAN.to_owned() } else { plan.to_text() };
+        let is_stopped = matches!(ended.state.status(), Status::Stopped(_));
+        let text = if plan.text.is_empty() && !is_stopped {
+            prompt::NO_PLAN.to_owned()
+        } else {
+            plan.to_text()
+        };
         Ok(ended.to_output(text))
     }
 }
