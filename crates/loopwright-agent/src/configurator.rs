@@ -9,7 +9,7 @@ use loopwright_core::{
 };
 
 use crate::{
-    capability::BuildError,
+    capability::{BuildError, Capability},
     criteria::ContinuationCriteria,
     processor::{Processors, StateProcessor},
 };
@@ -52,6 +52,29 @@ impl Configurator {
     pub fn add_criteria(&mut self, criteria: &ContinuationCriteria) {
         self.criteria.merge(criteria);
     }
+
+    /// Configures a capability for an agent that may not call every tool. If the capability brings tools
+    /// and the agent may call none of them, the instructions and the compiler of the capability are left
+    /// out: the model never reads of tools that it lacks. The hooks stay, because they may restrict.
+    pub(crate) fn configure_for(
+        &mut self,
+        capability: &dyn Capability,
+        may_call: &(dyn Fn(&AnyTool) -> bool + Send + Sync),
+    ) -> Result<(), BuildError> {
+        let (prompt, compiler) = (self.prompt.clone(), self.compiler.mark());
+        let tools = std::mem::take(&mut self.tools);
+        let configured = capability.configure(self);
+        let brought = std::mem::replace(&mut self.tools, tools);
+        configured?;
+        let has_use = !brought.deferred.is_empty() || brought.direct.iter().any(may_call);
+        if !brought.direct.is_empty() && !has_use {
+            self.prompt = prompt;
+            self.compiler.reset(compiler);
+        }
+        self.tools.direct.merge(&brought.direct);
+        self.tools.deferred.extend(brought.deferred);
+        Ok(())
+    }
 }
 
 /// A part that is set once and may be wrapped, in any order: wrappers go around whatever is set in
@@ -77,6 +100,17 @@ impl<T: ?Sized> Slot<T> {
     /// Tells whether the part is set.
     pub fn is_set(&self) -> bool {
         self.base.is_some()
+    }
+
+    /// Remembers what is set and how often it is wrapped.
+    fn mark(&self) -> (Option<Arc<T>>, usize) {
+        (self.base.clone(), self.wrappers.len())
+    }
+
+    /// Removes what was set or wrapped since the mark.
+    fn reset(&mut self, (base, wrappers): (Option<Arc<T>>, usize)) {
+        self.base = base;
+        self.wrappers.truncate(wrappers);
     }
 
     pub(crate) fn resolve(self, default: impl FnOnce() -> Option<Arc<T>>) -> Option<Arc<T>> {
@@ -190,14 +224,14 @@ impl fmt::Debug for ToolChannel {
 }
 
 /// What the model is told before the conversation.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct PromptChannel {
     fragments: Vec<Placed>,
     head: Transcript,
     response_format: Option<ResponseFormat>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Placed {
     order: i16,
     name: Arc<str>,

@@ -29,8 +29,8 @@ pub use crate::{
     capabilities::{
         UseCachedContext, UseContextCompiler, UseContextCompilerDecorator, UseContextConfig,
         UseContinuation, UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook,
-        UseIdentity, UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor,
-        UseToolFactory, UseTools,
+        UseIdentity, UseIfCallable, UseInterceptor, UseLlmConfig, UseReActConfig,
+        UseStateProcessor, UseToolFactory, UseTools,
     },
     capability::{BuildError, Capability},
     compilers::{AllSections, ConversationWithCurrentToolTrace, SelectedSections},

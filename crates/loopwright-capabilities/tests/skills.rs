@@ -322,6 +322,6 @@ fn a_definitions_skills_are_part_of_its_instructions() {
     let state = states.instantiate(&definition, AgentState::new());
     assert_eq!(
         state.context().system_prompt().map(|it| &**it),
-        Some("You work.\n\n<skill_content name=\"plain\">\nDo plain: $ARGUMENTS\n</skill_content>")
+        Some("You work.\n\n<skill_content name=\"plain\">\nDo plain:\n</skill_content>")
     );
 }

@@ -89,7 +89,7 @@ impl Defined {
     pub fn capabilities(&self, workdir: &Root, driver: DriverChoice) -> CapabilityRegistry {
         let with_subagents = |of_children: CapabilityRegistry| {
             let mut registry = self.without_subagents(workdir, driver);
-            let subagents = UseSubagents::of(self.agents.clone());
+            let subagents = UseSubagents::of(self.agents.clone()).skills(self.skills.clone());
             registry.register("use_subagents", subagents.capabilities(Arc::new(of_children)));
             registry
         };

@@ -79,9 +79,9 @@ pub use crate::{
     step::{CallState, OpenStep, Step, StepKind, Thought},
     stop::{StopReason, StopSignal, Strength},
     tool::{
-        AnyTool, Effects, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, RegistryError, Retry,
-        Tool, ToolCx, ToolDescriptor, ToolError, ToolHandler, ToolOptions, ToolRegistry, ToolSet,
-        Visibility, tool_fn, tool_fn_with,
+        AnyTool, Effects, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, Reach, RegistryError,
+        Retry, Tool, ToolCx, ToolDescriptor, ToolError, ToolHandler, ToolOptions, ToolRegistry,
+        ToolSet, Visibility, tool_fn, tool_fn_with,
     },
 };
 

@@ -24,10 +24,10 @@ pub(super) async fn fork(
     let agent = agent(skill, agents)?;
     let active = ActiveSkill::of(skill, policy.model(&skill.info));
     let bound = serde_json::to_value(&active).map_err(SkillError::State)?;
-    let is_allowed = |name: &str| {
-        let by_skill =
-            active.allowed_tools.is_empty() || active.allowed_tools.iter().any(|it| it.names(name));
-        by_skill && name != LOAD_SKILL && agent.as_ref().is_none_or(|it| it.allows_tool(name))
+    let (rules, of_agent) = (active.allowed_tools.clone(), agent.clone());
+    let is_allowed = move |name: &str| {
+        let by_skill = rules.is_empty() || rules.iter().any(|it| it.names(name));
+        by_skill && name != LOAD_SKILL && of_agent.as_ref().is_none_or(|it| it.allows_tool(name))
     };
     let own_budget = agent.as_ref().and_then(|it| it.budget).unwrap_or_default();
     let child = Child::of(cx, format!("skill:{}", skill.name()))

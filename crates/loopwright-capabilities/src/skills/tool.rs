@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use loopwright_agent::{DefinitionError, Definitions};
-use loopwright_core::{BoxError, Effects, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_core::{BoxError, Effects, Reach, Tool, ToolCx, ToolOptions, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -207,6 +207,8 @@ impl Tool for LoadSkill {
         // A skill that works by itself goes on where it was; loading one again does no harm.
         ToolOptions {
             effects: Effects::Resumable,
+            // The shell runs commands, which not every agent may.
+            reach: if self.shell.is_some() { Reach::World } else { Reach::Agent },
             namespace: Some("skills".into()),
             ..ToolOptions::default()
         }
