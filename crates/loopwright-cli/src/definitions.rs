@@ -88,12 +88,18 @@ impl Defined {
     /// that are spawned may name them too, and spawn others that name all of them but `use_subagents`.
     pub fn capabilities(&self, workdir: &Root, driver: DriverChoice) -> CapabilityRegistry {
         let with_subagents = |of_children: CapabilityRegistry| {
+            let of_children = Arc::new(of_children);
             let mut registry = self.without_subagents(workdir, driver);
             let subagents = UseSubagents::of(self.agents.clone()).skills(self.skills.clone());
-            registry.register("use_subagents", subagents.capabilities(Arc::new(of_children)));
+            registry.register("use_subagents", subagents.capabilities(Arc::clone(&of_children)));
+            registry.register("use_skills", self.use_skills().capabilities(of_children));
             registry
         };
         with_subagents(with_subagents(self.without_subagents(workdir, driver)))
+    }
+
+    fn use_skills(&self) -> UseSkills {
+        UseSkills::new(self.skills.clone()).agents(self.agents.clone())
     }
 
     fn without_subagents(&self, workdir: &Root, driver: DriverChoice) -> CapabilityRegistry {
@@ -103,7 +109,7 @@ impl Defined {
         for name in ["use_bash", "use_coding_tools", "use_file_tools"] {
             registry.register(name, tools::tools(workdir, driver));
         }
-        registry.register("use_skills", UseSkills::new(self.skills.clone()));
+        registry.register("use_skills", self.use_skills());
         registry.register("use_agent_definitions", UseAgentDefinitions::new(self.agents.clone()));
         registry
     }
