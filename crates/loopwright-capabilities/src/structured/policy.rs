@@ -59,7 +59,7 @@ pub struct StructuredOutputPolicy {
     /// Whether a model may say that a text holds no such data; it may by default.
     pub use_maybe: bool,
     /// Names of the metadata that data is not stored under; by default `tasks`, `skills` and
-    /// `self_critic`.
+    /// `self_critic`. Names that begin with `_` belong to programs and are never written either.
     pub reserved_keys: Vec<String>,
     /// How many values the metadata may hold; 50 by default.
     pub max_keys: usize,
