@@ -96,7 +96,7 @@ impl LoopFactory for DefinitionLoopFactory {
         let may_call: Arc<dyn Fn(&AnyTool) -> bool + Send + Sync> =
             Arc::new(move |tool| rules.allows_tool(tool.name()));
         for name in definition.capabilities.iter() {
-            let capability = self.capabilities.get(name)?;
+            let capability = self.capabilities.configured(name, definition.config_of(name))?;
             builder = builder.with_capability(UseIfCallable::new(capability, may_call.clone()));
         }
         let agent = builder.build()?;

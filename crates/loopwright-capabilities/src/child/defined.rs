@@ -97,7 +97,8 @@ impl DefinedAgents {
         name: impl Into<Arc<str>>,
         cx: &ToolCx<'a>,
     ) -> Result<Child<'a>, BuildError> {
-        let found = definition.capabilities.iter().map(|name| self.capabilities.get(name));
+        let configured = |name| self.capabilities.configured(name, definition.config_of(name));
+        let found = definition.capabilities.iter().map(configured);
         let capabilities: Vec<Arc<dyn Capability>> = found.collect::<Result<_, _>>()?;
         let rules = Arc::clone(definition);
         Ok(Child::of(cx, name)
