@@ -4,15 +4,18 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use loopwright_core::Budget;
+use serde::{Deserialize, Serialize};
 
 use crate::child::MAX_DEPTH;
 use crate::skills::skill::SkillInfo;
 
 /// What skills may do.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SkillPolicy {
     /// What a skill may use that works in a conversation of its own; by default 10 steps, 16,384 tokens
     /// and 120 s, and never more than the agent has left.
+    #[serde(with = "crate::written::budget")]
     pub fork: Budget,
     /// How deep such skills may be in each other; 3 by default.
     pub max_depth: u32,

@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use loopwright_core::LlmConfig;
+use serde::{Deserialize, Serialize};
 
 /// How data is asked for. What is said with a call counts before what a schema says, and that before
 /// the policy.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ExtractionOptions {
     /// Which model is asked, and with which settings.
+    #[serde(with = "crate::written::llm")]
     pub llm: Option<LlmConfig>,
     /// How often it is asked again when its answer does not fit.
     pub max_retries: Option<u32>,
@@ -29,7 +32,8 @@ impl ExtractionOptions {
 }
 
 /// How the form of an answer is asked for. It is checked in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutputMode {
     /// The provider is given the schema, and enforces it where it can. Where a provider knows no such
     /// thing, the model is told in words.
@@ -44,9 +48,11 @@ pub enum OutputMode {
 }
 
 /// How data is asked for, unless a schema says otherwise, and what is kept of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct StructuredOutputPolicy {
     /// Which model is asked; the agent's own by default.
+    #[serde(with = "crate::written::llm")]
     pub llm: Option<LlmConfig>,
     /// Another model of that provider.
     pub model: Option<Arc<str>>,
