@@ -1,5 +1,6 @@
 //! The core capabilities: each sets or adds one part of an agent.
 
+mod callable;
 mod context;
 mod driver;
 mod guards;
@@ -10,6 +11,7 @@ mod policy;
 mod tools;
 
 pub use self::{
+    callable::UseIfCallable,
     context::{
         UseCachedContext, UseContextCompiler, UseContextCompilerDecorator, UseContextConfig,
     },

@@ -3,13 +3,13 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{
-    AgentLoop, AnyTool, ContextCompiler, Driver, Fragment, HookStack, Instructions, Interceptor,
-    IntoTool, Layers, Profile, Sinks, ToolSet,
+    AgentLoop, AnyTool, Audience, ContextCompiler, Driver, Fragment, HookStack, Instructions,
+    Interceptor, IntoTool, Layers, Profile, Sinks, ToolSet,
     messages::{ResponseFormat, Transcript},
 };
 
 use crate::{
-    capability::BuildError,
+    capability::{BuildError, Capability},
     criteria::ContinuationCriteria,
     processor::{Processors, StateProcessor},
 };
@@ -52,6 +52,29 @@ impl Configurator {
     pub fn add_criteria(&mut self, criteria: &ContinuationCriteria) {
         self.criteria.merge(criteria);
     }
+
+    /// Configures a capability for an agent that may not call every tool. If the capability brings tools
+    /// and the agent may call none of them, the instructions and the compiler of the capability are left
+    /// out: the model never reads of tools that it lacks. The hooks stay, because they may restrict.
+    pub(crate) fn configure_for(
+        &mut self,
+        capability: &dyn Capability,
+        may_call: &(dyn Fn(&AnyTool) -> bool + Send + Sync),
+    ) -> Result<(), BuildError> {
+        let (prompt, compiler) = (self.prompt.clone(), self.compiler.mark());
+        let tools = std::mem::take(&mut self.tools);
+        let configured = capability.configure(self);
+        let brought = std::mem::replace(&mut self.tools, tools);
+        configured?;
+        let has_use = !brought.deferred.is_empty() || brought.direct.iter().any(may_call);
+        if !brought.direct.is_empty() && !has_use {
+            self.prompt = prompt;
+            self.compiler.reset(compiler);
+        }
+        self.tools.direct.merge(&brought.direct);
+        self.tools.deferred.extend(brought.deferred);
+        Ok(())
+    }
 }
 
 /// A part that is set once and may be wrapped, in any order: wrappers go around whatever is set in
@@ -77,6 +100,17 @@ impl<T: ?Sized> Slot<T> {
     /// Tells whether the part is set.
     pub fn is_set(&self) -> bool {
         self.base.is_some()
+    }
+
+    /// Remembers what is set and how often it is wrapped.
+    fn mark(&self) -> (Option<Arc<T>>, usize) {
+        (self.base.clone(), self.wrappers.len())
+    }
+
+    /// Removes what was set or wrapped since the mark.
+    fn reset(&mut self, (base, wrappers): (Option<Arc<T>>, usize)) {
+        self.base = base;
+        self.wrappers.truncate(wrappers);
     }
 
     pub(crate) fn resolve(self, default: impl FnOnce() -> Option<Arc<T>>) -> Option<Arc<T>> {
@@ -190,18 +224,19 @@ impl fmt::Debug for ToolChannel {
 }
 
 /// What the model is told before the conversation.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct PromptChannel {
     fragments: Vec<Placed>,
     head: Transcript,
     response_format: Option<ResponseFormat>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Placed {
     order: i16,
     name: Arc<str>,
     fragment: Fragment,
+    audience: Audience,
 }
 
 impl PromptChannel {
@@ -211,7 +246,12 @@ impl PromptChannel {
     /// They are stable: what changes from step to step belongs to the tail of the prompt, which
     /// compilers make.
     pub fn add(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
-        self.place(order, name.into(), Fragment::Fixed(text.into()));
+        self.place(order, name.into(), Fragment::Fixed(text.into()), Audience::Agent);
+    }
+
+    /// Adds instructions as [`add`](Self::add) does, which sub-agents of the agent have too.
+    pub fn share(&mut self, order: i16, name: impl Into<Arc<str>>, text: impl Into<Arc<str>>) {
+        self.place(order, name.into(), Fragment::Fixed(text.into()), Audience::Subagents);
     }
 
     /// Adds instructions that are made of the finished agent, in the place of those of that name; none
@@ -222,11 +262,11 @@ impl PromptChannel {
         name: impl Into<Arc<str>>,
         derive: impl Fn(&AgentLoop) -> Option<Arc<str>> + Send + Sync + 'static,
     ) {
-        self.place(order, name.into(), Fragment::Derived(Arc::new(derive)));
+        self.place(order, name.into(), Fragment::Derived(Arc::new(derive)), Audience::Agent);
     }
 
-    fn place(&mut self, order: i16, name: Arc<str>, fragment: Fragment) {
-        let placed = Placed { order, name, fragment };
+    fn place(&mut self, order: i16, name: Arc<str>, fragment: Fragment, audience: Audience) {
+        let placed = Placed { order, name, fragment, audience };
         match self.fragments.iter_mut().find(|it| it.name == placed.name) {
             Some(same) => *same = placed,
             None => self.fragments.push(placed),
@@ -260,7 +300,7 @@ impl PromptChannel {
 
     pub(crate) fn resolve(mut self) -> (Instructions, Transcript, Option<ResponseFormat>) {
         self.fragments.sort_by_key(|it| it.order);
-        let fragments = self.fragments.into_iter().map(|it| (it.name, it.fragment));
-        (Instructions::of(fragments), self.head, self.response_format)
+        let fragments = self.fragments.into_iter().map(|it| (it.name, it.fragment, it.audience));
+        (Instructions::for_audiences(fragments), self.head, self.response_format)
     }
 }

@@ -27,6 +27,9 @@ pub struct AgentDefinition {
     /// What it is composed of, by the names of a capability registry.
     #[serde(skip_serializing_if = "NameList::is_empty")]
     pub capabilities: NameList,
+    /// The configuration of capabilities, by their names. Those that are not here have their defaults.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub capability_config: Map<String, Value>,
     /// What it may call. Absent: all tools there are; empty: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<NameList>,
@@ -62,6 +65,11 @@ impl AgentDefinition {
     /// Returns the label, or else the name.
     pub fn label(&self) -> &str {
         self.label.as_deref().unwrap_or(&self.name)
+    }
+
+    /// Returns the configuration of a capability; null where there is none.
+    pub fn config_of(&self, capability: &str) -> &Value {
+        self.capability_config.get(capability).unwrap_or(&Value::Null)
     }
 
     /// Tells whether it may call a tool that there is.

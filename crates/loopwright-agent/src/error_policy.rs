@@ -7,9 +7,11 @@ use loopwright_core::{
     AgentState, BoxError, Env, Failure, FailureKind, Flow, Hook, HookCx, HookPoint, HookPoints,
     Recovery, StateEdit, Step, StopReason, StopSignal, ToolOutcome,
 };
+use serde::{Deserialize, Serialize};
 
 /// What is done about each class of errors, and how often something is tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ErrorPolicy {
     /// Tools that failed, were blocked or did not run.
     pub tool: Handling,
@@ -28,7 +30,8 @@ pub struct ErrorPolicy {
 }
 
 /// What is done about an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Handling {
     /// The run ends.
     Stop,
@@ -68,6 +71,13 @@ impl From<FailureKind> for ErrorClass {
             FailureKind::InvalidArguments | FailureKind::Validation => Self::Validation,
             _ => Self::Unknown,
         }
+    }
+}
+
+impl Default for ErrorPolicy {
+    /// Leaves tool errors to the model, as the loop does without any policy.
+    fn default() -> Self {
+        Self::ignore_tool_errors()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::{fmt, sync::Arc};
 
-use loopwright_core::{AgentLoop, AgentState, ToolRegistry, ToolSet};
+use loopwright_core::{AgentLoop, AgentState, AnyTool, ToolRegistry, ToolSet};
 
 use crate::{
-    builder::AgentBuilder, capability::BuildError, definition::AgentDefinition, names::NameList,
-    registry::CapabilityRegistry,
+    builder::AgentBuilder, capabilities::UseIfCallable, capability::BuildError,
+    definition::AgentDefinition, names::NameList, registry::CapabilityRegistry,
 };
 
 /// Makes loops of definitions.
@@ -29,6 +29,12 @@ impl<F: LoopFactory + ?Sized> LoopFactory for Arc<F> {
 pub trait StateFactory: Send + Sync {
     /// Makes the state that an agent of this definition begins with.
     fn instantiate(&self, definition: &AgentDefinition, seed: AgentState) -> AgentState;
+}
+
+impl<F: StateFactory + ?Sized> StateFactory for Arc<F> {
+    fn instantiate(&self, definition: &AgentDefinition, seed: AgentState) -> AgentState {
+        (**self).instantiate(definition, seed)
+    }
 }
 
 /// Makes loops of what all agents have in common and what a definition adds.
@@ -85,8 +91,13 @@ impl DefinitionLoopFactory {
 impl LoopFactory for DefinitionLoopFactory {
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         let mut builder = self.base.clone();
+        let (allowed, denied) = (definition.tools.clone(), definition.tools_deny.clone());
+        let rules = AgentDefinition { tools: allowed, tools_deny: denied, ..Default::default() };
+        let may_call: Arc<dyn Fn(&AnyTool) -> bool + Send + Sync> =
+            Arc::new(move |tool| rules.allows_tool(tool.name()));
         for name in definition.capabilities.iter() {
-            builder = builder.with_shared_capability(self.capabilities.get(name)?);
+            let capability = self.capabilities.configured(name, definition.config_of(name))?;
+            builder = builder.with_capability(UseIfCallable::new(capability, may_call.clone()));
         }
         let agent = builder.build()?;
         let tools = self.tools_of(definition, agent.tools())?;

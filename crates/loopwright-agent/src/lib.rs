@@ -20,6 +20,7 @@ mod factories;
 mod registry;
 mod contract;
 mod profile;
+mod on_demand;
 mod simple;
 pub mod tasks;
 
@@ -28,8 +29,8 @@ pub use crate::{
     capabilities::{
         UseCachedContext, UseContextCompiler, UseContextCompilerDecorator, UseContextConfig,
         UseContinuation, UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook,
-        UseIdentity, UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor,
-        UseToolFactory, UseTools,
+        UseIdentity, UseIfCallable, UseInterceptor, UseLlmConfig, UseReActConfig,
+        UseStateProcessor, UseToolFactory, UseTools,
     },
     capability::{BuildError, Capability},
     compilers::{AllSections, ConversationWithCurrentToolTrace, SelectedSections},
@@ -47,6 +48,7 @@ pub use crate::{
         CostLimit, CumulativeTimeLimit, Deadline, FinishReasons, StepsLimit, TimeLimit, TokenLimit,
     },
     names::NameList,
+    on_demand::ACTIVATED_TOOLS,
     processor::StateProcessor,
     profile::{AgentProfile, Describe, HookRow, LlmView, ToolRow},
     registry::{CapabilityEntry, CapabilityError, CapabilityRegistry},

@@ -10,10 +10,10 @@ use std::{
 };
 
 use loopwright_agent::{
-    AgentBuilder, AgentDefinition, BuildError, Capability, CapabilityEntry, CapabilityError,
-    CapabilityRegistry, Configurator, DefinitionError, DefinitionLoopFactory, DefinitionRegistry,
-    DefinitionStateFactory, Definitions as _, LoopFactory as _, NameList, StateFactory as _,
-    UseContextConfig, UseGuards, UseLlmConfig, UseTools,
+    AgentBuilder, AgentDefinition, AllSections, BuildError, Capability, CapabilityEntry,
+    CapabilityError, CapabilityRegistry, Configurator, DefinitionError, DefinitionLoopFactory,
+    DefinitionRegistry, DefinitionStateFactory, Definitions as _, LoopFactory as _, NameList,
+    StateFactory as _, UseContextConfig, UseGuards, UseLlmConfig, UseTools,
 };
 use loopwright_core::{
     AgentLoop, AgentState, Budget, LlmConfig, RegistryError, ToolRegistry, messages::Message,
@@ -271,6 +271,56 @@ fn a_definition_has_the_tools_it_allows_and_those_it_names() {
     check(None, names(["write", "search"]), &["read"]);
     check(Some(names(["read", "paint"])), names(["paint"]), &["read"]);
     check(None, names(["unheard of"]), &["read", "write", "search"]);
+}
+
+/// Brings a tool, and words about it.
+struct Worded(String);
+
+impl Capability for Worded {
+    fn name(&self) -> Cow<'static, str> {
+        "worded".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        agent.tools.add(tool("paint"));
+        agent.prompt.add(0, "worded", format!("Call `paint`: {}", self.0));
+        agent.compiler.set(Arc::new(AllSections));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_capability_is_made_with_the_configuration_that_a_definition_has_for_it() {
+    let mut registry = CapabilityRegistry::new();
+    registry.register_configured("worded", |config| {
+        Ok(Worded(config["words"].as_str().unwrap_or("as you like").to_owned()))
+    });
+    registry.register("fixed", Worded(String::new()));
+    let model = FakeModel::default();
+    let base = AgentBuilder::base().with_capability(UseLlmConfig::model(model));
+    let factory = DefinitionLoopFactory::new(base).with_capabilities(Arc::new(registry));
+    let told = |definition: AgentDefinition| {
+        let agent = factory.instantiate(&definition)?;
+        let texts: Vec<String> =
+            agent.instructions().texts(&agent).map(|it| it.1.to_string()).collect();
+        Ok::<_, BuildError>(texts.concat())
+    };
+    let worded = || AgentDefinition { capabilities: names(["worded"]), ..definition() };
+    assert_eq!(told(worded()).unwrap(), "Call `paint`: as you like");
+    let config =
+        |name: &str| [(name.to_owned(), json!({ "words": "in red" }))].into_iter().collect();
+    let configured = AgentDefinition { capability_config: config("worded"), ..worded() };
+    assert_eq!(told(configured.clone()).unwrap(), "Call `paint`: in red");
+    let fixed = AgentDefinition {
+        capabilities: names(["fixed"]),
+        capability_config: config("fixed"),
+        ..definition()
+    };
+    let expect = "capability `fixed` cannot be used: it takes no configuration";
+    assert_eq!(told(fixed).unwrap_err().to_string(), expect);
+    // An agent that may not call the tool is not told of it.
+    let without = AgentDefinition { tools_deny: names(["paint"]), ..configured };
+    assert_eq!(told(without).unwrap(), "");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! the background where that is wanted.
 
 mod policy;
+mod confinement;
 mod danger;
 mod format;
 mod directory;

@@ -21,6 +21,7 @@
 //! [`Effects::Resumable`](loopwright_core::Effects::Resumable) and its call is entered again after a
 //! crash, the child goes on where it was: what was answered is not asked and not paid for again.
 
+mod defined;
 mod ended;
 mod inherit;
 mod run;
@@ -29,13 +30,16 @@ mod tests;
 
 use std::{fmt, sync::Arc};
 
-use loopwright_agent::{AgentBuilder, BuildError, Capability, NameList, UseDriver};
+use loopwright_agent::{AgentBuilder, BuildError, Capability, NameList, UseDriver, UseIfCallable};
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, Execution, HookStack, JournalError, Key, ReplayError, ToolCx,
-    ToolSet,
+    AgentLoop, AgentState, AnyTool, Budget, Execution, HookStack, JournalError, Key, Reach,
+    ReplayError, ToolCx, ToolSet,
 };
 
-pub use self::ended::{Answer, Ended};
+pub use self::{
+    defined::{DefinedAgents, DefinedError},
+    ended::{Answer, Ended},
+};
 
 /// How deep an agent is below the one that a user talks to; nothing there counts as zero.
 pub const DEPTH: Key<u32> = Key::session("child", "depth");
@@ -53,10 +57,14 @@ pub struct Child<'a> {
     cx: ToolCx<'a>,
     name: Arc<str>,
     tools: ToolSet,
+    /// What tools have to pass that capabilities bring.
+    filters: Vec<Filter>,
     capabilities: Vec<Arc<dyn Capability>>,
     budget: Budget,
     max_depth: u32,
 }
+
+type Filter = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Why a child did not answer; the model is told.
 #[derive(Debug, thiserror::Error)]
@@ -136,21 +144,24 @@ impl<'a> Child<'a> {
     /// its budget.
     pub fn of(cx: &ToolCx<'a>, name: impl Into<Arc<str>>) -> Self {
         let narrowed = cx.state.get(&NARROWED);
-        let may = |name: &str| narrowed.as_ref().is_none_or(|it| it.contains(name));
+        let may: Filter =
+            Arc::new(move |name| narrowed.as_ref().is_none_or(|it| it.contains(name)));
         let used = cx.state.execution().map(|it: &Execution| it.used(cx.env.clock.now()));
         Self {
             cx: *cx,
             name: name.into(),
             tools: cx.agent.tools().filter(|tool| may(tool.name())),
+            filters: vec![may],
             capabilities: Vec::new(),
             budget: cx.state.budget().remaining(used.unwrap_or_default()),
             max_depth: MAX_DEPTH,
         }
     }
 
-    /// Takes away the tools that the test does not accept.
-    pub fn keep_tools(mut self, keep: impl Fn(&str) -> bool) -> Self {
+    /// Takes away the tools that the test does not accept, those that capabilities bring included.
+    pub fn keep_tools(mut self, keep: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.tools = self.tools.filter(|tool| keep(tool.name()));
+        self.filters.push(Arc::new(keep));
         self
     }
 
@@ -165,8 +176,9 @@ impl<'a> Child<'a> {
         self
     }
 
-    /// Adds capabilities. What they bring of tools only counts where the parent has a tool of that name,
-    /// and then it is the parent's.
+    /// Adds capabilities. Of the tools that they bring, the child has those that reach only itself
+    /// ([`Reach::Agent`]). Where the parent has a tool of the same name, the child has the parent's. A
+    /// capability that brings only tools that the child does not have adds no instructions.
     pub fn with_capabilities(
         mut self,
         capabilities: impl IntoIterator<Item = Arc<dyn Capability>>,
@@ -234,19 +246,38 @@ impl<'a> Child<'a> {
         let parent = self.cx.agent;
         let builder =
             AgentBuilder::base().with_capability(UseDriver::shared(parent.driver().clone()));
+        let may_call = self.may_call();
         let capabilities = self.capabilities.iter().cloned();
-        let built = capabilities.fold(builder, AgentBuilder::with_shared_capability).build()?;
+        let capabilities = capabilities.map(|it| UseIfCallable::new(it, Arc::clone(&may_call)));
+        let built = capabilities.fold(builder, AgentBuilder::with_capability).build()?;
+        let tools = built.tools().filter(|tool| may_call(tool));
         let mut hooks = HookStack::default();
         inherit::binding(parent.interceptor(), &mut hooks);
         inherit::all(built.interceptor(), &mut hooks);
         Ok(built.with(|parts| {
             parts.tools = self.tools.clone();
+            for tool in tools.iter().filter(|tool| self.tools.get(tool.name()).is_none()) {
+                parts.tools.add(tool.clone());
+            }
+            parts.instructions = parts.instructions.after_shared(parent.instructions());
             parts.interceptor = hooks.freeze();
             parts.executor = parent.executor().clone();
             let mut layers = parent.layers().clone();
             layers.extend(&parts.layers);
             parts.layers = layers;
         }))
+    }
+}
+
+impl Child<'_> {
+    /// Returns `true` for the tools of capabilities that the child may call.
+    fn may_call(&self) -> Arc<dyn Fn(&AnyTool) -> bool + Send + Sync> {
+        let (tools, filters) = (self.tools.clone(), self.filters.clone());
+        Arc::new(move |tool| {
+            let name = tool.name();
+            let reaches_itself = tool.options().reach == Reach::Agent;
+            tools.get(name).is_some() || (reaches_itself && filters.iter().all(|keep| keep(name)))
+        })
     }
 }
 

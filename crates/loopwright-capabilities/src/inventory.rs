@@ -11,88 +11,146 @@
 //! # Ok::<_, loopwright_agent::CapabilityError>(())
 //! ```
 
-use std::path::PathBuf;
+mod config;
+mod sandbox;
+
 use std::sync::Arc;
 
-use loopwright_agent::{BuildError, Capability, CapabilityEntry, CapabilityRegistry};
-use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::messages::InferenceOptions;
-use serde::{Deserialize, de::DeserializeOwned};
+use loopwright_agent::{
+    BuildError, Capability, CapabilityEntry, CapabilityRegistry, UseErrorPolicy,
+};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    bash::UseBash,
-    broadcasting::UseBroadcasting,
-    coding::UseCodingTools,
-    compaction::{CompactionPolicy, UseCompaction},
-    files::UseFileTools,
-    history::UseExecutionHistory,
-    llm::UseLlm,
-    metadata::UseMetadataTools,
-    recording::{UseRecording, UseReplay},
-    retrospective::UseExecutionRetrospective,
-    self_description::{UseSelfDescription, UseSelfKnowledge},
-    summarization::UseSummarization,
-    system_prompt::UseSystemPrompt,
-    tasks::UseTaskPlanning,
+    metadata::UseMetadataTools, retrospective::UseExecutionRetrospective,
+    self_description::UseSelfDescription, summarization::UseSummarization, tasks::UseTaskPlanning,
 };
 
 /// The capabilities that can be made of a configuration alone, by name.
 pub const ENTRIES: &[CapabilityEntry] = &[
     CapabilityEntry::new("use_bash", "Commands in a sandbox, in a `directory`.", |config| {
-        made(config, "use_bash", |it: Directory| UseBash::in_dir(it.directory))
+        tried(config, "use_bash", config::Commands::into_bash)
     }),
     CapabilityEntry::new(
         "use_broadcasting",
         "What the agent does, as lines in a `file`.",
-        |config| made(config, "use_broadcasting", Told::into_capability),
+        |config| made(config, "use_broadcasting", config::Told::into_capability),
     ),
     CapabilityEntry::new("use_coding_tools", "Files and commands, in a `directory`.", |config| {
-        made(config, "use_coding_tools", |it: Directory| UseCodingTools::in_dir(it.directory))
+        tried(config, "use_coding_tools", config::Commands::into_coding)
     }),
     CapabilityEntry::new("use_compaction", "Conversations made short, by `window`.", |config| {
-        made(config, "use_compaction", CompactionConfig::into_capability)
+        made(config, "use_compaction", config::Compaction::into_capability)
     }),
-    CapabilityEntry::new("use_execution_history", "The last executions, in the state.", |config| {
-        made(config, "use_execution_history", |it: Kept| UseExecutionHistory::in_state(it.most))
+    CapabilityEntry::new(
+        "use_context_compiler",
+        "Chooses what the model sees, by `show`.",
+        |config| made(config, "use_context_compiler", config::Compiled::into_capability),
+    ),
+    CapabilityEntry::new("use_context_config", "The agent's own `system_prompt`.", |config| {
+        made(config, "use_context_config", config::Context::into_capability)
     }),
+    CapabilityEntry::new(
+        "use_error_policy",
+        "What is done about each class of errors.",
+        |config| made(config, "use_error_policy", UseErrorPolicy),
+    ),
+    CapabilityEntry::new(
+        "use_execution_history",
+        "The last executions, in the state or a `file`.",
+        |config| made(config, "use_execution_history", config::Kept::into_capability),
+    ),
     CapabilityEntry::new("use_execution_retrospective", "Going back to a checkpoint.", |config| {
         made(config, "use_execution_retrospective", UseExecutionRetrospective::new)
     }),
     CapabilityEntry::new("use_file_tools", "Reading and writing, in a `directory`.", |config| {
-        made(config, "use_file_tools", |it: Directory| UseFileTools::in_dir(it.directory))
+        made(config, "use_file_tools", config::Files::into_capability)
+    }),
+    CapabilityEntry::new("use_guards", "Limits of steps, tokens, time and money.", |config| {
+        made(config, "use_guards", config::Guards::into_capability)
     }),
     CapabilityEntry::new(
         "use_llm",
         "The model to ask, named by `llm`, with `options`.",
-        |config| {
-            made(config, "use_llm", |it: Named| UseLlm::named(&it.llm).with_options(it.options))
-        },
+        |config| made(config, "use_llm", config::Named::into_capability),
+    ),
+    CapabilityEntry::new(
+        "use_llm_query",
+        "A question to a model, the agent's own by default.",
+        |config| made(config, "use_llm_query", config::Query::into_capability),
     ),
     CapabilityEntry::new("use_metadata_tools", "A scratchpad for the model.", |config| {
         made(config, "use_metadata_tools", UseMetadataTools::new)
     }),
+    CapabilityEntry::new(
+        "use_planning_subagent",
+        "A plan by a sub-agent before the work begins.",
+        |config| made(config, "use_planning_subagent", config::Planning::into_capability),
+    ),
     CapabilityEntry::new("use_recording", "Questions to models, to a `file`.", |config| {
-        made(config, "use_recording", |it: OneFile| UseRecording::to_file(it.file))
+        made(config, "use_recording", config::Recorded::into_capability)
     }),
     CapabilityEntry::new("use_replay", "Answers of models, from a `file`.", |config| {
-        made(config, "use_replay", |it: OneFile| UseReplay::from_file(it.file))
+        made(config, "use_replay", config::Replayed::into_capability)
     }),
-    CapabilityEntry::new("use_self_description", "The tool `describe_self`.", |_| {
-        CapabilityEntry::ready(UseSelfDescription)
+    CapabilityEntry::new("use_self_critique", "Final answers judged by a model.", |config| {
+        made(config, "use_self_critique", config::Critique::into_capability)
+    }),
+    CapabilityEntry::new("use_self_description", "The tool `describe_self`.", |config| {
+        made(config, "use_self_description", |_: config::Nothing| UseSelfDescription)
     }),
     CapabilityEntry::new("use_self_knowledge", "Where documentation is.", |config| {
-        made(config, "use_self_knowledge", |it: Directory| UseSelfKnowledge::in_dir(it.directory))
+        made(config, "use_self_knowledge", config::Knowledge::into_capability)
     }),
+    CapabilityEntry::new(
+        "use_skills",
+        "Instructions that are loaded when needed, from `directories`.",
+        |config| made(config, "use_skills", config::Skills::into_capability),
+    ),
+    CapabilityEntry::new("use_structured_outputs", "Data out of text, by `schemas`.", |config| {
+        made(config, "use_structured_outputs", config::Structured::into_capability)
+    }),
+    CapabilityEntry::new(
+        "use_subagents",
+        "Work handed to other `agents`, and `research`.",
+        |config| made(config, "use_subagents", config::Subagents::into_capability),
+    ),
     CapabilityEntry::new("use_summarization", "Older messages as a summary.", |config| {
         made(config, "use_summarization", UseSummarization::new)
     }),
     CapabilityEntry::new("use_system_prompt", "A prompt made of the tools.", |config| {
-        made(config, "use_system_prompt", SystemPromptConfig::into_capability)
+        made(config, "use_system_prompt", config::SystemPrompt::into_capability)
     }),
     CapabilityEntry::new("use_task_planning", "A list of tasks for the model.", |config| {
         made(config, "use_task_planning", UseTaskPlanning::new)
     }),
+    CapabilityEntry::new(
+        "use_tool_registry",
+        "`tools` of the agent that are shown when the model asks for them.",
+        |config| made(config, "use_tool_registry", config::OnDemand::into_capability),
+    ),
+];
+
+/// The capabilities that cannot be made of a configuration, with the reason.
+pub const EXCEPTIONS: &[(&str, &str)] = &[
+    ("use_agent_definitions", "needs a registry of definitions that the program holds"),
+    ("use_cached_context", "takes messages of the program"),
+    ("use_context_compiler_decorator", "takes code"),
+    ("use_continuation", "takes criteria, which are code"),
+    ("use_cooperative_cancellation", "takes a source that the program asks or sets"),
+    ("use_driver", "takes a driver, which is code; a model is named by `use_llm`"),
+    ("use_driver_decorator", "takes code"),
+    ("use_hook", "takes a hook, which is code"),
+    ("use_identity", "a definition has a name and a description of its own"),
+    ("use_if_callable", "wraps another capability"),
+    ("use_interceptor", "takes hooks, which are code"),
+    ("use_llm_config", "takes models of the program; a model is named by `use_llm`"),
+    ("use_project_instructions", "takes files of a project that the program trusts"),
+    ("use_react_config", "takes a driver with models of the program"),
+    ("use_state_processor", "takes a processor, which is code"),
+    ("use_tool_factory", "takes code"),
+    ("use_tools", "takes tools, which are code"),
 ];
 
 /// Makes a registry of everything that is on offer here.
@@ -102,109 +160,36 @@ pub fn registry() -> CapabilityRegistry {
     registry
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Told {
-    file: PathBuf,
-    session: Option<String>,
-    #[serde(default)]
-    config: BroadcastConfig,
-}
-
-impl Told {
-    fn into_capability(self) -> UseBroadcasting {
-        let told = UseBroadcasting::to_file(self.file).with_config(self.config);
-        match self.session {
-            Some(session) => told.with_session(session),
-            None => told,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Directory {
-    directory: PathBuf,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OneFile {
-    file: PathBuf,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Named {
-    llm: String,
-    #[serde(default)]
-    options: InferenceOptions,
-}
-
-#[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Kept {
-    most: usize,
-}
-
-impl Default for Kept {
-    fn default() -> Self {
-        Self { most: 50 }
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct CompactionConfig {
-    window: u64,
-    directory: Option<PathBuf>,
-    policy: CompactionPolicy,
-}
-
-impl Default for CompactionConfig {
-    fn default() -> Self {
-        Self { window: 128_000, directory: None, policy: CompactionPolicy::default() }
-    }
-}
-
-impl CompactionConfig {
-    fn into_capability(self) -> UseCompaction {
-        let compaction = UseCompaction::of_window(self.window).policy(self.policy);
-        match self.directory {
-            Some(directory) => compaction.spilling_to(directory),
-            None => compaction,
-        }
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct SystemPromptConfig {
-    preamble: String,
-    guidelines: Vec<String>,
-    append: String,
-}
-
-impl SystemPromptConfig {
-    fn into_capability(self) -> UseSystemPrompt {
-        let prompt = UseSystemPrompt::new(self.preamble).append(self.append);
-        self.guidelines.into_iter().fold(prompt, UseSystemPrompt::guideline)
-    }
-}
-
 /// Reads a configuration, of which null is an empty one, and makes a capability of it.
 fn made<T: DeserializeOwned, C: Capability + 'static>(
     config: &Value,
     name: &'static str,
     make: impl FnOnce(T) -> C,
 ) -> Result<Arc<dyn Capability>, BuildError> {
+    tried(config, name, |config| Ok(make(config)))
+}
+
+/// The same where a configuration may fit and still make no sense.
+fn tried<T: DeserializeOwned, C: Capability + 'static>(
+    config: &Value,
+    name: &'static str,
+    make: impl FnOnce(T) -> Result<C, BuildError>,
+) -> Result<Arc<dyn Capability>, BuildError> {
+    CapabilityEntry::ready(make(read(config, name)?)?)
+}
+
+/// Reads the configuration of a capability, of which null is an empty one.
+///
+/// # Errors
+///
+/// If it does not fit; the error names the field.
+pub fn read<T: DeserializeOwned>(config: &Value, name: &'static str) -> Result<T, BuildError> {
     let config =
         if config.is_null() { Value::Object(serde_json::Map::new()) } else { config.clone() };
-    let config = serde_json::from_value(config).map_err(|error| {
+    serde_json::from_value(config).map_err(|error| {
         let reason = "its configuration does not fit".to_owned();
         BuildError::Capability { capability: name.into(), reason, source: Some(error.into()) }
-    })?;
-    CapabilityEntry::ready(make(config))
+    })
 }
 
 #[cfg(test)]

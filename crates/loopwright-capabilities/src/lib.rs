@@ -38,6 +38,7 @@ pub mod child;
 mod asked;
 mod said;
 mod private;
+mod written;
 mod window;
 pub mod subagents;
 pub mod planning;

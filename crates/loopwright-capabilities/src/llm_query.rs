@@ -4,22 +4,26 @@
 //! the run like any other.
 //!
 //! ```
-//! use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
-//! use loopwright_capabilities::llm_query::LlmQueryTool;
+//! use loopwright_agent::{AgentBuilder, UseLlmConfig};
+//! use loopwright_capabilities::llm_query::{LlmQueryTool, UseLlmQuery};
 //! # use loopwright_testing::FakeModel;
 //! # let (model, other) = (FakeModel::default(), FakeModel::default());
 //!
 //! let query = LlmQueryTool::new(other).with_system_prompt("Answer in one sentence.");
 //! let agent = AgentBuilder::base()
 //!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseTools::new().and(query))
+//!     .with_capability(UseLlmQuery::of(query))
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```
 
+mod capability;
 mod tool;
 
-pub use self::tool::{LlmQueryArgs, LlmQueryTool};
+pub use self::{
+    capability::UseLlmQuery,
+    tool::{LlmQueryArgs, LlmQueryTool},
+};
 
 #[cfg(test)]
 mod tests;

@@ -25,7 +25,8 @@
 //! model is told their names and descriptions, loads the text of one with [`LoadSkill`], and looks into
 //! its files when it needs them. While a skill is active, only the tools that it allows can be called
 //! and the model that it names works: until another one is loaded, the model says that it is done, or
-//! the execution ends.
+//! the execution ends. Its instructions hold longer: where a later request would lack them, they are
+//! repeated.
 
 mod warning;
 mod rules;
@@ -35,6 +36,7 @@ mod parse;
 mod read;
 mod library;
 mod active;
+mod loaded;
 mod policy;
 mod prompt;
 mod shell;
@@ -51,7 +53,7 @@ pub use self::{
     active::{ACTIVE, ActiveSkill},
     capability::UseSkills,
     library::{SkillAudience, SkillLibrary, SkillScope},
-    policy::SkillPolicy,
+    policy::{SkillPolicy, is_foreign_model},
     preload::SkilledStates,
     rules::ToolRule,
     shell::SkillShell,

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
 use loopwright_capabilities::bash::{Background, Bash, BashPolicy, OnDanger, UseBash};
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_capabilities::files::Root;
-use loopwright_core::{AgentState, IntoTool as _};
-use loopwright_sandbox::{Command, FakeSandbox, Output, Policy};
+use loopwright_core::{AgentState, IntoTool as _, ToolOutput};
+use loopwright_sandbox::{Command, FakeSandbox, Network, Output, Policy, Tier};
+use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
 
+use crate::subagents::{processes, sandbox_helper, until};
 use crate::support::{answers, calling, names, told};
 
 fn says(output: Output) -> Arc<FakeSandbox> {
@@ -24,6 +27,35 @@ fn bash_takes_a_command_and_nothing_else() {
     assert_eq!(schema["properties"].as_object().unwrap().len(), 1);
     assert_eq!(schema["properties"]["command"]["type"], "string");
     assert_eq!(schema["additionalProperties"], json!(false));
+}
+
+#[test]
+fn bash_describes_what_its_policy_allows() {
+    let described = |policy: Policy| {
+        let tools =
+            calling(UseBash::in_dir("/srv").policy(policy).background(Background::Allowed), &[]);
+        let text = |name| tools.tools().get(name).unwrap().spec().description.to_string();
+        [text("bash"), text("bash_start")]
+    };
+    let check = |policy: Policy, expect: &str| {
+        for text in described(policy) {
+            assert!(text.contains(expect), "{text}");
+        }
+    };
+    let policy = || Policy::in_dir("/srv");
+    check(policy(), "a sandbox: it writes only there and in /tmp, and has no network.");
+    check(policy().network(Network::Host), "in /tmp, and has the network of this machine.");
+    check(
+        policy().write("/srv/out").write("/data"),
+        "only there, in `out`, in `/data` and in /tmp,",
+    );
+    check(policy().read_only(), "it writes only in /tmp, and has no network.");
+    check(policy().read_only().write("/srv/out"), "it writes only in `out` and in /tmp,");
+    check(policy().driver(Tier::Host), "It is not confined:");
+    check(policy().accept(Tier::Host), "in a sandbox where this machine has one:");
+    // What is chosen later counts too.
+    let host = Bash::in_dir("/srv").driver(Tier::Host).into_tool();
+    assert!(host.spec().description.contains("It is not confined:"));
 }
 
 #[test]
@@ -121,10 +153,37 @@ async fn a_command_in_the_background_is_read_and_stopped() {
 
 #[tokio::test]
 async fn a_command_in_the_background_ends_with_its_run() {
-    let sandbox = says(Output::exited(0, "listening\n", ""));
-    let bash = UseBash::in_dir("/srv").sandbox(sandbox).background(Background::Allowed);
-    let start = ("bash_start", json!({ "command": "serve" }));
-    let agent = calling(bash, &[start, ("bash_read", json!({ "id": "1", "wait_seconds": 0 }))]);
+    loopwright_sandbox::use_helper(sandbox_helper());
+    // A length that no other process sleeps.
+    let sleep = format!("sleep {}.375", 100_000 + std::process::id());
+    let command = sleep.clone();
+    let alive = MockTool::with_cx("alive", "", move |_, _| {
+        let command = command.clone();
+        Box::pin(async move {
+            until(|| processes(&command) == 1).await;
+            Ok(ToolOutput::text("it runs"))
+        })
+    });
+    let read = json!({ "id": "1", "wait_seconds": 0 });
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("bash_start", json!({ "command": sleep })),
+        ScenarioStep::tool_call("alive", json!({})),
+        "done".into(),
+        ScenarioStep::tool_call("bash_read", read),
+        "done".into(),
+    ]);
+    let home = tempfile::tempdir().unwrap();
+    let bash = UseBash::in_dir(home.path()).driver(Tier::Host).background(Background::Allowed);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model))
+        .with_capability(UseTools::new().and(alive))
+        .with_capability(bash)
+        .build()
+        .unwrap();
     let first = agent.execute(AgentState::new().with_user_message("go")).await;
-    assert!(told(&first)[1].starts_with("[command 1 ") || told(&first)[1].starts_with("listening"));
+    assert_eq!(told(&first)[1], "it runs");
+    until(|| processes(&sleep) == 0).await;
+    let second = agent.execute(first.with_user_message("more")).await;
+    let [told] = &told(&second)[..] else { panic!() };
+    assert!(told.starts_with("Error: there is no command 1 in the background"), "{told}");
 }

@@ -20,7 +20,7 @@ use loopwright_capabilities::{
     critique::UseSelfCritique,
     files::UseFileTools,
     history::UseExecutionHistory,
-    llm_query::LlmQueryTool,
+    llm_query::{LlmQueryTool, UseLlmQuery},
     metadata::UseMetadataTools,
     planning::UsePlanningSubagent,
     recording::{UseRecording, UseReplay},
@@ -86,7 +86,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("use_system_prompt", |_| Arc::new(UseSystemPrompt::new("You build things.")), None),
     part("use_task_planning", |_| Arc::new(UseTaskPlanning::default()), Some(("todo_write", r#"{"todos":[{"content":"Look","status":"pending","activeForm":"Looking"}]}"#))),
     part("use_tool_registry", |_| Arc::new(UseToolRegistry::new(extra())), Some(("tools", r#"{"action":"activate","tool":"extra"}"#))),
-    part("use_tools", |_| Arc::new(UseTools::new().and(LlmQueryTool::new(FakeModel::script(["42"])))), Some(("llm_query", r#"{"query":"What is six times seven?"}"#))),
+    part("use_llm_query", |_| Arc::new(UseLlmQuery::of(LlmQueryTool::new(FakeModel::script(["42"])))), Some(("llm_query", r#"{"query":"What is six times seven?"}"#))),
 ];
 
 /// The tool that goes back.

@@ -20,13 +20,36 @@ fn all_file_tools_are_added_or_those_that_read() {
     assert_eq!(names(UseFileTools::in_dir("/").read_only()), read);
 }
 
-#[test]
-fn each_tool_stands_alone_with_its_options() {
+#[tokio::test]
+async fn each_tool_stands_alone_with_its_options() {
+    let home = tempfile::tempdir().unwrap();
+    let lines: Vec<String> = (1..=12).map(|it| format!("line {it}\n")).collect();
+    fs::write(home.path().join("long.md"), lines.concat()).unwrap();
+    for number in 0..12 {
+        fs::write(home.path().join(format!("{number:02}.txt")), "").unwrap();
+    }
+    let calls = [
+        ("read_file", json!({ "path": "long.md" })),
+        ("search_files", json!({ "pattern": "*.txt" })),
+        ("list_dir", json!({})),
+    ];
+    let shown = async |tools: UseTools| {
+        assert_eq!(names(tools.clone()), ["read_file", "search_files", "list_dir"]);
+        let told = answers(tools, &calls).await;
+        let counts = ["line ", ".txt", "[file]"].into_iter().zip(&told);
+        counts.map(|(what, text)| text.matches(what).count()).collect::<Vec<_>>()
+    };
     let tools = UseTools::new()
-        .and(ReadFile::in_dir("/").lines(10))
-        .and(SearchFiles::in_dir("/").max_results(10))
-        .and(ListDir::in_dir("/").max_entries(50));
-    assert_eq!(names(tools), ["read_file", "search_files", "list_dir"]);
+        .and(ReadFile::in_dir(home.path()).lines(7))
+        .and(SearchFiles::in_dir(home.path()).max_results(8))
+        .and(ListDir::in_dir(home.path()).max_entries(9));
+    // The pattern of the search is told too.
+    assert_eq!(shown(tools).await, [7, 8 + 1, 9]);
+    let tools = UseTools::new()
+        .and(ReadFile::in_dir(home.path()))
+        .and(SearchFiles::in_dir(home.path()).max_results(50))
+        .and(ListDir::in_dir(home.path()));
+    assert_eq!(shown(tools).await, [12, 12 + 1, 13]);
 }
 
 #[test]

@@ -2,17 +2,22 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use loopwright_agent::{
-    AgentBuilder, AgentDefinition, DefinitionRegistry, StateFactory as _, UseLlmConfig, UseTools,
+    AgentBuilder, AgentDefinition, AllSections, CapabilityRegistry,
+    ConversationWithCurrentToolTrace, DefinitionRegistry, StateFactory as _, UseContextCompiler,
+    UseLlmConfig, UseTools,
 };
 use loopwright_capabilities::child::NARROWED;
 use loopwright_capabilities::skills::{
     ACTIVE, Skill, SkillContext, SkillInfo, SkillLibrary, SkillPolicy, SkilledStates, ToolRule,
     UseSkills,
 };
+use loopwright_capabilities::tasks::UseTaskPlanning;
 use loopwright_core::{
-    AgentLoop, AgentState, LlmConfig,
+    AgentLoop, AgentState, ChatModel, ContextCompiler, LlmConfig, ModelError, ModelErrorKind,
+    Models,
     kinds::PrefixBroken,
     messages::{InferenceRequest, PrefixBreak, ToolResult, TurnBody},
 };
@@ -171,6 +176,154 @@ async fn another_skill_and_the_next_execution_end_what_a_skill_allows() {
     assert_eq!(told(&next), ["write_file did"]);
 }
 
+/// What the last request said at its end.
+fn tail(model: &FakeModel) -> Vec<String> {
+    let request = model.requests().pop().unwrap();
+    request.prompt.tail.iter().map(loopwright_core::messages::Message::text).collect()
+}
+
+/// Runs a turn that loads a skill, and then turns under a compiler that may hide what earlier ones did.
+async fn after_loading(
+    compiler: impl ContextCompiler + Clone + 'static,
+    turns: &[FakeModel],
+) -> AgentState {
+    let mut state = AgentState::new();
+    for model in turns {
+        let agent = AgentBuilder::base()
+            .with_capability(UseLlmConfig::model(model.clone()))
+            .with_capability(UseContextCompiler::new(compiler.clone()))
+            .with_capability(UseSkills::new(library()))
+            .build()
+            .unwrap();
+        state = agent.execute(state.with_user_message("go")).await;
+    }
+    state
+}
+
+#[tokio::test]
+async fn instructions_of_a_skill_are_in_the_requests_of_later_turns() {
+    let turns = || [script(&[load("review")]), script(&[load("plain")]), script(&[])];
+    let hiding = turns();
+    after_loading(ConversationWithCurrentToolTrace, &hiding).await;
+    let skill = |name| format!("<skill_content name=\"{name}\">\nDo {name}: it\n</skill_content>");
+    let expect = format!(
+        "[skills] Loaded earlier in this conversation, and still to be followed:\n{}\n\n{}",
+        skill("review"),
+        skill("plain")
+    );
+    assert_eq!(tail(&hiding[2]), [expect]);
+    // Nothing is repeated where the conversation shows it.
+    let showing = turns();
+    after_loading(AllSections, &showing).await;
+    assert_eq!((tail(&showing[0]), tail(&showing[2])), (Vec::new(), Vec::new()));
+}
+
+#[tokio::test]
+async fn instructions_of_a_skill_end_when_it_is_done() {
+    let turns = [script(&[load("review"), done()]), script(&[])];
+    after_loading(ConversationWithCurrentToolTrace, &turns).await;
+    assert_eq!(tail(&turns[1]), [""; 0]);
+    // It is no longer active in the next turn, and can still be ended.
+    let turns = [script(&[load("review")]), script(&[done()]), script(&[])];
+    let state = after_loading(ConversationWithCurrentToolTrace, &turns).await;
+    assert_eq!(tail(&turns[2]), [""; 0]);
+    assert_eq!(state.get(&ACTIVE), None);
+}
+
+#[tokio::test]
+async fn two_skills_that_are_loaded_at_once_are_both_followed() {
+    let both = ScenarioStep::tool_calls([load("review"), load("plain")]);
+    let turns = [FakeModel::script([both, "done".into()]), script(&[])];
+    after_loading(ConversationWithCurrentToolTrace, &turns).await;
+    let [tail] = &tail(&turns[1])[..] else { panic!() };
+    assert!(tail.contains("Do review: it") && tail.contains("Do plain: it"), "{tail}");
+}
+
+#[tokio::test]
+async fn a_model_name_of_another_program_changes_nothing() {
+    for name in ["sonnet", "opus[1m]", "inherit"] {
+        let library = SkillLibrary::default()
+            .with(skill("foreign", |info| info.model = Some(name.to_owned())));
+        let model = script(&[load("foreign")]);
+        agent_with(&model, UseSkills::new(library)).execute(start()).await;
+        assert_eq!(models(&model.requests()), [None, None], "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_no_provider_has_does_not_end_the_run() {
+    #[derive(Debug)]
+    struct OnlyOne(FakeModel);
+
+    impl Models for OnlyOne {
+        fn resolve(&self, llm: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError> {
+            match llm.and_then(|it| it.model.as_deref()) {
+                None => Ok(Arc::new(self.0.clone())),
+                Some(_) => Err(ModelError::new(ModelErrorKind::NoModel, "no such model")),
+            }
+        }
+    }
+
+    let model = script(&[load("cheap")]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::of(Arc::new(OnlyOne(model.clone()))))
+        .with_capability(UseSkills::new(library()))
+        .build()
+        .unwrap();
+    let state = agent.execute(start()).await;
+    assert_eq!((state.text().as_str(), models(&model.requests())), ("done", vec![None, None]));
+    let [told] = &told(&state)[..] else { panic!() };
+    assert!(
+        told.ends_with("[The model `small` of the skill is not available: no such model.]"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_skill_is_carried_out_by_the_agent_that_it_names() {
+    let by = |agent: &str| {
+        SkillLibrary::default().with(skill("brief", |_| ())).with(skill("checked", |info| {
+            info.context = SkillContext::Fork;
+            info.agent = Some(agent.to_owned());
+        }))
+    };
+    let run = async |agent: &str| {
+        let steps = [ScenarioStep::tool_calls([load("checked")]), "ok".into(), "done".into()];
+        let model = FakeModel::script(steps);
+        let mut reader = AgentDefinition::new("reader", "Reads.", "You read.");
+        reader.tools = Some(["read_file", "todo_write"].into_iter().collect());
+        reader.capabilities = ["use_task_planning"].into_iter().collect();
+        reader.skills = ["brief"].into_iter().collect();
+        let mut agents = DefinitionRegistry::new();
+        agents.register(reader);
+        let mut registry = CapabilityRegistry::new();
+        registry.register("use_task_planning", UseTaskPlanning::default());
+        let skills = UseSkills::new(by(agent)).agents(agents).capabilities(Arc::new(registry));
+        agent_with(&model, skills).execute(start()).await;
+        model.requests()[1].clone()
+    };
+    let request = run("reader").await;
+    assert_eq!(tools(&request), ["read_file", "todo_write"]);
+    let system = request.system.as_deref().unwrap();
+    assert!(system.starts_with("You read.\n\n<skill_content name=\"brief\">"), "{system}");
+    // Another program's name for an agent without a definition.
+    let request = run("general-purpose").await;
+    assert_eq!(
+        (tools(&request), &request.system),
+        (vec!["read_file", "write_file", "bash"], &None)
+    );
+}
+
+#[test]
+fn a_file_that_asks_for_what_does_not_count_is_told_so() {
+    let text = "---\nname: a\ndescription: d\nmodel: sonnet\nagent: reader\n---\nDo it.";
+    let (_, problems) = Skill::parse("a", text).unwrap();
+    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].starts_with("`model` does not choose a model: `sonnet`"), "{told:?}");
+    assert!(told[1].starts_with("`agent` is ignored:"), "{told:?}");
+}
+
 #[tokio::test]
 async fn a_skills_model_works_while_it_is_active() {
     let calls = [load("cheap"), call("read_file"), done(), call("read_file")];
@@ -322,6 +475,6 @@ fn a_definitions_skills_are_part_of_its_instructions() {
     let state = states.instantiate(&definition, AgentState::new());
     assert_eq!(
         state.context().system_prompt().map(|it| &**it),
-        Some("You work.\n\n<skill_content name=\"plain\">\nDo plain: $ARGUMENTS\n</skill_content>")
+        Some("You work.\n\n<skill_content name=\"plain\">\nDo plain:\n</skill_content>")
     );
 }

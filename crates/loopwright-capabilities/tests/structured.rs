@@ -286,6 +286,10 @@ async fn what_cannot_be_stored_is_not_asked_for() {
             "Error: `tasks` is reserved; store it under another name",
         ),
         (
+            json!({ "input": "x", "schema": "lead", "store_as": "_budget" }),
+            "Error: `_budget` is reserved; store it under another name",
+        ),
+        (
             json!({ "input": "x", "schema": "lead", "store_as": "b" }),
             "Error: 1 values are stored already, which is the most; store it under one of their names",
         ),

@@ -167,7 +167,7 @@ fn what_the_one_who_asked_may_not_do_nobody_does_for_it() {
 }
 
 /// The helper that commands are started by. A build of the whole workspace has made it already.
-fn sandbox_helper() -> PathBuf {
+pub(crate) fn sandbox_helper() -> PathBuf {
     let profile = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned();
     let helper = profile.join("loopwright-sandbox-helper");
     if !helper.exists() {
@@ -182,7 +182,7 @@ fn sandbox_helper() -> PathBuf {
 }
 
 /// Counts the processes whose command line has these words.
-fn processes(words: &str) -> usize {
+pub(crate) fn processes(words: &str) -> usize {
     let lines = fs::read_dir("/proc").unwrap().filter_map(|entry| {
         let line = fs::read(entry.ok()?.path().join("cmdline")).ok()?;
         Some(String::from_utf8_lossy(&line).replace('\0', " "))
@@ -190,7 +190,7 @@ fn processes(words: &str) -> usize {
     lines.filter(|line| line.trim() == words).count()
 }
 
-async fn until(what: impl Fn() -> bool) {
+pub(crate) async fn until(what: impl Fn() -> bool) {
     let patience = async {
         while !what() {
             tokio::time::sleep(Duration::from_millis(10)).await;

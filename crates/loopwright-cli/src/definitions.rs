@@ -3,17 +3,23 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loopwright_agent::{AgentBuilder, AgentDefinition, CapabilityRegistry, NameList, UseLlmConfig};
+use loopwright_agent::{
+    AgentBuilder, AgentDefinition, BuildError, CapabilityRegistry, NameList, UseGuards,
+    UseLlmConfig,
+};
+use loopwright_capabilities::compaction::{CompactionPolicy, UseCompaction};
 use loopwright_capabilities::files::Root;
+use loopwright_capabilities::history::UseExecutionHistory;
 use loopwright_capabilities::inventory;
-use loopwright_capabilities::skills::{SkillLibrary, SkillScope, UseSkills};
-use loopwright_capabilities::subagents::UseSubagents;
+use loopwright_capabilities::skills::{SkillLibrary, SkillPolicy, SkillScope, UseSkills};
+use loopwright_capabilities::subagents::{SubagentPolicy, UseSubagents};
 use loopwright_models::Providers;
 use loopwright_sandbox::DriverChoice;
 use loopwright_templates::{
     AgentDefinitionRegistry, DefinitionLoader, DefinitionPlaces, DefinitionValidator,
     UseAgentDefinitions,
 };
+use serde::Deserialize;
 
 use crate::args::Cli;
 use crate::config::{Config, ConfigError, Sources};
@@ -21,6 +27,16 @@ use crate::configured::configured;
 use crate::console;
 use crate::model::{self, ChoiceError};
 use crate::tools;
+
+/// Capabilities of the inventory that a definition cannot configure, because files of a project could then
+/// choose the model or write outside of the working directory; and what to do instead.
+const ELSEWHERE: [(&str, &str); 5] = [
+    ("use_broadcasting", "a definition cannot name files; use `--output-format stream-json`"),
+    ("use_context_config", "write the prompt under `systemPrompt`"),
+    ("use_llm", "name the model under `llm`"),
+    ("use_recording", "a definition cannot name files; use `--record FILE`"),
+    ("use_replay", "a definition cannot name files; use `--replay FILE`"),
+];
 
 /// Where skills are in a project, those that count first.
 const PROJECT_SKILLS: [&str; 3] = [".loopwright/skills", ".agents/skills", ".claude/skills"];
@@ -37,6 +53,63 @@ pub struct Defined {
     pub agents: AgentDefinitionRegistry,
     /// The skills.
     pub skills: SkillLibrary,
+}
+
+/// What a definition may say of sub-agents.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SubagentsConfig {
+    policy: SubagentPolicy,
+    research: bool,
+}
+
+/// What a definition may say of skills.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SkillsConfig {
+    policy: SkillPolicy,
+}
+
+/// What a definition may say of the record of executions.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct HistoryConfig {
+    most: usize,
+}
+
+impl Default for HistoryConfig {
+    fn default() -> Self {
+        Self { most: 50 }
+    }
+}
+
+/// What a definition may say of compaction.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct CompactionConfig {
+    window: u64,
+    at_tokens: Option<u64>,
+    /// Whether long outputs go to files in the working directory.
+    spill: bool,
+    policy: CompactionPolicy,
+}
+
+impl Default for CompactionConfig {
+    fn default() -> Self {
+        let policy = CompactionPolicy::default();
+        Self { window: 128_000, at_tokens: None, spill: false, policy }
+    }
+}
+
+impl CompactionConfig {
+    fn in_dir(self, workdir: &Root) -> UseCompaction {
+        let compaction = match self.at_tokens {
+            Some(tokens) => UseCompaction::at_tokens(tokens),
+            None => UseCompaction::of_window(self.window),
+        };
+        let compaction = compaction.policy(self.policy);
+        if self.spill { compaction.spilling_to(workdir.clone()) } else { compaction }
+    }
 }
 
 /// Why it is not known what is defined.
@@ -88,12 +161,29 @@ impl Defined {
     /// that are spawned may name them too, and spawn others that name all of them but `use_subagents`.
     pub fn capabilities(&self, workdir: &Root, driver: DriverChoice) -> CapabilityRegistry {
         let with_subagents = |of_children: CapabilityRegistry| {
+            let of_children = Arc::new(of_children);
             let mut registry = self.without_subagents(workdir, driver);
-            let subagents = UseSubagents::of(self.agents.clone());
-            registry.register("use_subagents", subagents.capabilities(Arc::new(of_children)));
+            let (agents, skills) = (self.agents.clone(), self.skills.clone());
+            let known = Arc::clone(&of_children);
+            registry.register_configured("use_subagents", move |config| {
+                let config: SubagentsConfig = inventory::read(config, "use_subagents")?;
+                let subagents = UseSubagents::of(agents.clone()).skills(skills.clone());
+                let subagents = subagents.capabilities(Arc::clone(&known)).policy(config.policy);
+                Ok(if config.research { subagents.with_research() } else { subagents })
+            });
+            self.offer_skills(&mut registry, of_children);
             registry
         };
         with_subagents(with_subagents(self.without_subagents(workdir, driver)))
+    }
+
+    fn offer_skills(&self, registry: &mut CapabilityRegistry, of_agents: Arc<CapabilityRegistry>) {
+        let (agents, skills) = (self.agents.clone(), self.skills.clone());
+        registry.register_configured("use_skills", move |config| {
+            let config: SkillsConfig = inventory::read(config, "use_skills")?;
+            let skills = UseSkills::new(skills.clone()).policy(config.policy);
+            Ok(skills.agents(agents.clone()).capabilities(Arc::clone(&of_agents)))
+        });
     }
 
     fn without_subagents(&self, workdir: &Root, driver: DriverChoice) -> CapabilityRegistry {
@@ -101,9 +191,27 @@ impl Defined {
         // Every agent of the program has these tools, so that naming them must not change what they may
         // reach.
         for name in ["use_bash", "use_coding_tools", "use_file_tools"] {
-            registry.register(name, tools::tools(workdir, driver));
+            let root = workdir.clone();
+            registry.register_configured(name, move |config| {
+                let config: tools::ToolsConfig = inventory::read(config, name)?;
+                Ok(config.over(tools::tools(&root, driver)))
+            });
         }
-        registry.register("use_skills", UseSkills::new(self.skills.clone()));
+        for (name, remedy) in ELSEWHERE {
+            registry.register_configured(name, move |_| -> Result<UseGuards, BuildError> {
+                Err(BuildError::capability(name, remedy))
+            });
+        }
+        registry.register_configured("use_execution_history", |config| {
+            let config: HistoryConfig = inventory::read(config, "use_execution_history")?;
+            Ok(UseExecutionHistory::in_state(config.most))
+        });
+        let root = workdir.clone();
+        registry.register_configured("use_compaction", move |config| {
+            let config: CompactionConfig = inventory::read(config, "use_compaction")?;
+            Ok(config.in_dir(&root))
+        });
+        self.offer_skills(&mut registry, Arc::default());
         registry.register("use_agent_definitions", UseAgentDefinitions::new(self.agents.clone()));
         registry
     }

@@ -3,9 +3,11 @@
 use std::io;
 use std::path::Path;
 
+use loopwright_capabilities::bash::{Background, BashPolicy};
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_capabilities::files::Root;
 use loopwright_sandbox::DriverChoice;
+use serde::Deserialize;
 
 /// Takes a directory to work in, by its path without links.
 ///
@@ -20,4 +22,19 @@ pub fn workdir(path: &Path) -> io::Result<Root> {
 /// Returns the tools for a directory, whose commands are run with this driver.
 pub fn tools(workdir: &Root, driver: DriverChoice) -> UseCodingTools {
     UseCodingTools::in_dir(workdir.clone()).keep_directory().driver(driver)
+}
+
+/// What a definition may say of the tools. What they may reach is not among it.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ToolsConfig {
+    display: BashPolicy,
+    background: Background,
+}
+
+impl ToolsConfig {
+    /// Lays what a definition says over the tools.
+    pub(crate) fn over(self, tools: UseCodingTools) -> UseCodingTools {
+        tools.display(self.display).background(self.background)
+    }
 }

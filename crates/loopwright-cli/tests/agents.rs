@@ -166,6 +166,70 @@ fn a_run_is_by_the_agent_that_was_named() {
 }
 
 #[test]
+fn a_spawned_agent_has_its_skills_its_capabilities_and_what_the_project_tells() {
+    let world = World::new()
+        .file("project/AGENTS.md", "Run `just check`.")
+        .file(
+            "project/.agents/skills/brief/SKILL.md",
+            "---\nname: brief\ndescription: Is brief.\n---\nBe brief.\n",
+        )
+        .file(
+            "project/.loopwright/agents/lead.yaml",
+            "name: lead\ndescription: Leads.\ncapabilities: [use_subagents]\nsystemPrompt: You lead.\n",
+        )
+        .file(
+            "project/.loopwright/agents/helper.yaml",
+            "name: helper\ndescription: Helps.\ncapabilities: [use_task_planning]\n\
+             tools: [read_file, todo_write]\nskills: [brief]\nsystemPrompt: You help.\n",
+        );
+    let ask = json!({ "subagent": "helper", "prompt": "Help." });
+    let replies = vec![
+        streamed_tool("", "spawn_subagent", &ask),
+        streamed("Helped.", "stop"),
+        streamed("Done.", "stop"),
+    ];
+    let (done, server) = run(&world, replies, &["--agent", "lead"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let _of_lead = server.request();
+    let request = server.request();
+    assert_eq!(tools(&request), ["read_file", "todo_write"]);
+    let expect = "You help.\n\n<skill_content name=\"brief\">\nBe brief.\n</skill_content>";
+    assert!(system(&request).starts_with(expect), "{}", system(&request));
+    assert!(system(&request).contains("Run `just check`."), "{}", system(&request));
+}
+
+#[test]
+fn a_capability_is_configured_in_the_file_and_cannot_widen_what_an_agent_reaches() {
+    let agent = |name: &str, capability: &str| {
+        format!(
+            "name: {name}\ndescription: D.\ncapabilities:\n  - {capability}\nsystemPrompt: Go.\n"
+        )
+    };
+    let path = |name: &str| format!("project/.loopwright/agents/{name}.yaml");
+    let world = World::new()
+        .file(&path("few"), &agent("few", "use_task_planning: { max_items: 3 }"))
+        .file(&path("odd"), &agent("odd", "use_task_planning: { most: 3 }"))
+        .file(&path("far"), &agent("far", "use_bash: { sandbox: { network: host } }"))
+        .file(&path("tape"), &agent("tape", "use_recording: { file: /tmp/tape.jsonl }"));
+    let (done, server) = run(&world, vec![streamed("Done.", "stop")], &["--agent", "few"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert!(server.request().to_string().contains("at most 3, of which"));
+    for (name, reason) in [
+        ("odd", "unknown field `most`"),
+        ("far", "unknown field `sandbox`"),
+        ("tape", "use `--record FILE`"),
+    ] {
+        let (done, _) = run(&world, Vec::new(), &["--agent", name]);
+        assert_eq!(done.status, 3, "{name}: {}", done.stderr);
+        assert!(done.stderr.contains(reason), "{name}: {}", done.stderr);
+        let checked =
+            world.run(&["agents", "validate", &format!(".loopwright/agents/{name}.yaml")]);
+        assert_eq!(checked.status, 3, "{name}");
+        assert!(checked.stdout.contains(reason), "{name}: {}", checked.stdout);
+    }
+}
+
+#[test]
 fn a_definition_of_another_program_works_as_it_is() {
     let planner = "---\nname: planner\ndescription: Plans.\ntools: Read, Task, TodoWrite, WebFetch\n\
         model: opus\ncolor: red\n---\n\nYou plan.\n";

@@ -7,7 +7,24 @@ use crate::agent_loop::AgentLoop;
 /// What a driver says first: instructions of the agent and of the session.
 #[derive(Clone, Debug, Default)]
 pub struct Instructions {
-    fragments: Arc<[(Arc<str>, Fragment)]>,
+    fragments: Arc<[Named]>,
+}
+
+#[derive(Clone, Debug)]
+struct Named {
+    name: Arc<str>,
+    fragment: Fragment,
+    audience: Audience,
+}
+
+/// Which agents instructions are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Audience {
+    /// The agent alone.
+    #[default]
+    Agent,
+    /// The agent and its sub-agents.
+    Subagents,
 }
 
 /// Instructions of one origin.
@@ -51,27 +68,46 @@ impl Instructions {
 
     /// Takes named fragments in their order, of which some may be derived.
     pub fn of(fragments: impl IntoIterator<Item = (Arc<str>, Fragment)>) -> Self {
-        Self { fragments: fragments.into_iter().collect() }
+        let for_agent = |(name, fragment)| (name, fragment, Audience::Agent);
+        Self::for_audiences(fragments.into_iter().map(for_agent))
+    }
+
+    /// Takes named fragments in their order, with the agents that they are for.
+    pub fn for_audiences(
+        fragments: impl IntoIterator<Item = (Arc<str>, Fragment, Audience)>,
+    ) -> Self {
+        let named = |(name, fragment, audience)| Named { name, fragment, audience };
+        Self { fragments: fragments.into_iter().map(named).collect() }
     }
 
     /// Returns the same with one more fragment at the end.
     #[must_use]
     pub fn and(&self, name: impl Into<Arc<str>>, fragment: Fragment) -> Self {
-        let more = (name.into(), fragment);
+        let more = Named { name: name.into(), fragment, audience: Audience::Agent };
         Self { fragments: self.fragments.iter().cloned().chain([more]).collect() }
+    }
+
+    /// Returns the same after those fragments of a parent that are for its sub-agents too. Where both
+    /// have a fragment of one name, the own one counts.
+    #[must_use]
+    pub fn after_shared(&self, parent: &Self) -> Self {
+        let is_own = |name: &str| self.fragments.iter().any(|it| &*it.name == name);
+        let shared = parent.fragments.iter().filter(|it| it.audience == Audience::Subagents);
+        let shared = shared.filter(|it| !is_own(&it.name));
+        Self { fragments: shared.chain(self.fragments.iter()).cloned().collect() }
     }
 
     /// Returns the fragments that are the same for every agent, with their names.
     pub fn fragments(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.fragments.iter().filter_map(|(name, fragment)| match fragment {
-            Fragment::Fixed(text) => Some((&**name, &**text)),
+        self.fragments.iter().filter_map(|it| match &it.fragment {
+            Fragment::Fixed(text) => Some((&*it.name, &**text)),
             Fragment::Derived(_) => None,
         })
     }
 
     /// Returns what an agent is told, with the names of the fragments.
     pub fn texts(&self, agent: &AgentLoop) -> impl Iterator<Item = (&str, Arc<str>)> {
-        self.fragments.iter().filter_map(|(name, it)| Some((&**name, it.text(agent)?)))
+        self.fragments.iter().filter_map(|it| Some((&*it.name, it.fragment.text(agent)?)))
     }
 
     /// Puts the session's own instructions first and the agent's fragments after them.

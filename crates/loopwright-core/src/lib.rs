@@ -61,7 +61,7 @@ pub use crate::{
         CallableHook, Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, Recovery,
         ToolDecision, Verdict,
     },
-    instructions::{Derive, Fragment, Instructions},
+    instructions::{Audience, Derive, Fragment, Instructions},
     interceptor::{HookError, HookStack, Interceptor, Priority, RegisteredHook},
     journal::{Begun, EffectKey, Journal, JournalError},
     key::{Key, Metadata, Scope, Slot, Space},
@@ -79,9 +79,9 @@ pub use crate::{
     step::{CallState, OpenStep, Step, StepKind, Thought},
     stop::{StopReason, StopSignal, Strength},
     tool::{
-        AnyTool, Effects, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, RegistryError, Retry,
-        Tool, ToolCx, ToolDescriptor, ToolError, ToolHandler, ToolOptions, ToolRegistry, ToolSet,
-        Visibility, tool_fn, tool_fn_with,
+        AnyTool, Effects, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, Reach, RegistryError,
+        Retry, Tool, ToolCx, ToolDescriptor, ToolError, ToolHandler, ToolOptions, ToolRegistry,
+        ToolSet, Visibility, tool_fn, tool_fn_with,
     },
 };
 

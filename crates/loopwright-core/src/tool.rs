@@ -89,6 +89,21 @@ pub struct ToolOptions {
     pub instructions: Option<Arc<str>>,
     /// Whether the model is shown it from the start.
     pub visibility: Visibility,
+    /// What a call can reach, and so whether a sub-agent may have the tool without its parent.
+    pub reach: Reach,
+}
+
+/// What the calls of a tool can reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reach {
+    /// Anything: files, processes, networks, other agents. A sub-agent has the tool only if its parent
+    /// has it.
+    #[default]
+    World,
+    /// Only the state of the agent that calls, and the model that the agent calls anyway. A capability
+    /// may bring the tool to a sub-agent whose parent does not have it.
+    Agent,
 }
 
 /// Whether a model is shown a tool from the start. Either way the agent can run it.

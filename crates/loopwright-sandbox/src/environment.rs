@@ -81,7 +81,7 @@ pub enum Inherit {
     Harmless,
     /// These names as well, unless they look like secrets.
     Names(Vec<String>),
-    /// Everything that does not look like a secret and makes no program load code.
+    /// Everything that does not look like a secret and makes no program load code, `PATH` included.
     Everything,
 }
 
@@ -118,7 +118,11 @@ impl Environment {
             ("LOOPWRIGHT_SANDBOX", "1".as_ref()),
         ];
         for (name, value) in fixed {
-            resolved.insert(name.into(), value.into());
+            // Programs of the user's own are found where the user finds them.
+            let is_inherited = name == "PATH" && resolved.contains_key(OsStr::new(name));
+            if !is_inherited {
+                resolved.insert(name.into(), value.into());
+            }
         }
         for (name, value) in &self.values {
             resolved.insert(name.into(), value.into());

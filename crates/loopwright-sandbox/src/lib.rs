@@ -42,6 +42,7 @@ pub use guarantee::{Guarantee, Guarantees, Strength};
 pub use output::{Limit, Outcome, Output, Stream, TimeoutKind};
 pub use policy::{
     Broad, Cgroup, DriverChoice, Limits, Network, OutputCaps, PROTECTED_PATHS, Policy, Tier,
+    WorkdirAccess,
 };
 pub use sandbox::Sandbox;
 pub use select::auto;

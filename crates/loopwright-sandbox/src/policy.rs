@@ -47,8 +47,11 @@ pub const PROTECTED_PATHS: &[&str] = &[
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[must_use]
 pub struct Policy {
-    /// The folder where the command works; it may write there.
+    /// The folder where the command works.
     pub workdir: PathBuf,
+    /// Whether the command may write there.
+    #[serde(default)]
+    pub workdir_access: WorkdirAccess,
     /// What it may read besides the system's programs and libraries.
     pub read_paths: Vec<PathBuf>,
     /// What it may write besides `workdir` and its scratch space.
@@ -75,6 +78,17 @@ pub struct Policy {
     pub broad: Broad,
     /// What a container is made of; other drivers do not read it.
     pub image: String,
+}
+
+/// Whether a command may write to the folder where it works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WorkdirAccess {
+    /// It may, but for protected paths.
+    #[default]
+    Writable,
+    /// It may not, but for [`Policy::write_paths`] inside of the folder.
+    ReadOnly,
 }
 
 /// Whom a command may talk to.
@@ -180,6 +194,7 @@ impl Policy {
     pub fn in_dir(workdir: impl Into<PathBuf>) -> Self {
         Self {
             workdir: workdir.into(),
+            workdir_access: WorkdirAccess::default(),
             read_paths: Vec::new(),
             write_paths: Vec::new(),
             protected: PROTECTED_PATHS.iter().map(PathBuf::from).collect(),
@@ -199,6 +214,19 @@ impl Policy {
     /// Adds a path that may be read.
     pub fn read(mut self, path: impl Into<PathBuf>) -> Self {
         self.read_paths.push(path.into());
+        self
+    }
+
+    /// Makes the folder where the command works read-only. Paths of [`Policy::write`] stay writable, also
+    /// those inside of the folder.
+    ///
+    /// ```
+    /// use loopwright_sandbox::Policy;
+    ///
+    /// let policy = Policy::in_dir("/srv/project").read_only().write("/srv/project/target");
+    /// ```
+    pub fn read_only(mut self) -> Self {
+        self.workdir_access = WorkdirAccess::ReadOnly;
         self
     }
 

@@ -38,6 +38,25 @@ async fn what_the_policy_names_is_read_and_written() {
 }
 
 #[tokio::test]
+async fn a_read_only_folder_has_one_writable_place() {
+    for tier in [Tier::Namespaces, Tier::Landlock] {
+        let world = World::in_tier(tier);
+        world.file("source", "read");
+        world.file("target/.keep", "");
+        let policy = world.policy().read_only().write(world.path("target"));
+        let line =
+            "cat source; echo x > source; echo x > made; mv target old; echo out > target/out";
+        let output = world.run(&sh(line), &policy).await;
+        assert_eq!(output.stdout.to_text(), "read", "{tier}");
+        assert_eq!(
+            (world.read("source"), world.read("target/out")),
+            ("read".into(), "out\n".into())
+        );
+        assert!(!world.path("made").exists(), "{tier}");
+    }
+}
+
+#[tokio::test]
 async fn a_link_that_is_named_leads_where_it_did() {
     let world = World::new();
     fs::create_dir(world.outside("version-1")).unwrap();

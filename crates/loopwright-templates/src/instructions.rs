@@ -94,7 +94,7 @@ impl ProjectInstructions {
     }
 }
 
-/// Tells an agent what the project tells every agent.
+/// Tells an agent, and the sub-agents below it, what the project tells every agent.
 ///
 /// Use it only for projects whose authors may instruct the model. The files are read when this is made,
 /// so that requests keep their beginning.
@@ -121,7 +121,7 @@ impl Capability for UseProjectInstructions {
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
         if let Some(prompt) = self.0.to_prompt() {
-            agent.prompt.add(ORDER, "project_instructions", prompt);
+            agent.prompt.share(ORDER, "project_instructions", prompt);
         }
         Ok(())
     }

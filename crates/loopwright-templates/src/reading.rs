@@ -1,6 +1,7 @@
 //! From what a file says to a definition.
 
 mod budget;
+mod capabilities;
 mod fields;
 mod llm;
 mod tools;
@@ -54,13 +55,15 @@ pub(crate) fn definition(document: Document, models: &ModelNames) -> Reading {
         found.errors.push(Problem { line, key, kind: ProblemKind::Repeated });
     }
     let mut fields = Fields::new(values, lines, &mut found);
+    let capabilities = capabilities::read(&mut fields);
     let definition = AgentDefinition {
         name: name(&mut fields),
         label: label(&mut fields),
         description: required(&mut fields, &["description"], DESCRIPTION_REMEDY),
         system_prompt: prompt(&mut fields, body),
         llm: chosen_model(&mut fields, models),
-        capabilities: fields.names(&["capabilities"]).unwrap_or_default(),
+        capabilities: capabilities.names,
+        capability_config: capabilities.config,
         tools: tools::allowed(&mut fields),
         tools_deny: tools::denied(&mut fields),
         skills: fields.names(&["skills"]).unwrap_or_default(),

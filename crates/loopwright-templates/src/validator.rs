@@ -130,9 +130,10 @@ impl DefinitionValidator {
     fn unknown(&self, definition: &AgentDefinition) -> Vec<(&'static str, String)> {
         let mut unknown = Vec::new();
         for name in definition.capabilities.iter() {
-            match self.capabilities.as_ref().map(|it| it.get(name)) {
+            let config = definition.config_of(name);
+            match self.capabilities.as_ref().map(|it| it.configured(name, config)) {
                 Some(Ok(_)) => {}
-                Some(Err(error)) => unknown.push(("capabilities", error.to_string())),
+                Some(Err(error)) => unknown.push(("capabilities", with_causes(&error))),
                 None => unknown.push(("capabilities", format!("there is no capability `{name}`"))),
             }
         }
@@ -170,7 +171,8 @@ impl DefinitionValidator {
         let capabilities = self.capabilities.as_ref()?;
         let mut builder = AgentBuilder::base().with_capability(UseDriver::new(Nobody));
         for name in definition.capabilities.iter() {
-            builder = builder.with_shared_capability(capabilities.get(name).ok()?);
+            let config = definition.config_of(name);
+            builder = builder.with_shared_capability(capabilities.configured(name, config).ok()?);
         }
         Some(builder.build().ok()?.tools().clone())
     }
@@ -184,6 +186,12 @@ impl Driver for Nobody {
     async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
         Err(StepError::Invalid("nobody answers".to_owned()))
     }
+}
+
+/// Writes an error with everything that lies beneath it.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |it| (*it).source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn unknown_tools(names: &NameList, known: &NameList) -> impl Iterator<Item = String> {

@@ -70,6 +70,11 @@ pub fn canonical(definition: &AgentDefinition) -> AgentDefinition {
         .map(str::trim)
         .filter(|it| !it.is_empty() && *it != definition.name)
         .map(str::to_owned);
+    // A configuration of what is not named, or that says nothing, is none.
+    canonical.capability_config.retain(|name, config| {
+        let says_something = config.as_object().is_none_or(|it| !it.is_empty());
+        definition.capabilities.contains(name) && says_something && !config.is_null()
+    });
     canonical.budget = definition.budget.filter(|it| *it != Budget::default());
     canonical.llm = definition.llm.clone().filter(|it| *it != LlmConfig::default());
     canonical
@@ -84,6 +89,7 @@ pub fn without_secrets(definition: &AgentDefinition) -> AgentDefinition {
         llm.options.extra.clear();
     }
     hide(&mut shown.metadata);
+    hide(&mut shown.capability_config);
     shown
 }
 
@@ -127,7 +133,7 @@ fn fields(definition: &AgentDefinition) -> Vec<(&'static str, Value)> {
         ("label", definition.label.as_ref().map(|it| json!(it))),
         ("description", Some(json!(definition.description))),
         ("llm", definition.llm.as_ref().map(model)),
-        ("capabilities", some(&definition.capabilities)),
+        ("capabilities", capabilities(definition)),
         ("tools", definition.tools.as_ref().map(names)),
         ("toolsDeny", some(&definition.tools_deny)),
         ("skills", some(&definition.skills)),
@@ -136,6 +142,16 @@ fn fields(definition: &AgentDefinition) -> Vec<(&'static str, Value)> {
         (PROMPT, Some(json!(definition.system_prompt))),
     ];
     all.into_iter().filter_map(|(key, value)| Some((key, value?))).collect()
+}
+
+/// Writes each name, with its configuration below it where there is one.
+fn capabilities(definition: &AgentDefinition) -> Option<Value> {
+    let entry = |name: &str| match definition.capability_config.get(name) {
+        None => json!(name),
+        Some(config) => json!({ name: config }),
+    };
+    let entries: Vec<Value> = definition.capabilities.iter().map(entry).collect();
+    (!entries.is_empty()).then(|| Value::Array(entries))
 }
 
 /// Writes `provider/model` where that says everything.

@@ -4,10 +4,14 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use loopwright_agent::{AgentBuilder, UseContextConfig, UseLlmConfig};
+use loopwright_agent::{
+    AgentBuilder, AgentDefinition, DefinitionRegistry, UseContextConfig, UseLlmConfig,
+};
+use loopwright_capabilities::subagents::UseSubagents;
 use loopwright_core::AgentState;
 use loopwright_templates::{ProblemKind, ProjectInstructions, UseProjectInstructions};
-use loopwright_testing::{FakeModel, block_on};
+use loopwright_testing::{FakeModel, ScenarioStep, block_on};
+use serde_json::json;
 use tempfile::TempDir;
 
 fn project() -> TempDir {
@@ -78,4 +82,25 @@ fn an_agent_is_told_after_its_own_instructions() {
     let path = folder.path().join("AGENTS.md").display().to_string();
     assert!(told.starts_with("You are Ada.\n\nThe project tells"), "{told}");
     assert!(told.ends_with(&format!("From {path}:\nRun `just check`.")), "{told}");
+}
+
+#[test]
+fn a_spawned_agent_is_told_what_the_project_tells() {
+    let folder = project();
+    put(&folder, "AGENTS.md", "Run `just check`.");
+    let ask = json!({ "subagent": "helper", "prompt": "Help." });
+    let steps = [ScenarioStep::tool_call("spawn_subagent", ask), "ok".into(), "done".into()];
+    let model = FakeModel::script(steps);
+    let mut agents = DefinitionRegistry::new();
+    agents.register(AgentDefinition::new("helper", "Helps.", "You help."));
+    let agent = AgentBuilder::base()
+        .with_capability(UseProjectInstructions::find(folder.path(), folder.path()))
+        .with_capability(UseSubagents::of(agents))
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .build()
+        .unwrap();
+    drop(block_on(agent.execute(AgentState::new().with_user_message("go"))));
+    let told = model.requests()[1].system.clone().unwrap();
+    assert!(told.starts_with("You help.\n\nThe project tells"), "{told}");
+    assert!(told.ends_with("Run `just check`."), "{told}");
 }

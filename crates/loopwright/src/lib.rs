@@ -125,7 +125,7 @@ pub mod prelude {
         files::{EditFile, Grep, ListDir, ReadFile, SearchFiles, UseFileTools, WriteFile},
         history::UseExecutionHistory,
         llm::UseLlm,
-        llm_query::LlmQueryTool,
+        llm_query::{LlmQueryTool, UseLlmQuery},
         metadata::UseMetadataTools,
         planning::UsePlanningSubagent,
         recording::{UseRecording, UseReplay},

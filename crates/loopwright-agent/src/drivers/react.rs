@@ -13,9 +13,12 @@ use loopwright_core::{
 };
 use serde_json::{Value, json};
 
-use crate::drivers::{
-    Asked,
-    react_decision::{Decision, extract, schema},
+use crate::{
+    drivers::{
+        Asked,
+        react_decision::{Decision, extract, schema},
+    },
+    on_demand::shown,
 };
 
 /// Asks a model to think, to decide on one action, and to look at what came of it, all in text.
@@ -105,7 +108,8 @@ impl ReActDriver {
         request.response_format.clone_from(&self.format);
         request.prompt.dialect = Dialect::Text;
         let own = request.system.as_deref().unwrap_or_default();
-        request.system = Some(format!("{}\n\n{own}", rules(cx.tools())).trim_end().into());
+        let tools = shown(state, cx.tools());
+        request.system = Some(format!("{}\n\n{own}", rules(&tools)).trim_end().into());
         Ok((model, request))
     }
 
@@ -113,6 +117,7 @@ impl ReActDriver {
         &self,
         model: &dyn ChatModel,
         mut request: InferenceRequest,
+        tools: &ToolSet,
         cx: &ThinkCx<'_>,
     ) -> Result<(Decision, InferenceResponse), StepError> {
         let mut wrong = String::new();
@@ -123,7 +128,7 @@ impl ReActDriver {
                 cx.tell_extraction_failed(error, attempt, self.attempts);
             });
             let checked = read.and_then(|value| {
-                Decision::check(value, cx.tools()).inspect_err(|error| {
+                Decision::check(value, tools).inspect_err(|error| {
                     cx.tell_validation_failed("decision", vec![error.clone()]);
                 })
             });
@@ -162,7 +167,8 @@ impl ReActDriver {
 impl Driver for ReActDriver {
     async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
         let (model, request) = self.request(state, cx).await?;
-        let (decision, mut response) = self.decide(&*model, request.clone(), cx).await?;
+        let tools = shown(state, cx.tools());
+        let (decision, mut response) = self.decide(&*model, request.clone(), &tools, cx).await?;
         if let (Decision::Answer { .. }, Some(wording)) = (&decision, &self.final_inference) {
             return Ok(Thought::of(self.word_answer(&*model, request, cx, wording).await?));
         }

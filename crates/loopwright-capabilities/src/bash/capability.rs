@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_sandbox::{DriverChoice, Policy, Sandbox};
+use serde::{Deserialize, Serialize};
 
 use crate::bash::{Bash, BashPolicy, background};
 
@@ -27,7 +28,8 @@ pub struct UseBash {
 }
 
 /// Whether commands may run on while the model does something else.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Background {
     /// Each command is waited for.
     #[default]

@@ -1,7 +1,10 @@
 //! Commands that look dangerous.
 
+use serde::{Deserialize, Serialize};
+
 /// What becomes of a command that looks dangerous.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnDanger {
     /// It is run, and the answer has a note.
     #[default]

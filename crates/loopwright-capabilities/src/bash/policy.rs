@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use loopwright_sandbox::OutputCaps;
+use serde::{Deserialize, Serialize};
 
 use crate::bash::danger::OnDanger;
 
 /// How long a command may take, how much of its output is kept and shown, and what is said about
 /// dangerous ones. All sizes are bytes; cuts fall on whole characters.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct BashPolicy {
     /// How much is shown of each stream; 32 KiB by default.
     pub max_output_chars: usize,
@@ -17,6 +19,7 @@ pub struct BashPolicy {
     /// How much of that is the end; 24 KiB by default. It grows to fill what the beginning leaves.
     pub tail_chars: usize,
     /// How long a command may take; 120 s by default.
+    #[serde(with = "crate::written::seconds")]
     pub timeout: Duration,
     /// How much is kept of each stream while the command runs; 128 KiB by default.
     pub capture_bytes: usize,

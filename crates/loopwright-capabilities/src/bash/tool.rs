@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::bash::confinement;
 use crate::bash::danger::{self, OnDanger};
 use crate::bash::directory::{DIRECTORY, Wrapped};
 use crate::bash::format;
@@ -29,7 +30,10 @@ pub struct Bash {
     /// Whether the policy was given as a whole, with limits of its own.
     has_own_limits: bool,
     starts: Starts,
+    description: String,
 }
+
+const WHAT: &str = "Runs a command with bash in the working directory and returns what it says.";
 
 /// Where a command begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,13 +84,27 @@ pub enum BashError {
 impl Bash {
     /// Runs commands in a directory.
     pub fn in_dir(path: impl Into<PathBuf>) -> Self {
-        Self {
+        let bash = Self {
             sandbox: loopwright_sandbox::auto(),
             policy: Policy::in_dir(path),
             display: BashPolicy::default(),
             has_own_limits: false,
             starts: Starts::AtRoot,
-        }
+            description: String::new(),
+        };
+        bash.described()
+    }
+
+    /// Writes the description anew, because the model is to read what the policy says now.
+    fn described(mut self) -> Self {
+        let sandbox = confinement::describe(&self.policy);
+        self.description = format!("{WHAT} {sandbox} Long output is cut in the middle.");
+        self
+    }
+
+    /// Returns what the model reads of the sandbox.
+    pub(super) fn sandbox_described(&self) -> String {
+        confinement::describe(&self.policy)
     }
 
     /// Sets the sandbox.
@@ -100,13 +118,13 @@ impl Bash {
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self.has_own_limits = true;
-        self
+        self.described()
     }
 
     /// Chooses what commands are run with; see [`Policy::driver`].
     pub fn driver(mut self, driver: impl Into<DriverChoice>) -> Self {
         self.policy = self.policy.driver(driver);
-        self
+        self.described()
     }
 
     /// Adds a path, relative to the directory, that commands may not change.
@@ -223,10 +241,8 @@ impl Tool for Bash {
         "bash"
     }
 
-    fn description(&self) -> &'static str {
-        "Runs a command with bash in the working directory and returns what it says. It runs in a \
-         sandbox: it writes only there and in /tmp, and has no network. Long output is cut in the \
-         middle."
+    fn description(&self) -> &str {
+        &self.description
     }
 
     async fn call(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

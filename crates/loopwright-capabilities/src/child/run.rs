@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use loopwright_agent::ACTIVATED_TOOLS;
 use loopwright_broadcast::text::shorten;
 use loopwright_core::{
     AgentLoop, AgentState, Edit, Journal, Run, RunOptions, ToolCx, messages::AgentId,
@@ -63,6 +64,11 @@ impl Child<'_> {
         let mut state = AgentState::new()
             .with_budget(self.budget)
             .edit(Edit::Set(DEPTH.slot(), Some(self.depth().into())));
+        if parent.get(&ACTIVATED_TOOLS).is_some() {
+            // It asks for what it needs of the tools that its parent has on demand.
+            let none = serde_json::Value::Array(Vec::new());
+            state = state.edit(Edit::Set(ACTIVATED_TOOLS.slot(), Some(none)));
+        }
         if let Some(parent) = parent.id() {
             state = state.with_parent(AgentId::clone(parent));
         }

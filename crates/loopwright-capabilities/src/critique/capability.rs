@@ -3,7 +3,7 @@
 use std::{borrow::Cow, fmt, sync::Arc};
 
 use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_core::{ChatModel, Models};
+use loopwright_core::{ChatModel, LlmConfig, Models};
 
 use crate::{
     asked::Asked,
@@ -27,6 +27,13 @@ pub struct UseSelfCritique {
     tool: bool,
 }
 
+impl Default for UseSelfCritique {
+    /// Asks the agent's own model for judgements.
+    fn default() -> Self {
+        Self::by(Asked::Own(None))
+    }
+}
+
 impl UseSelfCritique {
     /// Asks one model for judgements, whatever the agent's own is.
     pub fn asking(model: impl ChatModel + 'static) -> Self {
@@ -36,6 +43,11 @@ impl UseSelfCritique {
     /// Asks the models that states select.
     pub fn of(models: Arc<dyn Models>) -> Self {
         Self::by(Asked::OfState(models))
+    }
+
+    /// Asks another one of the agent's own models.
+    pub fn with_llm(llm: LlmConfig) -> Self {
+        Self::by(Asked::Own(Some(llm)))
     }
 
     fn by(critics: Asked) -> Self {

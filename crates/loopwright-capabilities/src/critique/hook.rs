@@ -61,7 +61,8 @@ impl Critic {
         let evidence = evidence::evidence(state, &self.policy);
         let task = task.as_deref().unwrap_or(prompt::NO_TASK);
         let question = prompt::question(task, &evidence, answer);
-        let (model, mut request) = self.critics.request(state, prompt::CRITIC, question)?;
+        let (model, mut request) =
+            self.critics.request(state, cx.agent(), Some(prompt::CRITIC.into()), question)?;
         request.response_format = Some(ResponseFormat::json_schema("verdict", Verdict::schema()));
         Ok(cx.infer(state, &*model, request).await?.message.text())
     }

@@ -1,7 +1,10 @@
 //! How often an answer is judged, and what happens where it cannot be.
 
+use serde::{Deserialize, Serialize};
+
 /// How answers are judged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct CritiquePolicy {
     /// How many answers of an execution are judged; 2 by default. Where the last one of them is not
     /// accepted the run is stopped, and with 0 it is stopped at the first answer.
@@ -17,7 +20,8 @@ pub struct CritiquePolicy {
 }
 
 /// What happens to an answer that the critic could not judge.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OnCriticFailure {
     /// It is accepted.
     #[default]

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use loopwright_core::{BoxError, ChatModel, Effects, Models, Tool, ToolCx, ToolOptions};
+use loopwright_core::{BoxError, ChatModel, Effects, Models, Reach, Tool, ToolCx, ToolOptions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -34,6 +34,13 @@ impl SelfCritic {
     }
 }
 
+impl Default for SelfCritic {
+    /// Asks the agent's own model.
+    fn default() -> Self {
+        Self(Asked::Own(None))
+    }
+}
+
 impl Tool for SelfCritic {
     type Args = SelfCriticArgs;
     type Output = String;
@@ -49,7 +56,8 @@ impl Tool for SelfCritic {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { effects: Effects::Idempotent, ..ToolOptions::default() }
+        let reach = if matches!(self.0, Asked::Own(_)) { Reach::Agent } else { Reach::World };
+        ToolOptions { effects: Effects::Idempotent, reach, ..ToolOptions::default() }
     }
 
     async fn call(&self, args: SelfCriticArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {
@@ -65,7 +73,8 @@ impl Tool for SelfCritic {
             args.original_task.trim(),
             args.proposed_response.trim()
         );
-        let (model, request) = self.0.request(cx.state, prompt::RUBRIC, question)?;
+        let (model, request) =
+            self.0.request(cx.state, cx.agent, Some(prompt::RUBRIC.into()), question)?;
         let judgement = cx.infer(&*model, request).await?.message.text();
         let status = if is_approved(&judgement) { "APPROVED" } else { "NEEDS REVISION" };
         Ok(format!("Status: {status}\n\n{}", judgement.trim()))

@@ -4,17 +4,22 @@ use std::fmt;
 use std::sync::Arc;
 
 use loopwright_core::{
-    BoxError, ChatModel, LlmConfig, Models, OneModel, StepError, Tool, ToolCx, ToolError,
-    messages::{InferenceRequest, Message, Prompt, Transcript},
+    BoxError, ChatModel, LlmConfig, Models, OneModel, Reach, StepError, Tool, ToolCx, ToolError,
+    ToolOptions,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::asked::Asked;
+
 /// Asks a model a question. The conversation is not part of it.
-#[derive(Clone)]
+///
+/// By default it is the agent's own model.
+#[derive(Clone, Default)]
 #[must_use]
 pub struct LlmQueryTool {
-    models: Arc<dyn Models>,
+    /// Whose models they are; the agent's own if there are none.
+    models: Option<Arc<dyn Models>>,
     llm: LlmConfig,
     system: Option<Arc<str>>,
 }
@@ -35,7 +40,7 @@ impl LlmQueryTool {
 
     /// Asks a model of these: the default one, or the one that [`with_llm`](Self::with_llm) selects.
     pub fn of(models: Arc<dyn Models>) -> Self {
-        Self { models, llm: LlmConfig::default(), system: None }
+        Self { models: Some(models), ..Self::default() }
     }
 
     /// Selects provider, model and settings.
@@ -48,18 +53,6 @@ impl LlmQueryTool {
     pub fn with_system_prompt(mut self, prompt: impl Into<Arc<str>>) -> Self {
         self.system = Some(prompt.into());
         self
-    }
-
-    fn request(&self, query: &str) -> Result<InferenceRequest, BoxError> {
-        let mut turns = Transcript::new();
-        turns.say(Message::user(query))?;
-        Ok(InferenceRequest {
-            model: self.llm.model.clone(),
-            system: self.system.clone(),
-            prompt: Prompt::of(turns),
-            options: self.llm.options.clone(),
-            ..InferenceRequest::default()
-        })
     }
 }
 
@@ -77,15 +70,25 @@ impl Tool for LlmQueryTool {
          of this conversation. Each question costs a model call: answer yourself where you can."
     }
 
+    fn options(&self) -> ToolOptions {
+        let reach = if self.models.is_none() { Reach::Agent } else { Reach::World };
+        ToolOptions { reach, ..ToolOptions::default() }
+    }
+
     async fn call(&self, args: LlmQueryArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {
         let query = args.query.trim();
         if query.is_empty() {
             let text = "the query cannot be empty";
             return Err(ToolError::InvalidArguments(text.to_owned()).into());
         }
-        let is_chosen = self.llm.provider.is_some() || self.llm.model.is_some();
-        let model = self.models.resolve(Some(&self.llm).filter(|_| is_chosen))?;
-        let response = match cx.infer(&*model, self.request(query)?).await {
+        let llm = Some(self.llm.clone());
+        let asked = match &self.models {
+            Some(models) => Asked::These(Arc::clone(models), llm),
+            None => Asked::Own(llm),
+        };
+        let (system, query) = (self.system.clone(), query.to_owned());
+        let (model, request) = asked.request(cx.state, cx.agent, system, query)?;
+        let response = match cx.infer(&*model, request).await {
             // A limit that is reached here is the limit of the run.
             Err(StepError::Stopped(signal)) => return Err(ToolError::Stop(signal).into()),
             answer => answer?,

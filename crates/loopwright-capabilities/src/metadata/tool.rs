@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loopwright_core::{Effects, Metadata, NoArgs, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_core::{Effects, Metadata, NoArgs, Reach, Tool, ToolCx, ToolOptions, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -163,5 +163,5 @@ impl Tool for ListMetadata {
 
 /// They only look; what is kept is part of the answer.
 fn looking() -> ToolOptions {
-    ToolOptions { effects: Effects::Pure, ..ToolOptions::default() }
+    ToolOptions { effects: Effects::Pure, reach: Reach::Agent, ..ToolOptions::default() }
 }

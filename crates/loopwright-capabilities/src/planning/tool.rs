@@ -4,7 +4,8 @@ use std::{borrow::Cow, sync::Arc};
 
 use loopwright_agent::NameList;
 use loopwright_core::{
-    BoxError, Budget, Effects, IntoTool, Tool, ToolCx, ToolOptions, ToolOutput, ToolSet,
+    BoxError, Budget, Effects, IntoTool, Reach, Status, Tool, ToolCx, ToolOptions, ToolOutput,
+    ToolSet,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -81,9 +82,13 @@ impl PlanWithSubagent {
         self
     }
 
-    fn may_call(&self, name: &str) -> bool {
-        let is_listed = self.tools.as_ref().is_none_or(|tools| tools.contains(name));
-        is_listed && !NEVER.contains(&name)
+    /// Returns what returns `true` for the names of the tools that the planner may call.
+    fn may_call(&self) -> impl Fn(&str) -> bool + Send + Sync + use<> {
+        let tools = self.tools.clone();
+        move |name| {
+            let is_listed = tools.as_ref().is_none_or(|tools| tools.contains(name));
+            is_listed && !NEVER.contains(&name)
+        }
     }
 }
 
@@ -104,6 +109,8 @@ impl Tool for PlanWithSubagent {
     fn options(&self) -> ToolOptions {
         ToolOptions {
             effects: Effects::Resumable,
+            // The planner may do what the agent may, and use the tools that were given to it.
+            reach: if self.own_tools.is_empty() { Reach::Agent } else { Reach::World },
             namespace: Some("planning".into()),
             ..ToolOptions::default()
         }
@@ -116,7 +123,7 @@ impl Tool for PlanWithSubagent {
         }
         let child = Child::of(cx, "planner")
             .with_own_tools(&self.own_tools)
-            .keep_tools(|name| self.may_call(name))
+            .keep_tools(self.may_call())
             .cap(&self.budget)
             .max_depth(self.max_depth);
         let system = self.prompt.clone();
@@ -127,7 +134,12 @@ impl Tool for PlanWithSubagent {
             })
             .await?;
         let plan = ended.answer()?;
-        let text = if plan.text.is_empty() { prompt::NO_PLAN.to_owned() } else { plan.to_text() };
+        let is_stopped = matches!(ended.state.status(), Status::Stopped(_));
+        let text = if plan.text.is_empty() && !is_stopped {
+            prompt::NO_PLAN.to_owned()
+        } else {
+            plan.to_text()
+        };
         Ok(ended.to_output(text))
     }
 }

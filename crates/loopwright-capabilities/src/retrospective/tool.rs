@@ -1,6 +1,6 @@
 //! `execution_retrospective`.
 
-use loopwright_core::{Effects, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_core::{Effects, Reach, Tool, ToolCx, ToolOptions, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ impl Tool for Retrospective {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { effects: Effects::Pure, ..ToolOptions::default() }
+        ToolOptions { effects: Effects::Pure, reach: Reach::Agent, ..ToolOptions::default() }
     }
 
     async fn call(

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_core::AgentLoop;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Tells the model where the documentation of its own software is, by topic, so that it reads before it
@@ -32,7 +33,8 @@ pub struct UseSelfKnowledge {
 }
 
 /// Whether a tool to read files with is asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ReadTool {
     /// There must be one: `read_file` or `read`.
     #[default]

@@ -1,7 +1,7 @@
 //! Which skill is active, and what that means.
 
 use loopwright_agent::NameList;
-use loopwright_core::{AgentState, Effect, Key, ToolOutput, ToolSet, messages::ToolCall};
+use loopwright_core::{Effect, Key, ToolOutput, ToolSet, messages::ToolCall};
 use serde::{Deserialize, Serialize};
 
 use crate::child::NARROWED;
@@ -77,10 +77,7 @@ pub(super) fn begin(
 }
 
 /// Has a call end the skill that is active.
-pub(super) fn end(output: ToolOutput, state: &AgentState) -> ToolOutput {
-    if state.get(&ACTIVE).is_none() {
-        return output;
-    }
+pub(super) fn end(output: ToolOutput) -> ToolOutput {
     forget(forget(output, ACTIVE.slot()), NARROWED.slot())
 }
 

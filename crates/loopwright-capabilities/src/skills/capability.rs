@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use loopwright_agent::{BuildError, Capability, Configurator, Definitions};
+use loopwright_agent::{BuildError, Capability, CapabilityRegistry, Configurator, Definitions};
 use loopwright_core::Priority;
 
 use crate::skills::hook::SkillGuard;
 use crate::skills::library::SkillLibrary;
+use crate::skills::loaded::Repeating;
 use crate::skills::model::SkillModel;
 use crate::skills::policy::SkillPolicy;
 use crate::skills::prompt::catalogue;
@@ -47,6 +48,11 @@ impl UseSkills {
     pub fn agents(self, agents: impl Definitions + 'static) -> Self {
         Self(self.0.agents(Arc::new(agents)))
     }
+
+    /// Sets where capabilities are found that definitions of these agents name.
+    pub fn capabilities(self, capabilities: Arc<CapabilityRegistry>) -> Self {
+        Self(self.0.capabilities(capabilities))
+    }
 }
 
 /// The place of the catalogue among the instructions: after what tools say of themselves.
@@ -63,6 +69,7 @@ impl Capability for UseSkills {
         }
         agent.tools.add(self.0.clone());
         agent.hooks.add_at(Priority::GUARD, SkillGuard);
+        agent.compiler.wrap(|compiler| Arc::new(Repeating::new(compiler)));
         agent.driver.wrap(|driver| Arc::new(SkillModel(driver)));
         Ok(())
     }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::front_matter;
+use crate::skills::policy::is_foreign_model;
 use crate::skills::rules::ToolRule;
 use crate::skills::skill::{Skill, SkillContext, SkillInfo};
 use crate::skills::warning::SkillProblem;
@@ -159,6 +160,12 @@ fn check(info: &SkillInfo, directory: &str, problems: &mut Vec<SkillProblem>) {
     }
     if info.description.is_empty() {
         problems.push(SkillProblem::NoDescription);
+    }
+    if let Some(model) = info.model.as_deref().filter(|it| is_foreign_model(it)) {
+        problems.push(SkillProblem::ForeignModel(model.trim().to_owned()));
+    }
+    if info.agent.is_some() && info.context == SkillContext::Inline {
+        problems.push(SkillProblem::AgentWithoutFork);
     }
     let compatibility = info.compatibility.as_deref().unwrap_or_default();
     let texts = [

@@ -8,7 +8,7 @@ use loopwright_core::AgentState;
 use crate::skills::library::SkillLibrary;
 
 /// Makes states of definitions, with the skills that a definition names as part of the instructions.
-/// Names that no skill has are left out.
+/// Arguments are left out of their texts, and so are names that no skill has.
 #[derive(Clone, Debug)]
 pub struct SkilledStates<F = DefinitionStateFactory> {
     library: SkillLibrary,
@@ -34,7 +34,7 @@ impl<F: StateFactory> StateFactory for SkilledStates<F> {
     fn instantiate(&self, definition: &AgentDefinition, seed: AgentState) -> AgentState {
         let state = self.states.instantiate(definition, seed);
         let skills = definition.skills.iter().filter_map(|name| self.library.get(name));
-        let texts: Vec<String> = skills.map(|it| it.render(None)).collect();
+        let texts: Vec<String> = skills.map(|it| it.render(Some(""))).collect();
         if texts.is_empty() {
             return state;
         }

@@ -4,18 +4,21 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use loopwright_agent::{DefinitionError, Definitions};
-use loopwright_core::{BoxError, Effects, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_agent::{CapabilityRegistry, DefinitionError, Definitions};
+use loopwright_core::{BoxError, Effects, Reach, Tool, ToolCx, ToolOptions, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use crate::child::ChildError;
+use crate::batch;
+use crate::child::{ChildError, DefinedAgents, DefinedError};
 use crate::files::{FileError, ReadFile, ReadFileArgs};
 use crate::skills::active::{self, ACTIVE, ActiveSkill, LOAD_SKILL};
 use crate::skills::fork::fork;
 use crate::skills::library::{SkillAudience, SkillLibrary};
+use crate::skills::loaded::{self, LOADED};
+use crate::skills::model::over;
 use crate::skills::policy::SkillPolicy;
 use crate::skills::shell::SkillShell;
 use crate::skills::skill::{Skill, SkillContext};
@@ -29,6 +32,7 @@ pub struct LoadSkill {
     policy: SkillPolicy,
     shell: Option<SkillShell>,
     agents: Option<Arc<dyn Definitions>>,
+    capabilities: Arc<CapabilityRegistry>,
 }
 
 /// What the model passes to `load_skill`.
@@ -47,7 +51,7 @@ pub struct LoadSkillArgs {
     /// A file of the skill to show, as the skill names it; the skill is not loaded again.
     #[serde(default)]
     pub resource: Option<String>,
-    /// Ends the skill that is active, and what it restricts.
+    /// Ends a skill, with what it restricts: the one that is named, or the active one.
     #[serde(default)]
     pub done: Option<bool>,
 }
@@ -76,6 +80,9 @@ pub enum SkillError {
     /// It was carried out by itself, and did not come to an answer.
     #[error(transparent)]
     Child(#[from] ChildError),
+    /// The agent that is to carry it out cannot be used, or did not come to an answer.
+    #[error(transparent)]
+    Defined(#[from] DefinedError),
     /// What is to be remembered cannot be written.
     #[error("the skill cannot be remembered")]
     State(#[source] serde_json::Error),
@@ -92,7 +99,8 @@ const DESCRIPTION: &str = "Loads a skill: instructions for one kind of work, to 
 impl LoadSkill {
     /// Loads from a library.
     pub fn from(library: SkillLibrary) -> Self {
-        Self { library, policy: SkillPolicy::default(), shell: None, agents: None }
+        let (policy, capabilities) = (SkillPolicy::default(), Arc::default());
+        Self { library, policy, shell: None, agents: None, capabilities }
     }
 
     /// Sets what skills may do.
@@ -114,6 +122,12 @@ impl LoadSkill {
         self
     }
 
+    /// Sets where capabilities are found that definitions of these agents name.
+    pub fn capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
     /// Returns the library.
     pub fn library(&self) -> &SkillLibrary {
         &self.library
@@ -121,7 +135,7 @@ impl LoadSkill {
 
     async fn run(&self, args: LoadSkillArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, SkillError> {
         if args.done == Some(true) {
-            return Ok(done(cx));
+            return done(args.skill_name.as_deref().map(str::trim), cx);
         }
         let name = args.skill_name.as_deref().map(str::trim).filter(|it| !it.is_empty());
         let name = name.filter(|_| args.list_skills != Some(true));
@@ -140,13 +154,57 @@ impl LoadSkill {
             None => Cow::from(substitute(skill.content(), arguments)),
         };
         if skill.info.context == SkillContext::Fork {
-            return fork(&skill, &body, &self.policy, self.agents.as_ref(), cx).await;
+            return fork(&skill, &body, &self.policy, self.defined_agents().as_ref(), cx).await;
         }
-        let active = ActiveSkill::of(&skill, self.policy.model(&skill.info));
+        let (model, note) = self.model(&skill, cx);
+        let active = ActiveSkill::of(&skill, model);
         let value = json!({ "skill": skill.name(), "resources": skill.resources });
-        let output =
-            ToolOutput { value: Some(value.into()), ..ToolOutput::text(skill.wrap(&body)) };
-        active::begin(output, &active, cx.agent.tools()).map_err(SkillError::State)
+        let text = skill.wrap(&body);
+        let shown = text.clone() + &note.map(|it| format!("\n\n{it}")).unwrap_or_default();
+        let output = ToolOutput { value: Some(value.into()), ..ToolOutput::text(shown) };
+        let mut texts = self.earlier(cx).await;
+        texts.push((skill.name().to_owned(), text));
+        let output = active::begin(output, &active, cx.agent.tools());
+        let output = output.and_then(|it| it.with_value(&LOADED, &loaded::with(texts, cx)));
+        output.map_err(SkillError::State)
+    }
+
+    /// Returns the agents that may carry skills out, if agents are known at all.
+    fn defined_agents(&self) -> Option<DefinedAgents> {
+        let agents = DefinedAgents::shared(Arc::clone(self.agents.as_ref()?));
+        let capabilities = Arc::clone(&self.capabilities);
+        Some(agents.capabilities(capabilities).skills(self.library.clone()))
+    }
+
+    /// Returns the model that a skill asks for, or a note for the model that loads it if there is no such
+    /// model: a request to it would end the run.
+    fn model(&self, skill: &Skill, cx: &ToolCx<'_>) -> (Option<String>, Option<String>) {
+        let Some(model) = self.policy.model(&skill.info) else { return (None, None) };
+        let models = cx.agent.driver().models();
+        let llm = over(cx.state.llm(), &model);
+        match models.map(|it| it.resolve(Some(&llm)).map(drop)) {
+            Some(Err(error)) => {
+                let note = format!("[The model `{model}` of the skill is not available: {error}.]");
+                (None, Some(note))
+            }
+            _ => (Some(model), None),
+        }
+    }
+
+    /// Returns the names and texts of skills that earlier calls of the same step load.
+    async fn earlier(&self, cx: &ToolCx<'_>) -> Vec<(String, String)> {
+        let mut texts = Vec::new();
+        for args in batch::earlier::<LoadSkillArgs>(cx) {
+            let loads = args.done != Some(true)
+                && args.list_skills != Some(true)
+                && args.resource.is_none_or(|it| it.trim().is_empty());
+            let Some(name) = args.skill_name.filter(|_| loads) else { continue };
+            let Ok(skill) = self.find(name.trim()).await else { continue };
+            if skill.info.context == SkillContext::Inline {
+                texts.push((skill.name().to_owned(), skill.render(args.arguments.as_deref())));
+            }
+        }
+        texts
     }
 
     async fn find(&self, name: &str) -> Result<Arc<Skill>, SkillError> {
@@ -161,12 +219,17 @@ impl LoadSkill {
     }
 }
 
-fn done(cx: &ToolCx<'_>) -> ToolOutput {
-    let text = match cx.state.get(&ACTIVE) {
-        Some(skill) => format!("The skill `{}` is no longer active.", skill.name),
-        None => "No skill is active.".to_owned(),
+/// Ends a skill: the one that is named, or the active one, or the one that was loaded last.
+fn done(name: Option<&str>, cx: &ToolCx<'_>) -> Result<ToolOutput, SkillError> {
+    let active = cx.state.get(&ACTIVE).map(|it| it.name);
+    let name = name.filter(|it| !it.is_empty()).map(str::to_owned);
+    let Some(name) = name.or_else(|| active.clone()).or_else(|| loaded::newest(cx.state)) else {
+        return Ok(ToolOutput::text("No skill is active."));
     };
-    active::end(ToolOutput::text(text), cx.state)
+    let output = ToolOutput::text(format!("The skill `{name}` is no longer active."));
+    let output = if active.is_some_and(|it| it == name) { active::end(output) } else { output };
+    let left = loaded::without(&name, cx.state);
+    output.with_value(&LOADED, &left).map_err(SkillError::State)
 }
 
 /// Shows a file below a skill's directory, which nothing leads out of.
@@ -207,6 +270,8 @@ impl Tool for LoadSkill {
         // A skill that works by itself goes on where it was; loading one again does no harm.
         ToolOptions {
             effects: Effects::Resumable,
+            // The shell runs commands, which not every agent may.
+            reach: if self.shell.is_some() { Reach::World } else { Reach::Agent },
             namespace: Some("skills".into()),
             ..ToolOptions::default()
         }

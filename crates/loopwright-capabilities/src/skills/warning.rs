@@ -80,6 +80,14 @@ pub enum SkillProblem {
         /// The longest that is allowed.
         most: usize,
     },
+    /// The model is a name that another program gives its own. The agent's model stays.
+    #[error(
+        "`model` does not choose a model: `{0}` is another program's name for one; write `provider/model`"
+    )]
+    ForeignModel(String),
+    /// An agent is named, and the skill is carried out in the conversation that loads it.
+    #[error("`agent` is ignored: it counts only with `context: fork`")]
+    AgentWithoutFork,
     /// A directory has more entries than are looked at.
     #[error("only the first {0} entries of the directory are looked at")]
     TooMany(usize),

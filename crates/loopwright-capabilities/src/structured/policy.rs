@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use loopwright_core::LlmConfig;
+use serde::{Deserialize, Serialize};
 
 /// How data is asked for. What is said with a call counts before what a schema says, and that before
 /// the policy.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ExtractionOptions {
     /// Which model is asked, and with which settings.
+    #[serde(with = "crate::written::llm")]
     pub llm: Option<LlmConfig>,
     /// How often it is asked again when its answer does not fit.
     pub max_retries: Option<u32>,
@@ -29,7 +32,8 @@ impl ExtractionOptions {
 }
 
 /// How the form of an answer is asked for. It is checked in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum OutputMode {
     /// The provider is given the schema, and enforces it where it can. Where a provider knows no such
     /// thing, the model is told in words.
@@ -44,9 +48,11 @@ pub enum OutputMode {
 }
 
 /// How data is asked for, unless a schema says otherwise, and what is kept of it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct StructuredOutputPolicy {
     /// Which model is asked; the agent's own by default.
+    #[serde(with = "crate::written::llm")]
     pub llm: Option<LlmConfig>,
     /// Another model of that provider.
     pub model: Option<Arc<str>>,
@@ -59,7 +65,7 @@ pub struct StructuredOutputPolicy {
     /// Whether a model may say that a text holds no such data; it may by default.
     pub use_maybe: bool,
     /// Names of the metadata that data is not stored under; by default `tasks`, `skills` and
-    /// `self_critic`.
+    /// `self_critic`. Names that begin with `_` belong to programs and are never written either.
     pub reserved_keys: Vec<String>,
     /// How many values the metadata may hold; 50 by default.
     pub max_keys: usize,

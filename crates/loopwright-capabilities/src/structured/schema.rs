@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::structured::policy::ExtractionOptions;
 use crate::structured::shape::schema_of;
 
 /// What data of one kind looks like, and how it is found.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[must_use]
 pub struct SchemaDefinition {
     /// The JSON Schema.
@@ -26,7 +28,8 @@ pub struct SchemaDefinition {
 }
 
 /// A text and what is found in it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OutputExample {
     /// The text.
     pub input: String,
@@ -84,7 +87,8 @@ impl SchemaDefinition {
 }
 
 /// Schemas by name.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(transparent)]
 pub struct SchemaRegistry(BTreeMap<String, SchemaDefinition>);
 
 /// There is no schema of that name.

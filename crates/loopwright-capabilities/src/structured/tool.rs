@@ -147,7 +147,8 @@ fn may_store(
     policy: &StructuredOutputPolicy,
     state: &AgentState,
 ) -> Result<(), Refused> {
-    if policy.reserved_keys.iter().any(|it| it == key) {
+    // Names that begin with `_` belong to programs.
+    if key.starts_with('_') || policy.reserved_keys.iter().any(|it| it == key) {
         return Err(Refused::Told(format!("`{key}` is reserved; store it under another name")));
     }
     let metadata = state.metadata();

@@ -6,6 +6,7 @@ use loopwright_agent::{
     BuildError, Capability, CapabilityRegistry, Configurator, Definitions, StateFactory,
 };
 
+use crate::skills::SkillLibrary;
 use crate::subagents::{ResearchSubagent, SpawnSubagent, SubagentPolicy};
 
 /// Adds the tool `spawn_subagent`, and `research_subagent` where that is wanted.
@@ -54,7 +55,13 @@ impl UseSubagents {
         self
     }
 
-    /// Sets what makes the state that a sub-agent begins with; see [`SpawnSubagent::states`].
+    /// Sets where skills that definitions name are found; see [`SpawnSubagent::skills`].
+    pub fn skills(mut self, skills: SkillLibrary) -> Self {
+        self.spawn = self.spawn.skills(skills);
+        self
+    }
+
+    /// Sets the factory of the states that sub-agents begin with; see [`SpawnSubagent::states`].
     pub fn states(mut self, states: Arc<dyn StateFactory>) -> Self {
         self.spawn = self.spawn.states(states);
         self

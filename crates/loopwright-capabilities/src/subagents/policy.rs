@@ -1,11 +1,13 @@
 //! How many sub-agents there may be, how deep, and how much of what they say comes back.
 
 use loopwright_agent::NameList;
+use serde::{Deserialize, Serialize};
 
 use crate::child;
 
 /// What sub-agents may do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SubagentPolicy {
     /// How deep sub-agents may be below the agent that a user talks to; 3 by default.
     pub max_depth: u32,

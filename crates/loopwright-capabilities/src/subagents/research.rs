@@ -71,9 +71,10 @@ impl Tool for ResearchSubagent {
         if args.task.trim().is_empty() {
             return Err("`task` is empty: say what is to be found out".into());
         }
-        let tools = &self.policy.research_tools;
+        let tools = self.policy.research_tools.clone();
+        let is_for_reading = tools.clone();
         let child = Child::of(cx, NAME)
-            .keep_tools(|name| tools.contains(name))
+            .keep_tools(move |name| is_for_reading.contains(name))
             .max_depth(self.policy.max_depth);
         if child.tools().is_empty() {
             let wanted: Vec<&str> = tools.iter().collect();

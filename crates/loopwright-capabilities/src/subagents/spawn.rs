@@ -1,11 +1,11 @@
 //! `spawn_subagent`.
 
-use std::{fmt, fmt::Write as _, sync::Arc};
+use std::{fmt::Write as _, sync::Arc};
 
 use async_trait::async_trait;
 use loopwright_agent::{
-    AgentDefinition, BuildError, Capability, CapabilityRegistry, DefinitionError,
-    DefinitionRegistry, DefinitionStateFactory, Definitions, StateFactory,
+    AgentDefinition, BuildError, CapabilityRegistry, DefinitionError, DefinitionRegistry,
+    Definitions, StateFactory,
 };
 use loopwright_core::{
     AnyTool, Effects, IntoTool, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput,
@@ -14,7 +14,8 @@ use loopwright_core::{
 use serde_json::{Value, json};
 
 use crate::{
-    child::{Child, ChildError},
+    child::{ChildError, DefinedAgents, DefinedError},
+    skills::SkillLibrary,
     subagents::{policy::SubagentPolicy, queue::Queue},
 };
 
@@ -22,12 +23,10 @@ use crate::{
 ///
 /// What a model can choose is read from the definitions when the tool is made; what it chose is looked
 /// up when it is called.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct SpawnSubagent {
-    definitions: Arc<dyn Definitions>,
-    capabilities: Arc<CapabilityRegistry>,
-    states: Arc<dyn StateFactory>,
+    agents: DefinedAgents,
     policy: SubagentPolicy,
     pub(super) queue: Arc<Queue>,
 }
@@ -45,15 +44,21 @@ pub enum SpawnError {
     /// It is not said what there is to do.
     #[error("`prompt` is empty: say what the sub-agent is to do, and all that it needs to know")]
     Nothing,
-    /// Its definition names a capability that there is not.
+    /// Its definition cannot be used, or it did not work.
     #[error(transparent)]
-    Capability(#[from] BuildError),
+    Defined(#[from] DefinedError),
     /// The run was cancelled before it began.
     #[error("`{0}` did not begin: the run is being cancelled")]
     Cancelled(String),
     /// It did not come to an answer.
     #[error(transparent)]
     Child(#[from] ChildError),
+}
+
+impl From<BuildError> for SpawnError {
+    fn from(error: BuildError) -> Self {
+        Self::Defined(error.into())
+    }
 }
 
 impl SpawnSubagent {
@@ -64,25 +69,26 @@ impl SpawnSubagent {
 
     /// Offers the agents of definitions that are also held elsewhere.
     pub fn shared(definitions: Arc<dyn Definitions>) -> Self {
-        Self {
-            definitions,
-            capabilities: Arc::default(),
-            states: Arc::new(DefinitionStateFactory),
-            policy: SubagentPolicy::default(),
-            queue: Arc::default(),
-        }
+        let agents = DefinedAgents::shared(definitions);
+        Self { agents, policy: SubagentPolicy::default(), queue: Arc::default() }
     }
 
     /// Sets where capabilities that definitions name are found.
     pub fn capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
-        self.capabilities = capabilities;
+        self.agents = self.agents.capabilities(capabilities);
         self
     }
 
-    /// Sets what makes the state that a sub-agent begins with. That is where whoever knows of skills puts
-    /// in those of a definition; the budget is capped whatever it says.
+    /// Sets the factory of the states that sub-agents begin with. The budget is capped whatever it says.
     pub fn states(mut self, states: Arc<dyn StateFactory>) -> Self {
-        self.states = states;
+        self.agents = self.agents.states(states);
+        self
+    }
+
+    /// Sets where skills that definitions name are found. Their texts become part of the instructions; a
+    /// sub-agent whose definition names an unknown skill does not start.
+    pub fn skills(mut self, skills: SkillLibrary) -> Self {
+        self.agents = self.agents.skills(skills);
         self
     }
 
@@ -94,39 +100,27 @@ impl SpawnSubagent {
 
     /// Looks an agent up.
     fn find(&self, name: &str) -> Result<Arc<AgentDefinition>, SpawnError> {
-        if self.definitions.count() == 0 {
+        if self.agents.definitions().count() == 0 {
             return Err(SpawnError::None);
         }
-        Ok(self.definitions.get(name)?)
-    }
-
-    fn capabilities_of(
-        &self,
-        definition: &AgentDefinition,
-    ) -> Result<Vec<Arc<dyn Capability>>, BuildError> {
-        let found = definition.capabilities.iter().map(|name| self.capabilities.get(name));
-        Ok(found.collect::<Result<_, _>>()?)
+        Ok(self.agents.find(name)?)
     }
 
     async fn spawn(
         &self,
-        definition: &AgentDefinition,
+        definition: &Arc<AgentDefinition>,
         prompt: &str,
         cx: &ToolCx<'_>,
     ) -> Result<ToolOutput, SpawnError> {
-        let child = Child::of(cx, definition.name.as_str())
-            .keep_tools(|name| definition.allows_tool(name))
-            .with_capabilities(self.capabilities_of(definition)?)
-            .cap(&definition.budget.unwrap_or_default())
-            .max_depth(self.policy.max_depth);
-        let begin = |seed| self.states.instantiate(definition, seed).with_user_message(prompt);
-        let ended = child.run(prompt, begin).await?;
+        let child = self.agents.child(definition, definition.name.as_str(), cx)?;
+        let child = child.max_depth(self.policy.max_depth);
+        let ended = self.agents.run(definition, child, prompt, |state| state).await?;
         let answer = ended.answer()?;
         Ok(ended.to_output(self.policy.show(&definition.name, &answer.to_text())))
     }
 
     fn spec(&self) -> ToolSpec {
-        let definitions = self.definitions.all();
+        let definitions = self.agents.definitions().all();
         let mut subagent = json!({ "type": "string", "description": "Who is to do it." });
         if !definitions.is_empty() {
             subagent["enum"] = definitions.iter().map(|it| it.name.as_str()).collect();
@@ -210,14 +204,5 @@ impl Default for SpawnSubagent {
     /// Offers nobody.
     fn default() -> Self {
         Self::of(DefinitionRegistry::new())
-    }
-}
-
-impl fmt::Debug for SpawnSubagent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SpawnSubagent")
-            .field("definitions", &self.definitions.names())
-            .field("policy", &self.policy)
-            .finish_non_exhaustive()
     }
 }

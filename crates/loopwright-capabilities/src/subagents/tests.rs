@@ -18,6 +18,12 @@ use loopwright_core::{
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on, pause};
 use serde_json::{Value, json};
 
+use crate::{
+    bash::UseBash,
+    skills::{Skill, SkillInfo, SkillLibrary},
+    tasks::UseTaskPlanning,
+};
+
 use super::{SpawnSubagent, SubagentPolicy, UseSubagents};
 
 fn agents(definitions: impl IntoIterator<Item = AgentDefinition>) -> DefinitionRegistry {
@@ -235,7 +241,7 @@ impl Capability for Extra {
 }
 
 #[test]
-fn capabilities_of_a_definition_bring_everything_but_tools() {
+fn capabilities_of_a_definition_bring_no_tools_that_reach_further_than_the_parents() {
     let definition =
         AgentDefinition { capabilities: ["extra"].into_iter().collect::<NameList>(), ..helper() };
     let mut registry = CapabilityRegistry::new();
@@ -250,6 +256,95 @@ fn capabilities_of_a_definition_bring_everything_but_tools() {
     let (state, _) = asked("helper", UseSubagents::of(agents([definition])), []);
     let told = told_one(&state);
     assert!(told.contains("there is no capability named `extra`"), "{told}");
+}
+
+/// Runs a sub-agent whose definition names capabilities, and returns the request that it sent last.
+fn request_of_child(
+    capabilities: &[&str],
+    tools: Option<&[&str]>,
+    steps: impl IntoIterator<Item = ScenarioStep>,
+) -> InferenceRequest {
+    let tools = tools.map(|it| it.iter().copied().collect::<NameList>());
+    let capabilities = capabilities.iter().copied().collect();
+    let definition = AgentDefinition { capabilities, tools, ..helper() };
+    let mut registry = CapabilityRegistry::new();
+    registry.register("use_task_planning", UseTaskPlanning::default());
+    registry.register("use_bash", UseBash::in_dir("/"));
+    let subagents = UseSubagents::of(agents([definition])).capabilities(Arc::new(registry));
+    let (_, model) = asked("helper", subagents, steps);
+    let requests = model.requests();
+    requests[requests.len() - 2].clone()
+}
+
+#[test]
+fn a_capability_of_a_definition_brings_tools_that_reach_only_the_sub_agent() {
+    let todo = json!({ "content": "Look", "status": "pending", "activeForm": "Looking" });
+    let write = ScenarioStep::tool_call("todo_write", json!({ "todos": [todo] }));
+    let request = request_of_child(&["use_task_planning"], None, [write, "ok".into()]);
+    let tools = tools_of(&request);
+    assert_eq!(tools, ["read_file", "write_file", "spawn_subagent", "todo_write"]);
+    let written = format!("{:?}", request.prompt.turns.last().unwrap().body());
+    assert!(written.contains("1. ○ Look"), "{written}");
+}
+
+#[test]
+fn a_sub_agent_is_not_told_to_call_tools_that_it_lacks() {
+    let request = request_of_child(&["use_bash"], None, ["ok".into()]);
+    assert_eq!(tools_of(&request), ["read_file", "write_file", "spawn_subagent"]);
+    assert_eq!(request.system.as_deref(), Some("You help."));
+    let request = request_of_child(&["use_task_planning"], Some(&["read_file"]), ["ok".into()]);
+    assert_eq!(tools_of(&request), ["read_file"]);
+    assert!(request.prompt.tail.is_empty(), "{:?}", request.prompt.tail);
+}
+
+#[test]
+fn shared_instructions_reach_sub_agents_at_every_depth_and_no_others_do() {
+    struct Told;
+
+    impl Capability for Told {
+        fn name(&self) -> std::borrow::Cow<'static, str> {
+            "told".into()
+        }
+
+        fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+            agent.prompt.share(-20, "project", "Run `just check`.");
+            agent.prompt.add(10, "own", "Be brief.");
+            Ok(())
+        }
+    }
+
+    let deeper = ScenarioStep::tool_calls([ask("helper")]);
+    let steps = [deeper.clone(), deeper, "ok".into(), "ok".into(), "done".into()];
+    let model = FakeModel::script(steps);
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(model.clone()))
+        .with_capability(UseSubagents::of(agents([helper()])))
+        .with_capability(Told)
+        .build()
+        .unwrap();
+    run(&agent);
+    let requests = model.requests();
+    let systems: Vec<_> = requests.iter().take(3).map(|it| it.system.as_deref().unwrap()).collect();
+    let of_helper = "You help.\n\nRun `just check`.";
+    assert_eq!(systems, ["Run `just check`.\n\nBe brief.", of_helper, of_helper]);
+}
+
+#[test]
+fn a_sub_agent_knows_the_skills_of_its_definition() {
+    let skill = |name: &str| Skill::new(SkillInfo::new(name, "d"), format!("{name}: $ARGUMENTS"));
+    let library = SkillLibrary::default().with(skill("inspect"));
+    let skilled = |skills: &[&str]| {
+        let skills = skills.iter().copied().collect();
+        UseSubagents::of(agents([AgentDefinition { skills, ..helper() }])).skills(library.clone())
+    };
+    let (_, model) = asked("helper", skilled(&["inspect"]), ["ok".into()]);
+    let expect = "You help.\n\n<skill_content name=\"inspect\">\ninspect:\n</skill_content>";
+    assert_eq!(model.requests()[1].system.as_deref(), Some(expect));
+    // An agent without what it is to know does other work than what was asked for.
+    let (state, model) = asked("helper", skilled(&["inspect", "gone"]), []);
+    let told = told_one(&state);
+    assert_eq!(told, "Error: `helper` cannot start: unknown skills `gone`; do it yourself");
+    assert_eq!(model.asked(), 2);
 }
 
 #[test]

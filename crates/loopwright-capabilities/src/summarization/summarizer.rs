@@ -69,7 +69,7 @@ impl ModelSummarizer {
     }
 
     fn asked(&self, cx: &HookCx<'_>) -> Result<Asked, StepError> {
-        let own = || cx.agent().driver().models().map(Asked::OfState);
+        let own = || cx.agent().driver().models().map(|_| Asked::Own(None));
         self.0.clone().or_else(own).ok_or_else(|| {
             let text = "the agent's driver has no model to share: name one that sums up";
             StepError::Driver(text.into())
@@ -86,7 +86,8 @@ impl Summarizer for ModelSummarizer {
         cx: &HookCx<'_>,
     ) -> Result<String, StepError> {
         let asked = self.asked(cx)?;
-        let (model, mut request) = asked.request(state, prompt::SUMMARIZER, material.to_text())?;
+        let system = Some(prompt::SUMMARIZER.into());
+        let (model, mut request) = asked.request(state, cx.agent(), system, material.to_text())?;
         request.options.max_output_tokens = Some(material.max_tokens);
         // Nobody is waiting for its first words.
         request.options.stream = Some(false);

@@ -12,6 +12,7 @@ const HIDDEN: ToolOptions = ToolOptions {
     retry: loopwright_core::Retry { attempts: 1, delay: std::time::Duration::ZERO },
     namespace: None,
     instructions: None,
+    reach: loopwright_core::Reach::World,
 };
 
 fn builder(model: &FakeModel) -> AgentBuilder {

@@ -9,6 +9,8 @@ use crate::tasks::{compiler::Reminding, policy::TodoPolicy, tool};
 
 /// Adds the tool `todo_write`, which keeps a list of tasks, and reminds the model of the list.
 ///
+/// A list that is not done is shown in each request of a later execution until the model writes it.
+///
 /// The list is [`TASKS`](loopwright_agent::tasks::TASKS) of the state: it outlives the execution, and
 /// programs read and write it with [`TaskList`](super::TaskList). Reminders stand at
 /// the end of a request, once, and are never part of the conversation.
@@ -31,9 +33,7 @@ impl Capability for UseTaskPlanning {
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
         let policy = self.0;
         agent.tools.add(tool::todo_write(policy));
-        if policy.render_every_steps > 0 || policy.reminder_every_steps > 0 {
-            agent.compiler.wrap(move |inner| Arc::new(Reminding { inner, policy }));
-        }
+        agent.compiler.wrap(move |inner| Arc::new(Reminding { inner, policy }));
         Ok(())
     }
 }

@@ -42,19 +42,23 @@ impl ContextCompiler for Reminding {
 
 impl Reminding {
     fn notes(&self, state: &AgentState) -> Vec<String> {
-        let (steps, written) = (state.step_count(), state.get(&WRITTEN).unwrap_or(0));
-        let reminds = is_due(steps.saturating_sub(written), self.policy.reminder_every_steps);
-        let renders = is_due(steps, self.policy.render_every_steps) && written != steps;
+        let (steps, written) = (state.step_count(), state.get(&WRITTEN));
+        let since = steps.saturating_sub(written.unwrap_or(0));
+        let reminds = is_due(since, self.policy.reminder_every_steps);
+        let renders = is_due(steps, self.policy.render_every_steps) && written != Some(steps);
         let hints = steps == 0 && self.policy.reminder_every_steps > 0;
-        if !(reminds || renders || hints) {
+        if written.is_some() && !(reminds || renders || hints) {
             return Vec::new();
         }
         let tasks = TaskList::of(state);
         let is_done = tasks.count(TaskStatus::Completed) == tasks.0.len();
+        // What the model wrote in an earlier execution may be hidden from it, and it would replace the
+        // list without knowing what it replaces.
+        let is_earlier = written.is_none() && !is_done;
         let hint = (hints && tasks.0.is_empty()).then(|| HINT.to_owned());
         let reminder = reminds.then_some(if tasks.0.is_empty() { NO_LIST } else { OLD_LIST });
         let reminder = reminder.filter(|_| tasks.0.is_empty() || !is_done).map(str::to_owned);
-        let list = (renders && !tasks.0.is_empty())
+        let list = (is_earlier || renders && !tasks.0.is_empty())
             .then(|| format!("[tasks] Where things stand:\n{tasks}\n{}", tasks.summary()));
         hint.into_iter().chain(reminder).chain(list).collect()
     }

@@ -10,7 +10,8 @@ pub struct TodoPolicy {
     pub max_items: usize,
     /// How many of them may be in progress; 1 by default.
     pub max_in_progress: usize,
-    /// After how many steps the list is shown again; 10 by default, 0 for never.
+    /// After how many steps the list is shown again; 10 by default, 0 for never. A list of an earlier
+    /// execution is shown until the model writes it, whatever this is.
     pub render_every_steps: u32,
     /// After how many steps without `todo_write` the model is reminded of it, and again after as many;
     /// 10 by default, 0 for never. Where it is not 0, the first request of an execution has a hint

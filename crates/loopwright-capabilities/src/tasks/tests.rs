@@ -65,6 +65,31 @@ fn a_list_is_written_shown_and_kept_over_turns() {
     let written = TaskList::of(&state);
     let next = block_on(agent.execute(state.with_user_message("more")));
     assert_eq!((TaskList::of(&next), written.0.len()), (written, 4));
+    let request = model.requests().pop().unwrap();
+    let shown: Vec<String> = request.prompt.tail.iter().map(Message::text).collect();
+    assert_eq!(shown, [format!("[tasks] Where things stand:\n{text}")]);
+}
+
+#[test]
+fn a_list_of_an_earlier_turn_is_shown_until_it_is_written_or_done() {
+    let never = TodoPolicy { render_every_steps: 0, reminder_every_steps: 0, ..Default::default() };
+    let model = FakeModel::script([
+        write(&[item("A", "completed"), item("B", "pending")]),
+        "done".into(),
+        ScenarioStep::tool("work"),
+        ScenarioStep::tool("work"),
+        write(&[item("A", "completed"), item("B", "completed")]),
+        ScenarioStep::tool("work"),
+        "done".into(),
+        "again".into(),
+    ]);
+    let agent = agent(never, &model);
+    let state = block_on(agent.execute(asked()));
+    let state = block_on(agent.execute(state.with_user_message("more")));
+    block_on(agent.execute(state.with_user_message("and more")));
+    let list = "Where things stand";
+    let expect: [&[&str]; 8] = [&[], &[], &[list], &[list], &[list], &[], &[], &[]];
+    assert_eq!(tails(&model), expect);
 }
 
 #[test]
@@ -157,7 +182,7 @@ fn reminders_and_the_list_come_at_their_steps_once_and_are_never_recorded() {
     assert!(!said(&state));
     // The next turn counts from its own beginning, and has a list already.
     let state = block_on(agent.execute(state.with_user_message("more")));
-    assert_eq!(tails(&model)[7..], [[""; 0]]);
+    assert_eq!(tails(&model)[7..], [[list]]);
     assert!(!said(&state));
 }
 

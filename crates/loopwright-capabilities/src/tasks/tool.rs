@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_agent::tasks::{TASKS, Task, TaskList, TaskStatus};
 use loopwright_core::{
-    AnyTool, BoxError, Effects, Key, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput,
-    messages::ToolSpec,
+    AnyTool, BoxError, Effects, Key, Reach, ToolCx, ToolError, ToolHandler, ToolOptions,
+    ToolOutput, messages::ToolSpec,
 };
 use serde_json::{Map, Value, json};
 
@@ -84,7 +84,8 @@ pub(super) fn todo_write(policy: TodoPolicy) -> AnyTool {
         description: DESCRIPTION.into(),
         parameters: Arc::new(schema(policy)),
     };
-    let options = ToolOptions { effects: Effects::Pure, ..ToolOptions::default() };
+    let options =
+        ToolOptions { effects: Effects::Pure, reach: Reach::Agent, ..ToolOptions::default() };
     AnyTool::dynamic(spec, options, Arc::new(TodoWrite(policy)))
 }
 

@@ -3,8 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_core::{HookPoint, Priority, ToolOptions, ToolRegistry, Visibility};
+use loopwright_agent::{BuildError, Capability, Configurator, DeferredTools, NameList, Resolved};
+use loopwright_core::{
+    AnyTool, HookPoint, HookPoints, Priority, ToolOptions, ToolRegistry, ToolSet, Visibility,
+};
+use serde::{Deserialize, Serialize};
 
 use crate::tool_registry::{hook::Offering, tool::ToolsTool};
 
@@ -17,12 +20,21 @@ use crate::tool_registry::{hook::Offering, tool::ToolsTool};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct UseToolRegistry {
-    registry: Arc<ToolRegistry>,
+    source: Source,
     offer: Offer,
 }
 
+/// Where the tools are from.
+#[derive(Clone, Debug)]
+enum Source {
+    Registry(Arc<ToolRegistry>),
+    /// Other capabilities of the agent bring them.
+    Agent(NameList),
+}
+
 /// What a model may do with the tools of a registry.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Offer {
     /// Ask for them and call them.
     #[default]
@@ -34,7 +46,14 @@ pub enum Offer {
 impl UseToolRegistry {
     /// Offers the tools of a registry.
     pub fn new(registry: ToolRegistry) -> Self {
-        Self { registry: Arc::new(registry), offer: Offer::default() }
+        Self { source: Source::Registry(Arc::new(registry)), offer: Offer::default() }
+    }
+
+    /// Offers tools that other capabilities of the agent bring, by their names. Names that the agent does
+    /// not have are left out.
+    pub fn of_agent<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
+        let names = names.into_iter().map(Into::into).collect();
+        Self { source: Source::Agent(names), offer: Offer::default() }
     }
 
     /// Sets what the model may do with them. Tools that are only described are made when the model asks
@@ -51,18 +70,49 @@ impl Capability for UseToolRegistry {
     }
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
-        agent.tools.add(ToolsTool::new(Arc::clone(&self.registry), self.offer));
+        match &self.source {
+            Source::Registry(registry) => agent.tools.merge(&tools_of(registry, self.offer)),
+            Source::Agent(names) => {
+                let (names, offer) = (names.clone(), self.offer);
+                agent.tools.defer(Arc::new(OfAgent { names, offer }));
+            }
+        }
         if self.offer == Offer::Described {
             return Ok(());
         }
-        for tool in self.registry.all().iter() {
-            let options =
-                ToolOptions { visibility: Visibility::OnDemand, ..tool.options().clone() };
-            agent.tools.add(tool.with_options(options));
-        }
         let hook = Arc::new(Offering::default());
-        let points = HookPoint::BeforeInference.into();
+        let points = HookPoints::of([HookPoint::BeforeExecution, HookPoint::BeforeInference]);
         agent.hooks.register("tool_registry".into(), Priority::CONTEXT, points, hook);
         Ok(())
+    }
+}
+
+/// Makes the tool `tools`, and those that it offers.
+fn tools_of(registry: &Arc<ToolRegistry>, offer: Offer) -> ToolSet {
+    let mut tools = ToolSet::new();
+    tools.add(ToolsTool::new(Arc::clone(registry), offer));
+    if offer == Offer::OnDemand {
+        for tool in registry.all().iter() {
+            let options =
+                ToolOptions { visibility: Visibility::OnDemand, ..tool.options().clone() };
+            tools.add(tool.with_options(options));
+        }
+    }
+    tools
+}
+
+/// Makes a registry of the agent's own tools, once they are known.
+struct OfAgent {
+    names: NameList,
+    offer: Offer,
+}
+
+impl DeferredTools for OfAgent {
+    fn provide(&self, cx: &Resolved<'_>) -> Result<Vec<AnyTool>, BuildError> {
+        let mut registry = ToolRegistry::new();
+        for tool in self.names.iter().filter_map(|name| cx.tools.get(name)) {
+            registry.register(tool.clone());
+        }
+        Ok(tools_of(&Arc::new(registry), self.offer).iter().cloned().collect())
     }
 }

@@ -4,13 +4,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use loopwright_agent::ACTIVATED_TOOLS;
 use loopwright_core::{
-    AgentState, BoxError, Hook, HookCx, InferenceDecision, Key, ToolSet, Visibility,
+    AgentState, BoxError, Flow, Hook, HookCx, InferenceDecision, StateEdit, ToolSet, Visibility,
     messages::{InferenceRequest, ToolSpec, ToolSpecs},
 };
-
-/// The tools that the model has asked for, in that order.
-pub(super) const ACTIVE: Key<Vec<Arc<str>>> = Key::session("tool_registry", "active");
 
 /// Lists that are kept for runs at the same time, those that were offered last: there may be many
 /// sub-agents, each with its own.
@@ -30,6 +28,18 @@ struct Offered {
 
 #[async_trait]
 impl Hook for Offering {
+    async fn before_execution(
+        &self,
+        state: &mut StateEdit<'_>,
+        _cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        // Drivers that put the tools into a text do not pass this hook with them: they look here.
+        if state.get(&ACTIVATED_TOOLS).is_none() {
+            state.set(&ACTIVATED_TOOLS, &Vec::new())?;
+        }
+        Ok(Flow::Go)
+    }
+
     async fn before_inference(
         &self,
         request: &mut InferenceRequest,
@@ -37,7 +47,7 @@ impl Hook for Offering {
         cx: &HookCx<'_>,
     ) -> Result<InferenceDecision, BoxError> {
         if !request.tools.is_empty() {
-            let active = state.get(&ACTIVE).unwrap_or_default();
+            let active = state.get(&ACTIVATED_TOOLS).unwrap_or_default();
             request.tools = self.offer(&request.tools, active, cx.agent().tools());
         }
         Ok(InferenceDecision::Go)

@@ -3,7 +3,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
-use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
+use loopwright_agent::{AgentBuilder, ReActDriver, UseDriver, UseLlmConfig, UseTools};
 use loopwright_core::{
     AgentLoop, AgentState, Step, ToolRegistry, ToolSet,
     kinds::PrefixBroken,
@@ -139,6 +139,34 @@ fn tools_are_in_requests_from_the_step_after_they_were_asked_for_and_stay_for_th
     drop(block_on(agent.execute(state.with_user_message("more"))));
     let second = [with(&["mail", "lazy"]), with(&["mail", "lazy", "geo.weather"])];
     assert_eq!(offered(&model)[3..], second);
+}
+
+#[test]
+fn tools_under_react_are_shown_from_the_step_after_they_were_asked_for() {
+    let call = |tool: &str, args: Value| {
+        json!({ "thought": "t", "type": "call_tool", "tool": tool, "args": args }).to_string()
+    };
+    let activate = json!({ "action": "activate", "tool": "mail" });
+    let done = json!({ "thought": "t", "type": "final_answer", "answer": "done" }).to_string();
+    let model = FakeModel::script([
+        ScenarioStep::final_answer(call("tools", activate)),
+        ScenarioStep::final_answer(call("mail", json!({}))),
+        ScenarioStep::final_answer(done),
+    ]);
+    let agent = AgentBuilder::base()
+        .with_capability(UseDriver::new(ReActDriver::new(model.clone())))
+        .with_capability(UseToolRegistry::new(registry().0))
+        .build()
+        .unwrap();
+    let state = block_on(agent.execute(asked()));
+    assert_eq!((state.text().as_str(), told(&state)[1].as_str()), ("done", "sent"));
+    let names = |system: &str| -> Vec<&'static str> {
+        let there = |name: &&str| system.contains(&format!("\"name\":\"{name}\""));
+        ["tools", "mail", "geo.weather", "lazy"].into_iter().filter(there).collect()
+    };
+    let shown: Vec<_> =
+        model.requests().iter().map(|it| names(it.system.as_deref().unwrap())).collect();
+    assert_eq!(shown, [vec!["tools"], vec!["tools", "mail"], vec!["tools", "mail"]]);
 }
 
 #[test]

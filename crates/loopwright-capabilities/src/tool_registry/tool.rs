@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use loopwright_agent::ACTIVATED_TOOLS;
 use loopwright_core::{
     AnyTool, BoxError, Effects, Tool, ToolCx, ToolDescriptor, ToolOptions, ToolOutput, ToolRegistry,
 };
@@ -10,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::batch;
-use crate::tool_registry::{capability::Offer, hook::ACTIVE};
+use crate::tool_registry::capability::Offer;
 
 /// Lists, searches and explains the tools of a registry, and adds them to the next requests.
 #[derive(Clone, Debug)]
@@ -116,7 +117,7 @@ impl ToolsTool {
             return Err(ToolsError::OnlyDescribed.into());
         }
         let tool = self.named(args, cx)?;
-        let mut active = cx.state.get(&ACTIVE).unwrap_or_default();
+        let mut active = cx.state.get(&ACTIVATED_TOOLS).unwrap_or_default();
         let earlier: Vec<ToolsArgs> = batch::earlier(cx);
         let asked = earlier.iter().filter(|it| it.action == ToolsAction::Activate);
         let added = asked.filter_map(|it| self.named(it, cx).ok()).chain([tool.clone()]);
@@ -127,7 +128,7 @@ impl ToolsTool {
         }
         let note = "it can be called from the next step on";
         let value = json!({ "success": true, "tool": tool.name(), "note": note });
-        Ok(ToolOutput::json(value).with_value(&ACTIVE, &active)?)
+        Ok(ToolOutput::json(value).with_value(&ACTIVATED_TOOLS, &active)?)
     }
 
     fn named(&self, args: &ToolsArgs, cx: &ToolCx<'_>) -> Result<AnyTool, ToolsError> {

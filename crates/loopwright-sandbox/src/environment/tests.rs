@@ -36,6 +36,21 @@ fn everything_is_everything_but_secrets_and_what_loads_code() {
 }
 
 #[test]
+fn path_of_the_agent_is_inherited_by_name_and_with_everything() {
+    let path = |inherit: Inherit| {
+        let host = [("PATH", "/opt/toolchain/bin:/usr/bin")];
+        let host = host.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let environment = Environment::default().inherit(inherit);
+        let resolved = environment.resolve(host, "/home".as_ref(), "/tmp".as_ref());
+        resolved[OsStr::new("PATH")].to_str().unwrap().to_owned()
+    };
+    let own = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+    assert_eq!(path(Inherit::Harmless), own);
+    assert_eq!(path(Inherit::Everything), "/opt/toolchain/bin:/usr/bin");
+    assert_eq!(path(Inherit::Names(vec!["PATH".into()])), "/opt/toolchain/bin:/usr/bin");
+}
+
+#[test]
 fn a_name_that_looks_like_a_secret_is_not_inherited_by_name_either() {
     let names = Inherit::Names(vec!["EDITOR".into(), "OPENAI_API_KEY".into()]);
     let environment = Environment::default().inherit(names);

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::job::{Job, Refusal};
-use crate::policy::Broad;
+use crate::policy::{Broad, WorkdirAccess};
 
 /// Programs and libraries of the system.
 const SYSTEM: [&str; 8] =
@@ -152,7 +152,10 @@ impl View {
         if !workdir.is_dir() {
             return Err(Refusal::Policy(format!("{} is not a folder", workdir.display())));
         }
-        let mut writable = vec![workdir.clone()];
+        let mut writable = match policy.workdir_access {
+            WorkdirAccess::Writable => vec![workdir.clone()],
+            WorkdirAccess::ReadOnly => Vec::new(),
+        };
         for path in &policy.write_paths {
             writable.push(existing("writable path", path)?);
         }
@@ -171,6 +174,9 @@ impl View {
                 entries.push(Entry { at: path.clone(), seen: Seen::Link(real.clone()) });
             }
             entries.push(Entry { seen: Seen::Readable(shape(&real)), at: real });
+        }
+        if policy.workdir_access == WorkdirAccess::ReadOnly {
+            entries.push(Entry { at: workdir.clone(), seen: Seen::Readable(Shape::Folder) });
         }
         for path in &writable {
             entries.push(Entry { seen: Seen::Writable(shape(path)), at: path.clone() });

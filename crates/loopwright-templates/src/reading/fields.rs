@@ -89,6 +89,12 @@ impl<'f> Fields<'f> {
         taken.map(|(_, at, value)| (at, value))
     }
 
+    /// Returns what a key says, which stays to be taken; null says nothing.
+    pub(super) fn peek(&self, key: &str) -> Option<(At, Value)> {
+        let value = self.values.get(key).filter(|it| !it.is_null())?;
+        Some((self.at(key), value.clone()))
+    }
+
     /// Tells of keys that say null, where that may not stand for nothing at all.
     pub(super) fn not_null(&mut self, keys: &[&'static str]) {
         for key in keys {

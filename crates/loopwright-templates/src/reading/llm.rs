@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use loopwright_capabilities::skills::is_foreign_model;
 use loopwright_core::{
     LlmConfig,
     messages::{InferenceOptions, ReasoningEffort},
@@ -10,9 +11,6 @@ use serde_json::Value;
 
 use crate::problem::ProblemKind;
 use crate::reading::fields::{Fields, Inner};
-
-/// What another program calls its models.
-const FOREIGN: [&str; 7] = ["best", "default", "fable", "haiku", "opus", "opusplan", "sonnet"];
 
 /// Keys that say who is reached how, which is never a definition's business.
 const ELSEWHERE: [&str; 8] = [
@@ -53,7 +51,7 @@ impl ModelNames {
         match text {
             "" | "inherit" => Named::Nobody,
             text if self.providers.contains(text) => Named::Model(provider(text)),
-            text if is_foreign(text) => Named::Foreign,
+            text if is_foreign_model(text) => Named::Foreign,
             text => Named::Model(LlmConfig::named(text)),
         }
     }
@@ -66,12 +64,6 @@ impl ModelNames {
             text => Named::Model(provider(text)),
         }
     }
-}
-
-fn is_foreign(text: &str) -> bool {
-    // The context window of a name may follow it: `sonnet[1m]`.
-    let name = text.split_once('[').map_or(text, |(name, _)| name);
-    FOREIGN.contains(&name)
 }
 
 fn provider(name: &str) -> LlmConfig {

@@ -114,6 +114,7 @@ prop_compose! {
         ),
         deadline in prop::option::of(0_u64..4_000_000_000_000),
         metadata in prop::collection::btree_map(text(), value(), 0..4),
+        configs in prop::collection::vec(prop::collection::btree_map(text(), value(), 0..3), 0..4),
     ) -> AgentDefinition {
         let llm = llm.map(|(provider, model, tokens)| {
             let mut options = InferenceOptions::default();
@@ -126,8 +127,13 @@ prop_compose! {
             cost: cents.map(|it| Cost::from_dollars(f64::from(it) / 100.0)),
             deadline: deadline.map(loopwright_core::Timestamp::from_millis),
         };
+        let configured: NameList = capabilities;
+        let capability_config = configured.iter().zip(configs).filter(|(_, it)| !it.is_empty());
+        let capability_config = capability_config
+            .map(|(name, it)| (name.to_owned(), serde_json::Value::Object(it.into_iter().collect())))
+            .collect();
         AgentDefinition {
-            label, llm, tools, tools_deny, skills, capabilities,
+            label, llm, tools, tools_deny, skills, capabilities: configured, capability_config,
             budget: Some(budget),
             metadata: metadata.into_iter().collect(),
             ..AgentDefinition::new(name, format!("x{description}"), format!("x{prompt}"))

@@ -14,11 +14,15 @@ use crate::bash::{Bash, BashArgs, BashError};
 /// The longest wait for something new, in seconds.
 const MOST_SECONDS: i64 = 60;
 
+const START: &str = "Starts a command in the background, such as a server, and returns its number for \
+    `bash_read` and `bash_stop`. It ends at the latest when you have finished.";
+
 /// Starts a command that runs on while the model does something else.
 #[derive(Clone, Debug)]
 pub struct BashStart {
     bash: Bash,
     shells: Shells,
+    description: String,
 }
 
 /// Reads what a command in the background has said.
@@ -55,8 +59,9 @@ pub struct BashStopArgs {
 /// Makes the three tools that share commands in the background.
 pub(in crate::bash) fn tools(bash: &Bash) -> (BashStart, BashRead, BashStop) {
     let shells = Shells::default();
+    let description = format!("{START} {}", bash.sandbox_described());
     (
-        BashStart { bash: bash.clone(), shells: shells.clone() },
+        BashStart { bash: bash.clone(), shells: shells.clone(), description },
         BashRead { shells: shells.clone() },
         BashStop { shells },
     )
@@ -92,9 +97,8 @@ impl Tool for BashStart {
         "bash_start"
     }
 
-    fn description(&self) -> &'static str {
-        "Starts a command in the background, such as a server, and returns its number for `bash_read` \
-         and `bash_stop`. It ends at the latest when you have finished."
+    fn description(&self) -> &str {
+        &self.description
     }
 
     async fn call(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {

@@ -1,0 +1,19 @@
+//! Tools that the model is shown only after it has asked for them.
+
+use std::sync::Arc;
+
+use loopwright_core::{AgentState, AnyTool, Key, ToolSet, Visibility};
+
+/// The names of the tools on demand that the model has asked for, in that order. Where a state holds no
+/// list, the model is shown all tools.
+pub const ACTIVATED_TOOLS: Key<Vec<Arc<str>>> = Key::session("tool_registry", "active");
+
+/// Returns the tools that the model is shown.
+pub(crate) fn shown(state: &AgentState, tools: &ToolSet) -> ToolSet {
+    let is_on_demand = |tool: &AnyTool| tool.options().visibility == Visibility::OnDemand;
+    if !tools.iter().any(is_on_demand) {
+        return tools.clone();
+    }
+    let Some(activated) = state.get(&ACTIVATED_TOOLS) else { return tools.clone() };
+    tools.filter(|tool| !is_on_demand(tool) || activated.contains(tool.name()))
+}

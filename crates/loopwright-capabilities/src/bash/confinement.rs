@@ -1,0 +1,43 @@
+//! What a model reads of the sandbox that its commands run in.
+
+use std::path::Path;
+
+use loopwright_sandbox::{DriverChoice, Network, Policy, Tier, WorkdirAccess};
+
+/// Describes in one sentence what a policy lets commands do.
+pub(super) fn describe(policy: &Policy) -> String {
+    if policy.driver == DriverChoice::Only(Tier::Host) {
+        return "It is not confined: it can do whatever the user of this machine can.".to_owned();
+    }
+    let sandbox = match policy.driver {
+        DriverChoice::Auto if policy.accepted.contains(&Tier::Host) => {
+            "It runs in a sandbox where this machine has one"
+        }
+        _ => "It runs in a sandbox",
+    };
+    let network = match policy.network {
+        Network::Off | Network::Loopback => "has no network",
+        Network::Host => "has the network of this machine",
+    };
+    format!("{sandbox}: it writes only {}, and {network}.", places(policy))
+}
+
+/// Lists the places that may be written to.
+fn places(policy: &Policy) -> String {
+    let workdir = match policy.workdir_access {
+        WorkdirAccess::Writable => Some("there".to_owned()),
+        WorkdirAccess::ReadOnly => None,
+    };
+    let paths = policy.write_paths.iter().map(|path| named(path, &policy.workdir));
+    let before: Vec<String> = workdir.into_iter().chain(paths).collect();
+    match before.as_slice() {
+        [] => "in /tmp".to_owned(),
+        before => format!("{} and in /tmp", before.join(", ")),
+    }
+}
+
+/// Names a path as the model writes it: from the working directory, where it is inside.
+fn named(path: &Path, workdir: &Path) -> String {
+    let shown = path.strip_prefix(workdir).ok().filter(|it| !it.as_os_str().is_empty());
+    format!("in `{}`", shown.unwrap_or(path).display())
+}

@@ -1,0 +1,170 @@
+//! Children that definitions describe.
+
+use std::{fmt, sync::Arc};
+
+use loopwright_agent::{
+    AgentDefinition, BuildError, Capability, CapabilityRegistry, DefinitionError,
+    DefinitionStateFactory, Definitions, NameList, StateFactory,
+};
+use loopwright_core::{AgentState, ToolCx};
+use tokio::runtime::Handle;
+
+use crate::child::{Child, ChildError, Ended};
+use crate::skills::{SkillLibrary, SkilledStates};
+
+/// Agents that definitions describe, and what it takes to make children of them.
+#[derive(Clone)]
+#[must_use]
+pub struct DefinedAgents {
+    definitions: Arc<dyn Definitions>,
+    capabilities: Arc<CapabilityRegistry>,
+    states: Arc<dyn StateFactory>,
+    skills: Option<SkillLibrary>,
+}
+
+/// Why an agent of a definition did not work; the model is told.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DefinedError {
+    /// Its definition names an unknown capability, or one that cannot be used.
+    #[error(transparent)]
+    Capability(#[from] BuildError),
+    /// Its definition names unknown skills.
+    #[error("`{agent}` cannot start: unknown skills {skills}; do it yourself")]
+    Skills {
+        /// The agent.
+        agent: String,
+        /// The names.
+        skills: String,
+    },
+    /// It did not come to an answer.
+    #[error(transparent)]
+    Child(#[from] ChildError),
+}
+
+impl DefinedAgents {
+    /// Takes definitions that are also held elsewhere.
+    pub fn shared(definitions: Arc<dyn Definitions>) -> Self {
+        Self {
+            definitions,
+            capabilities: Arc::default(),
+            states: Arc::new(DefinitionStateFactory),
+            skills: None,
+        }
+    }
+
+    /// Sets where capabilities that definitions name are found.
+    pub fn capabilities(mut self, capabilities: Arc<CapabilityRegistry>) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// Sets the factory of the states that agents begin with. The budget is capped whatever it says.
+    pub fn states(mut self, states: Arc<dyn StateFactory>) -> Self {
+        self.states = states;
+        self
+    }
+
+    /// Sets where skills that definitions name are found. Their texts become part of the instructions.
+    pub fn skills(mut self, skills: SkillLibrary) -> Self {
+        self.skills = Some(skills);
+        self
+    }
+
+    /// Returns the definitions.
+    pub fn definitions(&self) -> &Arc<dyn Definitions> {
+        &self.definitions
+    }
+
+    /// Returns a definition.
+    ///
+    /// # Errors
+    ///
+    /// If there is none of that name.
+    pub fn find(&self, name: &str) -> Result<Arc<AgentDefinition>, DefinitionError> {
+        self.definitions.get(name)
+    }
+
+    /// Makes a child of the agent of a call: with the tools, the capabilities and the budget of the
+    /// definition, as far as its parent has them.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`BuildError::Unknown`] if the definition names an unknown capability.
+    pub fn child<'a>(
+        &self,
+        definition: &Arc<AgentDefinition>,
+        name: impl Into<Arc<str>>,
+        cx: &ToolCx<'a>,
+    ) -> Result<Child<'a>, BuildError> {
+        let configured = |name| self.capabilities.configured(name, definition.config_of(name));
+        let found = definition.capabilities.iter().map(configured);
+        let capabilities: Vec<Arc<dyn Capability>> = found.collect::<Result<_, _>>()?;
+        let rules = Arc::clone(definition);
+        Ok(Child::of(cx, name)
+            .keep_tools(move |name| rules.allows_tool(name))
+            .with_capabilities(capabilities)
+            .cap(&definition.budget.unwrap_or_default()))
+    }
+
+    /// Runs a child on a prompt. `prepare` changes the state that the definition makes, before the
+    /// prompt is added.
+    ///
+    /// # Errors
+    ///
+    /// If the definition names unknown skills, or the child cannot be run.
+    pub async fn run(
+        &self,
+        definition: &Arc<AgentDefinition>,
+        child: Child<'_>,
+        prompt: &str,
+        prepare: impl FnOnce(AgentState) -> AgentState + Send,
+    ) -> Result<Ended, DefinedError> {
+        let states = self.states_for(definition).await?;
+        let begin = |seed| prepare(states.instantiate(definition, seed)).with_user_message(prompt);
+        Ok(child.run(prompt, begin).await?)
+    }
+
+    /// Returns the factory of the states of a definition, with the skills that it names.
+    async fn states_for(
+        &self,
+        definition: &Arc<AgentDefinition>,
+    ) -> Result<Arc<dyn StateFactory>, DefinedError> {
+        let Some(library) = self.skills.clone().filter(|_| !definition.skills.is_empty()) else {
+            return Ok(Arc::clone(&self.states));
+        };
+        let named = Arc::clone(definition);
+        let find = move || {
+            let found: Vec<_> =
+                named.skills.iter().map(|name| (name.to_owned(), library.get(name))).collect();
+            let missing = found.iter().filter(|(_, skill)| skill.is_none());
+            let missing: NameList = missing.map(|(name, _)| name.as_str()).collect();
+            let skills = found.into_iter().filter_map(|(_, skill)| skill);
+            let own = SkillLibrary::default();
+            (missing, skills.fold(own, |own, skill| own.with((*skill).clone())))
+        };
+        // Files are read away from the threads that answer.
+        let (missing, own) = match Handle::try_current() {
+            Err(_) => find(),
+            Ok(runtime) => {
+                let found = runtime.spawn_blocking(find).await;
+                found.unwrap_or_else(|_| (definition.skills.clone(), SkillLibrary::default()))
+            }
+        };
+        if !missing.is_empty() {
+            let agent = definition.name.clone();
+            let skills = missing.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
+            return Err(DefinedError::Skills { agent, skills });
+        }
+        Ok(Arc::new(SkilledStates::new(own).over(Arc::clone(&self.states))))
+    }
+}
+
+impl fmt::Debug for DefinedAgents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DefinedAgents")
+            .field("definitions", &self.definitions.names())
+            .field("skills", &self.skills)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,30 @@
+//! A question to a model as a capability.
+
+use std::borrow::Cow;
+
+use loopwright_agent::{BuildError, Capability, Configurator};
+
+use crate::llm_query::LlmQueryTool;
+
+/// Adds the tool `llm_query`, which asks a model a question. By default it is the agent's own model.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct UseLlmQuery(LlmQueryTool);
+
+impl UseLlmQuery {
+    /// Asks as this tool does.
+    pub fn of(tool: LlmQueryTool) -> Self {
+        Self(tool)
+    }
+}
+
+impl Capability for UseLlmQuery {
+    fn name(&self) -> Cow<'static, str> {
+        "use_llm_query".into()
+    }
+
+    fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
+        agent.tools.add(self.0.clone());
+        Ok(())
+    }
+}
