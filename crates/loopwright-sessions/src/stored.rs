@@ -3,7 +3,7 @@
 //! Changes that are written at once are stored at once: a [`StoredBatch`] holds them as one JSON array.
 //! The form of a change is that of [`Stamped`]; `docs/storage.md` describes it.
 
-use std::{fmt, num::NonZero, thread};
+use std::{fmt, num::NonZero, ops::Range, thread};
 
 use loopwright_core::{Seq, Stamped, Timestamp};
 use serde::{Serialize, de::DeserializeOwned};
@@ -159,6 +159,32 @@ fn decode_in_turn<B: AsRef<[u8]>>(
         all.append(&mut batch.decode(id)?);
     }
     Ok(all)
+}
+
+/// Reads the intact ones of batches that make up so many changes. Returns their changes, and the numbers of
+/// those that are missing.
+pub fn decode_intact<B: AsRef<[u8]>>(
+    id: &SessionId,
+    length: Seq,
+    batches: &[StoredBatch<B>],
+) -> (Vec<Stamped>, Vec<Range<Seq>>) {
+    let (mut changes, mut gaps, mut next) = (Vec::new(), Vec::<Range<Seq>>::new(), 0);
+    let mut gap = |from: Seq, to: Seq| match gaps.last_mut() {
+        Some(last) if last.end == from => last.end = to,
+        _ if from < to => gaps.push(from..to),
+        _ => {}
+    };
+    for batch in batches.iter().filter(|it| it.first < length) {
+        gap(next, batch.first);
+        let end = batch.first.saturating_add(batch.count as u64);
+        match batch.decode(id) {
+            Ok(mut read) if batch.first >= next => changes.append(&mut read),
+            _ => gap(batch.first.max(next), end),
+        }
+        next = next.max(end);
+    }
+    gap(next, length);
+    (changes, gaps)
 }
 
 /// Returns what a write is known by, so that it is recognised when it comes again.
