@@ -1,6 +1,6 @@
 //! The contract of stores.
 
-use std::{ops::Range, sync::Arc, time::Duration};
+use std::{ops::Range, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
@@ -194,6 +194,21 @@ pub trait SessionStore: Send + Sync {
         let loaded = self.load(id).await?;
         Ok(loaded.map(|it| Salvaged { header: it.header, changes: it.changes, gaps: Vec::new() }))
     }
+
+    /// Writes a copy of everything that is stored to a new file, or a new directory for a store in files. Others may
+    /// use the store meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`](StoreError::Unavailable) if something exists there, it cannot be written, or the store is
+    /// copied with tools of its own.
+    async fn back_up(&self, _to: &Path) -> Result<(), StoreError> {
+        Err(StoreError::Unavailable("this store cannot write a copy of itself".into()))
+    }
+
+    /// Closes the store in good order: what is in files beside its own is merged into these. Nothing may use it any
+    /// more. Dropping a store loses nothing, but leaves such files to the next one who opens it.
+    async fn close(&self) {}
 
     /// Returns the queue of jobs beside the sessions; nothing if the store keeps none.
     fn jobs(&self) -> Option<&dyn JobQueue> {

@@ -26,6 +26,8 @@ pub struct StoredBatch<B = Vec<u8>> {
     pub count: usize,
     /// The changes, as a JSON array.
     pub body: B,
+    /// The [`checksum`] of the body as it was written, unless the store checks bodies itself.
+    pub sum: Option<u32>,
 }
 
 impl<B: AsRef<[u8]>> StoredBatch<B> {
@@ -40,11 +42,15 @@ impl<B: AsRef<[u8]>> StoredBatch<B> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](StoreError::Corrupt) if they cannot be read, or there are not so many.
+    /// [`Corrupt`](StoreError::Corrupt) if they cannot be read, are not those that were written, or there are not
+    /// so many.
     pub fn decode(&self, id: &SessionId) -> Result<Vec<Stamped>, StoreError> {
         let wrong = |error: &dyn fmt::Display| {
             corrupt(id, format!("the batch at change {}: {error}", self.first))
         };
+        if self.sum.is_some_and(|sum| checksum(self.body.as_ref()) != sum) {
+            return Err(wrong(&"its checksum is another one"));
+        }
         // Looked at as a whole, text takes less than piece by piece as it is read.
         let body = str::from_utf8(self.body.as_ref()).map_err(|error| wrong(&error))?;
         let mut changes: Vec<Stamped> =
@@ -62,6 +68,11 @@ impl<B: AsRef<[u8]>> StoredBatch<B> {
 const USUAL: usize = 4 << 10;
 /// From so many bytes on, more than one thread reads.
 const SPREAD: usize = 256 << 10;
+
+/// Returns the CRC-32 of a body, by which a store notices that it was damaged.
+pub fn checksum(body: &[u8]) -> u32 {
+    crc32fast::hash(body)
+}
 
 /// Writes a value as JSON.
 ///

@@ -151,7 +151,7 @@ impl Ledger {
             let body = &self.bytes[it.body.clone()];
             let count = it.count.min(until - it.first);
             let count = usize::try_from(count).unwrap_or(usize::MAX);
-            StoredBatch { first: it.first, count, body }
+            StoredBatch { first: it.first, count, body, sum: None }
         })
     }
 }
