@@ -325,6 +325,11 @@ impl Opening {
             (None, None) => return Ok(None),
         };
         let session = SessionRepository::new(Arc::clone(shared)).load(&header.id).await?;
+        if origin.fork.is_none()
+            && let Some(missing) = store.missing(&header.id).await?
+        {
+            return Err(SessionsError::Incomplete { id: header.id, problem: missing.problem });
+        }
         Ok(Some(Found { session, fork: origin.fork.clone() }))
     }
 

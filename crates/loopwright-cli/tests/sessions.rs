@@ -1,5 +1,6 @@
 //! Runs that are kept, and what can be done with them.
 
+mod damaged;
 mod following;
 mod moving;
 mod running;

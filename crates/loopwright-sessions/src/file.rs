@@ -12,6 +12,7 @@ use blocking::unblock;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Seq, Timestamp};
 
+mod acknowledged;
 mod check;
 mod create;
 mod disk;
@@ -26,6 +27,7 @@ mod pace;
 mod reclaim;
 mod record;
 mod root;
+mod salvage;
 mod session;
 mod slot;
 mod trail;
@@ -35,8 +37,8 @@ use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
     store::{
-        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionStore, StoreError,
-        Wish, Write,
+        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, Salvaged, SessionStore,
+        StoreError, Wish, Write,
     },
     stored::{encode, fingerprint},
 };
@@ -70,9 +72,11 @@ use self::{
 /// [`Blocking`].
 ///
 /// What a crash cut short at the end of a log is not read, and moved to a file beside the log before the
-/// next write. A log that is damaged elsewhere is neither read nor written: its session is
-/// [`Corrupt`](StoreError::Corrupt) until a [`check`](SessionStore::check) with repair moves it to
-/// `quarantine`. All other sessions stay as they are.
+/// next write. If it was acknowledged, the session is suspended and [`missing`](SessionStore::missing) says
+/// what is lost. A log that is damaged elsewhere is not written: its session is
+/// [`Corrupt`](StoreError::Corrupt), [`salvage`](SessionStore::salvage) reads its intact changes, and a
+/// [`check`](SessionStore::check) with repair keeps the changes before the damage. All other sessions stay as
+/// they are.
 #[derive(Clone)]
 pub struct FileStore(Arc<Root>);
 
@@ -278,6 +282,16 @@ impl SessionStore for FileStore {
 
     async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
         self.work(move |root| root.reclaim(abandoned)).await
+    }
+
+    async fn missing(&self, id: &SessionId) -> Result<Option<Finding>, StoreError> {
+        let id = id.clone();
+        self.work(move |root| root.missing(&id, Reading::Patient)).await
+    }
+
+    async fn salvage(&self, id: &SessionId) -> Result<Option<Salvaged>, StoreError> {
+        let id = id.clone();
+        self.work(move |root| root.salvage(&id)).await
     }
 
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {

@@ -142,7 +142,7 @@ impl SessionStore for MemoryStore {
             base = from.at;
         }
         let (count, body) = (new.changes.len(), packed(&id, new.changes)?);
-        let batch = StoredBatch { first: base, count, body };
+        let batch = StoredBatch { first: base, count, body, sum: None };
         let batches = if count == 0 { Vec::new() } else { vec![batch] };
         (header.version, header.line) = (1, 0);
         header.length = base + count as u64;
@@ -201,7 +201,7 @@ impl SessionStore for MemoryStore {
             kept.header.title = Some(Arc::clone(title));
         }
         if let Some(line) = kept.lines.last_mut().filter(|_| count > 0) {
-            line.batches.push(StoredBatch { first, count, body });
+            line.batches.push(StoredBatch { first, count, body, sum: None });
         }
         kept.last = Some(print);
         sessions.touch(write.id, write.now);

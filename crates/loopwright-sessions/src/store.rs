@@ -1,6 +1,6 @@
 //! The contract of stores.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::Range, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
@@ -175,6 +175,41 @@ pub trait SessionStore: Send + Sync {
     /// without losing anything that can be read.
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError>;
 
+    /// Returns what this store acknowledged of a session and cannot read any more. Returns `None` if nothing is
+    /// missing.
+    ///
+    /// Such a session is suspended. The next write to it, which resuming it is, continues without what is
+    /// missing.
+    async fn missing(&self, _id: &SessionId) -> Result<Option<Finding>, StoreError> {
+        Ok(None)
+    }
+
+    /// Reads all intact changes of a session, also if [`load`](SessionStore::load) returns
+    /// [`Corrupt`](StoreError::Corrupt). Returns `None` if the session does not exist or was deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](StoreError::Corrupt) if not even the header is intact.
+    async fn salvage(&self, id: &SessionId) -> Result<Option<Salvaged>, StoreError> {
+        let loaded = self.load(id).await?;
+        Ok(loaded.map(|it| Salvaged { header: it.header, changes: it.changes, gaps: Vec::new() }))
+    }
+
+    /// Writes a copy of everything that is stored to a new file, or a new directory for a store in files. Others may
+    /// use the store meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`](StoreError::Unavailable) if something exists there, it cannot be written, or the store is
+    /// copied with tools of its own.
+    async fn back_up(&self, _to: &Path) -> Result<(), StoreError> {
+        Err(StoreError::Unavailable("this store cannot write a copy of itself".into()))
+    }
+
+    /// Closes the store in good order: what is in files beside its own is merged into these. Nothing may use it any
+    /// more. Dropping a store loses nothing, but leaves such files to the next one who opens it.
+    async fn close(&self) {}
+
     /// Returns the queue of jobs beside the sessions; nothing if the store keeps none.
     fn jobs(&self) -> Option<&dyn JobQueue> {
         None
@@ -232,6 +267,17 @@ pub struct Loaded {
     pub definition: AgentDefinition,
     /// All changes that lead to its state, in their order.
     pub changes: Vec<Stamped>,
+}
+
+/// What is intact of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Salvaged {
+    /// What is known of it.
+    pub header: SessionHeader,
+    /// The intact changes, in their order.
+    pub changes: Vec<Stamped>,
+    /// The numbers of the changes that are damaged or missing, in their order.
+    pub gaps: Vec<Range<Seq>>,
 }
 
 /// The right to write a session.

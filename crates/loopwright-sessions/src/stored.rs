@@ -3,7 +3,7 @@
 //! Changes that are written at once are stored at once: a [`StoredBatch`] holds them as one JSON array.
 //! The form of a change is that of [`Stamped`]; `docs/storage.md` describes it.
 
-use std::{fmt, num::NonZero, thread};
+use std::{fmt, num::NonZero, ops::Range, thread};
 
 use loopwright_core::{Seq, Stamped, Timestamp};
 use serde::{Serialize, de::DeserializeOwned};
@@ -26,6 +26,8 @@ pub struct StoredBatch<B = Vec<u8>> {
     pub count: usize,
     /// The changes, as a JSON array.
     pub body: B,
+    /// The [`checksum`] of the body as it was written, unless the store checks bodies itself.
+    pub sum: Option<u32>,
 }
 
 impl<B: AsRef<[u8]>> StoredBatch<B> {
@@ -40,11 +42,15 @@ impl<B: AsRef<[u8]>> StoredBatch<B> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](StoreError::Corrupt) if they cannot be read, or there are not so many.
+    /// [`Corrupt`](StoreError::Corrupt) if they cannot be read, are not those that were written, or there are not
+    /// so many.
     pub fn decode(&self, id: &SessionId) -> Result<Vec<Stamped>, StoreError> {
         let wrong = |error: &dyn fmt::Display| {
             corrupt(id, format!("the batch at change {}: {error}", self.first))
         };
+        if self.sum.is_some_and(|sum| checksum(self.body.as_ref()) != sum) {
+            return Err(wrong(&"its checksum is another one"));
+        }
         // Looked at as a whole, text takes less than piece by piece as it is read.
         let body = str::from_utf8(self.body.as_ref()).map_err(|error| wrong(&error))?;
         let mut changes: Vec<Stamped> =
@@ -62,6 +68,11 @@ impl<B: AsRef<[u8]>> StoredBatch<B> {
 const USUAL: usize = 4 << 10;
 /// From so many bytes on, more than one thread reads.
 const SPREAD: usize = 256 << 10;
+
+/// Returns the CRC-32 of a body, by which a store notices that it was damaged.
+pub fn checksum(body: &[u8]) -> u32 {
+    crc32fast::hash(body)
+}
 
 /// Writes a value as JSON.
 ///
@@ -159,6 +170,32 @@ fn decode_in_turn<B: AsRef<[u8]>>(
         all.append(&mut batch.decode(id)?);
     }
     Ok(all)
+}
+
+/// Reads the intact ones of batches that make up so many changes. Returns their changes, and the numbers of
+/// those that are missing.
+pub fn decode_intact<B: AsRef<[u8]>>(
+    id: &SessionId,
+    length: Seq,
+    batches: &[StoredBatch<B>],
+) -> (Vec<Stamped>, Vec<Range<Seq>>) {
+    let (mut changes, mut gaps, mut next) = (Vec::new(), Vec::<Range<Seq>>::new(), 0);
+    let mut gap = |from: Seq, to: Seq| match gaps.last_mut() {
+        Some(last) if last.end == from => last.end = to,
+        _ if from < to => gaps.push(from..to),
+        _ => {}
+    };
+    for batch in batches.iter().filter(|it| it.first < length) {
+        gap(next, batch.first);
+        let end = batch.first.saturating_add(batch.count as u64);
+        match batch.decode(id) {
+            Ok(mut read) if batch.first >= next => changes.append(&mut read),
+            _ => gap(batch.first.max(next), end),
+        }
+        next = next.max(end);
+    }
+    gap(next, length);
+    (changes, gaps)
 }
 
 /// Returns what a write is known by, so that it is recognised when it comes again.

@@ -1,7 +1,7 @@
 //! Reading the changes of a session, a page of batches in each row.
 //!
 //! A row costs more than what a batch holds, so the database strings batches together: a line of text for
-//! each one's place, count and length, an empty line, and all their bodies.
+//! each one's place, count, length and checksum, an empty line, and all their bodies.
 
 use loopwright_sessions::stored::StoredBatch;
 
@@ -61,9 +61,9 @@ pub(crate) async fn batches(
         let (session, line) = (row.int(0)?, row.int(1)?);
         let (until, page): (u64, _) = (row.number(2)?, row.bytes(3)?);
         let mut batches = Vec::new();
-        for Piece { first, count, body } in pieces(&page)? {
+        for Piece { first, count, body, sum } in pieces(&page)? {
             let own = body.unwrap_or_default().to_vec();
-            let batch = StoredBatch { first, count, body: own }.until(until);
+            let batch = StoredBatch { first, count, body: own, sum }.until(until);
             match body {
                 Some(_) => batches.push(batch),
                 None => large.push((session, line, batch)),
@@ -99,6 +99,8 @@ struct Piece<'a> {
     count: usize,
     /// Nothing if it comes by itself.
     body: Option<&'a [u8]>,
+    /// The checksum of the body, if it was written with one.
+    sum: Option<u32>,
 }
 
 /// Takes a page apart.
@@ -126,9 +128,13 @@ fn piece<'a>(place: &[u8], bodies: &'a [u8]) -> Option<(Piece<'a>, &'a [u8])> {
     let mut numbers = str::from_utf8(place).ok()?.split(' ');
     let (first, count) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
     let length: usize = numbers.next()?.parse().ok()?;
+    let sum = match numbers.next()? {
+        "-" => None,
+        sum => Some(sum.parse().ok()?),
+    };
     if length >= LARGE {
-        return Some((Piece { first, count, body: None }, bodies));
+        return Some((Piece { first, count, body: None, sum }, bodies));
     }
     let (body, rest) = bodies.split_at_checked(length)?;
-    Some((Piece { first, count, body: Some(body) }, rest))
+    Some((Piece { first, count, body: Some(body), sum }, rest))
 }

@@ -1,7 +1,9 @@
 //! What a database has to be able to do for its tables to be used.
 
+use std::path::Path;
+
 use async_trait::async_trait;
-use loopwright_sessions::Finding;
+use loopwright_sessions::{Finding, SessionId};
 
 use crate::{
     error::{Failure, SqlError},
@@ -28,6 +30,27 @@ pub trait Database: Send + Sync + 'static {
 
     /// Gives space back that was freed.
     async fn give_back(&self) -> Result<(), SqlError>;
+
+    /// Remembers outside of the database which version of a session was acknowledged.
+    fn acknowledge(&self, _key: i64, _id: &SessionId, _version: u64) {}
+
+    /// Returns the sessions that were acknowledged and of which nothing is left.
+    fn lost(&self) -> Vec<SessionId> {
+        Vec::new()
+    }
+
+    /// Stops naming a session of which nothing is left.
+    fn forget_lost(&self, _id: &SessionId) {}
+
+    /// Closes all connections, once nothing uses them any more.
+    async fn close(&self);
+
+    /// Writes a copy of the database into a new file.
+    async fn back_up(&self, _to: &Path) -> Result<(), SqlError> {
+        Err(SqlError::Address(
+            "back a PostgreSQL database up with its own tools, such as `pg_dump`",
+        ))
+    }
 
     /// Looks for damage below the tables, and repairs what can be repaired without loss.
     async fn look_below(&self, repair: bool) -> Result<Vec<Finding>, SqlError>;

@@ -69,6 +69,14 @@ pub enum SqlError {
         #[source]
         source: sqlx::Error,
     },
+    /// Its file was deleted or replaced while it was open.
+    #[error(
+        "{place} was deleted or replaced while it was in use: what is written now would be lost"
+    )]
+    Gone {
+        /// The database.
+        place: Arc<str>,
+    },
     /// It cannot be opened.
     #[error("{place} cannot be opened; see that it is there and that this user may use it")]
     Closed {

@@ -8,7 +8,7 @@ use loopwright_sessions::{
 use crate::{
     database::Transaction,
     error::Failure,
-    row::{Row, values},
+    row::{Cell, Row, values},
 };
 
 /// What the header of a session is made of; [`header`] reads it.
@@ -18,6 +18,9 @@ pub(crate) const HEADER: &str = "
     FROM sessions s
     LEFT JOIN lines l ON l.session = s.key AND l.line = s.line
     LEFT JOIN sessions f ON f.key = l.from_session";
+
+/// Where [`HEADER`] has the key of the row.
+const KEY: usize = 16;
 
 /// Reads a row of [`HEADER`].
 pub(crate) fn header(row: &mut Row) -> Result<SessionHeader, Failure> {
@@ -121,6 +124,32 @@ impl Head {
     pub(crate) fn is_held(&self, lease: &Lease) -> bool {
         self.lease.as_ref().is_some_and(|held| held.number == lease.number)
     }
+}
+
+/// What the name begins with that stands for a session whose own name is damaged. Its key follows.
+const DAMAGED: &str = "damaged-";
+
+/// Returns the name of a row of [`HEADER`] that cannot be read, or what stands for it.
+pub(crate) fn name_of_damaged(row: &Row) -> Option<SessionId> {
+    let own = match row.0.first() {
+        Some(Cell::Text(name)) => SessionId::new(name.clone()).ok(),
+        _ => None,
+    };
+    let standing = || match row.0.get(KEY) {
+        Some(Cell::Int(key)) => stands_for(*key),
+        _ => None,
+    };
+    own.or_else(standing)
+}
+
+/// Returns what stands for a session whose name is damaged.
+pub(crate) fn stands_for(key: i64) -> Option<SessionId> {
+    SessionId::new(format!("{DAMAGED}{key}")).ok()
+}
+
+/// Returns the key of a session by what stands for its damaged name.
+pub(crate) fn key_of_damaged(id: &SessionId) -> Option<i64> {
+    id.as_str().strip_prefix(DAMAGED)?.parse().ok()
 }
 
 pub(crate) fn session_id(name: String) -> Result<SessionId, Failure> {

@@ -5,7 +5,7 @@ use loopwright_sessions::{Kinship, SessionCursor, SessionList, SessionQuery, Ses
 use crate::{
     database::Transaction,
     error::Failure,
-    head::{HEADER, header},
+    head::{HEADER, header, name_of_damaged},
     row::Value,
 };
 
@@ -14,17 +14,40 @@ pub(crate) async fn list(
     transaction: &mut dyn Transaction,
     query: &SessionQuery,
 ) -> Result<SessionList, Failure> {
-    let (sql, values) = statement(query);
-    let mut rows = transaction.rows(&sql, &values).await?;
-    let headers = rows.iter_mut().map(header).collect::<Result<Vec<_>, _>>()?;
-    Ok(SessionList::of(query, headers))
+    let (mut headers, mut damaged) = (Vec::new(), Vec::new());
+    // One more shows that there is another page.
+    let wanted = query.limit.saturating_add(1);
+    let mut seen = 0;
+    while headers.len() < wanted {
+        let (sql, values) = statement(query, wanted, seen);
+        let rows = transaction.rows(&sql, &values).await?;
+        seen += rows.len();
+        let is_last = rows.len() < wanted;
+        for mut row in rows {
+            let name = name_of_damaged(&row);
+            match header(&mut row) {
+                Ok(header) => headers.push(header),
+                // One damaged row must not hide the others.
+                Err(Failure::Form(_)) => damaged.extend(name.map(|name| (headers.len(), name))),
+                Err(failure) => return Err(failure),
+            }
+        }
+        if is_last {
+            break;
+        }
+    }
+    let is_more = headers.len() > query.limit;
+    // What comes after the last session of this page is on the next one.
+    damaged.retain(|(before, _)| !is_more || *before < query.limit);
+    let unreadable = damaged.into_iter().map(|(_, name)| name).collect();
+    Ok(SessionList { unreadable, ..SessionList::of(query, headers) })
 }
 
-/// Writes the statement for a page, and one more to tell whether there are others.
+/// Writes the statement for so many sessions of a page, after those of it that were seen.
 ///
 /// The indexes leave out who is deleted, or who is active, and a database uses them only if it is told
 /// so in their own words.
-fn statement(query: &SessionQuery) -> (String, Vec<Value<'_>>) {
+fn statement(query: &SessionQuery, wanted: usize, seen: usize) -> (String, Vec<Value<'_>>) {
     let (mut conditions, mut values) = (Vec::new(), Vec::new());
     let mut bind = |value| {
         values.push(value);
@@ -56,9 +79,10 @@ fn statement(query: &SessionQuery) -> (String, Vec<Value<'_>>) {
         let (updated_at, id) = (bind((*updated_at).into()), bind(id.as_str().into()));
         conditions.push(format!("(s.updated_at, s.id) < ({updated_at}, {id})"));
     }
-    let limit = bind(query.limit.saturating_add(1).into());
+    let (limit, offset) = (bind(wanted.into()), bind(seen.into()));
     let conditions = conditions.join(" AND ");
-    let sql =
-        format!("{HEADER} WHERE {conditions} ORDER BY s.updated_at DESC, s.id DESC LIMIT {limit}");
+    let sql = format!(
+        "{HEADER} WHERE {conditions} ORDER BY s.updated_at DESC, s.id DESC LIMIT {limit} OFFSET {offset}"
+    );
     (sql, values)
 }

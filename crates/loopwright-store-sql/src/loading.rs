@@ -2,8 +2,8 @@
 
 use loopwright_agent::AgentDefinition;
 use loopwright_sessions::{
-    Loaded, SessionHeader, SessionId, StoreError,
-    stored::{StoredBatch, decode, decode_batches},
+    Loaded, Salvaged, SessionHeader, SessionId, StoreError,
+    stored::{StoredBatch, checksum, decode, decode_batches, decode_intact},
 };
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     database::Transaction,
     decoding::Decoding,
     error::Failure,
-    head::{HEADER, Head, header},
+    head::{HEADER, Head, header, key_of_damaged, session_id},
     row::values,
 };
 
@@ -30,7 +30,21 @@ pub(crate) async fn find(
 ) -> Result<Option<SessionHeader>, Failure> {
     let sql = format!("{HEADER} WHERE s.id = $1");
     let row = transaction.row(&sql, values![id.as_str()]).await?;
-    row.map(|mut row| header(&mut row)).transpose()
+    let Some(mut row) = row else { return damaged_name(transaction, id).await };
+    header(&mut row).map(Some)
+}
+
+/// Finds a session by the name that stands for it because its own name is damaged.
+async fn damaged_name(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+) -> Result<Option<SessionHeader>, Failure> {
+    let Some(key) = key_of_damaged(id) else { return Ok(None) };
+    let row = transaction.row("SELECT id FROM sessions WHERE key = $1", values![key]).await?;
+    match row.map(|mut row| row.text(0).and_then(session_id)) {
+        Some(Err(_)) => Err(Failure::Form("its name is damaged".to_owned())),
+        _ => Ok(None),
+    }
 }
 
 /// Returns a session's agent; nothing if there is no such session or it was deleted.
@@ -52,10 +66,39 @@ async fn live(transaction: &mut dyn Transaction, id: &SessionId) -> Result<Optio
 }
 
 async fn definition_of(transaction: &mut dyn Transaction, head: &Head) -> Result<Vec<u8>, Failure> {
-    let sql = "SELECT body FROM definitions WHERE session = $1";
+    let sql = "SELECT body, sum FROM definitions WHERE session = $1";
     let row = transaction.row(sql, values![head.key]).await?;
     let missing = || Failure::Form("it has no definition of an agent".to_owned());
-    row.ok_or_else(missing)?.bytes(0)
+    let mut row = row.ok_or_else(missing)?;
+    let (body, sum) = (row.bytes(0)?, row.maybe_int(1)?);
+    if sum.is_some_and(|sum| sum != i64::from(checksum(&body))) {
+        return Err(Failure::Form("the definition of its agent is damaged".to_owned()));
+    }
+    Ok(body)
+}
+
+/// Returns what is intact of a session; nothing if there is none or it was deleted. The definition of its agent
+/// need not be.
+pub(crate) async fn salvage(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+) -> Result<Option<Salvaged>, Failure> {
+    let Some(head) = live(transaction, id).await? else { return Ok(None) };
+    let Some(header) = find(transaction, id).await? else { return Ok(None) };
+    let mut all = Vec::new();
+    batches(transaction, &head, |it| all.extend(it)).await?;
+    all.sort_by_key(|batch| batch.first);
+    Ok(Some(Stored { header, definition: Vec::new(), batches: all }.intact()))
+}
+
+/// Returns what a session lost, in words.
+pub(crate) async fn missing(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+) -> Result<Option<String>, Failure> {
+    let sql = "SELECT missing FROM sessions WHERE id = $1 AND status <> 'deleted'";
+    let row = transaction.row(sql, values![id.as_str()]).await?;
+    row.map_or(Ok(None), |mut row| row.maybe_text(0))
 }
 
 /// Returns a session as it is stored; nothing if there is none or it was deleted.
@@ -114,15 +157,21 @@ impl Stored {
         Ok(Loaded { definition, changes, header })
     }
 
+    /// Returns what is intact of it.
+    pub(crate) fn intact(self) -> Salvaged {
+        let Self { header, batches, .. } = self;
+        let (changes, gaps) = decode_intact(&header.id, header.length, &batches);
+        Salvaged { header, changes, gaps }
+    }
+
     /// Returns how many changes can be read, counted from the first.
     pub(crate) fn readable(&self) -> u64 {
         let mut next = 0;
-        for StoredBatch { first, count, body } in &self.batches {
-            let changes = decode::<Vec<loopwright_core::Stamped>>(&self.header.id, body);
-            if *first != next || !changes.is_ok_and(|changes| changes.len() >= *count) {
+        for batch in &self.batches {
+            if batch.first != next || batch.decode(&self.header.id).is_err() {
                 break;
             }
-            next += *count as u64;
+            next += batch.count as u64;
         }
         next
     }

@@ -61,6 +61,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/postgres/1.sql"),
     include_str!("../migrations/postgres/2.sql"),
     include_str!("../migrations/postgres/3.sql"),
+    include_str!("../migrations/postgres/4.sql"),
 ];
 
 impl PostgresStore {
@@ -160,6 +161,11 @@ impl Database for Postgres {
     /// The server does that by itself.
     async fn give_back(&self) -> Result<(), SqlError> {
         Ok(())
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+        self.ears.close().await;
     }
 
     /// The server keeps what is below the tables in order.

@@ -1,9 +1,13 @@
 //! SQLite: one file, many processes of one machine.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
-use loopwright_sessions::Finding;
+use loopwright_sessions::{Finding, SessionId};
 use sqlx::{
     Sqlite as Driver,
     pool::{Pool, PoolOptions},
@@ -17,12 +21,18 @@ use crate::{
     store::SqlStore,
 };
 
+mod acknowledged;
 mod file;
+mod guard;
+mod holder;
+mod losses;
 mod salvage;
 #[cfg(test)]
 mod tests;
 mod transaction;
 
+use acknowledged::{Acknowledged, Mark};
+use guard::Guard;
 use transaction::{SqliteTransaction, failed};
 
 /// Sessions in a file of this machine, which any number of its processes may use at once.
@@ -39,6 +49,10 @@ pub struct Sqlite {
     /// The one connection that writes.
     writer: Pool<Driver>,
     readers: Pool<Driver>,
+    guard: Guard,
+    acknowledged: Acknowledged,
+    /// Sessions that were acknowledged and of which nothing is left.
+    lost: Mutex<Vec<Mark>>,
 }
 
 /// How long others may keep the file locked.
@@ -61,6 +75,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/sqlite/1.sql"),
     include_str!("../migrations/sqlite/2.sql"),
     include_str!("../migrations/sqlite/3.sql"),
+    include_str!("../migrations/sqlite/4.sql"),
 ];
 
 impl SqliteStore {
@@ -79,14 +94,61 @@ impl SqliteStore {
         let place: Arc<str> = format!("`{}`", path.display()).into();
         file::make(&path)
             .map_err(|source| SqlError::Place { place: Arc::clone(&place), source })?;
-        let plain = SqliteConnectOptions::new().filename(&path).busy_timeout(patience);
-        let writing = plain
-            .clone()
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(SqliteSynchronous::Full)
-            .page_size(PAGE)
-            .auto_vacuum(SqliteAutoVacuum::Incremental)
-            .pragma("journal_size_limit", LARGEST_LOG);
+        let open = |mode| Sqlite::connect(&path, &place, patience, mode);
+        let database = match open(Mode::Writable).await {
+            // SQLite needs a file beside the database, which cannot be made there.
+            Err(error @ (SqlError::Closed { .. } | SqlError::ReadOnly { .. })) => {
+                match open(Mode::of_read_only(&path)).await {
+                    Ok(database) if !file::is_writable(&path) => database,
+                    _ => return Err(error),
+                }
+            }
+            opened => opened?,
+        };
+        Ok(Self { database, place })
+    }
+}
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    Writable,
+    /// Where nothing can be written.
+    ReadOnly,
+    /// Where nothing can be written, and the file itself holds everything.
+    Immutable,
+}
+
+impl Mode {
+    /// Returns how a file is opened where nothing can be written.
+    fn of_read_only(path: &Path) -> Self {
+        let log = std::fs::metadata(file::beside(path, "-wal"));
+        if log.is_ok_and(|it| it.len() > 0) { Self::ReadOnly } else { Self::Immutable }
+    }
+}
+
+impl Sqlite {
+    async fn connect(
+        path: &Arc<Path>,
+        place: &Arc<str>,
+        patience: Duration,
+        mode: Mode,
+    ) -> Result<Self, SqlError> {
+        let plain = SqliteConnectOptions::new()
+            .filename(path)
+            .busy_timeout(patience)
+            .read_only(mode != Mode::Writable)
+            .immutable(mode == Mode::Immutable);
+        let writing = match mode {
+            Mode::Writable => plain
+                .clone()
+                .journal_mode(SqliteJournalMode::Wal)
+                .synchronous(SqliteSynchronous::Full)
+                .page_size(PAGE)
+                .auto_vacuum(SqliteAutoVacuum::Incremental)
+                .pragma("journal_size_limit", LARGEST_LOG),
+            Mode::ReadOnly | Mode::Immutable => plain.clone(),
+        };
         let pool = |size, options: SqliteConnectOptions| {
             PoolOptions::new()
                 .max_connections(size)
@@ -98,13 +160,20 @@ impl SqliteStore {
         };
         let writer = pool(1, writing);
         let readers = pool(READERS, plain.pragma("query_only", "ON"));
-        let database = Sqlite { place: Arc::clone(&place), path, writer, readers };
+        let database = Sqlite {
+            place: Arc::clone(place),
+            guard: Guard::of(path),
+            acknowledged: Acknowledged::beside(path),
+            path: Arc::clone(path),
+            writer,
+            readers,
+            lost: Mutex::default(),
+        };
         database.prepare(patience).await?;
-        Ok(Self { database, place })
+        database.compare().await?;
+        Ok(database)
     }
-}
 
-impl Sqlite {
     /// Makes the tables, or brings them to the present version. Somebody else may be at it as well:
     /// SQLite does not wait for a file that is being made.
     async fn prepare(&self, patience: Duration) -> Result<(), SqlError> {
@@ -172,7 +241,7 @@ impl Sqlite {
     /// Looks whether the pages of the file are in order, and makes indexes anew if that is all it needs.
     async fn soundness(&self, repair: bool) -> Result<Vec<Finding>, SqlError> {
         let mut findings = Vec::new();
-        let mut problems = self.alone("PRAGMA integrity_check").await?;
+        let mut problems = self.alone(&self.readers, "PRAGMA integrity_check").await?;
         problems.retain(|problem| problem != "ok");
         if !problems.is_empty() {
             let is_repaired = repair && self.reindex().await.unwrap_or_default();
@@ -184,6 +253,19 @@ impl Sqlite {
             }));
         }
         Ok(findings)
+    }
+
+    /// Refuses to write what could not be kept.
+    fn guard(&self) -> Result<(), SqlError> {
+        let place = || Arc::clone(&self.place);
+        if !self.guard.is_there(&self.path) {
+            return Err(SqlError::Gone { place: place() });
+        }
+        if !self.guard.has_room(&self.path) {
+            let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            return Err(SqlError::Full { place: place(), source: sqlx::Error::Io(full) });
+        }
+        Ok(())
     }
 
     /// Makes the indexes anew of those tables that have any beside their rows, and tells whether that was all
@@ -201,20 +283,29 @@ impl Sqlite {
     }
 
     /// Runs statements that may be in no transaction.
-    async fn alone(&self, statement: &'static str) -> Result<Vec<String>, SqlError> {
+    async fn alone(
+        &self,
+        pool: &Pool<Driver>,
+        statement: &'static str,
+    ) -> Result<Vec<String>, SqlError> {
         let failed = |error| failed(&self.place, error);
-        let rows = sqlx::query(statement).fetch_all(&self.writer).await.map_err(failed)?;
+        let rows = sqlx::query(statement).fetch_all(pool).await.map_err(failed)?;
         Ok(rows.iter().map(transaction::words).collect())
     }
 }
 
 async fn is_mended(transaction: &mut dyn Transaction) -> Result<bool, SqlError> {
+    let names = losses::names_of_index(transaction).await?;
     for table in ["REINDEX sessions", "REINDEX wishes", "REINDEX jobs"] {
         transaction.run(table, &[]).await?;
     }
     let told = transaction.rows("PRAGMA integrity_check", &[]).await?;
     let told: Vec<_> = told.into_iter().filter_map(|mut row| row.text(0).ok()).collect();
-    Ok(told == ["ok"])
+    if told != ["ok"] {
+        return Ok(false);
+    }
+    losses::give_names_back(transaction, names).await?;
+    Ok(true)
 }
 
 #[async_trait]
@@ -224,23 +315,71 @@ impl Database for Sqlite {
             Access::Read => (&self.readers, "BEGIN"),
             Access::Write => (&self.writer, "BEGIN IMMEDIATE"),
         };
-        let begun = SqliteTransaction::begin(pool, Arc::clone(&self.place), sql).await?;
-        Ok(Box::new(begun))
+        if access == Access::Write {
+            self.guard()?;
+        }
+        let begun = SqliteTransaction::begin(pool, Arc::clone(&self.place), sql).await;
+        Ok(Box::new(begun.map_err(|error| holder::named(error, &self.path))?))
     }
 
     fn news(&self) -> Option<News> {
         None
     }
 
+    fn acknowledge(&self, key: i64, id: &SessionId, version: u64) {
+        self.acknowledged.write(&Mark { key, id: id.clone(), version });
+    }
+
+    fn lost(&self) -> Vec<SessionId> {
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.iter().map(|it| it.id.clone()).collect()
+    }
+
+    fn forget_lost(&self, id: &SessionId) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        for mark in lost.extract_if(.., |it| it.id == *id) {
+            // If it stays, it is named again by the next process.
+            let _removed = self.acknowledged.remove(mark.key);
+        }
+    }
+
+    /// The last process that closes the file merges the log into it.
+    async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+        let is_merged = std::fs::metadata(file::beside(&self.path, "-wal")).is_err();
+        if is_merged && self.lost().is_empty() {
+            // What is left of it is compared again by the next process.
+            let _cleared = self.acknowledged.clear();
+        }
+    }
+
+    async fn back_up(&self, to: &Path) -> Result<(), SqlError> {
+        let failed =
+            |source| SqlError::Place { place: format!("`{}`", to.display()).into(), source };
+        file::make_new(to).map_err(failed)?;
+        let name = to.to_string_lossy().into_owned();
+        let written = sqlx::query("VACUUM INTO $1").bind(name).execute(&self.writer).await;
+        let synced = match written {
+            Ok(_) => std::fs::File::open(to).and_then(|it| it.sync_all()).map_err(failed),
+            Err(error) => Err(transaction::failed(&self.place, error)),
+        };
+        if synced.is_err() {
+            // Half a copy is of no use.
+            let _removed = std::fs::remove_file(to);
+        }
+        synced
+    }
+
     async fn give_back(&self) -> Result<(), SqlError> {
-        self.alone("PRAGMA incremental_vacuum").await?;
-        self.alone("PRAGMA wal_checkpoint(TRUNCATE)").await?;
+        self.alone(&self.writer, "PRAGMA incremental_vacuum").await?;
+        self.alone(&self.writer, "PRAGMA wal_checkpoint(TRUNCATE)").await?;
         Ok(())
     }
 
     async fn look_below(&self, repair: bool) -> Result<Vec<Finding>, SqlError> {
         let mut findings = self.soundness(repair).await?;
-        for problem in self.alone("PRAGMA foreign_key_check").await? {
+        for problem in self.alone(&self.readers, "PRAGMA foreign_key_check").await? {
             let problem = format!("a row points to one that is not there: {problem}");
             findings.push(Finding { session: None, problem, repaired: None });
         }

@@ -1,18 +1,19 @@
 //! The store: each of its methods is one transaction.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
-    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionHeader,
-    SessionId, SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
+    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Reclaimed, Salvaged,
+    SessionHeader, SessionId, SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
 };
 
 use crate::{
     database::{Access, Database, Transaction},
     error::Failure,
+    head::stands_for,
     leasing, listing, loading, notes,
     upkeep::{self, Health},
     writing,
@@ -57,6 +58,7 @@ impl<D: Database> SqlStore<D> {
     /// Makes one session look for what is wrong with it, and repairs it.
     async fn check_session(
         &self,
+        key: i64,
         id: &SessionId,
         repair: bool,
     ) -> Result<Option<Finding>, StoreError> {
@@ -65,13 +67,14 @@ impl<D: Database> SqlStore<D> {
         transaction.rollback().await;
         let (readable, error) = match health {
             Health::Good => return Ok(None),
-            Health::Bad(error) => return Ok(Some(upkeep::finding(id, &error, None))),
+            Health::Bad(error) => return self.check_row(key, id, &error, repair).await.map(Some),
             Health::Part(readable, error) => (readable, error),
         };
         if !repair {
             return Ok(Some(upkeep::finding(id, &error, None)));
         }
-        within!(self.writing, id, |it| upkeep::go_on_from(it, id, readable))?;
+        let problem = upkeep::finding(id, &error, None).problem;
+        within!(self.writing, id, |it| upkeep::go_on_from(it, id, readable, &problem))?;
         let repaired = format!(
             "it goes on after its first {readable} changes, once it is resumed: what it did after \
                 them may have taken effect; nothing was deleted"
@@ -79,6 +82,41 @@ impl<D: Database> SqlStore<D> {
         Ok(Some(upkeep::finding(id, &error, Some(repaired))))
     }
 }
+
+impl<D: Database> SqlStore<D> {
+    /// Puts the row of a session right that cannot be loaded, if that is why.
+    async fn check_row(
+        &self,
+        key: i64,
+        id: &SessionId,
+        error: &StoreError,
+        repair: bool,
+    ) -> Result<Finding, StoreError> {
+        let restored = if repair {
+            within!(self.writing, id, |it| upkeep::restore_row(it, key))?
+        } else {
+            Vec::new()
+        };
+        let repaired = (!restored.is_empty())
+            .then(|| format!("the session is suspended, and without its {}", restored.join(", ")));
+        Ok(upkeep::finding(id, error, repaired))
+    }
+
+    /// Says that the name of a session is damaged, and gives it another one.
+    async fn check_name(&self, key: i64, repair: bool) -> Result<Finding, StoreError> {
+        let repaired = if repair {
+            let name = within!(self.writing, |it| upkeep::rename(it, key))?;
+            Some(format!("it is named `{name}` and suspended"))
+        } else {
+            None
+        };
+        let problem = "the name of a session is damaged".to_owned();
+        Ok(Finding { session: stands_for(key), problem, repaired })
+    }
+}
+
+/// What is said of a session that was acknowledged and is not in the database.
+const LOST: &str = "nothing is left of it: the `-wal` file that the database needs is damaged";
 
 /// Makes what was done happen, or undoes it if it failed.
 pub(crate) async fn end<T>(
@@ -100,11 +138,17 @@ pub(crate) async fn end<T>(
 #[async_trait]
 impl<D: Database> SessionStore for SqlStore<D> {
     async fn create(&self, new: NewSession<'_>) -> Result<SessionHeader, StoreError> {
-        within!(self.writing, &new.header.id, |it| writing::create(it, new))
+        let (key, header) = within!(self.writing, &new.header.id, |it| writing::create(it, new))?;
+        self.database.acknowledge(key, &header.id, header.version);
+        Ok(header)
     }
 
     async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError> {
-        within!(self.reading, id, |it| loading::find(it, id))
+        let found = within!(self.reading, id, |it| loading::find(it, id))?;
+        if found.is_none() && self.database.lost().contains(id) {
+            return Err(StoreError::Corrupt { id: id.clone(), reason: LOST.to_owned() });
+        }
+        Ok(found)
     }
 
     async fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError> {
@@ -119,7 +163,9 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {
-        within!(self.writing, write.id, |it| writing::append(it, write))
+        let (key, version) = within!(self.writing, write.id, |it| writing::append(it, write))?;
+        self.database.acknowledge(key, write.id, version);
+        Ok(version)
     }
 
     async fn rewind(
@@ -130,15 +176,27 @@ impl<D: Database> SessionStore for SqlStore<D> {
         lease: Option<&Lease>,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        within!(self.writing, id, |it| writing::rewind(it, id, expected, at, lease, now))
+        let rewound =
+            within!(self.writing, id, |it| writing::rewind(it, id, expected, at, lease, now));
+        let (key, version) = rewound?;
+        self.database.acknowledge(key, id, version);
+        Ok(version)
     }
 
     async fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError> {
-        within!(self.reading, |it| listing::list(it, query))
+        let mut page = within!(self.reading, |it| listing::list(it, query))?;
+        if query.after.is_none() {
+            page.unreadable.extend(self.database.lost());
+        }
+        Ok(page)
     }
 
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
-        within!(self.writing, id, |it| writing::delete(it, id, now))
+        if let Some((key, version)) = within!(self.writing, id, |it| writing::delete(it, id, now))?
+        {
+            self.database.acknowledge(key, id, version);
+        }
+        Ok(())
     }
 
     async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
@@ -216,16 +274,38 @@ impl<D: Database> SessionStore for SqlStore<D> {
 
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
         let mut findings = self.database.look_below(repair).await?;
-        for name in within!(self.reading, |it| upkeep::names(it))? {
-            match SessionId::new(name) {
-                Ok(id) => findings.extend(self.check_session(&id, repair).await?),
-                Err(error) => {
-                    let problem = error.to_string();
-                    findings.push(Finding { session: None, problem, repaired: None });
-                }
+        for (key, name) in within!(self.reading, |it| upkeep::names(it))? {
+            match name {
+                Ok(id) => findings.extend(self.check_session(key, &id, repair).await?),
+                Err(_) => findings.push(self.check_name(key, repair).await?),
             }
         }
+        for id in self.database.lost() {
+            let repaired = repair.then(|| {
+                self.database.forget_lost(&id);
+                "it is not named any more".to_owned()
+            });
+            findings.push(Finding { session: Some(id), problem: LOST.to_owned(), repaired });
+        }
         Ok(findings)
+    }
+
+    async fn close(&self) {
+        self.database.close().await;
+    }
+
+    async fn back_up(&self, to: &Path) -> Result<(), StoreError> {
+        Ok(self.database.back_up(to).await?)
+    }
+
+    async fn missing(&self, id: &SessionId) -> Result<Option<Finding>, StoreError> {
+        let problem = within!(self.reading, id, |it| loading::missing(it, id))?;
+        let finding = |problem| Finding { session: Some(id.clone()), problem, repaired: None };
+        Ok(problem.map(finding))
+    }
+
+    async fn salvage(&self, id: &SessionId) -> Result<Option<Salvaged>, StoreError> {
+        within!(self.reading, id, |it| loading::salvage(it, id))
     }
 
     fn jobs(&self) -> Option<&dyn JobQueue> {

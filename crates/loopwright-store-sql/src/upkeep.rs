@@ -1,13 +1,13 @@
 //! Freeing space, and looking for damage.
 
-use loopwright_sessions::{Finding, Reclaimed, SessionId, StoreError};
+use loopwright_sessions::{Finding, Reclaimed, SessionId, SessionStatus, StoreError};
 
 use crate::{
     database::Transaction,
     error::Failure,
-    head::Head,
+    head::{Head, session_id},
     loading::{Stored, read},
-    row::values,
+    row::{Row, values},
     writing::go_back,
 };
 
@@ -51,11 +51,68 @@ pub(crate) async fn reclaim(
     Ok(Reclaimed { sessions, batches })
 }
 
-/// Returns the names of all sessions that can be loaded, those first that were there first.
-pub(crate) async fn names(transaction: &mut dyn Transaction) -> Result<Vec<String>, Failure> {
-    let sql = "SELECT id FROM sessions WHERE status <> 'deleted' ORDER BY key";
+/// Returns the keys and names of all sessions that can be loaded, those first that were there first. A damaged
+/// name is an error.
+pub(crate) async fn names(
+    transaction: &mut dyn Transaction,
+) -> Result<Vec<(i64, Result<SessionId, Failure>)>, Failure> {
+    let sql = "SELECT key, id FROM sessions WHERE status <> 'deleted' ORDER BY key";
     let rows = transaction.rows(sql, &[]).await?;
-    rows.into_iter().map(|mut row| row.text(0)).collect()
+    let name = |mut row: Row| Ok((row.int(0)?, row.text(1).and_then(session_id)));
+    rows.into_iter().map(name).collect()
+}
+
+/// Columns of a session's row that hold text, and what takes the place of a damaged one.
+const TEXTS: [(&str, Option<&str>); 7] = [
+    ("parent", None),
+    ("call", None),
+    ("workdir", None),
+    ("title", None),
+    ("missing", None),
+    ("agent_name", Some("unknown")),
+    ("agent_label", Some("unknown")),
+];
+
+/// Puts the columns of a session's row right that hold no text or no status any more, and returns their names.
+/// The session is suspended.
+pub(crate) async fn restore_row(
+    transaction: &mut dyn Transaction,
+    key: i64,
+) -> Result<Vec<&'static str>, Failure> {
+    let mut restored = Vec::new();
+    for (column, instead) in TEXTS {
+        let sql = format!("SELECT {column} FROM sessions WHERE key = $1");
+        let Some(mut row) = transaction.row(&sql, values![key]).await? else { continue };
+        let is_sound = match (column, row.maybe_text(0)) {
+            ("parent", Ok(Some(parent))) => session_id(parent).is_ok(),
+            (_, Ok(text)) => text.is_some() || instead.is_none(),
+            (_, Err(_)) => false,
+        };
+        if !is_sound {
+            let sql = format!("UPDATE sessions SET {column} = $1 WHERE key = $2");
+            transaction.run(&sql, values![instead, key]).await?;
+            restored.push(column);
+        }
+    }
+    let row = transaction.row("SELECT status FROM sessions WHERE key = $1", values![key]).await?;
+    let status = row.and_then(|mut row| row.text(0).ok());
+    if status.and_then(|it| SessionStatus::named(&it)).is_none() {
+        restored.push("status");
+    }
+    if !restored.is_empty() {
+        let sql = "UPDATE sessions SET status = $1 WHERE key = $2";
+        transaction.run(sql, values![SessionStatus::Suspended.as_str(), key]).await?;
+    }
+    Ok(restored)
+}
+
+/// Gives a session whose name is damaged another one. It is suspended.
+pub(crate) async fn rename(transaction: &mut dyn Transaction, key: i64) -> Result<String, Failure> {
+    let name = format!("salvaged-{key}");
+    let sql = "UPDATE sessions SET id = $1, status = $2 WHERE key = $3";
+    let suspended = SessionStatus::Suspended.as_str();
+    transaction.run(sql, values![&*name, suspended, key]).await?;
+    Ok(name)
 }
 
 /// What was found out about a session.
@@ -90,11 +147,15 @@ pub(crate) async fn go_on_from(
     transaction: &mut dyn Transaction,
     id: &SessionId,
     readable: u64,
+    problem: &str,
 ) -> Result<(), Failure> {
     let head = Head::locked(transaction, id).await?;
     go_back(transaction, id, &head, readable, head.updated_at).await?;
     let sql = "UPDATE sessions SET status = 'suspended' WHERE key = $1 AND status = 'active'";
     transaction.run(sql, values![head.key]).await?;
+    let missing = format!("what it did after its first {readable} changes is missing: {problem}");
+    let sql = "UPDATE sessions SET missing = $1 WHERE key = $2";
+    transaction.run(sql, values![&*missing, head.key]).await?;
     Ok(())
 }
 

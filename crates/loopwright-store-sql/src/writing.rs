@@ -4,7 +4,7 @@ use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{
     ForkPoint, Lease, NewSession, SessionHeader, SessionId, SessionStatus, StoreError, Write,
     rules,
-    stored::{FORMAT, encode, fingerprint, written_at},
+    stored::{FORMAT, checksum, encode, fingerprint, written_at},
 };
 
 use crate::{
@@ -18,7 +18,7 @@ use crate::{
 pub(crate) async fn create(
     transaction: &mut dyn Transaction,
     new: NewSession<'_>,
-) -> Result<SessionHeader, Failure> {
+) -> Result<(i64, SessionHeader), Failure> {
     let mut header = new.header.clone();
     let base = header.from.as_ref().map_or(0, |from| from.at);
     (header.version, header.line) = (1, 0);
@@ -30,13 +30,13 @@ pub(crate) async fn create(
         Some(from) => Some(source(transaction, from).await?),
         None => None,
     };
-    let insert = "INSERT INTO definitions (session, body) VALUES ($1, $2)";
-    transaction.run(insert, values![key, &*definition]).await?;
+    let insert = "INSERT INTO definitions (session, body, sum) VALUES ($1, $2, $3)";
+    transaction.run(insert, values![key, &*definition, checksum(&definition)]).await?;
     begin_line(transaction, key, 0, source.zip(header.from.as_ref())).await?;
     if !new.changes.is_empty() {
         insert_batch(transaction, key, 0, base, new.changes.len(), &body).await?;
     }
-    Ok(header)
+    Ok((key, header))
 }
 
 /// Writes the row of a new session, and returns its key.
@@ -96,8 +96,9 @@ async fn insert_batch(
     count: usize,
     body: &[u8],
 ) -> Result<(), Failure> {
-    let sql = "INSERT INTO batches (session, line, first, count, body) VALUES ($1, $2, $3, $4, $5)";
-    transaction.run(sql, values![key, line, first, count, body]).await?;
+    let sql = "INSERT INTO batches (session, line, first, count, body, sum)
+        VALUES ($1, $2, $3, $4, $5, $6)";
+    transaction.run(sql, values![key, line, first, count, body, checksum(body)]).await?;
     Ok(())
 }
 
@@ -105,20 +106,20 @@ async fn insert_batch(
 pub(crate) async fn append(
     transaction: &mut dyn Transaction,
     write: Write<'_>,
-) -> Result<u64, Failure> {
+) -> Result<(i64, u64), Failure> {
     let Write { id, expected, batch, status, title, lease, now } = write;
     let body = encode(id, batch.changes)?;
     let head = Head::locked(transaction, id).await?;
     rules::check_lease(id, head.lease.as_ref(), lease, now)?;
     let print = fingerprint(&write, &body);
     if head.last.as_deref() == Some(&print) && head.version == expected + 1 {
-        return Ok(head.version);
+        return Ok((head.key, head.version));
     }
     rules::check_version(id, expected, head.version)?;
     let count = batch.changes.len();
     rules::check_follows(id, expected, head.length, batch.first, count)?;
     let sql = "
-        UPDATE sessions SET version = $1, length = $2, updated_at = $3, last = $4,
+        UPDATE sessions SET version = $1, length = $2, updated_at = $3, last = $4, missing = NULL,
             status = COALESCE($5, status), title = COALESCE($6, title)
         WHERE key = $7";
     let values = values![
@@ -134,7 +135,7 @@ pub(crate) async fn append(
     if count > 0 {
         insert_batch(transaction, head.key, head.line, batch.first, count, &body).await?;
     }
-    Ok(expected + 1)
+    Ok((head.key, expected + 1))
 }
 
 /// Does what [`SessionStore::rewind`](loopwright_sessions::SessionStore::rewind) says.
@@ -145,7 +146,7 @@ pub(crate) async fn rewind(
     at: Seq,
     lease: Option<&Lease>,
     now: Timestamp,
-) -> Result<u64, Failure> {
+) -> Result<(i64, u64), Failure> {
     let head = Head::locked(transaction, id).await?;
     rules::check_lease(id, head.lease.as_ref(), lease, now)?;
     rules::check_version(id, expected, head.version)?;
@@ -153,7 +154,7 @@ pub(crate) async fn rewind(
         return Err(StoreError::NotFound(id.clone()).into());
     }
     go_back(transaction, id, &head, at, now).await?;
-    Ok(expected + 1)
+    Ok((head.key, expected + 1))
 }
 
 /// Begins a new line of a session.
@@ -180,9 +181,9 @@ pub(crate) async fn delete(
     transaction: &mut dyn Transaction,
     id: &SessionId,
     now: Timestamp,
-) -> Result<(), Failure> {
+) -> Result<Option<(i64, u64)>, Failure> {
     let head = match Head::locked(transaction, id).await {
-        Err(Failure::Store(StoreError::NotFound(_))) => return Ok(()),
+        Err(Failure::Store(StoreError::NotFound(_))) => return Ok(None),
         head => head?,
     };
     let sql = "
@@ -191,5 +192,5 @@ pub(crate) async fn delete(
     let updated_at = written_at(head.updated_at, now);
     transaction.run(sql, values![head.version + 1, updated_at, head.key]).await?;
     transaction.run("DELETE FROM wishes WHERE session = $1", values![head.key]).await?;
-    Ok(())
+    Ok(Some((head.key, head.version + 1)))
 }

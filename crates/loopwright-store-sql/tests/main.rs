@@ -1,6 +1,9 @@
 //! Stores in databases, through the public interface.
 
 #[cfg(test)]
+#[cfg(feature = "sqlite")]
+mod damage;
+#[cfg(test)]
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(test)]

@@ -17,18 +17,18 @@ use crate::support::{
 };
 
 /// A folder, and the path of a file in it.
-fn place() -> (TempDir, PathBuf) {
+pub(crate) fn place() -> (TempDir, PathBuf) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("sessions.db");
     (folder, path)
 }
 
-async fn open(path: &Path) -> SqliteStore {
+pub(crate) async fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path).await.unwrap()
 }
 
 /// Runs statements in a file as anybody could.
-async fn script(path: &Path, sql: &str) {
+pub(crate) async fn script(path: &Path, sql: &str) {
     let options = SqliteConnectOptions::new().filename(path).foreign_keys(false);
     let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
     sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
@@ -125,7 +125,7 @@ async fn files_and_the_directories_made_for_them_are_for_this_user_only() {
         .map(|entry| (entry.as_ref().unwrap().file_name(), mode(&entry.unwrap().path())))
         .collect();
     modes.sort();
-    let expect = ["sessions.db", "sessions.db-shm", "sessions.db-wal"];
+    let expect = ["sessions.db", "sessions.db-acknowledged", "sessions.db-shm", "sessions.db-wal"];
     assert_eq!(modes, expect.map(|name| (name.into(), 0o600)));
     for folder in [path.parent().unwrap(), path.parent().unwrap().parent().unwrap()] {
         assert_eq!(mode(folder), 0o700);
@@ -167,9 +167,9 @@ async fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
     keep(&open(&path).await).await;
     script(&path, "PRAGMA user_version = 99; CREATE TABLE more (a)").await;
     let refused = SqliteStore::open(&path).await.unwrap_err();
-    assert!(matches!(refused, SqlError::Newer { found: 99, known: 3, .. }), "{refused:?}");
+    assert!(matches!(refused, SqlError::Newer { found: 99, known: 4, .. }), "{refused:?}");
     assert!(refused.to_string().ends_with("update the program"), "{refused}");
-    script(&path, "PRAGMA user_version = 3").await;
+    script(&path, "PRAGMA user_version = 4").await;
     is_kept(&open(&path).await).await;
 }
 

@@ -139,6 +139,19 @@ pub enum SessionsError {
         /// What is wrong with it, and where.
         reason: String,
     },
+    /// Writes that were acknowledged are lost.
+    #[error(
+        "session {} is incomplete: {problem}; calls of the lost steps may have taken effect. Look at what is left with `loopwright sessions show {}`, then accept the loss with `loopwright sessions resume {}`",
+        short(id),
+        short(id),
+        short(id)
+    )]
+    Incomplete {
+        /// The session.
+        id: SessionId,
+        /// What is missing.
+        problem: String,
+    },
     /// Anything else.
     #[error(transparent)]
     Session(SessionError),
@@ -158,9 +171,11 @@ impl SessionsError {
                 | SessionError::Status(_)
                 | SessionError::NotPending { .. },
             ) => ExitCode::Usage,
-            Self::Session(_) | Self::DeletedMeanwhile(_) | Self::Left(_) | Self::Damaged { .. } => {
-                ExitCode::Internal
-            }
+            Self::Session(_)
+            | Self::DeletedMeanwhile(_)
+            | Self::Left(_)
+            | Self::Damaged { .. }
+            | Self::Incomplete { .. } => ExitCode::Internal,
             _ => ExitCode::Usage,
         }
     }

@@ -7,6 +7,7 @@ use loopwright_sessions::{
 };
 
 use super::SessionsError;
+use crate::console;
 
 /// How much of a generated name is shown, and is enough to find it.
 const SHORT: usize = 8;
@@ -80,6 +81,12 @@ pub async fn latest(
         ..SessionQuery::first(1)
     };
     let list = store.list(&query).await?;
+    for id in &list.unreadable {
+        let id = short(id);
+        console::warn(&format!(
+            "session {id} cannot be read and may be the latest; see `loopwright sessions doctor`"
+        ));
+    }
     let none = || SessionsError::NoLatest { workdir: workdir.to_path_buf() };
     list.sessions.into_iter().next().ok_or_else(none)
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use loopwright_core::{AgentState, CallState};
-use loopwright_sessions::{Loaded, SessionError, SessionStore, StoreError};
+use loopwright_core::{AgentState, CallState, Stamped};
+use loopwright_sessions::{Loaded, Salvaged, SessionError, SessionStore, StoreError};
 use serde_json::json;
 
 use super::story::Entry;
@@ -26,20 +26,78 @@ pub(super) async fn show(
     store: &dyn SessionStore,
     args: &ShowArgs,
 ) -> Result<ExitCode, SessionsError> {
-    let header = find(store, &args.id.id).await?;
-    let loaded = store.load(&header.id).await?;
-    let loaded = loaded.ok_or_else(|| StoreError::NotFound(header.id.clone()))?;
-    let replayed = AgentState::new().replay(loaded.changes.iter().cloned());
-    let state =
-        replayed.map_err(|source| SessionError::Replay { id: loaded.header.id.clone(), source })?;
+    let header = match find(store, &args.id.id).await {
+        // Its name was written as a whole, and its intact steps can be shown.
+        Err(SessionsError::Damaged { id, .. }) => id,
+        found => found?.id,
+    };
+    let (salvaged, damage) = match store.load(&header).await {
+        Ok(loaded) => (loaded.map(whole), None),
+        Err(StoreError::Corrupt { reason, id }) => match store.salvage(&header).await {
+            Ok(salvaged) => (salvaged, Some(reason)),
+            Err(_) => return Err(SessionsError::Damaged { id, reason }),
+        },
+        Err(error) => return Err(error.into()),
+    };
+    let loaded = salvaged.ok_or_else(|| StoreError::NotFound(header.clone()))?;
+    let state = if loaded.gaps.is_empty() {
+        let replayed = AgentState::new().replay(loaded.changes.iter().cloned());
+        replayed.map_err(|source| SessionError::Replay { id: header.clone(), source })?
+    } else {
+        intact(&loaded)
+    };
+    let missing = match damage {
+        Some(reason) => Some(reason),
+        None => store.missing(&header).await?.map(|it| it.problem),
+    };
     let told = Story::of(&loaded.changes);
-    if args.json {
-        return Ok(console::print_json(&in_json(&loaded, &state, &told)));
+    let exit_code = if args.json {
+        console::print_json(&in_json(&loaded, &state, &told, missing.as_deref()))
+    } else {
+        console::print(in_words(&loaded, &state, &told).as_bytes())
+    };
+    if let Some(missing) = &missing {
+        tell_missing(&loaded, missing);
     }
-    Ok(console::print(in_words(&loaded, &state, &told).as_bytes()))
+    Ok(if loaded.gaps.is_empty() { exit_code } else { ExitCode::Internal })
 }
 
-fn in_json(loaded: &Loaded, state: &AgentState, story: &Story) -> serde_json::Value {
+fn whole(loaded: Loaded) -> Salvaged {
+    Salvaged { header: loaded.header, changes: loaded.changes, gaps: Vec::new() }
+}
+
+/// Applies the intact changes of a damaged session, except those that need a missing one.
+fn intact(salvaged: &Salvaged) -> AgentState {
+    let apply = |state: AgentState, change: &Stamped| {
+        state.clone().replay([change.clone()]).unwrap_or(state)
+    };
+    salvaged.changes.iter().fold(AgentState::new(), apply)
+}
+
+/// Says what is missing of a session, and what to do about it.
+fn tell_missing(salvaged: &Salvaged, missing: &str) {
+    let id = short(&salvaged.header.id);
+    console::warn(&format!("session {id} is incomplete: {}", harmless(missing)));
+    let lost: u64 = salvaged.gaps.iter().map(|it| it.end - it.start).sum();
+    if lost > 0 {
+        console::tell(&format!(
+            "{} of {} cannot be read; `loopwright sessions doctor --repair` continues before the first of them",
+            count(lost, "change"),
+            salvaged.header.length
+        ));
+    } else {
+        console::tell(&format!(
+            "what it did after that may have taken effect; to continue from here: loopwright sessions resume {id}"
+        ));
+    }
+}
+
+fn in_json(
+    loaded: &Salvaged,
+    state: &AgentState,
+    story: &Story,
+    missing: Option<&str>,
+) -> serde_json::Value {
     let spent = state.total_spent();
     let pending = state.pending();
     let pending: Vec<_> = pending
@@ -55,6 +113,8 @@ fn in_json(loaded: &Loaded, state: &AgentState, story: &Story) -> serde_json::Va
         "usage": Tokens::from(spent.usage),
         "cost_usd": Some(spent.cost.dollars()).filter(|it| *it > 0.0),
         "pending": pending,
+        "missing": missing,
+        "gaps": loaded.gaps.iter().map(|it| [it.start, it.end]).collect::<Vec<_>>(),
         "entries": story.entries,
     })
 }
@@ -65,7 +125,7 @@ fn model(state: &AgentState) -> Option<String> {
     Some(parts.into_iter().flatten().map(|it| &**it).collect::<Vec<_>>().join("/"))
 }
 
-fn in_words(loaded: &Loaded, state: &AgentState, story: &Story) -> String {
+fn in_words(loaded: &Salvaged, state: &AgentState, story: &Story) -> String {
     let mut text = head(loaded, state);
     for told in &story.entries {
         entry(&mut text, &told.entry);
@@ -75,7 +135,7 @@ fn in_words(loaded: &Loaded, state: &AgentState, story: &Story) -> String {
 }
 
 /// What is known of the session as a whole.
-fn head(loaded: &Loaded, state: &AgentState) -> String {
+fn head(loaded: &Salvaged, state: &AgentState) -> String {
     let header = &loaded.header;
     let spent = state.total_spent();
     let title = line(header.title.as_deref().unwrap_or_default(), WIDTH);
@@ -166,7 +226,7 @@ fn returned(text: &mut String, output: &str) {
 }
 
 /// What waits, and the commands that go on.
-fn tail(text: &mut String, loaded: &Loaded, state: &AgentState) {
+fn tail(text: &mut String, loaded: &Salvaged, state: &AgentState) {
     let id = short(&loaded.header.id);
     let pending = state.pending();
     for it in &pending {

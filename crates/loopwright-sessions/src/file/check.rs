@@ -9,6 +9,7 @@ use super::{
     lease::{self, LEASE},
     notes,
     root::{LOG, Reading, Root},
+    salvage,
     session::Session,
     slot::{SLOT, Slot},
     trail::Trail,
@@ -112,9 +113,26 @@ impl Root {
         if let Err(StoreError::Corrupt { reason, .. }) = self.ledger(id, Reading::AsItIs) {
             // What is intact and not understood is left to a program that understands it.
             let is_repaired = care == Care::Repair && is_unreadable(&log)?;
-            let repaired = if is_repaired { Some(self.set_apart(id, &dir)?) } else { None };
+            let repaired = match is_repaired.then(|| salvage::cut(id, &log)).transpose()? {
+                None => None,
+                Some(None) => Some(self.set_apart(id, &dir)?),
+                Some(Some(aside)) => {
+                    // Whoever writes a log locks it.
+                    drop(lock.take());
+                    Some(self.continue_from(id, &aside)?)
+                }
+            };
             findings.push(found(id, reason, repaired));
             return Ok(());
+        }
+        if let Some(Finding { problem, .. }) = self.missing(id, Reading::AsItIs)? {
+            let repaired = if care == Care::Repair {
+                drop(lock.take());
+                Some(self.settle(id, &log)?)
+            } else {
+                None
+            };
+            findings.push(found(id, problem, repaired));
         }
         let torn = |path: &Path| -> Result<Option<String>, StoreError> {
             let (mut trail, _last) = Trail::open(id, path)?;
@@ -125,13 +143,15 @@ impl Root {
         let files = others.chain([dir.join(WISHES), log.clone()]);
         for path in files {
             let Some((wrong, problem)) = wrong(&path)? else { continue };
+            if path == log
+                && findings
+                    .iter()
+                    .any(|it| it.session.as_ref() == Some(id) && it.problem.contains(&problem))
+            {
+                continue;
+            }
             let repaired = match (care, wrong) {
                 (Care::Look, _) => None,
-                (Care::Repair, Wrong::Spoilt) if path == log => {
-                    // Whoever writes a log locks it.
-                    drop(lock.take());
-                    Some(self.settle(id, &path)?)
-                }
                 (Care::Repair, Wrong::Torn | Wrong::Spoilt) => torn(&path)?,
                 (Care::Repair, Wrong::Damaged) if path.ends_with(WISHES) => {
                     let aside = disk::aside(&path, "damaged");
@@ -154,13 +174,29 @@ impl Root {
         Ok(())
     }
 
-    /// Writes down that a log goes on without its last record.
+    /// Writes down that a log goes on without what is missing at its end.
     fn settle(&self, id: &SessionId, log: &Path) -> Result<String, StoreError> {
         let aside = disk::aside(log, "torn");
         let mut session = Session::open(self, id)?;
         session.settle()?;
-        let (aside, status) = (aside.display(), session.files.last.status);
-        Ok(format!("moved them to `{aside}`; without them the session is {status}"))
+        let status = session.files.last.status;
+        Ok(match disk::if_there(fs::symlink_metadata(&aside)).at(&aside)? {
+            Some(_) => {
+                format!("moved them to `{}`; without them the session is {status}", aside.display())
+            }
+            None => format!("without what is missing the session is {status}"),
+        })
+    }
+
+    /// Writes down that a session continues after the changes that are left in its log.
+    fn continue_from(&self, id: &SessionId, aside: &str) -> Result<String, StoreError> {
+        let mut session = Session::open(self, id)?;
+        session.settle()?;
+        let (length, status) = (session.files.last.length, session.files.last.status);
+        Ok(format!(
+            "it continues after its first {length} changes, and is {status}: what it did after them may have \
+             taken effect; the damaged log is kept as `{aside}`"
+        ))
     }
 
     /// Moves a session that cannot be read to where it is in nobody's way.

@@ -156,6 +156,12 @@ pub(super) fn scan(bytes: &[u8], base: u64) -> Scan {
     Scan { frames, end: base + end as u64, ending }
 }
 
+/// Returns all intact frames of bytes that begin at some place of a file, whatever is between them.
+pub(super) fn all(bytes: &[u8], base: u64) -> Vec<Frame> {
+    let next = |from| find(bytes, base, from);
+    std::iter::successors(next(0), |frame| next(frame.at.end)).collect()
+}
+
 /// Tells whether bytes in which no frame is intact from `start` on were a frame once.
 fn was_whole(bytes: &[u8], base: u64, start: usize) -> bool {
     let reaches_its_end = |it: Frame| it.at.end <= bytes.len();

@@ -5,7 +5,7 @@ use std::{fmt::Display, ops::Range, path::Path};
 use loopwright_core::Seq;
 
 use super::{
-    frame::{self, Ending, Frame},
+    frame::{self, Ending, Frame, Scan},
     record::{Birth, Kind, Mark, Record},
     trail::{corrupt, intact},
 };
@@ -29,6 +29,8 @@ pub(super) struct Ledger {
     /// Where the frames end.
     pub(super) end: u64,
     pub(super) ending: Ending,
+    /// What was acknowledged and is not there, in words.
+    pub(super) missing: Option<String>,
 }
 
 /// Changes in a row, and where they leave another line.
@@ -50,14 +52,30 @@ pub(super) struct Batch {
 }
 
 impl Ledger {
-    /// Reads a log. What is torn at its end is left out; if it was whole once, the session is suspended.
+    /// Reads a log. What is torn at its end is left out; if it was acknowledged, the session is suspended.
     ///
     /// # Errors
     ///
     /// [`Corrupt`](StoreError::Corrupt) if something else is wrong with it.
-    pub(super) fn read(id: &SessionId, path: &Path, bytes: Vec<u8>) -> Result<Self, StoreError> {
+    pub(super) fn read(
+        id: &SessionId,
+        path: &Path,
+        bytes: Vec<u8>,
+        acknowledged: Option<u64>,
+    ) -> Result<Self, StoreError> {
         let scan = frame::scan(&bytes, 0);
         intact(id, path, &scan)?;
+        Self::of(id, path, bytes, scan, acknowledged)
+    }
+
+    /// Makes sense of the frames of a log.
+    pub(super) fn of(
+        id: &SessionId,
+        path: &Path,
+        bytes: Vec<u8>,
+        scan: Scan,
+        acknowledged: Option<u64>,
+    ) -> Result<Self, StoreError> {
         let wrong = |at: usize, what: &dyn Display| {
             let path = path.display();
             corrupt(id, format!("the record at byte {at} of `{path}` {what}"))
@@ -109,11 +127,12 @@ impl Ledger {
         if let Some(frame) = scan.frames.last().filter(|it| it.at != first.at) {
             last = record(frame)?;
         }
-        if scan.ending == Ending::Spoilt {
+        let missing = missing(path, bytes.len() as u64, &scan, last.version, acknowledged);
+        if missing.is_some() {
             last.doubt();
         }
         let (end, ending, frames) = (scan.end, scan.ending, scan.frames);
-        Ok(Self { bytes, frames, birth: *birth, last, lines, definition, end, ending })
+        Ok(Self { bytes, frames, birth: *birth, last, lines, definition, end, ending, missing })
     }
 
     /// Returns what is known of the session.
@@ -132,9 +151,34 @@ impl Ledger {
             let body = &self.bytes[it.body.clone()];
             let count = it.count.min(until - it.first);
             let count = usize::try_from(count).unwrap_or(usize::MAX);
-            StoredBatch { first: it.first, count, body }
+            StoredBatch { first: it.first, count, body, sum: None }
         })
     }
+}
+
+/// Says what was acknowledged and is not in a log that ends with some version.
+fn missing(
+    path: &Path,
+    length: u64,
+    scan: &Scan,
+    version: u64,
+    acknowledged: Option<u64>,
+) -> Option<String> {
+    let lost = acknowledged.unwrap_or_default().saturating_sub(version);
+    let (path, rest) = (path.display(), length.saturating_sub(scan.end));
+    let end = match scan.ending {
+        Ending::Spoilt => {
+            Some(format!("the last {rest} bytes of `{path}` are a record that is damaged"))
+        }
+        Ending::Torn if lost > 0 => Some(format!("the last {rest} bytes of `{path}` are torn")),
+        _ if lost > 0 => Some(format!("`{path}` ends too early")),
+        _ => None,
+    }?;
+    Some(match lost {
+        0 => end,
+        1 => format!("{end}: its last write is missing"),
+        lost => format!("{end}: its last {lost} writes are missing"),
+    })
 }
 
 /// Says that there is no first record.

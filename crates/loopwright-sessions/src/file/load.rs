@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The lines that lead to a state: its own one, the one which that leaves, and so on.
-struct Chain {
+pub(super) struct Chain {
     ledgers: BTreeMap<SessionId, Ledger>,
     /// Whose lines they are, their numbers, and how many changes have come by their ends.
     lines: Vec<(SessionId, u32, Seq)>,
@@ -32,7 +32,7 @@ struct Chain {
 
 impl Chain {
     /// Returns the batches that lead to the state, in their order.
-    fn batches(&self) -> Vec<StoredBatch<&[u8]>> {
+    pub(super) fn batches(&self) -> Vec<StoredBatch<&[u8]>> {
         let lines = self.lines.iter().rev();
         let batches = lines.filter_map(|(id, number, until)| {
             let ledger = self.ledgers.get(id)?;
@@ -73,7 +73,7 @@ impl Root {
     }
 
     /// Reads the logs of the lines that lead to a state.
-    fn chain(&self, ledger: Ledger) -> Result<Chain, StoreError> {
+    pub(super) fn chain(&self, ledger: Ledger) -> Result<Chain, StoreError> {
         let own = ledger.birth.id.clone();
         let mut place = Some((own.clone(), ledger.last.line, ledger.last.length));
         let mut ledgers = BTreeMap::from([(own.clone(), ledger)]);

@@ -181,6 +181,13 @@ impl Record {
         Self { kind, version, count, updated_at, print, session, ..self.clone() }
     }
 
+    /// Begins a record that begins a new line, which has so many changes in common with this one's.
+    pub(super) fn new_line(&self, id: &SessionId, at: Seq, updated_at: Timestamp) -> Self {
+        let from = Some(ForkPoint { session: id.clone(), line: self.line, at });
+        let next = self.next(Kind::Rewind, updated_at);
+        Self { from, line: self.line + 1, length: at, ..next }
+    }
+
     /// Makes the session wait for somebody who decides that it goes on, because what was written after this
     /// is not known: calls that are not on record any more may have taken effect.
     pub(super) fn doubt(&mut self) {

@@ -10,6 +10,7 @@ use std::{
 use loopwright_core::Timestamp;
 
 use super::{
+    acknowledged,
     disk::{self, Hold, Lock},
     failure::At as _,
     frame,
@@ -135,6 +136,7 @@ impl Root {
     ) -> Result<Option<SessionHeader>, StoreError> {
         let Some(dir) = self.dir(id)? else { return Ok(None) };
         let path = dir.join(LOG);
+        let acknowledged = acknowledged::read(&dir).at(&dir)?;
         let Some(mut file) = disk::open(&path).at(&path)? else {
             return self.ledger(id, reading).map(|it| it.map(|it| it.header()));
         };
@@ -144,7 +146,7 @@ impl Root {
         let last = last.and_then(|it| Record::read(&it.head));
         let birth = first.and_then(|it| it.session).filter(|it| it.id == *id);
         match (birth, last) {
-            (Some(birth), Some(last)) => {
+            (Some(birth), Some(last)) if acknowledged.is_none_or(|it| it <= last.version) => {
                 check_form(id, birth.format)?;
                 Ok(Some(birth.header(last)))
             }
@@ -161,15 +163,18 @@ impl Root {
         let Some(dir) = self.dir(id)? else { return Ok(None) };
         let path = dir.join(LOG);
         let read = || -> Result<Ledger, StoreError> {
+            let acknowledged = acknowledged::read(&dir).at(&dir)?;
             let Some(mut file) = disk::open(&path).at(&path)? else {
                 let path = path.display();
                 return Err(corrupt(id, format!("`{path}` is gone: restore it from a copy")));
             };
             let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
-            Ledger::read(id, &path, bytes)
+            Ledger::read(id, &path, bytes, acknowledged)
         };
         match read() {
-            Ok(ledger) if ledger.ending == frame::Ending::Whole => Ok(Some(ledger)),
+            Ok(ledger) if ledger.ending == frame::Ending::Whole && ledger.missing.is_none() => {
+                Ok(Some(ledger))
+            }
             found if reading == Reading::AsItIs => found.map(Some),
             // Somebody may be writing it, or may have moved it away.
             _ => {

@@ -10,6 +10,7 @@ use std::{
 use loopwright_core::{Seq, Timestamp};
 
 use super::{
+    acknowledged::{self, Acknowledged},
     disk::{self, Hold, Identity, Lock, Patience},
     failure::At as _,
     frame::{self, Ending},
@@ -22,7 +23,6 @@ use super::{
     trail::{Trail, corrupt, intact},
 };
 use crate::{
-    header::ForkPoint,
     id::SessionId,
     rules,
     status::SessionStatus,
@@ -54,6 +54,9 @@ pub(super) struct Files {
     pub(super) dir: PathBuf,
     lock: Lock,
     trail: Trail,
+    acknowledged: Acknowledged,
+    /// Whether the log lost what was acknowledged. Forks may begin there, so the next write begins a new line.
+    is_cut: bool,
     /// The last record of the log.
     pub(super) last: Record,
     pub(super) lease: Option<LeaseFile>,
@@ -97,8 +100,10 @@ impl<'a> Session<'a> {
             if let Some(kept) = root.kept(id)? {
                 Files { lock, ..kept }
             } else {
-                let (trail, last) = read(id, dir.join(LOG))?;
-                Files { id: id.clone(), dir, lock, trail, last, lease: None, covered: None }
+                let (trail, last, is_cut) = read(id, dir.join(LOG))?;
+                let (id, acknowledged) = (id.clone(), Acknowledged::default());
+                let (lease, covered) = (None, None);
+                Files { id, dir, lock, trail, acknowledged, is_cut, last, lease, covered }
             }
         };
         if files.last.is_deleted() {
@@ -148,7 +153,7 @@ impl<'a> Session<'a> {
         }
         rules::check_version(self.id, expected, last.version)?;
         rules::check_follows(self.id, expected, last.length, first, count)?;
-        let mut record = last.next(Kind::Append, written_at(last.updated_at, now));
+        let mut record = self.next(written_at(last.updated_at, now));
         record.length += count as u64;
         record.count = count as u64;
         record.status = status.unwrap_or(record.status);
@@ -171,19 +176,27 @@ impl<'a> Session<'a> {
         if at > last.length {
             return Err(StoreError::NotFound(self.id.clone()));
         }
-        let mut record = last.next(Kind::Rewind, written_at(last.updated_at, now));
-        let (session, line) = (self.id.clone(), record.line);
-        record.from = Some(ForkPoint { session, line, at });
-        record.line += 1;
-        record.length = at;
+        let record = last.new_line(self.id, at, written_at(last.updated_at, now));
         self.write(record, b"", None)
     }
 
-    /// Ends what is in doubt about the log's last record: it is moved aside, and what is known of the session
-    /// without it is written.
+    /// Ends what is in doubt about the end of the log: what is damaged is moved aside, and what is known of the
+    /// session without it is written. The session is suspended, and continues on a new line.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
-        let record = self.files.last.next(Kind::Append, self.files.last.updated_at);
+        self.files.is_cut = true;
+        self.files.last.doubt();
+        let record = self.next(self.files.last.updated_at);
         self.write(record, b"", None).map(drop)
+    }
+
+    /// Begins the record of an append.
+    fn next(&self, updated_at: Timestamp) -> Record {
+        let Files { last, is_cut, .. } = &self.files;
+        if *is_cut {
+            last.new_line(self.id, last.length, updated_at)
+        } else {
+            last.next(Kind::Append, updated_at)
+        }
     }
 
     /// Deletes the session for good.
@@ -220,6 +233,8 @@ impl<'a> Session<'a> {
         let trail = &mut self.files.trail;
         frame::write(&mut bytes, trail.end, &head, body).at(&trail.path)?;
         trail.append(&bytes)?;
+        // What is written is written: if this fails, less is known of what was acknowledged.
+        let _noted = self.files.acknowledged.write(&self.files.dir, record.version);
         if lease.is_some() {
             // What is written is written: an entry that cannot be freed is let go of.
             self.files.covered = covered.free().is_ok().then_some(covered);
@@ -228,6 +243,7 @@ impl<'a> Session<'a> {
             let _settled = covered.settle(record.updated_at, record.status);
         }
         self.files.last = record;
+        self.files.is_cut = false;
         Ok(self.files.last.version)
     }
 
@@ -330,7 +346,7 @@ impl Files {
     /// Reads what others appended to the log. Tells whether it is still the same one.
     fn caught_up(&mut self) -> Result<bool, StoreError> {
         let Some(appended) = self.appended()? else { return Ok(false) };
-        let Self { id, trail, last, .. } = self;
+        let Self { id, trail, last, is_cut, .. } = self;
         let path = &trail.path;
         if appended > 0 {
             let bytes = frame::part(&mut trail.file, trail.end, u64::MAX).at(path)?;
@@ -344,6 +360,7 @@ impl Files {
             }
             if scan.ending == Ending::Spoilt {
                 last.doubt();
+                *is_cut = true;
             }
             trail.end = scan.end;
         }
@@ -351,7 +368,9 @@ impl Files {
     }
 }
 
-fn read(id: &SessionId, path: PathBuf) -> Result<(Trail, Record), StoreError> {
+/// Opens a log. Returns its last record, and whether it lost what was acknowledged.
+fn read(id: &SessionId, path: PathBuf) -> Result<(Trail, Record, bool), StoreError> {
+    let acknowledged = path.parent().map(acknowledged::read).transpose().at(&path)?.flatten();
     let file = disk::options().read(true).write(true).open(&path);
     let Some(mut file) = disk::if_there(file).at(&path)? else {
         let path = path.display();
@@ -359,8 +378,8 @@ fn read(id: &SessionId, path: PathBuf) -> Result<(Trail, Record), StoreError> {
     };
     let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
     let (length, identity) = (bytes.len() as u64, Identity::of(&file.metadata().at(&path)?));
-    let Ledger { last, end, .. } = Ledger::read(id, &path, bytes)?;
-    Ok((Trail { path, file, identity, end, length }, last))
+    let Ledger { last, end, missing, .. } = Ledger::read(id, &path, bytes, acknowledged)?;
+    Ok((Trail { path, file, identity, end, length }, last, missing.is_some()))
 }
 
 /// Reads what never changes of a session.

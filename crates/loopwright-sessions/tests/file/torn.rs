@@ -13,9 +13,22 @@ fn three() -> (World, Vec<u8>, usize) {
     create(&world.store, "a", 2);
     append(&world.store, "a", 1, 2, 1).unwrap();
     let log = world.session("a").join("log");
+    let acknowledged = log.with_file_name("acknowledged");
+    fs::copy(&acknowledged, log.with_file_name("before")).unwrap();
     let begin = fs::metadata(&log).unwrap().len();
     append(&world.store, "a", 2, 3, 2).unwrap();
     (world, fs::read(log).unwrap(), usize::try_from(begin).unwrap())
+}
+
+/// Makes the last record one that was never acknowledged, as a crash leaves it.
+fn unacknowledge(world: &World) {
+    let dir = world.session("a");
+    fs::copy(dir.join("before"), dir.join("acknowledged")).unwrap();
+}
+
+fn missing(world: &World) -> Option<String> {
+    let found = block_on(world.store.missing(&id("a"))).unwrap();
+    found.map(|it| it.problem)
 }
 
 /// Whatever is wrong with the last record: the others are there, the next write works, and what is
@@ -49,13 +62,61 @@ fn prefix_survives(world: World, bytes: &[u8], begin: usize) -> (World, SessionS
 }
 
 #[test]
-fn a_log_cut_at_any_byte_of_its_last_record_loads_what_came_before() {
+fn a_log_cut_at_any_byte_of_an_unacknowledged_record_loads_what_came_before() {
     let (mut world, bytes, begin) = three();
     for end in begin..bytes.len() {
+        unacknowledge(&world);
         let (same, status) = prefix_survives(world, &bytes[..end], begin);
         assert_eq!(status, SessionStatus::Active, "byte {end}");
         world = same;
     }
+}
+
+#[test]
+fn a_log_that_lost_an_acknowledged_record_is_suspended_and_the_loss_is_named() {
+    let (mut world, bytes, begin) = three();
+    let log = world.session("a").join("log");
+    for end in (begin..bytes.len()).step_by(7) {
+        fs::write(&log, &bytes[..end]).unwrap();
+        world = world.reopened();
+        let problem = missing(&world).unwrap();
+        assert!(problem.ends_with(": its last write is missing"), "byte {end}: {problem}");
+        let found = world.check(false);
+        assert_eq!(found[0].problem, problem, "byte {end}: {found:?}");
+        let (same, status) = prefix_survives(world, &bytes[..end], begin);
+        assert_eq!(status, SessionStatus::Suspended, "byte {end}");
+        // Whoever wrote it again knows.
+        assert_eq!(missing(&same), None);
+        world = same;
+    }
+}
+
+#[test]
+fn a_fork_of_lost_changes_does_not_load_those_that_were_written_in_their_place() {
+    let (world, bytes, begin) = three();
+    let whole = block_on(world.store.header(&id("a"))).unwrap().unwrap();
+    let fork = whole.fork(id("b"), 5, whole.updated_at);
+    super::world::create_as(&world.store, &fork, 0).unwrap();
+    fs::write(world.session("a").join("log"), &bytes[..begin]).unwrap();
+    let world = world.reopened();
+    append(&world.store, "a", 2, 3, 2).unwrap();
+    let loaded = world.load("b");
+    assert!(matches!(loaded, Err(StoreError::Corrupt { .. })), "{loaded:?}");
+}
+
+#[test]
+fn a_repair_of_a_log_that_lost_a_whole_record_leaves_the_session_waiting() {
+    let (world, bytes, begin) = three();
+    fs::write(world.session("a").join("log"), &bytes[..begin]).unwrap();
+    let world = world.reopened();
+    let found = world.check(true);
+    assert!(found[0].problem.contains("ends too early: its last write is missing"), "{found:?}");
+    let expect = "without what is missing the session is suspended";
+    assert_eq!((found.len(), found[0].repaired.as_deref()), (1, Some(expect)));
+    assert_eq!(world.check(true), []);
+    let loaded = world.load("a").unwrap().unwrap();
+    assert_eq!((loaded.header.status, loaded.changes), (SessionStatus::Suspended, said(0, 3)));
+    assert_eq!(missing(&world), None);
 }
 
 #[test]
@@ -80,7 +141,8 @@ fn a_repair_of_a_damaged_last_record_leaves_the_session_waiting() {
     let world = world.reopened();
     let found = world.check(true);
     assert_eq!(found.len(), 1);
-    assert!(found[0].problem.ends_with("are a record that is damaged"), "{found:?}");
+    let expect = "are a record that is damaged: its last write is missing";
+    assert!(found[0].problem.ends_with(expect), "{found:?}");
     let repaired = found[0].repaired.as_ref().unwrap();
     assert!(repaired.contains("log.torn-1") && repaired.ends_with("suspended"), "{repaired}");
     assert_eq!(world.check(true), []);
@@ -94,6 +156,9 @@ fn a_log_that_ends_in_zeros_loads_what_came_before() {
     let (world, mut bytes, begin) = three();
     bytes.truncate(begin);
     bytes.resize(begin + 5_000, 0);
+    let (world, status) = prefix_survives(world, &bytes, begin);
+    assert_eq!(status, SessionStatus::Suspended);
+    unacknowledge(&world);
     assert_eq!(prefix_survives(world, &bytes, begin).1, SessionStatus::Active);
 }
 
@@ -126,7 +191,9 @@ fn a_check_says_what_is_torn_and_moves_it_aside_only_to_repair() {
     let (world, bytes, begin) = three();
     let log = world.session("a").join("log");
     fs::write(&log, &bytes[..begin + 9]).unwrap();
+    unacknowledge(&world);
     let world = world.reopened();
+    assert_eq!(missing(&world), None);
     let found = world.check(false);
     assert_eq!(found.len(), 1);
     assert!(found[0].problem.starts_with("the last 9 bytes of"), "{found:?}");
@@ -165,11 +232,61 @@ fn a_log_damaged_before_intact_records_is_neither_read_nor_written() {
 }
 
 #[test]
-fn a_repair_moves_a_damaged_session_out_of_the_way_as_it_is() {
+fn a_repair_of_a_log_damaged_in_the_middle_keeps_what_came_before() {
+    let (world, mut bytes, begin) = three();
+    create(&world.store, "b", 1);
+    let log = world.session("a").join("log");
+    bytes[begin - 9] ^= 1;
+    fs::write(&log, &bytes).unwrap();
+    let world = world.reopened();
+    let found = world.check(true);
+    assert_eq!(found.len(), 1);
+    let repaired = found[0].repaired.as_ref().unwrap();
+    let expect = "it continues after its first 2 changes, and is suspended";
+    assert!(repaired.starts_with(expect) && repaired.contains("log.damaged-1"), "{repaired}");
+    assert_eq!(fs::read(world.session("a").join("log.damaged-1")).unwrap(), bytes);
+    assert_eq!(world.check(true), []);
+    let loaded = world.load("a").unwrap().unwrap();
+    assert_eq!((loaded.header.status, loaded.changes), (SessionStatus::Suspended, said(0, 2)));
+    append(&world.store, "a", loaded.header.version, 2, 2).unwrap();
+    assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 4));
+    assert_eq!(world.load("b").unwrap().unwrap().changes, said(0, 1));
+}
+
+#[test]
+fn the_intact_changes_of_a_damaged_log_can_be_read() {
     let (world, bytes, begin) = three();
+    let log = world.session("a").join("log");
+    let salvage = || block_on(world.store.salvage(&id("a")));
+    let whole = salvage().unwrap().unwrap();
+    assert_eq!((whole.changes, whole.gaps), (said(0, 5), vec![]));
+    for place in (first_of_second(&bytes)..begin).step_by(7) {
+        let mut changed = bytes.clone();
+        changed[place] ^= 1 << (place % 8);
+        fs::write(&log, &changed).unwrap();
+        assert!(matches!(world.load("a"), Err(StoreError::Corrupt { .. })), "byte {place}");
+        let found = salvage().unwrap().unwrap();
+        let intact = [said(0, 2), said(3, 2)].concat();
+        assert_eq!((found.changes, found.gaps), (intact, vec![2..3]), "byte {place}");
+    }
+    let mut changed = bytes;
+    changed[30] ^= 1;
+    fs::write(&log, &changed).unwrap();
+    assert!(matches!(salvage(), Err(StoreError::Corrupt { .. })));
+}
+
+/// Where the second record begins.
+fn first_of_second(bytes: &[u8]) -> usize {
+    let marks = bytes.windows(4).enumerate().filter(|(_, it)| *it == b"\xfeLWf");
+    marks.map(|(place, _)| place).nth(1).unwrap()
+}
+
+#[test]
+fn a_repair_moves_a_session_without_its_first_record_out_of_the_way_as_it_is() {
+    let (world, bytes, _) = three();
     create(&world.store, "b", 1);
     let mut changed = bytes;
-    changed[begin - 9] ^= 1;
+    changed[30] ^= 1;
     fs::write(world.session("a").join("log"), &changed).unwrap();
     let world = world.reopened();
     let found = world.check(true);

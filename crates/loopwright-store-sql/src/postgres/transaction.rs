@@ -69,7 +69,11 @@ impl Transaction for PostgresTransaction {
 
     fn page(&self) -> &'static str {
         "convert_to(
-            string_agg(b.first || ' ' || b.count || ' ' || octet_length(b.body), chr(10))
+            string_agg(
+                b.first || ' ' || b.count || ' ' || octet_length(b.body) || ' '
+                    || COALESCE(CAST(b.sum AS TEXT), '-'),
+                chr(10)
+            )
                 || chr(10) || chr(10),
             'UTF8'
         ) || string_agg(CASE WHEN octet_length(b.body) < 65536 THEN b.body ELSE '' END, '')"

@@ -15,16 +15,33 @@ pub(super) fn make(path: &Path) -> io::Result<()> {
     if !folder.is_dir() {
         make_folder(folder)?;
     }
+    match make_new(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+/// Makes an empty file that this user alone may read, where there is none.
+pub(super) fn make_new(path: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Ok(file) => file.sync_all()?,
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
-        Err(error) => return Err(error),
+    options.open(path)?.sync_all()?;
+    sync(folder_of(path))
+}
+
+/// Returns `true` if the file, and files beside it, may be written.
+pub(super) fn is_writable(path: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{Access, access};
+        [path, folder_of(path)].into_iter().all(|it| access(it, Access::WRITE_OK).is_ok())
     }
-    sync(folder)
+    #[cfg(not(target_os = "linux"))]
+    {
+        fs::metadata(path).is_ok_and(|it| !it.permissions().readonly())
+    }
 }
 
 fn folder_of(path: &Path) -> &Path {

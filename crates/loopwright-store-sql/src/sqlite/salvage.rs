@@ -14,7 +14,7 @@ use std::{
 use loopwright_core::Timestamp;
 use loopwright_sessions::{Finding, SessionStore as _, StoreError};
 
-use super::{SqliteStore, file};
+use super::{Sqlite, SqliteStore, file};
 use crate::{
     database::Transaction,
     error::{Failure, SqlError},
@@ -45,7 +45,10 @@ impl SqliteStore {
         fs::metadata(path).map_err(failed)?;
         let problem = match Self::open(path).await {
             Ok(store) => {
-                let found = store.database.soundness(true).await;
+                let found = match store.database.has_all_columns().await {
+                    Ok(()) => store.database.soundness(true).await,
+                    Err(error) => Err(error),
+                };
                 store.close().await;
                 match found {
                     Ok(found) => match found.iter().find(|it| it.repaired.is_none()) {
@@ -53,12 +56,14 @@ impl SqliteStore {
                         None => return Ok(found),
                     },
                     Err(error @ SqlError::Damaged { .. }) => error.to_string(),
+                    Err(SqlError::Refused { source, .. }) => described(&source),
                     Err(error) => return Err(error.into()),
                 }
             }
             Err(error @ (SqlError::Damaged { .. } | SqlError::NotAStore { .. })) => {
                 error.to_string()
             }
+            Err(SqlError::Refused { source, .. }) => described(&source),
             Err(error) => return Err(error.into()),
         };
         let new = file::beside(path, ".salvaged");
@@ -78,11 +83,33 @@ impl SqliteStore {
         findings.insert(0, Finding { session: None, problem, repaired: Some(repaired) });
         Ok(findings)
     }
+}
 
-    /// Closes all connections, once nobody uses them any more.
-    pub async fn close(&self) {
-        self.database.readers.close().await;
-        self.database.writer.close().await;
+/// Says that the description of the tables is damaged.
+fn described(source: &sqlx::Error) -> String {
+    format!("the description of its tables is damaged: {source}")
+}
+
+/// The columns of all tables.
+const COLUMNS: [&str; 7] = [
+    "SELECT key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title,
+        created_at, updated_at, last, leases, lease_owner, lease_until, missing FROM sessions LIMIT 0",
+    "SELECT session, body, sum FROM definitions LIMIT 0",
+    "SELECT session, line, from_session, from_line, at FROM lines LIMIT 0",
+    "SELECT session, line, first, count, body, sum FROM batches LIMIT 0",
+    "SELECT number, session, body FROM wishes LIMIT 0",
+    "SELECT session, log, number, body FROM notes LIMIT 0",
+    "SELECT number, id, session, task, status, claims, attempts, deaths, ready_at, owner, until, why, created_at,
+        updated_at FROM jobs LIMIT 0",
+];
+
+impl Sqlite {
+    /// Checks that the tables have the columns that are used.
+    async fn has_all_columns(&self) -> Result<(), SqlError> {
+        for columns in COLUMNS {
+            self.alone(&self.readers, columns).await?;
+        }
+        Ok(())
     }
 }
 

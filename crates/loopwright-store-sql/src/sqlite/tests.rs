@@ -70,7 +70,9 @@ async fn a_file_that_somebody_keeps_locked_is_told() {
     let other = SqliteStore::open(&store.database.path).await.unwrap();
     assert!(names(&store).await.is_empty());
     let lock = other.database.begin(Access::Write).await.unwrap();
-    is_unavailable(create(&store, "a").await, "was in use by others for too long");
+    // In this test the process that holds the lock is this one.
+    let holder = format!("is in use by process {}: end that first", std::process::id());
+    is_unavailable(create(&store, "a").await, &holder);
     // Whoever reads waits for nobody.
     assert!(names(&store).await.is_empty());
     drop(lock);

@@ -99,7 +99,10 @@ impl Transaction for SqliteTransaction {
 
     fn page(&self) -> &'static str {
         "CAST(
-            group_concat(b.first || ' ' || b.count || ' ' || length(b.body), char(10))
+            group_concat(
+                b.first || ' ' || b.count || ' ' || length(b.body) || ' ' || COALESCE(b.sum, '-'),
+                char(10)
+            )
                 || char(10) || char(10)
                 || group_concat(CASE WHEN length(b.body) < 65536 THEN b.body ELSE '' END, '')
         AS BLOB)"
@@ -147,7 +150,9 @@ fn row(row: &SqliteRow) -> Result<Row, Error> {
         let kind = value.type_info().into_owned();
         Ok(match kind.name() {
             "INTEGER" => Cell::Int(row.try_get_unchecked(column)?),
-            "TEXT" => Cell::Text(row.try_get_unchecked(column)?),
+            // A damaged text may be none any more, which must not keep others from being read.
+            "TEXT" => String::from_utf8(row.try_get_unchecked(column)?)
+                .map_or_else(|error| Cell::Bytes(error.into_bytes()), Cell::Text),
             _ => Cell::Bytes(row.try_get_unchecked(column)?),
         })
     };

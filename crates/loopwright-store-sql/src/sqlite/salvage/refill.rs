@@ -6,7 +6,7 @@ use loopwright_agent::AgentDefinition;
 use loopwright_core::{Stamped, Timestamp};
 use loopwright_sessions::{
     Finding, Owner, SessionId, SessionStatus,
-    stored::{FORMAT, decode, encode},
+    stored::{FORMAT, checksum, decode, encode},
 };
 
 use super::cells::Record;
@@ -39,11 +39,11 @@ enum Table {
 
 const SESSION: &str = "
     INSERT OR IGNORE INTO sessions VALUES
-        ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+        ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
     ON CONFLICT (key) DO UPDATE SET
         status = excluded.status, version = excluded.version, line = excluded.line,
         length = excluded.length, title = excluded.title, updated_at = excluded.updated_at,
-        last = excluded.last, leases = excluded.leases, lease_owner = excluded.lease_owner,
+        missing = excluded.missing, last = excluded.last, leases = excluded.leases, lease_owner = excluded.lease_owner,
         lease_until = excluded.lease_until
     WHERE (excluded.version, excluded.leases, excluded.lease_until)
         > (sessions.version, sessions.leases, sessions.lease_until)";
@@ -83,12 +83,14 @@ impl<'a> Refill<'a> {
                 }
                 SESSION
             }
-            Table::Definitions => "INSERT OR IGNORE INTO definitions VALUES ($1, $2)",
+            Table::Definitions => "INSERT OR IGNORE INTO definitions VALUES ($1, $2, $3)",
             Table::Lines => "INSERT OR IGNORE INTO lines VALUES ($1, $2, $3, $4, $5)",
-            Table::Batches => "INSERT OR IGNORE INTO batches VALUES ($1, $2, $3, $4, $5)",
+            Table::Batches => "INSERT OR IGNORE INTO batches VALUES ($1, $2, $3, $4, $5, $6)",
             Table::Notes => "INSERT OR IGNORE INTO notes VALUES ($1, $2, $3, $4)",
             Table::Jobs => JOB,
         };
+        // Rows of an earlier version have no column at the end that was added since.
+        cells.resize(cells.len().max(table.columns()), Cell::Null);
         let values: Vec<_> = cells.iter().map(value).collect();
         match self.transaction.run(sql, &values).await {
             // It is of no form that the tables allow.
@@ -212,8 +214,8 @@ impl<'a> Refill<'a> {
                 let plain = AgentDefinition::new(&*name, &*name, "");
                 (encode(&id, &plain)?, "it has one without instructions".to_owned())
             };
-            let sql = "INSERT INTO definitions VALUES ($1, $2)";
-            self.transaction.run(sql, values![key, &*body]).await?;
+            let sql = "INSERT INTO definitions VALUES ($1, $2, $3)";
+            self.transaction.run(sql, values![key, &*body, checksum(&body)]).await?;
             let problem = "the definition of its agent is lost".to_owned();
             findings.push(Finding { session: Some(id), problem, repaired: Some(repaired) });
         }
@@ -239,22 +241,47 @@ fn value(cell: &Cell) -> Value<'_> {
     }
 }
 
+impl Table {
+    /// Returns how many columns it has.
+    fn columns(&self) -> usize {
+        match self {
+            Self::Sessions => 20,
+            Self::Names | Self::Definitions => 3,
+            Self::Lines => 5,
+            Self::Batches => 6,
+            Self::Notes => 4,
+            Self::Jobs => 14,
+        }
+    }
+}
+
+/// Returns `true` if the last cells of a row are the checksum of a body, or none was written.
+fn is_sum(cells: &[Cell], body: &[u8]) -> bool {
+    match cells {
+        [] | [Cell::Null] => true,
+        [Cell::Int(sum)] => *sum == i64::from(checksum(body)),
+        _ => false,
+    }
+}
+
 /// Finds out which table a record is of, if it makes sense there.
 fn table(unnamed: &SessionId, number: Option<i64>, cells: &[Cell]) -> Option<Table> {
     use Cell::{Bytes, Int, Null, Text};
     let is_name = |it: &String| SessionId::new(it.clone()).is_ok();
     match (number, cells) {
-        (Some(_), [Null, Text(id), Int(_), Text(status), ..]) if cells.len() == 19 => {
+        (Some(_), [Null, Text(id), Int(_), Text(status), ..]) if matches!(cells.len(), 19 | 20) => {
             (is_name(id) && SessionStatus::named(status).is_some()).then_some(Table::Sessions)
         }
         (Some(_), [Null, Text(_), Int(_), Bytes(_), Text(_), ..]) if cells.len() == 14 => {
             Some(Table::Jobs)
         }
-        (Some(_), [Null, Bytes(body)]) => {
+        (Some(_), [Null, Bytes(body), sum @ ..]) if is_sum(sum, body) => {
             decode::<AgentDefinition>(unnamed, body).is_ok().then_some(Table::Definitions)
         }
         (None, [Int(_), Text(id), Int(_)]) => is_name(id).then_some(Table::Names),
-        (None, [Int(_), Int(_), Int(_), Int(count), Bytes(body)]) => {
+        (None, [Int(_), Int(_), Int(_), Int(count), Bytes(body), sum @ ..])
+            if is_sum(sum, body) =>
+        {
             let changes = decode::<Vec<Stamped>>(unnamed, body).ok()?;
             (i64::try_from(changes.len()) == Ok(*count)).then_some(Table::Batches)
         }
