@@ -9,11 +9,12 @@ use async_trait::async_trait;
 use loopwright_core::{
     AgentEvent, AgentLoop, AgentState, BoxError, CallState, CallableHook, Driver, Failure,
     FailureKind, Flow, InferenceDecision, Recovery, RunOptions, Status, Step, StepError, StepKind,
-    ThinkCx, Thought, ToolDecision, ToolOptions, ToolOutcome, ToolOutput, ToolSet, Verdict,
+    ThinkCx, Thought, Tool, ToolCx, ToolDecision, ToolOptions, ToolOutcome, ToolOutput, ToolSet,
+    Verdict,
     kinds::{
         ContinuationEvaluated, ExecutionCompleted, ExecutionFailed, ExecutionStarted, HookExecuted,
         StateUpdated, StepCompleted, StepStarted, TokenUsageReported, ToolCallCompleted,
-        ToolCallStarted,
+        ToolCallStarted, ValidationFailed,
     },
     messages::{FinishReason, InferenceResponse, Message, Role, SectionName, ToolSpec, Usage},
 };
@@ -314,6 +315,9 @@ fn an_outcome_says_what_became_of_a_call() {
     let failed = ToolOutcome::Failed(Failure::new(FailureKind::Tool, "it broke"));
     assert!(failed.output().is_none() && failed.is_error() && !failed.was_blocked());
     assert_eq!(failed.error_message(), "it broke");
+    let blocked = ToolOutcome::Blocked { reason: "not today".to_owned() };
+    assert!(blocked.output().is_none() && blocked.was_blocked());
+    assert!(blocked.to_result().to_text().contains("not today"), "{:?}", blocked.to_result());
     assert!(failed.to_result().is_error && failed.to_result().to_text().contains("it broke"));
 }
 
@@ -386,6 +390,74 @@ fn a_tool_is_given_the_state_its_call_and_the_key_of_its_effect() {
     );
 }
 
+/// What [`Search`] is asked for.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Query {
+    text: String,
+    #[serde(default = "ten")]
+    limit: u32,
+}
+
+fn ten() -> u32 {
+    10
+}
+
+/// A tool that is a type, with typed arguments, an answer and an error of its own.
+struct Search;
+
+impl Tool for Search {
+    type Args = Query;
+    type Output = String;
+    type Error = BoxError;
+
+    fn name(&self) -> &'static str {
+        "search"
+    }
+
+    fn description(&self) -> &'static str {
+        "Searches."
+    }
+
+    async fn call(&self, query: Query, cx: &ToolCx<'_>) -> Result<String, BoxError> {
+        if query.text.is_empty() {
+            return Err("nothing to search for".into());
+        }
+        Ok(format!("{} of {} for {}", query.limit, query.text, cx.call.name))
+    }
+}
+
+#[test]
+fn a_type_with_arguments_of_its_own_is_a_tool() {
+    let calls =
+        [json!({ "text": "rye" }), json!({ "text": "rye", "limit": 2 }), json!({ "text": "" })];
+    let calls = calls.map(|arguments| ("search", arguments));
+    let agent = agent([ScenarioStep::tool_calls(calls), "done".into()]).with_tool(Search);
+    let spec = agent.tools().get("search").unwrap().spec();
+    assert_eq!((&*spec.name, &*spec.description), ("search", "Searches."));
+    assert_eq!(spec.parameters["required"], json!(["text"]));
+    assert_eq!(spec.parameters["properties"]["limit"]["default"], json!(10));
+    let told = told(&execute(&agent, asked()));
+    assert_eq!(told[..2], ["10 of rye for search", "2 of rye for search"]);
+    assert!(told[2].contains("nothing to search for"), "{told:?}");
+}
+
+#[test]
+fn hooks_and_tools_emit_events_of_their_own() {
+    let hook = CallableHook::new("checking").before_step(|_, cx| {
+        cx.events.emit(|| ValidationFailed::new(1, "of a hook", vec!["odd".to_owned()]));
+        Ok(Flow::Go)
+    });
+    let tool = MockTool::with_cx("look", "", |_, cx| {
+        cx.events.emit(|| ValidationFailed::new(1, "of a tool", Vec::new()));
+        Box::pin(async { Ok(ToolOutput::text("seen")) })
+    });
+    let events = EventRecorder::new();
+    let agent = agent([look("rye"), "done".into()]).with_tool(tool).with_event_sink(events.sink());
+    execute(&hooked(&agent, hook), asked());
+    let told: Vec<_> = events.of::<ValidationFailed>().into_iter().map(|it| it.subject).collect();
+    assert_eq!(told, ["of a hook", "of a tool", "of a hook"]);
+}
+
 #[test]
 fn a_set_describes_its_tools_by_name_description_and_schema() {
     let schema = json!({ "type": "object", "properties": { "at": { "type": "string" } } });
@@ -404,7 +476,15 @@ fn a_set_describes_its_tools_by_name_description_and_schema() {
     let described = tool.descriptor();
     assert_eq!((described.name(), described.description()), ("look", description));
     assert_eq!((described.summary().as_str(), described.parameters()), ("Looks.", &schema));
-    assert_eq!(described.namespace(), None);
+    assert_eq!((described.instructions(), described.namespace()), (description, None));
+    let options = ToolOptions {
+        instructions: Some("Look twice.".into()),
+        namespace: Some("eyes".into()),
+        ..ToolOptions::default()
+    };
+    let told = tool.with_options(options);
+    let described = told.descriptor();
+    assert_eq!((described.instructions(), described.namespace()), ("Look twice.", Some("eyes")));
     assert!(set.get("gone").is_none());
 }
 
