@@ -8,6 +8,7 @@ mod events;
 mod hooks;
 mod journal;
 mod property;
+mod reading;
 mod registry;
 mod request;
 mod rounds;

@@ -7,6 +7,7 @@ mod file;
 #[cfg(test)]
 mod following;
 #[cfg(test)]
+mod reading;
 mod recovery;
 #[cfg(test)]
 mod runtime;

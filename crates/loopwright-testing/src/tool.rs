@@ -182,4 +182,16 @@ mod tests {
         let outcomes: Vec<_> = step.tool_executions().map(|(_, it)| it.to_result()).collect();
         assert_eq!(outcomes[0].to_text(), "3");
     }
+    #[test]
+    fn a_mock_tool_that_returns_a_value_is_described_and_answers_with_it() {
+        let weather = MockTool::returning("weather", "Tells the weather.", json!({ "sun": true }));
+        let steps = [ScenarioStep::tool_call("weather", json!({})), "sunny".into()];
+        let agent = loop_of(FakeDriver::steps(steps)).with_tool(weather);
+        let spec = agent.tools().get("weather").unwrap().spec();
+        assert_eq!((&*spec.name, &*spec.description), ("weather", "Tells the weather."));
+        let state = block_on(agent.execute(AgentState::new()));
+        let (_, outcome) = state.step_at(0).unwrap().tool_executions().next().unwrap();
+        let value = outcome.output().unwrap().value.as_deref();
+        assert_eq!(value, Some(&json!({ "sun": true })));
+    }
 }

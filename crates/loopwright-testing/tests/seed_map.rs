@@ -1,10 +1,25 @@
 //! The seed map says where each term and each fact of the seeds went, and what it points at exists.
 
-use std::{fs, path::Path};
+mod macros;
+mod source;
+mod tables;
 
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+    rc::Rc,
+};
+
+use self::{
+    source::Source,
+    tables::{Row, Table, tables},
+};
 use crate::WORKSPACE;
 
 const MAP: &str = "docs/seed-map.md";
+const DECISIONS: &str = "docs/decisions.md";
 
 const TERMS: &[&str] = &["Seed term", "Kind", "Rust", "Shown by"];
 const FACTS: &[&str] = &["#", "Fact", "Changed by", "Shown by"];
@@ -12,37 +27,85 @@ const REQUIRED_TESTS: &[&str] = &["Required test", "Shown by"];
 
 #[test]
 fn everything_the_seed_map_points_at_exists() {
-    let map = fs::read_to_string(Path::new(WORKSPACE).join(MAP)).unwrap();
-    let problems = problems(&map, &source);
+    let problems = problems(&page(MAP), &Sources::new(&read_source));
     assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
 }
 
 #[test]
+fn every_decision_that_the_seed_map_names_is_explained() {
+    let explained: BTreeSet<String> = tables(&page(DECISIONS))
+        .iter()
+        .flat_map(|table| table.rows.iter().map(|row| row.cells[0].clone()))
+        .collect();
+    let named = decisions(&page(MAP));
+    assert!(named.len() > 10, "{named:?}");
+    let missing: Vec<&String> = named.difference(&explained).collect();
+    assert!(missing.is_empty(), "{DECISIONS} has no row for {missing:?}");
+}
+
+#[test]
 fn every_outcome_of_bad_input_is_shown_by_a_test_that_exists() {
-    let page = fs::read_to_string(Path::new(WORKSPACE).join("docs/bad-input.md")).unwrap();
+    let sources = Sources::new(&read_source);
     let mut shown = 0;
-    for table in tables(&page) {
+    for table in tables(&page("docs/bad-input.md")) {
         for row in &table.rows {
             let cell = row.cells.last().unwrap();
-            assert_eq!(in_shown_by(cell, &source), Vec::<String>::new(), "line {}", row.line);
+            assert_eq!(in_shown_by(cell, &sources), Vec::<String>::new(), "line {}", row.line);
             shown += 1;
         }
     }
     assert!(shown > 20, "{shown}");
 }
 
-fn source(path: &str) -> Option<String> {
+fn page(path: &str) -> String {
+    fs::read_to_string(Path::new(WORKSPACE).join(path)).unwrap()
+}
+
+fn read_source(path: &str) -> Option<String> {
     fs::read_to_string(Path::new(WORKSPACE).join("crates").join(path)).ok()
+}
+
+/// Finds the numbers of decisions, such as `D4` and `D4a`, in a page.
+fn decisions(page: &str) -> BTreeSet<String> {
+    let is_decision = |word: &&str| {
+        word.strip_prefix('D').is_some_and(|number| {
+            let digits = number.trim_end_matches(|letter: char| letter.is_ascii_lowercase());
+            !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit())
+        })
+    };
+    page.split(|letter: char| !letter.is_alphanumeric())
+        .filter(is_decision)
+        .map(ToOwned::to_owned)
+        .collect()
 }
 
 // ------------------------------------------------------------------------------------------------
 // The checks
 
-/// Reads a source file by its path below `crates/`.
-type Sources<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// The source files below `crates/`, parsed when they are first needed.
+struct Sources<'a> {
+    read: &'a dyn Fn(&str) -> Option<String>,
+    parsed: RefCell<BTreeMap<String, Result<Rc<Source>, String>>>,
+}
+
+impl<'a> Sources<'a> {
+    fn new(read: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self { read, parsed: RefCell::default() }
+    }
+
+    fn get(&self, path: &str) -> Result<Rc<Source>, String> {
+        let mut parsed = self.parsed.borrow_mut();
+        parsed.entry(path.to_owned()).or_insert_with(|| self.parse(path)).clone()
+    }
+
+    fn parse(&self, path: &str) -> Result<Rc<Source>, String> {
+        let text = (self.read)(path).ok_or_else(|| format!("no file crates/{path}"))?;
+        Source::parse(&text).map(Rc::new).map_err(|error| format!("crates/{path}: {error}"))
+    }
+}
 
 /// Describes everything that is wrong with the map, in the order of its lines.
-fn problems(map: &str, sources: Sources<'_>) -> Vec<String> {
+fn problems(map: &str, sources: &Sources<'_>) -> Vec<String> {
     let tables = tables(map);
     let missing = [TERMS, FACTS]
         .into_iter()
@@ -56,7 +119,7 @@ fn problems(map: &str, sources: Sources<'_>) -> Vec<String> {
     missing.chain(wrong).collect()
 }
 
-fn problems_of(table: &Table, sources: Sources<'_>) -> Vec<(usize, String)> {
+fn problems_of(table: &Table, sources: &Sources<'_>) -> Vec<(usize, String)> {
     if ![TERMS, FACTS, REQUIRED_TESTS].iter().any(|columns| table.is(columns)) {
         return vec![(
             table.line,
@@ -86,7 +149,7 @@ fn problems_of(table: &Table, sources: Sources<'_>) -> Vec<(usize, String)> {
 }
 
 /// Checks what a term became: an item first and any text after it, or why there is none.
-fn in_rust(cell: &str, sources: Sources<'_>) -> Vec<String> {
+fn in_rust(cell: &str, sources: &Sources<'_>) -> Vec<String> {
     if ["planned", "dropped", "-"].iter().any(|word| cell.starts_with(word)) {
         return Vec::new();
     }
@@ -96,21 +159,21 @@ fn in_rust(cell: &str, sources: Sources<'_>) -> Vec<String> {
     [first].into_iter().chain(others).filter_map(|code| in_item(code, sources).err()).collect()
 }
 
-fn in_item(code: &str, sources: Sources<'_>) -> Result<(), String> {
+fn in_item(code: &str, sources: &Sources<'_>) -> Result<(), String> {
     let reference = Reference::parse(code)
         .filter(|reference| reference.path.split('/').nth(1) == Some("src"))
         .ok_or_else(|| {
             format!("{code:?} is neither \"`crate/src/file.rs::Item`\" nor planned, dropped or -")
         })?;
-    let text = reference.read(sources)?;
-    match reference.item.split("::").find(|word| !has_word(&text, word)) {
-        Some(word) => Err(format!("no `{word}` in {}", reference.path)),
+    let path: Vec<&str> = reference.item.split("::").collect();
+    match sources.get(reference.path)?.missing(&path) {
+        Some(item) => Err(format!("no `{item}` in {}", reference.path)),
         None => Ok(()),
     }
 }
 
 /// Checks what shows a term or a fact: tests, or a word for having none.
-fn in_shown_by(cell: &str, sources: Sources<'_>) -> Vec<String> {
+fn in_shown_by(cell: &str, sources: &Sources<'_>) -> Vec<String> {
     if cell.contains("TODO") {
         return vec!["TODO in `Shown by`".to_owned()];
     }
@@ -120,7 +183,7 @@ fn in_shown_by(cell: &str, sources: Sources<'_>) -> Vec<String> {
     cell.split(',').filter_map(|entry| in_test(entry.trim(), sources).err()).collect()
 }
 
-fn in_test(entry: &str, sources: Sources<'_>) -> Result<(), String> {
+fn in_test(entry: &str, sources: &Sources<'_>) -> Result<(), String> {
     let reference = entry
         .strip_prefix('`')
         .and_then(|entry| entry.strip_suffix('`'))
@@ -129,11 +192,10 @@ fn in_test(entry: &str, sources: Sources<'_>) -> Result<(), String> {
         .ok_or_else(|| {
             format!("{entry:?} is neither \"`crate/path/file.rs::test`\" nor planned or -")
         })?;
-    let text = reference.read(sources)?;
-    if has_word(&text, &format!("fn {}", reference.item)) {
+    if sources.get(reference.path)?.has_test(reference.item) {
         Ok(())
     } else {
-        Err(format!("no `fn {}` in {}", reference.item, reference.path))
+        Err(format!("no test `{}` in {}", reference.item, reference.path))
     }
 }
 
@@ -152,17 +214,6 @@ impl<'a> Reference<'a> {
         let path = &code[..stem.len() + ".rs".len()];
         (is_path && item.split("::").all(is_identifier)).then_some(Self { path, item })
     }
-
-    fn read(&self, sources: Sources<'_>) -> Result<String, String> {
-        sources(self.path).ok_or_else(|| format!("no file crates/{}", self.path))
-    }
-}
-
-fn has_word(text: &str, word: &str) -> bool {
-    text.match_indices(word).any(|(at, _)| {
-        !text[..at].ends_with(is_part_of_word)
-            && !text[at + word.len()..].starts_with(is_part_of_word)
-    })
 }
 
 fn is_identifier(word: &str) -> bool {
@@ -171,64 +222,6 @@ fn is_identifier(word: &str) -> bool {
 
 fn is_part_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
-}
-
-// ------------------------------------------------------------------------------------------------
-// The tables
-
-struct Table {
-    line: usize,
-    columns: Vec<String>,
-    /// Whether the line after the columns is what makes them a table.
-    is_ruled: bool,
-    rows: Vec<Row>,
-}
-
-struct Row {
-    line: usize,
-    cells: Vec<String>,
-}
-
-impl Table {
-    /// Reads the lines of a block, from the one that begins with `|`.
-    fn parse(block: &[(usize, &str)]) -> Option<Self> {
-        let start = block.iter().position(|(_, line)| line.starts_with('|'))?;
-        let mut rows = block[start..].iter().map(|&(line, text)| Row { line, cells: cells(text) });
-        let Row { line, cells: columns } = rows.next()?;
-        let is_ruled =
-            rows.next().is_some_and(|rule| rule.is_rule() && rule.cells.len() == columns.len());
-        Some(Self { line, columns, is_ruled, rows: rows.collect() })
-    }
-
-    fn is(&self, columns: &[&str]) -> bool {
-        self.columns == columns
-    }
-}
-
-impl Row {
-    fn is_rule(&self) -> bool {
-        self.cells.iter().all(|cell| cell.contains('-') && cell.chars().all(|it| "-:".contains(it)))
-    }
-}
-
-/// Finds the tables of a page: each from a line that begins with `|` to the next empty line.
-fn tables(markdown: &str) -> Vec<Table> {
-    let mut in_code = false;
-    let lines: Vec<(usize, &str)> = (1..)
-        .zip(markdown.lines().map(|line| {
-            let is_fence = line.trim_start().starts_with("```");
-            in_code ^= is_fence;
-            if in_code || is_fence { "" } else { line.trim() }
-        }))
-        .collect();
-    lines.split(|(_, line)| line.is_empty()).filter_map(Table::parse).collect()
-}
-
-/// Splits a row at its bars, but not at `\|`.
-fn cells(row: &str) -> Vec<String> {
-    let row = row.strip_prefix('|').unwrap_or(row);
-    let row = row.strip_suffix('|').unwrap_or(row);
-    row.replace("\\|", "\0").split('|').map(|cell| cell.trim().replace('\0', "|")).collect()
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -304,8 +297,9 @@ fn a_term_points_at_an_item_that_exists() {
     check("`core/src/agent.rs::Agent`", &[]);
     check("`core/src/gone.rs::Agent`", &["no file crates/core/src/gone.rs"]);
     check("`core/src/agent.rs::Age`", &["no `Age` in core/src/agent.rs"]);
-    check("`core/src/agent.rs::Agent::gone`", &["no `gone` in core/src/agent.rs"]);
-    check("`core/src/agent.rs::Gone::next`", &["no `Gone` in core/src/agent.rs"]);
+    check("`core/src/agent.rs::Agent::gone`", &["no `Agent::gone` in core/src/agent.rs"]);
+    check("`core/src/agent.rs::Gone::next`", &["no `Gone::next` in core/src/agent.rs"]);
+    check("`core/src/agent.rs::next`", &["no `next` in core/src/agent.rs"]);
     check(
         "`core/src/agent.rs::Agent` and `core/src/agent.rs::Gone`",
         &["no `Gone` in core/src/agent.rs"],
@@ -341,11 +335,12 @@ fn a_term_is_not_in_the_tests_or_outside_of_the_crates() {
 fn a_term_is_shown_by_tests_that_exist() {
     let check = |tests, expect: &[&str]| check_row(&format!("| a | b | - | {tests} |"), expect);
     check("`core/tests/gone.rs::agent_ends`", &["no file crates/core/tests/gone.rs"]);
-    check("`core/tests/agent.rs::agent_end`", &["no `fn agent_end` in core/tests/agent.rs"]);
-    check("`core/tests/agent.rs::Agent`", &["no `fn Agent` in core/tests/agent.rs"]);
+    check("`core/tests/agent.rs::agent_end`", &["no test `agent_end` in core/tests/agent.rs"]);
+    check("`core/tests/agent.rs::Agent`", &["no test `Agent` in core/tests/agent.rs"]);
+    check("`core/tests/agent.rs::helper`", &["no test `helper` in core/tests/agent.rs"]);
     check(
         "`core/tests/agent.rs::agent_ends`, `core/tests/agent.rs::agent_sleeps`",
-        &["no `fn agent_sleeps` in core/tests/agent.rs"],
+        &["no test `agent_sleeps` in core/tests/agent.rs"],
     );
 }
 
@@ -367,6 +362,20 @@ fn a_term_shown_by_nothing_says_so() {
 }
 
 #[test]
+fn a_source_that_cannot_be_parsed_is_a_problem() {
+    check_row(
+        "| a | b | `core/src/broken.rs::Agent` | - |",
+        &["crates/core/src/broken.rs: unexpected end of input, expected identifier"],
+    );
+}
+
+#[test]
+fn decisions_are_found_by_their_numbers() {
+    let found = decisions("| D1 | dropped (D4a): | 2D, Depth, D, x D23, D8 |");
+    assert_eq!(found, ["D1", "D23", "D4a", "D8"].map(str::to_owned).into());
+}
+
+#[test]
 fn nothing_is_left_to_do_in_shown_by() {
     check_row("| a | b | - | TODO |", &["TODO in `Shown by`"]);
     check_row("| a | b | - | `core/tests/agent.rs::agent_ends` TODO |", &["TODO in `Shown by`"]);
@@ -377,13 +386,18 @@ fn nothing_is_left_to_do_in_shown_by() {
 fn check(map: &str, expect: &[&str]) {
     let sources = |path: &str| {
         let text = match path {
-            "core/src/agent.rs" => "pub struct Agent; impl Agent { pub fn next(&self) {} }",
-            "core/tests/agent.rs" => "fn agent_answers() { Agent.next() }\nfn agent_ends() {}",
+            "core/src/agent.rs" => {
+                "// Gone and gone\npub struct Agent; impl Agent { pub fn next(&self) { gone() } }"
+            }
+            "core/tests/agent.rs" => {
+                "#[test] fn agent_answers() { helper() }\n#[test] fn agent_ends() {}\nfn helper() {}"
+            }
+            "core/src/broken.rs" => "pub struct",
             _ => return None,
         };
         Some(text.to_owned())
     };
-    assert_eq!(problems(map, &sources), expect);
+    assert_eq!(problems(map, &Sources::new(&sources)), expect);
 }
 
 /// Checks tables that follow, from line 9 on, the ones that a map must have.
