@@ -58,7 +58,8 @@ impl SessionAction for SendMessage {
         session: AgentSession,
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
-        let state = session.state.clone().with_message(self.message.clone());
+        let state = cx.with_waiting_messages(session.state.clone());
+        let state = state.with_message(self.message.clone());
         let session = match session.header.title {
             None => session.with_title(title_of(&self.message)),
             Some(_) => session,
@@ -85,7 +86,8 @@ fn title_of(message: &Message) -> String {
 }
 
 /// Goes on with what was interrupted or waits, or was stopped or failed before there was an answer, without
-/// saying anything. What [was finished](AgentSession::is_unfinished) stays as it is.
+/// saying anything, or with messages that were sent and not heard. What
+/// [was finished](AgentSession::is_unfinished) stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Continue;
 
@@ -101,7 +103,13 @@ impl SessionAction for Continue {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
         let state = session.state.clone();
-        if session.is_unfinished() { cx.run(session, state).await } else { Ok(session) }
+        if session.is_unfinished() {
+            cx.run(session, state).await
+        } else if cx.has_waiting_messages() {
+            cx.run(session, cx.with_waiting_messages(state)).await
+        } else {
+            Ok(session)
+        }
     }
 }
 

@@ -35,8 +35,8 @@ use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
     store::{
-        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionStore, StoreError,
-        Wish, Write,
+        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed, SessionStore,
+        StoreError, Wish, Write,
     },
     stored::{encode, fingerprint},
 };
@@ -174,6 +174,7 @@ impl SessionStore for FileStore {
             body,
             status: write.status,
             title: write.title.cloned(),
+            handled: write.handled,
             now: write.now,
         };
         let addition = match self.append_at_once(write.id, addition, write.lease) {
@@ -249,7 +250,7 @@ impl SessionStore for FileStore {
         self.work_on(id, move |session| session.post(&wish)).await
     }
 
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Wish>, StoreError> {
+    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
         let held = lease.clone();
         self.work_on(&lease.id, move |session| session.collect(&held)).await.map_err(not_held)
     }

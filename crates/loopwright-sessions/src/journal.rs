@@ -1,13 +1,17 @@
 //! The journal of a run that belongs to a session.
 
 use std::{
+    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{Clock, EffectKey, Journal, JournalError, Seq, Stamped};
+use loopwright_core::{
+    Change, Clock, Edit, EffectKey, Journal, JournalError, Seq, Stamped,
+    messages::{Message, SectionName},
+};
 
 use crate::{
     error::SessionError,
@@ -15,7 +19,7 @@ use crate::{
     id::SessionId,
     repository::SessionRepository,
     status::SessionStatus,
-    store::{Batch, Lease, Loaded, NewSession, SessionStore, StoreError, Write},
+    store::{Batch, Lease, Loaded, NewSession, Posted, SessionStore, StoreError, Wish, Write},
     stored::written_at,
 };
 
@@ -26,6 +30,17 @@ pub(crate) struct StoreJournal {
     place: Mutex<Place>,
     /// Why the last append failed, in the store's own terms.
     failure: Mutex<Option<StoreError>>,
+    received: Mutex<Received>,
+}
+
+/// Control messages that were collected. The store has them until a write handles them.
+#[derive(Default)]
+struct Received {
+    /// The number of the last one.
+    last: u64,
+    /// Those that no write has handled, in their order. What somebody says is handled by the write that keeps
+    /// it; all else is done with as soon as it was collected.
+    unhandled: VecDeque<(u64, Option<Message>)>,
 }
 
 /// Where the next batch goes.
@@ -50,7 +65,8 @@ impl StoreJournal {
     ) -> Self {
         let (store, clock) = (Arc::clone(&repository.store), Arc::clone(&repository.clock));
         let place = Place { header, lease, status: None, title: None, definition };
-        Self { store, clock, place: Mutex::new(place), failure: Mutex::default() }
+        let (place, failure, received) = (Mutex::new(place), Mutex::default(), Mutex::default());
+        Self { store, clock, place, failure, received }
     }
 
     /// Returns the header as it was written last.
@@ -73,6 +89,36 @@ impl StoreJournal {
         (place.status, place.title) = (status, title);
     }
 
+    /// Returns those of the collected control messages that are new.
+    pub(crate) fn receive(&self, posted: Vec<Posted>) -> Vec<Wish> {
+        let mut received = self.received();
+        let received = &mut *received;
+        let is_new = |it: &Posted| it.number > received.last;
+        let mut new = Vec::new();
+        for Posted { number, wish } in posted.into_iter().filter(is_new).collect::<Vec<_>>() {
+            let message = match &wish {
+                Wish::Say(message) if !message.is_empty() => Some(message.clone()),
+                _ => None,
+            };
+            received.last = number;
+            received.unhandled.push_back((number, message));
+            new.push(wish);
+        }
+        new
+    }
+
+    /// Returns how many control messages are handled once changes are kept, and the number of the last one.
+    fn handled_by(&self, changes: &[Stamped]) -> (usize, Option<u64>) {
+        let mut kept = changes.iter().filter_map(|it| message_of(&it.change));
+        let received = self.received();
+        let is_handled = |(_, message): &&(u64, Option<Message>)| match message {
+            Some(message) => kept.any(|it| it == message),
+            None => true,
+        };
+        let handled = received.unhandled.iter().take_while(is_handled);
+        handled.fold((0, None), |(count, _), (number, _)| (count + 1, Some(*number)))
+    }
+
     /// Writes a batch, which may be empty, and what was noted.
     pub(crate) async fn write(&self, batch: Batch<'_>) -> Result<(), StoreError> {
         let Place { header, lease, status, title, definition } = self.place().clone();
@@ -87,8 +133,10 @@ impl StoreJournal {
         }
         let title = title.as_ref();
         let (id, expected, lease) = (&header.id, header.version, lease.as_ref());
-        let write = Write { id, expected, batch, status, title, lease, now };
+        let (count, handled) = self.handled_by(batch.changes);
+        let write = Write { id, expected, batch, status, title, handled, lease, now };
         let version = self.store.append(write).await?;
+        self.received().unhandled.drain(..count);
         let mut place = self.place();
         let place = &mut *place;
         place.header.version = version;
@@ -107,8 +155,25 @@ impl StoreJournal {
         failure.map_or(SessionError::Journal(error), SessionError::Store)
     }
 
+    fn received(&self) -> MutexGuard<'_, Received> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn place(&self) -> MutexGuard<'_, Place> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns what somebody says with a change.
+fn message_of(change: &Change) -> Option<&Message> {
+    match change {
+        Change::Steered(message) => Some(message),
+        Change::Edited { edit: Edit::Append { section, message }, .. }
+            if section.as_str() == SectionName::MESSAGES =>
+        {
+            Some(message)
+        }
+        _ => None,
     }
 }
 

@@ -59,8 +59,8 @@ pub use crate::{
     },
     status::{RefusedTransition, SessionStatus},
     store::{
-        Batch, Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionStore,
-        StoreError, Wish, Write,
+        Batch, Claim, Finding, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed,
+        SessionStore, StoreError, Wish, Write,
     },
     wishes::Wishes,
 };

@@ -1,6 +1,10 @@
 //! Loads sessions, lets actions do something with them and keeps what changed.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
@@ -21,7 +25,7 @@ use crate::{
     owner::Owner,
     repository::{SessionRepository, fork},
     session::AgentSession,
-    store::{Claim, Lease, Loaded, SessionStore, StoreError, Wish},
+    store::{Claim, Lease, Loaded, Posted, SessionStore, StoreError, Wish},
     undo,
     wishes::Wishes,
 };
@@ -191,9 +195,12 @@ impl SessionRuntime {
             Ok(lease) => lease,
             Err(error) => return self.when_busy(id, action, error).await,
         };
+        // What was wished of an earlier run is over, but for what was said. What is posted from here on is for
+        // this one.
+        let posted = self.store().collect(&lease).await.unwrap_or_default();
         let loaded = self.load(id).await;
         let done = match loaded {
-            Ok(session) => self.execute_leased(session, action, cancel, &lease).await,
+            Ok(session) => self.execute_leased(session, action, cancel, &lease, posted).await,
             Err(error) => Err(error),
         };
         // A lease that cannot be given back ends by itself.
@@ -238,17 +245,24 @@ impl SessionRuntime {
         action: &dyn SessionAction,
         cancel: &CancellationToken,
         lease: &Lease,
+        posted: Vec<Posted>,
     ) -> Result<AgentSession, SessionError> {
         let before = session.header.clone();
         let lease = Some(lease.clone());
         let journal = StoreJournal::new(&self.repository, before.clone(), lease, None);
         let journal = Arc::new(journal);
+        let said = journal.receive(posted).into_iter().filter_map(|wish| match wish {
+            Wish::Say(message) => Some(message),
+            _ => None,
+        });
+        let waiting = Mutex::new(said.collect());
         let wishes = Wishes {
             store: Arc::clone(self.store()),
             journal: Arc::clone(&journal),
             env: self.env.clone(),
             lasts: self.lasts,
             leave: self.leave.clone(),
+            waiting,
         };
         let (sinks, telling) = self.telling(&before.id);
         // Sessions that run at the same time have ids of their own.

@@ -1,12 +1,19 @@
 //! Keeping the lease, and hearing what others want, while an agent runs.
 
-use std::{fmt, future::poll_fn, pin::pin, sync::Arc, task::Poll, time::Duration};
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
+    time::Duration,
+};
 
 use futures::{
     FutureExt as _,
     future::{BoxFuture, Either, select},
 };
-use loopwright_core::{AgentState, Env, Run};
+use loopwright_core::{AgentState, Env, Run, messages::Message};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -22,6 +29,8 @@ pub struct Wishes {
     pub(crate) lasts: Duration,
     /// Once it is cancelled, runs are left after the step that is under way.
     pub(crate) leave: CancellationToken,
+    /// Messages that no run has heard.
+    pub(crate) waiting: Mutex<Vec<Message>>,
 }
 
 /// How long a wish waits at most to be heard.
@@ -34,19 +43,20 @@ impl Wishes {
     /// Runs an agent to its end, heeding what others want of it on the way. If it is to be left, that
     /// happens between two steps, where the next run goes on.
     ///
+    /// Messages that were sent before it begins are said to it first. Those that come too late for it wait for the
+    /// next one, in the store.
+    ///
     /// The lease is renewed in time. If that fails, the run goes on until its next write, which is
     /// refused; if it is lost for good, or the session was deleted, the run is cancelled.
     pub async fn drive(&self, mut run: Run) -> AgentState {
         let handle = run.handle();
-        let (mut late, mut is_last_step, mut is_between) = (Vec::new(), false, true);
-        // What was wished of an earlier run is over, but for what was said.
-        let said = self.hear().await.unwrap_or_default().into_iter();
-        let mut wishes: Vec<Wish> = said.filter(|it| matches!(it, Wish::Say(_))).collect();
+        let (mut is_last_step, mut is_between) = (false, true);
+        let mut wishes: Vec<Wish> = self.take_waiting().into_iter().map(Wish::Say).collect();
         let mut watch = self.watch();
         loop {
             for wish in wishes.drain(..) {
                 match wish {
-                    Wish::Say(message) => late.extend(handle.steer(message).err()),
+                    Wish::Say(message) => self.waiting().extend(handle.steer(message).err()),
                     Wish::Stop => is_last_step = true,
                     Wish::Cancel => handle.cancel(),
                 }
@@ -69,8 +79,26 @@ impl Wishes {
         }
         drop(watch);
         run.keep().await;
-        // What was said too late is answered with the next message.
-        late.into_iter().fold(run.into_state(), AgentState::with_message)
+        run.into_state()
+    }
+
+    /// Returns the messages that came as a run ended.
+    pub(crate) async fn late_messages(&self) -> Vec<Message> {
+        for wish in self.hear().await.unwrap_or_default() {
+            if let Wish::Say(message) = wish {
+                self.waiting().push(message);
+            }
+        }
+        self.take_waiting()
+    }
+
+    /// Returns the messages that no run has heard, for a run that begins with them.
+    pub(crate) fn take_waiting(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.waiting())
+    }
+
+    pub(crate) fn waiting(&self) -> MutexGuard<'_, Vec<Message>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Begins to wait for the next look at the store.
@@ -90,7 +118,7 @@ impl Wishes {
         Watch { due, controls: Box::pin(controls) }
     }
 
-    /// Takes what others left; renews the lease when it is time.
+    /// Returns what others newly want; renews the lease when it is time.
     async fn hear(&self) -> Result<Vec<Wish>, StoreError> {
         let Some(mut lease) = self.journal.lease() else { return Ok(Vec::new()) };
         let now = self.env.clock.now();
@@ -98,7 +126,7 @@ impl Wishes {
             lease = self.store.renew(&lease, now, self.lasts).await?;
             self.journal.set_lease(lease.clone());
         }
-        self.store.collect(&lease).await
+        Ok(self.journal.receive(self.store.collect(&lease).await?))
     }
 }
 

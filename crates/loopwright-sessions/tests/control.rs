@@ -1,6 +1,7 @@
 //! Control of a session that runs: messages, stop and cancel from others, and the lease.
 
 use std::{
+    future::pending,
     sync::{
         Arc,
         atomic::{AtomicU32, Ordering::SeqCst},
@@ -9,16 +10,20 @@ use std::{
 };
 
 use loopwright_core::{
-    AgentLoop, AgentState, Clock as _, Status, StopReason, ToolOutput,
-    messages::{Message, Role},
+    AgentLoop, AgentState, Clock as _, Effects, Status, StopReason, Timestamp, ToolOptions,
+    ToolOutput,
+    messages::{Message, Role, TurnBody},
 };
 use loopwright_sessions::{
-    Claim, MemoryStore, SendMessage, SessionRuntime, SessionStore, StoreError, Wish,
+    Claim, Continue, MemoryStore, SendMessage, SessionRuntime, SessionStore, StoreError,
+    SuspendSession, Wish,
 };
-use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, loop_of};
+use loopwright_testing::{
+    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, loop_of, run_until_stuck,
+};
 use serde_json::json;
 
-use crate::support::{id, runtime, session};
+use crate::support::{answering, id, runtime, session};
 
 /// How long each step takes: less than a control message waits at most.
 const SHORT: Duration = Duration::from_millis(400);
@@ -99,9 +104,7 @@ async fn lease_is_renewed_although_every_step_is_short() {
     let agent = short_steps(&clock, 103, 100, move || {
         let (store, now) = (other.clone(), now.now());
         async move {
-            let lasts = Duration::from_secs(30);
-            let claim = Claim { owner: "another", instead_of: None, now, lasts };
-            let taken = store.lease(&id("a"), claim).await;
+            let taken = store.lease(&id("a"), claim(now)).await;
             assert!(matches!(taken, Err(StoreError::Busy { .. })), "{taken:?}");
         }
     });
@@ -110,4 +113,118 @@ async fn lease_is_renewed_although_every_step_is_short() {
     let done = runtime.execute(&id("a"), &SendMessage::text("go")).await.unwrap();
     assert_eq!((done.state().text().as_str(), done.state().step_count()), ("done", 103));
     assert_eq!(done.state().errors().count(), 0);
+}
+
+/// Returns what users and agents said, without the steps on the way.
+fn said(state: &AgentState) -> Vec<String> {
+    let turns = state.transcript().iter();
+    let words = turns.filter(|turn| !matches!(turn.body(), TurnBody::Exchange(_)));
+    words.map(|turn| turn.message().text()).collect()
+}
+
+async fn say(store: &MemoryStore, text: &str) {
+    store.post(&id("a"), &Wish::Say(Message::user(text))).await.unwrap();
+}
+
+/// An agent with a tool that never returns the first time.
+fn hanging() -> AgentLoop {
+    let options = ToolOptions { effects: Effects::Idempotent, ..ToolOptions::default() };
+    let entered = AtomicU32::new(0);
+    let tool = MockTool::with_cx("hang", "", move |_, _| {
+        let is_first = entered.fetch_add(1, SeqCst) == 0;
+        Box::pin(async move {
+            if is_first {
+                return pending().await;
+            }
+            Ok(ToolOutput::text("returned"))
+        })
+    });
+    let script = [ScenarioStep::tool_call("hang", json!({})), "done".into()];
+    loop_of(ModelDriver::new(FakeModel::script(script))).with_tool(tool.with_options(options))
+}
+
+#[test]
+fn messages_that_a_runner_took_and_did_not_keep_are_heard_once_by_the_next_one() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let agent = hanging();
+    let first = running(&store, &agent, &clock);
+    block_on(first.create(session("a"))).unwrap();
+    let (a, go) = (id("a"), SendMessage::text("go"));
+    let mut run = Box::pin(first.execute(&a, &go));
+    assert!(run_until_stuck(&mut run).is_none());
+    for text in ["one", "two"] {
+        block_on(say(&store, text));
+        // It is collected, and waits for the end of the step.
+        clock.advance(Duration::from_secs(1));
+        assert!(run_until_stuck(&mut run).is_none());
+    }
+    // The runner dies.
+    drop(run);
+    clock.advance(Duration::from_mins(1));
+    block_on(say(&store, "three"));
+    let second = running(&store, &agent, &clock);
+    let done = block_on(second.execute(&a, &Continue)).unwrap();
+    assert_eq!(said(done.state()), ["go", "one", "two", "three", "done"]);
+    let again = block_on(second.execute(&a, &SuspendSession)).unwrap();
+    assert_eq!(said(again.state()), ["go", "one", "two", "three", "done"]);
+    let lease = block_on(store.lease(&a, claim(clock.now()))).unwrap();
+    assert_eq!(block_on(store.collect(&lease)).unwrap(), []);
+}
+
+fn claim(now: Timestamp) -> Claim<'static> {
+    Claim { owner: "another", instead_of: None, now, lasts: Duration::from_secs(30) }
+}
+
+#[test]
+fn a_message_that_comes_as_the_run_ends_is_the_next_message() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let (posts, asked) = (store.clone(), AtomicU32::new(0));
+    let model = FakeModel::from_fn(move |_| {
+        let number = asked.fetch_add(1, SeqCst) + 1;
+        if number == 1 {
+            block_on(say(&posts, "and this"));
+        }
+        ScenarioStep::final_answer(format!("answer {number}")).to_response()
+    });
+    let runtime = running(&store, &loop_of(ModelDriver::new(model)), &clock);
+    block_on(runtime.create(session("a"))).unwrap();
+    let done = block_on(runtime.execute(&id("a"), &SendMessage::text("go"))).unwrap();
+    assert_eq!(said(done.state()), ["go", "answer 1", "and this", "answer 2"]);
+    assert_eq!(block_on(runtime.session(&id("a"))).unwrap(), done);
+    assert_eq!(done.state().status(), &Status::Completed);
+}
+
+#[test]
+fn a_message_that_was_left_is_answered_without_another_one() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let runtime = running(&store, &answering(["one", "two"]).0, &clock);
+    block_on(runtime.create(session("a"))).unwrap();
+    block_on(runtime.execute(&id("a"), &SendMessage::text("go"))).unwrap();
+    block_on(say(&store, "and this"));
+    let done = block_on(runtime.execute(&id("a"), &Continue)).unwrap();
+    assert_eq!(said(done.state()), ["go", "one", "and this", "two"]);
+    let done = block_on(runtime.execute(&id("a"), &Continue)).unwrap();
+    assert_eq!(said(done.state()), ["go", "one", "and this", "two"]);
+}
+
+#[test]
+fn a_message_to_a_run_that_is_stopped_waits_for_the_next_one() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let (posts, now) = (store.clone(), clock.clone());
+    let asked = AtomicU32::new(0);
+    let model = FakeModel::from_fn(move |_| {
+        if asked.fetch_add(1, SeqCst) > 0 {
+            return ScenarioStep::final_answer("one").to_response();
+        }
+        block_on(posts.post(&id("a"), &Wish::Cancel)).unwrap();
+        block_on(say(&posts, "and this"));
+        now.advance(Duration::from_secs(1));
+        ScenarioStep::tool_call("missing", json!({})).to_response()
+    });
+    let runtime = running(&store, &loop_of(ModelDriver::new(model)), &clock);
+    block_on(runtime.create(session("a"))).unwrap();
+    let stopped = block_on(runtime.execute(&id("a"), &SendMessage::text("go"))).unwrap();
+    assert!(matches!(stopped.state().status(), Status::Stopped(_)), "{stopped:?}");
+    let done = block_on(runtime.execute(&id("a"), &SendMessage::text("go on"))).unwrap();
+    assert_eq!(said(done.state()), ["go", "and this", "go on", "one"]);
 }

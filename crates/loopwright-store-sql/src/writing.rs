@@ -11,6 +11,7 @@ use crate::{
     database::Transaction,
     error::Failure,
     head::Head,
+    leasing,
     row::{Value, values},
 };
 
@@ -106,7 +107,7 @@ pub(crate) async fn append(
     transaction: &mut dyn Transaction,
     write: Write<'_>,
 ) -> Result<u64, Failure> {
-    let Write { id, expected, batch, status, title, lease, now } = write;
+    let Write { id, expected, batch, status, title, handled, lease, now } = write;
     let body = encode(id, batch.changes)?;
     let head = Head::locked(transaction, id).await?;
     rules::check_lease(id, head.lease.as_ref(), lease, now)?;
@@ -133,6 +134,9 @@ pub(crate) async fn append(
     transaction.run(sql, values).await?;
     if count > 0 {
         insert_batch(transaction, head.key, head.line, batch.first, count, &body).await?;
+    }
+    if let Some(number) = handled {
+        leasing::handled(transaction, head.key, number).await?;
     }
     Ok(expected + 1)
 }

@@ -112,6 +112,7 @@ async fn a_text_that_postgres_cannot_hold_is_written_differently() {
         batch,
         status: None,
         title: Some(&title),
+        handled: None,
         lease: None,
         now: Timestamp::from_millis(0),
     };

@@ -38,6 +38,9 @@ pub(super) struct Record {
     /// What the write is known by, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) print: Option<Box<str>>,
+    /// The number of the last control message that is handled.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) handled: u64,
     /// Where the session stands in the index, unless that was made anew.
     pub(super) slot: u64,
     /// What never changes; in the first frame only.
@@ -197,6 +200,11 @@ impl Record {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
 fn is_active(status: &SessionStatus) -> bool {
     *status == SessionStatus::Active
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Writes a fingerprint as text.

@@ -71,6 +71,7 @@ pub(super) struct Addition {
     pub(super) print: Box<str>,
     pub(super) status: Option<SessionStatus>,
     pub(super) title: Option<Arc<str>>,
+    pub(super) handled: Option<u64>,
     pub(super) now: Timestamp,
 }
 
@@ -138,7 +139,8 @@ impl<'a> Session<'a> {
         addition: Addition,
         lease: Option<&Lease>,
     ) -> Result<u64, StoreError> {
-        let Addition { expected, first, count, body, print, status, title, now } = addition;
+        let Addition { expected, first, count, body, print, status, title, handled, now } =
+            addition;
         self.check_lease(lease, now)?;
         let Files { trail, last, .. } = &self.files;
         if last.print.as_ref() == Some(&print) && last.version == expected + 1 {
@@ -154,6 +156,7 @@ impl<'a> Session<'a> {
         record.status = status.unwrap_or(record.status);
         record.title = title.or(record.title);
         record.print = Some(print);
+        record.handled = record.handled.max(handled.unwrap_or_default());
         self.write(record, if count > 0 { &body } else { b"" }, lease)
     }
 
