@@ -40,9 +40,10 @@ use control::{
 };
 pub use jobs::JOB_FACTS;
 use keeping::{
-    a_store_in_order_has_no_findings, notes_are_numbered_and_read_from_any_place,
-    notes_of_what_is_not_there_are_refused, old_notes_may_be_forgotten,
-    waiting_for_notes_ends_when_there_are_some, what_a_rewind_left_is_reclaimed_only_if_it_is_said,
+    a_store_in_order_has_no_findings, a_write_may_change_where_a_session_works_and_for_whom,
+    notes_are_numbered_and_read_from_any_place, notes_of_what_is_not_there_are_refused,
+    old_notes_may_be_forgotten, waiting_for_notes_ends_when_there_are_some,
+    what_a_rewind_left_is_reclaimed_only_if_it_is_said,
     what_was_deleted_is_reclaimed_but_for_what_forks_need,
 };
 
@@ -81,6 +82,7 @@ facts![
     the_last_write_repeated_is_acknowledged_and_kept_once,
     a_repeated_write_with_other_bytes_is_a_conflict,
     a_write_may_change_the_header_only,
+    a_write_may_change_where_a_session_works_and_for_whom,
     what_is_not_there_is_not_found,
     a_deleted_session_is_not_loaded_and_not_written,
     deleting_what_is_not_there_does_nothing,
@@ -177,7 +179,20 @@ async fn append_with(
     let (id, changes) = (id(name), said(texts));
     let batch = Batch { first, changes: &changes };
     let (status, title, handled) = (None, None, None);
-    store.append(Write { id: &id, expected, batch, status, title, handled, lease, now }).await
+    store
+        .append(Write {
+            id: &id,
+            expected,
+            batch,
+            status,
+            title,
+            workdir: None,
+            parent: None,
+            handled,
+            lease,
+            now,
+        })
+        .await
 }
 
 async fn load(store: &dyn SessionStore, name: &str) -> Loaded {
@@ -276,7 +291,18 @@ async fn a_write_may_change_the_header_only(store: &dyn SessionStore) {
     let batch = Batch { first: 1, changes: &[] };
     let status = Some(SessionStatus::Suspended);
     let (expected, title, handled, lease, now) = (1, Some(&title), None, None, moment(2));
-    let write = Write { id: &id, expected, batch, status, title, handled, lease, now };
+    let write = Write {
+        id: &id,
+        expected,
+        batch,
+        status,
+        title,
+        workdir: None,
+        parent: None,
+        handled,
+        lease,
+        now,
+    };
     assert_eq!(store.append(write).await.unwrap(), 2);
     let header = store.header(&id).await.unwrap().unwrap();
     let told = (header.status, header.title.as_deref(), header.length);

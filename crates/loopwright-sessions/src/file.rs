@@ -174,6 +174,8 @@ impl SessionStore for FileStore {
             body,
             status: write.status,
             title: write.title.cloned(),
+            workdir: write.workdir.cloned(),
+            parent: write.parent.cloned(),
             handled: write.handled,
             now: write.now,
         };

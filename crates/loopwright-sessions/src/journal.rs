@@ -48,11 +48,42 @@ struct Received {
 struct Place {
     header: SessionHeader,
     lease: Option<Lease>,
-    /// What the session is to be called with the next write, if that changes.
-    status: Option<SessionStatus>,
-    title: Option<Arc<str>>,
+    /// What the next write changes of the header.
+    news: News,
     /// The agent, as long as the session is not created.
     definition: Option<AgentDefinition>,
+}
+
+/// What changes of a header; nothing is said of what stays as it was.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct News {
+    status: Option<SessionStatus>,
+    title: Option<Arc<str>>,
+    workdir: Option<Arc<str>>,
+    parent: Option<SessionId>,
+}
+
+impl News {
+    /// Compares a header with what is kept of it.
+    pub(crate) fn of(header: &SessionHeader, kept: &SessionHeader) -> Self {
+        fn new<T: Clone + PartialEq>(wanted: &Option<T>, kept: &Option<T>) -> Option<T> {
+            wanted.clone().filter(|_| wanted != kept)
+        }
+        Self {
+            status: (header.status != kept.status).then_some(header.status),
+            title: new(&header.title, &kept.title),
+            workdir: new(&header.workdir, &kept.workdir),
+            parent: new(&header.parent, &kept.parent),
+        }
+    }
+
+    /// Changes a header.
+    fn apply(self, header: &mut SessionHeader) {
+        header.status = self.status.unwrap_or(header.status);
+        header.title = self.title.or_else(|| header.title.take());
+        header.workdir = self.workdir.or_else(|| header.workdir.take());
+        header.parent = self.parent.or_else(|| header.parent.take());
+    }
 }
 
 impl StoreJournal {
@@ -64,7 +95,7 @@ impl StoreJournal {
         definition: Option<AgentDefinition>,
     ) -> Self {
         let (store, clock) = (Arc::clone(&repository.store), Arc::clone(&repository.clock));
-        let place = Place { header, lease, status: None, title: None, definition };
+        let place = Place { header, lease, news: News::default(), definition };
         let (place, failure, received) = (Mutex::new(place), Mutex::default(), Mutex::default());
         Self { store, clock, place, failure, received }
     }
@@ -84,9 +115,8 @@ impl StoreJournal {
     }
 
     /// Notes what the next write changes of the header.
-    pub(crate) fn note(&self, status: Option<SessionStatus>, title: Option<Arc<str>>) {
-        let mut place = self.place();
-        (place.status, place.title) = (status, title);
+    pub(crate) fn note(&self, news: News) {
+        self.place().news = news;
     }
 
     /// Returns those of the collected control messages that are new.
@@ -121,20 +151,22 @@ impl StoreJournal {
 
     /// Writes a batch, which may be empty, and what was noted.
     pub(crate) async fn write(&self, batch: Batch<'_>) -> Result<(), StoreError> {
-        let Place { header, lease, status, title, definition } = self.place().clone();
+        let Place { mut header, lease, news, definition } = self.place().clone();
         let now = self.clock.now();
         if let Some(definition) = &definition {
-            let header = &SessionHeader { status: status.unwrap_or(header.status), ..header };
-            let new = NewSession { header, definition, changes: batch.changes };
-            let created = self.store.create(new).await?;
-            *self.place() =
-                Place { header: created, lease, status: None, title: None, definition: None };
+            news.apply(&mut header);
+            let new = NewSession { header: &header, definition, changes: batch.changes };
+            let header = self.store.create(new).await?;
+            *self.place() = Place { header, lease, news: News::default(), definition: None };
             return Ok(());
         }
-        let title = title.as_ref();
+        let News { status, title, workdir, parent } = &news;
+        let (status, title) = (*status, title.as_ref());
+        let (workdir, parent) = (workdir.as_ref(), parent.as_ref());
         let (id, expected, lease) = (&header.id, header.version, lease.as_ref());
         let (count, handled) = self.handled_by(batch.changes);
-        let write = Write { id, expected, batch, status, title, handled, lease, now };
+        let write =
+            Write { id, expected, batch, status, title, workdir, parent, handled, lease, now };
         let version = self.store.append(write).await?;
         self.received().unhandled.drain(..count);
         let mut place = self.place();
@@ -142,10 +174,7 @@ impl StoreJournal {
         place.header.version = version;
         place.header.length += batch.changes.len() as u64;
         place.header.updated_at = written_at(place.header.updated_at, now);
-        place.header.status = place.status.take().unwrap_or(place.header.status);
-        if let Some(title) = place.title.take() {
-            place.header.title = Some(title);
-        }
+        std::mem::take(&mut place.news).apply(&mut place.header);
         Ok(())
     }
 

@@ -203,6 +203,12 @@ impl SessionStore for MemoryStore {
         if let Some(title) = write.title {
             kept.header.title = Some(Arc::clone(title));
         }
+        if let Some(workdir) = write.workdir {
+            kept.header.workdir = Some(Arc::clone(workdir));
+        }
+        if let Some(parent) = write.parent {
+            kept.header.parent = Some(parent.clone());
+        }
         if let Some(line) = kept.lines.last_mut().filter(|_| count > 0) {
             line.batches.push(StoredBatch { first, count, body });
         }

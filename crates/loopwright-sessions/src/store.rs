@@ -209,6 +209,10 @@ pub struct Write<'a> {
     pub status: Option<SessionStatus>,
     /// What it is about from now on; as before if nothing is said.
     pub title: Option<&'a Arc<str>>,
+    /// Where it works from now on; as before if nothing is said.
+    pub workdir: Option<&'a Arc<str>>,
+    /// The session that it works for from now on; as before if nothing is said.
+    pub parent: Option<&'a SessionId>,
     /// The number of the last control message that is handled once this is written: it is removed, and all
     /// before it, if and only if the write succeeds.
     pub handled: Option<u64>,

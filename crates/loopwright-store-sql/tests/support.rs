@@ -52,7 +52,20 @@ pub(crate) async fn say_on(
     let batch = Batch { first: number, changes: &changes };
     let (id, now) = (&id(name), moment(1));
     let (status, title, handled, lease) = (None, None, None, None);
-    store.append(Write { id, expected, batch, status, title, handled, lease, now }).await
+    store
+        .append(Write {
+            id,
+            expected,
+            batch,
+            status,
+            title,
+            workdir: None,
+            parent: None,
+            handled,
+            lease,
+            now,
+        })
+        .await
 }
 
 /// Returns what was said.

@@ -147,7 +147,18 @@ async fn race(
         let now = SlowClock::default().now();
         let batch = Batch { first: header.length, changes: &changes };
         let (expected, status, title, handled, lease) = (header.version, None, None, None, None);
-        let write = Write { id, expected, batch, status, title, handled, lease, now };
+        let write = Write {
+            id,
+            expected,
+            batch,
+            status,
+            title,
+            workdir: None,
+            parent: None,
+            handled,
+            lease,
+            now,
+        };
         match store.append(write).await {
             Ok(version) => {
                 ledger.note(&Entry::Won { by: by.to_owned(), version });

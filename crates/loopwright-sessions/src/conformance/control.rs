@@ -16,7 +16,8 @@ async fn handle(
     let header = store.header(&lease.id).await.unwrap().unwrap();
     let batch = Batch { first: header.length, changes: &changes };
     let (id, handled, now, lease) = (&lease.id, Some(handled), moment(1), Some(lease));
-    let write = Write { id, expected, batch, status: None, title: None, handled, lease, now };
+    let (status, title, workdir, parent) = (None, None, None, None);
+    let write = Write { id, expected, batch, status, title, workdir, parent, handled, lease, now };
     store.append(write).await
 }
 
@@ -88,7 +89,18 @@ pub(super) async fn a_write_that_fails_handles_no_control_message(store: &dyn Se
         let first = Batch { first: 0, changes: &said(&["heard"]) };
         let (id, handled, now) = (&id("a"), Some(numbers[0]), moment(1));
         let (status, title, lease) = (None, None, Some(&lease));
-        let write = Write { id, expected: 1, batch: first, status, title, handled, lease, now };
+        let write = Write {
+            id,
+            expected: 1,
+            batch: first,
+            status,
+            title,
+            workdir: None,
+            parent: None,
+            handled,
+            lease,
+            now,
+        };
         assert_eq!(store.append(write).await.unwrap(), 2);
     }
     assert_eq!(collected(store, &lease).await.1, []);

@@ -118,7 +118,18 @@ impl Both {
             let title = (count == 3).then_some(&title);
             told(
                 store
-                    .append(Write { id: &id, expected, batch, status, title, handled, lease, now })
+                    .append(Write {
+                        id: &id,
+                        expected,
+                        batch,
+                        status,
+                        title,
+                        workdir: None,
+                        parent: None,
+                        handled,
+                        lease,
+                        now,
+                    })
                     .await,
             )
         });

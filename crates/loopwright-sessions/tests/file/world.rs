@@ -158,6 +158,8 @@ pub(crate) fn append_said(
         batch,
         status: None,
         title: None,
+        workdir: None,
+        parent: None,
         handled: None,
         lease: None,
         now,
@@ -185,7 +187,18 @@ pub(crate) async fn appending_under(
     let batch = Batch { first: number, changes: &changes };
     let (status, title, lease) = (None, None, Some(lease));
     store
-        .append(Write { id, expected: number, batch, status, title, handled: None, lease, now })
+        .append(Write {
+            id,
+            expected: number,
+            batch,
+            status,
+            title,
+            workdir: None,
+            parent: None,
+            handled: None,
+            lease,
+            now,
+        })
         .await
 }
 

@@ -14,6 +14,8 @@ fn record() -> Record {
         from: Some(ForkPoint { session: id, line: 1, at: 3 }),
         title: Some("about".into()),
         print: Some(print([0xab; 16])),
+        workdir: None,
+        parent: None,
         handled: 8,
         slot: 9,
         session: Some(Box::new(Birth::of(&header, 5))),
