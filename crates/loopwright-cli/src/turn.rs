@@ -39,7 +39,7 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
         session.require_active()?;
-        if self.said.is_none() && !session.is_unfinished() {
+        if self.said.is_none() && !session.is_unfinished() && !cx.has_waiting_messages() {
             let nothing = SessionsError::NothingLeft(session.id().clone());
             return Err(SessionError::Action(nothing.into()));
         }

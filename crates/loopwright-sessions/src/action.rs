@@ -5,7 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use loopwright_agent::LoopFactory;
-use loopwright_core::{AgentState, Env, Interrupted, Journal, RunOptions, Sinks};
+use loopwright_core::{AgentState, Env, Interrupted, Journal, RunOptions, Sinks, Status};
 use tokio_util::sync::CancellationToken;
 
 use crate::{error::SessionError, session::AgentSession, store::SessionStore, wishes::Wishes};
@@ -58,7 +58,7 @@ pub struct ActionCx<'a> {
 
 impl ActionCx<'_> {
     /// Runs the agent of a session from a state that is made of the session's own: what was interrupted
-    /// goes on, or else a new execution begins.
+    /// goes on, or else a new execution begins. A message that comes as the agent answers begins another one.
     ///
     /// # Errors
     ///
@@ -71,16 +71,41 @@ impl ActionCx<'_> {
     ) -> Result<AgentSession, SessionError> {
         session.require_active()?;
         let agent = self.loops.instantiate(&session.definition)?;
-        let options = RunOptions {
+        let mut state = state;
+        loop {
+            state = self.wishes.drive(agent.start(state, self.options())).await;
+            let goes_on = *state.status() == Status::Completed
+                && !self.cancel.is_cancelled()
+                && !self.wishes.leave.is_cancelled();
+            let late = if goes_on { self.wishes.late_messages().await } else { Vec::new() };
+            if late.is_empty() {
+                return Ok(session.with_state(state));
+            }
+            state = state.with_messages(late);
+        }
+    }
+
+    fn options(&self) -> RunOptions {
+        RunOptions {
             env: self.env.clone(),
             journal: Some(Arc::clone(&self.journal)),
             sinks: self.sinks.clone(),
             cancel: self.cancel.clone(),
             interrupted: self.interrupted,
             ..RunOptions::default()
-        };
-        let state = self.wishes.drive(agent.start(state, options)).await;
-        Ok(session.with_state(state))
+        }
+    }
+
+    /// Returns `true` if messages were sent to the session that no run has heard.
+    pub fn has_waiting_messages(&self) -> bool {
+        !self.wishes.waiting().is_empty()
+    }
+
+    /// Appends the messages that were sent to the session and that no run has heard, so that what is said next
+    /// comes after them. A run that is started without them hears them first.
+    #[must_use]
+    pub fn with_waiting_messages(&self, state: AgentState) -> AgentState {
+        state.with_messages(self.wishes.take_waiting())
     }
 }
 

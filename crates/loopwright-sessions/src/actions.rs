@@ -59,7 +59,7 @@ impl SessionAction for SendMessage {
         session: AgentSession,
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
-        let mut state = session.state.clone();
+        let mut state = cx.with_waiting_messages(session.state.clone());
         if state.is_resumable() {
             state = state.renew_budget();
         }
@@ -90,8 +90,9 @@ fn title_of(message: &Message) -> String {
 }
 
 /// Resumes an execution that was interrupted or waits, or that was stopped or failed before there was an
-/// answer, without saying anything. What it used still counts against its budget; see
-/// [`AgentState::is_resumable`](loopwright_core::AgentState::is_resumable). What [was finished](AgentSession::is_unfinished) stays as it is.
+/// answer, without saying anything, or with messages that were sent and not heard. What it used still counts
+/// against its budget; see [`AgentState::is_resumable`](loopwright_core::AgentState::is_resumable). What
+/// [was finished](AgentSession::is_unfinished) stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Continue;
 
@@ -107,7 +108,13 @@ impl SessionAction for Continue {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError> {
         let state = session.state.clone();
-        if session.is_unfinished() { cx.run(session, state).await } else { Ok(session) }
+        if session.is_unfinished() {
+            cx.run(session, state).await
+        } else if cx.has_waiting_messages() {
+            cx.run(session, cx.with_waiting_messages(state)).await
+        } else {
+            Ok(session)
+        }
     }
 }
 

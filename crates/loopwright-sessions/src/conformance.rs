@@ -22,6 +22,7 @@ use loopwright_core::{
     messages::{Message, SectionName},
 };
 
+mod control;
 mod jobs;
 mod keeping;
 
@@ -32,11 +33,17 @@ use crate::{
     store::{Batch, Claim, Lease, Loaded, NewSession, SessionStore, StoreError, Wish, Write},
 };
 
+use control::{
+    a_write_that_fails_handles_no_control_message,
+    control_messages_come_in_order_and_stay_until_a_write_handles_them,
+    no_number_of_a_control_message_is_used_again,
+};
 pub use jobs::JOB_FACTS;
 use keeping::{
-    a_store_in_order_has_no_findings, notes_are_numbered_and_read_from_any_place,
-    notes_of_what_is_not_there_are_refused, old_notes_may_be_forgotten,
-    waiting_for_notes_ends_when_there_are_some, what_a_rewind_left_is_reclaimed_only_if_it_is_said,
+    a_store_in_order_has_no_findings, a_write_may_change_where_a_session_works_and_for_whom,
+    notes_are_numbered_and_read_from_any_place, notes_of_what_is_not_there_are_refused,
+    old_notes_may_be_forgotten, waiting_for_notes_ends_when_there_are_some,
+    what_a_rewind_left_is_reclaimed_only_if_it_is_said,
     what_was_deleted_is_reclaimed_but_for_what_forks_need,
 };
 
@@ -75,6 +82,7 @@ facts![
     the_last_write_repeated_is_acknowledged_and_kept_once,
     a_repeated_write_with_other_bytes_is_a_conflict,
     a_write_may_change_the_header_only,
+    a_write_may_change_where_a_session_works_and_for_whom,
     what_is_not_there_is_not_found,
     a_deleted_session_is_not_loaded_and_not_written,
     deleting_what_is_not_there_does_nothing,
@@ -91,7 +99,9 @@ facts![
     a_lease_in_force_refuses_whoever_shows_none,
     a_lease_is_given_back,
     a_renewed_lease_lasts_longer,
-    wishes_are_taken_once_and_in_order,
+    control_messages_come_in_order_and_stay_until_a_write_handles_them,
+    no_number_of_a_control_message_is_used_again,
+    a_write_that_fails_handles_no_control_message,
     the_list_shows_the_latest_first_page_by_page,
     the_list_can_be_narrowed,
     a_lease_of_somebody_who_is_gone_is_taken_over_at_once,
@@ -168,7 +178,21 @@ async fn append_with(
 ) -> Result<u64, StoreError> {
     let (id, changes) = (id(name), said(texts));
     let batch = Batch { first, changes: &changes };
-    store.append(Write { id: &id, expected, batch, status: None, title: None, lease, now }).await
+    let (status, title, handled) = (None, None, None);
+    store
+        .append(Write {
+            id: &id,
+            expected,
+            batch,
+            status,
+            title,
+            workdir: None,
+            parent: None,
+            handled,
+            lease,
+            now,
+        })
+        .await
 }
 
 async fn load(store: &dyn SessionStore, name: &str) -> Loaded {
@@ -266,8 +290,19 @@ async fn a_write_may_change_the_header_only(store: &dyn SessionStore) {
     let (id, title) = (id("a"), "about".into());
     let batch = Batch { first: 1, changes: &[] };
     let status = Some(SessionStatus::Suspended);
-    let (expected, title, lease, now) = (1, Some(&title), None, moment(2));
-    let write = Write { id: &id, expected, batch, status, title, lease, now };
+    let (expected, title, handled, lease, now) = (1, Some(&title), None, None, moment(2));
+    let write = Write {
+        id: &id,
+        expected,
+        batch,
+        status,
+        title,
+        workdir: None,
+        parent: None,
+        handled,
+        lease,
+        now,
+    };
     assert_eq!(store.append(write).await.unwrap(), 2);
     let header = store.header(&id).await.unwrap().unwrap();
     let told = (header.status, header.title.as_deref(), header.length);
@@ -462,21 +497,6 @@ async fn a_renewed_lease_lasts_longer(store: &dyn SessionStore) {
     assert_eq!(renewed, Lease { until: moment(50), ..lease });
     let other = store.lease(&id("a"), claim("you", moment(40))).await;
     assert!(matches!(other, Err(StoreError::Busy { .. })), "{other:?}");
-}
-
-async fn wishes_are_taken_once_and_in_order(store: &dyn SessionStore) {
-    create(store, &header("a"), &[]).await;
-    let wishes = [Wish::Say(Message::user("hi")), Wish::Stop, Wish::Cancel];
-    for wish in &wishes {
-        store.post(&id("a"), wish).await.unwrap();
-    }
-    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
-    assert_eq!(store.collect(&lease).await.unwrap(), wishes);
-    assert_eq!(store.collect(&lease).await.unwrap(), []);
-    store.release(&lease).await.unwrap();
-    store.post(&id("a"), &Wish::Stop).await.unwrap();
-    let lost = store.collect(&lease).await;
-    assert!(matches!(lost, Err(StoreError::LeaseLost(_))), "{lost:?}");
 }
 
 async fn the_list_shows_the_latest_first_page_by_page(store: &dyn SessionStore) {

@@ -65,6 +65,9 @@ pub enum SessionError {
     /// The state could not be kept.
     #[error(transparent)]
     Journal(#[from] JournalError),
+    /// An action or a hook panicked. What an agent had done already is kept, and the session can be used.
+    #[error("an action or a hook panicked: {0}")]
+    Panicked(String),
     /// An action or a hook failed.
     #[error("{0}")]
     Action(#[source] BoxError),

@@ -69,7 +69,7 @@ impl SessionAt {
     }
 }
 
-/// Listens to what happens to sessions. It must not block.
+/// Listens to what happens to sessions. It must not block. Its panics are contained.
 pub trait SessionListener: Send + Sync {
     /// Takes note of an event.
     fn hear(&self, event: &SessionEvent);

@@ -8,6 +8,7 @@ use loopwright_broadcast::{
     BroadcastConfig, BroadcastTransport, Broadcasting, Frame, Subscription, kinds,
 };
 use loopwright_core::{BoxError, Clock, EventSink};
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     id::SessionId,
@@ -102,10 +103,12 @@ impl<L: BroadcastTransport> Telling<L> {
     /// and not for long.
     pub(crate) async fn beside<T>(self, work: impl Future<Output = T>) -> T {
         let Self { broadcasting, mut subscription, log, clock } = self;
-        let keeping = pin!(keep(&mut subscription, &log, &*clock));
+        let ended = CancellationToken::new();
+        let keeping = pin!(keep(&mut subscription, &log, &*clock, &ended));
         match select(pin!(work), keeping).await {
             Either::Left((done, keeping)) => {
                 broadcasting.close();
+                ended.cancel();
                 select(keeping, clock.sleep(PATIENCE)).await;
                 done
             }
@@ -114,12 +117,18 @@ impl<L: BroadcastTransport> Telling<L> {
     }
 }
 
-async fn keep(subscription: &mut Subscription, log: &dyn BroadcastTransport, clock: &dyn Clock) {
+/// Keeps what is told until nothing more is. Fragments are gathered until `ended`.
+async fn keep(
+    subscription: &mut Subscription,
+    log: &dyn BroadcastTransport,
+    clock: &dyn Clock,
+    ended: &CancellationToken,
+) {
     while let Some(batch) = subscription.batch(BATCH).await {
         // What cannot be kept is not followed; the run is what matters.
         let _is_kept = log.broadcast_all(&batch).await;
         if batch.iter().all(|it| it.kind() == kinds::STREAM_CHUNK) {
-            clock.sleep(GATHERED).await;
+            select(clock.sleep(GATHERED), pin!(ended.cancelled())).await;
         }
     }
 }
@@ -127,7 +136,9 @@ async fn keep(subscription: &mut Subscription, log: &dyn BroadcastTransport, clo
 #[cfg(test)]
 mod tests {
     use loopwright_core::AgentState;
-    use loopwright_testing::{FakeModel, FrozenClock, ModelDriver, block_on, loop_of};
+    use loopwright_testing::{
+        FakeModel, FrozenClock, ModelDriver, block_on, loop_of, run_until_stuck,
+    };
 
     use super::*;
 
@@ -139,6 +150,30 @@ mod tests {
         async fn broadcast(&self, _channel: &str, _envelope: &Frame) -> Result<(), BoxError> {
             std::future::pending().await
         }
+    }
+
+    /// Keeps everything at once.
+    struct Quick;
+
+    #[async_trait]
+    impl BroadcastTransport for Quick {
+        async fn broadcast(&self, _channel: &str, _envelope: &Frame) -> Result<(), BoxError> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_over_does_not_wait_until_fragments_are_gathered() {
+        let (session, clock) = (SessionId::new("s").unwrap(), FrozenClock::manual());
+        let clock: Arc<dyn Clock> = Arc::new(clock);
+        let telling =
+            Telling::new(BroadcastConfig::standard(), &session, Quick, Arc::clone(&clock));
+        let model = FakeModel::script(["hello"]).streaming(1).pausing(2);
+        let agent = loop_of(ModelDriver::new(model));
+        let agent = agent.with_event_sink(Arc::new(telling.sink()));
+        let run = agent.execute(AgentState::new().with_user_message("go"));
+        let done = run_until_stuck(telling.beside(run)).map(|state| state.text());
+        assert_eq!(done.as_deref(), Some("hello"));
     }
 
     #[test]

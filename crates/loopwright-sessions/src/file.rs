@@ -37,8 +37,8 @@ use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
     store::{
-        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, Salvaged, SessionStore,
-        StoreError, Wish, Write,
+        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed, Salvaged,
+        SessionStore, StoreError, Wish, Write,
     },
     stored::{encode, fingerprint},
 };
@@ -178,6 +178,9 @@ impl SessionStore for FileStore {
             body,
             status: write.status,
             title: write.title.cloned(),
+            workdir: write.workdir.cloned(),
+            parent: write.parent.cloned(),
+            handled: write.handled,
             now: write.now,
         };
         let addition = match self.append_at_once(write.id, addition, write.lease) {
@@ -253,7 +256,7 @@ impl SessionStore for FileStore {
         self.work_on(id, move |session| session.post(&wish)).await
     }
 
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Wish>, StoreError> {
+    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
         let held = lease.clone();
         self.work_on(&lease.id, move |session| session.collect(&held)).await.map_err(not_held)
     }

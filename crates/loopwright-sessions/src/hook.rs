@@ -32,7 +32,8 @@ pub trait SessionHook: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Whatever keeps the session from going on.
+    /// Whatever keeps the session from going on. After a save it keeps nothing from having been saved. A panic
+    /// becomes [`SessionError::Panicked`](crate::SessionError::Panicked) where the session is in use.
     async fn on_stage(
         &self,
         stage: SessionStage,

@@ -1,13 +1,17 @@
 //! The journal of a run that belongs to a session.
 
 use std::{
+    collections::VecDeque,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{Clock, EffectKey, Journal, JournalError, Seq, Stamped};
+use loopwright_core::{
+    Change, Clock, Edit, EffectKey, Journal, JournalError, Seq, Stamped,
+    messages::{Message, SectionName},
+};
 
 use crate::{
     error::SessionError,
@@ -15,7 +19,7 @@ use crate::{
     id::SessionId,
     repository::SessionRepository,
     status::SessionStatus,
-    store::{Batch, Lease, Loaded, NewSession, SessionStore, StoreError, Write},
+    store::{Batch, Lease, Loaded, NewSession, Posted, SessionStore, StoreError, Wish, Write},
     stored::written_at,
 };
 
@@ -26,6 +30,17 @@ pub(crate) struct StoreJournal {
     place: Mutex<Place>,
     /// Why the last append failed, in the store's own terms.
     failure: Mutex<Option<StoreError>>,
+    received: Mutex<Received>,
+}
+
+/// Control messages that were collected. The store has them until a write handles them.
+#[derive(Default)]
+struct Received {
+    /// The number of the last one.
+    last: u64,
+    /// Those that no write has handled, in their order. What somebody says is handled by the write that keeps
+    /// it; all else is done with as soon as it was collected.
+    unhandled: VecDeque<(u64, Option<Message>)>,
 }
 
 /// Where the next batch goes.
@@ -33,11 +48,42 @@ pub(crate) struct StoreJournal {
 struct Place {
     header: SessionHeader,
     lease: Option<Lease>,
-    /// What the session is to be called with the next write, if that changes.
-    status: Option<SessionStatus>,
-    title: Option<Arc<str>>,
+    /// What the next write changes of the header.
+    news: News,
     /// The agent, as long as the session is not created.
     definition: Option<AgentDefinition>,
+}
+
+/// What changes of a header; nothing is said of what stays as it was.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct News {
+    status: Option<SessionStatus>,
+    title: Option<Arc<str>>,
+    workdir: Option<Arc<str>>,
+    parent: Option<SessionId>,
+}
+
+impl News {
+    /// Compares a header with what is kept of it.
+    pub(crate) fn of(header: &SessionHeader, kept: &SessionHeader) -> Self {
+        fn new<T: Clone + PartialEq>(wanted: &Option<T>, kept: &Option<T>) -> Option<T> {
+            wanted.clone().filter(|_| wanted != kept)
+        }
+        Self {
+            status: (header.status != kept.status).then_some(header.status),
+            title: new(&header.title, &kept.title),
+            workdir: new(&header.workdir, &kept.workdir),
+            parent: new(&header.parent, &kept.parent),
+        }
+    }
+
+    /// Changes a header.
+    fn apply(self, header: &mut SessionHeader) {
+        header.status = self.status.unwrap_or(header.status);
+        header.title = self.title.or_else(|| header.title.take());
+        header.workdir = self.workdir.or_else(|| header.workdir.take());
+        header.parent = self.parent.or_else(|| header.parent.take());
+    }
 }
 
 impl StoreJournal {
@@ -49,8 +95,9 @@ impl StoreJournal {
         definition: Option<AgentDefinition>,
     ) -> Self {
         let (store, clock) = (Arc::clone(&repository.store), Arc::clone(&repository.clock));
-        let place = Place { header, lease, status: None, title: None, definition };
-        Self { store, clock, place: Mutex::new(place), failure: Mutex::default() }
+        let place = Place { header, lease, news: News::default(), definition };
+        let (place, failure, received) = (Mutex::new(place), Mutex::default(), Mutex::default());
+        Self { store, clock, place, failure, received }
     }
 
     /// Returns the header as it was written last.
@@ -68,36 +115,66 @@ impl StoreJournal {
     }
 
     /// Notes what the next write changes of the header.
-    pub(crate) fn note(&self, status: Option<SessionStatus>, title: Option<Arc<str>>) {
-        let mut place = self.place();
-        (place.status, place.title) = (status, title);
+    pub(crate) fn note(&self, news: News) {
+        self.place().news = news;
+    }
+
+    /// Returns those of the collected control messages that are new.
+    pub(crate) fn receive(&self, posted: Vec<Posted>) -> Vec<Wish> {
+        let mut received = self.received();
+        let received = &mut *received;
+        let is_new = |it: &Posted| it.number > received.last;
+        let mut new = Vec::new();
+        for Posted { number, wish } in posted.into_iter().filter(is_new).collect::<Vec<_>>() {
+            let message = match &wish {
+                Wish::Say(message) if !message.is_empty() => Some(message.clone()),
+                _ => None,
+            };
+            received.last = number;
+            received.unhandled.push_back((number, message));
+            new.push(wish);
+        }
+        new
+    }
+
+    /// Returns how many control messages are handled once changes are kept, and the number of the last one.
+    fn handled_by(&self, changes: &[Stamped]) -> (usize, Option<u64>) {
+        let mut kept = changes.iter().filter_map(|it| message_of(&it.change));
+        let received = self.received();
+        let is_handled = |(_, message): &&(u64, Option<Message>)| match message {
+            Some(message) => kept.any(|it| it == message),
+            None => true,
+        };
+        let handled = received.unhandled.iter().take_while(is_handled);
+        handled.fold((0, None), |(count, _), (number, _)| (count + 1, Some(*number)))
     }
 
     /// Writes a batch, which may be empty, and what was noted.
     pub(crate) async fn write(&self, batch: Batch<'_>) -> Result<(), StoreError> {
-        let Place { header, lease, status, title, definition } = self.place().clone();
+        let Place { mut header, lease, news, definition } = self.place().clone();
         let now = self.clock.now();
         if let Some(definition) = &definition {
-            let header = &SessionHeader { status: status.unwrap_or(header.status), ..header };
-            let new = NewSession { header, definition, changes: batch.changes };
-            let created = self.store.create(new).await?;
-            *self.place() =
-                Place { header: created, lease, status: None, title: None, definition: None };
+            news.apply(&mut header);
+            let new = NewSession { header: &header, definition, changes: batch.changes };
+            let header = self.store.create(new).await?;
+            *self.place() = Place { header, lease, news: News::default(), definition: None };
             return Ok(());
         }
-        let title = title.as_ref();
+        let News { status, title, workdir, parent } = &news;
+        let (status, title) = (*status, title.as_ref());
+        let (workdir, parent) = (workdir.as_ref(), parent.as_ref());
         let (id, expected, lease) = (&header.id, header.version, lease.as_ref());
-        let write = Write { id, expected, batch, status, title, lease, now };
+        let (count, handled) = self.handled_by(batch.changes);
+        let write =
+            Write { id, expected, batch, status, title, workdir, parent, handled, lease, now };
         let version = self.store.append(write).await?;
+        self.received().unhandled.drain(..count);
         let mut place = self.place();
         let place = &mut *place;
         place.header.version = version;
         place.header.length += batch.changes.len() as u64;
         place.header.updated_at = written_at(place.header.updated_at, now);
-        place.header.status = place.status.take().unwrap_or(place.header.status);
-        if let Some(title) = place.title.take() {
-            place.header.title = Some(title);
-        }
+        std::mem::take(&mut place.news).apply(&mut place.header);
         Ok(())
     }
 
@@ -107,8 +184,25 @@ impl StoreJournal {
         failure.map_or(SessionError::Journal(error), SessionError::Store)
     }
 
+    fn received(&self) -> MutexGuard<'_, Received> {
+        self.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn place(&self) -> MutexGuard<'_, Place> {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns what somebody says with a change.
+fn message_of(change: &Change) -> Option<&Message> {
+    match change {
+        Change::Steered(message) => Some(message),
+        Change::Edited { edit: Edit::Append { section, message }, .. }
+            if section.as_str() == SectionName::MESSAGES =>
+        {
+            Some(message)
+        }
+        _ => None,
     }
 }
 

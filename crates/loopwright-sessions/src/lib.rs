@@ -22,6 +22,7 @@ mod jobs;
 mod action;
 mod actions;
 mod runtime;
+mod steps;
 mod undo;
 mod event_log;
 mod follow;
@@ -51,15 +52,16 @@ pub use crate::{
     memory::MemoryStore,
     owner::Owner,
     repository::SessionRepository,
-    runtime::{SessionRuntime, step_end},
+    runtime::SessionRuntime,
     session::{AgentSession, SessionFactory},
     slim::{
         SlimCall, SlimContinuation, SlimError, SlimExecution, SlimMessage, SlimMetadata,
         SlimSerializationConfig, SlimState, SlimStep, SlimUsage,
     },
     status::{RefusedTransition, SessionStatus},
+    steps::step_end,
     store::{
-        Batch, Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, Salvaged,
+        Batch, Claim, Finding, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed, Salvaged,
         SessionStore, StoreError, Wish, Write,
     },
     wishes::Wishes,

@@ -18,8 +18,8 @@ use crate::{
     rules,
     status::SessionStatus,
     store::{
-        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionStore, StoreError,
-        Wish, Write,
+        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed, SessionStore,
+        StoreError, Wish, Write,
     },
     stored::{StoredBatch, decode, decode_batches, encode, fingerprint, written_at},
 };
@@ -46,7 +46,9 @@ struct Kept {
     last: Option<[u8; 16]>,
     lease: Option<Lease>,
     leases: u64,
-    wishes: Vec<Wish>,
+    /// How many control messages were posted.
+    posted: u64,
+    wishes: Vec<Posted>,
     logs: BTreeMap<Log, VecDeque<Note>>,
 }
 
@@ -153,6 +155,7 @@ impl SessionStore for MemoryStore {
             last: None,
             lease: None,
             leases: 0,
+            posted: 0,
             wishes: Vec::new(),
             logs: BTreeMap::new(),
         };
@@ -200,8 +203,17 @@ impl SessionStore for MemoryStore {
         if let Some(title) = write.title {
             kept.header.title = Some(Arc::clone(title));
         }
+        if let Some(workdir) = write.workdir {
+            kept.header.workdir = Some(Arc::clone(workdir));
+        }
+        if let Some(parent) = write.parent {
+            kept.header.parent = Some(parent.clone());
+        }
         if let Some(line) = kept.lines.last_mut().filter(|_| count > 0) {
             line.batches.push(StoredBatch { first, count, body, sum: None });
+        }
+        if let Some(handled) = write.handled {
+            kept.wishes.retain(|it| it.number > handled);
         }
         kept.last = Some(print);
         sessions.touch(write.id, write.now);
@@ -288,18 +300,20 @@ impl SessionStore for MemoryStore {
 
     async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError> {
         let mut sessions = self.sessions();
-        sessions.get_mut(id)?.wishes.push(wish.clone());
+        let kept = sessions.get_mut(id)?;
+        kept.posted += 1;
+        kept.wishes.push(Posted { number: kept.posted, wish: wish.clone() });
         Ok(())
     }
 
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Wish>, StoreError> {
+    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
         let lost = || StoreError::LeaseLost(lease.id.clone());
         let mut sessions = self.sessions();
         let kept = sessions.get_mut(&lease.id).map_err(|_| lost())?;
         if kept.lease.as_ref().is_none_or(|held| held.number != lease.number) {
             return Err(lost());
         }
-        Ok(std::mem::take(&mut kept.wishes))
+        Ok(kept.wishes.clone())
     }
 
     async fn note(

@@ -9,7 +9,7 @@ use crate::{
     error::SessionError,
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
-    journal::StoreJournal,
+    journal::{News, StoreJournal},
     session::AgentSession,
     store::{Batch, Loaded, NewSession, SessionStore, StoreError},
 };
@@ -102,10 +102,7 @@ impl SessionRepository {
         journal: &StoreJournal,
     ) -> Result<AgentSession, SessionError> {
         let AgentSession { header, definition, mut state } = session;
-        let kept = journal.header();
-        let status = (header.status != kept.status).then_some(header.status);
-        let title = header.title.clone().filter(|_| header.title != kept.title);
-        journal.note(status, title);
+        journal.note(News::of(&header, &journal.header()));
         if state.unsaved().next().is_some() {
             state.save(journal, &*self.clock).await.map_err(|error| journal.failed(error))?;
         } else {

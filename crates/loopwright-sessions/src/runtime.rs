@@ -1,12 +1,18 @@
 //! Loads sessions, lets actions do something with them and keeps what changed.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use futures::FutureExt as _;
 use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
 #[cfg(feature = "files")]
 use loopwright_capabilities::files::{FileChange, Root, Undone};
-use loopwright_core::{Change, Env, EventSink, Interrupted, Priority, Seq, Sinks, Stamped};
+use loopwright_core::{Env, EventSink, Interrupted, Priority, Seq, Sinks, Stamped};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -21,7 +27,8 @@ use crate::{
     owner::Owner,
     repository::{SessionRepository, fork},
     session::AgentSession,
-    store::{Claim, Lease, Loaded, SessionStore, StoreError, Wish},
+    steps::step_end,
+    store::{Claim, Lease, Loaded, Posted, SessionStore, StoreError, Wish},
     undo,
     wishes::Wishes,
 };
@@ -150,16 +157,9 @@ impl SessionRuntime {
         let id = session.id().clone();
         let session = self.pass(SessionStage::BeforeCreate, session).await?;
         let session = self.pass(SessionStage::BeforeSave, session).await?;
-        let created = self.create_now(session).await;
-        self.told_if_unsaved(&id, created)
-    }
-
-    async fn create_now(&self, session: AgentSession) -> Result<AgentSession, SessionError> {
-        let session = self.repository.create(session).await?;
-        let session = self.pass(SessionStage::AfterSave, session).await?;
-        let session = self.pass(SessionStage::AfterCreate, session).await?;
-        self.tell(|| SessionEvent::Saved(SessionAt::of(&session.header)));
-        Ok(session)
+        let created = self.repository.create(session).await;
+        let session = self.told_if_unsaved(&id, created)?;
+        self.told_as_saved(session, &[SessionStage::AfterSave, SessionStage::AfterCreate]).await
     }
 
     /// Does something with a session, and keeps what changed.
@@ -191,11 +191,14 @@ impl SessionRuntime {
             Ok(lease) => lease,
             Err(error) => return self.when_busy(id, action, error).await,
         };
-        let loaded = self.load(id).await;
-        let done = match loaded {
-            Ok(session) => self.execute_leased(session, action, cancel, &lease).await,
-            Err(error) => Err(error),
-        };
+        // What was wished of an earlier run is over, but for what was said. What is posted from here on is for
+        // this one.
+        let posted = self.store().collect(&lease).await.unwrap_or_default();
+        let done = contained(async {
+            let session = self.load(id).await?;
+            self.execute_leased(session, action, cancel, &lease, posted).await
+        });
+        let done = done.await;
         // A lease that cannot be given back ends by itself.
         let _ended = self.store().release(&lease).await;
         done
@@ -238,17 +241,24 @@ impl SessionRuntime {
         action: &dyn SessionAction,
         cancel: &CancellationToken,
         lease: &Lease,
+        posted: Vec<Posted>,
     ) -> Result<AgentSession, SessionError> {
         let before = session.header.clone();
         let lease = Some(lease.clone());
         let journal = StoreJournal::new(&self.repository, before.clone(), lease, None);
         let journal = Arc::new(journal);
+        let said = journal.receive(posted).into_iter().filter_map(|wish| match wish {
+            Wish::Say(message) => Some(message),
+            _ => None,
+        });
+        let waiting = Mutex::new(said.collect());
         let wishes = Wishes {
             store: Arc::clone(self.store()),
             journal: Arc::clone(&journal),
             env: self.env.clone(),
             lasts: self.lasts,
             leave: self.leave.clone(),
+            waiting,
         };
         let (sinks, telling) = self.telling(&before.id);
         // Sessions that run at the same time have ids of their own.
@@ -267,22 +277,24 @@ impl SessionRuntime {
             None => action.execute(session, &cx).await?,
             Some(telling) => telling.beside(action.execute(session, &cx)).await?,
         };
-        if session.id() != &before.id {
-            // A fork: it is kept already, and this session is as it was.
-            return Ok(session);
-        }
-        let session = self.pass(SessionStage::AfterAction, session).await?;
-        let session = self.pass(SessionStage::BeforeSave, session).await?;
-        self.tell(|| SessionEvent::ActionExecuted {
+        let executed = |status_after| SessionEvent::ActionExecuted {
             session: before.id.clone(),
             action: action.name(),
             before: before.version,
             after: journal.header().version,
             status_before: before.status,
-            status_after: session.status(),
-        });
-        let saved = self.save_now(session, &journal).await;
-        self.told_if_unsaved(&before.id, saved)
+            status_after,
+        };
+        if session.id() != &before.id {
+            // A fork: it is kept already, and this session is as it was.
+            self.tell(|| executed(before.status));
+            self.tell(|| SessionEvent::Saved(SessionAt::of(&session.header)));
+            return Ok(session);
+        }
+        let session = self.pass(SessionStage::AfterAction, session).await?;
+        let session = self.pass(SessionStage::BeforeSave, session).await?;
+        self.tell(|| executed(session.status()));
+        self.save_now(session, &journal).await
     }
 
     /// Returns who listens to the agent, and what keeps what it does, if that is wanted.
@@ -302,10 +314,28 @@ impl SessionRuntime {
         session: AgentSession,
         journal: &StoreJournal,
     ) -> Result<AgentSession, SessionError> {
-        let session = self.repository.save_through(session, journal).await?;
-        let session = self.pass(SessionStage::AfterSave, session).await?;
-        self.tell(|| SessionEvent::Saved(SessionAt::of(&session.header)));
-        Ok(session)
+        let id = session.id().clone();
+        let saved = self.repository.save_through(session, journal).await;
+        let session = self.told_if_unsaved(&id, saved)?;
+        self.told_as_saved(session, &[SessionStage::AfterSave]).await
+    }
+
+    /// Asks the hooks of stages after a session was saved, and tells that it was, whatever they say.
+    async fn told_as_saved(
+        &self,
+        mut session: AgentSession,
+        stages: &[SessionStage],
+    ) -> Result<AgentSession, SessionError> {
+        let at = SessionAt::of(&session.header);
+        let passed = contained(async {
+            for stage in stages {
+                session = self.pass(*stage, session).await?;
+            }
+            Ok(session)
+        });
+        let passed = passed.await;
+        self.tell(|| SessionEvent::Saved(at));
+        passed
     }
 
     /// Returns a session.
@@ -523,7 +553,8 @@ impl SessionRuntime {
         if !self.listeners.is_empty() {
             let event = event();
             for listener in &self.listeners {
-                listener.hear(&event);
+                // A listener that panics hears of the next event all the same.
+                let _contained = catch_unwind(AssertUnwindSafe(|| listener.hear(&event)));
             }
         }
     }
@@ -535,33 +566,18 @@ impl fmt::Debug for SessionRuntime {
     }
 }
 
-fn end_of(id: &SessionId, changes: &[Stamped], step: u64) -> Result<Seq, SessionError> {
-    step_end(changes, step).map_err(|steps| SessionError::NoStep { id: id.clone(), step, steps })
+/// Makes an error of a panic, so that what was begun can be ended.
+async fn contained<T>(
+    work: impl Future<Output = Result<T, SessionError>>,
+) -> Result<T, SessionError> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+        Err(SessionError::Panicked(text.unwrap_or_else(|| "no message".to_owned())))
+    })
 }
 
-/// Returns how many changes there are up to the end of a step, counted from one over all executions;
-/// 0 is what comes before the first execution. The end of an execution belongs to its last step.
-///
-/// # Errors
-///
-/// How many steps there are, if there are fewer.
-pub fn step_end(changes: &[Stamped], step: u64) -> Result<Seq, u64> {
-    let (mut steps, mut end) = (0, None);
-    for (number, stamped) in (0..).zip(changes) {
-        match (&stamped.change, end) {
-            (Change::Opened { .. }, None) if step == 0 => return Ok(number),
-            (Change::Opened { .. } | Change::Thinking { .. }, Some(end)) => return Ok(end),
-            (Change::Closed(_), Some(_)) => return Ok(number + 1),
-            (Change::StepClosed { .. } | Change::StepFailed { .. }, None) => {
-                steps += 1;
-                end = (steps == step).then_some(number + 1);
-            }
-            _ => {}
-        }
-    }
-    match end {
-        Some(end) => Ok(end),
-        None if step == 0 => Ok(changes.len() as u64),
-        None => Err(steps),
-    }
+fn end_of(id: &SessionId, changes: &[Stamped], step: u64) -> Result<Seq, SessionError> {
+    step_end(changes, step).map_err(|steps| SessionError::NoStep { id: id.clone(), step, steps })
 }

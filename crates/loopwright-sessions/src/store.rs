@@ -111,12 +111,13 @@ pub trait SessionStore: Send + Sync {
     /// [`NotFound`](StoreError::NotFound) if there is no such session.
     async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError>;
 
-    /// Takes the wishes that were left, in their order, each once.
+    /// Returns the control messages that no write has [handled](Write::handled), in the order in which they
+    /// were posted. They stay until a write handles them.
     ///
     /// # Errors
     ///
     /// [`LeaseLost`](StoreError::LeaseLost) if the lease is not in force.
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Wish>, StoreError>;
+    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError>;
 
     /// Adds notes to a log beside the session's changes, and returns the number of the last one. The
     /// first note of a log is number 1.
@@ -243,6 +244,13 @@ pub struct Write<'a> {
     pub status: Option<SessionStatus>,
     /// What it is about from now on; as before if nothing is said.
     pub title: Option<&'a Arc<str>>,
+    /// Where it works from now on; as before if nothing is said.
+    pub workdir: Option<&'a Arc<str>>,
+    /// The session that it works for from now on; as before if nothing is said.
+    pub parent: Option<&'a SessionId>,
+    /// The number of the last control message that is handled once this is written: it is removed, and all
+    /// before it, if and only if the write succeeds.
+    pub handled: Option<u64>,
     /// The right to write, where somebody took one.
     pub lease: Option<&'a Lease>,
     /// When.
@@ -372,6 +380,15 @@ pub enum Wish {
     Stop,
     /// Stop now.
     Cancel,
+}
+
+/// A control message in a store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Posted {
+    /// Its number. Later messages of the session have higher numbers, and no number is used again.
+    pub number: u64,
+    /// The message.
+    pub wish: Wish,
 }
 
 /// Why a store did not do what it was asked.

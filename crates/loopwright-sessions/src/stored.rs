@@ -201,13 +201,17 @@ pub fn decode_intact<B: AsRef<[u8]>>(
 /// Returns what a write is known by, so that it is recognised when it comes again.
 pub fn fingerprint(write: &Write<'_>, body: &[u8]) -> [u8; 16] {
     let mut hash = Sha256::new();
-    let Write { expected, batch: Batch { first, changes }, status, title, .. } = write;
+    let Write { expected, batch: Batch { first, changes }, status, title, workdir, parent, .. } =
+        write;
     let numbers = [*expected, *first, changes.len() as u64];
     for number in numbers {
         hash.update(number.to_le_bytes());
     }
     let header = format!("{status:?} {title:?} ");
     hash.update(header);
+    if workdir.is_some() || parent.is_some() {
+        hash.update(format!("{workdir:?} {parent:?} "));
+    }
     hash.update(body);
     let mut short = [0; 16];
     short.copy_from_slice(&hash.finalize()[..16]);

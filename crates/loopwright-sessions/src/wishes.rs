@@ -1,9 +1,19 @@
 //! Keeping the lease, and hearing what others want, while an agent runs.
 
-use std::{fmt, pin::pin, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
+    time::Duration,
+};
 
-use futures::future::{Either, select};
-use loopwright_core::{AgentState, Env, Run};
+use futures::{
+    FutureExt as _,
+    future::{BoxFuture, Either, select},
+};
+use loopwright_core::{AgentState, Env, Run, messages::Message};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -19,6 +29,8 @@ pub struct Wishes {
     pub(crate) lasts: Duration,
     /// Once it is cancelled, runs are left after the step that is under way.
     pub(crate) leave: CancellationToken,
+    /// Messages that no run has heard.
+    pub(crate) waiting: Mutex<Vec<Message>>,
 }
 
 /// How long a wish waits at most to be heard.
@@ -31,18 +43,20 @@ impl Wishes {
     /// Runs an agent to its end, heeding what others want of it on the way. If it is to be left, that
     /// happens between two steps, where the next run goes on.
     ///
+    /// Messages that were sent before it begins are said to it first. Those that come too late for it wait for the
+    /// next one, in the store.
+    ///
     /// The lease is renewed in time. If that fails, the run goes on until its next write, which is
     /// refused; if it is lost for good, or the session was deleted, the run is cancelled.
     pub async fn drive(&self, mut run: Run) -> AgentState {
         let handle = run.handle();
-        let (mut late, mut is_last_step, mut is_between) = (Vec::new(), false, true);
-        // What was wished of an earlier run is over, but for what was said.
-        let said = self.hear().await.unwrap_or_default().into_iter();
-        let mut wishes: Vec<Wish> = said.filter(|it| matches!(it, Wish::Say(_))).collect();
+        let (mut is_last_step, mut is_between) = (false, true);
+        let mut wishes: Vec<Wish> = self.take_waiting().into_iter().map(Wish::Say).collect();
+        let mut watch = self.watch();
         loop {
             for wish in wishes.drain(..) {
                 match wish {
-                    Wish::Say(message) => late.extend(handle.steer(message).err()),
+                    Wish::Say(message) => self.waiting().extend(handle.steer(message).err()),
                     Wish::Stop => is_last_step = true,
                     Wish::Cancel => handle.cancel(),
                 }
@@ -50,35 +64,61 @@ impl Wishes {
             if !run.has_next() || (is_between && self.leave.is_cancelled()) {
                 break;
             }
-            is_between = {
-                let next = pin!(run.step());
-                let pause = self.env.clock.sleep(HEARD.min(self.lasts / RENEWED));
-                // A step that is dropped goes on where it was.
-                match select(next, pause).await {
-                    Either::Left(_) => true,
-                    // It goes on meanwhile: it may hold what the store needs to be heard.
-                    Either::Right(((), next)) => match select(next, pin!(self.hear())).await {
-                        Either::Left((_, hearing)) => {
-                            wishes = heeded(hearing.await);
-                            true
-                        }
-                        Either::Right((heard, _)) => {
-                            wishes = heeded(heard);
-                            false
-                        }
-                    },
-                }
-            };
+            let is_due = watch.is_due(&self.env);
+            // The step goes on while the store is asked: it may hold what the store needs to answer.
+            // A step that is dropped goes on where it was.
+            let heard = first(is_due, &mut watch.controls, pin!(run.step())).await;
+            is_between = heard.is_none();
+            if let Some(heard) = heard {
+                wishes = heeded(heard);
+                watch = self.watch();
+            }
             if is_between && is_last_step {
                 handle.cancel();
             }
         }
+        drop(watch);
         run.keep().await;
-        // What was said too late is answered with the next message.
-        late.into_iter().fold(run.into_state(), AgentState::with_message)
+        run.into_state()
     }
 
-    /// Takes what others left; renews the lease when it is time.
+    /// Returns the messages that came as a run ended.
+    pub(crate) async fn late_messages(&self) -> Vec<Message> {
+        for wish in self.hear().await.unwrap_or_default() {
+            if let Wish::Say(message) = wish {
+                self.waiting().push(message);
+            }
+        }
+        self.take_waiting()
+    }
+
+    /// Returns the messages that no run has heard, for a run that begins with them.
+    pub(crate) fn take_waiting(&self) -> Vec<Message> {
+        std::mem::take(&mut *self.waiting())
+    }
+
+    pub(crate) fn waiting(&self) -> MutexGuard<'_, Vec<Message>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to wait for the next look at the store.
+    fn watch(&self) -> Watch<'_> {
+        let pause = HEARD.min(self.lasts / RENEWED);
+        let (clock, due) = (&self.env.clock, self.env.clock.monotonic().saturating_add(pause));
+        let mut sleep = clock.sleep(pause);
+        // Steps that never wait give no timer a chance to fire.
+        let pause = poll_fn(move |cx| match clock.monotonic() >= due {
+            true => Poll::Ready(()),
+            false => sleep.poll_unpin(cx),
+        });
+        let controls = async move {
+            pause.await;
+            self.hear().await
+        };
+        Watch { due, controls: Box::pin(controls) }
+    }
+
+    /// Returns what others newly want; renews the lease when it is time.
     async fn hear(&self) -> Result<Vec<Wish>, StoreError> {
         let Some(mut lease) = self.journal.lease() else { return Ok(Vec::new()) };
         let now = self.env.clock.now();
@@ -86,7 +126,41 @@ impl Wishes {
             lease = self.store.renew(&lease, now, self.lasts).await?;
             self.journal.set_lease(lease.clone());
         }
-        self.store.collect(&lease).await
+        Ok(self.journal.receive(self.store.collect(&lease).await?))
+    }
+}
+
+/// The next look at the store. It goes on from step to step, so that it comes however short these are.
+struct Watch<'a> {
+    /// When, in monotonic time.
+    due: Duration,
+    /// Waits until then, renews the lease if need be and returns the control messages.
+    controls: BoxFuture<'a, Result<Vec<Wish>, StoreError>>,
+}
+
+impl Watch<'_> {
+    fn is_due(&self, env: &Env) -> bool {
+        env.clock.monotonic() >= self.due
+    }
+}
+
+/// Waits for `controls` or the step, and returns what the former came back with if it came first. If it is due,
+/// it comes first even if no step ever waits.
+async fn first<T>(
+    is_due: bool,
+    controls: impl Future<Output = T> + Unpin,
+    step: impl Future + Unpin,
+) -> Option<T> {
+    if is_due {
+        match select(controls, step).await {
+            Either::Left((heard, _)) => Some(heard),
+            Either::Right(_) => None,
+        }
+    } else {
+        match select(step, controls).await {
+            Either::Left(_) => None,
+            Either::Right((heard, _)) => Some(heard),
+        }
     }
 }
 

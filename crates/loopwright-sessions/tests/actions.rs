@@ -1,5 +1,7 @@
 //! What each action does.
 
+use std::sync::Arc;
+
 use loopwright_agent::tasks::{Task, TaskList};
 use loopwright_core::{
     Budget, Edit, LlmConfig, Status,
@@ -8,7 +10,8 @@ use loopwright_core::{
 use loopwright_sessions::{
     AgentSession, ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, Continue,
     ForkSession, MemoryStore, ResumeSession, SendMessage, SessionAction, SessionError,
-    SessionRuntime, SessionStatus, SuspendSession, UpdateTask, WriteMetadata, action_fn,
+    SessionRepository, SessionRuntime, SessionStatus, SuspendSession, UpdateTask, WriteMetadata,
+    action_fn,
 };
 use loopwright_testing::{ScenarioStep, block_on};
 use serde_json::json;
@@ -174,4 +177,37 @@ fn a_session_is_called_by_the_first_thing_that_was_said() {
     assert!(title.chars().count() <= 81, "{title}");
     let again = execute(&runtime, &SendMessage::text("And that?"));
     assert_eq!(again.header().title.as_deref(), Some(title));
+}
+
+#[test]
+fn a_save_keeps_where_a_session_works_and_for_whom() {
+    let repository = SessionRepository::new(Arc::new(MemoryStore::new()));
+    let created = block_on(repository.create(session("a"))).unwrap();
+    let moved = created.with_workdir("/new").with_parent(id("p"));
+    let saved = block_on(repository.save(moved)).unwrap();
+    let header = saved.header();
+    assert_eq!((header.workdir.as_deref(), &header.parent), (Some("/new"), &Some(id("p"))));
+    assert_eq!(block_on(repository.load(&id("a"))).unwrap(), saved);
+}
+
+#[test]
+fn an_action_may_change_where_a_session_works_and_for_whom() {
+    let runtime = talked();
+    let moves = action_fn("move", |session: AgentSession| async move {
+        Ok(session.with_workdir("/new").with_parent(id("p")))
+    });
+    let moved = execute(&runtime, &moves);
+    let header = block_on(runtime.info(&id("a"))).unwrap();
+    assert_eq!((header.workdir.as_deref(), &header.parent), (Some("/new"), &Some(id("p"))));
+    assert_eq!(&header, moved.header());
+}
+
+#[test]
+fn a_fork_by_an_action_is_told() {
+    let (agent, _) = answering([""; 0]);
+    let (runtime, notes) = runtime(&MemoryStore::new(), &agent);
+    block_on(runtime.create(session("a"))).unwrap();
+    notes.take();
+    execute(&runtime, &ForkSession::new().into_session(id("b")));
+    assert_eq!(notes.take(), ["loaded 1 active", "fork_session 1 1", "saved 1 active"]);
 }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod actions;
 #[cfg(test)]
+mod control;
+#[cfg(test)]
 mod file;
 #[cfg(test)]
 mod following;

@@ -5,9 +5,9 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use loopwright_core::{BoxError, Priority, Timestamp};
 use loopwright_sessions::{
-    AgentSession, Claim, MemoryStore, SendMessage, SessionError, SessionHook, SessionQuery,
-    SessionRepository, SessionStage, SessionStatus, SessionStore as _, StoreError, SuspendSession,
-    Wish, WriteMetadata, action_fn,
+    AgentSession, Claim, MemoryStore, Posted, SendMessage, SessionError, SessionEvent, SessionHook,
+    SessionQuery, SessionRepository, SessionStage, SessionStatus, SessionStore as _, StoreError,
+    SuspendSession, Wish, WriteMetadata, action_fn,
 };
 use loopwright_testing::{FrozenClock, block_on};
 
@@ -152,7 +152,10 @@ fn a_message_to_a_busy_session_can_be_left_to_whoever_runs_it() {
     let lease = block_on(store.lease(&id("a"), somebody(far))).unwrap();
     block_on(runtime.execute(&id("a"), &SendMessage::text("hi").or_steer())).unwrap();
     let wishes = block_on(store.collect(&lease)).unwrap();
-    assert!(matches!(&wishes[..], [Wish::Say(message)] if message.text() == "hi"), "{wishes:?}");
+    assert!(
+        matches!(&wishes[..], [Posted { wish: Wish::Say(message), .. }] if message.text() == "hi"),
+        "{wishes:?}"
+    );
 }
 
 #[test]
@@ -167,7 +170,7 @@ fn what_was_said_while_nobody_ran_it_is_heard_by_the_next_run() {
     block_on(runtime.cancel(&id("a"))).unwrap();
     let done = block_on(runtime.execute(&id("a"), &SendMessage::text("this"))).unwrap();
     let said: Vec<_> = done.state().transcript().iter().map(|it| it.message().text()).collect();
-    assert_eq!(said, ["this", "and this", "one"]);
+    assert_eq!(said, ["and this", "this", "one"]);
 }
 
 #[test]
@@ -227,4 +230,87 @@ fn sessions_that_run_at_the_same_moment_have_executions_of_their_own() {
         done.state().execution().unwrap().id().clone()
     });
     assert_ne!(executions[0], executions[1]);
+}
+
+/// Fails or panics at one stage.
+struct Fails(SessionStage, fn());
+
+#[async_trait]
+impl SessionHook for Fails {
+    async fn on_stage(
+        &self,
+        stage: SessionStage,
+        session: AgentSession,
+    ) -> Result<AgentSession, BoxError> {
+        if stage != self.0 {
+            return Ok(session);
+        }
+        self.1();
+        Err("the hook failed".into())
+    }
+}
+
+#[test]
+fn what_was_saved_is_told_as_saved_although_a_hook_after_it_fails() {
+    let store = MemoryStore::new();
+    let (agent, _) = answering([""; 0]);
+    let (runtime, notes) = runtime(&store, &agent);
+    let runtime = runtime.with_hook(Priority(1), Fails(SessionStage::AfterSave, || {}));
+    let failed = block_on(runtime.create(session("a")));
+    assert!(matches!(failed, Err(SessionError::Action(_))), "{failed:?}");
+    assert_eq!(notes.take(), ["saved 1 active"]);
+    let failed = block_on(runtime.execute(&id("a"), &SuspendSession));
+    assert!(matches!(failed, Err(SessionError::Action(_))), "{failed:?}");
+    assert_eq!(notes.take(), ["loaded 1 active", "suspend_session 1 1", "saved 2 suspended"]);
+    assert_eq!(block_on(store.header(&id("a"))).unwrap().unwrap().version, 2);
+}
+
+/// Shows that the lease on a session was given back.
+fn is_free(store: &MemoryStore) {
+    let lease = block_on(store.lease(&id("a"), somebody(Timestamp::from_millis(0)))).unwrap();
+    block_on(store.release(&lease)).unwrap();
+}
+
+#[test]
+fn a_panic_in_a_hook_or_an_action_gives_the_lease_back() {
+    use SessionStage::{AfterAction, AfterLoad, AfterSave, BeforeSave};
+    let store = MemoryStore::new();
+    let (agent, _) = answering([""; 0]);
+    let plain = || runtime(&store, &agent).0;
+    block_on(plain().create(session("a"))).unwrap();
+    let panics = action_fn("panic", |_: AgentSession| async { panic!("the action panicked") });
+    let panicked = block_on(plain().execute(&id("a"), &panics));
+    assert!(
+        matches!(&panicked, Err(SessionError::Panicked(text)) if text == "the action panicked"),
+        "{panicked:?}"
+    );
+    is_free(&store);
+    for stage in [AfterLoad, AfterAction, BeforeSave, AfterSave] {
+        let hook = Fails(stage, || panic!("the hook panicked"));
+        let runtime = plain().with_hook(Priority(1), hook);
+        let panicked = block_on(runtime.execute(&id("a"), &WriteMetadata::one("k", 1)));
+        assert!(matches!(panicked, Err(SessionError::Panicked(_))), "{stage:?}: {panicked:?}");
+        is_free(&store);
+    }
+    block_on(plain().execute(&id("a"), &SuspendSession)).unwrap();
+}
+
+#[test]
+fn a_listener_that_panics_changes_nothing() {
+    let store = MemoryStore::new();
+    let (agent, _) = answering([""; 0]);
+    let runtime = runtime(&store, &agent).0;
+    let (heard, notes) = (Notes::default(), Notes::default());
+    let all = notes.clone();
+    let runtime = runtime.with_listener(move |_: &SessionEvent| {
+        heard.note("");
+        panic!("the listener panicked")
+    });
+    let runtime =
+        runtime.with_listener(move |event: &SessionEvent| all.note(crate::support::word(event)));
+    block_on(runtime.create(session("a"))).unwrap();
+    block_on(runtime.execute(&id("a"), &SuspendSession)).unwrap();
+    let told = ["saved 1 active", "loaded 1 active", "suspend_session 1 1", "saved 2 suspended"];
+    assert_eq!(notes.take(), told);
+    is_free(&store);
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Claim, Lease, SessionId, StoreError, Wish, rules,
+    Claim, Lease, Posted, SessionId, StoreError, Wish, rules,
     stored::{decode, encode},
 };
 
@@ -61,39 +61,40 @@ pub(crate) async fn post(
     Ok(())
 }
 
-/// Tells whether there are wishes for whoever has a lease.
-pub(crate) async fn is_wished(
-    transaction: &mut dyn Transaction,
-    lease: &Lease,
-) -> Result<bool, Failure> {
-    let head = seen(transaction, lease).await?;
-    let sql = "SELECT number FROM wishes WHERE session = $1 LIMIT 1";
-    Ok(transaction.row(sql, values![head.key]).await?.is_some())
-}
-
 /// Does what [`SessionStore::collect`](loopwright_sessions::SessionStore::collect) says.
 pub(crate) async fn collect(
     transaction: &mut dyn Transaction,
     lease: &Lease,
-) -> Result<Vec<Wish>, Failure> {
-    let head = held(transaction, lease).await?;
-    let sql = "DELETE FROM wishes WHERE session = $1 RETURNING number, body";
-    let mut wishes = Vec::new();
+) -> Result<Vec<Posted>, Failure> {
+    let head = still(Head::seen(transaction, &lease.id).await, lease)?;
+    let sql = "SELECT number, body FROM wishes WHERE session = $1 ORDER BY number";
+    let mut posted = Vec::new();
     for mut row in transaction.rows(sql, values![head.key]).await? {
-        wishes.push((row.int(0)?, decode(&lease.id, &row.bytes(1)?)?));
+        let (number, body) = (row.number(0)?, row.bytes(1)?);
+        if !body.is_empty() {
+            posted.push(Posted { number, wish: decode(&lease.id, &body)? });
+        }
     }
-    wishes.sort_by_key(|(number, _)| *number);
-    Ok(wishes.into_iter().map(|(_, wish)| wish).collect())
+    Ok(posted)
+}
+
+/// Removes the control messages up to a number. The last one stays without its body, so that no later one gets
+/// its number.
+pub(crate) async fn handled(
+    transaction: &mut dyn Transaction,
+    session: i64,
+    number: u64,
+) -> Result<(), Failure> {
+    let sql = "DELETE FROM wishes WHERE session = $1 AND number < $2";
+    transaction.run(sql, values![session, number]).await?;
+    let sql = "UPDATE wishes SET body = $3 WHERE session = $1 AND number = $2";
+    transaction.run(sql, values![session, number, &[][..]]).await?;
+    Ok(())
 }
 
 /// Finds the session of a lease that is still had, and keeps other writers off it.
 async fn held(transaction: &mut dyn Transaction, lease: &Lease) -> Result<Head, Failure> {
     still(Head::locked(transaction, &lease.id).await, lease)
-}
-
-/// Finds the session of a lease that is still had.
-async fn seen(transaction: &mut dyn Transaction, lease: &Lease) -> Result<Head, Failure> {
-    still(Head::seen(transaction, &lease.id).await, lease)
 }
 
 fn still(found: Result<Head, Failure>, lease: &Lease) -> Result<Head, Failure> {

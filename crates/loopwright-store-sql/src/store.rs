@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
-    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Reclaimed, Salvaged,
+    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed, Salvaged,
     SessionHeader, SessionId, SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
 };
 
@@ -220,12 +220,8 @@ impl<D: Database> SessionStore for SqlStore<D> {
         within!(self.writing, id, |it| leasing::post(it, id, wish))
     }
 
-    /// Most of the time there are none, and then nothing is locked.
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Wish>, StoreError> {
-        if !within!(self.reading, &lease.id, |it| leasing::is_wished(it, lease))? {
-            return Ok(Vec::new());
-        }
-        within!(self.writing, &lease.id, |it| leasing::collect(it, lease))
+    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
+        within!(self.reading, &lease.id, |it| leasing::collect(it, lease))
     }
 
     async fn note(

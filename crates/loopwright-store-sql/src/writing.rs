@@ -11,6 +11,7 @@ use crate::{
     database::Transaction,
     error::Failure,
     head::Head,
+    leasing,
     row::{Value, values},
 };
 
@@ -107,7 +108,7 @@ pub(crate) async fn append(
     transaction: &mut dyn Transaction,
     write: Write<'_>,
 ) -> Result<(i64, u64), Failure> {
-    let Write { id, expected, batch, status, title, lease, now } = write;
+    let Write { id, expected, batch, status, title, workdir, parent, handled, lease, now } = write;
     let body = encode(id, batch.changes)?;
     let head = Head::locked(transaction, id).await?;
     rules::check_lease(id, head.lease.as_ref(), lease, now)?;
@@ -120,8 +121,9 @@ pub(crate) async fn append(
     rules::check_follows(id, expected, head.length, batch.first, count)?;
     let sql = "
         UPDATE sessions SET version = $1, length = $2, updated_at = $3, last = $4, missing = NULL,
-            status = COALESCE($5, status), title = COALESCE($6, title)
-        WHERE key = $7";
+            status = COALESCE($5, status), title = COALESCE($6, title),
+            workdir = COALESCE($7, workdir), parent = COALESCE($8, parent)
+        WHERE key = $9";
     let values = values![
         expected + 1,
         head.length + count as u64,
@@ -129,11 +131,16 @@ pub(crate) async fn append(
         &print[..],
         status.map(SessionStatus::as_str),
         title.map(|title| &**title),
+        workdir.map(|workdir| &**workdir),
+        parent.map(SessionId::as_str),
         head.key,
     ];
     transaction.run(sql, values).await?;
     if count > 0 {
         insert_batch(transaction, head.key, head.line, batch.first, count, &body).await?;
+    }
+    if let Some(number) = handled {
+        leasing::handled(transaction, head.key, number).await?;
     }
     Ok((head.key, expected + 1))
 }

@@ -112,6 +112,9 @@ async fn a_text_that_postgres_cannot_hold_is_written_differently() {
         batch,
         status: None,
         title: Some(&title),
+        workdir: None,
+        parent: None,
+        handled: None,
         lease: None,
         now: Timestamp::from_millis(0),
     };

@@ -51,7 +51,21 @@ pub(crate) async fn say_on(
     let changes = [Stamped { at: moment(0), change: Change::Edited { by: "test".into(), edit } }];
     let batch = Batch { first: number, changes: &changes };
     let (id, now) = (&id(name), moment(1));
-    store.append(Write { id, expected, batch, status: None, title: None, lease: None, now }).await
+    let (status, title, handled, lease) = (None, None, None, None);
+    store
+        .append(Write {
+            id,
+            expected,
+            batch,
+            status,
+            title,
+            workdir: None,
+            parent: None,
+            handled,
+            lease,
+            now,
+        })
+        .await
 }
 
 /// Returns what was said.

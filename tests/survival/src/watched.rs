@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
-    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Reclaimed, SessionHeader,
-    SessionId, SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
+    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed,
+    SessionHeader, SessionId, SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
 };
 
 use crate::ledger::Entry;
@@ -139,7 +139,7 @@ impl<W: Watcher> SessionStore for Watched<W> {
         self.written(self.store.post(id, wish), nothing).await
     }
 
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Wish>, StoreError> {
+    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
         self.written(self.store.collect(lease), nothing).await
     }
 

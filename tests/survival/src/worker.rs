@@ -146,8 +146,19 @@ async fn race(
         let changes = [mark(by, taken)];
         let now = SlowClock::default().now();
         let batch = Batch { first: header.length, changes: &changes };
-        let (expected, status, title, lease) = (header.version, None, None, None);
-        let write = Write { id, expected, batch, status, title, lease, now };
+        let (expected, status, title, handled, lease) = (header.version, None, None, None, None);
+        let write = Write {
+            id,
+            expected,
+            batch,
+            status,
+            title,
+            workdir: None,
+            parent: None,
+            handled,
+            lease,
+            now,
+        };
         match store.append(write).await {
             Ok(version) => {
                 ledger.note(&Entry::Won { by: by.to_owned(), version });

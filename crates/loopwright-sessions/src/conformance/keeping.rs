@@ -4,8 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use loopwright_core::SystemClock;
 
-use super::{append, create, definition, fork, header, id, moment, texts};
-use crate::store::{Log, NewSession, Note, Reclaimed, SessionStore, StoreError};
+use super::{append, create, definition, fork, header, id, load, moment, texts};
+use crate::{
+    header::{Kinship, SessionHeader, SessionQuery},
+    store::{Batch, Log, NewSession, Note, Reclaimed, SessionStore, StoreError, Write},
+};
 
 fn bodies(texts: &[&str]) -> Vec<Arc<[u8]>> {
     texts.iter().map(|text| text.as_bytes().into()).collect()
@@ -93,4 +96,39 @@ pub(super) async fn a_store_in_order_has_no_findings(store: &dyn SessionStore) {
     store.delete(&id("a"), moment(1)).await.unwrap();
     assert_eq!(store.check(true).await.unwrap(), []);
     assert_eq!(texts(store, "b").await, ["one"]);
+}
+
+/// Returns the sessions of a query.
+async fn listed(store: &dyn SessionStore, query: &SessionQuery) -> Vec<String> {
+    let page = store.list(query).await.unwrap();
+    page.sessions.iter().map(|it| it.id.to_string()).collect()
+}
+
+pub(super) async fn a_write_may_change_where_a_session_works_and_for_whom(
+    store: &dyn SessionStore,
+) {
+    let before = SessionHeader { workdir: Some("/old".into()), ..header("a") };
+    create(store, &before, &["one"]).await;
+    create(store, &header("p"), &[]).await;
+    append(store, "a", 1, 1, &["two"]).await.unwrap();
+    let (id, workdir, parent) = (id("a"), "/new".into(), id("p"));
+    let batch = Batch { first: 2, changes: &[] };
+    let (workdir, parent) = (Some(&workdir), Some(&parent));
+    let (expected, status, title, handled, lease, now) = (2, None, None, None, None, moment(2));
+    let write =
+        Write { id: &id, expected, batch, status, title, workdir, parent, handled, lease, now };
+    assert_eq!(store.append(write).await.unwrap(), 3);
+    append(store, "a", 3, 2, &["three"]).await.unwrap();
+    let found = store.header(&id).await.unwrap().unwrap();
+    let told = (found.workdir.as_deref(), found.parent.as_ref(), found.version);
+    assert_eq!(told, (Some("/new"), parent, 4));
+    let all = SessionQuery::first(9);
+    assert_eq!(listed(store, &all).await.len(), 2);
+    let works_in = |it: &str| SessionQuery { workdir: Some(it.into()), ..all.clone() };
+    assert_eq!(listed(store, &works_in("/new")).await, ["a"]);
+    assert_eq!(listed(store, &works_in("/old")).await, [""; 0]);
+    let kinship = Kinship::ChildOf(found.parent.clone().unwrap());
+    assert_eq!(listed(store, &SessionQuery { kinship, ..all }).await, ["a"]);
+    assert_eq!(load(store, "a").await.header, found);
+    assert_eq!(store.check(false).await.unwrap(), []);
 }

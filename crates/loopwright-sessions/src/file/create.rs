@@ -98,6 +98,9 @@ fn record(header: &SessionHeader, definition: usize, count: usize, slot: u64) ->
         from: header.from.clone(),
         title: header.title.clone(),
         print: None,
+        workdir: None,
+        parent: None,
+        handled: 0,
         slot,
         session: Some(Box::new(Birth::of(header, definition))),
     }

@@ -38,6 +38,14 @@ pub(super) struct Record {
     /// What the write is known by, in hexadecimal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) print: Option<Box<str>>,
+    /// Where the session works and for whom, if that changed since it was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) workdir: Option<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) parent: Option<SessionId>,
+    /// The number of the last control message that is handled.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) handled: u64,
     /// Where the session stands in the index, unless that was made anew.
     pub(super) slot: u64,
     /// What never changes; in the first frame only.
@@ -83,7 +91,7 @@ impl Kind {
     const ALL: [Self; 4] = [Self::Create, Self::Append, Self::Rewind, Self::Delete];
 }
 
-/// What is known of a session from its beginning.
+/// What is known of a session from its beginning. The last record says what changed of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Birth {
     /// The number of the form of what follows.
@@ -116,6 +124,7 @@ impl Birth {
     pub(super) fn header(self, last: Record) -> SessionHeader {
         let Self { id, parent, call, workdir, agent_name, agent_label, created_at, .. } = self;
         let Record { version, status, length, line, updated_at, from, title, .. } = last;
+        let (workdir, parent) = (last.workdir.or(workdir), last.parent.or(parent));
         SessionHeader {
             id,
             status,
@@ -204,6 +213,11 @@ impl Record {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
 fn is_active(status: &SessionStatus) -> bool {
     *status == SessionStatus::Active
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands out references")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Writes a fingerprint as text.

@@ -14,7 +14,7 @@ use super::{
     disk::{self, Hold, Identity, Lock, Patience},
     failure::At as _,
     frame::{self, Ending},
-    index::{Announced, SettledAs, Write},
+    index::{Announced, Announcement, SettledAs, Write},
     lease::{LEASE, LeaseFile},
     ledger::{Ledger, not_whole},
     record::{Birth, Kind, Record},
@@ -74,10 +74,18 @@ pub(super) struct Addition {
     pub(super) print: Box<str>,
     pub(super) status: Option<SessionStatus>,
     pub(super) title: Option<Arc<str>>,
+    pub(super) workdir: Option<Arc<str>>,
+    pub(super) parent: Option<SessionId>,
+    pub(super) handled: Option<u64>,
     pub(super) now: Timestamp,
 }
 
 impl Addition {
+    /// Tells whether the index entry of the session speaks of another place from now on.
+    fn moves(&self) -> bool {
+        self.workdir.is_some() || self.parent.is_some()
+    }
+
     /// Says what is about to be written after a record.
     fn about(&self, last: &Record) -> Write {
         let status = self.status.unwrap_or(last.status);
@@ -121,6 +129,9 @@ impl<'a> Session<'a> {
     ) -> Option<Self> {
         // Whatever is in the way is found again by whoever opens it and waits, and told by them.
         lease?;
+        if addition.moves() {
+            return None;
+        }
         let mut files = root.take(id)?;
         if !files.lock.again(Hold::Alone, Patience::None).ok()? {
             root.put_back(files);
@@ -143,7 +154,9 @@ impl<'a> Session<'a> {
         addition: Addition,
         lease: Option<&Lease>,
     ) -> Result<u64, StoreError> {
-        let Addition { expected, first, count, body, print, status, title, now } = addition;
+        let moves = addition.moves();
+        let Addition { expected, first, count, body, print, status, title, .. } = addition;
+        let Addition { workdir, parent, handled, now, .. } = addition;
         self.check_lease(lease, now)?;
         let Files { trail, last, .. } = &self.files;
         if last.print.as_ref() == Some(&print) && last.version == expected + 1 {
@@ -159,6 +172,12 @@ impl<'a> Session<'a> {
         record.status = status.unwrap_or(record.status);
         record.title = title.or(record.title);
         record.print = Some(print);
+        record.workdir = workdir.or(record.workdir);
+        record.parent = parent.or(record.parent);
+        if moves {
+            self.announced = Some(self.announced_elsewhere(&record)?);
+        }
+        record.handled = record.handled.max(handled.unwrap_or_default());
         self.write(record, if count > 0 { &body } else { b"" }, lease)
     }
 
@@ -245,6 +264,22 @@ impl<'a> Session<'a> {
         self.files.last = record;
         self.files.is_cut = false;
         Ok(self.files.last.version)
+    }
+
+    /// Adds another entry to the index, for a session that works elsewhere or for another one from now on. The one
+    /// that is there says what is true until then.
+    fn announced_elsewhere(&mut self, record: &Record) -> Result<Announced, StoreError> {
+        let (root, id) = (self.root, self.id);
+        let Files { trail, last, covered, .. } = &mut self.files;
+        *covered = None;
+        let statuses = bit(last.status) | bit(record.status);
+        root.announced(
+            |_| Ok(Announcement::NoEntry),
+            || {
+                let header = birth(id, trail)?.header(record.clone());
+                Ok(Slot { statuses, ..Slot::of(&header) })
+            },
+        )
     }
 
     /// Sees to it that the index covers what is about to be written.

@@ -1,4 +1,8 @@
-//! Wishes for whoever runs a session, in a file beside its log.
+//! Control messages for whoever runs a session, in a file beside its log.
+//!
+//! Each frame holds a message in its head and the message's number in its body. The last record of the log says
+//! up to which number they are handled, so a message leaves the queue in the very write that puts what it says
+//! into the log.
 
 use std::fs;
 
@@ -9,42 +13,58 @@ use super::{
     session::Session,
     trail::{Trail, corrupt, intact},
 };
-use crate::store::{Lease, StoreError, Wish};
+use crate::store::{Lease, Posted, StoreError};
 
-/// The name of the file. It is there as long as there are wishes.
+/// The name of the file. It is there as long as it may hold messages that are not handled.
 pub(super) const WISHES: &str = "wishes";
 
 impl Session<'_> {
-    /// Leaves a wish.
+    /// Adds a message.
     pub(super) fn post(&self, wish: &[u8]) -> Result<(), StoreError> {
         let path = self.files.dir.join(WISHES);
+        let last = self.posted()?.last().map_or(0, |it| it.number);
+        let number = last.max(self.files.last.handled) + 1;
         let (mut trail, _last) = Trail::open(self.id, &path)?;
         let mut bytes = Vec::new();
-        frame::write(&mut bytes, trail.end, wish, b"").at(&path)?;
+        frame::write(&mut bytes, trail.end, wish, &number.to_le_bytes()).at(&path)?;
         trail.append(&bytes)
     }
 
-    /// Takes the wishes that were left.
-    pub(super) fn collect(&self, lease: &Lease) -> Result<Vec<Wish>, StoreError> {
+    /// Returns the messages that are not handled. If there are none, the file is removed.
+    pub(super) fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
         self.held(lease)?;
-        let wishes = self.wishes()?;
-        self.forget_wishes()?;
-        Ok(wishes)
+        let mut posted = self.posted()?;
+        if posted.is_empty() {
+            return Ok(posted);
+        }
+        posted.retain(|it| it.number > self.files.last.handled);
+        if posted.is_empty() {
+            self.forget_wishes()?;
+        }
+        Ok(posted)
     }
 
-    fn wishes(&self) -> Result<Vec<Wish>, StoreError> {
+    /// Reads all messages, those that are handled among them.
+    fn posted(&self) -> Result<Vec<Posted>, StoreError> {
         let path = self.files.dir.join(WISHES);
         let Some(mut file) = disk::open(&path).at(&path)? else { return Ok(Vec::new()) };
         let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
         let scan = frame::scan(&bytes, 0);
         intact(self.id, &path, &scan)?;
-        let wishes = scan.frames.iter().map(|it| serde_json::from_slice(&bytes[it.head.clone()]));
-        wishes.collect::<Result<_, _>>().map_err(|error| {
-            corrupt(self.id, format!("`{}` cannot be understood: {error}", path.display()))
-        })
+        let (mut posted, mut number) = (Vec::new(), 0);
+        for frame in scan.frames {
+            // Where there is no number, they are counted.
+            number =
+                bytes[frame.body].first_chunk().map_or(number + 1, |it| u64::from_le_bytes(*it));
+            let wish = serde_json::from_slice(&bytes[frame.head]).map_err(|error| {
+                corrupt(self.id, format!("`{}` cannot be understood: {error}", path.display()))
+            })?;
+            posted.push(Posted { number, wish });
+        }
+        Ok(posted)
     }
 
-    /// Removes all wishes.
+    /// Removes all messages.
     pub(super) fn forget_wishes(&self) -> Result<(), StoreError> {
         let path = self.files.dir.join(WISHES);
         if disk::if_there(fs::remove_file(&path)).at(&path)?.is_some() {

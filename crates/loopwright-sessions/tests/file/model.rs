@@ -6,7 +6,7 @@ use futures::executor::block_on;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
     Batch, Claim, FileStore, ForkPoint, Kinship, Lease, Log, MemoryStore, NewSession,
-    SessionHeader, SessionQuery, SessionStatus, SessionStore, Wish, Write,
+    SessionHeader, SessionId, SessionQuery, SessionStatus, SessionStore, Wish, Write,
 };
 use proptest::prelude::*;
 
@@ -73,6 +73,7 @@ struct Appended {
     first: u64,
     count: usize,
     status: Option<SessionStatus>,
+    handled: Option<u64>,
     now: Timestamp,
 }
 
@@ -84,13 +85,15 @@ struct Both {
     lease: Option<Lease>,
     /// What was appended last.
     last: Option<Appended>,
+    /// The session of which control messages were collected last, and the number of the last one.
+    collected: Option<(SessionId, u64)>,
 }
 
 impl Both {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let files = FileStore::open(dir.path()).unwrap();
-        Self { dir, memory: MemoryStore::new(), files, lease: None, last: None }
+        Self { dir, memory: MemoryStore::new(), files, lease: None, last: None, collected: None }
     }
 
     fn stores(&self) -> [&dyn SessionStore; 2] {
@@ -108,12 +111,27 @@ impl Both {
     }
 
     fn append(&self, appended: Appended, lease: Option<&Lease>) {
-        let Appended { session, expected, first, count, status, now } = appended;
+        let Appended { session, expected, first, count, status, handled, now } = appended;
         let (id, changes, title) = (id(NAMES[session]), said(first, count), "about".into());
         self.same(&async |store| {
             let batch = Batch { first, changes: &changes };
             let title = (count == 3).then_some(&title);
-            told(store.append(Write { id: &id, expected, batch, status, title, lease, now }).await)
+            told(
+                store
+                    .append(Write {
+                        id: &id,
+                        expected,
+                        batch,
+                        status,
+                        title,
+                        workdir: None,
+                        parent: None,
+                        handled,
+                        lease,
+                        now,
+                    })
+                    .await,
+            )
         });
     }
 
@@ -148,7 +166,9 @@ impl Both {
                 let expected = version - u64::from(late);
                 let lease = self.lease.as_ref().filter(|it| leased && it.id == id(NAMES[session]));
                 let first = length;
-                let appended = Appended { session, expected, first, count, status, now };
+                let collected = self.collected.as_ref().filter(|it| it.0 == id(NAMES[session]));
+                let handled = collected.map(|it| it.1).filter(|_| count == 2);
+                let appended = Appended { session, expected, first, count, status, handled, now };
                 self.append(appended, lease);
                 self.last = Some(appended);
             }
@@ -192,6 +212,8 @@ impl Both {
             Deed::Collect => {
                 let Some(lease) = &self.lease else { return };
                 self.same(&async |store| told(store.collect(lease).await));
+                let posted = block_on(self.files.collect(lease)).unwrap_or_default();
+                self.collected = posted.last().map(|it| (lease.id.clone(), it.number));
             }
             Deed::Note(session, count, forget) => {
                 let (log, keep) = if forget { (Log::Events, Some(2)) } else { (Log::Files, None) };

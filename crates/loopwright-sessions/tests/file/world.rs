@@ -152,7 +152,18 @@ pub(crate) fn append_said(
 ) -> Result<u64, StoreError> {
     let id = id(name);
     let batch = Batch { first, changes };
-    let write = Write { id: &id, expected, batch, status: None, title: None, lease: None, now };
+    let write = Write {
+        id: &id,
+        expected,
+        batch,
+        status: None,
+        title: None,
+        workdir: None,
+        parent: None,
+        handled: None,
+        lease: None,
+        now,
+    };
     block_on(store.append(write))
 }
 
@@ -175,7 +186,20 @@ pub(crate) async fn appending_under(
     let (id, changes) = (&lease.id, said(number, 1));
     let batch = Batch { first: number, changes: &changes };
     let (status, title, lease) = (None, None, Some(lease));
-    store.append(Write { id, expected: number, batch, status, title, lease, now }).await
+    store
+        .append(Write {
+            id,
+            expected: number,
+            batch,
+            status,
+            title,
+            workdir: None,
+            parent: None,
+            handled: None,
+            lease,
+            now,
+        })
+        .await
 }
 
 /// Changes what the first record of a log says, with checksums that hold. Both texts are as long.

@@ -14,6 +14,9 @@ fn record() -> Record {
         from: Some(ForkPoint { session: id, line: 1, at: 3 }),
         title: Some("about".into()),
         print: Some(print([0xab; 16])),
+        workdir: None,
+        parent: None,
+        handled: 8,
         slot: 9,
         session: Some(Box::new(Birth::of(&header, 5))),
     }
@@ -50,7 +53,7 @@ fn the_stored_form_is_this_one() {
     assert_eq!(
         text,
         format!(
-            r#"{{"status":"suspended","updated_at":"{at}","from":{from},"title":"about","print":"{print}","slot":9,"session":{session}}}"#
+            r#"{{"status":"suspended","updated_at":"{at}","from":{from},"title":"about","print":"{print}","handled":8,"slot":9,"session":{session}}}"#
         )
     );
 }

@@ -1,0 +1,107 @@
+//! Control messages for whoever runs a session.
+
+use super::{
+    Batch, Lease, Message, SessionStore, StoreError, Wish, Write, append_with, claim, create,
+    header, id, is_conflict, moment, said,
+};
+
+/// Appends under a lease, and handles control messages up to a number.
+async fn handle(
+    store: &dyn SessionStore,
+    lease: &Lease,
+    expected: u64,
+    handled: u64,
+) -> Result<u64, StoreError> {
+    let changes = said(&["heard"]);
+    let header = store.header(&lease.id).await.unwrap().unwrap();
+    let batch = Batch { first: header.length, changes: &changes };
+    let (id, handled, now, lease) = (&lease.id, Some(handled), moment(1), Some(lease));
+    let (status, title, workdir, parent) = (None, None, None, None);
+    let write = Write { id, expected, batch, status, title, workdir, parent, handled, lease, now };
+    store.append(write).await
+}
+
+/// Returns the control messages that are there, and checks that their numbers grow.
+async fn collected(store: &dyn SessionStore, lease: &Lease) -> (Vec<u64>, Vec<Wish>) {
+    let posted = store.collect(lease).await.unwrap();
+    assert!(posted.is_sorted_by(|a, b| a.number < b.number), "{posted:?}");
+    posted.into_iter().map(|it| (it.number, it.wish)).unzip()
+}
+
+pub(super) async fn control_messages_come_in_order_and_stay_until_a_write_handles_them(
+    store: &dyn SessionStore,
+) {
+    create(store, &header("a"), &[]).await;
+    let wishes = [Wish::Say(Message::user("hi")), Wish::Stop, Wish::Cancel];
+    for wish in &wishes {
+        store.post(&id("a"), wish).await.unwrap();
+    }
+    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
+    let (numbers, found) = collected(store, &lease).await;
+    assert_eq!(found, wishes);
+    assert_eq!(collected(store, &lease).await.1, wishes);
+    append_with(store, "a", 1, 0, &["other"], Some(&lease), moment(1)).await.unwrap();
+    assert_eq!(collected(store, &lease).await.1, wishes);
+    handle(store, &lease, 2, numbers[1]).await.unwrap();
+    assert_eq!(collected(store, &lease).await, (vec![numbers[2]], vec![Wish::Cancel]));
+    store.release(&lease).await.unwrap();
+    store.post(&id("a"), &Wish::Stop).await.unwrap();
+    let lost = store.collect(&lease).await;
+    assert!(matches!(lost, Err(StoreError::LeaseLost(_))), "{lost:?}");
+    let lease = store.lease(&id("a"), claim("you", moment(1))).await.unwrap();
+    assert_eq!(collected(store, &lease).await.1, [Wish::Cancel, Wish::Stop]);
+}
+
+pub(super) async fn no_number_of_a_control_message_is_used_again(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    create(store, &header("b"), &[]).await;
+    let mut before = 0;
+    for expected in 1..4 {
+        let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
+        store.post(&id("a"), &Wish::Stop).await.unwrap();
+        store.post(&id("b"), &Wish::Stop).await.unwrap();
+        let (numbers, _) = collected(store, &lease).await;
+        assert!(numbers.len() == 1 && numbers[0] > before, "{numbers:?} after {before}");
+        before = numbers[0];
+        handle(store, &lease, expected, before).await.unwrap();
+        assert_eq!(collected(store, &lease).await.1, []);
+        store.release(&lease).await.unwrap();
+    }
+    store.delete(&id("b"), moment(1)).await.unwrap();
+    store.post(&id("a"), &Wish::Stop).await.unwrap();
+    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
+    let (numbers, _) = collected(store, &lease).await;
+    assert!(numbers.len() == 1 && numbers[0] > before, "{numbers:?} after {before}");
+}
+
+pub(super) async fn a_write_that_fails_handles_no_control_message(store: &dyn SessionStore) {
+    create(store, &header("a"), &[]).await;
+    store.post(&id("a"), &Wish::Stop).await.unwrap();
+    let lost = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
+    store.release(&lost).await.unwrap();
+    let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
+    let (numbers, _) = collected(store, &lease).await;
+    is_conflict(&handle(store, &lease, 7, numbers[0]).await);
+    assert!(handle(store, &lost, 1, numbers[0]).await.is_err());
+    assert_eq!(collected(store, &lease).await.1, [Wish::Stop]);
+    // What is acknowledged again handles it no less than the first time.
+    for _ in 0..2 {
+        let first = Batch { first: 0, changes: &said(&["heard"]) };
+        let (id, handled, now) = (&id("a"), Some(numbers[0]), moment(1));
+        let (status, title, lease) = (None, None, Some(&lease));
+        let write = Write {
+            id,
+            expected: 1,
+            batch: first,
+            status,
+            title,
+            workdir: None,
+            parent: None,
+            handled,
+            lease,
+            now,
+        };
+        assert_eq!(store.append(write).await.unwrap(), 2);
+    }
+    assert_eq!(collected(store, &lease).await.1, []);
+}

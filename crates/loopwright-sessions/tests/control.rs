@@ -1,0 +1,230 @@
+//! Control of a session that runs: messages, stop and cancel from others, and the lease.
+
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
+use loopwright_core::{
+    AgentLoop, AgentState, Clock as _, Effects, Status, StopReason, Timestamp, ToolOptions,
+    ToolOutput,
+    messages::{Message, Role, TurnBody},
+};
+use loopwright_sessions::{
+    Claim, Continue, MemoryStore, SendMessage, SessionRuntime, SessionStore, StoreError,
+    SuspendSession, Wish,
+};
+use loopwright_testing::{
+    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, loop_of, run_until_stuck,
+};
+use serde_json::json;
+
+use crate::support::{answering, id, runtime, session};
+
+/// How long each step takes: less than a control message waits at most.
+const SHORT: Duration = Duration::from_millis(400);
+
+/// An agent that takes this many steps, none of which waits for anything. At the call with number `at`,
+/// `happens` runs.
+fn short_steps<F, R>(clock: &FrozenClock, steps: u32, at: u32, happens: F) -> AgentLoop
+where
+    F: Fn() -> R + Send + Sync + 'static,
+    R: Future<Output = ()> + Send + 'static,
+{
+    let (asked, called) = (AtomicU32::new(0), AtomicU32::new(0));
+    let model = FakeModel::from_fn(move |_| {
+        let is_last = asked.fetch_add(1, SeqCst) + 1 >= steps;
+        let step = if is_last {
+            ScenarioStep::final_answer("done")
+        } else {
+            ScenarioStep::tool_call("work", json!({}))
+        };
+        step.to_response()
+    });
+    let (clock, happens) = (clock.clone(), Arc::new(happens));
+    let work = MockTool::with_cx("work", "", move |_, _| {
+        clock.advance(SHORT);
+        let is_now = called.fetch_add(1, SeqCst) + 1 == at;
+        let happens = Arc::clone(&happens);
+        Box::pin(async move {
+            if is_now {
+                happens().await;
+            }
+            Ok(ToolOutput::text("worked"))
+        })
+    });
+    loop_of(ModelDriver::new(model)).with_tool(work)
+}
+
+/// Runs an agent of short steps that is sent a control message at its third call.
+async fn controlled(wish: Wish) -> AgentState {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let posts = store.clone();
+    let agent = short_steps(&clock, 20, 3, move || {
+        let (store, wish) = (posts.clone(), wish.clone());
+        async move { store.post(&id("a"), &wish).await.unwrap() }
+    });
+    let runtime = running(&store, &agent, &clock);
+    runtime.create(session("a")).await.unwrap();
+    let done = runtime.execute(&id("a"), &SendMessage::text("go")).await.unwrap();
+    done.state().clone()
+}
+
+fn running(store: &MemoryStore, agent: &AgentLoop, clock: &FrozenClock) -> SessionRuntime {
+    runtime(store, agent).0.with_env(clock.env(0))
+}
+
+#[tokio::test]
+async fn stop_and_cancel_are_heard_although_every_step_is_short() {
+    for wish in [Wish::Stop, Wish::Cancel] {
+        let state = controlled(wish).await;
+        let Status::Stopped(signal) = state.status() else { panic!("{:?}", state.status()) };
+        assert_eq!(signal.reason, StopReason::UserRequested);
+        assert!((3..=5).contains(&state.step_count()), "{} steps", state.step_count());
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_heard_although_every_step_is_short() {
+    let state = controlled(Wish::Say(Message::user("and this"))).await;
+    let mut turns = state.transcript().iter().skip(1);
+    let place = turns.position(|turn| turn.message().role() == Role::User);
+    assert!(place.is_some_and(|it| (3..=5).contains(&it)), "heard at step {place:?}");
+}
+
+#[tokio::test]
+async fn lease_is_renewed_although_every_step_is_short() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let (other, now) = (store.clone(), clock.clone());
+    // That is after 40 seconds; the lease lasts for 30.
+    let agent = short_steps(&clock, 103, 100, move || {
+        let (store, now) = (other.clone(), now.now());
+        async move {
+            let taken = store.lease(&id("a"), claim(now)).await;
+            assert!(matches!(taken, Err(StoreError::Busy { .. })), "{taken:?}");
+        }
+    });
+    let runtime = running(&store, &agent, &clock);
+    runtime.create(session("a")).await.unwrap();
+    let done = runtime.execute(&id("a"), &SendMessage::text("go")).await.unwrap();
+    assert_eq!((done.state().text().as_str(), done.state().step_count()), ("done", 103));
+    assert_eq!(done.state().errors().count(), 0);
+}
+
+/// Returns what users and agents said, without the steps on the way.
+fn said(state: &AgentState) -> Vec<String> {
+    let turns = state.transcript().iter();
+    let words = turns.filter(|turn| !matches!(turn.body(), TurnBody::Exchange(_)));
+    words.map(|turn| turn.message().text()).collect()
+}
+
+async fn say(store: &MemoryStore, text: &str) {
+    store.post(&id("a"), &Wish::Say(Message::user(text))).await.unwrap();
+}
+
+/// An agent with a tool that never returns the first time.
+fn hanging() -> AgentLoop {
+    let options = ToolOptions { effects: Effects::Idempotent, ..ToolOptions::default() };
+    let entered = AtomicU32::new(0);
+    let tool = MockTool::with_cx("hang", "", move |_, _| {
+        let is_first = entered.fetch_add(1, SeqCst) == 0;
+        Box::pin(async move {
+            if is_first {
+                return pending().await;
+            }
+            Ok(ToolOutput::text("returned"))
+        })
+    });
+    let script = [ScenarioStep::tool_call("hang", json!({})), "done".into()];
+    loop_of(ModelDriver::new(FakeModel::script(script))).with_tool(tool.with_options(options))
+}
+
+#[test]
+fn messages_that_a_runner_took_and_did_not_keep_are_heard_once_by_the_next_one() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let agent = hanging();
+    let first = running(&store, &agent, &clock);
+    block_on(first.create(session("a"))).unwrap();
+    let (a, go) = (id("a"), SendMessage::text("go"));
+    let mut run = Box::pin(first.execute(&a, &go));
+    assert!(run_until_stuck(&mut run).is_none());
+    for text in ["one", "two"] {
+        block_on(say(&store, text));
+        // It is collected, and waits for the end of the step.
+        clock.advance(Duration::from_secs(1));
+        assert!(run_until_stuck(&mut run).is_none());
+    }
+    // The runner dies.
+    drop(run);
+    clock.advance(Duration::from_mins(1));
+    block_on(say(&store, "three"));
+    let second = running(&store, &agent, &clock);
+    let done = block_on(second.execute(&a, &Continue)).unwrap();
+    assert_eq!(said(done.state()), ["go", "one", "two", "three", "done"]);
+    let again = block_on(second.execute(&a, &SuspendSession)).unwrap();
+    assert_eq!(said(again.state()), ["go", "one", "two", "three", "done"]);
+    let lease = block_on(store.lease(&a, claim(clock.now()))).unwrap();
+    assert_eq!(block_on(store.collect(&lease)).unwrap(), []);
+}
+
+fn claim(now: Timestamp) -> Claim<'static> {
+    Claim { owner: "another", instead_of: None, now, lasts: Duration::from_secs(30) }
+}
+
+#[test]
+fn a_message_that_comes_as_the_run_ends_is_the_next_message() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let (posts, asked) = (store.clone(), AtomicU32::new(0));
+    let model = FakeModel::from_fn(move |_| {
+        let number = asked.fetch_add(1, SeqCst) + 1;
+        if number == 1 {
+            block_on(say(&posts, "and this"));
+        }
+        ScenarioStep::final_answer(format!("answer {number}")).to_response()
+    });
+    let runtime = running(&store, &loop_of(ModelDriver::new(model)), &clock);
+    block_on(runtime.create(session("a"))).unwrap();
+    let done = block_on(runtime.execute(&id("a"), &SendMessage::text("go"))).unwrap();
+    assert_eq!(said(done.state()), ["go", "answer 1", "and this", "answer 2"]);
+    assert_eq!(block_on(runtime.session(&id("a"))).unwrap(), done);
+    assert_eq!(done.state().status(), &Status::Completed);
+}
+
+#[test]
+fn a_message_that_was_left_is_answered_without_another_one() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let runtime = running(&store, &answering(["one", "two"]).0, &clock);
+    block_on(runtime.create(session("a"))).unwrap();
+    block_on(runtime.execute(&id("a"), &SendMessage::text("go"))).unwrap();
+    block_on(say(&store, "and this"));
+    let done = block_on(runtime.execute(&id("a"), &Continue)).unwrap();
+    assert_eq!(said(done.state()), ["go", "one", "and this", "two"]);
+    let done = block_on(runtime.execute(&id("a"), &Continue)).unwrap();
+    assert_eq!(said(done.state()), ["go", "one", "and this", "two"]);
+}
+
+#[test]
+fn a_message_to_a_run_that_is_stopped_waits_for_the_next_one() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let (posts, now) = (store.clone(), clock.clone());
+    let asked = AtomicU32::new(0);
+    let model = FakeModel::from_fn(move |_| {
+        if asked.fetch_add(1, SeqCst) > 0 {
+            return ScenarioStep::final_answer("one").to_response();
+        }
+        block_on(posts.post(&id("a"), &Wish::Cancel)).unwrap();
+        block_on(say(&posts, "and this"));
+        now.advance(Duration::from_secs(1));
+        ScenarioStep::tool_call("missing", json!({})).to_response()
+    });
+    let runtime = running(&store, &loop_of(ModelDriver::new(model)), &clock);
+    block_on(runtime.create(session("a"))).unwrap();
+    let stopped = block_on(runtime.execute(&id("a"), &SendMessage::text("go"))).unwrap();
+    assert!(matches!(stopped.state().status(), Status::Stopped(_)), "{stopped:?}");
+    let done = block_on(runtime.execute(&id("a"), &SendMessage::text("go on"))).unwrap();
+    assert_eq!(said(done.state()), ["go", "and this", "go on", "one"]);
+}
