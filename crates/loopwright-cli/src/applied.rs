@@ -105,6 +105,10 @@ impl Applied {
         if name == AGENT {
             return Err(AgentError::Own);
         }
+        // A definition of a place that counts less does not stand for one that is refused.
+        if let Some(source) = defined.agents.refused(name) {
+            return Err(AgentError::File { name: name.to_owned(), source });
+        }
         let definition = defined.agents.get(name).map_err(|error| {
             // A file that is wrong may be the one that is meant.
             let meant = defined
