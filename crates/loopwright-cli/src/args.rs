@@ -88,7 +88,7 @@ pub enum Command {
 /// What can be said about a run.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct RunArgs {
-    /// What the agent should do; `-` or nothing reads it from standard input
+    /// What the agent should do, followed by what is piped in; `-` or nothing reads it from standard input
     #[arg(value_name = "PROMPT|-")]
     pub prompt: Option<String>,
     /// The same as PROMPT

@@ -59,6 +59,15 @@ fn without_streaming_the_same_is_said() {
 }
 
 #[test]
+fn what_is_piped_in_is_joined_to_the_typed_prompt() {
+    let server = Server::start([streamed("It counts.", "stop")]);
+    let done = World::new().run_with(&line(&server.url, &[], "explain"), "one\ntwo\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let said = &server.request()["messages"][1]["content"];
+    assert_eq!(said, "explain\n\n<stdin>\none\ntwo\n</stdin>");
+}
+
+#[test]
 fn a_quiet_run_prints_the_answer_and_nothing_else() {
     let (done, _) = run(conversation(), &["-q"]);
     let expect = Done { status: 0, stdout: "There is a.txt.\n".to_owned(), stderr: String::new() };
