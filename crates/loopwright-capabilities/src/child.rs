@@ -243,6 +243,7 @@ impl<'a> Child<'a> {
             parts.tools = self.tools.clone();
             parts.interceptor = hooks.freeze();
             parts.executor = parent.executor().clone();
+            parts.profile.name = Arc::clone(&self.name);
             let mut layers = parent.layers().clone();
             layers.extend(&parts.layers);
             parts.layers = layers;
