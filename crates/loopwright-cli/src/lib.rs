@@ -16,6 +16,7 @@ pub mod agents;
 pub mod applied;
 pub mod args;
 pub mod chat;
+mod check;
 pub mod completions;
 pub mod config;
 mod configured;

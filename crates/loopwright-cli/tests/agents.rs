@@ -305,6 +305,37 @@ fn an_agent_with_a_restriction_that_is_not_supported_is_refused_with_the_way_out
 }
 
 #[test]
+fn what_is_validated_is_what_runs() {
+    let cases = [
+        ("disallowedTools: WebFetch", true),
+        ("toolsDeny: [todo_write, mcp__github, NotebookEdit]", true),
+        ("toolsDeny: [bsh]", false),
+        ("tools: [magic]", false),
+        ("tools: [todo_write]", true),
+        ("capabilities: [use_magic]", false),
+        ("capabilities: [use_task_planning, use_subagents]", true),
+        ("skills: [none]", false),
+        ("llm: mine/m", true),
+        ("llm: nobody/m", false),
+        ("llm: {provider: nobody}", false),
+        ("permissionMode: plan", false),
+        ("permissionMode: acceptEdits", true),
+    ];
+    let server = Server::start(cases.iter().map(|_| streamed("Done.", "stop")));
+    let config = format!("model = 'mine/m'\n[providers.mine]\nbase_url = '{}'\n", server.url);
+    for (line, is_fine) in cases {
+        let agent = format!("name: a\ndescription: A.\n{line}\nsystemPrompt: Go.\n");
+        let world = World::new()
+            .file(".config/loopwright/config.toml", &config)
+            .file("project/.loopwright/agents/a.yaml", &agent);
+        let validated = world.run(&["agents", "validate"]);
+        let ran = world.run(&["run", "--agent", "a", "x"]);
+        assert_eq!(validated.status == 0, is_fine, "{line}: {}", validated.stdout);
+        assert_eq!(ran.status == 0, is_fine, "{line}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn no_file_is_begun_through_a_link_of_the_project() {
     let world = World::new().file("elsewhere/a", "");
     let link = world.path("project/.loopwright");
