@@ -28,6 +28,7 @@ use crate::run::with_runtime;
 use crate::store::Place;
 
 pub use self::error::SessionsError;
+pub(crate) use self::change::{tell_undone, tell_unrecorded};
 pub use self::find::{find, latest, short};
 pub(crate) use self::list::age;
 pub use self::story::{Entry, Story};
