@@ -169,11 +169,9 @@ fn errors(state: &AgentState) -> Vec<String> {
 /// Says what happened and what can be done about it; nothing after an answer that is whole.
 fn remark(state: &AgentState, ending: Ending) -> Option<String> {
     Some(match ending {
-        Ending::Answered | Ending::AnsweredInSpiteOfToolErrors | Ending::FinishReason => {
-            let has_answer = state.has_final_response();
-            return (!has_answer).then(|| "the model ended without an answer".to_owned());
-        }
-        Ending::HungUp => return None,
+        Ending::Answered | Ending::AnsweredInSpiteOfToolErrors | Ending::HungUp => return None,
+        Ending::FinishReason if state.has_final_response() => return None,
+        Ending::Empty | Ending::FinishReason => "the model ended without an answer".to_owned(),
         Ending::CutOff => {
             "the answer is not complete: the model reached the limit of its length".to_owned()
         }
