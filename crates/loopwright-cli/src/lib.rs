@@ -40,6 +40,7 @@ pub mod render;
 pub mod report;
 pub mod run;
 pub mod sandbox;
+pub mod session_budget;
 pub mod sessions;
 pub mod settings;
 pub mod signals;

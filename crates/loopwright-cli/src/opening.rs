@@ -29,6 +29,7 @@ use crate::definitions::{Defined, project_root};
 use crate::exit::ExitCode;
 use crate::model::{self, ChoiceError};
 use crate::prompt::PromptError;
+use crate::session_budget::SessionBudget;
 use crate::sessions::{SessionsError, find, latest};
 use crate::stage::Stage;
 use crate::store::{Place, state_directory};
@@ -152,6 +153,7 @@ impl Opening {
             system: self.system(),
             applied: self.applied.clone(),
             project: self.project(agent),
+            session_budget: SessionBudget::of(&config.limits.session),
         };
         // What somebody wrote into a definition is found out before anything begins.
         if let Some(applied) = &self.applied {
@@ -213,17 +215,15 @@ impl Opening {
             (_, Some(kept)) => Applied::kept(kept, defined),
             (Some(name), None) => {
                 let applied = Applied::find(name, defined)?;
+                self.check(&applied, &providers)?;
                 applied.choose(&mut self.config, &providers)?;
                 Some(applied)
-                self.check(&applied, &providers)?;
             }
             (None, None) => None,
         };
         Ok(())
     }
 
-    /// Keeps an agent from what this program keeps for its user, where it lies in the directory that the
-    /// agent works in.
     /// Refuses a definition that `agents validate` refuses. What a directory lacks is found out later.
     fn check(&self, applied: &Applied, providers: &Arc<Providers>) -> Result<(), AgentError> {
         let Ok(workdir) = tools::workdir(&self.config.workdir) else { return Ok(()) };
@@ -237,6 +237,8 @@ impl Opening {
         Err(AgentError::Invalid { agent, problems: problems.join("; ") })
     }
 
+    /// Keeps an agent from what this program keeps for its user, where it lies in the directory that the
+    /// agent works in.
     fn without_own(&self, workdir: Root) -> Root {
         let mut own: Vec<PathBuf> = state_directory(&self.sources).into_iter().collect();
         own.extend(self.sources.home.as_ref().map(|home| home.join(".config/loopwright")));

@@ -10,6 +10,7 @@ use loopwright_sessions::{
     ActionCx, AgentSession, Continue, SendMessage, SessionAction, SessionError, Wish,
 };
 
+use crate::session_budget::SessionBudget;
 use crate::sessions::SessionsError;
 
 /// One turn of a conversation, under the limits of whoever takes it.
@@ -24,6 +25,8 @@ pub(crate) struct Turn<B> {
     pub(crate) system: Option<Arc<str>>,
     /// What the turn may use up.
     pub(crate) budget: Budget,
+    /// What the session may use up over all its turns.
+    pub(crate) session_budget: SessionBudget,
     /// Called before the agent begins.
     pub(crate) begins: B,
 }
@@ -66,6 +69,7 @@ impl<B> Turn<B> {
         if *state.budget() != budget {
             state = state.with_budget(budget);
         }
+        state = self.session_budget.keep(state);
         if state.llm() != Some(&self.llm) {
             state = state.with_llm(self.llm.clone());
         }

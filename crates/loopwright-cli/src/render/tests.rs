@@ -61,6 +61,7 @@ fn show(
         system: None,
         applied: None,
         project: ProjectInstructions::default(),
+        session_budget: crate::session_budget::SessionBudget::default(),
     };
     let (feed, notes) = Feed::new();
     let agent = setup.build(feed.clone()).unwrap();
