@@ -262,6 +262,7 @@ impl<'a> Child<'a> {
             parts.instructions = parts.instructions.after_shared(parent.instructions());
             parts.interceptor = hooks.freeze();
             parts.executor = parent.executor().clone();
+            parts.profile.name = Arc::clone(&self.name);
             let mut layers = parent.layers().clone();
             layers.extend(&parts.layers);
             parts.layers = layers;

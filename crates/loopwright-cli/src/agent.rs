@@ -7,11 +7,12 @@ use loopwright_agent::{
     UseLlmConfig,
 };
 use loopwright_capabilities::files::Root;
-use loopwright_core::{AgentLoop, Hook, LlmConfig, Models};
+use loopwright_core::{AgentLoop, Hook, LlmConfig, Models, Priority};
 use loopwright_sandbox::DriverChoice;
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
 use crate::applied::Applied;
+use crate::session_budget::SessionBudget;
 use crate::tools;
 
 const INSTRUCTIONS: &str = "\
@@ -39,6 +40,8 @@ pub struct Setup {
     pub applied: Option<Applied>,
     /// What the project tells every agent.
     pub project: ProjectInstructions,
+    /// What a session may use over all its turns.
+    pub session_budget: SessionBudget,
 }
 
 impl Setup {
@@ -58,6 +61,7 @@ impl Setup {
             .with_capability(tools::tools(&self.workdir, self.driver))
             .with_capability(UseLlmConfig::of(Arc::clone(&self.models)).with_llm(self.llm.clone()))
             .with_capability(UseProjectInstructions::new(self.project.clone()))
+            .with_capability(UseHook::new(self.session_budget).at(Priority::GUARD))
             .with_capability(UseHook::new(listener));
         let Some(applied) = &self.applied else { return builder.build() };
         let capabilities = applied.defined.capabilities(&self.workdir, self.driver);

@@ -3,21 +3,23 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use loopwright_agent::{AgentDefinition, Definitions as _};
 use loopwright_broadcast::Redaction;
 use loopwright_templates::writing::without_secrets;
 use loopwright_templates::{
-    DefinitionFileError, DefinitionFormat, DefinitionPlaces, DefinitionValidator, Existing,
-    FileDefinitionStore, LoadedDefinition, StoreError,
+    DefinitionFileError, DefinitionFormat, DefinitionPlaces, Existing, FileDefinitionStore,
+    LoadedDefinition, StoreError,
 };
 use serde_json::{Value, json};
 
 use crate::args::Cli;
 use crate::args::agents::{AgentsArgs, AgentsCommand, NewArgs, ShowArgs, ValidateArgs};
+use crate::check::Check;
 use crate::config::Sources;
 use crate::console;
-use crate::definitions::{self, Defined, completed, plain, shown};
+use crate::definitions::{self, Defined, plain, shown};
 use crate::exit::ExitCode;
 use crate::render::{harmless, line};
 use crate::report::SCHEMA_VERSION;
@@ -37,7 +39,10 @@ pub fn agents(cli: &Cli, args: &AgentsArgs) -> ExitCode {
         AgentsCommand::List(args) => list(&defined, &sources, args.json),
         AgentsCommand::Show(args) => show(&defined, args),
         AgentsCommand::Validate(args) => match tools::workdir(&config.workdir) {
-            Ok(workdir) => validate(&defined, &defined.validator(&workdir, providers), args),
+            Ok(workdir) => {
+                let (defined, config, providers) = (&defined, &config, &Arc::new(providers));
+                validate(&Check { defined, workdir: &workdir, config, providers }, args)
+            }
             Err(error) => console::fail(&error, ExitCode::Usage),
         },
         AgentsCommand::New(args) => match new(&defined, &sources, args) {
@@ -131,12 +136,13 @@ struct Checked {
     warnings: Vec<String>,
 }
 
-fn validate(defined: &Defined, validator: &DefinitionValidator, args: &ValidateArgs) -> ExitCode {
+fn validate(check: &Check<'_>, args: &ValidateArgs) -> ExitCode {
+    let defined = check.defined;
     let mut checked: Vec<Checked> = if args.paths.is_empty() {
-        found(defined, validator)
+        found(check)
     } else {
         let loader = defined.agents.loader();
-        args.paths.iter().map(|path| one(path, loader.load(path), validator)).collect()
+        args.paths.iter().map(|path| one(path, loader.load(path), check)).collect()
     };
     checked.sort_by(|one, other| one.path.cmp(&other.path));
     let is_fine = checked.iter().all(|it| it.errors.is_empty());
@@ -165,7 +171,8 @@ fn validate(defined: &Defined, validator: &DefinitionValidator, args: &ValidateA
 }
 
 /// Checks everything that is found.
-fn found(defined: &Defined, validator: &DefinitionValidator) -> Vec<Checked> {
+fn found(check: &Check<'_>) -> Vec<Checked> {
+    let defined = check.defined;
     let mut checked: Vec<Checked> = defined
         .agents
         .all()
@@ -173,11 +180,11 @@ fn found(defined: &Defined, validator: &DefinitionValidator) -> Vec<Checked> {
         .filter_map(|it| {
             let path = defined.agents.source(&it.name)?.path?;
             let loaded = LoadedDefinition { definition: (**it).clone(), warnings: Vec::new() };
-            Some(one(&path, Ok(loaded), validator))
+            Some(one(&path, Ok(loaded), check))
         })
         .collect();
     let errors = defined.agents.errors().into_iter();
-    checked.extend(errors.map(|(path, error)| one(&path, Err(error), validator)));
+    checked.extend(errors.map(|(path, error)| one(&path, Err(error), check)));
     for warning in defined.agents.warnings() {
         let text = warning.problem.to_string();
         match checked.iter_mut().find(|it| it.path == warning.path) {
@@ -196,15 +203,14 @@ fn found(defined: &Defined, validator: &DefinitionValidator) -> Vec<Checked> {
 fn one(
     path: &Path,
     loaded: Result<LoadedDefinition, DefinitionFileError>,
-    validator: &DefinitionValidator,
+    check: &Check<'_>,
 ) -> Checked {
     let texts = |problems: &[loopwright_templates::Problem]| -> Vec<String> {
         problems.iter().map(ToString::to_string).collect()
     };
     let (name, errors, warnings) = match loaded {
         Ok(LoadedDefinition { definition, warnings }) => {
-            let problems = validator.problems(&completed(&definition));
-            let problems = problems.iter().map(ToString::to_string).collect();
+            let problems = check.problems_of_file(&definition);
             (Some(definition.name), problems, texts(&warnings))
         }
         Err(error) => (None, texts(&error.problems), Vec::new()),

@@ -52,6 +52,14 @@ pub enum AgentError {
         /// The skill.
         skill: String,
     },
+    /// It names what does not exist.
+    #[error("the agent `{agent}` cannot be used: {problems}; see all: loopwright agents validate")]
+    Invalid {
+        /// The agent.
+        agent: String,
+        /// What is wrong.
+        problems: String,
+    },
     /// It asks for a model that is not whole.
     #[error(
         "the agent `{agent}` asks for {asked}, which names no model: write `llm: provider/model` into its file, or type -m provider/model"
@@ -80,7 +88,9 @@ impl AgentError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Unknown { .. } | Self::Own => ExitCode::Usage,
-            Self::File { .. } | Self::Skill { .. } | Self::Build { .. } => ExitCode::Config,
+            Self::File { .. } | Self::Skill { .. } | Self::Build { .. } | Self::Invalid { .. } => {
+                ExitCode::Config
+            }
             Self::Model { .. } => ExitCode::NoModel,
         }
     }
@@ -89,7 +99,9 @@ impl AgentError {
     pub fn stop_reason(&self) -> &'static str {
         match self {
             Self::Unknown { .. } | Self::Own => "usage",
-            Self::File { .. } | Self::Skill { .. } | Self::Build { .. } => "configuration",
+            Self::File { .. } | Self::Skill { .. } | Self::Build { .. } | Self::Invalid { .. } => {
+                "configuration"
+            }
             Self::Model { .. } => "no_model",
         }
     }
@@ -104,6 +116,10 @@ impl Applied {
     pub fn find(name: &str, defined: Defined) -> Result<Self, AgentError> {
         if name == AGENT {
             return Err(AgentError::Own);
+        }
+        // A definition of a place that counts less does not stand for one that is refused.
+        if let Some(source) = defined.agents.refused(name) {
+            return Err(AgentError::File { name: name.to_owned(), source });
         }
         let definition = defined.agents.get(name).map_err(|error| {
             // A file that is wrong may be the one that is meant.

@@ -88,7 +88,7 @@ pub enum Command {
 /// What can be said about a run.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct RunArgs {
-    /// What the agent should do; `-` or nothing reads it from standard input
+    /// What the agent should do, followed by what is piped in; `-` or nothing reads it from standard input
     #[arg(value_name = "PROMPT|-")]
     pub prompt: Option<String>,
     /// The same as PROMPT
@@ -158,18 +158,30 @@ pub struct AgentArgs {
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
-    /// Stop after this many steps [default: 50]
+    /// Stop a turn after this many steps [default: 50]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU32>)]
     pub max_steps: Option<NonZeroU32>,
-    /// Stop after this many tokens, input and output together [default: 1000000]
+    /// Stop a turn after this many tokens, input and output together [default: 1000000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU64>)]
     pub max_tokens: Option<NonZeroU64>,
-    /// Stop after this many seconds [default: 900]
+    /// Stop a turn after this many seconds [default: 900]
     #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = parsed::<Duration>)]
     pub max_seconds: Option<Duration>,
-    /// Stop before this many US dollars are spent, where prices are known
+    /// Stop a turn at this many US dollars, where prices are known; its last answer may cost more than is left
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
     pub max_cost: Option<Dollars>,
+    /// Stop the session after this many steps over all its turns; later turns keep this limit
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU32>)]
+    pub max_session_steps: Option<NonZeroU32>,
+    /// Stop the session after this many tokens over all its turns
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = parsed::<NonZeroU64>)]
+    pub max_session_tokens: Option<NonZeroU64>,
+    /// Stop the session after it has worked for this many seconds over all its turns
+    #[arg(long, value_name = "S", allow_negative_numbers = true, value_parser = parsed::<Duration>)]
+    pub max_session_seconds: Option<Duration>,
+    /// Stop the session at this many US dollars over all its turns, where prices are known
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = parsed::<Dollars>)]
+    pub max_session_cost: Option<Dollars>,
 }
 
 /// Where a model's answers come from, and where they are kept.
@@ -272,6 +284,10 @@ impl AgentArgs {
             max_tokens: self.limits.max_tokens,
             max_seconds: self.limits.max_seconds,
             max_cost: self.limits.max_cost,
+            max_session_steps: self.limits.max_session_steps,
+            max_session_tokens: self.limits.max_session_tokens,
+            max_session_seconds: self.limits.max_session_seconds,
+            max_session_cost: self.limits.max_session_cost,
             store: None,
         }
     }

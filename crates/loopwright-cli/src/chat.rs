@@ -1,8 +1,10 @@
 //! `loopwright chat`.
 
+mod ahead;
 mod compact;
 mod input;
 mod order;
+mod rewind;
 
 use std::io::{self, IsTerminal as _};
 
@@ -10,6 +12,7 @@ use loopwright_core::LlmConfig;
 
 use self::input::{Heard, Input};
 use self::order::Order;
+use self::rewind::{Asked, Rewind};
 use crate::args::{ChatArgs, Cli};
 use crate::config::OutputFormat;
 use crate::console;
@@ -32,7 +35,9 @@ const HELP: &str = "\
 /continue       go on with what was interrupted
 /compact        make what was said short, and say what that saved
 /fork           go on in a copy; what was said so far stays as it is
-/rewind [STEP]  go back to the end of a step, or to before what was said last
+/rewind [STEP] [files]
+                go back to the end of a step, or to before what was said last; `files` undoes
+                changes of files, too
 /quit           leave; Ctrl-D does it too
 Alt-Enter, or a backslash before Enter, begins another line. Ctrl-C stops the agent.";
 
@@ -165,7 +170,7 @@ impl Talk {
                     }
                 }
                 Order::Fork => tell(self.fork().await),
-                Order::Rewind(step) => tell(self.rewind(step).await),
+                Order::Rewind(back) => tell(self.rewind(back, &mut input).await),
             }
         }
     }
@@ -214,18 +219,11 @@ impl Talk {
         Ok(told)
     }
 
-    async fn rewind(&mut self, step: Option<u64>) -> Result<String, SessionsError> {
+    async fn rewind(&mut self, back: Rewind, input: &mut Input) -> Result<String, SessionsError> {
         let Some(id) = self.conversation.session.clone() else { return Err(nothing_said()) };
-        let runtime = caretaker(&self.conversation.store);
-        let step = if let Some(step) = step {
-            step
-        } else {
-            let session = runtime.session(&id).await?;
-            let state = session.state();
-            state.total_steps().saturating_sub(u64::from(state.step_count()))
-        };
-        let session = runtime.rewind(&id, step).await?;
-        Ok(format!("at the end of step {}", session.state().total_steps()))
+        let is_watched = is_watched();
+        let asked = Asked { input, signals: self.signals.as_mut(), is_watched };
+        rewind::rewind(&self.conversation, &id, back, asked).await
     }
 }
 

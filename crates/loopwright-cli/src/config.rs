@@ -40,7 +40,7 @@ pub use dollars::Dollars;
 pub use error::ConfigError;
 pub use flags::Flags;
 pub use key::{KEYS, Key};
-pub use limits::{Limits, STEPS, TIME, TOKENS};
+pub use limits::{Limits, STEPS, SessionLimits, TIME, TOKENS};
 pub use model_facts::{Capabilities, DollarsPerMillion, ModelFacts, PriceFacts};
 pub use model_ref::ModelRef;
 pub use model_refs::ModelRefs;

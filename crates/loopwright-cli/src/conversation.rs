@@ -125,6 +125,7 @@ impl Conversation {
             llm: self.setup.llm.clone(),
             system: self.system.clone(),
             budget: self.budget,
+            session_budget: self.setup.session_budget,
             begins,
         };
         let work = async {
@@ -181,6 +182,7 @@ impl Conversation {
         };
         definition.llm = Some(self.setup.llm.clone());
         let state = AgentState::new().with_budget(self.budget);
+        let state = self.setup.session_budget.keep(state);
         let now = Timestamp::from(std::time::SystemTime::now());
         let workdir = self.setup.workdir.path().to_string_lossy().into_owned();
         SessionFactory::new()

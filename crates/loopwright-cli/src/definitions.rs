@@ -217,11 +217,11 @@ impl Defined {
     }
 
     /// Returns what checks definitions for agents that work in a directory.
-    pub fn validator(&self, workdir: &Root, providers: Providers) -> DefinitionValidator {
+    pub fn validator(&self, workdir: &Root, providers: Arc<Providers>) -> DefinitionValidator {
         let driver = DriverChoice::default();
         let base = AgentBuilder::base()
             .with_capability(tools::tools(workdir, driver))
-            .with_capability(UseLlmConfig::of(Arc::new(providers)))
+            .with_capability(UseLlmConfig::of(providers))
             .build();
         let tools: NameList = match base {
             Ok(agent) => agent.tools().names().iter().map(|it| &**it).collect(),

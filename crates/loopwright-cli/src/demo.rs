@@ -23,6 +23,7 @@ use crate::console;
 use crate::exit::ExitCode;
 use crate::render::Details;
 use crate::run::with_runtime;
+use crate::session_budget::SessionBudget;
 use crate::stage::Stage;
 
 const BOLD: Style = Style::new().bold();
@@ -152,6 +153,7 @@ fn setup(folder: &Folder) -> Setup {
         system: None,
         applied: None,
         project: ProjectInstructions::default(),
+        session_budget: SessionBudget::default(),
     }
 }
 

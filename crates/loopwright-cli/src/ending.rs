@@ -15,6 +15,8 @@ pub enum Ending {
     Answered,
     /// The model gave its final answer, and tools had failed on the way.
     AnsweredInSpiteOfToolErrors,
+    /// The model ended without an answer.
+    Empty,
     /// The last answer was cut off at the limit of its length.
     CutOff,
     /// The provider's filter cut the last answer off.
@@ -90,6 +92,7 @@ impl Ending {
             Some(FinishReason::Refusal) => Self::Refused,
             _ if has_declined => Self::Refused,
             _ if is_by_guard(state) => Self::FinishReason,
+            _ if state.text().trim().is_empty() => Self::Empty,
             _ if state.had_tool_errors() => Self::AnsweredInSpiteOfToolErrors,
             _ => Self::Answered,
         }
@@ -113,6 +116,7 @@ impl Ending {
             | Self::AnsweredInSpiteOfToolErrors
             | Self::FinishReason
             | Self::HungUp => ExitCode::Done,
+            Self::Empty => ExitCode::NoAnswer,
             Self::CutOff => ExitCode::Limit,
             Self::Filtered | Self::Refused => ExitCode::Denied,
             Self::Stopped(reason) => of_reason(reason),
@@ -128,6 +132,7 @@ impl Ending {
     pub fn name(self) -> &'static str {
         match self {
             Self::Answered | Self::AnsweredInSpiteOfToolErrors => StopReason::Completed.as_str(),
+            Self::Empty => "empty",
             Self::CutOff => "length",
             Self::Filtered => "content_filter",
             Self::Refused => "refusal",
@@ -147,6 +152,7 @@ impl Ending {
         match self {
             Self::Answered
             | Self::AnsweredInSpiteOfToolErrors
+            | Self::Empty
             | Self::CutOff
             | Self::Filtered
             | Self::Refused
@@ -166,6 +172,7 @@ impl Ending {
             Self::Answered,
             Self::AnsweredInSpiteOfToolErrors,
             Self::FinishReason,
+            Self::Empty,
             Self::CutOff,
             Self::Filtered,
             Self::Refused,
@@ -184,6 +191,7 @@ impl Ending {
             Self::AnsweredInSpiteOfToolErrors => {
                 "the model gave its final answer, and knew of calls that failed or were blocked on the way; `errors` lists them"
             }
+            Self::Empty => "the model ended without an answer",
             Self::CutOff => "the answer was cut off at the limit of its length",
             Self::Filtered => "the provider's filter cut the answer off",
             Self::Refused => "the model declined to answer",

@@ -25,6 +25,8 @@ pub enum ExitCode {
     Denied = 8,
     /// The run waits for an answer or an approval that nobody is there to give.
     NeedsInput = 9,
+    /// The model ended without an answer.
+    NoAnswer = 10,
     /// The user interrupted the run (`SIGINT`).
     Interrupted = 130,
     /// Somebody asked the process to end (`SIGTERM` or `SIGHUP`).
@@ -53,11 +55,11 @@ impl serde::Serialize for ExitCode {
 #[cfg(test)]
 mod tests {
     use super::ExitCode::{
-        Busy, Config, Denied, Done, Internal, Interrupted, Limit, NeedsInput, NoModel, Provider,
-        Terminated, Usage,
+        Busy, Config, Denied, Done, Internal, Interrupted, Limit, NeedsInput, NoAnswer, NoModel,
+        Provider, Terminated, Usage,
     };
 
-    const ALL: [super::ExitCode; 12] = [
+    const ALL: [super::ExitCode; 13] = [
         Done,
         Internal,
         Usage,
@@ -68,13 +70,14 @@ mod tests {
         Busy,
         Denied,
         NeedsInput,
+        NoAnswer,
         Interrupted,
         Terminated,
     ];
 
     #[test]
     fn the_numbers_are_those_that_scripts_rely_on() {
-        assert_eq!(ALL.map(super::ExitCode::code), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 130, 143]);
+        assert_eq!(ALL.map(super::ExitCode::code), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 130, 143]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use loopwright_agent::AgentDefinition;
 use loopwright_capabilities::files::Root;
 use loopwright_core::{BoxError, Budget, Hook, HookPoints, LlmConfig, messages::Cost};
+use loopwright_models::Providers;
 use loopwright_sessions::{
     AgentSession, MemoryStore, SessionHeader, SessionRepository, SessionStore,
 };
@@ -16,6 +17,7 @@ use crate::agent::Setup;
 use crate::applied::{AgentError, Applied};
 use crate::args::session::{ForkRef, OriginArgs, SessionArgs};
 use crate::args::{AgentArgs, Cli};
+use crate::check::Check;
 use crate::config::{
     Config, ConfigError, Dollars, Limits, Loaded, ModelRef, Origin, STEPS, Setting,
     SettingValue as _, Sources, TIME, TOKENS,
@@ -27,6 +29,7 @@ use crate::definitions::{Defined, project_root};
 use crate::exit::ExitCode;
 use crate::model::{self, ChoiceError};
 use crate::prompt::PromptError;
+use crate::session_budget::SessionBudget;
 use crate::sessions::{SessionsError, find, latest};
 use crate::stage::Stage;
 use crate::store::{Place, state_directory};
@@ -150,6 +153,7 @@ impl Opening {
             system: self.system(),
             applied: self.applied.clone(),
             project: self.project(agent),
+            session_budget: SessionBudget::of(&config.limits.session),
         };
         // What somebody wrote into a definition is found out before anything begins.
         if let Some(applied) = &self.applied {
@@ -205,18 +209,32 @@ impl Opening {
         if typed.is_none() && kept.is_none_or(|it| it.name == AGENT) {
             return Ok(());
         }
-        let providers = model::providers(&self.config, &self.sources)?;
+        let providers = Arc::new(model::providers(&self.config, &self.sources)?);
         let defined = Defined::find(&self.config.workdir, &self.sources, &providers);
         self.applied = match (typed, kept) {
             (_, Some(kept)) => Applied::kept(kept, defined),
             (Some(name), None) => {
                 let applied = Applied::find(name, defined)?;
+                self.check(&applied, &providers)?;
                 applied.choose(&mut self.config, &providers)?;
                 Some(applied)
             }
             (None, None) => None,
         };
         Ok(())
+    }
+
+    /// Refuses a definition that `agents validate` refuses. What a directory lacks is found out later.
+    fn check(&self, applied: &Applied, providers: &Arc<Providers>) -> Result<(), AgentError> {
+        let Ok(workdir) = tools::workdir(&self.config.workdir) else { return Ok(()) };
+        let (defined, config) = (&applied.defined, &self.config);
+        let check = Check { defined, workdir: &workdir, config, providers };
+        let problems = check.problems(&applied.definition);
+        if problems.is_empty() {
+            return Ok(());
+        }
+        let agent = applied.definition.name.clone();
+        Err(AgentError::Invalid { agent, problems: problems.join("; ") })
     }
 
     /// Keeps an agent from what this program keeps for its user, where it lies in the directory that the

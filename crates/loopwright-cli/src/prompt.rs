@@ -1,14 +1,22 @@
 //! Where the prompt of a run comes from, and reading it.
 
-use std::io::{self, Read};
+use std::io::{self, IsTerminal as _, Read};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::console;
 
 /// The largest prompt that is read from standard input.
 pub const MAX_STDIN: u64 = 10 * 1024 * 1024;
 
+/// How long standard input may take before the program says that it waits for it.
+const PATIENCE: Duration = Duration::from_secs(3);
+
 /// What the command line says about the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PromptSource {
-    /// The prompt itself was typed.
+    /// The prompt itself was typed. What is piped in is joined to it.
     Text(String),
     /// `-` was typed: standard input is read to its end, even from a terminal.
     Stdin,
@@ -37,15 +45,13 @@ pub enum PromptError {
     #[error("the prompt is empty: say what the agent should do")]
     Empty,
     /// Standard input is longer than [`MAX_STDIN`].
-    #[error(
-        "the prompt on standard input is larger than 10 MiB: put it into a file and let the agent read that"
-    )]
+    #[error("standard input is larger than 10 MiB: put it into a file and let the agent read that")]
     TooLarge,
     /// Standard input is not text.
-    #[error("the prompt on standard input is not UTF-8 text: convert it, for example with `iconv`")]
+    #[error("standard input is not UTF-8 text: convert it, for example with `iconv`")]
     NotText,
     /// Standard input failed.
-    #[error("cannot read the prompt from standard input: write it after `run` instead")]
+    #[error("cannot read standard input; to run without it, add `</dev/null`")]
     Read(#[source] io::Error),
 }
 
@@ -59,16 +65,55 @@ impl PromptSource {
         }
     }
 
-    /// Gives the prompt, reading `stdin` only if the prompt is there; line ends at its end are cut.
-    pub fn read(self, kind: StdinKind, stdin: impl Read) -> Result<String, PromptError> {
+    /// Reads the prompt from the command line and from the standard input of this process. Says so on
+    /// standard error if the latter takes long.
+    ///
+    /// # Errors
+    ///
+    /// If there is no prompt, or standard input cannot be used.
+    pub fn read_stdin(self) -> Result<String, PromptError> {
+        let stdin = io::stdin();
+        let kind = if stdin.is_terminal() { StdinKind::Terminal } else { StdinKind::Piped };
+        let (done, is_done) = channel::<()>();
+        if kind == StdinKind::Piped {
+            thread::spawn(move || {
+                if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                    console::tell(
+                        "waiting for standard input to end; to run without it, add `</dev/null`",
+                    );
+                }
+            });
+        }
+        let prompt = self.read(kind, stdin.lock());
+        drop(done);
+        prompt
+    }
+
+    /// Returns the prompt. Reads `stdin` if it is piped or asked for; line ends at its end are cut.
+    fn read(self, kind: StdinKind, stdin: impl Read) -> Result<String, PromptError> {
         let (prompt, nothing) = match (self, kind) {
-            (Self::Text(text), _) => (text, PromptError::Empty),
+            (Self::Text(text), _) if text.trim().is_empty() => return Err(PromptError::Empty),
+            (Self::Text(text), StdinKind::Terminal) => (text, PromptError::Empty),
+            (Self::Text(text), StdinKind::Piped) => {
+                (joined(text, &read_all(stdin)?), PromptError::Empty)
+            }
             (Self::Stdin, _) => (read_all(stdin)?, PromptError::Empty),
             (Self::Piped, StdinKind::Piped) => (read_all(stdin)?, PromptError::Missing),
             (Self::Piped, StdinKind::Terminal) => return Err(PromptError::Missing),
         };
         if prompt.trim().is_empty() { Err(nothing) } else { Ok(prompt) }
     }
+}
+
+/// Puts what is piped in below the typed prompt, between tags that do not occur in it.
+fn joined(typed: String, piped: &str) -> String {
+    if piped.trim().is_empty() {
+        return typed;
+    }
+    let is_free = |tag: &String| !piped.contains(&format!("</{tag}>"));
+    let numbered = (2_u32..).map(|number| format!("stdin-{number}"));
+    let tag = std::iter::once("stdin".to_owned()).chain(numbered).find(is_free).unwrap_or_default();
+    format!("{typed}\n\n<{tag}>\n{piped}\n</{tag}>")
 }
 
 fn read_all(stdin: impl Read) -> Result<String, PromptError> {
@@ -93,8 +138,26 @@ mod tests {
     }
 
     #[test]
-    fn a_typed_prompt_leaves_standard_input_alone() {
-        assert_eq!(read(Some("hello"), StdinKind::Piped, b"other"), "hello");
+    fn what_is_piped_in_stands_between_tags_below_the_typed_prompt() {
+        let joined = "explain\n\n<stdin>\none\ntwo\n</stdin>";
+        assert_eq!(read(Some("explain"), StdinKind::Piped, b"one\ntwo\n"), joined);
+        let joined = "explain\n\n<stdin-2>\na</stdin>b\n</stdin-2>";
+        assert_eq!(read(Some("explain"), StdinKind::Piped, b"a</stdin>b"), joined);
+    }
+
+    #[test]
+    fn a_typed_prompt_stands_alone_if_nothing_is_piped_in() {
+        assert_eq!(read(Some("hello"), StdinKind::Piped, b" \n"), "hello");
+        assert_eq!(read(Some("hello"), StdinKind::Terminal, b"never read"), "hello");
+    }
+
+    #[test]
+    fn what_is_joined_to_a_typed_prompt_is_bounded_and_text() {
+        let large = vec![b'x'; usize::try_from(MAX_STDIN).unwrap() + 1];
+        let error = read(Some("explain"), StdinKind::Piped, &large);
+        assert!(error.starts_with("error: standard input is larger than 10 MiB"), "{error}");
+        let error = read(Some("explain"), StdinKind::Piped, b"\xff");
+        assert!(error.starts_with("error: standard input is not UTF-8 text"), "{error}");
     }
 
     #[test]
@@ -128,7 +191,7 @@ mod tests {
         stdin.push(b'x');
         assert_eq!(
             read(Some("-"), StdinKind::Piped, &stdin),
-            "error: the prompt on standard input is larger than 10 MiB: put it into a file and let the agent read that"
+            "error: standard input is larger than 10 MiB: put it into a file and let the agent read that"
         );
     }
 
@@ -136,7 +199,7 @@ mod tests {
     fn bytes_that_are_not_text_are_refused() {
         assert_eq!(
             read(Some("-"), StdinKind::Piped, b"\xff\xfe"),
-            "error: the prompt on standard input is not UTF-8 text: convert it, for example with `iconv`"
+            "error: standard input is not UTF-8 text: convert it, for example with `iconv`"
         );
     }
 
@@ -151,7 +214,7 @@ mod tests {
         let error = PromptSource::Stdin.read(StdinKind::Piped, Broken).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "cannot read the prompt from standard input: write it after `run` instead"
+            "cannot read standard input; to run without it, add `</dev/null`"
         );
         let source = std::error::Error::source(&error).unwrap();
         assert_eq!(source.to_string(), "the cable was cut");

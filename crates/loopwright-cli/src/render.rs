@@ -4,11 +4,13 @@
 //! a [`Renderer`] write. So a slow terminal slows nothing down, and Ctrl-C works even while a reader
 //! does not read.
 
+mod calls;
 mod changes;
 mod events;
 mod json;
 mod markdown;
 mod progress;
+mod source;
 mod stream_json;
 mod text;
 mod words;
@@ -31,12 +33,14 @@ use loopwright_core::{
 use self::changes::Watch;
 use crate::report::Report;
 
+pub(crate) use self::calls::failure;
 pub(crate) use self::words::{WIDTH, count, cut, duration, harmless, line, number, summary, wrap};
 pub use self::{
     changes::FileDiff,
     events::Events,
     json::Json,
     progress::{Details, Progress},
+    source::Source,
     stream_json::StreamJson,
     text::{Scope, Text},
 };
@@ -46,8 +50,8 @@ pub use self::{
 pub enum Note {
     /// A run begins.
     Began(Beginning),
-    /// Something happened.
-    Event(AgentEvent),
+    /// Something happened to an agent.
+    Event(Source, AgentEvent),
     /// Something happened, in a line for people.
     Line(String),
     /// A model has answered: what fragments did not say is said by this.
@@ -78,6 +82,10 @@ pub struct Beginning {
 /// An answer as a whole.
 #[derive(Clone, Debug)]
 pub struct Answer {
+    /// The agent whose model answered.
+    pub source: Source,
+    /// The agent's name.
+    pub name: Arc<str>,
     /// The step that it belongs to.
     pub step: u32,
     /// The words.
@@ -91,6 +99,8 @@ pub struct Answer {
 /// A file that a tool has changed.
 #[derive(Clone, Debug)]
 pub struct Change {
+    /// The agent that called the tool.
+    pub source: Source,
     /// The arguments of the call.
     pub arguments: Arc<str>,
     /// What changed.
@@ -155,7 +165,7 @@ impl EventSink for Feed {
                     self.tell(Note::Line(line));
                 }
             }
-            None => self.tell(Note::Event(envelope.event.clone())),
+            None => self.tell(Note::Event(Source::of(envelope), envelope.event.clone())),
         }
     }
 }
@@ -183,9 +193,11 @@ impl Hook for Feed {
         &self,
         response: &mut InferenceResponse,
         state: &AgentState,
-        _cx: &HookCx<'_>,
+        cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         self.tell(Note::Answered(Answer {
+            source: Source::of_state(state),
+            name: Arc::clone(&cx.agent().profile().name),
             step: state.step_count() + 1,
             text: response.message.text(),
             calls: response.message.tool_calls().cloned().collect(),
@@ -210,12 +222,13 @@ impl Hook for Feed {
         &self,
         call: &ToolCall,
         outcome: &mut ToolOutcome,
-        _state: &AgentState,
+        state: &AgentState,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         let diff = self.watch.as_ref().and_then(|it| it.end(call, outcome));
         if let Some(diff) = diff {
-            self.tell(Note::Changed(Change { arguments: Arc::clone(&call.arguments), diff }));
+            let (source, arguments) = (Source::of_state(state), Arc::clone(&call.arguments));
+            self.tell(Note::Changed(Change { source, arguments, diff }));
         }
         Ok(Flow::Go)
     }

@@ -2,12 +2,16 @@
 
 use std::time::Duration;
 
-use loopwright_core::{AgentState, Status, StopReason, messages::Usage};
+use loopwright_core::{
+    AgentState, Status, StopReason,
+    messages::{Cost, Usage},
+};
 use loopwright_sessions::SessionId;
 use serde::Serialize;
 
 use crate::ending::{Ending, Interruption};
 use crate::exit::ExitCode;
+use crate::session_budget;
 use crate::sessions::short;
 
 /// The version of everything that is written as JSON.
@@ -33,6 +37,9 @@ pub struct Report {
     pub usage: Tokens,
     /// Money, if prices are known.
     pub cost_usd: Option<f64>,
+    /// Money above `--max-cost`, if the last answer cost more than was left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_over_limit_usd: Option<f64>,
     /// How long it took.
     pub duration_ms: u64,
     /// What went wrong on the way.
@@ -76,13 +83,14 @@ impl Report {
             steps: state.step_count(),
             usage: spent.usage.into(),
             cost_usd: Some(spent.cost.dollars()).filter(|dollars| *dollars > 0.0),
+            cost_over_limit_usd: excess(state).map(Cost::dollars),
             duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
             errors: errors(state),
             model: answered_by(state),
             agent_id: state.id().map(ToString::to_string),
             execution_id: state.execution().map(|it| it.id().to_string()),
             session_id: None,
-            remark: remark(state, ending),
+            remark: with_excess(remark(state, ending), state),
         }
     }
 
@@ -108,6 +116,7 @@ impl Report {
             steps: 0,
             usage: Tokens::default(),
             cost_usd: None,
+            cost_over_limit_usd: None,
             duration_ms: 0,
             errors: vec![error],
             model: None,
@@ -169,11 +178,9 @@ fn errors(state: &AgentState) -> Vec<String> {
 /// Says what happened and what can be done about it; nothing after an answer that is whole.
 fn remark(state: &AgentState, ending: Ending) -> Option<String> {
     Some(match ending {
-        Ending::Answered | Ending::AnsweredInSpiteOfToolErrors | Ending::FinishReason => {
-            let has_answer = state.has_final_response();
-            return (!has_answer).then(|| "the model ended without an answer".to_owned());
-        }
-        Ending::HungUp => return None,
+        Ending::Answered | Ending::AnsweredInSpiteOfToolErrors | Ending::HungUp => return None,
+        Ending::FinishReason if state.has_final_response() => return None,
+        Ending::Empty | Ending::FinishReason => "the model ended without an answer".to_owned(),
         Ending::CutOff => {
             "the answer is not complete: the model reached the limit of its length".to_owned()
         }
@@ -188,7 +195,9 @@ fn remark(state: &AgentState, ending: Ending) -> Option<String> {
         Ending::Terminated => "terminated".to_owned(),
         Ending::Stopped(reason) => {
             let said = state.stop_signal().map_or("", |signal| signal.message.as_str());
-            match option_of(reason) {
+            let is_sessions = state.stop_signal().and_then(|it| it.source.as_deref())
+                == Some(session_budget::SOURCE);
+            match option_of(reason, is_sessions) {
                 Some(option) => format!("stopped: {said}; raise {option} to allow more"),
                 None => format!("stopped: {said}"),
             }
@@ -207,8 +216,28 @@ fn remark(state: &AgentState, ending: Ending) -> Option<String> {
     })
 }
 
-fn option_of(reason: StopReason) -> Option<&'static str> {
+/// Returns what was spent above the limit of the turn.
+fn excess(state: &AgentState) -> Option<Cost> {
+    let (spent, limit) = (state.spent().cost, state.budget().cost?);
+    (spent > limit).then(|| spent.saturating_sub(limit))
+}
+
+/// Adds what was spent above the limit: a provider says what an answer costs after it is written.
+fn with_excess(remark: Option<String>, state: &AgentState) -> Option<String> {
+    let Some(excess) = excess(state) else { return remark };
+    let (spent, limit) = (state.spent().cost, state.budget().cost.unwrap_or_default());
+    let told = format!(
+        "{spent} were spent, {excess} more than the limit of {limit}: the last answer cost more than was left"
+    );
+    Some(remark.map_or(told.clone(), |remark| format!("{remark}; {told}")))
+}
+
+fn option_of(reason: StopReason, is_sessions: bool) -> Option<&'static str> {
     match reason {
+        StopReason::StepsLimitReached if is_sessions => Some("--max-session-steps"),
+        StopReason::TokenLimitReached if is_sessions => Some("--max-session-tokens"),
+        StopReason::TimeLimitReached if is_sessions => Some("--max-session-seconds"),
+        StopReason::CostLimitReached if is_sessions => Some("--max-session-cost"),
         StopReason::StepsLimitReached => Some("--max-steps"),
         StopReason::TokenLimitReached => Some("--max-tokens"),
         StopReason::TimeLimitReached => Some("--max-seconds"),

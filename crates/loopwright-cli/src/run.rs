@@ -1,7 +1,5 @@
 //! `loopwright run`.
 
-use std::io::{self, IsTerminal as _};
-
 use loopwright_core::AgentState;
 
 use crate::args::{Cli, RunArgs};
@@ -9,7 +7,7 @@ use crate::console;
 use crate::conversation::Said;
 use crate::exit::ExitCode;
 use crate::opening::{Opening, Refusal};
-use crate::prompt::{PromptError, StdinKind};
+use crate::prompt::PromptError;
 use crate::signals::Signals;
 
 /// Gives an agent a task and waits for its answer.
@@ -38,7 +36,7 @@ pub(crate) fn with_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
 
 async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
     let origin = &args.session.origin;
-    let prompt = match args.prompt().read(stdin_kind(), io::stdin().lock()) {
+    let prompt = match args.prompt().read_stdin() {
         Ok(prompt) => Some(prompt),
         // What was interrupted goes on without words.
         Err(PromptError::Missing) if origin.goes_on() && !args.steer => None,
@@ -56,8 +54,4 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Opening) -> Result<Exi
     let exit_code = conversation.say(opening.stage, signals.as_mut(), said).await;
     conversation.tell_resume(opening.stage);
     Ok(exit_code)
-}
-
-fn stdin_kind() -> StdinKind {
-    if io::stdin().is_terminal() { StdinKind::Terminal } else { StdinKind::Piped }
 }

@@ -5,6 +5,7 @@ mod check;
 mod error;
 mod find;
 mod follow;
+mod last_run;
 mod list;
 mod prune;
 mod show;
@@ -27,6 +28,7 @@ use crate::opening::{Refusal, quoted};
 use crate::run::with_runtime;
 use crate::store::Place;
 
+pub(crate) use self::change::{tell_undone, tell_unrecorded};
 pub use self::error::SessionsError;
 pub use self::find::{find, latest, short};
 pub(crate) use self::list::age;

@@ -130,7 +130,13 @@ pub(crate) fn rows(config: &Config, sources: &Sources) -> Vec<Row> {
         ToString::to_string,
     );
     rows.add("limits.seconds", limits.seconds.as_ref(), Some(seconds(&TIME)), seconds);
-    rows.add("limits.cost", limits.cost.as_ref(), None, |it: &Dollars| it.amount().to_string());
+    let dollars = |it: &Dollars| it.amount().to_string();
+    rows.add("limits.cost", limits.cost.as_ref(), None, dollars);
+    let session = &limits.session;
+    rows.add("limits.session.steps", session.steps.as_ref(), None, ToString::to_string);
+    rows.add("limits.session.tokens", session.tokens.as_ref(), None, ToString::to_string);
+    rows.add("limits.session.seconds", session.seconds.as_ref(), None, seconds);
+    rows.add("limits.session.cost", session.cost.as_ref(), None, dollars);
     let (own, set) = (models::Timeouts::default(), &config.timeouts);
     rows.add("timeouts.connect", set.connect.as_ref(), Some(seconds(&own.connect)), seconds);
     rows.add(

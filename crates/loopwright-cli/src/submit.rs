@@ -1,6 +1,5 @@
 //! `loopwright submit`.
 
-use std::io::{self, IsTerminal as _};
 use std::time::{Duration, Instant};
 
 use loopwright_core::messages::Message;
@@ -18,7 +17,7 @@ use crate::conversation::Conversation;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
 use crate::opening::{Opening, Refusal};
-use crate::prompt::StdinKind;
+use crate::prompt::PromptSource;
 use crate::report::{Report, SCHEMA_VERSION};
 use crate::run::with_runtime;
 use crate::sessions::{SessionsError, now};
@@ -39,8 +38,7 @@ pub fn submit(cli: &Cli, args: &SubmitArgs) -> ExitCode {
 }
 
 async fn perform(cli: &Cli, args: &SubmitArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
-    let kind = if io::stdin().is_terminal() { StdinKind::Terminal } else { StdinKind::Piped };
-    let prompt = args.prompt().map(|it| it.read(kind, io::stdin().lock())).transpose()?;
+    let prompt = args.prompt().map(PromptSource::read_stdin).transpose()?;
     let mut conversation =
         opening.conversation(cli, &args.agent, &args.session_args(), "run").await?;
     let store = std::sync::Arc::clone(&conversation.store);

@@ -9,6 +9,7 @@ use loopwright_sessions::{
     ActionCx, AgentSession, Continue, SendMessage, SessionAction, SessionError, Wish,
 };
 
+use crate::session_budget::SessionBudget;
 use crate::sessions::SessionsError;
 
 /// One turn of a conversation, under the limits of whoever takes it.
@@ -23,6 +24,8 @@ pub(crate) struct Turn<B> {
     pub(crate) system: Option<Arc<str>>,
     /// What the turn may use up.
     pub(crate) budget: Budget,
+    /// What the session may use up over all its turns.
+    pub(crate) session_budget: SessionBudget,
     /// Called before the agent begins.
     pub(crate) begins: B,
 }
@@ -68,6 +71,7 @@ impl<B> Turn<B> {
         if *state.budget() != self.budget {
             state = state.with_budget(self.budget);
         }
+        state = self.session_budget.keep(state);
         if state.llm() != Some(&self.llm) {
             state = state.with_llm(self.llm.clone());
         }

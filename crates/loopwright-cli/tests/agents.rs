@@ -343,6 +343,63 @@ fn an_agent_that_cannot_be_used_is_refused_with_the_remedy() {
 }
 
 #[test]
+fn an_agent_with_a_restriction_that_is_not_supported_is_refused_with_the_way_out() {
+    let agent = |name: &str, lines: &str| {
+        format!("---\nname: {name}\ndescription: D.\n{lines}---\n\nGo.\n")
+    };
+    let hooks = "hooks:\n  PreToolUse:\n    - hooks: [{type: command, command: ./check}]\n";
+    let cases = [
+        ("guarded", hooks, "hooks at `PreToolUse`", "deny whole tools with `toolsDeny`"),
+        ("planner", "permissionMode: plan\n", "the mode `plan`", "tools: [read_file,"),
+        ("ruled", "tools: Read, Bash(git:*)\n", "the rule `Bash(git:*)`", "write `Bash`"),
+        ("denied", "disallowedTools: Bash(rm:*)\n", "the rule `Bash(rm:*)`", "write `Bash`"),
+    ];
+    for (name, lines, restriction, remedy) in cases {
+        // The file has another name than its agent, and the user has one of that name too.
+        let world = World::new()
+            .file("project/.claude/agents/file.md", &agent(name, lines))
+            .file(".claude/agents/mine.md", &agent(name, ""));
+        let (done, _) = run(&world, Vec::new(), &["--agent", name]);
+        assert_eq!((done.status, done.stdout.as_str()), (3, ""), "{name}: {}", done.stderr);
+        for part in [restriction, remedy, "which is not supported yet"] {
+            assert!(done.stderr.contains(part), "{name}: {part}: {}", done.stderr);
+        }
+        assert_eq!(world.run(&["agents", "validate"]).status, 3, "{name}");
+    }
+}
+
+#[test]
+fn what_is_validated_is_what_runs() {
+    let cases = [
+        ("disallowedTools: WebFetch", true),
+        ("toolsDeny: [todo_write, mcp__github, NotebookEdit]", true),
+        ("toolsDeny: [bsh]", false),
+        ("tools: [magic]", false),
+        ("tools: [todo_write]", true),
+        ("capabilities: [use_magic]", false),
+        ("capabilities: [use_task_planning, use_subagents]", true),
+        ("skills: [none]", false),
+        ("llm: mine/m", true),
+        ("llm: nobody/m", false),
+        ("llm: {provider: nobody}", false),
+        ("permissionMode: plan", false),
+        ("permissionMode: acceptEdits", true),
+    ];
+    let server = Server::start(cases.iter().map(|_| streamed("Done.", "stop")));
+    let config = format!("model = 'mine/m'\n[providers.mine]\nbase_url = '{}'\n", server.url);
+    for (line, is_fine) in cases {
+        let agent = format!("name: a\ndescription: A.\n{line}\nsystemPrompt: Go.\n");
+        let world = World::new()
+            .file(".config/loopwright/config.toml", &config)
+            .file("project/.loopwright/agents/a.yaml", &agent);
+        let validated = world.run(&["agents", "validate"]);
+        let ran = world.run(&["run", "--agent", "a", "x"]);
+        assert_eq!(validated.status == 0, is_fine, "{line}: {}", validated.stdout);
+        assert_eq!(ran.status == 0, is_fine, "{line}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn no_file_is_begun_through_a_link_of_the_project() {
     let world = World::new().file("elsewhere/a", "");
     let link = world.path("project/.loopwright");
@@ -393,6 +450,63 @@ fn a_skill_that_an_agent_begins_with_has_nothing_to_work_on() {
     assert!(system(&request).contains("Fix  now."), "{}", system(&request));
 }
 
+/// Starts two sub-agents at once, each of which calls a tool and says something.
+fn run_with_subagents(options: &[&str]) -> crate::world::Done {
+    let lead =
+        "name: lead\ndescription: Leads.\ncapabilities: [use_subagents]\nsystemPrompt: Lead.\n";
+    let child = "name: child\ndescription: Works.\ntools: [bash]\nsystemPrompt: Work.\n";
+    let world = World::new()
+        .file("project/.loopwright/agents/lead.yaml", lead)
+        .file("project/.loopwright/agents/child.yaml", child);
+    let spawn = json!({ "subagent": "child", "prompt": "Work." });
+    let replies = vec![
+        streamed_tool("I delegate.", "spawn_subagent", &spawn),
+        streamed_call("Inner words.", "false"),
+        streamed("Inner answer.", "stop"),
+        streamed("Outer answer.", "stop"),
+    ];
+    run(&world, replies, &[&["--agent", "lead"], options].concat()).0
+}
+
+#[test]
+fn words_of_a_subagent_are_no_part_of_the_answer_and_its_calls_bear_its_name() {
+    let done = run_with_subagents(&[]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "I delegate.\nOuter answer.\n"));
+    let calls: Vec<String> = done
+        .stderr
+        .lines()
+        .filter(|it| it.contains(" · "))
+        .map(|it| it.rsplit_once(" · ").unwrap().0.to_owned())
+        .collect();
+    assert_eq!(calls[0], "  ✗ child › bash false · exit 1", "{}", done.stderr);
+    assert!(calls[1].starts_with("  ✓ spawn_subagent "), "{}", done.stderr);
+}
+
+#[test]
+fn lines_of_stream_json_name_their_agent_and_those_of_a_subagent_its_parent() {
+    let done = run_with_subagents(&["--json"]);
+    let lines: Vec<Value> = done.stdout.lines().map(json_of).collect();
+    let (init, rest) = lines.split_first().unwrap();
+    let (result, rest) = rest.split_last().unwrap();
+    assert_eq!((&init["type"], &result["type"]), (&json!("init"), &json!("result")));
+    assert_eq!(result["text"], "Outer answer.");
+    let own = &result["agent_id"];
+    assert!(own.is_string() && rest.iter().all(|it| it["agent_id"].is_string()), "{}", done.stdout);
+    let text = |is_own: bool| -> String {
+        let of = rest.iter().filter(|it| (it["agent_id"] == *own) == is_own);
+        let deltas = of.filter(|it| it["type"] == "text_delta");
+        deltas.map(|it| it["text"].as_str().unwrap()).collect()
+    };
+    assert_eq!(text(true), "I delegate.Outer answer.");
+    assert_eq!(text(false), "Inner words.Inner answer.");
+    for line in rest {
+        let parent = line.get("parent_agent_id");
+        assert_eq!(parent, Some(own).filter(|own| line["agent_id"] != **own), "{line}");
+    }
+    let failed = rest.iter().find(|it| it["type"] == "tool_result").unwrap();
+    assert_eq!((&failed["tool"], &failed["exit_code"]), (&json!("bash"), &json!(1)));
+}
+
 #[test]
 fn an_agent_that_is_spawned_has_the_capabilities_that_its_definition_names() {
     let lead = "name: lead\ndescription: Leads.\ncapabilities: [use_subagents, use_task_planning]\nsystemPrompt: Lead.\n";
@@ -407,7 +521,7 @@ fn an_agent_that_is_spawned_has_the_capabilities_that_its_definition_names() {
         streamed("led", "stop"),
     ];
     let (done, server) = run(&world, replies, &["--agent", "lead"]);
-    assert_eq!((done.status, done.stdout.as_str()), (0, "worked\nled\n"), "{}", done.stderr);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "led\n"), "{}", done.stderr);
     server.request();
     let request = server.request();
     assert!(system(&request).contains("Work."), "{request}");

@@ -140,3 +140,29 @@ fn a_turn_that_fails_does_not_end_the_talk_and_is_told_to_scripts() {
     let done = chat(&world, &server, &[], "1?\n2?\n");
     assert_eq!((done.status, done.stdout.as_str()), (5, "two\n"), "{}", done.stderr);
 }
+
+#[test]
+fn a_rewind_names_the_files_that_stay_and_undoes_them_if_that_is_asked_for() {
+    let write = |text: &str| {
+        let arguments = serde_json::json!({
+            "path": "new.txt", "content": text, "overwrite": true,
+        });
+        crate::server::streamed_tool("", "write_file", &arguments)
+    };
+    let (world, server) = (
+        World::new(),
+        Server::start([
+            write("one"),
+            streamed("Written.", "stop"),
+            write("two"),
+            streamed("Written.", "stop"),
+        ]),
+    );
+    let file = || std::fs::read_to_string(world.path("project/new.txt")).ok();
+    let done = chat(&world, &server, &[], "write\n/rewind\nwrite\n/rewind files\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let kept = "files stay as they are: new.txt; `/rewind STEP files` undoes them";
+    assert!(done.stderr.contains(kept), "{}", done.stderr);
+    assert!(done.stderr.contains("new.txt is what it was"), "{}", done.stderr);
+    assert_eq!(file().as_deref(), Some("one"));
+}

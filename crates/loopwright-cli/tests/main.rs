@@ -11,6 +11,7 @@ mod background;
 mod chat;
 mod completions;
 mod demo;
+mod documented;
 mod files;
 mod models;
 mod pages;

@@ -8,7 +8,7 @@ use clap::Parser as _;
 use clap::error::ErrorKind;
 use loopwright_cli::args::Cli;
 
-const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+pub(crate) const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Where words of a command end for good.
 const ENDS: &[&str] = &["|", "||", "&&", ";", "&", "#"];
@@ -80,7 +80,7 @@ fn pages() -> Vec<(PathBuf, String)> {
 }
 
 /// The blocks of code of a page, with their languages.
-fn blocks(page: &str) -> impl Iterator<Item = (&str, String)> {
+pub(crate) fn blocks(page: &str) -> impl Iterator<Item = (&str, String)> {
     let mut lines = page.lines();
     std::iter::from_fn(move || {
         let language = lines.find_map(|line| line.strip_prefix("```"))?;

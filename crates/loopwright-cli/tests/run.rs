@@ -59,6 +59,15 @@ fn without_streaming_the_same_is_said() {
 }
 
 #[test]
+fn what_is_piped_in_is_joined_to_the_typed_prompt() {
+    let server = Server::start([streamed("It counts.", "stop")]);
+    let done = World::new().run_with(&line(&server.url, &[], "explain"), "one\ntwo\n");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let said = &server.request()["messages"][1]["content"];
+    assert_eq!(said, "explain\n\n<stdin>\none\ntwo\n</stdin>");
+}
+
+#[test]
 fn a_quiet_run_prints_the_answer_and_nothing_else() {
     let (done, _) = run(conversation(), &["-q"]);
     let expect = Done { status: 0, stdout: "There is a.txt.\n".to_owned(), stderr: String::new() };
@@ -346,4 +355,94 @@ fn commands_run_in_a_sandbox_and_files_are_changed_in_place() {
     assert_eq!(second, format!("Exit code: 3\n\n{}\ny", sub.display()));
     assert_eq!(std::fs::read_to_string(world.path("project/a.txt")).unwrap(), "new\n");
     assert!(!world.path("escaped").exists());
+}
+
+/// A provider whose tokens cost ten dollars a million, whether read or written.
+fn priced(replies: Vec<Reply>) -> (World, Server) {
+    let server = Server::start(replies);
+    let config = format!(
+        "model = 'mine/m'\n[providers.mine]\nbase_url = '{}'\nwire = 'openai-chat'\n\
+         [models.'mine/m']\nprices = {{ input = 10, output = 10 }}\n",
+        server.url
+    );
+    (World::new().file(".config/loopwright/config.toml", &config), server)
+}
+
+#[test]
+fn a_request_that_costs_more_than_the_limit_is_not_sent() {
+    let (world, server) = priced(vec![streamed("Never.", "stop")]);
+    let done = world.run(&["run", "--max-cost", "0.000001", "hi"]);
+    assert_eq!((done.status, done.stdout.as_str()), (6, ""), "{}", done.stderr);
+    assert!(done.stderr.contains("raise --max-cost to allow more"), "{}", done.stderr);
+    assert!(!server.was_asked());
+}
+
+#[test]
+fn money_that_was_spent_above_the_limit_is_told() {
+    let calls = || vec![streamed_call("Look.", "ls"), streamed_call("Look.", "ls")];
+    // Sixty tokens a step cost $0.0006; what is read costs less than $0.05 beforehand.
+    let limit = ["run", "--max-cost", "0.05", "--json", "hi"];
+    let (world, _server) = priced(calls());
+    let last = |done: &Done| lines(&done.stdout).pop().unwrap();
+    let done = world.run(&limit);
+    assert_eq!(last(&done)["cost_over_limit_usd"], Value::Null);
+    let costly = Reply::Whole(
+        200,
+        serde_json::json!({
+            "id": "c", "object": "chat.completion", "created": 0, "model": "m",
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": "Done."}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 6000, "completion_tokens": 0, "total_tokens": 6000},
+        }),
+    );
+    let (world, _server) = priced(vec![costly]);
+    let done = world.run(&["run", "--no-stream", "--max-cost", "0.05", "hi"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Done.\n"), "{}", done.stderr);
+    let told = "$0.0600 were spent, $0.0100 more than the limit of $0.0500";
+    assert!(done.stderr.contains(told), "{}", done.stderr);
+}
+
+#[test]
+fn a_limit_of_the_session_holds_over_its_turns_and_is_told_apart() {
+    let answers = ["One.", "Two.", "Three."].map(|it| streamed(it, "stop"));
+    let server = Server::start(answers);
+    let world = World::new();
+    let say = |options: &[&str]| world.run(&line(&server.url, options, "go"));
+    // Each turn takes sixty tokens.
+    let done = say(&["--max-session-tokens", "100"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let done = say(&["--continue"]);
+    assert_eq!((done.status, done.stdout.as_str()), (6, ""), "{}", done.stderr);
+    assert!(done.stderr.contains("limit of the session"), "{}", done.stderr);
+    assert!(done.stderr.contains("raise --max-session-tokens"), "{}", done.stderr);
+    let done = say(&["--continue", "--max-session-tokens", "200", "--max-tokens", "100"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Two.\n"), "{}", done.stderr);
+    // A limit of the turn begins anew with each.
+    let done = say(&["--continue", "--max-tokens", "100"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Three.\n"), "{}", done.stderr);
+}
+
+#[test]
+fn an_empty_answer_has_an_exit_code_of_its_own() {
+    let (done, _) = run(vec![streamed("", "stop")], &["--json"]);
+    assert_eq!(done.status, 10, "{}", done.stderr);
+    let result = lines(&done.stdout).pop().unwrap();
+    assert_eq!((&result["stop_reason"], &result["text"]), (&"empty".into(), &"".into()));
+}
+
+#[test]
+fn a_session_is_listed_with_the_ending_of_its_last_run() {
+    let server = Server::start([streamed("One.", "stop"), error(400, "no such parameter")]);
+    let world = World::new();
+    let listed = || {
+        let listed = world.run(&["sessions", "list", "--json"]);
+        let words: Vec<String> =
+            world.run(&["sessions", "list"]).stdout.split_whitespace().map(Into::into).collect();
+        (lines(&listed.stdout).remove(0)["sessions"][0]["last_run"].clone(), words)
+    };
+    assert_eq!(world.run(&line(&server.url, &[], "go")).status, 0);
+    let (json, words) = listed();
+    assert_eq!((json, words.contains(&"completed".to_owned())), ("completed".into(), true));
+    assert_eq!(world.run(&line(&server.url, &["--continue"], "go")).status, 5);
+    let (json, words) = listed();
+    assert_eq!((json, words.contains(&"failed".to_owned())), ("failed".into(), true));
 }

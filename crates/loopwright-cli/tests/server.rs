@@ -42,6 +42,11 @@ impl Server {
         Self { url, requests }
     }
 
+    /// Tells whether a request came that nobody has taken.
+    pub(crate) fn was_asked(&self) -> bool {
+        self.requests.try_recv().is_ok()
+    }
+
     /// Waits for the next request and returns its body.
     pub(crate) fn request(&self) -> Value {
         self.requests.recv_timeout(Duration::from_mins(1)).unwrap()

@@ -92,7 +92,7 @@ fn a_run_is_listed_shown_and_goes_on() {
     let list = place.sessions(&["list"]);
     let row: Vec<&str> = list.stdout.split_whitespace().collect();
     assert_eq!(row[0], &id[..8]);
-    assert!(list.stdout.ends_with("active     Who are you?\n"), "{}", list.stdout);
+    assert!(list.stdout.ends_with("completed   Who are you?\n"), "{}", list.stdout);
     let listed = place.json(&["list"]);
     let header = &listed["sessions"][0];
     assert_eq!((&header["id"], &header["title"]), (&id.as_str().into(), &"Who are you?".into()));

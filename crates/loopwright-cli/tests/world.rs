@@ -67,6 +67,22 @@ impl World {
         command
     }
 
+    /// Runs a line of a shell that finds the program, and has nothing on standard input.
+    pub(crate) fn shell(&self, line: &str) -> Done {
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_loopwright"));
+        let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+        let mut command = Command::new("bash");
+        command
+            .args(["-c", line])
+            .current_dir(self.path("project"))
+            .env_clear()
+            .env("HOME", self.path(""))
+            .env("PATH", path)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null());
+        self.done(command.output().unwrap())
+    }
+
     /// Starts the program with an empty standard input.
     pub(crate) fn start(&self, line: &[&str]) -> Child {
         let mut child = self.command(line).spawn().unwrap();

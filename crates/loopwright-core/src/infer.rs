@@ -8,7 +8,7 @@ use std::{
 
 use futures::future::{Either, select};
 use loopwright_messages::{
-    InferenceRequest, InferenceResponse, Message, Prompt, StablePart, Usage,
+    Cost, InferenceRequest, InferenceResponse, Message, Prompt, StablePart, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -273,7 +273,13 @@ impl Inference {
         // What the call before took is the best guess at what this one takes.
         let guess = memory.map(|it| lock(it).last).unwrap_or_default();
         let tokens = guess.usage.total().max(request.options.max_output_tokens.unwrap_or(0));
-        let reserved = self.meter.reserve(tokens, guess.cost).map_err(StepError::Stopped)?;
+        let cost = match guess.cost {
+            // Nothing has been paid yet in this run: what is known before is the size of the request.
+            Cost::ZERO if state.budget().cost.is_some() => model.least_cost(request),
+            cost => Some(cost),
+        };
+        let cost = cost.unwrap_or_default();
+        let reserved = self.meter.reserve(tokens, cost).map_err(StepError::Stopped)?;
         let mut kept = memory.map(|it| std::mem::take(&mut lock(it).model)).unwrap_or_default();
         let mut heard = Heard { aside: memory.is_none(), ..Heard::default() };
         let result = self.race(state, model, request, &mut kept, &mut heard).await;

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
-use loopwright_messages::{InferenceRequest, InferenceResponse};
+use loopwright_messages::{Cost, InferenceRequest, InferenceResponse};
 
 use crate::model::{ChatModel, InferCx, ModelError};
 
@@ -83,5 +83,9 @@ impl ChatModel for Layered<'_> {
 
     fn model(&self) -> Option<Arc<str>> {
         self.model.model()
+    }
+
+    fn least_cost(&self, request: &InferenceRequest) -> Option<Cost> {
+        self.model.least_cost(request)
     }
 }

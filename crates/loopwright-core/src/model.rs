@@ -33,6 +33,14 @@ pub trait ChatModel: Send + Sync {
     fn model(&self) -> Option<Arc<str>> {
         None
     }
+
+    /// Returns what a request is expected to cost at least, before it is sent; `None` if that is unknown.
+    ///
+    /// The loop does not send a request that costs more than what is left of a budget.
+    fn least_cost(&self, request: &InferenceRequest) -> Option<Cost> {
+        let _ = request;
+        None
+    }
 }
 
 /// What a model call may use.

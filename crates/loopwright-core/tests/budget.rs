@@ -312,3 +312,36 @@ fn a_hook_may_tighten_the_budget_of_a_run_that_is_under_way() {
     let signal = execute(&agent, asked()).stop_signal().cloned();
     assert_eq!(signal.unwrap().reason, StopReason::TimeLimitReached);
 }
+
+/// Knows what a request costs at least.
+struct Priced(FakeModel, Cost);
+
+#[async_trait::async_trait]
+impl loopwright_core::ChatModel for Priced {
+    async fn infer(
+        &self,
+        request: &loopwright_core::messages::InferenceRequest,
+        cx: loopwright_core::InferCx<'_>,
+    ) -> Result<loopwright_core::messages::InferenceResponse, loopwright_core::ModelError> {
+        self.0.infer(request, cx).await
+    }
+
+    fn least_cost(&self, _request: &loopwright_core::messages::InferenceRequest) -> Option<Cost> {
+        Some(self.1)
+    }
+}
+
+#[test]
+fn a_first_request_that_costs_more_than_the_budget_is_not_sent() {
+    let run = |least: f64| {
+        let model = FakeModel::script(["hello"]);
+        let priced = Priced(model.clone(), Cost::from_dollars(least));
+        let budget = Budget { cost: Some(Cost::from_dollars(0.01)), ..Budget::unlimited() };
+        let state =
+            block_on(loop_of(ModelDriver::new(priced)).execute(asked().with_budget(budget)));
+        let reason = state.stop_signal().map(|it| it.reason);
+        (reason, model.requests().len())
+    };
+    assert_eq!(run(0.02), (Some(StopReason::CostLimitReached), 0));
+    assert_eq!(run(0.005), (None, 1));
+}

@@ -151,6 +151,13 @@ impl ChatModel for Fallback {
     fn model(&self) -> Option<Arc<str>> {
         self.places.iter().find_map(|place| place.model.as_ref().ok()?.model())
     }
+
+    /// The first model that can be asked is asked first.
+    fn least_cost(&self, request: &InferenceRequest) -> Option<Cost> {
+        let place = self.places.iter().find(|place| place.model.is_ok())?;
+        let own = place.candidate.request(request);
+        place.model.as_ref().ok()?.least_cost(own.as_ref().unwrap_or(request))
+    }
 }
 
 /// Tells whether another model may do better after a failure of this kind.

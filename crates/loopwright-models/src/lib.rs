@@ -52,6 +52,7 @@ mod watched;
 
 mod remote;
 mod address;
+mod least;
 mod preset;
 mod fallback;
 mod provider;

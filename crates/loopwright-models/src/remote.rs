@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use loopwright_core::{
     ChatModel, Clock, DeltaSink, InferCx, ModelError, ModelErrorKind, ModelMemory, Timestamp,
-    messages::{InferenceRequest, InferenceResponse, Origin},
+    messages::{Cost, InferenceRequest, InferenceResponse, Origin},
 };
 use reqwest::{
     Url,
@@ -27,6 +27,7 @@ use crate::{
     encoder::Encoder,
     error::ErrorContext,
     http::{Http, HttpError},
+    least::least_cost,
     model_info::ModelCatalog,
     quirks::Quirks,
     rate::{Limiter, Patience, Rate, Refused},
@@ -411,6 +412,11 @@ impl ChatModel for RemoteModel {
 
     fn model(&self) -> Option<Arc<str>> {
         Some(Arc::clone(&self.origin.model))
+    }
+
+    fn least_cost(&self, request: &InferenceRequest) -> Option<Cost> {
+        let origin = self.origin_of(request);
+        least_cost(&self.catalog.info(&origin.provider, &origin.model)?, request)
     }
 }
 

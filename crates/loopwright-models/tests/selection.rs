@@ -247,6 +247,32 @@ async fn an_answer_says_what_it_cost_where_prices_are_known() {
     assert_eq!(cost("free/m").await, Some(Cost::ZERO));
 }
 
+#[test]
+fn a_request_costs_at_least_what_reading_it_costs_where_prices_are_known() {
+    let cached = Some(Price::per_million(0.25));
+    let prices = Some(Prices { input: Price::per_million(1.0), cached, ..Prices::free() });
+    let info = ModelInfo { prices, ..ModelInfo::default() };
+    let at_nowhere = || {
+        let base_url = Some("http://127.0.0.1:9/v1".into());
+        Provider { base_url, ..Provider::default() }
+    };
+    let providers = Providers::bare()
+        .with_catalog(ModelCatalog::default().with_model("paid", "m", info))
+        .with_provider("paid", at_nowhere());
+    let cost = |model: &str, turns: Vec<Turn>| {
+        let prompt = Prompt::of(turns.into_iter().collect());
+        let model = providers.resolve(Some(&LlmConfig::named(model))).unwrap();
+        model.least_cost(&InferenceRequest { prompt, ..InferenceRequest::default() })
+    };
+    let asked = || Turn::said(Message::user("x".repeat(4000))).unwrap();
+    assert_eq!(cost("paid/m", vec![asked()]), Some(Cost::from_dollars(0.001)));
+    assert_eq!(cost("paid/other", vec![asked()]), None);
+    // What was said before may be in the provider's cache.
+    let answered = || Turn::said(Message::assistant("y".repeat(4000))).unwrap();
+    let turns = vec![asked(), answered(), asked(), answered()];
+    assert_eq!(cost("paid/m", turns), Some(Cost::from_dollars(0.001)));
+}
+
 #[tokio::test]
 async fn a_rate_is_shared_by_the_models_of_a_provider() {
     let server = Server::start([Reply::words(&["a"])]).await;

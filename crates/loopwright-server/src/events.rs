@@ -16,24 +16,40 @@ use crate::cursor::Cursor;
 /// How often something is sent while there is nothing to tell, so that nobody takes the stream for dead.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
+/// How long a reader that has seen everything waits for another run before it is sent away.
+const LINGER: Duration = Duration::from_secs(10);
+
 /// What streams of events are made of. Cheap to clone.
 #[derive(Clone)]
 pub struct EventStreams {
     store: Arc<dyn SessionStore>,
     clock: Arc<dyn Clock>,
     heartbeat: Duration,
+    linger: Duration,
 }
 
 impl EventStreams {
     /// Tells what is kept in this store, and sends a heartbeat every fifteen seconds.
     pub fn new(store: Arc<dyn SessionStore>) -> Self {
-        Self { store, clock: Arc::new(SystemClock::default()), heartbeat: HEARTBEAT }
+        Self {
+            store,
+            clock: Arc::new(SystemClock::default()),
+            heartbeat: HEARTBEAT,
+            linger: LINGER,
+        }
     }
 
     /// Says how often a heartbeat is sent while there is nothing to tell.
     #[must_use]
     pub fn with_heartbeat(self, heartbeat: Duration) -> Self {
         Self { heartbeat, ..self }
+    }
+
+    /// Sets how long a reader that has seen everything waits for another run before it gets 204. The
+    /// default is ten seconds: a message that was just posted has that long to begin its run.
+    #[must_use]
+    pub fn with_linger(self, linger: Duration) -> Self {
+        Self { linger, ..self }
     }
 
     /// Waits by this clock.
@@ -50,10 +66,13 @@ impl EventStreams {
 /// has seen gets what comes after, byte for byte as if it had never gone. The stream ends when the agent
 /// is done, or waits for somebody, and everything is told.
 ///
+/// A reader that has seen everything is answered as soon as another run begins. If none begins in
+/// [`with_linger`](EventStreams::with_linger), and no job of the session is queued, it gets 204.
+///
 /// | status | when |
 /// |---|---|
 /// | 200 | there is something to tell, or will be |
-/// | 204 | everything has been told to this reader already; browsers do not connect again then |
+/// | 204 | everything has been told to this reader already, and no other run begins; browsers do not connect again then |
 /// | 400 | what was sent as the last id is none |
 /// | 404 | there is no such session |
 /// | 503 | the store cannot be read |
@@ -63,10 +82,13 @@ pub async fn events(
     Cursor(after): Cursor,
 ) -> Response {
     let Ok(id) = SessionId::new(session) else { return StatusCode::NOT_FOUND.into_response() };
-    let EventStreams { store, clock, heartbeat } = streams;
+    let EventStreams { store, clock, heartbeat, linger } = streams;
     let opened = async {
         let mut following = Following::of(store, clock, id, after).await?;
-        let first = following.next(Duration::ZERO).await?;
+        let first = match following.next(Duration::ZERO).await? {
+            Followed::Over => following.next_run(linger).await?,
+            first => first,
+        };
         Ok::<_, StoreError>((following, first))
     };
     match opened.await {

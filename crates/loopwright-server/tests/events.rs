@@ -9,9 +9,12 @@ use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{AgentLoop, AgentState, Timestamp};
 use loopwright_server::{EventStreams, events};
 use loopwright_sessions::{
-    Log, MemoryStore, SendMessage, SessionFactory, SessionId, SessionRuntime, SessionStore as _,
+    Job, Log, MemoryStore, SendMessage, SessionFactory, SessionId, SessionRuntime,
+    SessionStore as _,
 };
-use loopwright_testing::{FakeModel, FrozenClock, ModelDriver, ScenarioStep, loop_of};
+use loopwright_testing::{
+    FakeModel, FrozenClock, ModelDriver, ScenarioStep, block_on, loop_of, run_until_stuck,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tower::ServiceExt as _;
 
@@ -54,6 +57,11 @@ fn app(store: &MemoryStore) -> Router {
     let streams = EventStreams::new(Arc::new(store.clone()))
         .with_clock(Arc::new(FrozenClock::new()))
         .with_heartbeat(Duration::from_secs(1));
+    Router::new().route("/sessions/{session}/events", get(events)).with_state(streams)
+}
+
+fn waiting_app(store: &MemoryStore, clock: &FrozenClock) -> Router {
+    let streams = EventStreams::new(Arc::new(store.clone())).with_clock(Arc::new(clock.clone()));
     Router::new().route("/sessions/{session}/events", get(events)).with_state(streams)
 }
 
@@ -159,6 +167,58 @@ async fn whoever_asks_for_what_there_is_not_is_told_so() {
     assert_eq!(status(EVENTS, Some(&last)).await, 204);
     store.delete(&id(), Timestamp::from_millis(1)).await.unwrap();
     assert_eq!(status(EVENTS, None).await, 404);
+}
+
+#[test]
+fn a_reader_that_connects_right_after_a_message_was_posted_gets_its_run() {
+    let store = MemoryStore::default();
+    let runtime = block_on(begun(&store, vec!["one".into(), "two".into()]));
+    block_on(runtime.execute(&id(), &SendMessage::text("go"))).unwrap();
+    let last = block_on(store.notes(&id(), Log::Events, 0, 99)).unwrap().len().to_string();
+    let clock = FrozenClock::manual();
+    let app = waiting_app(&store, &clock);
+    // The message was accepted, and its run has not begun.
+    let mut response = Box::pin(ask(&app, EVENTS, Some(&last)));
+    assert!(run_until_stuck(&mut response).is_none(), "the reader was sent away");
+    block_on(runtime.execute(&id(), &SendMessage::text("go on"))).unwrap();
+    clock.advance(Duration::from_secs(1));
+    let response = block_on(response);
+    assert_eq!(response.status(), 200);
+    let told = block_on(whole(response));
+    let first = last.parse::<u64>().unwrap() + 1;
+    assert!(told.starts_with(&format!("id: {first}\n")), "{told}");
+    assert!(told.contains("\"two\""), "{told}");
+}
+
+#[test]
+fn a_reader_that_has_seen_everything_is_sent_away_when_no_other_run_begins() {
+    let store = MemoryStore::default();
+    let runtime = block_on(begun(&store, vec!["one".into()]));
+    block_on(runtime.execute(&id(), &SendMessage::text("go"))).unwrap();
+    let last = block_on(store.notes(&id(), Log::Events, 0, 99)).unwrap().len().to_string();
+    let clock = FrozenClock::manual();
+    let app = waiting_app(&store, &clock);
+    let mut response = Box::pin(ask(&app, EVENTS, Some(&last)));
+    let mut waited = Duration::ZERO;
+    let status = loop {
+        if let Some(response) = run_until_stuck(&mut response) {
+            break response.status();
+        }
+        clock.advance(Duration::from_secs(1));
+        waited += Duration::from_secs(1);
+    };
+    assert_eq!((status.as_u16(), waited), (204, Duration::from_secs(10)));
+}
+
+#[test]
+fn a_reader_of_a_session_with_a_queued_job_is_not_sent_away() {
+    let store = MemoryStore::default();
+    let runtime = block_on(begun(&store, vec!["one".into()]));
+    block_on(runtime.execute(&id(), &SendMessage::text("go"))).unwrap();
+    let last = block_on(store.notes(&id(), Log::Events, 0, 99)).unwrap().len().to_string();
+    block_on(store.jobs().unwrap().push(&Job::go_on(id()), Timestamp::from_millis(0))).unwrap();
+    let response = block_on(ask(&app(&store), EVENTS, Some(&last)));
+    assert_eq!(response.status(), 200);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use loopwright_core::Clock;
 
 use crate::{
     id::SessionId,
+    jobs::{JobQuery, JobStatus},
     status::SessionStatus,
     store::{Log, Note, SessionStore, StoreError},
 };
@@ -110,6 +111,37 @@ impl Following {
         let Some(note) = self.page.pop_front() else { return Ok(Followed::Quiet) };
         (self.after, self.is_at_rest) = (note.number, rests(&note));
         Ok(Followed::Told(note))
+    }
+
+    /// Waits for another run after one that is over, which may be about to begin.
+    ///
+    /// Returns [`Over`](Followed::Over) if none began within `at_most` and no job of the session waits for
+    /// a worker or is worked on; [`Quiet`](Followed::Quiet) if a job does.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails; it can be tried again.
+    pub async fn next_run(&mut self, at_most: Duration) -> Result<Followed, StoreError> {
+        let rested = std::mem::take(&mut self.is_at_rest);
+        match self.next(at_most).await? {
+            Followed::Quiet if rested && !self.has_jobs().await? => {
+                self.is_at_rest = true;
+                Ok(Followed::Over)
+            }
+            other => Ok(other),
+        }
+    }
+
+    async fn has_jobs(&self) -> Result<bool, StoreError> {
+        let Some(jobs) = self.store.jobs() else { return Ok(false) };
+        for status in [JobStatus::Waiting, JobStatus::Running] {
+            let session = Some(self.id.clone());
+            let query = JobQuery { status: Some(status), session, ..JobQuery::last(1) };
+            if !jobs.records(&query).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn read(&mut self) -> Result<(), StoreError> {

@@ -426,6 +426,23 @@ impl SessionRuntime {
             .await
     }
 
+    /// Returns the changes of files after a step that [`rewind_files`](SessionRuntime::rewind_files) undoes,
+    /// oldest first.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session or step, or the store fails.
+    #[cfg(feature = "files")]
+    pub async fn recorded_files(
+        &self,
+        id: &SessionId,
+        step: u64,
+    ) -> Result<Vec<FileChange>, SessionError> {
+        let loaded = self.repository.loaded(id).await?;
+        let at = end_of(id, &loaded.changes, step)?;
+        Ok(undo::recorded(&**self.store(), id, at).await?)
+    }
+
     /// Finds what file tools did after a step that [`rewind_files`](SessionRuntime::rewind_files) cannot
     /// undo, because what the files held is not kept with this session: it was done before a fork or an
     /// import.

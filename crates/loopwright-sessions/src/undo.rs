@@ -36,4 +36,4 @@ pub(crate) async fn note_rewind(
 #[cfg(feature = "files")]
 pub use files::{FileCall, SessionFiles};
 #[cfg(feature = "files")]
-pub(crate) use files::{undo, unrecorded};
+pub(crate) use files::{recorded, undo, unrecorded};

@@ -13,7 +13,7 @@ use crate::document::{
     DefinitionParser, Document, JsonDefinitions, MarkdownDefinitions, YamlDefinitions,
 };
 use crate::problem::{DefinitionFileError, Problem, ProblemKind};
-use crate::reading::{ModelNames, Reading, definition};
+use crate::reading::{ModelNames, Reading, definition, is_name};
 
 /// Reads files that define agents.
 ///
@@ -102,9 +102,10 @@ impl DefinitionLoader {
         let read = self
             .parser(&extension)
             .and_then(|parser| parser.parse(&text()?))
-            .map_err(|problem| vec![problem])
+            .map_err(|problem| (None, vec![problem]))
             .and_then(|document| self.interpret(document));
-        read.map_err(|problems| DefinitionFileError { path: path.to_owned(), problems })
+        let path = || path.to_owned();
+        read.map_err(|(name, problems)| DefinitionFileError { path: path(), name, problems })
     }
 
     /// Reads a text that is in the format of files whose names end so.
@@ -126,9 +127,16 @@ impl DefinitionLoader {
         definition(Document { values, ..Document::default() }, &self.models)
     }
 
-    fn interpret(&self, document: Document) -> Result<LoadedDefinition, Vec<Problem>> {
+    /// Returns the definition of a document, or the name in it, if it has one, and its errors.
+    fn interpret(
+        &self,
+        document: Document,
+    ) -> Result<LoadedDefinition, (Option<String>, Vec<Problem>)> {
         let Reading { definition, errors, warnings } = definition(document, &self.models);
-        if errors.is_empty() { Ok(LoadedDefinition { definition, warnings }) } else { Err(errors) }
+        if errors.is_empty() {
+            return Ok(LoadedDefinition { definition, warnings });
+        }
+        Err((Some(definition.name).filter(|it| is_name(it)), errors))
     }
 
     fn parser(&self, extension: &str) -> Result<&dyn DefinitionParser, Problem> {

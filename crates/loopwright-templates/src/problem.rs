@@ -91,13 +91,19 @@ pub enum ProblemKind {
     /// A tool of another program that has no counterpart here. It is left out of what is allowed.
     #[error("leaves out `{0}`, which is a tool of another program and not supported yet")]
     ForeignTool(String),
-    /// A rule about a tool's arguments: what it is part of takes the stricter reading.
-    #[error("takes `{rule}` as {meaning}: rules about arguments are not supported yet")]
-    Rule {
-        /// The rule.
-        rule: String,
-        /// How it is read.
-        meaning: &'static str,
+    /// A restriction that is not supported yet. The agent does not run without it.
+    #[error("asks for {restriction}, which is not supported yet: the agent does not run; {remedy}")]
+    UnsupportedRestriction {
+        /// The restriction as the file writes it.
+        restriction: String,
+        /// The change that lets the agent run.
+        remedy: String,
+    },
+    /// An unknown key that looks like one that restricts the agent.
+    #[error("is unknown and may restrict the agent; write `{meant}`, or remove it")]
+    Misspelled {
+        /// The known key.
+        meant: &'static str,
     },
     /// A model by a name that stands for nothing here.
     #[error(
@@ -155,6 +161,8 @@ impl fmt::Display for Problem {
 pub struct DefinitionFileError {
     /// The file.
     pub path: PathBuf,
+    /// The name of the agent in the file; `None` if it cannot be read.
+    pub name: Option<String>,
     /// What is wrong, in the order of the file as far as that is known.
     pub problems: Vec<Problem>,
 }

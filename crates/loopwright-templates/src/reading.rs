@@ -4,6 +4,7 @@ mod budget;
 mod capabilities;
 mod fields;
 mod llm;
+mod restrictions;
 mod tools;
 
 use loopwright_agent::AgentDefinition;
@@ -17,18 +18,8 @@ use self::fields::{Fields, Findings};
 pub(crate) use self::llm::ModelNames;
 
 /// Keys of other programs that do nothing here yet.
-const UNSUPPORTED: [&str; 10] = [
-    "background",
-    "color",
-    "hooks",
-    "initialPrompt",
-    "isolation",
-    "mcpServers",
-    "memory",
-    "permissionMode",
-    "permissions",
-    "version",
-];
+const UNSUPPORTED: [&str; 6] =
+    ["background", "color", "initialPrompt", "mcpServers", "memory", "version"];
 
 pub(crate) const PROMPT: [&str; 4] = ["systemPrompt", "system_prompt", "prompt", "system"];
 
@@ -70,6 +61,7 @@ pub(crate) fn definition(document: Document, models: &ModelNames) -> Reading {
         budget: limits(&mut fields),
         metadata: fields.map(&["metadata"]).map_or_else(Map::new, |it| it.values),
     };
+    restrictions::refuse(&mut fields);
     fields.ignore(&UNSUPPORTED, &ProblemKind::Unsupported);
     fields.rest();
     let Findings { mut errors, mut warnings } = found;

@@ -62,6 +62,8 @@ pub struct DefinitionSource {
 struct State {
     definitions: BTreeMap<String, Entry>,
     errors: BTreeMap<PathBuf, DefinitionFileError>,
+    /// Files with errors that would define the agent of a name, had they none.
+    refused: BTreeMap<String, PathBuf>,
     warnings: Vec<DefinitionWarning>,
 }
 
@@ -144,7 +146,8 @@ impl AgentDefinitionRegistry {
             state.warn(&path, [problem]);
         }
         for (path, problem) in found.unreadable {
-            let error = DefinitionFileError { path: path.clone(), problems: vec![problem] };
+            let problems = vec![problem];
+            let error = DefinitionFileError { path: path.clone(), name: None, problems };
             state.errors.insert(path, error);
         }
         for (loaded, path) in loaded {
@@ -154,9 +157,7 @@ impl AgentDefinitionRegistry {
                     state.warn(&path, loaded.warnings);
                     state.put(loaded.definition, DefinitionSource { path: Some(path), scope });
                 }
-                Err(error) => {
-                    state.errors.insert(path, error);
-                }
+                Err(error) => state.refuse(error),
             }
         }
     }
@@ -174,6 +175,13 @@ impl AgentDefinitionRegistry {
     /// Returns what is wrong with files that define no agent, by their paths.
     pub fn errors(&self) -> BTreeMap<PathBuf, DefinitionFileError> {
         self.read().errors.clone()
+    }
+
+    /// Returns the error of the file that would define the agent of a name, had it none. `get` may return
+    /// a definition of that name all the same, from a place that counts less.
+    pub fn refused(&self, name: &str) -> Option<DefinitionFileError> {
+        let state = self.read();
+        state.errors.get(state.refused.get(name)?).cloned()
     }
 
     /// Returns what is odd about files, in the order they were read.
@@ -198,6 +206,7 @@ impl State {
         source: DefinitionSource,
     ) -> Arc<AgentDefinition> {
         let definition = Arc::new(definition);
+        self.refused.remove(&definition.name);
         let entry = Entry { definition: Arc::clone(&definition), source: source.clone() };
         let before = self.definitions.insert(definition.name.clone(), entry);
         let before = before.and_then(|it| it.source.path);
@@ -207,6 +216,13 @@ impl State {
             self.warn(&before, [ProblemKind::Shadowed { by }.of_file()]);
         }
         definition
+    }
+
+    fn refuse(&mut self, error: DefinitionFileError) {
+        if let Some(name) = &error.name {
+            self.refused.insert(name.clone(), error.path.clone());
+        }
+        self.errors.insert(error.path.clone(), error);
     }
 
     fn warn(&mut self, path: &Path, problems: impl IntoIterator<Item = Problem>) {

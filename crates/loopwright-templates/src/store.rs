@@ -137,7 +137,8 @@ impl FileDefinitionStore {
         }
         let text = DefinitionFormat::Markdown.write(definition);
         if let Err(problems) = readable(&text) {
-            return Err(StoreError::Unreadable(DefinitionFileError { path, problems }));
+            let name = Some(name.to_owned());
+            return Err(StoreError::Unreadable(DefinitionFileError { path, name, problems }));
         }
         let replaced = before.is_some();
         match self.write(&path, before.as_ref(), &text) {

@@ -137,15 +137,20 @@ impl DefinitionValidator {
                 None => unknown.push(("capabilities", format!("there is no capability `{name}`"))),
             }
         }
-        let fields =
-            [("tools", definition.tools.as_ref()), ("toolsDeny", Some(&definition.tools_deny))];
-        let rules = fields.map(|(field, names)| (field, names.filter(|it| !it.is_empty())));
-        let is_any_named = rules.iter().any(|(_, names)| names.is_some());
-        let known = is_any_named.then(|| self.known_tools(definition)).flatten();
-        for (field, names) in rules.into_iter().filter_map(|(field, it)| Some((field, it?))) {
-            match &known {
+        let allowed = definition.tools.iter().flat_map(NameList::iter).collect::<NameList>();
+        // What another program brings, or a server, cannot be called here: denying it changes nothing.
+        let is_ours = |it: &&str| it.starts_with(char::is_lowercase) && !it.starts_with("mcp__");
+        let denied = definition.tools_deny.iter().filter(is_ours).collect::<NameList>();
+        let every = || self.capabilities.iter().flat_map(|it| it.names()).collect::<Vec<_>>();
+        let rules = [
+            ("tools", allowed, definition.capabilities.iter().collect::<Vec<_>>()),
+            // A capability that is not named brings nothing, and its tools may be denied all the same.
+            ("toolsDeny", denied, every()),
+        ];
+        for (field, names, capabilities) in rules.into_iter().filter(|it| !it.1.is_empty()) {
+            match self.known_tools(definition, &capabilities) {
                 None => unknown.push((field, "there are no tools to choose from".to_owned())),
-                Some(known) => unknown.extend(unknown_tools(names, known).map(|it| (field, it))),
+                Some(known) => unknown.extend(unknown_tools(&names, &known).map(|it| (field, it))),
             }
         }
         if let Some(skills) = &self.skills {
@@ -156,21 +161,23 @@ impl DefinitionValidator {
         unknown
     }
 
-    /// Returns the tools that an agent of a definition could have.
-    fn known_tools(&self, definition: &AgentDefinition) -> Option<NameList> {
-        let brought = self.brought(definition).unwrap_or_default();
-        if self.tools.is_none() && brought.names().iter().next().is_none() {
-            return None;
-        }
-        let names = self.tools.iter().flat_map(NameList::iter);
-        Some(names.chain(brought.names().iter().map(|it| &**it)).collect())
+    /// Returns the tools that an agent with these capabilities could have.
+    fn known_tools(&self, definition: &AgentDefinition, capabilities: &[&str]) -> Option<NameList> {
+        // Together they may not fit, and still each brings its tools.
+        let alone =
+            || capabilities.iter().filter_map(|it| self.brought(definition, &[*it])).collect();
+        let brought: Vec<ToolSet> =
+            self.brought(definition, capabilities).map_or_else(alone, |it| vec![it]);
+        let brought = brought.iter().flat_map(|it| it.names().iter()).map(|it| &**it);
+        let known: NameList = self.tools.iter().flat_map(NameList::iter).chain(brought).collect();
+        (self.tools.is_some() || !known.is_empty()).then_some(known)
     }
 
-    /// Returns the tools that the definition's capabilities bring.
-    fn brought(&self, definition: &AgentDefinition) -> Option<ToolSet> {
+    /// Returns the tools that capabilities bring.
+    fn brought(&self, definition: &AgentDefinition, names: &[&str]) -> Option<ToolSet> {
         let capabilities = self.capabilities.as_ref()?;
         let mut builder = AgentBuilder::base().with_capability(UseDriver::new(Nobody));
-        for name in definition.capabilities.iter() {
+        for name in names {
             let config = definition.config_of(name);
             builder = builder.with_shared_capability(capabilities.configured(name, config).ok()?);
         }

@@ -66,6 +66,28 @@ fn the_project_counts_before_the_user_and_both_before_packages() {
 }
 
 #[test]
+fn the_error_of_the_file_that_would_count_is_found_by_its_agents_name() {
+    let folder = TempDir::new().unwrap();
+    let guarded = |name: &str| {
+        format!("---\nname: {name}\ndescription: W\npermissionMode: plan\n---\nplan\n")
+    };
+    put(&folder, "user/a.md", &agent("a", "user"));
+    put(&folder, "user/b.md", &guarded("b"));
+    put(&folder, "project/.claude/agents/first.md", &guarded("a"));
+    put(&folder, "project/.claude/agents/b.md", &agent("b", "project"));
+    let agents = AgentDefinitionRegistry::new();
+    let at = |name: &str| folder.path().join(name);
+    let places = DefinitionPlaces::new().project(at("project")).user(at("user"));
+    agents.auto_discover(&places);
+    let refused = agents.refused("a").map(|it| it.path);
+    assert_eq!(refused, Some(at("project/.claude/agents/first.md")));
+    assert_eq!(agents.refused("b"), None);
+    put(&folder, "project/.claude/agents/first.md", &agent("a", "project"));
+    agents.auto_discover(&places);
+    assert_eq!(agents.refused("a"), None);
+}
+
+#[test]
 fn a_bad_file_hides_no_other_and_what_is_wrong_is_told_by_file_line_and_key() {
     let folder = TempDir::new().unwrap();
     put(&folder, "a.md", &agent("a", "fine"));

@@ -17,7 +17,8 @@ use crate::prompt::PromptSource;
 /// What can be said about something that is left for a worker.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct SubmitArgs {
-    /// What the agent should do; `-` reads it from standard input, nothing goes on with a session
+    /// What the agent should do, followed by what is piped in; `-` reads it from standard input, nothing
+    /// goes on with a session
     #[arg(value_name = "PROMPT|-")]
     pub prompt: Option<String>,
     /// The session; the beginning of its name is enough, and `new` begins one

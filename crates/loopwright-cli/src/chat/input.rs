@@ -10,12 +10,14 @@ use std::pin::pin;
 use crossterm::{event::DisableBracketedPaste, execute, terminal::disable_raw_mode};
 use futures::future::{Either, select};
 use reedline::{
-    FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal,
+    EditCommand, FileBackedHistory, Prompt, PromptEditMode, PromptHistorySearch, Reedline, Signal,
     ValidationResult, Validator,
 };
 
+use super::ahead::Ahead;
 use crate::console;
 use crate::ending::Interruption;
+use crate::render::harmless;
 use crate::signals::Signals;
 use crate::store::make_private;
 
@@ -38,7 +40,7 @@ pub(super) enum Heard {
 
 /// Where turns come from.
 pub(super) enum Input {
-    Terminal(Box<Reedline>),
+    Terminal(Box<Reedline>, Ahead),
     Lines,
 }
 
@@ -53,7 +55,7 @@ impl Input {
                 Err(error) => console::warn(&format!("what you type is not remembered: {error}")),
             }
         }
-        Self::Terminal(Box::new(editor))
+        Self::Terminal(Box::new(editor), Ahead::default())
     }
 
     /// Reads lines.
@@ -64,7 +66,7 @@ impl Input {
     /// Waits for the next turn, or for a signal.
     pub(super) async fn next(&mut self, signals: Option<&mut Signals>) -> Heard {
         let input = std::mem::replace(self, Self::Lines);
-        let is_terminal = matches!(input, Self::Terminal(_));
+        let is_terminal = matches!(input, Self::Terminal(..));
         // A thread that waits for words cannot be stopped, but it ends with the process.
         let reading = tokio::task::spawn_blocking(move || input.read());
         let reading = async {
@@ -91,7 +93,16 @@ impl Input {
     fn read(self) -> (Self, Heard) {
         match self {
             Self::Lines => (Self::Lines, read_lines().unwrap_or_else(Heard::Broken)),
-            Self::Terminal(mut editor) => {
+            Self::Terminal(mut editor, mut ahead) => {
+                ahead.absorb();
+                if let Some(text) = ahead.lines.pop_front() {
+                    console::tell(&harmless(&format!("> {text}")));
+                    return (Self::Terminal(editor, ahead), Heard::Text(joined(&text)));
+                }
+                if !ahead.draft.is_empty() {
+                    let draft = std::mem::take(&mut ahead.draft);
+                    editor.run_edit_commands(&[EditCommand::InsertString(draft)]);
+                }
                 let heard = match editor.read_line(&Question) {
                     Ok(Signal::Success(text)) => {
                         // What is not remembered now is remembered at the end.
@@ -102,7 +113,7 @@ impl Input {
                     Ok(_) => Heard::Nothing,
                     Err(error) => Heard::Broken(io::Error::other(error)),
                 };
-                (Self::Terminal(editor), heard)
+                (Self::Terminal(editor, ahead), heard)
             }
         }
     }

@@ -1,5 +1,7 @@
 //! What a line means.
 
+use super::rewind::Rewind;
+
 /// What a line means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Order {
@@ -15,7 +17,7 @@ pub(super) enum Order {
     /// Show the model, or change it.
     Model(Option<String>),
     /// Go back to the end of a step, or to before what was said last.
-    Rewind(Option<u64>),
+    Rewind(Rewind),
     /// A command that there is not, or not like this.
     Unknown(String),
 }
@@ -44,11 +46,15 @@ impl Order {
             ("/fork", []) => Self::Fork,
             ("/model", []) => Self::Model(None),
             ("/model", [name]) => Self::Model(Some((*name).to_owned())),
-            ("/rewind", []) => Self::Rewind(None),
-            ("/rewind", [step]) => match step.parse() {
-                Ok(step) => Self::Rewind(Some(step)),
-                Err(_) => Self::Unknown(text.to_owned()),
-            },
+            ("/rewind", rest @ ([] | ["files"])) => {
+                Self::Rewind(Rewind { step: None, files: !rest.is_empty() })
+            }
+            ("/rewind", [step, rest @ ..]) if matches!(rest, [] | ["files"]) => {
+                match step.parse() {
+                    Ok(step) => Self::Rewind(Rewind { step: Some(step), files: !rest.is_empty() }),
+                    Err(_) => Self::Unknown(text.to_owned()),
+                }
+            }
             _ => Self::Unknown(text.to_owned()),
         }
     }
@@ -71,9 +77,12 @@ mod tests {
         check("/compact", Order::Compact);
         check("/model", Order::Model(None));
         check("/model a/b", Order::Model(Some("a/b".to_owned())));
-        check("/rewind", Order::Rewind(None));
-        check("/rewind 3", Order::Rewind(Some(3)));
-        for wrong in ["/rewind x", "/quit now", "/nothing"] {
+        let rewind = |step, files| Order::Rewind(Rewind { step, files });
+        check("/rewind", rewind(None, false));
+        check("/rewind 3", rewind(Some(3), false));
+        check("/rewind files", rewind(None, true));
+        check("/rewind 3 files", rewind(Some(3), true));
+        for wrong in ["/rewind x", "/rewind files 3", "/rewind 3 x", "/quit now", "/nothing"] {
             check(wrong, Order::Unknown(wrong.to_owned()));
         }
     }

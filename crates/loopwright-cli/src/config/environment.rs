@@ -2,7 +2,7 @@
 
 use super::layer::Layer;
 use super::value::SettingValue;
-use super::{ConfigError, Limits, Origin, Setting, Sources};
+use super::{ConfigError, Limits, Origin, SessionLimits, Setting, Sources};
 
 impl Layer {
     /// Reads the variables that are set and not empty.
@@ -18,6 +18,12 @@ impl Layer {
                 tokens: variable(sources, "LOOPWRIGHT_MAX_TOKENS")?,
                 seconds: variable(sources, "LOOPWRIGHT_MAX_SECONDS")?,
                 cost: variable(sources, "LOOPWRIGHT_MAX_COST")?,
+                session: SessionLimits {
+                    steps: variable(sources, "LOOPWRIGHT_MAX_SESSION_STEPS")?,
+                    tokens: variable(sources, "LOOPWRIGHT_MAX_SESSION_TOKENS")?,
+                    seconds: variable(sources, "LOOPWRIGHT_MAX_SESSION_SECONDS")?,
+                    cost: variable(sources, "LOOPWRIGHT_MAX_SESSION_COST")?,
+                },
             },
             store_url: variable(sources, "LOOPWRIGHT_STORE")?,
             ..Self::default()

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::layer::Layer;
-use super::{BaseUrl, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat, Setting, Text};
+use super::{
+    BaseUrl, Dollars, Limits, ModelRef, ModelRefs, Origin, OutputFormat, SessionLimits, Setting,
+    Text,
+};
 
 /// What was typed; the default is a command line that says nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +37,14 @@ pub struct Flags {
     pub max_seconds: Option<Duration>,
     /// Overrides `limits.cost`.
     pub max_cost: Option<Dollars>,
+    /// Overrides `limits.session.steps`.
+    pub max_session_steps: Option<NonZeroU32>,
+    /// Overrides `limits.session.tokens`.
+    pub max_session_tokens: Option<NonZeroU64>,
+    /// Overrides `limits.session.seconds`.
+    pub max_session_seconds: Option<Duration>,
+    /// Overrides `limits.session.cost`.
+    pub max_session_cost: Option<Dollars>,
     /// Overrides `store.url`.
     pub store: Option<Text>,
 }
@@ -52,6 +63,12 @@ impl Flags {
                 tokens: typed(self.max_tokens),
                 seconds: typed(self.max_seconds),
                 cost: typed(self.max_cost),
+                session: SessionLimits {
+                    steps: typed(self.max_session_steps),
+                    tokens: typed(self.max_session_tokens),
+                    seconds: typed(self.max_session_seconds),
+                    cost: typed(self.max_session_cost),
+                },
             },
             store_url: typed(self.store),
             ..Layer::default()

@@ -75,18 +75,30 @@ pub const KEYS: &[Key] = &[
         .option("--output-format")
         .variable("LOOPWRIGHT_OUTPUT_FORMAT"),
     key::<bool>("stream", "whether answers are asked for piece by piece").option("--no-stream"),
-    key::<NonZeroU32>("limits.steps", "steps of a run")
+    key::<NonZeroU32>("limits.steps", "steps of a turn")
         .option("--max-steps")
         .variable("LOOPWRIGHT_MAX_STEPS"),
-    key::<NonZeroU64>("limits.tokens", "tokens of a run, input and output together")
+    key::<NonZeroU64>("limits.tokens", "tokens of a turn, input and output together")
         .option("--max-tokens")
         .variable("LOOPWRIGHT_MAX_TOKENS"),
-    key::<Duration>("limits.seconds", "seconds of a run")
+    key::<Duration>("limits.seconds", "seconds of a turn")
         .option("--max-seconds")
         .variable("LOOPWRIGHT_MAX_SECONDS"),
-    key::<Dollars>("limits.cost", "US dollars of a run, where prices are known")
+    key::<Dollars>("limits.cost", "US dollars of a turn, where prices are known")
         .option("--max-cost")
         .variable("LOOPWRIGHT_MAX_COST"),
+    key::<NonZeroU32>("limits.session.steps", "steps of a session, over all its turns")
+        .option("--max-session-steps")
+        .variable("LOOPWRIGHT_MAX_SESSION_STEPS"),
+    key::<NonZeroU64>("limits.session.tokens", "tokens of a session, over all its turns")
+        .option("--max-session-tokens")
+        .variable("LOOPWRIGHT_MAX_SESSION_TOKENS"),
+    key::<Duration>("limits.session.seconds", "seconds that a session works, over all its turns")
+        .option("--max-session-seconds")
+        .variable("LOOPWRIGHT_MAX_SESSION_SECONDS"),
+    key::<Dollars>("limits.session.cost", "US dollars of a session, over all its turns")
+        .option("--max-session-cost")
+        .variable("LOOPWRIGHT_MAX_SESSION_COST"),
     key::<Duration>("timeouts.connect", "seconds to wait for a connection"),
     key::<Duration>("timeouts.first_byte", "seconds to wait for the first byte of an answer"),
     key::<Duration>("timeouts.idle", "seconds to wait for every further piece of it"),

@@ -17,7 +17,8 @@ pub(super) const TOP: &[&str] = &[
     "system",
     "timeouts",
 ];
-pub(super) const LIMITS: &[&str] = &["cost", "seconds", "steps", "tokens"];
+pub(super) const LIMITS: &[&str] = &["cost", "seconds", "session", "steps", "tokens"];
+pub(super) const SESSION_LIMITS: &[&str] = &["cost", "seconds", "steps", "tokens"];
 pub(super) const MODEL: &[&str] = &["capabilities", "context_window", "max_output", "prices"];
 pub(super) const PRICES: &[&str] = &["cache_write", "cached", "input", "output"];
 pub(super) const PROVIDER: &[&str] = &["base_url", "headers", "key", "model", "rate", "wire"];
@@ -30,6 +31,7 @@ pub(super) const TIMEOUTS: &[&str] = &["connect", "first_byte", "idle", "total"]
 const TABLES: &[(&str, &[&str])] = &[
     ("", TOP),
     ("limits.", LIMITS),
+    ("limits.session.", SESSION_LIMITS),
     ("providers.NAME.", PROVIDER),
     ("providers.NAME.rate.", RATE),
     ("sandbox.", SANDBOX),

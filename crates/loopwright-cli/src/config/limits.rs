@@ -23,6 +23,32 @@ pub struct Limits {
     pub seconds: Option<Setting<Duration>>,
     /// `limits.cost`
     pub cost: Option<Setting<Dollars>>,
+    /// `limits.session`
+    pub session: SessionLimits,
+}
+
+/// The limits of a session over all its turns; without any, there is none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SessionLimits {
+    /// `limits.session.steps`
+    pub steps: Option<Setting<NonZeroU32>>,
+    /// `limits.session.tokens`
+    pub tokens: Option<Setting<NonZeroU64>>,
+    /// `limits.session.seconds`
+    pub seconds: Option<Setting<Duration>>,
+    /// `limits.session.cost`
+    pub cost: Option<Setting<Dollars>>,
+}
+
+impl SessionLimits {
+    fn or(self, weaker: Self) -> Self {
+        Self {
+            steps: stricter(self.steps, weaker.steps),
+            tokens: stricter(self.tokens, weaker.tokens),
+            seconds: stricter(self.seconds, weaker.seconds),
+            cost: stricter(self.cost, weaker.cost),
+        }
+    }
 }
 
 impl Limits {
@@ -33,17 +59,19 @@ impl Limits {
             tokens: stricter(self.tokens, weaker.tokens),
             seconds: stricter(self.seconds, weaker.seconds),
             cost: stricter(self.cost, weaker.cost),
+            session: self.session.or(weaker.session),
         }
     }
 
     /// Keeps a project from widening what holds where its user says nothing.
     pub(super) fn of_project(self, user: &Self) -> Self {
-        let Self { steps, tokens, seconds, cost } = self;
+        let Self { steps, tokens, seconds, cost, session } = self;
         Self {
             steps: within(steps, user.steps.as_ref(), STEPS),
             tokens: within(tokens, user.tokens.as_ref(), TOKENS),
             seconds: within(seconds, user.seconds.as_ref(), TIME),
             cost,
+            session,
         }
     }
 }

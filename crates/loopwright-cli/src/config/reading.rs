@@ -9,8 +9,8 @@ use super::layer::Layer;
 use super::secret::is_secret_name;
 use super::value::SettingValue as _;
 use super::{
-    ConfigError, Limits, ModelFacts, ModelRef, PriceFacts, Provider, Rate, Setting, Text, Timeouts,
-    Warning,
+    ConfigError, Limits, ModelFacts, ModelRef, PriceFacts, Provider, Rate, SessionLimits, Setting,
+    Text, Timeouts, Warning,
 };
 
 impl Layer {
@@ -49,6 +49,20 @@ fn within<T: Default>(
 fn limits(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<Limits, ConfigError> {
     warn_unknown(section, keys::LIMITS, warnings);
     Ok(Limits {
+        steps: section.value("steps")?,
+        tokens: section.value("tokens")?,
+        seconds: section.value("seconds")?,
+        cost: section.value("cost")?,
+        session: within(section, "session", |section| session_limits(section, warnings))?,
+    })
+}
+
+fn session_limits(
+    section: &Section<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<SessionLimits, ConfigError> {
+    warn_unknown(section, keys::SESSION_LIMITS, warnings);
+    Ok(SessionLimits {
         steps: section.value("steps")?,
         tokens: section.value("tokens")?,
         seconds: section.value("seconds")?,

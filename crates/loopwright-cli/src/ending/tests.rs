@@ -104,6 +104,8 @@ fn every_ending_has_its_exit_code() {
 }
 
 fn natural(seen: &Seen) {
+    seen.check(&script([answer("")]), Ending::Empty, 10);
+    seen.check(&script([look(), answer(" \n")]), Ending::Empty, 10);
     seen.check(&script([answer("done")]), Ending::Answered, 0);
     let missing = ScenarioStep::tool_call("missing", json!({}));
     let state = script([missing, answer("done")]);

@@ -9,13 +9,14 @@ use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use loopwright_core::{
-    AgentEvent, ToolOutcome,
+    AgentEvent, OwnedDelta, ToolOutcome,
     kinds::{ToolCallCompleted, ToolCallStarted},
     messages::Usage,
 };
 
+use super::calls::{Calls, Shown, failure};
 use super::words::{WIDTH, count, cut, duration, harmless, line, number, summary, wrap};
-use super::{Answer, Change, Note, Output, columns, is_dumb};
+use super::{Answer, Note, Output, Source, columns, is_dumb};
 use crate::exit::ExitCode;
 use crate::report::Report;
 
@@ -45,15 +46,12 @@ pub struct Progress {
     motion: Motion,
     /// Is there while it is seen.
     spinner: Option<ProgressBar>,
-    /// What is being waited for, by what began first.
-    pending: BTreeMap<Option<u16>, Pending>,
-    /// The arguments of the calls of the step.
-    calls: BTreeMap<u16, String>,
-    /// Calls that are over and wait for their turn, which is the order of the calls.
-    settled: BTreeMap<u16, ToolCallCompleted>,
-    turn: u16,
-    /// What the calls of the step changed.
-    changes: Vec<Change>,
+    /// The model and the calls that each agent waits for.
+    pending: BTreeMap<(Source, Option<u16>), Pending>,
+    /// The calls of each agent.
+    calls: BTreeMap<Source, Calls>,
+    /// Whether standard output shows the words of the agent as they come.
+    shows_words: bool,
     /// How wide lines may be.
     width: usize,
     is_at_block: bool,
@@ -93,27 +91,34 @@ impl Progress {
             spinner: None,
             pending: BTreeMap::new(),
             calls: BTreeMap::new(),
-            settled: BTreeMap::new(),
-            turn: 0,
-            changes: Vec::new(),
+            shows_words: false,
             width: WIDTH,
             is_at_block: false,
             has_cost_limit: false,
         }
     }
 
+    /// Knows that standard output shows the words of the agent as they come.
+    pub(super) fn beside_words(self) -> Self {
+        Self { shows_words: true, ..self }
+    }
+
     /// Takes a note of anything but words.
     pub(super) fn take(&mut self, note: &Note) {
         match note {
             Note::Began(beginning) => self.has_cost_limit = beginning.has_cost_limit,
-            Note::Event(AgentEvent::InferenceRequestStarted(_)) => {
-                self.wait(None, "waiting for the model".to_owned());
+            Note::Event(source, AgentEvent::InferenceRequestStarted(_)) => {
+                self.wait((source.clone(), None), "waiting for the model".to_owned());
             }
-            Note::Event(AgentEvent::StreamDelta(_)) => self.came(None),
-            Note::Event(AgentEvent::ToolCallStarted(started)) => self.started(started),
-            Note::Event(AgentEvent::ToolCallCompleted(completed)) => self.completed(completed),
-            Note::Changed(change) => self.changes.push(change.clone()),
-            Note::Event(_) | Note::Line(_) => (),
+            Note::Event(source, AgentEvent::StreamDelta(it)) if !it.aside => {
+                self.streams(source, &it.delta);
+            }
+            Note::Event(source, AgentEvent::ToolCallStarted(it)) => self.started(source, it),
+            Note::Event(source, AgentEvent::ToolCallCompleted(it)) => self.completed(source, it),
+            Note::Changed(it) => {
+                self.calls.entry(it.source.clone()).or_default().changed(it.clone());
+            }
+            Note::Event(..) | Note::Line(_) => (),
             Note::Answered(answer) => self.answered(answer),
             Note::Interrupted if self.details == Details::Errors => (),
             Note::Interrupted => {
@@ -149,6 +154,12 @@ impl Progress {
         spinner.tick();
     }
 
+    /// Lists what is waited for.
+    #[cfg(test)]
+    pub(super) fn waits_for(&self) -> Vec<String> {
+        self.pending.values().map(|it| it.label.clone()).collect()
+    }
+
     /// Leaves a free line between calls and what follows them.
     pub(super) fn leave_block(&mut self) {
         if std::mem::take(&mut self.is_at_block) {
@@ -156,14 +167,31 @@ impl Progress {
         }
     }
 
-    fn wait(&mut self, what: Option<u16>, label: String) {
+    fn wait(&mut self, what: (Source, Option<u16>), label: String) {
         self.pending.insert(what, Pending { label, since: Instant::now() });
     }
 
-    fn came(&mut self, what: Option<u16>) {
-        if self.pending.remove(&what).is_some() {
+    fn came(&mut self, source: &Source, call: Option<u16>) {
+        if self.pending.remove(&(source.clone(), call)).is_some() {
             self.clear();
         }
+    }
+
+    /// Goes on turning while an answer comes of which nothing is shown.
+    fn streams(&mut self, source: &Source, delta: &OwnedDelta) {
+        let label = match delta {
+            OwnedDelta::Text(_) if self.shows_words && !source.is_subagent() => {
+                return self.came(source, None);
+            }
+            OwnedDelta::Text(_) => "answering".to_owned(),
+            OwnedDelta::Reasoning(_) => "thinking".to_owned(),
+            OwnedDelta::ToolCall { name, .. } => format!("preparing {}", line(name, 30)),
+            _ => return,
+        };
+        let since = |pending: Option<&Pending>| pending.map_or_else(Instant::now, |it| it.since);
+        let key = (source.clone(), None);
+        let since = since(self.pending.get(&key));
+        self.pending.insert(key, Pending { label, since });
     }
 
     fn clear(&mut self) {
@@ -178,11 +206,9 @@ impl Progress {
     }
 
     fn answered(&mut self, answer: &Answer) {
-        self.came(None);
-        self.show_rest();
-        self.changes.clear();
-        let calls = (0u16..).zip(&answer.calls);
-        self.calls = calls.map(|(index, call)| (index, call.arguments.to_string())).collect();
+        self.came(&answer.source, None);
+        let rest = self.calls.entry(answer.source.clone()).or_default().begin(answer);
+        self.show_calls(rest);
         if std::mem::take(&mut self.has_cost_limit) && !answer.is_priced {
             self.say(
                 "warning: prices are not known for this model, so --max-cost does not bound it",
@@ -190,35 +216,45 @@ impl Progress {
         }
     }
 
-    fn started(&mut self, started: &ToolCallStarted) {
-        let label = format!("{} {}", started.tool, summary(&started.arguments, self.width));
-        self.wait(Some(started.call), harmless(&label));
+    fn started(&mut self, source: &Source, started: &ToolCallStarted) {
+        let name = self.calls.get(source).and_then(|it| it.name.clone());
+        let name = name.map(|it| format!("{it} › ")).unwrap_or_default();
+        let label = format!("{name}{} {}", started.tool, summary(&started.arguments, self.width));
+        self.wait((source.clone(), Some(started.call)), harmless(&label));
     }
 
-    fn completed(&mut self, completed: &ToolCallCompleted) {
-        self.came(Some(completed.call));
-        self.settled.insert(completed.call, completed.clone());
-        while let Some(next) = self.settled.remove(&self.turn) {
-            self.turn += 1;
-            self.show_call(&next);
-        }
+    fn completed(&mut self, source: &Source, completed: &ToolCallCompleted) {
+        self.came(source, Some(completed.call));
+        let shown = self.calls.entry(source.clone()).or_default().settle(completed.clone());
+        self.show_calls(shown);
     }
 
-    fn show_call(&mut self, completed: &ToolCallCompleted) {
+    fn show_calls(&mut self, calls: Vec<Shown>) {
+        calls.iter().for_each(|it| self.show_call(it));
+    }
+
+    fn show_call(&mut self, call: &Shown) {
         if self.details == Details::Errors {
             return;
         }
-        let arguments = self.calls.get(&completed.call).cloned().unwrap_or_default();
-        let (name, took) = (line(&completed.tool, 30), duration(completed.took));
-        let room = self.width.saturating_sub(name.chars().count() + took.chars().count() + 8);
-        let asked = summary(&arguments, room);
+        let completed = &call.completed;
+        let (tool, took) = (line(&completed.tool, 30), duration(completed.took));
+        let agent = call.name.as_deref().map(|it| format!("{} › ", line(it, 30)));
+        let agent = agent.unwrap_or_default();
+        let failure = failure(&completed.outcome);
+        let ended = failure.as_ref().map(|it| format!(" {BAD}· {it}{BAD:#}"));
+        let taken = [&agent, &tool, &took].map(|it| it.chars().count()).iter().sum::<usize>()
+            + failure.as_ref().map_or(0, |it| it.chars().count() + 3);
+        let room = self.width.saturating_sub(taken + 8);
+        let asked = summary(&call.arguments, room);
         let space = if asked.is_empty() { "" } else { " " };
-        let (style, mark) = if completed.success { (GOOD, '✓') } else { (BAD, '✗') };
+        let is_good = completed.success && failure.is_none();
+        let (style, mark) = if is_good { (GOOD, '✓') } else { (BAD, '✗') };
         self.say(&format!(
-            "  {style}{mark}{style:#} {BOLD}{name}{BOLD:#}{space}{asked} {FAINT}· {took}{FAINT:#}"
+            "  {style}{mark}{style:#} {FAINT}{agent}{FAINT:#}{BOLD}{tool}{BOLD:#}{space}{asked}{} {FAINT}· {took}{FAINT:#}",
+            ended.unwrap_or_default(),
         ));
-        let change = self.changes.iter().position(|it| *it.arguments == *arguments);
-        if let Some(change) = change.map(|at| self.changes.remove(at)) {
+        if let Some(change) = &call.change {
             for text in change.diff.lines(self.width.saturating_sub(6)) {
                 self.say(&format!("    {text}"));
             }
@@ -238,12 +274,12 @@ impl Progress {
         self.is_at_block = true;
     }
 
-    /// Shows what is left of a step that did not settle all calls.
+    /// Shows what is left of steps that did not settle all calls.
     fn show_rest(&mut self) {
-        for (_, completed) in std::mem::take(&mut self.settled) {
-            self.show_call(&completed);
+        for mut calls in std::mem::take(&mut self.calls).into_values() {
+            let rest = calls.rest();
+            self.show_calls(rest);
         }
-        self.turn = 0;
     }
 
     fn show_result(&mut self, text: &str) {

@@ -1,8 +1,10 @@
 //! One JSON object per line for whatever happens.
 //!
-//! The first line is of type `init`, the last one of type `result`. Types and fields may be added; what
+//! The first line is of type `init`, the last one of type `result`. All others name their agent in
+//! `agent_id`, and lines of sub-agents the agent that they work for in `parent_agent_id`. Types and fields may be added; what
 //! is there does not change within a version of the schema.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::{self, Write as _};
 use std::time::Duration;
@@ -11,7 +13,7 @@ use loopwright_core::{AgentEvent, OwnedDelta, ToolOutcome};
 use serde_json::{Value, json};
 
 use super::text::Scope;
-use super::{Answer, Beginning, Details, Note, Output, Progress, Renderer};
+use super::{Answer, Beginning, Details, Note, Output, Progress, Renderer, Source};
 use crate::report::{SCHEMA_VERSION, Tokens};
 
 /// Writes lines to standard output.
@@ -20,7 +22,8 @@ pub struct StreamJson {
     progress: Progress,
     scope: Scope,
     has_begun: bool,
-    has_spoken: bool,
+    /// Agents whose answer under way came in fragments.
+    have_spoken: BTreeSet<Source>,
 }
 
 impl StreamJson {
@@ -31,7 +34,7 @@ impl StreamJson {
     }
 
     pub(super) fn to(output: Output, progress: Progress, scope: Scope) -> Self {
-        Self { output, progress, scope, has_begun: false, has_spoken: false }
+        Self { output, progress, scope, has_begun: false, have_spoken: BTreeSet::new() }
     }
 
     fn write(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
@@ -39,19 +42,26 @@ impl StreamJson {
         self.output.flush()
     }
 
+    fn write_of(&mut self, source: &Source, mut line: Value) -> io::Result<()> {
+        source.label(&mut line);
+        self.write(&line)
+    }
+
     fn answered(&mut self, answer: &Answer) -> io::Result<()> {
-        let step = answer.step;
-        if !std::mem::take(&mut self.has_spoken) && !answer.text.is_empty() {
-            self.write(&json!({"type": "text_delta", "step": step, "text": answer.text}))?;
+        let (source, step) = (&answer.source, answer.step);
+        if !self.have_spoken.remove(source) && !answer.text.is_empty() {
+            let line = json!({"type": "text_delta", "step": step, "text": answer.text});
+            self.write_of(source, line)?;
         }
         for (index, call) in (0u16..).zip(&answer.calls) {
             // What is no JSON is shown as the text that it is.
             let arguments = serde_json::from_str(&call.arguments)
                 .unwrap_or_else(|_| Value::String(call.arguments.to_string()));
-            self.write(&json!({
+            let line = json!({
                 "type": "tool_call", "step": step, "call": index, "id": call.id,
                 "tool": call.name, "arguments": arguments,
-            }))?;
+            });
+            self.write_of(source, line)?;
         }
         Ok(())
     }
@@ -74,9 +84,11 @@ impl Renderer for StreamJson {
                 self.write(&init(beginning))
             }
             Note::Answered(answer) => self.answered(answer),
-            Note::Event(event) => {
-                self.has_spoken |= is_text(event);
-                line(event).map_or(Ok(()), |line| self.write(&line))
+            Note::Event(source, event) => {
+                if is_text(event) {
+                    self.have_spoken.insert(source.clone());
+                }
+                line(event).map_or(Ok(()), |line| self.write_of(source, line))
             }
             Note::Line(_) | Note::Changed(_) | Note::Interrupted => Ok(()),
         }
@@ -112,11 +124,17 @@ fn line(event: &AgentEvent) -> Option<Value> {
             }
             _ => return None,
         },
-        AgentEvent::ToolCallCompleted(it) => json!({
-            "type": "tool_result", "step": it.step, "call": it.call, "id": it.id, "tool": it.tool,
-            "success": it.success, "output": output(&it.outcome), "error": error(&it.outcome),
-            "duration_ms": millis(it.took),
-        }),
+        AgentEvent::ToolCallCompleted(it) => {
+            let mut line = json!({
+                "type": "tool_result", "step": it.step, "call": it.call, "id": it.id, "tool": it.tool,
+                "success": it.success, "output": output(&it.outcome), "error": error(&it.outcome),
+                "duration_ms": millis(it.took),
+            });
+            if let Some(code) = exit_code(&it.outcome) {
+                line["exit_code"] = code;
+            }
+            line
+        }
         AgentEvent::ToolCallAsked(it) => json!({
             "type": "tool_question", "step": it.step, "call": it.call, "tool": it.tool,
             "question": it.question.text,
@@ -141,6 +159,11 @@ fn line(event: &AgentEvent) -> Option<Value> {
 
 fn output(outcome: &ToolOutcome) -> Option<String> {
     outcome.output().map(loopwright_core::ToolOutput::to_text)
+}
+
+/// Returns the exit code of a command.
+fn exit_code(outcome: &ToolOutcome) -> Option<Value> {
+    outcome.output()?.value.as_deref()?.get("exit_code").cloned()
 }
 
 fn error(outcome: &ToolOutcome) -> Option<String> {

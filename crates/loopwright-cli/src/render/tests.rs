@@ -61,6 +61,7 @@ fn show(
         system: None,
         applied: None,
         project: ProjectInstructions::default(),
+        session_budget: crate::session_budget::SessionBudget::default(),
     };
     let (feed, notes) = Feed::new();
     let agent = setup.build(feed.clone()).unwrap();
@@ -222,4 +223,109 @@ fn a_reader_that_hangs_up_is_told_of_once_and_nothing_more_is_written() {
     let shown = play(Box::new(Closed), &notes, || told.set(told.get() + 1));
     assert_eq!(shown.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     assert_eq!(told.get(), 1);
+}
+
+fn subagent(name: &str) -> Source {
+    use loopwright_core::messages::AgentId;
+    Source { agent: Some(AgentId::new(name)), parent: Some(AgentId::new("lead")) }
+}
+
+fn answer(of: &str, text: &str, calls: &[&str]) -> Note {
+    let call = |path: &&str| ToolCall::new("c", "read_file", format!("{{\"path\":\"{path}\"}}"));
+    Note::Answered(Answer {
+        source: subagent(of),
+        name: of.into(),
+        step: 1,
+        text: text.to_owned(),
+        calls: calls.iter().map(call).collect(),
+        is_priced: true,
+    })
+}
+
+/// Events are made from their JSON form: only the loop makes them otherwise.
+fn event(of: &str, event: Value) -> Note {
+    Note::Event(subagent(of), serde_json::from_value(event).unwrap())
+}
+
+fn completed(of: &str, call: u16, value: Option<Value>) -> Note {
+    let output = ToolOutcome::Returned(loopwright_core::ToolOutput {
+        value: value.map(Arc::new),
+        ..loopwright_core::ToolOutput::text("done")
+    });
+    event(
+        of,
+        json!({
+            "type": "tool_call_completed", "step": 1, "call": call, "id": null, "tool": "read_file",
+            "outcome": output, "success": true, "took": {"secs": 0, "nanos": 1_000_000},
+        }),
+    )
+}
+
+fn delta(of: &str, delta: Value) -> Note {
+    event(of, json!({"type": "stream_delta", "step": 1, "delta": delta}))
+}
+
+#[test]
+fn calls_of_subagents_that_work_at_the_same_time_are_told_apart() {
+    let (stdout, stderr) = (Sheet::default(), Sheet::default());
+    let progress = Progress::to(Box::new(stderr.clone()), Details::Calls);
+    let mut text = Text::to(Box::new(stdout.clone()), progress, Scope::All, Target::File);
+    for note in [
+        answer("ann", "", &["a1", "a2"]),
+        answer("ben", "", &["b1"]),
+        delta("ann", json!({"text": "inner"})),
+        completed("ann", 1, None),
+        completed("ben", 0, None),
+        answer("ben", "inner", &[]),
+        completed("ann", 0, None),
+    ] {
+        text.take(&note).unwrap();
+    }
+    let expect =
+        "  ✓ ben › read_file b1 · T\n  ✓ ann › read_file a1 · T\n  ✓ ann › read_file a2 · T\n";
+    assert_eq!((stdout.text(), plain(&redact(&stderr.text()))), (String::new(), expect.to_owned()));
+}
+
+#[test]
+fn a_command_that_fails_gets_no_tick_and_its_line_says_how_it_failed() {
+    let line = |value: Value| {
+        let stderr = Sheet::default();
+        let mut progress = Progress::to(Box::new(stderr.clone()), Details::Calls);
+        progress.take(&answer("ann", "", &["x"]));
+        progress.take(&completed("ann", 0, Some(value)));
+        plain(&redact(&stderr.text()))
+    };
+    let command = |code: i32, is_late: bool| {
+        line(json!({"success": code == 0, "exit_code": code, "timed_out": is_late}))
+    };
+    assert_eq!(command(0, false), "  ✓ ann › read_file x · T\n");
+    assert_eq!(command(3, false), "  ✗ ann › read_file x · exit 3 · T\n");
+    assert_eq!(command(124, true), "  ✗ ann › read_file x · timed out · T\n");
+    let child = |status: &str| line(json!({"subagent": "b", "status": status}));
+    assert_eq!(child("completed"), "  ✓ ann › read_file x · T\n");
+    assert_eq!(child("stopped"), "  ✗ ann › read_file x · stopped · T\n");
+}
+
+#[test]
+fn something_turns_while_a_model_reasons_or_prepares_a_call_until_words_are_shown() {
+    let own = |event: Value| Note::Event(Source::default(), serde_json::from_value(event).unwrap());
+    let delta = |delta: Value| own(json!({"type": "stream_delta", "step": 1, "delta": delta}));
+    let begin =
+        own(json!({"type": "inference_request_started", "step": 1, "messages": 1, "model": null}));
+    let waits = |scope: Scope, notes: &[Note]| {
+        let progress = Progress::to(Box::new(Sheet::default()), Details::Calls);
+        let mut text = Text::to(Box::new(Sheet::default()), progress, scope, Target::File);
+        notes.iter().for_each(|it| text.take(it).unwrap());
+        text.waits_for()
+    };
+    let thinks = delta(json!({"reasoning": "hm"}));
+    let says = delta(json!({"text": "I"}));
+    let calls = delta(json!({"tool_call": {"index": 0, "name": "edit_file"}}));
+    let of = |notes: &[&Note]| notes.iter().map(|it| (*it).clone()).collect::<Vec<_>>();
+    let waited = |scope, notes: &[&Note]| waits(scope, &of(notes));
+    assert_eq!(waited(Scope::All, &[&begin]), ["waiting for the model"]);
+    assert_eq!(waited(Scope::All, &[&begin, &thinks]), ["thinking"]);
+    assert_eq!(waited(Scope::All, &[&begin, &thinks, &says]), [""; 0]);
+    assert_eq!(waited(Scope::All, &[&begin, &says, &calls]), ["preparing edit_file"]);
+    assert_eq!(waited(Scope::Answer, &[&begin, &says]), ["answering"]);
 }

@@ -8,7 +8,7 @@ use loopwright_core::{AgentEvent, OwnedDelta, kinds::StreamDelta};
 
 use super::markdown::{Markdown, Preview, Room};
 use super::words::harmless;
-use super::{Note, Output, Progress, Renderer, columns, is_dumb};
+use super::{Answer, Note, Output, Progress, Renderer, columns, is_dumb};
 
 /// Writes words to standard output as they come, and everything else to standard error.
 pub struct Text {
@@ -64,7 +64,13 @@ impl Text {
     }
 
     pub(super) fn to(output: Output, progress: Progress, scope: Scope, target: Target) -> Self {
+        let progress = if scope == Scope::All { progress.beside_words() } else { progress };
         Self { output, progress, scope, target, has_spoken: false, is_mid_line: false }
+    }
+
+    #[cfg(test)]
+    pub(super) fn waits_for(&self) -> Vec<String> {
+        self.progress.waits_for()
     }
 
     fn say(&mut self, text: &str) -> io::Result<()> {
@@ -87,8 +93,28 @@ impl Text {
         self.output.flush()
     }
 
+    /// Shows a fragment of the agent's answer. Something turns on a line of its own only.
+    fn stream(&mut self, note: &Note, delta: &OwnedDelta) -> io::Result<()> {
+        let is_terminal = !matches!(self.target, Target::File);
+        match delta {
+            OwnedDelta::Text(text) => {
+                self.progress.take(note);
+                return self.say(text);
+            }
+            OwnedDelta::Reasoning(_) if self.is_mid_line && is_terminal => return Ok(()),
+            OwnedDelta::ToolCall { .. } if self.is_mid_line && is_terminal => self.break_line()?,
+            _ => {}
+        }
+        self.progress.take(note);
+        Ok(())
+    }
+
     fn end_line(&mut self) -> io::Result<()> {
         self.has_spoken = false;
+        self.break_line()
+    }
+
+    fn break_line(&mut self) -> io::Result<()> {
         let is_mid_line = std::mem::take(&mut self.is_mid_line);
         match &mut self.target {
             Target::Styled(markdown, _) => self.output.write_all(markdown.finish().as_bytes())?,
@@ -103,17 +129,20 @@ impl Renderer for Text {
     fn take(&mut self, note: &Note) -> io::Result<()> {
         let is_wordy = self.scope == Scope::All;
         match note {
-            Note::Event(AgentEvent::StreamDelta(StreamDelta {
-                delta: OwnedDelta::Text(text),
-                aside: false,
-                ..
-            })) => {
+            // Sub-agents answer to the agent, and not to whoever reads the answer.
+            Note::Event(source, _) | Note::Answered(Answer { source, .. })
+                if source.is_subagent() =>
+            {
                 self.progress.take(note);
+            }
+            Note::Event(_, AgentEvent::StreamDelta(StreamDelta { delta, aside: false, .. })) => {
                 if is_wordy {
-                    self.say(text)?;
+                    self.stream(note, delta)?;
+                } else {
+                    self.progress.take(note);
                 }
             }
-            Note::Event(AgentEvent::InferenceRequestStarted(_)) => {
+            Note::Event(_, AgentEvent::InferenceRequestStarted(_)) => {
                 // An answer that broke off leaves its line open.
                 self.end_line()?;
                 self.progress.take(note);

@@ -76,7 +76,7 @@ pub(super) async fn rewind(
 }
 
 /// Says what file tools did that could not be undone, and why.
-fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
+pub(crate) fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
     if unrecorded.is_empty() {
         return;
     }
@@ -96,7 +96,8 @@ fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
     console::tell(&why);
 }
 
-fn tell_undone(path: &str, came: &Undone) {
+/// Says what became of a file whose change was to be undone.
+pub(crate) fn tell_undone(path: &str, came: &Undone) {
     let path = harmless(path);
     match came {
         Undone::Restored => console::tell(&format!("{path} is what it was")),

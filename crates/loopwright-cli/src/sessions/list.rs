@@ -6,10 +6,12 @@ use std::time::Duration;
 use clap::ValueEnum as _;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Kinship, SessionCursor, SessionHeader, SessionId, SessionList, SessionQuery, SessionStore,
+    Kinship, SessionCursor, SessionHeader, SessionId, SessionList, SessionQuery, SessionStatus,
+    SessionStore,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::last_run::last_runs;
 use super::{SessionsError, now, short};
 use crate::args::sessions::{LIMIT, ListArgs};
 use crate::console;
@@ -38,13 +40,20 @@ pub(super) async fn list(
     };
     let page = store.list(&query).await?;
     let next = page.next.as_ref().map(text_of);
+    let runs = last_runs(store, &page.sessions).await;
     if args.json {
+        let session = |(header, run): (&SessionHeader, &Option<&str>)| {
+            let mut session = json!(header);
+            session["last_run"] = json!(run);
+            session
+        };
+        let sessions: Vec<Value> = page.sessions.iter().zip(&runs).map(session).collect();
         return Ok(console::print_json(&json!({
-            "schema_version": SCHEMA_VERSION, "sessions": page.sessions, "next": next,
+            "schema_version": SCHEMA_VERSION, "sessions": sessions, "next": next,
             "unreadable": page.unreadable,
         })));
     }
-    let exit_code = console::print(table(&page, args.all).as_bytes());
+    let exit_code = console::print(table(&page, &runs, args.all).as_bytes());
     for id in &page.unreadable {
         console::warn(&format!("session {} is damaged and cannot be read", short(id)));
     }
@@ -86,17 +95,26 @@ pub(super) async fn names(store: &dyn SessionStore, most: usize) -> Vec<(String,
     page.sessions.into_iter().map(name).collect()
 }
 
-fn table(page: &SessionList, with_workdir: bool) -> String {
+fn table(page: &SessionList, runs: &[Option<&'static str>], with_workdir: bool) -> String {
     let now = now();
     let width = page.sessions.iter().map(|it| short(&it.id).len()).max().unwrap_or_default();
-    let row = |it: &SessionHeader| {
-        let (id, age, status) = (short(&it.id), age(it.updated_at, now), it.status.as_str());
+    let row = |(it, run): (&SessionHeader, &Option<&'static str>)| {
+        let (id, age) = (short(&it.id), age(it.updated_at, now));
+        let status = status(it, *run);
         let workdir = it.workdir.as_deref().filter(|_| with_workdir);
         let workdir = workdir.map_or(String::new(), |it| format!("  {}", line(it, 200)));
-        let row = format!("{id:width$}  {age:>8}  {status:9}  {}{workdir}", title(it, TITLE));
+        let row = format!("{id:width$}  {age:>8}  {status:10}  {}{workdir}", title(it, TITLE));
         row.trim_end().to_owned() + "\n"
     };
-    page.sessions.iter().map(row).collect()
+    page.sessions.iter().zip(runs).map(row).collect()
+}
+
+/// Returns how the last run ended; for a session that takes no messages, why it does not.
+fn status(header: &SessionHeader, run: Option<&'static str>) -> &'static str {
+    match header.status {
+        SessionStatus::Active => run.unwrap_or(header.status.as_str()),
+        status => status.as_str(),
+    }
 }
 
 fn title(header: &SessionHeader, most: usize) -> String {

@@ -178,11 +178,12 @@ fn entry(text: &mut String, entry: &Entry) {
         Entry::Answered { text: said, .. } => {
             writeln!(text, "{}", harmless(said.trim())).ok();
         }
-        Entry::Called { tool, arguments, success, output, .. } => {
-            let mark = if *success { '✓' } else { '✗' };
+        Entry::Called { tool, arguments, success, failure, output, .. } => {
+            let mark = if *success && failure.is_none() { '✓' } else { '✗' };
             let asked = summary(&arguments.to_string(), WIDTH - 35);
             let called = format!("  {mark} {} {asked}", line(tool, 30));
-            writeln!(text, "{}", called.trim_end()).ok();
+            let failure = failure.iter().map(|it| format!(" · {it}")).collect::<String>();
+            writeln!(text, "{}{failure}", called.trim_end()).ok();
             returned(text, output);
         }
         Entry::Asked { call, tool, question, .. } => {

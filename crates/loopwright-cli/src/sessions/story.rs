@@ -7,6 +7,7 @@ use loopwright_core::{
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::render::failure;
 use crate::report::Tokens;
 
 /// What happened in a session, in its order.
@@ -67,6 +68,9 @@ pub enum Entry {
         arguments: Value,
         /// Whether it answered.
         success: bool,
+        /// Why it failed although it answered, such as `exit 3`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        failure: Option<String>,
         /// What it answered, or what went wrong.
         output: String,
     },
@@ -182,7 +186,8 @@ impl Teller {
                     other => other.error_message(),
                 };
                 let (step, success) = (self.steps + 1, !outcome.is_error());
-                Entry::Called { step, call: *call, tool, arguments, success, output }
+                let failure = failure(outcome);
+                Entry::Called { step, call: *call, tool, arguments, success, failure, output }
             }
             Change::Spent(spend) => {
                 self.spend += *spend;

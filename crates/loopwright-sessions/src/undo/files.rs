@@ -124,6 +124,24 @@ pub(crate) async fn unrecorded(
     Ok(found)
 }
 
+/// Lists the changes of files after a place that [`undo`] can undo, oldest first.
+pub(crate) async fn recorded(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    at: Seq,
+) -> Result<Vec<FileChange>, StoreError> {
+    let mut changes = Vec::new();
+    for number in changed_after(store, id, at).await? {
+        let notes = store.notes(id, Log::Files, number - 1, 1).await?;
+        if let Some(note) = notes.first()
+            && let (FileNote::Changed { change, .. }, _) = read::<FileChange>(id, note)?
+        {
+            changes.push(change);
+        }
+    }
+    Ok(changes)
+}
+
 /// Undoes what was done to files after a place, newest first.
 pub(crate) async fn undo(
     store: &dyn SessionStore,

@@ -178,12 +178,37 @@ impl<'f> Fields<'f> {
         }
     }
 
-    /// Tells of keys that nobody took.
+    /// Reports the keys that are left. One that is another spelling of a key that restricts the agent
+    /// is an error.
     pub(super) fn rest(&mut self) {
         let keys: Vec<String> = self.values.keys().cloned().collect();
         for key in keys {
-            self.warn(self.at(&key), ProblemKind::UnknownKey);
+            let at = self.at(&key);
+            match meant(&key).filter(|_| self.around.is_empty()) {
+                Some(meant) => self.error(at, ProblemKind::Misspelled { meant }),
+                None => self.warn(at, ProblemKind::UnknownKey),
+            }
         }
         self.values.clear();
     }
+}
+
+/// Keys that restrict an agent, by their letters without capitals, `-` and `_`.
+const RESTRICTIONS: [(&str, &str); 9] = [
+    ("allowedtools", "tools"),
+    ("budget", "budget"),
+    ("deniedtools", "toolsDeny"),
+    ("disallowedtools", "disallowedTools"),
+    ("hooks", "hooks"),
+    ("maxturns", "maxTurns"),
+    ("permissionmode", "permissionMode"),
+    ("tools", "tools"),
+    ("toolsdeny", "toolsDeny"),
+];
+
+/// Returns the key that restricts an agent and that an unknown key is another spelling of.
+fn meant(key: &str) -> Option<&'static str> {
+    let letters = key.chars().filter(|it| !matches!(it, '-' | '_' | ' '));
+    let letters: String = letters.flat_map(char::to_lowercase).collect();
+    RESTRICTIONS.iter().find(|(known, _)| *known == letters).map(|(_, meant)| *meant)
 }

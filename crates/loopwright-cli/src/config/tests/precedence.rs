@@ -241,6 +241,7 @@ fn keys_are_decided_one_by_one() {
         tokens: parse("3").map(|tokens| Setting::new(tokens, Origin::Env("LOOPWRIGHT_MAX_TOKENS"))),
         seconds: None,
         cost: parse("1").map(|cost| Setting::new(cost, user)),
+        session: SessionLimits::default(),
     };
     assert_eq!(limits, expect);
 }

@@ -1,0 +1,95 @@
+//! `/rewind`: back to an earlier step, and what becomes of files.
+
+use std::collections::BTreeSet;
+
+use loopwright_sessions::SessionId;
+
+use super::input::{Heard, Input};
+use crate::console;
+use crate::conversation::{Conversation, caretaker};
+use crate::render::line;
+use crate::sessions::{SessionsError, tell_undone, tell_unrecorded};
+use crate::signals::Signals;
+
+/// The most paths that are named.
+const NAMED: usize = 10;
+
+/// What was typed behind `/rewind`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rewind {
+    /// The step; without one, the end of the turn before the last message.
+    pub(super) step: Option<u64>,
+    /// Whether files are undone without asking.
+    pub(super) files: bool,
+}
+
+/// Who decides about files.
+pub(super) struct Asked<'i> {
+    pub(super) input: &'i mut Input,
+    pub(super) signals: Option<&'i mut Signals>,
+    /// Whether somebody is at a terminal to answer.
+    pub(super) is_watched: bool,
+}
+
+/// Goes back in a session, and says what became of files that were changed since.
+pub(super) async fn rewind(
+    conversation: &Conversation,
+    id: &SessionId,
+    rewind: Rewind,
+    asked: Asked<'_>,
+) -> Result<String, SessionsError> {
+    let runtime = caretaker(&conversation.store);
+    let step = match rewind.step {
+        Some(step) => step,
+        None => {
+            let session = runtime.session(id).await?;
+            let state = session.state();
+            state.total_steps().saturating_sub(u64::from(state.step_count()))
+        }
+    };
+    let changes = runtime.recorded_files(id, step).await?;
+    let changed: BTreeSet<&str> = changes.iter().map(|it| it.path.as_str()).collect();
+    let unrecorded = runtime.unrecorded_files(id, step).await?;
+    let is_watched = asked.is_watched;
+    let undoes = !changed.is_empty() && (rewind.files || asked.agrees(&changed).await);
+    let session = if undoes {
+        let root = conversation.setup.workdir.clone();
+        let (session, undone) = runtime.rewind_files(id, step, &root).await?;
+        for (change, came) in &undone {
+            tell_undone(&change.path, came);
+        }
+        session
+    } else {
+        let session = runtime.rewind(id, step).await?;
+        if !changed.is_empty() {
+            let hint = if is_watched { "" } else { "; `/rewind STEP files` undoes them" };
+            console::tell(&format!("files stay as they are: {}{hint}", names(&changed)));
+        }
+        session
+    };
+    if let Some(header) = conversation.store.header(id).await? {
+        tell_unrecorded(&header, &unrecorded);
+    }
+    Ok(format!("at the end of step {}", session.state().total_steps()))
+}
+
+impl Asked<'_> {
+    /// Asks at a terminal whether files are to be undone. Anything but yes leaves them.
+    async fn agrees(self, changed: &BTreeSet<&str>) -> bool {
+        if !self.is_watched {
+            return false;
+        }
+        console::tell(&format!("files changed since: {}", names(changed)));
+        console::tell("undo these changes, too? [y/N]");
+        let heard = self.input.next(self.signals).await;
+        matches!(heard, Heard::Text(text) if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    }
+}
+
+fn names(paths: &BTreeSet<&str>) -> String {
+    let named: Vec<String> = paths.iter().take(NAMED).map(|it| line(it, 200)).collect();
+    match paths.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}

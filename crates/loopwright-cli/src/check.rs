@@ -1,0 +1,66 @@
+//! What is wrong with a definition, found before an agent of it runs: the same for `agents validate` and
+//! `run`.
+
+use std::sync::Arc;
+
+use loopwright_agent::{
+    AgentBuilder, AgentDefinition, DefinitionLoopFactory, LoopFactory as _, UseLlmConfig,
+};
+use loopwright_capabilities::files::Root;
+use loopwright_models::Providers;
+use loopwright_sandbox::DriverChoice;
+
+use crate::applied::{AgentError, Applied};
+use crate::config::Config;
+use crate::console::with_causes;
+use crate::conversation::AGENT;
+use crate::definitions::{Defined, completed};
+use crate::tools;
+
+/// Checks definitions for agents that work in a directory.
+pub(crate) struct Check<'c> {
+    pub(crate) defined: &'c Defined,
+    pub(crate) workdir: &'c Root,
+    pub(crate) config: &'c Config,
+    pub(crate) providers: &'c Arc<Providers>,
+}
+
+impl Check<'_> {
+    /// Returns what keeps every run from this definition.
+    pub(crate) fn problems(&self, definition: &AgentDefinition) -> Vec<String> {
+        let definition = completed(definition);
+        let validator = self.defined.validator(self.workdir, Arc::clone(self.providers));
+        let problems = validator.problems(&definition);
+        let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        if !problems.is_empty() {
+            return problems;
+        }
+        let driver = DriverChoice::default();
+        let base = AgentBuilder::base()
+            .with_capability(tools::tools(self.workdir, driver))
+            .with_capability(UseLlmConfig::of(Arc::<Providers>::clone(self.providers)));
+        let capabilities = self.defined.capabilities(self.workdir, driver);
+        let factory = DefinitionLoopFactory::new(base).with_capabilities(Arc::new(capabilities));
+        let built = factory.instantiate(&definition).map(drop);
+        built.err().map(|error| with_causes(&error).join(": ")).into_iter().collect()
+    }
+
+    /// Returns what keeps a run from this definition for which no model is typed.
+    pub(crate) fn problems_of_file(&self, definition: &AgentDefinition) -> Vec<String> {
+        let mut problems = self.problems(definition);
+        if definition.name == AGENT {
+            problems.push(format!("`name`: {}", AgentError::Own));
+        }
+        let mut config = self.config.clone();
+        let applied =
+            Applied { definition: Arc::new(definition.clone()), defined: self.defined.clone() };
+        if let Err(error) = applied.choose(&mut config, self.providers) {
+            problems.push(format!("`llm`: {error}"));
+        } else if let Some(provider) = definition.llm.as_ref().and_then(|it| it.provider.as_deref())
+            && let Err(error) = self.providers.provider(provider)
+        {
+            problems.push(format!("`llm`: {error}"));
+        }
+        problems
+    }
+}

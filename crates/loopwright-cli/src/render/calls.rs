@@ -1,0 +1,87 @@
+//! The calls of one agent's step, shown in the order in which the model made them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use loopwright_core::{ToolOutcome, kinds::ToolCallCompleted};
+
+use super::{Answer, Change};
+
+/// The calls of the step that an agent takes.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    /// The name of the sub-agent; `None` for the agent that was given the task.
+    pub(super) name: Option<Arc<str>>,
+    /// The arguments, by the position of the call.
+    arguments: BTreeMap<u16, Arc<str>>,
+    /// Calls that are over and wait for those before them.
+    settled: BTreeMap<u16, ToolCallCompleted>,
+    next: u16,
+    changes: Vec<Change>,
+}
+
+/// A call that is over, with what is shown of it.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) name: Option<Arc<str>>,
+    pub(super) arguments: Arc<str>,
+    pub(super) completed: ToolCallCompleted,
+    pub(super) change: Option<Change>,
+}
+
+impl Calls {
+    /// Begins a step with an answer. Returns the calls of the step before that were never shown.
+    pub(super) fn begin(&mut self, answer: &Answer) -> Vec<Shown> {
+        let rest = self.rest();
+        self.name = answer.source.is_subagent().then(|| Arc::clone(&answer.name));
+        self.changes.clear();
+        let calls = (0u16..).zip(&answer.calls);
+        self.arguments = calls.map(|(at, call)| (at, Arc::clone(&call.arguments))).collect();
+        rest
+    }
+
+    /// Keeps what a tool changed until its call is shown.
+    pub(super) fn changed(&mut self, change: Change) {
+        self.changes.push(change);
+    }
+
+    /// Takes a call that is over. Returns the calls that can be shown now.
+    pub(super) fn settle(&mut self, completed: ToolCallCompleted) -> Vec<Shown> {
+        self.settled.insert(completed.call, completed);
+        let mut shown = Vec::new();
+        while let Some(next) = self.settled.remove(&self.next) {
+            self.next += 1;
+            shown.push(self.shown(next));
+        }
+        shown
+    }
+
+    /// Returns the calls that wait for one that never comes.
+    pub(super) fn rest(&mut self) -> Vec<Shown> {
+        self.next = 0;
+        let rest = std::mem::take(&mut self.settled);
+        rest.into_values().map(|it| self.shown(it)).collect()
+    }
+
+    fn shown(&mut self, completed: ToolCallCompleted) -> Shown {
+        let arguments = self.arguments.get(&completed.call).cloned().unwrap_or_else(|| "".into());
+        let change = self.changes.iter().position(|it| it.arguments == arguments);
+        let change = change.map(|at| self.changes.remove(at));
+        Shown { name: self.name.clone(), arguments, completed, change }
+    }
+}
+
+/// Returns in a few words why a call that returned something failed all the same: a command that did not
+/// end with 0, or a sub-agent that did not complete.
+pub(crate) fn failure(outcome: &ToolOutcome) -> Option<String> {
+    let value = outcome.output()?.value.as_deref()?;
+    if value["success"] == false {
+        return Some(match value["exit_code"].as_i64() {
+            _ if value["timed_out"] == true => "timed out".to_owned(),
+            Some(code) => format!("exit {code}"),
+            None => "failed".to_owned(),
+        });
+    }
+    let status = value["status"].as_str().filter(|_| value["subagent"].is_string())?;
+    (status != "completed").then(|| status.to_owned())
+}

@@ -1,0 +1,96 @@
+//! Keys of other programs that restrict an agent in ways that are not supported yet.
+//!
+//! Whoever writes such a key relies on it, so it is an error and not a warning.
+
+use serde_json::Value;
+
+use crate::problem::ProblemKind;
+use crate::reading::fields::{At, Fields};
+
+/// Modes that allow as much as, or more than, an agent without a mode may do here.
+const PERMISSIVE: [&str; 4] = ["acceptEdits", "auto", "bypassPermissions", "default"];
+
+/// Events whose hooks cannot keep an agent from an action.
+const OBSERVED: [&str; 21] = [
+    "CwdChanged",
+    "FileChanged",
+    "InstructionsLoaded",
+    "Notification",
+    "PermissionDenied",
+    "PostCompact",
+    "PostToolBatch",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PreCompact",
+    "SessionEnd",
+    "SessionStart",
+    "Setup",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "TaskCompleted",
+    "TaskCreated",
+    "TeammateIdle",
+    "WorktreeRemove",
+];
+
+const READING: &str = "remove it, and allow only tools that read, such as `tools: [read_file, list_dir, search_files, grep]`";
+const NAMING: &str = "remove it, and name the tools that may be called in `tools`";
+const DENYING: &str = "remove it to run the agent without, or deny whole tools with `toolsDeny`";
+const WORKING: &str = "remove it to let the agent work in the working directory itself";
+
+/// Takes the keys, and refuses what would not be kept.
+pub(super) fn refuse(fields: &mut Fields<'_>) {
+    if let Some((at, mode)) = fields.text(&["permissionMode"]) {
+        match mode.trim() {
+            mode if PERMISSIVE.contains(&mode) => fields.warn(at, ProblemKind::Unsupported),
+            mode => {
+                let remedy = if mode == "plan" { READING } else { NAMING };
+                refused(fields, at, format!("the mode `{mode}`"), remedy);
+            }
+        }
+    }
+    if let Some((at, hooks)) = fields.take(&["hooks"]) {
+        match guards(&hooks, &OBSERVED) {
+            Some(guards) => refused(fields, at, format!("hooks at {guards}"), DENYING),
+            None => fields.warn(at, ProblemKind::Unsupported),
+        }
+    }
+    if let Some((at, rules)) = fields.take(&["permissions"]) {
+        match guards(&rules, &["allow"]) {
+            Some(guards) => refused(fields, at, format!("rules in {guards}"), DENYING),
+            None => fields.warn(at, ProblemKind::Unsupported),
+        }
+    }
+    if let Some((at, place)) = fields.take(&["isolation"]) {
+        let place = place.as_str().map_or_else(|| place.to_string(), ToOwned::to_owned);
+        match place.trim() {
+            "none" | "false" => fields.warn(at, ProblemKind::Unsupported),
+            place => refused(fields, at, format!("`{place}`"), WORKING),
+        }
+    }
+}
+
+fn refused(fields: &mut Fields<'_>, at: At, restriction: String, remedy: &str) {
+    let remedy = remedy.to_owned();
+    fields.error(at, ProblemKind::UnsupportedRestriction { restriction, remedy });
+}
+
+/// Lists the entries of a map that hold something, besides those that restrict nothing. A value that is
+/// no map could mean anything.
+fn guards(value: &Value, harmless: &[&str]) -> Option<String> {
+    let Value::Object(entries) = value else { return Some("an unknown form".to_owned()) };
+    let guards = entries.iter().filter(|(name, it)| !is_empty(it) && !harmless.contains(&&***name));
+    let guards: Vec<String> = guards.map(|(name, _)| format!("`{name}`")).collect();
+    (!guards.is_empty()).then(|| guards.join(", "))
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}
