@@ -148,7 +148,8 @@ impl CriteriaHook {
                 let signal = StopSignal::new(reason, Arc::clone(&by.criterion), by.reason.clone());
                 Ok(Flow::Stop(signal))
             }
-            Some((ContinuationDecision::RequestContinuation, _)) => {
+            // A request for the first step is no request for the one after it.
+            Some((ContinuationDecision::RequestContinuation, _)) if state.step_count() > 0 => {
                 state.request_continuation();
                 Ok(Flow::Go)
             }

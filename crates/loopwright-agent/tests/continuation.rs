@@ -358,6 +358,71 @@ fn what_criteria_said_of_one_step_does_not_speak_for_the_next() {
 }
 
 #[test]
+fn a_final_finish_reason_and_a_criterion_that_wants_more_end_with_the_answer_that_is_enough() {
+    let criteria = only(response_content(|text| text.contains("enough")));
+    let agent = scripted(["enough".into(), ScenarioStep::tool("looking"), "enough now".into()])
+        .with_capability(UseGuards::none().max_steps(6).finish_reasons([FinishReason::Stop]))
+        .with_capability(UseContinuation(criteria))
+        .build()
+        .unwrap();
+    let first = execute(&agent, asked());
+    assert_eq!((first.step_count(), first.text().as_str()), (1, "enough"));
+    // What was requested after the call does not speak for the answer.
+    let second = execute(&agent, first.with_user_message("again"));
+    assert_eq!((second.step_count(), second.text().as_str()), (2, "enough now"));
+    assert_eq!(stopped(&second).map(|it| it.0), Some(StopReason::FinishReasonReceived));
+}
+
+#[test]
+fn a_criterion_that_wants_more_overrules_a_final_finish_reason() {
+    let agent = scripted(["one", "two", "enough"])
+        .with_capability(UseGuards::none().max_steps(6).finish_reasons([FinishReason::Stop]))
+        .with_capability(UseContinuation(only(response_content(|text| text == "enough"))));
+    let state = execute(&agent.build().unwrap(), asked());
+    assert_eq!((state.step_count(), state.text().as_str()), (3, "enough"));
+}
+
+#[test]
+fn criteria_are_asked_about_the_step_after_which_an_error_policy_stops() {
+    let strict = loopwright_agent::UseErrorPolicy(ErrorPolicy::stop_on_any_error());
+    let steps = [ScenarioStep::tool_call("missing", serde_json::json!({}))];
+    let criteria = ContinuationCriteria::new().when("steps", |state| match state.step_count() {
+        0 => AllowContinuation,
+        _ => RequestContinuation,
+    });
+    let told = decisions(
+        &scripted(steps).with_capability(strict).with_capability(UseContinuation(criteria)),
+    );
+    let [(1, false, by, voices)] = &told[..] else { panic!("one decision: {told:?}") };
+    assert_eq!(by, "error_policy");
+    assert!(voices.contains(&"steps RequestContinuation".to_owned()), "{voices:?}");
+}
+
+#[test]
+fn a_request_before_the_first_step_buys_none_after_it() {
+    let agent =
+        counting(only(tool_call_presence())).with_capability(UseGuards::none().max_steps(3));
+    assert_eq!(execute(&agent.build().unwrap(), asked()).step_count(), 1);
+}
+
+#[test]
+fn a_request_before_the_first_step_overrules_a_soft_stop_of_that_round_only() {
+    let stop = || {
+        let stop = CallableHook::new("stop").before_step(|state, _| {
+            Ok(match state.step_count() {
+                0 => Flow::Stop(StopSignal::requested("stop", "not now")),
+                _ => Flow::Go,
+            })
+        });
+        UseHook::new(stop)
+    };
+    let state = execute(&with(counting(only(tool_call_presence())), stop()), asked());
+    assert_eq!((state.step_count(), state.text().as_str()), (1, "one"));
+    let state = execute(&with(counting(only(always(AllowContinuation))), stop()), asked());
+    assert_eq!(state.step_count(), 0);
+}
+
+#[test]
 fn a_run_that_stopped_after_one_step_says_why() {
     let check = |builder: AgentBuilder, expect: &str| {
         let state = execute(&builder.build().unwrap(), asked());

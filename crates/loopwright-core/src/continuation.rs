@@ -53,9 +53,13 @@ pub struct ContinuationOutcome {
     pub evaluations: Vec<Evaluation>,
 }
 
-/// What criteria said since the last decision; kept for the next
-/// [`ContinuationOutcome`] by whoever asks criteria.
+/// What criteria say about the step after the newest one, for the next [`ContinuationOutcome`]. The hook
+/// that evaluates criteria sets it. The value does not outlive the step that follows: the next step that is
+/// recorded removes it.
 pub const EVALUATIONS: Key<Vec<Evaluation>> = Key::execution("continuation", "evaluations");
+
+/// The name under which an execution keeps [`EVALUATIONS`].
+pub(crate) const EVALUATIONS_NAME: &str = "continuation.evaluations";
 
 /// The loop's own rule: a model that asks for tools wants to hear from them.
 const TOOL_CALLS: &str = "tool_calls";
@@ -153,14 +157,16 @@ impl Execution {
         is_asked && is_quiet && self.values.is_empty()
     }
 
-    /// Returns whether something keeps the next step from beginning; what the model wants does not
-    /// count.
+    /// Returns what the signals and what overrules them amount to before a step begins; `None` if there
+    /// is no signal. What the model wants does not count. What criteria said counts for the first step
+    /// only: about later ones it has been decided.
     pub(crate) fn checkpoint(&self) -> Option<ContinuationOutcome> {
         if self.signals.is_empty() {
             return None;
         }
-        let outcome = ContinuationOutcome::resolve(self.standing_voices());
-        (!outcome.should_continue).then_some(outcome)
+        let is_first = self.steps.is_empty();
+        let voices = if is_first { self.voices() } else { self.standing_voices() };
+        Some(ContinuationOutcome::resolve(voices))
     }
 
     /// Returns what holds until it is withdrawn or answered: signals, and a request to go on.
@@ -181,7 +187,11 @@ impl Execution {
     /// loop's own rule.
     fn voices(&self) -> Vec<Evaluation> {
         let mut voices = self.standing_voices();
-        let said = self.values.typed::<Vec<Evaluation>>(&EVALUATIONS.slot());
+        if self.open.is_some() {
+            // A step that has begun was decided about.
+            return voices;
+        }
+        let said = self.values.typed::<Vec<Evaluation>>(EVALUATIONS_NAME);
         // Criteria that forbid have raised a signal, and those that request have requested.
         let quiet = |it: &Evaluation| {
             !voices

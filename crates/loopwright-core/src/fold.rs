@@ -8,6 +8,7 @@ use crate::{
     budget::Spend,
     change::{Change, Edit, Stamped},
     clock::Timestamp,
+    continuation::EVALUATIONS_NAME,
     execution::{Execution, Status},
     failure::Failure,
     key::{Slot, Space},
@@ -338,6 +339,7 @@ impl Execution {
 
     #[expect(clippy::cast_possible_truncation, reason = "a step has at most 65,535 calls")]
     fn push(&mut self, step: Step) {
+        self.values.remove(EVALUATIONS_NAME);
         self.worked += step.took;
         self.tool_errors += step.outcomes.iter().filter(|it| it.is_error()).count() as u32;
         if step.kind == StepKind::Error {

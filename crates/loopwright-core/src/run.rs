@@ -360,10 +360,7 @@ impl Run {
 
     async fn before_execution(&mut self) -> Result<Turn, Broken> {
         match self.ask(Ask::BeforeExecution).await? {
-            Ok(word) => {
-                self.take_word(word);
-                Ok(self.go(Point::Checkpoint))
-            }
+            Ok(_) => Ok(self.go(Point::Checkpoint)),
             Err(error) => Ok(self.go(Point::Close(Status::Failed(Failure::from(&error))))),
         }
     }
@@ -399,9 +396,8 @@ impl Run {
         if !self.agent.interceptor().has(HookPoint::BeforeStep) {
             return Ok(self.begin_step());
         }
-        match self.ask(Ask::BeforeStep).await? {
-            Ok(word) => self.take_word(word),
-            Err(error) => return Ok(self.fail(Failure::from(&error), Spend::default())),
+        if let Err(error) = self.ask(Ask::BeforeStep).await? {
+            return Ok(self.fail(Failure::from(&error), Spend::default()));
         }
         Ok(match self.is_kept_from_stepping() {
             Some(stop) => self.go(stop),
@@ -413,6 +409,11 @@ impl Run {
     fn is_kept_from_stepping(&mut self) -> Option<Point> {
         self.note_limits();
         let outcome = self.state.execution()?.checkpoint()?;
+        if outcome.should_continue {
+            // What was overruled does not count against the step that begins.
+            self.record(Change::Continued);
+            return None;
+        }
         Some(self.ending(outcome))
     }
 

@@ -245,8 +245,8 @@ impl AgentState {
     pub fn get<T: DeserializeOwned>(&self, key: &Key<T>) -> Option<T> {
         let slot = key.slot();
         match slot.space.scope() {
-            Scope::Execution => self.execution.as_ref()?.values.typed(&slot),
-            Scope::Session => self.context.values.typed(&slot),
+            Scope::Execution => self.execution.as_ref()?.values.typed(&slot.key),
+            Scope::Session => self.context.values.typed(&slot.key),
         }
     }
 

@@ -30,19 +30,15 @@ impl Run {
     pub(super) async fn recover(&mut self, failure: Failure) -> Result<Turn, Broken> {
         match self.ask(Ask::OnError(failure.clone())).await? {
             Ok(Word::Retry) => (),
-            Ok(word) => {
-                self.take_word(word);
-                self.failure = Some(failure);
-            }
+            Ok(_) => self.failure = Some(failure),
             Err(error) => self.failure = Some(Failure::from(&error)),
         }
         Ok(self.go(Point::AfterStep))
     }
 
     pub(super) async fn after_step(&mut self) -> Result<Turn, Broken> {
-        match self.ask(Ask::AfterStep).await? {
-            Ok(word) => self.take_word(word),
-            Err(error) => self.failure = self.failure.take().or(Some(Failure::from(&error))),
+        if let Err(error) = self.ask(Ask::AfterStep).await? {
+            self.failure = self.failure.take().or(Some(Failure::from(&error)));
         }
         self.say_step();
         Ok(self.go(Point::Decide))
@@ -70,7 +66,6 @@ impl Run {
             Ok(word) => word,
             Err(error) => return Ok(self.go(Point::Close(Status::Failed(Failure::from(&error))))),
         };
-        self.take_word(word.clone());
         let signal = self.state.execution().and_then(|it| it.strongest_signal()).cloned();
         let is_hard = signal.as_ref().is_some_and(|it| it.strength() == Strength::Hard);
         if is_hard {
