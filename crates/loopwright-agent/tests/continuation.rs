@@ -12,7 +12,7 @@ use loopwright_agent::{
 };
 use loopwright_core::{
     AgentState, CallableHook, Clock as _, ContinuationDecision, ContinuationOutcome, Evaluation,
-    Flow, Recovery, Status, StopReason, StopSignal, Timestamp,
+    Flow, Recovery, Status, StopReason, StopSignal, Timestamp, Verdict,
     kinds::ContinuationEvaluated,
     messages::{FinishReason, Usage},
 };
@@ -340,6 +340,82 @@ fn a_criterion_that_forbids_softly_still_forbids() {
     let state = execute(&counting(criteria).build().unwrap(), asked());
     assert_eq!((state.step_count(), state.text().as_str()), (2, "two"));
     assert_eq!(stopped(&state), Some((StopReason::StopRequested, "enough".into())));
+}
+
+#[test]
+fn of_two_criteria_of_one_name_the_one_that_forbids_raises_the_signal() {
+    for limits in [[2, 4], [4, 2]] {
+        let criteria = limits
+            .into_iter()
+            .fold(ContinuationCriteria::new(), |criteria, max| criteria.with(steps_limit(max)))
+            .with(always(RequestContinuation));
+        let state = execute(&counting(criteria.clone()).build().unwrap(), asked());
+        assert_eq!(state.step_count(), 2);
+        assert_eq!(stopped(&state), Some((StopReason::StepsLimitReached, "steps_limit".into())));
+        assert_eq!(state.status().as_str(), "stopped");
+        let told = decisions(&counting(criteria));
+        let mut voices = told.last().unwrap().3.clone();
+        voices.sort();
+        let expect = [
+            "always RequestContinuation",
+            "steps_limit AllowContinuation",
+            "steps_limit ForbidContinuation",
+        ];
+        assert_eq!(voices, expect);
+    }
+}
+
+#[test]
+fn two_criteria_of_one_name_that_forbid_are_both_told() {
+    let criteria = only(steps_limit(1)).with(steps_limit(1));
+    let told = decisions(&counting(criteria));
+    assert_eq!(told.last().unwrap().3, ["steps_limit ForbidContinuation"; 2]);
+}
+
+/// Wants another step at every point where a hook may want one.
+fn insisting() -> UseHook {
+    let hook = CallableHook::new("insisting")
+        .after_step(|state, _| {
+            state.request_continuation();
+            Ok(Flow::Go)
+        })
+        .on_stop(|_, state, _| {
+            for reason in StopReason::ALL {
+                state.withdraw(reason);
+            }
+            state.request_continuation();
+            Ok(Verdict::Continue)
+        });
+    UseHook::new(hook)
+}
+
+#[test]
+fn nothing_overrules_a_criterion_that_forbids() {
+    let forbidding = || {
+        ContinuationCriteria::new().when("enough", |state| match state.step_count() {
+            0 => AllowContinuation,
+            _ => ForbidContinuation,
+        })
+    };
+    let limited = |criteria| {
+        with(counting(criteria).with_capability(UseGuards::none().max_steps(4)), insisting())
+    };
+    let state = execute(&limited(forbidding()), asked());
+    assert_eq!(state.step_count(), 1);
+    assert_eq!(stopped(&state), Some((StopReason::StopRequested, "enough".into())));
+    assert_eq!(state.status().as_str(), "stopped");
+    let finish = only(finish_reason([FinishReason::Stop]));
+    let state = execute(&limited(finish), asked());
+    assert_eq!((state.step_count(), state.status()), (1, &Status::Completed));
+    assert_eq!(stopped(&state), Some((StopReason::FinishReasonReceived, "finish_reason".into())));
+}
+
+#[test]
+fn a_criterion_that_forbids_the_first_step_is_not_overruled_either() {
+    let criteria = ContinuationCriteria::new().when("closed", |_| ForbidContinuation);
+    let state = execute(&with(counting(criteria), insisting()), asked());
+    assert_eq!(state.step_count(), 0);
+    assert_eq!(stopped(&state), Some((StopReason::StopRequested, "closed".into())));
 }
 
 #[test]

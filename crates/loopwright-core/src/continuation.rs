@@ -68,21 +68,11 @@ impl ContinuationOutcome {
     /// Resolves voices, in whatever order they spoke: forbid wins over request, request over stop,
     /// stop over allow. Nobody saying anything is a stop.
     pub fn resolve(evaluations: Vec<Evaluation>) -> Self {
-        let first = |decision| evaluations.iter().find(|it| it.decision == decision);
-        let strongest = |decision| {
-            let such = evaluations.iter().filter(|it| it.decision == decision);
-            such.min_by_key(|it| it.reason_to_stop())
-        };
-        let forbids = strongest(ContinuationDecision::ForbidContinuation);
-        let requests = first(ContinuationDecision::RequestContinuation);
-        let stops = strongest(ContinuationDecision::AllowStop);
-        let allows = first(ContinuationDecision::AllowContinuation);
-        let (should_continue, by) = match (forbids, requests, stops, allows) {
-            (Some(by), ..) => (false, Some(by)),
-            (_, Some(by), ..) => (true, Some(by)),
-            (_, _, Some(by), _) => (false, Some(by)),
-            (.., allows) => (allows.is_some(), allows),
-        };
+        let by = decisive(&evaluations);
+        let should_continue = by.is_some_and(|it| {
+            use ContinuationDecision::{AllowContinuation, RequestContinuation};
+            matches!(it.decision, RequestContinuation | AllowContinuation)
+        });
         let stop_reason = by.map_or(StopReason::Completed, Evaluation::reason_to_stop);
         Self {
             should_continue,
@@ -92,12 +82,31 @@ impl ContinuationOutcome {
         }
     }
 
+    /// Returns the evaluation that decided; `None` if there is none. Several criteria may have its name.
+    pub fn decisive(&self) -> Option<&Evaluation> {
+        decisive(&self.evaluations)
+    }
+
     /// Says in a sentence what was decided and who said what.
     pub fn explain(&self) -> String {
         let verdict = if self.should_continue { "CONTINUE" } else { "STOP" };
         let voices: Vec<String> = self.evaluations.iter().map(ToString::to_string).collect();
         format!("{verdict}, decided by {}: {}", self.resolved_by, voices.join("; "))
     }
+}
+
+/// Returns the evaluation that decides: the strongest that forbids, or else the first that requests, the
+/// strongest that sees no need, the first that allows.
+fn decisive(evaluations: &[Evaluation]) -> Option<&Evaluation> {
+    use ContinuationDecision::{
+        AllowContinuation, AllowStop, ForbidContinuation, RequestContinuation,
+    };
+    let all = |decision| evaluations.iter().filter(move |it| it.decision == decision);
+    let strongest = |decision| all(decision).min_by_key(|it| it.reason_to_stop());
+    strongest(ForbidContinuation)
+        .or_else(|| all(RequestContinuation).next())
+        .or_else(|| strongest(AllowStop))
+        .or_else(|| all(AllowContinuation).next())
 }
 
 impl Evaluation {
@@ -192,14 +201,15 @@ impl Execution {
             return voices;
         }
         let said = self.values.typed::<Vec<Evaluation>>(EVALUATIONS_NAME);
-        // Criteria that forbid have raised a signal, and those that request have requested.
-        let quiet = |it: &Evaluation| {
-            !voices
+        // A criterion that forbids has raised a signal, and one that requests may have requested.
+        let mut raised: Vec<_> =
+            voices.iter().map(|it| (Arc::clone(&it.criterion), it.decision)).collect();
+        voices.extend(said.into_iter().flatten().filter(|it| {
+            let same = raised
                 .iter()
-                .any(|voice| voice.criterion == it.criterion && voice.decision == it.decision)
-        };
-        let heard: Vec<_> = said.into_iter().flatten().filter(quiet).collect();
-        voices.extend(heard);
+                .position(|(by, decision)| *by == it.criterion && *decision == it.decision);
+            same.map(|at| raised.swap_remove(at)).is_none()
+        }));
         voices
     }
 

@@ -225,7 +225,7 @@ impl Flow {
     /// Returns the stronger of two; of equally strong stops the first.
     pub(crate) fn stronger(self, other: Self) -> Self {
         match (self, other) {
-            (Self::Stop(one), Self::Stop(other)) if other.reason < one.reason => Self::Stop(other),
+            (Self::Stop(one), Self::Stop(other)) if other.outranks(&one) => Self::Stop(other),
             (stop @ Self::Stop(_), _) => stop,
             (Self::Go, other) => other,
         }

@@ -112,7 +112,12 @@ enum Point {
     Recover(Failure),
     AfterStep,
     Decide,
-    Stop(Option<StopSignal>),
+    /// The last word on an ending.
+    Stop {
+        signal: Option<StopSignal>,
+        /// Whether it follows a step, and not an attempt to begin one.
+        follows_step: bool,
+    },
     Close(Status),
     Over,
 }
@@ -285,7 +290,7 @@ impl Run {
             Point::Recover(failure) => self.recover(failure).await,
             Point::AfterStep => self.after_step().await,
             Point::Decide => Ok(self.decide()),
-            Point::Stop(signal) => self.stop(signal).await,
+            Point::Stop { signal, follows_step } => self.stop(signal, follows_step).await,
             Point::Close(status) => self.close(status).await,
             Point::Over => Ok(Turn::Nothing),
         }
@@ -414,7 +419,7 @@ impl Run {
             self.record(Change::Continued);
             return None;
         }
-        Some(self.ending(outcome))
+        Some(self.ending(outcome, false))
     }
 
     /// Raises the signals that are not anybody's: cancellation and the budget.
@@ -451,11 +456,11 @@ impl Run {
         }
     }
 
-    fn ending(&mut self, outcome: ContinuationOutcome) -> Point {
+    fn ending(&mut self, outcome: ContinuationOutcome, follows_step: bool) -> Point {
         let signal = self.state.execution().and_then(|it| it.strongest_signal()).cloned();
         let step = self.state.step_count();
         self.say(|_| ContinuationEvaluated { step, outcome });
-        Point::Stop(signal)
+        Point::Stop { signal, follows_step }
     }
 
     /// Takes over what was said to the agent since the last boundary; tells whether there was any.
@@ -512,7 +517,7 @@ impl Run {
         }
         let outcome = execution.continuation();
         if !outcome.should_continue {
-            let ending = self.ending(outcome);
+            let ending = self.ending(outcome, true);
             return self.go(ending);
         }
         let step = self.state.step_count();

@@ -11,11 +11,13 @@ use loopwright_core::{
 };
 use loopwright_testing::{
     EventRecorder, FakeDriver, FakeModel, Fault, MemoryJournal, ModelDriver, ScenarioStep,
-    Timeline, loop_of, run_until_stuck,
+    Timeline, block_on, loop_of, run_until_stuck,
 };
 use serde_json::json;
 
-use crate::support::{agent, asked, execute, execute_with, hooked, hooks, journaled, replay, told};
+use crate::support::{
+    agent, asked, execute, execute_with, hooked, hooks, journaled, options, replay, told,
+};
 
 struct Stopping;
 
@@ -409,4 +411,53 @@ fn what_was_said_of_a_step_does_not_overrule_the_stop_of_a_step_without_an_answe
     let state = execute(&hooked(&loop_of(driver), requesting_once()), asked());
     assert_eq!((state.step_count(), state.status().as_str()), (1, "stopped"));
     assert_eq!(state.stop_signal().and_then(|it| it.source.as_deref()), Some("driver"));
+}
+
+/// The number of steps of each state that a run hands out.
+fn handed_out(agent: &loopwright_core::AgentLoop) -> Vec<u32> {
+    let mut run = agent.start(asked(), options());
+    let mut steps = Vec::new();
+    while let Some(state) = block_on(run.next()) {
+        steps.push(state.step_count());
+    }
+    steps
+}
+
+#[test]
+fn a_veto_before_a_step_hands_no_state_out_twice() {
+    let hook = CallableHook::new("wavering")
+        .before_step(|state, _| {
+            let stops = state.step_count() == 1 && state.metadata().get("vetoed").is_none();
+            Ok(match stops {
+                true => Flow::Stop(StopSignal::requested("wavering", "stop")),
+                false => Flow::Go,
+            })
+        })
+        .on_stop(|_, state, _| {
+            state.set_metadata("vetoed", json!(true));
+            Ok(if state.step_count() == 1 { Verdict::Continue } else { Verdict::Stop })
+        });
+    let steps = [ScenarioStep::tool("looking"), "done".into()];
+    assert_eq!(handed_out(&hooked(&agent(steps), hook)), [1, 2]);
+    let hook = CallableHook::new("again").on_stop(|_, state, _| {
+        Ok(if state.step_count() < 3 { Verdict::Continue } else { Verdict::Stop })
+    });
+    assert_eq!(handed_out(&hooked(&agent([]), hook)), [1, 2, 3]);
+}
+
+#[test]
+fn a_veto_before_a_step_that_a_limit_forbids_hands_no_state_out_twice() {
+    let hook = CallableHook::new("stops")
+        .before_step(|state, _| {
+            state.signal(StopSignal::requested("soft", "stop"));
+            Ok(Flow::Stop(StopSignal::new(StopReason::StepsLimitReached, "hard", "stop")))
+        })
+        .on_stop(|_, state, _| {
+            let asked = state.metadata().get("asked").and_then(serde_json::Value::as_u64);
+            state.set_metadata("asked", json!(asked.unwrap_or(0) + 1));
+            Ok(Verdict::Continue)
+        });
+    let agent = hooked(&agent([]), hook);
+    assert_eq!(handed_out(&agent), [0]);
+    assert_eq!(execute(&agent, asked()).metadata().get("asked"), Some(&json!(1)));
 }

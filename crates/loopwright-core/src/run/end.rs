@@ -7,7 +7,7 @@ use crate::{
         ExecutionCompleted, ExecutionFailed, ExecutionStopped, StateUpdated, StepCompleted,
         TokenUsageReported,
     },
-    execution::Status,
+    execution::{Execution, Status},
     failure::Failure,
     interceptor::{Ask, Word},
     run::{Point, Run, Turn, record::Broken},
@@ -61,14 +61,18 @@ impl Run {
     }
 
     /// Gives hooks the last word on an ending, and the user a last chance to say something.
-    pub(super) async fn stop(&mut self, signal: Option<StopSignal>) -> Result<Turn, Broken> {
+    pub(super) async fn stop(
+        &mut self,
+        signal: Option<StopSignal>,
+        follows_step: bool,
+    ) -> Result<Turn, Broken> {
         let word = match self.ask(Ask::OnStop(signal)).await? {
             Ok(word) => word,
             Err(error) => return Ok(self.go(Point::Close(Status::Failed(Failure::from(&error))))),
         };
-        let signal = self.state.execution().and_then(|it| it.strongest_signal()).cloned();
-        let is_hard = signal.as_ref().is_some_and(|it| it.strength() == Strength::Hard);
-        if is_hard {
+        let signals = self.state.execution().map(Execution::signals).unwrap_or_default();
+        let signal = StopSignal::strongest(signals).cloned();
+        if signals.iter().any(|it| it.strength() == Strength::Hard) {
             let messages = self.inbox.close();
             self.take_messages(messages);
             return Ok(self.go(Point::Close(status_of(signal))));
@@ -81,7 +85,8 @@ impl Run {
         let messages = if goes_on { self.inbox.drain() } else { self.inbox.drain_or_close() };
         if self.take_messages(messages) || goes_on {
             self.go_on();
-            return Ok(Turn::Step);
+            // The state was handed out before the attempt to begin a step.
+            return Ok(if follows_step { Turn::Step } else { Turn::On });
         }
         Ok(self.go(Point::Close(status_of(signal))))
     }
