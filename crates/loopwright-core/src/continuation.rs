@@ -166,6 +166,11 @@ impl Execution {
         is_asked && is_quiet && self.values.is_empty()
     }
 
+    /// Returns `true` if the signals raised so far keep the next step from beginning.
+    pub fn blocks_next_step(&self) -> bool {
+        self.checkpoint().is_some_and(|it| !it.should_continue)
+    }
+
     /// Returns what the signals and what overrules them amount to before a step begins; `None` if there
     /// is no signal. What the model wants does not count. What criteria said counts for the first step
     /// only: about later ones it has been decided.
