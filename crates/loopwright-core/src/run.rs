@@ -82,7 +82,7 @@ pub struct Run {
     failure: Option<Failure>,
     /// How often an ending was overruled since the last step began.
     vetoes: u32,
-    /// Calls whose beginning nobody acknowledged before this run: they did not begin.
+    /// Calls whose beginning no journal acknowledged before this run, in order: they did not begin.
     unbegun: Vec<u16>,
     /// Whether a state is to be handed out.
     is_due: bool,
@@ -151,7 +151,9 @@ impl Run {
             events: Events::default(),
             deadline: None,
         };
-        let unbegun = state.outbox.changes().filter_map(Change::started_call).collect();
+        let mut unbegun: Vec<u16> =
+            state.outbox.changes().filter_map(Change::started_call).collect();
+        unbegun.sort_unstable();
         let leftovers = Leftovers(options.cancel.child_token());
         Self {
             tools: Arc::new(leftovers.0.child_token()),
