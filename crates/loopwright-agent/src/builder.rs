@@ -95,7 +95,7 @@ impl AgentBuilder {
         let tools = agent.tools.resolve(&driver, &compiler, &agent.sinks)?;
         // 6. The interceptor: an explicit one, or else the hooks.
         if !agent.processors.0.is_empty() {
-            agent.hooks.add_at(Priority::default(), agent.processors);
+            agent.processors.register(&mut agent.hooks);
         }
         if !agent.criteria.is_empty() {
             agent.hooks.add_at(Priority::FINISH, CriteriaHook(agent.criteria));

@@ -141,14 +141,14 @@ impl CriteriaHook {
         let evaluations = self.0.evaluations(state, env.clock.now());
         let outcome = ContinuationOutcome::resolve(evaluations);
         state.set(&EVALUATIONS, &outcome.evaluations)?;
-        let decided = outcome.evaluations.iter().find(|it| it.criterion == outcome.resolved_by);
-        match decided.map(|it| (it.decision, it)) {
+        match outcome.decisive().map(|it| (it.decision, it)) {
             Some((ContinuationDecision::ForbidContinuation, by)) => {
                 let reason = by.stop_reason.unwrap_or(StopReason::StopRequested);
                 let signal = StopSignal::new(reason, Arc::clone(&by.criterion), by.reason.clone());
-                Ok(Flow::Stop(signal))
+                Ok(Flow::Stop(signal.into_final()))
             }
-            Some((ContinuationDecision::RequestContinuation, _)) => {
+            // A request for the first step is no request for the one after it.
+            Some((ContinuationDecision::RequestContinuation, _)) if state.step_count() > 0 => {
                 state.request_continuation();
                 Ok(Flow::Go)
             }

@@ -1,39 +1,125 @@
 //! Wrappers around whole steps.
 
-use std::{borrow::Cow, fmt, sync::Arc};
+use std::{
+    any::Any,
+    borrow::Cow,
+    fmt,
+    panic::{AssertUnwindSafe, resume_unwind},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
-use loopwright_core::{BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopSignal};
+use futures::FutureExt as _;
+use loopwright_core::{
+    AgentState, BoxError, Execution, Flow, Hook, HookCx, HookPoint, HookPoints, HookStack, Key,
+    Priority, StateEdit,
+};
 
 /// Wraps whole steps: what it does before the step and after it belongs together.
 ///
 /// Processors nest: the one that was added first is outermost, so it is the first before a step and
-/// the last after it.
+/// the last after it. All hooks are outside of them: processors are called last before a step and first
+/// after it.
+///
+/// Each processor that was opened is closed, once: one whose `before` returned [`Flow::Go`], or whose stop
+/// was overruled. One whose `before` stops the run, fails or panics is not open, nor are those inside of it.
 #[async_trait]
 pub trait StateProcessor: Send + Sync {
-    /// Called before a step begins.
+    /// Called before a step begins, unless a hook has kept the step from beginning.
     async fn before(&self, _state: &mut StateEdit<'_>, _cx: &HookCx<'_>) -> Result<Flow, BoxError> {
         Ok(Flow::Go)
     }
 
-    /// Called after the step, failed ones included.
+    /// Called after the step, failed ones included. If a processor inside of this one keeps the step from
+    /// beginning, or the run ends before the step is over, there is no such step in the state.
     async fn after(&self, _state: &mut StateEdit<'_>, _cx: &HookCx<'_>) -> Result<Flow, BoxError> {
         Ok(Flow::Go)
     }
 }
 
+/// The number of the step for which processors were opened last.
+const OPENED: Key<u32> = Key::execution("state_processors", "opened");
+
+const NAME: &str = "state_processors";
+
 /// All processors of an agent as one hook, which keeps them nested.
 #[derive(Clone, Default)]
 pub(crate) struct Processors(pub(crate) Vec<Arc<dyn StateProcessor>>);
 
+/// Why a processor did not come to its end.
+enum Fault {
+    Error(BoxError),
+    Panic(Box<dyn Any + Send>),
+}
+
+impl Fault {
+    /// Hands the fault on as it came.
+    fn raise(self) -> BoxError {
+        match self {
+            Self::Error(error) => error,
+            Self::Panic(payload) => resume_unwind(payload),
+        }
+    }
+}
+
+/// Awaits a processor and contains its panic, so that others can be closed.
+async fn contained(call: impl Future<Output = Result<Flow, BoxError>>) -> Result<Flow, Fault> {
+    match AssertUnwindSafe(call).catch_unwind().await {
+        Ok(result) => result.map_err(Fault::Error),
+        Err(payload) => Err(Fault::Panic(payload)),
+    }
+}
+
+impl Processors {
+    /// Adds the processors inside of all other hooks: where no hook can fail between them and the step.
+    pub(crate) fn register(self, hooks: &mut HookStack) {
+        let hook = Arc::new(self);
+        let (last, first) = (Priority(i16::MIN), Priority(i16::MAX));
+        let after = HookPoint::AfterStep | HookPoint::AfterExecution;
+        hooks.register(NAME.into(), last, HookPoint::BeforeStep.into(), Arc::clone(&hook) as _);
+        hooks.register(NAME.into(), first, after, hook);
+    }
+
+    /// Closes so many of the processors, the innermost first, even if one of them fails or stops the run.
+    async fn close(
+        &self,
+        opened: usize,
+        state: &mut StateEdit<'_>,
+        cx: &HookCx<'_>,
+    ) -> Result<(), BoxError> {
+        let mut fault = None;
+        for processor in self.0.iter().take(opened).rev() {
+            match contained(processor.after(state, cx)).await {
+                Ok(Flow::Go) => (),
+                Ok(Flow::Stop(signal)) => state.signal(signal),
+                Err(other) => fault = fault.or(Some(other)),
+            }
+        }
+        fault.map_or(Ok(()), |fault| Err(fault.raise()))
+    }
+}
+
+/// Returns `true` if processors were opened for the step of this number and none has been closed.
+fn is_open_for(state: &AgentState, step: u32) -> bool {
+    state.get(&OPENED) == Some(step)
+}
+
+fn next_step(state: &AgentState) -> u32 {
+    state.step_count() + 1
+}
+
+fn is_kept_from_stepping(state: &AgentState) -> bool {
+    state.execution().is_some_and(Execution::blocks_next_step)
+}
+
 #[async_trait]
 impl Hook for Processors {
     fn name(&self) -> Cow<'static, str> {
-        "state_processors".into()
+        NAME.into()
     }
 
     fn points(&self) -> HookPoints {
-        HookPoint::BeforeStep | HookPoint::AfterStep
+        HookPoints::of([HookPoint::BeforeStep, HookPoint::AfterStep, HookPoint::AfterExecution])
     }
 
     async fn before_step(
@@ -41,12 +127,28 @@ impl Hook for Processors {
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        for processor in &self.0 {
-            let flow = processor.before(state, cx).await?;
-            if flow != Flow::Go {
-                return Ok(flow);
+        if is_kept_from_stepping(state) || is_open_for(state, next_step(state)) {
+            return Ok(Flow::Go);
+        }
+        for (opened, processor) in self.0.iter().enumerate() {
+            match contained(processor.before(state, cx)).await {
+                Ok(Flow::Go) => (),
+                Ok(Flow::Stop(signal)) => {
+                    state.signal(signal);
+                    if is_kept_from_stepping(state) {
+                        self.close(opened, state, cx).await?;
+                        return Ok(Flow::Go);
+                    }
+                }
+                Err(fault) => {
+                    let closed = self.close(opened, state, cx);
+                    let _also_failed = AssertUnwindSafe(closed).catch_unwind().await;
+                    return Err(fault.raise());
+                }
             }
         }
+        let step = next_step(state);
+        state.set(&OPENED, &step)?;
         Ok(Flow::Go)
     }
 
@@ -55,19 +157,23 @@ impl Hook for Processors {
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        let (mut stops, mut failed) = (Vec::new(), None);
-        // Every wrapper that was opened is closed, even if an inner one fails or stops the run.
-        for processor in self.0.iter().rev() {
-            match processor.after(state, cx).await {
-                Ok(Flow::Go) => (),
-                Ok(Flow::Stop(signal)) => stops.push(signal),
-                Err(error) => failed = failed.or(Some(error)),
-            }
+        // Of a step that failed before it began, no processor is open.
+        if is_open_for(state, state.step_count()) {
+            self.close(self.0.len(), state, cx).await?;
         }
-        if let Some(error) = failed {
-            return Err(error);
+        Ok(Flow::Go)
+    }
+
+    async fn after_execution(
+        &self,
+        state: &mut StateEdit<'_>,
+        cx: &HookCx<'_>,
+    ) -> Result<(), BoxError> {
+        if is_open_for(state, next_step(state)) {
+            state.remove(&OPENED);
+            self.close(self.0.len(), state, cx).await?;
         }
-        Ok(StopSignal::strongest(&stops).cloned().map_or(Flow::Go, Flow::Stop))
+        Ok(())
     }
 }
 

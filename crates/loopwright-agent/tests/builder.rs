@@ -136,7 +136,7 @@ fn channel_dispatch() {
     assert_eq!(tool_names(&agent), ["direct", "deferred"]);
     let deferred = agent.tools().get("deferred").unwrap();
     assert_eq!(&*deferred.spec().description, r#"after ["direct"] by decorator"#);
-    assert_eq!(hook_names(&agent), ["hook", "state_processors"]);
+    assert_eq!(hook_names(&agent), ["state_processors", "hook", "state_processors"]);
 
     let state = execute(&agent, asked());
     assert_eq!(said(&state), ["go", "{}"]);

@@ -123,7 +123,7 @@ fn the_processor_that_was_added_first_is_outermost() {
         .with_capability(UseStateProcessor::new(Bracket::new("inner", &timeline)))
         .build()
         .unwrap();
-    assert_eq!(hook_names(&agent), ["state_processors"]);
+    assert_eq!(hook_names(&agent), ["state_processors"; 2]);
     let state = execute(&agent, asked());
     // Of the two steps the second one failed.
     assert!(matches!(state.status(), Status::Failed(_)));

@@ -12,7 +12,7 @@ use loopwright_agent::{
 };
 use loopwright_core::{
     AgentState, CallableHook, Clock as _, ContinuationDecision, ContinuationOutcome, Evaluation,
-    Flow, Recovery, Status, StopReason, StopSignal, Timestamp,
+    Flow, Recovery, Status, StopReason, StopSignal, Timestamp, Verdict,
     kinds::ContinuationEvaluated,
     messages::{FinishReason, Usage},
 };
@@ -343,6 +343,82 @@ fn a_criterion_that_forbids_softly_still_forbids() {
 }
 
 #[test]
+fn of_two_criteria_of_one_name_the_one_that_forbids_raises_the_signal() {
+    for limits in [[2, 4], [4, 2]] {
+        let criteria = limits
+            .into_iter()
+            .fold(ContinuationCriteria::new(), |criteria, max| criteria.with(steps_limit(max)))
+            .with(always(RequestContinuation));
+        let state = execute(&counting(criteria.clone()).build().unwrap(), asked());
+        assert_eq!(state.step_count(), 2);
+        assert_eq!(stopped(&state), Some((StopReason::StepsLimitReached, "steps_limit".into())));
+        assert_eq!(state.status().as_str(), "stopped");
+        let told = decisions(&counting(criteria));
+        let mut voices = told.last().unwrap().3.clone();
+        voices.sort();
+        let expect = [
+            "always RequestContinuation",
+            "steps_limit AllowContinuation",
+            "steps_limit ForbidContinuation",
+        ];
+        assert_eq!(voices, expect);
+    }
+}
+
+#[test]
+fn two_criteria_of_one_name_that_forbid_are_both_told() {
+    let criteria = only(steps_limit(1)).with(steps_limit(1));
+    let told = decisions(&counting(criteria));
+    assert_eq!(told.last().unwrap().3, ["steps_limit ForbidContinuation"; 2]);
+}
+
+/// Wants another step at every point where a hook may want one.
+fn insisting() -> UseHook {
+    let hook = CallableHook::new("insisting")
+        .after_step(|state, _| {
+            state.request_continuation();
+            Ok(Flow::Go)
+        })
+        .on_stop(|_, state, _| {
+            for reason in StopReason::ALL {
+                state.withdraw(reason);
+            }
+            state.request_continuation();
+            Ok(Verdict::Continue)
+        });
+    UseHook::new(hook)
+}
+
+#[test]
+fn nothing_overrules_a_criterion_that_forbids() {
+    let forbidding = || {
+        ContinuationCriteria::new().when("enough", |state| match state.step_count() {
+            0 => AllowContinuation,
+            _ => ForbidContinuation,
+        })
+    };
+    let limited = |criteria| {
+        with(counting(criteria).with_capability(UseGuards::none().max_steps(4)), insisting())
+    };
+    let state = execute(&limited(forbidding()), asked());
+    assert_eq!(state.step_count(), 1);
+    assert_eq!(stopped(&state), Some((StopReason::StopRequested, "enough".into())));
+    assert_eq!(state.status().as_str(), "stopped");
+    let finish = only(finish_reason([FinishReason::Stop]));
+    let state = execute(&limited(finish), asked());
+    assert_eq!((state.step_count(), state.status()), (1, &Status::Completed));
+    assert_eq!(stopped(&state), Some((StopReason::FinishReasonReceived, "finish_reason".into())));
+}
+
+#[test]
+fn a_criterion_that_forbids_the_first_step_is_not_overruled_either() {
+    let criteria = ContinuationCriteria::new().when("closed", |_| ForbidContinuation);
+    let state = execute(&with(counting(criteria), insisting()), asked());
+    assert_eq!(state.step_count(), 0);
+    assert_eq!(stopped(&state), Some((StopReason::StopRequested, "closed".into())));
+}
+
+#[test]
 fn what_criteria_said_of_one_step_does_not_speak_for_the_next() {
     let criteria = ContinuationCriteria::new().with(always(RequestContinuation));
     let limited = counting(criteria).with_capability(UseGuards::none().max_steps(3));
@@ -355,6 +431,71 @@ fn what_criteria_said_of_one_step_does_not_speak_for_the_next() {
     let state = execute(&with(limited, UseHook::new(stop)), asked());
     assert_eq!(state.step_count(), 1);
     assert_eq!(stopped(&state), Some((StopReason::StopRequested, "stop".into())));
+}
+
+#[test]
+fn a_final_finish_reason_and_a_criterion_that_wants_more_end_with_the_answer_that_is_enough() {
+    let criteria = only(response_content(|text| text.contains("enough")));
+    let agent = scripted(["enough".into(), ScenarioStep::tool("looking"), "enough now".into()])
+        .with_capability(UseGuards::none().max_steps(6).finish_reasons([FinishReason::Stop]))
+        .with_capability(UseContinuation(criteria))
+        .build()
+        .unwrap();
+    let first = execute(&agent, asked());
+    assert_eq!((first.step_count(), first.text().as_str()), (1, "enough"));
+    // What was requested after the call does not speak for the answer.
+    let second = execute(&agent, first.with_user_message("again"));
+    assert_eq!((second.step_count(), second.text().as_str()), (2, "enough now"));
+    assert_eq!(stopped(&second).map(|it| it.0), Some(StopReason::FinishReasonReceived));
+}
+
+#[test]
+fn a_criterion_that_wants_more_overrules_a_final_finish_reason() {
+    let agent = scripted(["one", "two", "enough"])
+        .with_capability(UseGuards::none().max_steps(6).finish_reasons([FinishReason::Stop]))
+        .with_capability(UseContinuation(only(response_content(|text| text == "enough"))));
+    let state = execute(&agent.build().unwrap(), asked());
+    assert_eq!((state.step_count(), state.text().as_str()), (3, "enough"));
+}
+
+#[test]
+fn criteria_are_asked_about_the_step_after_which_an_error_policy_stops() {
+    let strict = loopwright_agent::UseErrorPolicy(ErrorPolicy::stop_on_any_error());
+    let steps = [ScenarioStep::tool_call("missing", serde_json::json!({}))];
+    let criteria = ContinuationCriteria::new().when("steps", |state| match state.step_count() {
+        0 => AllowContinuation,
+        _ => RequestContinuation,
+    });
+    let told = decisions(
+        &scripted(steps).with_capability(strict).with_capability(UseContinuation(criteria)),
+    );
+    let [(1, false, by, voices)] = &told[..] else { panic!("one decision: {told:?}") };
+    assert_eq!(by, "error_policy");
+    assert!(voices.contains(&"steps RequestContinuation".to_owned()), "{voices:?}");
+}
+
+#[test]
+fn a_request_before_the_first_step_buys_none_after_it() {
+    let agent =
+        counting(only(tool_call_presence())).with_capability(UseGuards::none().max_steps(3));
+    assert_eq!(execute(&agent.build().unwrap(), asked()).step_count(), 1);
+}
+
+#[test]
+fn a_request_before_the_first_step_overrules_a_soft_stop_of_that_round_only() {
+    let stop = || {
+        let stop = CallableHook::new("stop").before_step(|state, _| {
+            Ok(match state.step_count() {
+                0 => Flow::Stop(StopSignal::requested("stop", "not now")),
+                _ => Flow::Go,
+            })
+        });
+        UseHook::new(stop)
+    };
+    let state = execute(&with(counting(only(tool_call_presence())), stop()), asked());
+    assert_eq!((state.step_count(), state.text().as_str()), (1, "one"));
+    let state = execute(&with(counting(only(always(AllowContinuation))), stop()), asked());
+    assert_eq!(state.step_count(), 0);
 }
 
 #[test]

@@ -21,3 +21,5 @@ mod contract;
 mod capabilities;
 #[cfg(test)]
 mod definitions;
+#[cfg(test)]
+mod processors;

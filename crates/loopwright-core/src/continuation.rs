@@ -53,9 +53,13 @@ pub struct ContinuationOutcome {
     pub evaluations: Vec<Evaluation>,
 }
 
-/// What criteria said since the last decision; kept for the next
-/// [`ContinuationOutcome`] by whoever asks criteria.
+/// What criteria say about the step after the newest one, for the next [`ContinuationOutcome`]. The hook
+/// that evaluates criteria sets it. The value does not outlive the step that follows: the next step that is
+/// recorded removes it.
 pub const EVALUATIONS: Key<Vec<Evaluation>> = Key::execution("continuation", "evaluations");
+
+/// The name under which an execution keeps [`EVALUATIONS`].
+pub(crate) const EVALUATIONS_NAME: &str = "continuation.evaluations";
 
 /// The loop's own rule: a model that asks for tools wants to hear from them.
 const TOOL_CALLS: &str = "tool_calls";
@@ -64,21 +68,11 @@ impl ContinuationOutcome {
     /// Resolves voices, in whatever order they spoke: forbid wins over request, request over stop,
     /// stop over allow. Nobody saying anything is a stop.
     pub fn resolve(evaluations: Vec<Evaluation>) -> Self {
-        let first = |decision| evaluations.iter().find(|it| it.decision == decision);
-        let strongest = |decision| {
-            let such = evaluations.iter().filter(|it| it.decision == decision);
-            such.min_by_key(|it| it.reason_to_stop())
-        };
-        let forbids = strongest(ContinuationDecision::ForbidContinuation);
-        let requests = first(ContinuationDecision::RequestContinuation);
-        let stops = strongest(ContinuationDecision::AllowStop);
-        let allows = first(ContinuationDecision::AllowContinuation);
-        let (should_continue, by) = match (forbids, requests, stops, allows) {
-            (Some(by), ..) => (false, Some(by)),
-            (_, Some(by), ..) => (true, Some(by)),
-            (_, _, Some(by), _) => (false, Some(by)),
-            (.., allows) => (allows.is_some(), allows),
-        };
+        let by = decisive(&evaluations);
+        let should_continue = by.is_some_and(|it| {
+            use ContinuationDecision::{AllowContinuation, RequestContinuation};
+            matches!(it.decision, RequestContinuation | AllowContinuation)
+        });
         let stop_reason = by.map_or(StopReason::Completed, Evaluation::reason_to_stop);
         Self {
             should_continue,
@@ -88,12 +82,31 @@ impl ContinuationOutcome {
         }
     }
 
+    /// Returns the evaluation that decided; `None` if there is none. Several criteria may have its name.
+    pub fn decisive(&self) -> Option<&Evaluation> {
+        decisive(&self.evaluations)
+    }
+
     /// Says in a sentence what was decided and who said what.
     pub fn explain(&self) -> String {
         let verdict = if self.should_continue { "CONTINUE" } else { "STOP" };
         let voices: Vec<String> = self.evaluations.iter().map(ToString::to_string).collect();
         format!("{verdict}, decided by {}: {}", self.resolved_by, voices.join("; "))
     }
+}
+
+/// Returns the evaluation that decides: the strongest that forbids, or else the first that requests, the
+/// strongest that sees no need, the first that allows.
+fn decisive(evaluations: &[Evaluation]) -> Option<&Evaluation> {
+    use ContinuationDecision::{
+        AllowContinuation, AllowStop, ForbidContinuation, RequestContinuation,
+    };
+    let all = |decision| evaluations.iter().filter(move |it| it.decision == decision);
+    let strongest = |decision| all(decision).min_by_key(|it| it.reason_to_stop());
+    strongest(ForbidContinuation)
+        .or_else(|| all(RequestContinuation).next())
+        .or_else(|| strongest(AllowStop))
+        .or_else(|| all(AllowContinuation).next())
 }
 
 impl Evaluation {
@@ -153,14 +166,21 @@ impl Execution {
         is_asked && is_quiet && self.values.is_empty()
     }
 
-    /// Returns whether something keeps the next step from beginning; what the model wants does not
-    /// count.
+    /// Returns `true` if the signals raised so far keep the next step from beginning.
+    pub fn blocks_next_step(&self) -> bool {
+        self.checkpoint().is_some_and(|it| !it.should_continue)
+    }
+
+    /// Returns what the signals and what overrules them amount to before a step begins; `None` if there
+    /// is no signal. What the model wants does not count. What criteria said counts for the first step
+    /// only: about later ones it has been decided.
     pub(crate) fn checkpoint(&self) -> Option<ContinuationOutcome> {
         if self.signals.is_empty() {
             return None;
         }
-        let outcome = ContinuationOutcome::resolve(self.standing_voices());
-        (!outcome.should_continue).then_some(outcome)
+        let is_first = self.steps.is_empty();
+        let voices = if is_first { self.voices() } else { self.standing_voices() };
+        Some(ContinuationOutcome::resolve(voices))
     }
 
     /// Returns what holds until it is withdrawn or answered: signals, and a request to go on.
@@ -181,15 +201,20 @@ impl Execution {
     /// loop's own rule.
     fn voices(&self) -> Vec<Evaluation> {
         let mut voices = self.standing_voices();
-        let said = self.values.typed::<Vec<Evaluation>>(&EVALUATIONS.slot());
-        // Criteria that forbid have raised a signal, and those that request have requested.
-        let quiet = |it: &Evaluation| {
-            !voices
+        if self.open.is_some() {
+            // A step that has begun was decided about.
+            return voices;
+        }
+        let said = self.values.typed::<Vec<Evaluation>>(EVALUATIONS_NAME);
+        // A criterion that forbids has raised a signal, and one that requests may have requested.
+        let mut raised: Vec<_> =
+            voices.iter().map(|it| (Arc::clone(&it.criterion), it.decision)).collect();
+        voices.extend(said.into_iter().flatten().filter(|it| {
+            let same = raised
                 .iter()
-                .any(|voice| voice.criterion == it.criterion && voice.decision == it.decision)
-        };
-        let heard: Vec<_> = said.into_iter().flatten().filter(quiet).collect();
-        voices.extend(heard);
+                .position(|(by, decision)| *by == it.criterion && *decision == it.decision);
+            same.map(|at| raised.swap_remove(at)).is_none()
+        }));
         voices
     }
 

@@ -21,7 +21,7 @@ use crate::{
     journal::{Begun, EffectKey, Journal, JournalError, contained},
     outcome::{Arguments, Question, ToolOutcome, ToolOutput},
     state::AgentState,
-    step::Thought,
+    step::{Few, Thought},
     stop::StopSignal,
     tool::{AnyTool, Effects, Given, ToolCx, ToolError},
 };
@@ -46,11 +46,23 @@ impl Default for ToolExecutor {
 pub(crate) struct Acting {
     /// The answer whose calls they are.
     pub(crate) thought: Arc<Thought>,
+    pub(crate) positions: CallPositions,
     pub(crate) journal: Option<JournalRef>,
     pub(crate) cancel: Arc<CancellationToken>,
     pub(crate) grace: Duration,
     pub(crate) inference: Inference,
     pub(crate) key: EffectKey,
+}
+
+/// Where the calls of an answer stand among its parts, so that each is found without looking at the others.
+#[derive(Debug)]
+pub(crate) struct CallPositions(Few<usize>);
+
+impl CallPositions {
+    pub(crate) fn of(thought: &Thought) -> Self {
+        let parts = thought.message.parts().iter().enumerate();
+        Self(parts.filter_map(|(at, part)| part.as_tool_call().map(|_| at)).collect())
+    }
 }
 
 /// A journal that can be shown.
@@ -129,7 +141,8 @@ fn failed(kind: FailureKind, message: impl Into<String>) -> ToolOutcome {
 
 impl Acting {
     pub(crate) fn call(&self, index: u16) -> Option<&ToolCall> {
-        self.thought.message.tool_calls().nth(usize::from(index))
+        let position = *self.positions.0.get(usize::from(index))?;
+        self.thought.message.parts().get(position)?.as_tool_call()
     }
 
     pub(crate) fn key(&self, index: u16) -> EffectKey {

@@ -10,7 +10,7 @@ use crate::{
     budget::Spend,
     change::{Change, Edit, Stamped},
     clock::Timestamp,
-    continuation::EVALUATIONS,
+    continuation::EVALUATIONS_NAME,
     execution::{Baseline, Execution, Status},
     failure::Failure,
     key::{Slot, Space},
@@ -392,7 +392,7 @@ impl Execution {
             self.signals.clear();
             self.continuation = None;
             self.failed_in_a_row = 0;
-            self.values.put(EVALUATIONS.slot().key, None);
+            self.values.remove(EVALUATIONS_NAME);
         }
         // Who resumes no longer wants what an earlier run was to stop for.
         self.signals.retain(|it| it.reason != StopReason::UserRequested);
@@ -413,7 +413,7 @@ impl Execution {
             is_ahead: true,
         };
         self.signals.retain(|it| !it.reason.is_limit());
-        self.values.put(EVALUATIONS.slot().key, None);
+        self.values.remove(EVALUATIONS_NAME);
     }
 
     /// Removes the soft signals of such reasons; hard ones stay whoever asks.
@@ -423,6 +423,7 @@ impl Execution {
 
     #[expect(clippy::cast_possible_truncation, reason = "a step has at most 65,535 calls")]
     fn push(&mut self, step: Step) {
+        self.values.remove(EVALUATIONS_NAME);
         self.worked += step.took;
         self.tool_errors += step.outcomes.iter().filter(|it| it.is_error()).count() as u32;
         if step.kind == StepKind::Error {

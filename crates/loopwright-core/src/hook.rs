@@ -213,8 +213,23 @@ impl fmt::Debug for HookCx<'_> {
 pub enum Flow {
     /// On to the next hook, then to what comes next.
     Go,
-    /// Stop the run with what has been done. Later hooks of this point are not called.
+    /// Stop the run with what has been done.
+    ///
+    /// Later hooks of this point are called nevertheless: they may have to record what was done, and a
+    /// soft stop may still be overruled. Only a hard stop before an execution or a step ends the round.
+    /// Of several stops the strongest decides.
     Stop(StopSignal),
+}
+
+impl Flow {
+    /// Returns the stronger of two; of equally strong stops the first.
+    pub(crate) fn stronger(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Stop(one), Self::Stop(other)) if other.outranks(&one) => Self::Stop(other),
+            (stop @ Self::Stop(_), _) => stop,
+            (Self::Go, other) => other,
+        }
+    }
 }
 
 /// What to do with a request.

@@ -25,7 +25,7 @@ use crate::{
     },
     outcome::ToolOutcome,
     state::AgentState,
-    stop::StopSignal,
+    stop::{StopSignal, Strength},
 };
 
 /// Higher runs earlier; of equal ones, the one that was added first.
@@ -208,15 +208,20 @@ pub(crate) enum Ask {
     AfterExecution(Status),
 }
 
-/// What hooks that may edit the state say.
-#[derive(Clone, Debug, PartialEq)]
+/// What hooks that may edit the state decide, besides the signals that they raise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Word {
     /// Nothing special: go on, let it stop, let it fail.
     Nothing,
-    Stop(StopSignal),
     /// Veto a stop.
     Continue,
     Retry,
+}
+
+/// What one hook that may edit the state decides.
+enum Reply {
+    Word(Word),
+    Stop(StopSignal),
 }
 
 impl Ask {
@@ -236,11 +241,11 @@ impl Ask {
         hook: &dyn Hook,
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
-    ) -> Result<Word, BoxError> {
-        Ok(match self {
-            Self::BeforeExecution => hook.before_execution(state, cx).await?.into(),
-            Self::BeforeStep => hook.before_step(state, cx).await?.into(),
-            Self::AfterStep => hook.after_step(state, cx).await?.into(),
+    ) -> Result<Reply, BoxError> {
+        let word = match self {
+            Self::BeforeExecution => return Ok(hook.before_execution(state, cx).await?.into()),
+            Self::BeforeStep => return Ok(hook.before_step(state, cx).await?.into()),
+            Self::AfterStep => return Ok(hook.after_step(state, cx).await?.into()),
             Self::OnStop(signal) => match hook.on_stop(signal.as_ref(), state, cx).await? {
                 Verdict::Stop => Word::Nothing,
                 Verdict::Continue => Word::Continue,
@@ -254,14 +259,21 @@ impl Ask {
                 hook.after_execution(state, &cx).await?;
                 Word::Nothing
             }
-        })
+        };
+        Ok(Reply::Word(word))
+    }
+
+    /// Returns `true` if a stop of this strength ends the round: nothing follows that later hooks could
+    /// prepare.
+    fn is_ended_by(&self, strength: Strength) -> bool {
+        matches!(self, Self::BeforeExecution | Self::BeforeStep) && strength == Strength::Hard
     }
 }
 
-impl From<Flow> for Word {
+impl From<Flow> for Reply {
     fn from(flow: Flow) -> Self {
         match flow {
-            Flow::Go => Self::Nothing,
+            Flow::Go => Self::Word(Word::Nothing),
             Flow::Stop(signal) => Self::Stop(signal),
         }
     }
@@ -271,8 +283,8 @@ impl From<Flow> for Word {
 const REWRITES: usize = 8;
 
 impl Interceptor {
-    /// Asks all hooks of a point that may edit the state. A stop ends the round; a veto or a retry
-    /// does not.
+    /// Asks all hooks of a point that may edit the state. What they stop for is part of the log. A hard
+    /// stop before something ends the round; no other stop does, nor a veto or a retry.
     pub(crate) async fn ask(
         &self,
         ask: &Ask,
@@ -287,9 +299,15 @@ impl Interceptor {
                 .guard(ask.point(), cx, async { ask.put(&*it.hook, &mut edit, cx).await })
                 .await?
             {
-                Word::Nothing => (),
-                stop @ Word::Stop(_) => return Ok(stop),
-                said => word = said,
+                Reply::Word(Word::Nothing) => (),
+                Reply::Word(said) => word = said,
+                Reply::Stop(signal) => {
+                    let strength = signal.strength();
+                    edit.signal(signal);
+                    if ask.is_ended_by(strength) {
+                        break;
+                    }
+                }
             }
         }
         Ok(word)
@@ -321,16 +339,14 @@ impl Interceptor {
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<Flow, HookError> {
-        let point = HookPoint::AfterInference;
+        let (point, mut said) = (HookPoint::AfterInference, Flow::Go);
         for it in self.at(point) {
             let flow = it
                 .guard(point, cx, async { it.hook.after_inference(response, state, cx).await })
                 .await?;
-            if flow != Flow::Go {
-                return Ok(flow);
-            }
+            said = said.stronger(flow);
         }
-        Ok(Flow::Go)
+        Ok(said)
     }
 
     /// Asks all hooks about a call. Returns the strongest decision, who made it, and the call with
@@ -390,16 +406,14 @@ impl Interceptor {
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<Flow, HookError> {
-        let point = HookPoint::AfterTool;
+        let (point, mut said) = (HookPoint::AfterTool, Flow::Go);
         for it in self.at(point) {
             let flow = it
                 .guard(point, cx, async { it.hook.after_tool(call, outcome, state, cx).await })
                 .await?;
-            if flow != Flow::Go {
-                return Ok(flow);
-            }
+            said = said.stronger(flow);
         }
-        Ok(Flow::Go)
+        Ok(said)
     }
 
     /// Tells whether all hooks of a point have nothing to say. One that panics has.

@@ -117,8 +117,14 @@ impl Metadata {
         };
     }
 
-    pub(crate) fn typed<T: DeserializeOwned>(&self, slot: &Slot) -> Option<T> {
-        serde_json::from_value(self.get(&slot.key)?.clone()).ok()
+    pub(crate) fn remove(&mut self, key: &str) {
+        if self.0.contains_key(key) {
+            Arc::make_mut(&mut self.0).remove(key);
+        }
+    }
+
+    pub(crate) fn typed<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        serde_json::from_value(self.get(key)?.clone()).ok()
     }
 }
 

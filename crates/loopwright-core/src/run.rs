@@ -82,7 +82,7 @@ pub struct Run {
     failure: Option<Failure>,
     /// How often an ending was overruled since the last step began.
     vetoes: u32,
-    /// Calls whose beginning nobody acknowledged before this run: they did not begin.
+    /// Calls whose beginning no journal acknowledged before this run, in order: they did not begin.
     unbegun: Vec<u16>,
     /// Whether a state is to be handed out.
     is_due: bool,
@@ -112,7 +112,12 @@ enum Point {
     Recover(Failure),
     AfterStep,
     Decide,
-    Stop(Option<StopSignal>),
+    /// The last word on an ending.
+    Stop {
+        signal: Option<StopSignal>,
+        /// Whether it follows a step, and not an attempt to begin one.
+        follows_step: bool,
+    },
     Close(Status),
     Over,
 }
@@ -146,7 +151,9 @@ impl Run {
             events: Events::default(),
             deadline: None,
         };
-        let unbegun = state.outbox.changes().filter_map(Change::started_call).collect();
+        let mut unbegun: Vec<u16> =
+            state.outbox.changes().filter_map(Change::started_call).collect();
+        unbegun.sort_unstable();
         let leftovers = Leftovers(options.cancel.child_token());
         Self {
             tools: Arc::new(leftovers.0.child_token()),
@@ -285,7 +292,7 @@ impl Run {
             Point::Recover(failure) => self.recover(failure).await,
             Point::AfterStep => self.after_step().await,
             Point::Decide => Ok(self.decide()),
-            Point::Stop(signal) => self.stop(signal).await,
+            Point::Stop { signal, follows_step } => self.stop(signal, follows_step).await,
             Point::Close(status) => self.close(status).await,
             Point::Over => Ok(Turn::Nothing),
         }
@@ -382,10 +389,7 @@ impl Run {
 
     async fn before_execution(&mut self) -> Result<Turn, Broken> {
         match self.ask(Ask::BeforeExecution).await? {
-            Ok(word) => {
-                self.take_word(word);
-                Ok(self.go(Point::Checkpoint))
-            }
+            Ok(_) => Ok(self.go(Point::Checkpoint)),
             Err(error) => Ok(self.go(Point::Close(Status::Failed(Failure::from(&error))))),
         }
     }
@@ -421,9 +425,8 @@ impl Run {
         if !self.agent.interceptor().has(HookPoint::BeforeStep) {
             return Ok(self.begin_step());
         }
-        match self.ask(Ask::BeforeStep).await? {
-            Ok(word) => self.take_word(word),
-            Err(error) => return Ok(self.fail(Failure::from(&error), Spend::default())),
+        if let Err(error) = self.ask(Ask::BeforeStep).await? {
+            return Ok(self.fail(Failure::from(&error), Spend::default()));
         }
         Ok(match self.is_kept_from_stepping() {
             Some(stop) => self.go(stop),
@@ -435,7 +438,12 @@ impl Run {
     fn is_kept_from_stepping(&mut self) -> Option<Point> {
         self.note_limits();
         let outcome = self.state.execution()?.checkpoint()?;
-        Some(self.ending(outcome))
+        if outcome.should_continue {
+            // What was overruled does not count against the step that begins.
+            self.record(Change::Continued);
+            return None;
+        }
+        Some(self.ending(outcome, false))
     }
 
     /// Raises the signals that are not anybody's: cancellation and the budget.
@@ -472,11 +480,11 @@ impl Run {
         }
     }
 
-    fn ending(&mut self, outcome: ContinuationOutcome) -> Point {
+    fn ending(&mut self, outcome: ContinuationOutcome, follows_step: bool) -> Point {
         let signal = self.state.execution().and_then(|it| it.strongest_signal()).cloned();
         let step = self.state.step_count();
         self.say(|_| ContinuationEvaluated { step, outcome });
-        Point::Stop(signal)
+        Point::Stop { signal, follows_step }
     }
 
     /// Takes over what was said to the agent since the last boundary; tells whether there was any.
@@ -533,7 +541,7 @@ impl Run {
         }
         let outcome = execution.continuation();
         if !outcome.should_continue {
-            let ending = self.ending(outcome);
+            let ending = self.ending(outcome, true);
             return self.go(ending);
         }
         let step = self.state.step_count();

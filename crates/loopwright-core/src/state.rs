@@ -251,8 +251,8 @@ impl AgentState {
     pub fn get<T: DeserializeOwned>(&self, key: &Key<T>) -> Option<T> {
         let slot = key.slot();
         match slot.space.scope() {
-            Scope::Execution => self.execution.as_ref()?.values.typed(&slot),
-            Scope::Session => self.context.values.typed(&slot),
+            Scope::Execution => self.execution.as_ref()?.values.typed(&slot.key),
+            Scope::Session => self.context.values.typed(&slot.key),
         }
     }
 
@@ -427,11 +427,11 @@ impl AgentState {
     /// Returns the calls that somebody has to decide about.
     pub fn pending(&self) -> Vec<Pending<'_>> {
         let open = self.execution.as_ref().and_then(|it| it.open.as_ref());
-        let states = open.into_iter().flat_map(|open| open.calls.iter().zip(0..));
-        let asked = states.filter_map(|(state, index)| match state {
-            crate::step::CallState::Asked(question) => {
-                Some(Pending { index, call: open?.call(index)?, question })
-            }
+        let thought = open.and_then(|it| it.thought.as_ref());
+        let calls = thought.into_iter().flat_map(|it| it.message.tool_calls()).zip(0..=u16::MAX);
+        let states = open.into_iter().flat_map(|it| &it.calls);
+        let asked = calls.zip(states).filter_map(|((call, index), state)| match state {
+            crate::step::CallState::Asked(question) => Some(Pending { index, call, question }),
             _ => None,
         });
         asked.collect()

@@ -138,6 +138,9 @@ pub struct StopSignal {
     /// The hook, tool or guard that raised it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Arc<str>>,
+    /// Whether nothing overrules the signal although its reason is a soft one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_final: bool,
 }
 
 impl StopSignal {
@@ -148,7 +151,8 @@ impl StopSignal {
         message: impl Into<String>,
     ) -> Self {
         let source = Some(source.into()).filter(|it| !it.is_empty());
-        Self { reason, message: message.into(), context: BTreeMap::new(), source }
+        let message = message.into();
+        Self { reason, message, context: BTreeMap::new(), source, is_final: false }
     }
 
     /// Asks to stop.
@@ -168,9 +172,22 @@ impl StopSignal {
         self
     }
 
-    /// Tells whether a continuation request can overrule it.
+    /// Makes the signal one that nothing overrules, whatever its reason.
+    #[must_use]
+    pub fn into_final(self) -> Self {
+        Self { is_final: true, ..self }
+    }
+
+    /// Returns the strength of the reason, or [`Strength::Hard`] if the signal is final.
     pub fn strength(&self) -> Strength {
-        self.reason.strength()
+        if self.is_final { Strength::Hard } else { self.reason.strength() }
+    }
+
+    /// Returns `true` if the signal counts more than another one: hard ones before soft ones, then by
+    /// reason.
+    pub(crate) fn outranks(&self, other: &Self) -> bool {
+        let rank = |it: &Self| (it.strength() == Strength::Soft, it.reason);
+        rank(self) < rank(other)
     }
 
     /// Returns the strongest of several; of equally strong ones the first.

@@ -1,17 +1,21 @@
 //! Whatever a model, a tool or a caller does wrong: the outcome, the status, and that the state can
 //! go on.
 
+use std::{sync::Arc, time::Duration};
+
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, Driver, FailureKind, Status, StepError, StopReason, ThinkCx,
-    Thought, ToolOptions,
-    messages::{FinishReason, Message, Usage},
+    AgentLoop, AgentState, Budget, CallableHook, Driver, FailureKind, Question, Resolution, Status,
+    StepError, StopReason, ThinkCx, Thought, ToolDecision, ToolOptions, ToolOutput,
+    kinds::ToolCallCompleted,
+    messages::{Content, FinishReason, Message, Part, Role, ToolCall, Usage},
 };
-use loopwright_testing::{FakeDriver, FakeModel, MockTool, ModelDriver, ScenarioStep, loop_of};
+use loopwright_testing::{
+    EventRecorder, FakeDriver, FakeModel, MockTool, ModelDriver, ScenarioStep, loop_of, pause,
+};
 use serde_json::json;
-use std::time::Duration;
 
-use crate::support::{agent, asked, execute, is_valid, outcomes, told};
+use crate::support::{agent, asked, execute, hooked, is_valid, outcomes, told};
 
 /// What the model is told of a call that goes wrong; the run goes on and completes, and so does
 /// another one after it.
@@ -163,13 +167,78 @@ fn a_driver_that_answers_as_somebody_else() {
     goes_on(&loop_of(FakeDriver::default()), &state, "ok");
 }
 
+/// Calls of one answer, as a careless provider numbers them.
+fn careless() -> Message {
+    let ids = [None, Some("same"), Some("same"), Some("")];
+    let calls = ids.into_iter().zip(["1", "2", "3", "4"]).map(|(id, number)| {
+        Part::new(Content::ToolCall(ToolCall {
+            id: id.map(Into::into),
+            name: "echo".into(),
+            arguments: number.into(),
+        }))
+    });
+    Message::new(Role::Assistant, calls)
+}
+
+/// Answers with careless calls, and then with words.
+struct Careless;
+
+#[async_trait]
+impl Driver for Careless {
+    async fn think(&self, state: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+        let is_first = state.step_count() == 0;
+        let message = if is_first { careless() } else { Message::assistant("done") };
+        let spend = loopwright_core::Spend::default();
+        Ok(Thought { message, finish: FinishReason::Stop, spend, source: None })
+    }
+}
+
+/// Answers a call with its argument, a later one sooner.
+fn echo() -> MockTool {
+    let echo = MockTool::with_cx("echo", "", |arguments, _| {
+        let turns = 5 - u32::try_from(arguments.as_u64().unwrap_or(0)).unwrap_or(0);
+        Box::pin(async move {
+            pause(turns).await;
+            Ok(ToolOutput::text(arguments.to_string()))
+        })
+    });
+    echo.with_schema(json!({ "type": "integer" }))
+}
+
 #[test]
 fn calls_without_ids_and_with_the_same_ids_are_paired_by_position() {
-    let names = [("one", json!({})), ("two", json!({}))];
-    let agent = agent([ScenarioStep::tool_calls(names), "done".into()])
-        .with_tool(MockTool::returning("one", "", "1"))
-        .with_tool(MockTool::returning("two", "", "2"));
-    assert_eq!(told(&execute(&agent, asked())), ["1", "2"]);
+    let events = EventRecorder::new();
+    let agent = loop_of(Careless).with_tool(echo()).with_event_sink(events.sink());
+    let state = execute(&agent, asked());
+    assert_eq!(told(&state), ["1", "2", "3", "4"]);
+    assert_eq!(state.transcript().get(1).unwrap().message(), &careless());
+    let mut ended: Vec<_> = events
+        .of::<ToolCallCompleted>()
+        .into_iter()
+        .map(|it| (it.call, it.id, it.outcome.to_result().to_text()))
+        .collect();
+    assert_eq!(ended.first().map(|it| it.0), Some(3), "the last call ends first");
+    ended.sort();
+    let same = || Some(Arc::from("same"));
+    let expect = [(0, None, "1"), (1, same(), "2"), (2, same(), "3"), (3, Some("".into()), "4")];
+    assert_eq!(ended, expect.map(|(call, id, text)| (call, id, text.to_owned())));
+}
+
+#[test]
+fn of_two_calls_with_the_same_id_one_is_denied_and_the_other_runs() {
+    let ask = CallableHook::new("policy").before_tool(|call, _, _| {
+        Ok(match call.id.as_deref() {
+            Some("same") => ToolDecision::Ask(Question { text: "?".into(), source: "me".into() }),
+            _ => ToolDecision::Run,
+        })
+    });
+    let agent = hooked(&loop_of(Careless).with_tool(echo()), ask);
+    let paused = execute(&agent, asked());
+    let asked: Vec<_> = paused.pending().iter().map(|it| (it.index, &*it.call.arguments)).collect();
+    assert_eq!(asked, [(1, "2"), (2, "3")]);
+    let deny = Resolution::Deny { reason: "no".into() };
+    let state = execute(&agent, paused.clone().resolve(1, deny).resolve(2, Resolution::Approve));
+    assert_eq!(told(&state), ["1", "Blocked: no", "3", "4"]);
 }
 
 fn kinds(state: &AgentState) -> Vec<FailureKind> {

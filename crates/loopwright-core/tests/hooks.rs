@@ -68,16 +68,6 @@ fn each_hook_sees_the_edits_of_the_one_before() {
 }
 
 #[test]
-fn a_stop_ends_the_round_of_its_point() {
-    let stop = CallableHook::new("stop")
-        .before_step(|_, _| Ok(Flow::Stop(StopSignal::requested("stop", "enough"))));
-    let late = CallableHook::new("late").before_step(|_, _| panic!("it is not called"));
-    let interceptor = hooks([Arc::new(stop) as Arc<dyn Hook>, Arc::new(late)]);
-    let state = execute(&agent([]).with_interceptor(interceptor), asked());
-    assert_eq!(state.status().as_str(), "stopped");
-}
-
-#[test]
 fn hooks_of_other_points_are_not_called() {
     let events = EventRecorder::new();
     let hook = CallableHook::new("end").after_execution(|_, _| Ok(()));

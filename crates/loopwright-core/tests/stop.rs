@@ -5,15 +5,19 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_core::{
     AgentState, Budget, CallableHook, ContinuationDecision, ContinuationOutcome, Driver,
-    Evaluation, Flow, Hook, Status, StepError, StopReason, StopSignal, ThinkCx, Thought, Verdict,
+    EVALUATIONS, Evaluation, Flow, Hook, Status, StepError, StopReason, StopSignal, ThinkCx,
+    Thought, ToolOutcome, Verdict,
     kinds::{ContinuationEvaluated, ExecutionStopped, StopSignalReceived},
 };
 use loopwright_testing::{
-    EventRecorder, FakeDriver, Fault, MemoryJournal, ScenarioStep, loop_of, run_until_stuck,
+    EventRecorder, FakeDriver, FakeModel, Fault, MemoryJournal, ModelDriver, ScenarioStep,
+    Timeline, block_on, loop_of, run_until_stuck,
 };
 use serde_json::json;
 
-use crate::support::{agent, asked, execute, execute_with, hooked, hooks, journaled, replay};
+use crate::support::{
+    agent, asked, execute, execute_with, hooked, hooks, journaled, options, replay, told,
+};
 
 struct Stopping;
 
@@ -246,4 +250,214 @@ fn an_ending_that_is_overruled_again_and_again_without_a_step_is_an_ending() {
     let state = execute(&hooked(&agent([]), hook), asked());
     assert_eq!(state.stop_signal().unwrap().reason, StopReason::StopRequested);
     assert_eq!(state.step_count(), 0);
+}
+
+/// Notes at each point after something was done that it was called there.
+fn noting(timeline: &Timeline) -> CallableHook {
+    let (step, tool, inference) = (timeline.clone(), timeline.clone(), timeline.clone());
+    CallableHook::new("noting")
+        .after_step(move |_, _| {
+            step.note("after_step");
+            Ok(Flow::Go)
+        })
+        .after_tool(move |_, _, _, _| {
+            tool.note("after_tool");
+            Ok(Flow::Go)
+        })
+        .after_inference(move |_, _, _| {
+            inference.note("after_inference");
+            Ok(Flow::Go)
+        })
+}
+
+#[test]
+fn a_stop_after_something_was_done_does_not_keep_later_hooks_from_seeing_it() {
+    for reason in [StopReason::StopRequested, StopReason::ErrorForbade] {
+        for point in ["after_inference", "after_tool", "after_step"] {
+            let stop = move || Ok(Flow::Stop(StopSignal::new(reason, "stops", "enough")));
+            let hook = CallableHook::new("stops");
+            let hook = match point {
+                "after_inference" => hook.after_inference(move |_, _, _| stop()),
+                "after_tool" => hook.after_tool(move |_, _, _, _| stop()),
+                _ => hook.after_step(move |_, _| stop()),
+            };
+            let timeline = Timeline::new();
+            let interceptor = hooks([Arc::new(hook) as Arc<dyn Hook>, Arc::new(noting(&timeline))]);
+            let model = FakeModel::script([ScenarioStep::tool("looking")]);
+            let agent = loop_of(ModelDriver::new(model)).with_interceptor(interceptor);
+            let state = execute(&agent, asked());
+            assert!(timeline.notes().contains(&point.to_owned()), "{reason} at {point}");
+            assert_eq!(state.stop_signal().map(|it| it.reason), Some(reason), "{point}");
+        }
+    }
+}
+
+#[test]
+fn a_later_hook_may_change_the_outcome_of_a_tool_after_which_another_one_stops() {
+    let stop = CallableHook::new("stops")
+        .after_tool(|_, _, _, _| Ok(Flow::Stop(StopSignal::requested("stops", "enough"))));
+    let redact = CallableHook::new("redacts").after_tool(|_, outcome, _, _| {
+        *outcome = ToolOutcome::Returned(loopwright_core::ToolOutput::text("[redacted]"));
+        Ok(Flow::Go)
+    });
+    let interceptor = hooks([Arc::new(stop) as Arc<dyn Hook>, Arc::new(redact)]);
+    let state =
+        execute(&agent([ScenarioStep::tool("looking")]).with_interceptor(interceptor), asked());
+    assert_eq!(told(&state), ["[redacted]"]);
+    assert_eq!(state.stop_signal().and_then(|it| it.source.as_deref()), Some("stops"));
+}
+
+#[test]
+fn a_soft_stop_before_a_step_leaves_the_round_going_and_a_hard_one_ends_it() {
+    for (reason, is_called) in
+        [(StopReason::StopRequested, true), (StopReason::StepsLimitReached, false)]
+    {
+        let timeline = Timeline::new();
+        let stop = CallableHook::new("stops")
+            .before_step(move |_, _| Ok(Flow::Stop(StopSignal::new(reason, "stops", "enough"))));
+        let late = CallableHook::new("late").before_step({
+            let timeline = timeline.clone();
+            move |_, _| {
+                timeline.note("late");
+                Ok(Flow::Go)
+            }
+        });
+        let interceptor = hooks([Arc::new(stop) as Arc<dyn Hook>, Arc::new(late)]);
+        let state = execute(&agent([]).with_interceptor(interceptor), asked());
+        assert_eq!(timeline.notes().contains(&"late".to_owned()), is_called, "{reason}");
+        assert_eq!((state.step_count(), state.status().as_str()), (0, "stopped"), "{reason}");
+    }
+}
+
+#[test]
+fn of_two_hooks_that_stop_after_a_step_the_stronger_signal_decides_and_both_are_told() {
+    let stops = |name: &'static str, reason| {
+        Arc::new(
+            CallableHook::new(name)
+                .after_step(move |_, _| Ok(Flow::Stop(StopSignal::new(reason, name, "")))),
+        ) as Arc<dyn Hook>
+    };
+    let interceptor = hooks([
+        stops("finish", StopReason::FinishReasonReceived),
+        stops("policy", StopReason::ErrorForbade),
+    ]);
+    let events = EventRecorder::new();
+    let agent = agent([]).with_interceptor(interceptor).with_event_sink(events.sink());
+    let state = execute(&agent, asked());
+    let told: Vec<_> =
+        events.of::<StopSignalReceived>().iter().map(|it| it.signal.reason).collect();
+    assert_eq!(told, [StopReason::FinishReasonReceived, StopReason::ErrorForbade]);
+    let Status::Stopped(signal) = state.status() else { panic!("{state:?}") };
+    assert_eq!(signal.source.as_deref(), Some("policy"));
+}
+
+#[test]
+fn a_later_hook_may_withdraw_the_stop_of_an_earlier_one() {
+    let stop = CallableHook::new("stops").after_step(|state, _| {
+        Ok(match state.step_count() {
+            1 => Flow::Stop(StopSignal::requested("stops", "enough")),
+            _ => Flow::Go,
+        })
+    });
+    let withdraw = CallableHook::new("withdraws").after_step(|state, _| {
+        state.withdraw(StopReason::StopRequested);
+        Ok(Flow::Go)
+    });
+    let interceptor = hooks([Arc::new(stop) as Arc<dyn Hook>, Arc::new(withdraw)]);
+    let agent = agent([ScenarioStep::tool("looking"), "done".into()]).with_interceptor(interceptor);
+    assert_eq!(execute(&agent, asked()).text(), "done");
+}
+
+/// Asks for another step after the first one as a criterion does, which is not asked again.
+fn requesting_once() -> CallableHook {
+    CallableHook::new("once").after_step(|state, _| {
+        if state.step_count() == 1 {
+            let said = Evaluation {
+                criterion: "once".into(),
+                decision: ContinuationDecision::RequestContinuation,
+                reason: String::new(),
+                stop_reason: None,
+            };
+            state.set(&EVALUATIONS, &vec![said])?;
+        }
+        Ok(Flow::Go)
+    })
+}
+
+#[test]
+fn what_was_said_of_one_step_does_not_buy_a_step_after_the_next() {
+    let budget = Budget { steps: Some(5), ..Budget::default() };
+    let agent = hooked(&agent(["one".into(), "two".into()]), requesting_once());
+    let state = execute(&agent, asked().with_budget(budget));
+    assert_eq!((state.step_count(), state.status()), (2, &Status::Completed));
+}
+
+/// Answers once, and then asks to stop.
+struct Once(FakeDriver);
+
+#[async_trait]
+impl Driver for Once {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+        match state.step_count() {
+            1 => Err(StepError::Stopped(StopSignal::requested("driver", "no more"))),
+            _ => self.0.think(state, cx).await,
+        }
+    }
+}
+
+#[test]
+fn what_was_said_of_a_step_does_not_overrule_the_stop_of_a_step_without_an_answer() {
+    let driver = Once(FakeDriver::steps(["one".into()]));
+    let state = execute(&hooked(&loop_of(driver), requesting_once()), asked());
+    assert_eq!((state.step_count(), state.status().as_str()), (1, "stopped"));
+    assert_eq!(state.stop_signal().and_then(|it| it.source.as_deref()), Some("driver"));
+}
+
+/// The number of steps of each state that a run hands out.
+fn handed_out(agent: &loopwright_core::AgentLoop) -> Vec<u32> {
+    let mut run = agent.start(asked(), options());
+    let mut steps = Vec::new();
+    while let Some(state) = block_on(run.next()) {
+        steps.push(state.step_count());
+    }
+    steps
+}
+
+#[test]
+fn a_veto_before_a_step_hands_no_state_out_twice() {
+    let hook = CallableHook::new("wavering")
+        .before_step(|state, _| {
+            let stops = state.step_count() == 1 && state.metadata().get("vetoed").is_none();
+            Ok(match stops {
+                true => Flow::Stop(StopSignal::requested("wavering", "stop")),
+                false => Flow::Go,
+            })
+        })
+        .on_stop(|_, state, _| {
+            state.set_metadata("vetoed", json!(true));
+            Ok(if state.step_count() == 1 { Verdict::Continue } else { Verdict::Stop })
+        });
+    let steps = [ScenarioStep::tool("looking"), "done".into()];
+    assert_eq!(handed_out(&hooked(&agent(steps), hook)), [1, 2]);
+    let hook = CallableHook::new("again").on_stop(|_, state, _| {
+        Ok(if state.step_count() < 3 { Verdict::Continue } else { Verdict::Stop })
+    });
+    assert_eq!(handed_out(&hooked(&agent([]), hook)), [1, 2, 3]);
+}
+
+#[test]
+fn a_veto_before_a_step_that_a_limit_forbids_hands_no_state_out_twice() {
+    let hook = CallableHook::new("stops")
+        .before_step(|state, _| {
+            state.signal(StopSignal::requested("soft", "stop"));
+            Ok(Flow::Stop(StopSignal::new(StopReason::StepsLimitReached, "hard", "stop")))
+        })
+        .on_stop(|_, state, _| {
+            let asked = state.metadata().get("asked").and_then(serde_json::Value::as_u64);
+            state.set_metadata("asked", json!(asked.unwrap_or(0) + 1));
+            Ok(Verdict::Continue)
+        });
+    let agent = hooked(&agent([]), hook);
+    assert_eq!(handed_out(&agent), [0]);
+    assert_eq!(execute(&agent, asked()).metadata().get("asked"), Some(&json!(1)));
 }

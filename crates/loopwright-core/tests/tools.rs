@@ -8,15 +8,18 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use futures::FutureExt as _;
 use loopwright_core::{
-    AgentState, Arguments, BoxError, CallableHook, Effects, FailureKind, Flow, Hook, Key, Question,
-    Resolution, Retry, RunOptions, Status, StopReason, StopSignal, ToolDecision, ToolError,
-    ToolOptions, ToolOutcome, ToolOutput,
-    messages::{FinishReason, InferenceRequest, Message, Usage},
+    AgentState, Arguments, BoxError, CallableHook, Driver, Effects, FailureKind, Flow, Hook, Key,
+    Question, Resolution, Retry, RunOptions, Status, StepError, StopReason, StopSignal, ThinkCx,
+    Thought, ToolDecision, ToolError, ToolOptions, ToolOutcome, ToolOutput,
+    kinds::ToolCallCompleted,
+    messages::{Content, FinishReason, InferenceRequest, Message, Part, Role, ToolCall, Usage},
 };
 use loopwright_testing::{
-    FakeModel, FrozenClock, MockTool, ScenarioStep, Timeline, block_on, pause, run_until_stuck,
+    EventRecorder, FakeModel, FrozenClock, MockTool, ScenarioStep, Timeline, block_on, loop_of,
+    pause, run_until_stuck,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -460,6 +463,53 @@ fn a_batch_of_500_calls_asks_and_runs_each_call_once() {
     // Each outcome is kept when it arrives, and once: what is written grows with the calls.
     let written: usize = journal.sent().iter().map(|(_, bytes)| bytes.len()).sum();
     assert!(written < 500 * 500, "{written} bytes were written");
+}
+
+#[test]
+fn a_step_may_have_65535_calls_and_no_more() {
+    let run = |count: u32| {
+        let name: Arc<str> = "scripted".into();
+        let calls = (0..count).map(|_| (Arc::clone(&name), Arc::clone(&name)));
+        let cut_off = ScenarioStep::raw_tool_calls(calls).with_finish(FinishReason::Length);
+        execute(&agent([cut_off, "done".into()]), asked())
+    };
+    let state = run(65_535);
+    let calls = state.step_at(0).unwrap().tool_executions().count();
+    assert_eq!((state.text().as_str(), calls), ("done", 65_535));
+    let Status::Failed(failure) = run(65_536).status().clone() else { panic!("it has not failed") };
+    assert_eq!(failure.message(), "the model asked for 65536 tools at once");
+}
+
+/// Says very much before it calls tools.
+struct Talkative;
+
+#[async_trait]
+impl Driver for Talkative {
+    async fn think(&self, state: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+        let words = std::iter::repeat_n(Part::text("so"), 200_000);
+        let call = |it| Part::new(Content::ToolCall(ToolCall::new(format!("{it}"), "add", "{}")));
+        let message = match state.step_count() {
+            0 => Message::new(Role::Assistant, words.chain((0..1000).map(call))),
+            _ => Message::assistant("done"),
+        };
+        let spend = loopwright_core::Spend::default();
+        Ok(Thought { message, finish: FinishReason::Stop, spend, source: None })
+    }
+}
+
+/// Where each look at a call went through the answer, this would take minutes.
+#[test]
+fn what_a_call_costs_does_not_grow_with_what_the_answer_holds() {
+    for exclusive in [false, true] {
+        let options = ToolOptions { exclusive, effects: Effects::Pure, ..ToolOptions::default() };
+        let add = MockTool::returning("add", "", "1").with_options(options);
+        let agent = loop_of(Talkative).with_tool(add.clone());
+        let events = EventRecorder::new();
+        let state = execute(&agent.with_event_sink(events.sink()), asked());
+        assert_eq!((state.text().as_str(), add.keys().len()), ("done", 1000));
+        let ended = events.of::<ToolCallCompleted>();
+        assert!(ended.iter().zip(0..).all(|(it, call)| it.call == call && it.success));
+    }
 }
 
 #[test]

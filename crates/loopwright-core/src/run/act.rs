@@ -4,7 +4,7 @@
 //! all calls are decided about, then the beginnings are put on record, then the calls run at the same
 //! time, and each outcome is put on record when it arrives.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use futures::{
     future::{BoxFuture, Either, join_all, pending, select},
@@ -17,14 +17,14 @@ use crate::{
     agent_loop::AgentLoop,
     change::Change,
     event::{ExecutionPaused, ToolCallAsked, ToolCallBlocked, ToolCallCompleted},
-    executor::{Acting, Ended, JournalRef, Ready, Verdict},
+    executor::{Acting, CallPositions, Ended, JournalRef, Ready, Verdict},
     failure::{Failure, FailureKind},
     hook::HookPoint,
     journal::EffectKey,
     outcome::{Arguments, Question, Resolution, ToolOutcome},
     run::{Interrupted, Point, Run, Turn, parked::Parked, record::Broken, running::Running},
     state::AgentState,
-    step::{CallState, Few, Thought},
+    step::{CallState, Few, OpenStep, Thought},
     stop::StopSignal,
     tool::{AnyTool, Effects},
 };
@@ -32,7 +32,7 @@ use crate::{
 /// The calls of a step on their way.
 pub(super) struct Batch {
     acting: Arc<Acting>,
-    /// Calls about which nothing is decided yet.
+    /// Calls about which nothing is decided yet, the last one first.
     queue: Few<Queued>,
     preparing: Option<Parked<Vec<(u16, Verdict)>>>,
     /// Calls that hooks are being asked about, and whether they were begun before.
@@ -40,7 +40,6 @@ pub(super) struct Batch {
     /// Calls whose beginning is recorded.
     ready: Few<(u16, Ready)>,
     running: Running,
-    begun: Few<u16>,
     asked: Vec<(u16, Question)>,
     /// Why no further call begins.
     halt: Option<Halt>,
@@ -113,13 +112,14 @@ impl Run {
     /// Sorts the calls of the open step; `None` if there are none.
     fn start_batch(&mut self) -> Option<Batch> {
         let open = self.state.execution()?.open_step()?;
-        if open.calls().is_empty() {
+        let count = open.calls().len();
+        if count == 0 {
             return None;
         }
         let thought = Arc::clone(open.thought()?);
         let cut_off = matches!(thought.finish, FinishReason::Length | FinishReason::ContentFilter);
         let mut batch = Batch::new(self, thought, self.key()?);
-        for index in 0u16.. {
+        for index in (0..=u16::MAX).take(count) {
             let open = self.state.execution().and_then(|it| it.open_step());
             let state = open.and_then(|it| it.calls().get(usize::from(index)));
             let Some(state) = state.cloned() else { break };
@@ -130,6 +130,7 @@ impl Run {
                 self.settle(&batch.acting, index, outcome.into());
             }
         }
+        batch.queue.reverse();
         Some(batch)
     }
 
@@ -221,7 +222,6 @@ impl Run {
         let Some(batch) = &mut self.batch else { return };
         for (index, ready) in std::mem::take(&mut batch.ready) {
             let (acting, state) = (Arc::clone(&batch.acting), Arc::clone(&self.state));
-            batch.begun.push(index);
             batch.running.push(Box::pin(async move {
                 let ended = acting.run(index, ready, &state).await;
                 (index, ended)
@@ -234,7 +234,6 @@ impl Run {
         let acting = Arc::clone(&batch.acting);
         match event {
             Event::Ended(index, ended) => {
-                batch.begun.retain(|it| *it != index);
                 if let Some(error) = ended.journal {
                     return Err(self.break_off(&error));
                 }
@@ -256,7 +255,8 @@ impl Run {
                 acting.cancel.cancel();
                 self.tools = Arc::new(self.leftovers.0.child_token());
                 batch.running = Running::None;
-                let begun = std::mem::take(&mut batch.begun);
+                let open = self.state.execution().and_then(|it| it.open_step());
+                let begun = batch.begun(open.map_or(&[], OpenStep::calls));
                 // What they consumed before they were given up is known all the same.
                 let spent = acting.inference.take_spend();
                 for index in begun {
@@ -285,7 +285,7 @@ impl Run {
         let acting = Arc::clone(&batch.acting);
         let queued = std::mem::take(&mut batch.queue);
         let asked = std::mem::take(&mut batch.asked);
-        let rest = queued.into_iter().map(|it| (it.index, it.again.is_some()));
+        let rest = queued.into_iter().rev().map(|it| (it.index, it.again.is_some()));
         let rest: Vec<_> =
             rest.chain(asked.into_iter().map(|(index, it)| (index, it.is_recovery()))).collect();
         for (index, begun_before) in rest {
@@ -433,6 +433,7 @@ impl Queued {
 impl Batch {
     fn new(run: &Run, thought: Arc<Thought>, key: EffectKey) -> Self {
         let acting = Acting {
+            positions: CallPositions::of(&thought),
             thought,
             journal: run.options.journal.clone().map(JournalRef),
             cancel: Arc::clone(&run.tools),
@@ -449,7 +450,6 @@ impl Batch {
             deciding: Vec::new(),
             ready: Few::new(),
             running: Running::None,
-            begun: Few::new(),
             asked: Vec::new(),
             halt: None,
             grace: None,
@@ -475,7 +475,7 @@ impl Batch {
                 return Some(ToolOutcome::Returned(output));
             }
             CallState::Started { attempt, arguments } => {
-                let has_begun = !run.unbegun.contains(&index);
+                let has_begun = run.unbegun.binary_search(&index).is_err();
                 if has_begun && !self.may_run_again(index) {
                     return self.interrupted(index, run.options.interrupted);
                 }
@@ -515,9 +515,19 @@ impl Batch {
 
     /// Takes the calls that may run next to each other from the queue.
     fn wave(&mut self) -> Few<Queued> {
-        let together = self.queue.iter().take_while(|it| !self.is_exclusive(it.index)).count();
+        let queue = self.queue.iter().rev();
+        let together = queue.take_while(|it| !self.is_exclusive(it.index)).count();
         let is_alone = together == 0 && !self.queue.is_empty();
-        self.queue.drain(..together + usize::from(is_alone)).collect()
+        let left = self.queue.len() - together - usize::from(is_alone);
+        self.queue.drain(left..).rev().collect()
+    }
+
+    /// Returns the calls that were launched and are not over.
+    fn begun(&self, calls: &[CallState]) -> Vec<u16> {
+        let waiting = self.queue.iter().map(|it| it.index);
+        let waiting: BTreeSet<u16> = waiting.chain(self.asked.iter().map(|it| it.0)).collect();
+        let open = (0..=u16::MAX).zip(calls).filter(|(_, it)| !matches!(it, CallState::Done(_)));
+        open.map(|(index, _)| index).filter(|index| !waiting.contains(index)).collect()
     }
 
     fn is_exclusive(&self, index: u16) -> bool {
@@ -554,6 +564,6 @@ impl Batch {
 
 impl std::fmt::Debug for Batch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Batch").field("running", &self.begun).finish_non_exhaustive()
+        f.debug_struct("Batch").field("halt", &self.halt).finish_non_exhaustive()
     }
 }

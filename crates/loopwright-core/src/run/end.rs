@@ -7,7 +7,7 @@ use crate::{
         ExecutionCompleted, ExecutionFailed, ExecutionStopped, StateUpdated, StepCompleted,
         TokenUsageReported,
     },
-    execution::Status,
+    execution::{Execution, Status},
     failure::Failure,
     interceptor::{Ask, Word},
     run::{Point, Run, Turn, record::Broken},
@@ -30,19 +30,15 @@ impl Run {
     pub(super) async fn recover(&mut self, failure: Failure) -> Result<Turn, Broken> {
         match self.ask(Ask::OnError(failure.clone())).await? {
             Ok(Word::Retry) => (),
-            Ok(word) => {
-                self.take_word(word);
-                self.failure = Some(failure);
-            }
+            Ok(_) => self.failure = Some(failure),
             Err(error) => self.failure = Some(Failure::from(&error)),
         }
         Ok(self.go(Point::AfterStep))
     }
 
     pub(super) async fn after_step(&mut self) -> Result<Turn, Broken> {
-        match self.ask(Ask::AfterStep).await? {
-            Ok(word) => self.take_word(word),
-            Err(error) => self.failure = self.failure.take().or(Some(Failure::from(&error))),
+        if let Err(error) = self.ask(Ask::AfterStep).await? {
+            self.failure = self.failure.take().or(Some(Failure::from(&error)));
         }
         self.say_step();
         Ok(self.go(Point::Decide))
@@ -65,15 +61,18 @@ impl Run {
     }
 
     /// Gives hooks the last word on an ending, and the user a last chance to say something.
-    pub(super) async fn stop(&mut self, signal: Option<StopSignal>) -> Result<Turn, Broken> {
+    pub(super) async fn stop(
+        &mut self,
+        signal: Option<StopSignal>,
+        follows_step: bool,
+    ) -> Result<Turn, Broken> {
         let word = match self.ask(Ask::OnStop(signal)).await? {
             Ok(word) => word,
             Err(error) => return Ok(self.go(Point::Close(Status::Failed(Failure::from(&error))))),
         };
-        self.take_word(word.clone());
-        let signal = self.state.execution().and_then(|it| it.strongest_signal()).cloned();
-        let is_hard = signal.as_ref().is_some_and(|it| it.strength() == Strength::Hard);
-        if is_hard {
+        let signals = self.state.execution().map(Execution::signals).unwrap_or_default();
+        let signal = StopSignal::strongest(signals).cloned();
+        if signals.iter().any(|it| it.strength() == Strength::Hard) {
             let messages = self.inbox.close();
             self.take_messages(messages);
             return Ok(self.go(Point::Close(status_of(signal))));
@@ -86,7 +85,8 @@ impl Run {
         let messages = if goes_on { self.inbox.drain() } else { self.inbox.drain_or_close() };
         if self.take_messages(messages) || goes_on {
             self.go_on();
-            return Ok(Turn::Step);
+            // The state was handed out before the attempt to begin a step.
+            return Ok(if follows_step { Turn::Step } else { Turn::On });
         }
         Ok(self.go(Point::Close(status_of(signal))))
     }

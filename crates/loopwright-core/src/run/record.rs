@@ -53,12 +53,6 @@ impl Run {
         self.say(|_| StopSignalReceived { signal });
     }
 
-    pub(super) fn take_word(&mut self, word: Word) {
-        if let Word::Stop(signal) = word {
-            self.signal(signal);
-        }
-    }
-
     /// Tells whether anything waits to be acknowledged or told.
     fn has_unsaid(&self) -> bool {
         self.is_broken || !self.unsaid.is_empty() || !self.state.outbox.is_empty()
