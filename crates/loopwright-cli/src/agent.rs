@@ -6,7 +6,7 @@ use loopwright_agent::{
     AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, UseContextConfig, UseHook,
     UseLlmConfig,
 };
-use loopwright_capabilities::files::Root;
+use loopwright_capabilities::{compaction::UseCompaction, files::Root};
 use loopwright_core::{AgentLoop, Hook, LlmConfig, Models, Priority};
 use loopwright_sandbox::DriverChoice;
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
@@ -23,6 +23,9 @@ Your tools reach nothing outside the working directory.
 When a tool fails, read why and try another way; do not repeat the same call.
 Answer briefly, in Markdown where that helps; name files by their paths, and say what you could not find out.";
 
+/// The capability that keeps a conversation within the context window.
+const COMPACTION: &str = "use_compaction";
+
 /// What an agent is made of.
 #[derive(Clone)]
 pub struct Setup {
@@ -30,6 +33,8 @@ pub struct Setup {
     pub models: Arc<dyn Models>,
     /// Which of them, and how.
     pub llm: LlmConfig,
+    /// How many tokens the model takes.
+    pub context_window: u64,
     /// Where it works.
     pub workdir: Root,
     /// What its commands are run with.
@@ -63,6 +68,13 @@ impl Setup {
             .with_capability(UseProjectInstructions::new(self.project.clone()))
             .with_capability(UseHook::new(self.session_budget).at(Priority::GUARD))
             .with_capability(UseHook::new(listener));
+        let compacts = |it: &Applied| it.definition.capabilities.contains(COMPACTION);
+        let builder = match &self.applied {
+            Some(applied) if compacts(applied) => builder,
+            _ => builder.with_capability(
+                UseCompaction::of_window(self.context_window).spilling_to(self.workdir.clone()),
+            ),
+        };
         let Some(applied) = &self.applied else { return builder.build() };
         let capabilities = applied.defined.capabilities(&self.workdir, self.driver);
         DefinitionLoopFactory::new(builder)

@@ -120,7 +120,7 @@ impl Conversation {
             feed.tell(Note::Began(beginning));
         };
         let turn = Turn {
-            said: said.text.clone(),
+            said: if self.session.is_some() { said.text.clone() } else { None },
             steers: said.steers,
             llm: self.setup.llm.clone(),
             system: self.system.clone(),
@@ -132,7 +132,8 @@ impl Conversation {
             let began = Instant::now();
             let done = async {
                 if self.session.is_none() {
-                    runtime.create(self.session(&id, said.text.as_deref())).await?;
+                    // Nothing names a session before it is there with what was said first.
+                    runtime.create(self.session(&id, said.text.as_ref())).await?;
                 }
                 runtime.execute_until(&id, &turn, brake.token()).await
             };
@@ -162,19 +163,20 @@ impl Conversation {
         exit_code
     }
 
-    /// Keeps the session, new or not, before anything is said in it, and returns its name.
-    pub(crate) async fn begin(&mut self, said: Option<&str>) -> Result<SessionId, SessionError> {
+    /// Keeps the session, new or not, before anything is said in it, and returns its name. The first message
+    /// gives it its title.
+    pub(crate) async fn begin(&mut self) -> Result<SessionId, SessionError> {
         if let Some(id) = &self.session {
             return Ok(id.clone());
         }
         let id = SessionId::generate();
-        caretaker(&self.store).create(self.session(&id, said)).await?;
+        caretaker(&self.store).create(self.session(&id, None)).await?;
         self.session = Some(id.clone());
         Ok(id)
     }
 
-    /// Makes the session of which nothing is kept yet.
-    fn session(&self, id: &SessionId, said: Option<&str>) -> AgentSession {
+    /// Makes the session of which nothing is kept yet, with what is said first.
+    fn session(&self, id: &SessionId, said: Option<&Arc<str>>) -> AgentSession {
         let system = self.system.as_deref().unwrap_or_default();
         let mut definition = match &self.setup.applied {
             Some(applied) => (*applied.definition).clone(),
@@ -185,10 +187,16 @@ impl Conversation {
         let state = self.setup.session_budget.keep(state);
         let now = Timestamp::from(std::time::SystemTime::now());
         let workdir = self.setup.workdir.path().to_string_lossy().into_owned();
-        SessionFactory::new()
-            .create_from(definition, state, id.clone(), now)
-            .with_workdir(workdir)
-            .with_title(title(said.unwrap_or_default()))
+        let session = |state| {
+            let factory = SessionFactory::new();
+            factory.create_from(definition, state, id.clone(), now).with_workdir(workdir)
+        };
+        match said {
+            Some(said) => {
+                session(state.with_user_message(Arc::clone(said))).with_title(title(said))
+            }
+            None => session(state),
+        }
     }
 
     /// Says how to go on with the session, if there is one and people are to know.

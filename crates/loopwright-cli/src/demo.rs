@@ -21,6 +21,7 @@ use crate::args::DemoArgs;
 use crate::config::OutputFormat;
 use crate::console;
 use crate::exit::ExitCode;
+use crate::model::USUAL_WINDOW;
 use crate::render::Details;
 use crate::run::with_runtime;
 use crate::session_budget::SessionBudget;
@@ -148,6 +149,7 @@ fn setup(folder: &Folder) -> Setup {
     Setup {
         models: Arc::new(OneModel(Arc::new(script))),
         llm: LlmConfig::named("demo/script"),
+        context_window: USUAL_WINDOW,
         workdir: folder.workdir.clone(),
         driver: DriverChoice::Auto,
         system: None,

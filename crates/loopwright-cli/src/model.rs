@@ -20,12 +20,18 @@ use crate::exit::ExitCode;
 /// The preset that a bare address stands for.
 const COMPATIBLE: &str = "openai-compatible";
 
+/// The context window of a model of which nothing is known, in tokens. If it is smaller, a conversation is
+/// compacted when the provider refuses a request as too long.
+pub(crate) const USUAL_WINDOW: u64 = 128_000;
+
 /// A model that can be asked.
 pub struct Chosen {
     /// Who answers.
     pub models: Arc<dyn Models>,
     /// Which of them, and how.
     pub llm: LlmConfig,
+    /// How many tokens it takes, or is taken to take where that is not known.
+    pub context_window: u64,
 }
 
 /// Why there is no model.
@@ -118,7 +124,11 @@ pub async fn choose(
     // A missing key should be known before anything is sent.
     providers.resolve(Some(&llm))?;
     check_fallback(config, &providers, &llm)?;
-    Ok(Chosen { models: Arc::new(providers), llm })
+    let info = |provider: &str, model: &str| providers.info(provider, model)?.context_window;
+    let known = llm.provider.as_deref().zip(llm.model.as_deref());
+    let known = known.and_then(|(provider, model)| info(provider, model));
+    let context_window = known.unwrap_or(USUAL_WINDOW);
+    Ok(Chosen { models: Arc::new(providers), llm, context_window })
 }
 
 /// Says which models cannot be asked although there are others that can, and refuses what is none.

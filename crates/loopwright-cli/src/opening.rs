@@ -26,11 +26,13 @@ use crate::configured;
 use crate::console;
 use crate::conversation::{AGENT, Command, Conversation, caretaker};
 use crate::definitions::{Defined, project_root};
+use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::model::{self, ChoiceError};
 use crate::prompt::PromptError;
 use crate::session_budget::SessionBudget;
 use crate::sessions::{SessionsError, find, latest};
+use crate::signals;
 use crate::stage::Stage;
 use crate::store::{Place, state_directory};
 use crate::tools;
@@ -148,6 +150,7 @@ impl Opening {
         let setup = Setup {
             models: chosen.models,
             llm: chosen.llm,
+            context_window: chosen.context_window,
             workdir: self.without_own(workdir),
             driver: config.sandbox_tier.as_ref().map(|it| it.value).unwrap_or_default(),
             system: self.system(),
@@ -467,6 +470,16 @@ impl From<ConfigError> for Refusal {
             _ => (ExitCode::Config, "configuration"),
         };
         Self { error: error.into(), exit_code, stop_reason }
+    }
+}
+
+impl From<Interruption> for Refusal {
+    fn from(why: Interruption) -> Self {
+        let (text, stop_reason) = match why {
+            Interruption::Terminate => ("terminated before the run began", "terminated"),
+            _ => ("interrupted before the run began", "user_requested"),
+        };
+        Self { error: text.into(), exit_code: signals::exit_code(why), stop_reason }
     }
 }
 

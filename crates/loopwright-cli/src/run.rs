@@ -1,5 +1,8 @@
 //! `loopwright run`.
 
+use std::pin::pin;
+
+use futures::future::{Either, select};
 use loopwright_core::AgentState;
 
 use crate::args::{Cli, RunArgs};
@@ -48,10 +51,23 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Opening) -> Result<Exi
         let asked = asked.with_user_message(prompt.unwrap_or_default());
         return Ok(opening.stage.perform(&setup, asked).await.exit_code);
     }
-    let mut conversation = opening.conversation(cli, &args.agent, &args.session, "run").await?;
-    let said = Said { text: prompt.map(Into::into), steers: args.steer };
     let mut signals = Signals::new().ok();
+    let conversation = opening.conversation(cli, &args.agent, &args.session, "run");
+    let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
+    let said = Said { text: prompt.map(Into::into), steers: args.steer };
     let exit_code = conversation.say(opening.stage, signals.as_mut(), said).await;
     conversation.tell_resume(opening.stage);
     Ok(exit_code)
+}
+
+/// Prepares a run, and reports as its result if a signal comes first.
+async fn unless_signalled<T>(
+    signals: Option<&mut Signals>,
+    work: impl Future<Output = Result<T, Refusal>>,
+) -> Result<T, Refusal> {
+    let Some(signals) = signals else { return work.await };
+    match select(pin!(work), pin!(signals.next())).await {
+        Either::Left((done, _)) => done,
+        Either::Right((why, _)) => Err(why.into()),
+    }
 }

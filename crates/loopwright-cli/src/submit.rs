@@ -104,7 +104,7 @@ async fn push(
     conversation: &mut Conversation,
     said: Option<&str>,
 ) -> Result<JobRecord, SessionsError> {
-    let session = conversation.begin(said).await?;
+    let session = conversation.begin().await?;
     let status = conversation.store.header(&session).await?.map(|it| it.status);
     if let Some(status) = status.filter(|it| *it != SessionStatus::Active) {
         return Err(SessionsError::NotActive { id: session, status });

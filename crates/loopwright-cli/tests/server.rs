@@ -47,6 +47,11 @@ impl Server {
         self.requests.try_recv().is_ok()
     }
 
+    /// Returns the body of a request that came and that nobody has taken.
+    pub(crate) fn taken(&self) -> Option<Value> {
+        self.requests.try_recv().ok()
+    }
+
     /// Waits for the next request and returns its body.
     pub(crate) fn request(&self) -> Value {
         self.requests.recv_timeout(Duration::from_mins(1)).unwrap()

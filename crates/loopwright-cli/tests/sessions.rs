@@ -3,6 +3,7 @@
 mod damaged;
 mod following;
 mod moving;
+mod resuming;
 mod running;
 
 use std::fs;

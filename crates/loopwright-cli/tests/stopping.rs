@@ -35,6 +35,21 @@ fn an_interrupt_cancels_cleanly_and_ends_with_130() {
 }
 
 #[test]
+fn a_signal_before_a_run_begins_is_its_result_too() {
+    let world = World::new();
+    let server = Server::start([Reply::Nothing]);
+    // The provider is asked which models it has.
+    let child = world.start(&["run", "--base-url", &server.url, "--json", "x"]);
+    server.request();
+    kill("-INT", &child);
+    let done = world.done(child.wait_with_output().unwrap());
+    assert_eq!(done.status, 130, "{done:?}");
+    let last: Value = serde_json::from_str(done.stdout.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["type"], &last["exit_code"]), (&"result".into(), &130.into()));
+    assert_eq!(last["stop_reason"], "user_requested");
+}
+
+#[test]
 fn a_termination_cancels_cleanly_and_ends_with_143() {
     let world = World::new();
     let (child, _server) = start(&world, Reply::Nothing, &["--output-format", "json"]);

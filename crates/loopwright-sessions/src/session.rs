@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_agent::{AgentDefinition, DefinitionStateFactory, StateFactory};
-use loopwright_core::{AgentState, Timestamp};
+use loopwright_core::{AgentState, Status, Timestamp, messages::TurnBody};
 
 use crate::{
     error::SessionError,
@@ -67,10 +67,13 @@ impl AgentSession {
         &self.state
     }
 
-    /// Tells whether there is something to go on with without a word: a run that was interrupted or waits,
-    /// or one that was stopped or failed before it answered.
+    /// Returns `true` if there is something to do without another message: an execution that
+    /// [resumes](AgentState::is_resumable), or a first message that no run has begun to answer.
     pub fn is_unfinished(&self) -> bool {
-        self.state.is_resumable()
+        let last = self.state.transcript().last();
+        let is_asked = last.is_some_and(|turn| matches!(turn.body(), TurnBody::Input(_)));
+        let is_new = *self.state.status() == Status::Pending && is_asked;
+        is_new || self.state.is_resumable()
     }
 
     /// Takes another state, which must be made of this session's own: saving appends what changed.

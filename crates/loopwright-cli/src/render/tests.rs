@@ -56,6 +56,7 @@ fn show(
     let setup = Setup {
         models: Arc::new(OneModel(Arc::new(model))),
         llm: LlmConfig::named("fake/model"),
+        context_window: crate::model::USUAL_WINDOW,
         workdir: tools::workdir(root.path()).unwrap(),
         driver: DriverChoice::Auto,
         system: None,

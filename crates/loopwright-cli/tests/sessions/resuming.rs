@@ -1,0 +1,200 @@
+//! However a run ends before its answer, and however it is taken up again: no finished call is made again, and the
+//! model is shown what came before.
+
+use std::fs;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Place;
+use crate::server::{Reply, delta, error, streamed, streamed_call};
+
+/// How a run ends, after one call has been made.
+#[derive(Clone, Copy, Debug)]
+enum Ending {
+    Interrupt,
+    InterruptTwice,
+    Terminate,
+    Kill,
+    Refused,
+    BrokenStream,
+    InterruptInAnswer,
+    Steps,
+    Cancelled,
+}
+
+/// How it is taken up again.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Continue,
+    Message,
+    Chat,
+    Job,
+    Fork,
+}
+
+const WAYS: [Way; 5] = [Way::Continue, Way::Message, Way::Chat, Way::Job, Way::Fork];
+
+impl Ending {
+    fn reply(self) -> Option<Reply> {
+        match self {
+            Self::Refused => Some(error(400, "no")),
+            Self::BrokenStream => {
+                Some(Reply::Stream(vec![delta(json!({"content": "As far"})), Value::Null]))
+            }
+            // One piece of text, and then none for as long as anybody waits.
+            Self::InterruptInAnswer => Some(Reply::Flood(1)),
+            Self::Steps => None,
+            _ => Some(Reply::Nothing),
+        }
+    }
+
+    fn end(self, place: &Place, child: &Child) {
+        match self {
+            Self::Interrupt => kill("-INT", child),
+            Self::InterruptTwice => {
+                kill("-INT", child);
+                kill("-INT", child);
+            }
+            Self::Terminate => kill("-TERM", child),
+            Self::Kill => kill("-KILL", child),
+            Self::InterruptInAnswer => {
+                // The text is on its way; it is shown before the signal is heard.
+                std::thread::sleep(Duration::from_millis(300));
+                kill("-INT", child);
+            }
+            Self::Cancelled => {
+                let id = session(place);
+                assert_eq!(place.sessions(&["cancel", &id]).status, 0);
+            }
+            Self::Refused | Self::BrokenStream | Self::Steps => {}
+        }
+    }
+}
+
+fn kill(signal: &str, child: &Child) {
+    Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+}
+
+fn session(place: &Place) -> String {
+    place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned()
+}
+
+/// Runs until the ending, takes it up again and returns what is wrong.
+fn problems(ending: Ending, way: Way) -> Vec<String> {
+    let first = streamed_call("", "echo made >> made");
+    let replies = [Some(first), ending.reply(), Some(streamed("done", "stop"))];
+    let place = Place::new(replies.into_iter().flatten());
+    let options: &[&str] =
+        if matches!(ending, Ending::Steps) { &["--max-steps", "1"] } else { &[] };
+    let child = place.world.start(&place.line(&[options, &["go"]].concat()));
+    let mut last = place.server.request();
+    if ending.reply().is_some() {
+        last = place.server.request();
+    }
+    ending.end(&place, &child);
+    let ended = place.world.done(child.wait_with_output().unwrap());
+    let id = session(&place);
+    let done = match way {
+        Way::Continue => place.run(&["--continue"]),
+        Way::Message => place.run(&["--continue", "and now?"]),
+        Way::Chat => {
+            let model = ["-m", "openai-compatible/test", "--base-url", &place.server.url];
+            let line = [&["chat", "--continue"], &model[..]].concat();
+            place.world.run_with(&line, "/continue\n/quit\n")
+        }
+        Way::Job => {
+            let model = ["-m", "openai-compatible/test", "--base-url", &place.server.url];
+            let submit = [&["submit", "--session", &id], &model[..], &["and now?"]].concat();
+            assert_eq!(place.world.run(&submit).status, 0);
+            place.world.run(&[&["worker", "--until-idle"], &model[..]].concat())
+        }
+        Way::Fork => {
+            assert_eq!(place.sessions(&["fork", &id]).status, 0);
+            place.run(&["--continue"])
+        }
+    };
+    let mut problems = Vec::new();
+    if done.status != 0 {
+        problems.push(format!("{} after {}: {done:?}", done.status, ended.status));
+    }
+    let made = fs::read_to_string(place.world.path("project/made")).unwrap_or_default();
+    if made != "made\n" {
+        problems.push(format!("the call was made {} times", made.lines().count()));
+    }
+    let Some(next) = place.server.taken() else {
+        problems.push("the model was not called again".to_owned());
+        return problems;
+    };
+    let (before, after) = (messages(&last), messages(&next));
+    if !after.starts_with(&before) || (ending.reply().is_none() && after.len() < 4) {
+        problems.push(format!("the next request is {after:?} after {before:?}"));
+    }
+    let text = Value::from(after).to_string();
+    if matches!(ending, Ending::InterruptInAnswer) && !text.contains("xxxx") {
+        problems.push(format!("the interrupted answer is lost: {text}"));
+    }
+    problems
+}
+
+fn messages(request: &Value) -> Vec<Value> {
+    request["messages"].as_array().cloned().unwrap_or_default()
+}
+
+/// Tries two ways on, or with `LOOPWRIGHT_LONG` all of them.
+fn resumes(ending: Ending) {
+    let is_long = std::env::var_os("LOOPWRIGHT_LONG").is_some();
+    let first = ending as usize;
+    let ways = (0..WAYS.len()).map(|at| WAYS[(first + at) % WAYS.len()]);
+    let ways = ways.take(if is_long { WAYS.len() } else { 2 });
+    let found: Vec<String> = ways
+        .flat_map(|way| problems(ending, way).into_iter().map(move |it| format!("{way:?}: {it}")))
+        .collect();
+    assert!(found.is_empty(), "{ending:?}:\n{}", found.join("\n"));
+}
+
+#[test]
+fn an_interrupted_run_resumes() {
+    resumes(Ending::Interrupt);
+}
+
+#[test]
+fn a_run_that_was_interrupted_twice_resumes() {
+    resumes(Ending::InterruptTwice);
+}
+
+#[test]
+fn a_terminated_run_resumes() {
+    resumes(Ending::Terminate);
+}
+
+#[test]
+fn a_killed_run_resumes() {
+    resumes(Ending::Kill);
+}
+
+#[test]
+fn a_run_that_the_provider_refused_resumes() {
+    resumes(Ending::Refused);
+}
+
+#[test]
+fn a_run_whose_answer_broke_off_resumes() {
+    resumes(Ending::BrokenStream);
+}
+
+#[test]
+fn a_run_that_was_interrupted_in_an_answer_resumes_and_keeps_the_answer_so_far() {
+    resumes(Ending::InterruptInAnswer);
+}
+
+#[test]
+fn a_run_that_reached_its_limit_resumes() {
+    resumes(Ending::Steps);
+}
+
+#[test]
+fn a_run_that_was_cancelled_from_elsewhere_resumes() {
+    resumes(Ending::Cancelled);
+}
