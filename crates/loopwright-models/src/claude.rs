@@ -69,6 +69,30 @@ pub(crate) fn most_tokens(model: &str) -> u64 {
     }
 }
 
+/// Which settings of how freely words are chosen a model accepts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sampling {
+    pub(crate) temperature: Option<f64>,
+    pub(crate) top_p: Option<f64>,
+}
+
+/// Leaves out the settings that a model refuses. Models of this family refuse all of them since 4.7, and
+/// before that, while they think, a temperature and a small share of words.
+pub(crate) fn sampling(model: &str, thinks: bool, wanted: Sampling) -> Sampling {
+    const LEAST_TOP_P: f64 = 0.95;
+    match version(model) {
+        Model::Other => wanted,
+        Model::Version(4, 7..) | Model::Version(5.., _) => {
+            Sampling { temperature: None, top_p: None }
+        }
+        _ if thinks => Sampling {
+            temperature: None,
+            top_p: wanted.top_p.filter(|top_p| *top_p >= LEAST_TOP_P),
+        },
+        _ => wanted,
+    }
+}
+
 /// Returns `true` if a model continues its own last message instead of refusing it, as models of this family
 /// did before 4.6. Other makers' models that speak the same wire are not known to refuse.
 pub(crate) fn takes_prefill(model: &str) -> bool {
@@ -113,6 +137,23 @@ fn version(model: &str) -> Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_a_model_refuses_are_left_out() {
+        let wanted = Sampling { temperature: Some(0.5), top_p: Some(0.5) };
+        let none = Sampling { temperature: None, top_p: None };
+        for model in ["claude-opus-4-7", "claude-sonnet-5", "us.anthropic.claude-fable-5-1"] {
+            assert_eq!(sampling(model, false, wanted), none, "{model}");
+        }
+        for model in ["claude-opus-4-6", "claude-haiku-4-5", "claude-3-5-sonnet-20241022"] {
+            assert_eq!(sampling(model, false, wanted), wanted, "{model}");
+            assert_eq!(sampling(model, true, wanted), none, "{model}");
+            let high = Sampling { top_p: Some(0.99), ..wanted };
+            let kept = Sampling { top_p: Some(0.99), ..none };
+            assert_eq!(sampling(model, true, high), kept, "{model}");
+        }
+        assert_eq!(sampling("glm-4.6", true, wanted), wanted);
+    }
 
     #[test]
     fn versions_are_read_wherever_they_stand() {

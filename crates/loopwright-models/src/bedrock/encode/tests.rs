@@ -376,3 +376,15 @@ fn a_conversation_begins_and_ends_with_the_user_and_no_answer_is_reasoning_only(
     let paused = own(vec![Part::text("a"), server]);
     assert_eq!(shown(vec![user(), paused]), ["user: u", "assistant: a -"]);
 }
+
+#[test]
+fn settings_that_the_model_refuses_are_not_sent() {
+    let sent = |model: &str| {
+        let mut request = asking([]);
+        request.options.temperature = Some(0.5);
+        request.options.top_p = Some(0.5);
+        body_for(model, &request)["inferenceConfig"].clone()
+    };
+    assert_eq!(sent("us.anthropic.claude-opus-4-7-v1:0"), Value::Null);
+    assert_eq!(sent("meta.llama4"), json!({ "temperature": 0.5, "topP": 0.5 }));
+}
