@@ -39,7 +39,13 @@ pub(crate) fn thinking_field(model: &str, effort: ReasoningEffort, most: u64) ->
     };
     match thinking(model) {
         Thinking::Never => None,
-        Thinking::Adaptive => Some(json!({ "type": "adaptive" })),
+        // Since 4.7, what is thought is not shown unless that is asked for.
+        Thinking::Adaptive
+            if matches!(version(model), Model::Version(4, ..=6) | Model::Unnumbered) =>
+        {
+            Some(json!({ "type": "adaptive" }))
+        }
+        Thinking::Adaptive => Some(json!({ "type": "adaptive", "display": "summarized" })),
         Thinking::Budget => {
             let budget = u64::min(budget, most / 2);
             let is_enough = budget >= LEAST_BUDGET;
@@ -137,6 +143,17 @@ fn version(model: &str) -> Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn models_that_would_hide_their_thoughts_are_asked_to_show_them() {
+        let field = |model| thinking_field(model, ReasoningEffort::High, 32_000).unwrap();
+        let shown = json!({ "type": "adaptive", "display": "summarized" });
+        for model in ["claude-opus-4-7", "us.anthropic.claude-opus-4-8-v1:0", "claude-sonnet-5"] {
+            assert_eq!(field(model), shown, "{model}");
+        }
+        assert_eq!(field("claude-opus-4-6"), json!({ "type": "adaptive" }));
+        assert_eq!(field("claude-opus-4-5")["type"], "enabled");
+    }
 
     #[test]
     fn settings_that_a_model_refuses_are_left_out() {

@@ -144,7 +144,7 @@ fn effort_is_written_as_the_model_understands_it() {
         let body = body_for(model, &request);
         (body["thinking"].clone(), body["output_config"].clone())
     };
-    let adaptive = json!({ "type": "adaptive" });
+    let adaptive = json!({ "type": "adaptive", "display": "summarized" });
     let budget = |tokens| json!({ "type": "enabled", "budget_tokens": tokens });
     let effort = |effort| json!({ "effort": effort });
     let (low, high) = (ReasoningEffort::Low, ReasoningEffort::High);

@@ -136,8 +136,8 @@ fn effort_is_written_for_models_whose_own_field_is_known() {
     };
     let (low, high) = (ReasoningEffort::Low, ReasoningEffort::High);
     let budget = json!({ "thinking": { "type": "enabled", "budget_tokens": 2048 } });
-    let adaptive =
-        json!({ "thinking": { "type": "adaptive" }, "output_config": { "effort": "high" } });
+    let adaptive = json!({ "thinking": { "type": "adaptive", "display": "summarized" },
+                "output_config": { "effort": "high" } });
     let nova = json!({ "reasoningConfig": { "type": "enabled", "maxReasoningEffort": "low" } });
     for (model, effort, expect) in [
         ("us.anthropic.claude-sonnet-4-5-v1:0", low, (budget, json!({ "maxTokens": 32_000 }))),
