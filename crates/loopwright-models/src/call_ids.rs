@@ -13,7 +13,7 @@ pub(crate) enum IdForm {
     Any,
     /// Nine letters and digits.
     Nine,
-    /// Letters, digits, `_` and `-`, and no id twice in a conversation.
+    /// Letters, digits, `_` and `-`.
     Simple {
         /// The most characters.
         longest: usize,
@@ -67,7 +67,7 @@ pub(crate) fn call_ids(
         if !kept {
             let base = match id.take() {
                 Some(id) if is_kept(&id) => id,
-                Some(id) => form.accepted(&id, meta),
+                Some(id) => form.accepted(&id),
                 None => form.made_up(meta, index),
             };
             *id = Some(form.unique(base, &mut taken));
@@ -87,17 +87,13 @@ impl IdForm {
     }
 
     /// Returns the accepted form of an id that another provider gave.
-    fn accepted(self, id: &str, meta: &TurnMeta) -> String {
+    fn accepted(self, id: &str) -> String {
         match self {
             Self::Any => id.to_owned(),
             Self::Nine => nine(id),
             Self::Simple { longest } => {
                 let is_fine = |it: char| it.is_ascii_alphanumeric() || matches!(it, '_' | '-');
-                let id = id.replace(|it| !is_fine(it), "_");
-                match turn_mark(meta) {
-                    Some(mark) => joined(&id, &format!("_{mark}"), longest),
-                    None => joined(&id, "", longest),
-                }
+                joined(&id.replace(|it| !is_fine(it), "_"), "", longest)
             }
         }
     }
@@ -245,16 +241,12 @@ mod tests {
     }
 
     #[test]
-    fn foreign_and_made_up_ids_differ_from_turn_to_turn_where_a_conversation_must_not_repeat_them()
-    {
-        let sent = |given: &str, meta: &TurnMeta| {
-            call_ids(&exchange(&[given]), meta, SIMPLE, Whose::Foreign).remove(0)
-        };
-        for given in ["call_0", ""] {
-            let metas = [in_step("a", 1), in_step("a", 2), in_step("b", 1)];
-            let all: BTreeSet<String> = metas.iter().map(|meta| sent(given, meta)).collect();
-            assert_eq!(all.len(), 3, "{all:?}");
-            assert_eq!(sent(given, &metas[0]), sent(given, &metas[0]));
-        }
+    fn made_up_ids_differ_from_step_to_step_and_from_execution_to_execution() {
+        let sent =
+            |meta: &TurnMeta| call_ids(&exchange(&[""]), meta, SIMPLE, Whose::Foreign).remove(0);
+        let metas = [in_step("a", 1), in_step("a", 2), in_step("b", 1)];
+        let all: BTreeSet<String> = metas.iter().map(sent).collect();
+        assert_eq!(all.len(), 3, "{all:?}");
+        assert_eq!(sent(&metas[0]), sent(&metas[0]));
     }
 }

@@ -39,7 +39,13 @@ pub(crate) fn thinking_field(model: &str, effort: ReasoningEffort, most: u64) ->
     };
     match thinking(model) {
         Thinking::Never => None,
-        Thinking::Adaptive => Some(json!({ "type": "adaptive" })),
+        // Since 4.7, what is thought is not shown unless that is asked for.
+        Thinking::Adaptive
+            if matches!(version(model), Model::Version(4, ..=6) | Model::Unnumbered) =>
+        {
+            Some(json!({ "type": "adaptive" }))
+        }
+        Thinking::Adaptive => Some(json!({ "type": "adaptive", "display": "summarized" })),
         Thinking::Budget => {
             let budget = u64::min(budget, most / 2);
             let is_enough = budget >= LEAST_BUDGET;
@@ -66,6 +72,30 @@ pub(crate) fn most_tokens(model: &str) -> u64 {
         Model::Version(3, 7..) | Model::Version(4.., _) | Model::Unnumbered => 32_000,
         Model::Version(3, 5..) | Model::Other => 8192,
         Model::Version(..) => 4096,
+    }
+}
+
+/// Which settings of how freely words are chosen a model accepts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sampling {
+    pub(crate) temperature: Option<f64>,
+    pub(crate) top_p: Option<f64>,
+}
+
+/// Leaves out the settings that a model refuses. Models of this family refuse all of them since 4.7, and
+/// before that, while they think, a temperature and a small share of words.
+pub(crate) fn sampling(model: &str, thinks: bool, wanted: Sampling) -> Sampling {
+    const LEAST_TOP_P: f64 = 0.95;
+    match version(model) {
+        Model::Other => wanted,
+        Model::Version(4, 7..) | Model::Version(5.., _) => {
+            Sampling { temperature: None, top_p: None }
+        }
+        _ if thinks => Sampling {
+            temperature: None,
+            top_p: wanted.top_p.filter(|top_p| *top_p >= LEAST_TOP_P),
+        },
+        _ => wanted,
     }
 }
 
@@ -113,6 +143,34 @@ fn version(model: &str) -> Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn models_that_would_hide_their_thoughts_are_asked_to_show_them() {
+        let field = |model| thinking_field(model, ReasoningEffort::High, 32_000).unwrap();
+        let shown = json!({ "type": "adaptive", "display": "summarized" });
+        for model in ["claude-opus-4-7", "us.anthropic.claude-opus-4-8-v1:0", "claude-sonnet-5"] {
+            assert_eq!(field(model), shown, "{model}");
+        }
+        assert_eq!(field("claude-opus-4-6"), json!({ "type": "adaptive" }));
+        assert_eq!(field("claude-opus-4-5")["type"], "enabled");
+    }
+
+    #[test]
+    fn settings_that_a_model_refuses_are_left_out() {
+        let wanted = Sampling { temperature: Some(0.5), top_p: Some(0.5) };
+        let none = Sampling { temperature: None, top_p: None };
+        for model in ["claude-opus-4-7", "claude-sonnet-5", "us.anthropic.claude-fable-5-1"] {
+            assert_eq!(sampling(model, false, wanted), none, "{model}");
+        }
+        for model in ["claude-opus-4-6", "claude-haiku-4-5", "claude-3-5-sonnet-20241022"] {
+            assert_eq!(sampling(model, false, wanted), wanted, "{model}");
+            assert_eq!(sampling(model, true, wanted), none, "{model}");
+            let high = Sampling { top_p: Some(0.99), ..wanted };
+            let kept = Sampling { top_p: Some(0.99), ..none };
+            assert_eq!(sampling(model, true, high), kept, "{model}");
+        }
+        assert_eq!(sampling("glm-4.6", true, wanted), wanted);
+    }
 
     #[test]
     fn versions_are_read_wherever_they_stand() {

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use loopwright_core::messages::Exchange;
 
+use crate::result_text::result_text;
+
 /// An exchange in words: what the model said and what it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExchangeText {
@@ -41,7 +43,7 @@ pub fn exchange_text(exchange: &Exchange) -> ExchangeText {
         let _ =
             write!(reply, "{}Action: {}\nAction Input: {arguments}", line_break(&reply), call.name);
         let line_break = line_break(&observations);
-        let _ = write!(observations, "{line_break}Observation: {}", result.to_text());
+        let _ = write!(observations, "{line_break}Observation: {}", result_text(result));
     }
     ExchangeText { reply, observations }
 }

@@ -26,6 +26,7 @@ mod lenient;
 mod json;
 mod object;
 mod tool_input;
+mod result_text;
 mod function_tool;
 mod dialect;
 mod call_ids;

@@ -10,7 +10,8 @@
 //! - writes the requests that were recorded, in a conversation played from the first to the last.
 //!
 //! Its parts are of use on their own: [`ReplayServer`] answers on this machine as a provider did,
-//! and [`compare`] tells in which points requests differ.
+//! [`compare`] tells in which points requests differ, and [`request_problems`] why a provider would refuse
+//! one.
 
 mod scenario;
 mod expectation;
@@ -25,6 +26,7 @@ mod turns;
 mod request;
 mod play;
 mod resend;
+mod rules;
 mod report;
 mod check;
 
@@ -36,6 +38,7 @@ pub use self::{
         Expectation, ExpectedAnswer, ExpectedCall, ExpectedError, ExpectedUsage, Script,
     },
     report::{Failure, Report},
+    rules::request_problems,
     scenario::{
         FolderError, RecordedExchange, RecordedRequest, RecordedResponse, Recording, Scene,
         read_folder,

@@ -7,6 +7,9 @@ mod pages;
 mod reference;
 #[cfg(test)]
 #[cfg(feature = "recorded")]
+mod conversations;
+#[cfg(test)]
+#[cfg(feature = "recorded")]
 mod recorded;
 mod repository;
 #[cfg(test)]

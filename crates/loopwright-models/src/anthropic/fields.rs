@@ -5,7 +5,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::content::is_false;
-use crate::{claude, json::Fields, wire::Question};
+use crate::{
+    claude::{self, Sampling},
+    json::Fields,
+    wire::Question,
+};
 
 /// Fields that no passthrough may replace, or that were written together with what is in it.
 const RESERVED: [&str; 7] =
@@ -23,10 +27,13 @@ pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>, instructions: &[
     tools(&mut fields, question, mark.as_ref());
     system(&mut fields, question, instructions, mark.as_ref());
     fields.always("stream", &question.streams());
-    fields.maybe("temperature", options.temperature.as_ref());
-    fields.maybe("top_p", options.top_p.as_ref());
+    let thinking = thinking(question);
+    let wanted = Sampling { temperature: options.temperature, top_p: options.top_p };
+    let sampling = claude::sampling(question.model(), thinking.is_some(), wanted);
+    fields.maybe("temperature", sampling.temperature.as_ref());
+    fields.maybe("top_p", sampling.top_p.as_ref());
     fields.maybe("stop_sequences", Some(&options.stop).filter(|it| !it.is_empty()));
-    fields.maybe("thinking", thinking(question).as_ref());
+    fields.maybe("thinking", thinking.as_ref());
     output_config(&mut fields, question);
     if request.prompt.tail.is_empty()
         && let Some(mark) = mark

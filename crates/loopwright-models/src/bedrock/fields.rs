@@ -5,7 +5,11 @@ use loopwright_core::messages::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::{claude, json::Fields, wire::Question};
+use crate::{
+    claude::{self, Sampling},
+    json::Fields,
+    wire::Question,
+};
 
 /// Fields that no passthrough may replace, or that were written together with what is in it.
 const RESERVED: [&str; 5] =
@@ -126,10 +130,12 @@ fn inference_config(question: &Question<'_>) -> Map<String, Value> {
         has_budget.then(|| claude::most_tokens(question.model()))
     });
     let stop = Some(&options.stop).filter(|it| !it.is_empty());
+    let wanted = Sampling { temperature: options.temperature, top_p: options.top_p };
+    let sampling = claude::sampling(question.model(), thinking(question).is_some(), wanted);
     let fields = [
         ("maxTokens", most.map(Value::from)),
-        ("temperature", options.temperature.map(Value::from)),
-        ("topP", options.top_p.map(Value::from)),
+        ("temperature", sampling.temperature.map(Value::from)),
+        ("topP", sampling.top_p.map(Value::from)),
         ("stopSequences", stop.map(|it| json!(it))),
     ];
     fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use loopwright_core::messages::{Content, MediaSource, Part, ToolResult};
 use serde::Serialize;
 
+use crate::result_text::result_text;
+
 /// What stands in the place of a picture that cannot be shown.
 pub(super) const NO_IMAGE: &str = "[image: not shown, this provider cannot be given it]";
 /// What stands in the place of a file that cannot be shown.
@@ -73,5 +75,5 @@ pub(super) fn tool_text(result: &ToolResult) -> String {
         text.push_str(more);
         is_after_media = is_media;
     }
-    text
+    if text.is_empty() { result_text(result).into_owned() } else { text }
 }

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     dialect::exchange_text,
     json::{List, key, object_with_list, value},
+    result_text::result_text,
     tool_input::write_object,
     wire::{Question, TurnWriter, user_speaks},
 };
@@ -201,7 +202,7 @@ fn write_response(
     write_name(out, call);
     key(out, "response");
     let said = if result.is_error { "error" } else { "output" };
-    value(out, &json!({ said: result.to_text() }));
+    value(out, &json!({ said: result_text(result) }));
     let shown: Vec<_> = media_of(result).filter(|it| within(it)).filter_map(wire_part).collect();
     if !shown.is_empty() {
         key(out, "parts");

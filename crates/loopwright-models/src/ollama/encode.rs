@@ -1,14 +1,18 @@
 //! Writes requests.
 
-use loopwright_core::messages::{Dialect, Exchange, Message, Role, ToolCall, Turn, TurnBody};
+use loopwright_core::messages::{
+    Dialect, Exchange, Message, Role, ToolCall, Turn, TurnBody, TurnMeta,
+};
 
 use super::{
     fields,
     parts::{Words, is_media, shows_media},
 };
 use crate::{
+    call_ids::{IdForm, Whose, call_ids},
     dialect::exchange_text,
     json::{List, key, object_with_list, value},
+    result_text::result_text,
     tool_input::write_object,
     wire::{Question, TurnWriter, no_fillers},
 };
@@ -42,7 +46,7 @@ impl TurnWriter for Writer {
             TurnBody::Exchange(exchange) if self.dialect == Dialect::Text => {
                 write_exchange_as_text(&mut list, exchange);
             }
-            TurnBody::Exchange(exchange) => write_exchange(&mut list, exchange),
+            TurnBody::Exchange(exchange) => write_exchange(&mut list, exchange, turn.meta()),
         }
         bytes
     }
@@ -52,16 +56,20 @@ impl TurnWriter for Writer {
     }
 }
 
-/// Writes what the model said and what the tools said, which goes by its order, for the reference knows
-/// no ids. What tools showed are words of the user: that is where models look at pictures.
-fn write_exchange(list: &mut List<'_>, exchange: &Exchange) {
-    list.item(|out| write_message(out, exchange.reply()));
+/// Writes what the model said and what the tools said, which goes by its order and the tool's name: the
+/// reference knows no ids, but calls keep those that newer servers give them. What tools showed are words
+/// of the user: that is where models look at pictures.
+fn write_exchange(list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
+    let mut calls = exchange.reply().tool_calls();
+    let have_ids = calls.all(|call| call.id.as_deref().is_some_and(|id| !id.is_empty()));
+    let ids = if have_ids { call_ids(exchange, meta, IdForm::Any, Whose::Own) } else { Vec::new() };
+    list.item(|out| write_reply(out, exchange.reply(), &ids));
     for (call, result) in exchange.pairs() {
         list.item(|out| {
             out.extend_from_slice(b"{\"role\":\"tool\",\"tool_name\":");
             value(out, &*call.name);
             key(out, "content");
-            value(out, &result.to_text());
+            value(out, &*result_text(result));
             out.push(b'}');
         });
     }
@@ -83,7 +91,7 @@ fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
 
 fn write_message(out: &mut Vec<u8>, message: &Message) {
     let role = match message.role() {
-        Role::Assistant => return write_reply(out, message),
+        Role::Assistant => return write_reply(out, message, &[]),
         Role::User => "user",
         Role::System | Role::Developer => "system",
     };
@@ -91,7 +99,7 @@ fn write_message(out: &mut Vec<u8>, message: &Message) {
 }
 
 /// Writes what a model said. Thinking is plain text here, so that of other models is shown as well.
-fn write_reply(out: &mut Vec<u8>, message: &Message) {
+fn write_reply(out: &mut Vec<u8>, message: &Message, ids: &[String]) {
     begin(out, "assistant", &Words::of(message.parts()));
     let thinking = message.reasoning();
     if !thinking.is_empty() {
@@ -102,19 +110,26 @@ fn write_reply(out: &mut Vec<u8>, message: &Message) {
         key(out, "tool_calls");
         out.push(b'[');
         let mut list = List::new(out);
-        message.tool_calls().for_each(|call| list.item(|out| write_call(out, call)));
+        for (index, call) in message.tool_calls().enumerate() {
+            list.item(|out| write_call(out, call, ids.get(index)));
+        }
         out.push(b']');
     }
     out.push(b'}');
 }
 
 /// Writes a call.
-fn write_call(out: &mut Vec<u8>, call: &ToolCall) {
+fn write_call(out: &mut Vec<u8>, call: &ToolCall, id: Option<&String>) {
     out.extend_from_slice(b"{\"type\":\"function\",\"function\":{\"name\":");
     value(out, &*call.name);
     key(out, "arguments");
     write_object(out, call);
-    out.extend_from_slice(b"}}");
+    out.push(b'}');
+    if let Some(id) = id {
+        key(out, "id");
+        value(out, id);
+    }
+    out.push(b'}');
 }
 
 fn write_text(out: &mut Vec<u8>, role: &str, text: &str) {

@@ -5,10 +5,12 @@ use std::{borrow::Cow, fmt::Write as _};
 use loopwright_core::messages::{Content, Media, MediaSource, Part, ToolResult};
 use serde::Serialize;
 
+use crate::result_text::result_text;
+
 /// Returns what a tool said in words; the wire lets tools say nothing else, so media are announced
 /// here and follow as a message of the user.
 pub(super) fn tool_text(result: &ToolResult) -> String {
-    let mut text = result.to_text();
+    let mut text = result_text(result).into_owned();
     for (_, media) in media_of(result) {
         if !text.is_empty() {
             text.push('\n');

@@ -1,6 +1,6 @@
 //! Writes what the model said, as it is sent back to it.
 
-use loopwright_core::messages::{Content, Message, Opaque, ToolCall};
+use loopwright_core::messages::{Content, Message, Opaque, Part, ToolCall};
 
 use super::{
     outputs::CallKind,
@@ -12,7 +12,7 @@ use crate::json::{List, key, value};
 ///
 /// Items that the very same model made go back as they came. Otherwise words and calls are written
 /// anew; what only another provider understands is let go, and so is reasoning: the wire takes only
-/// what it has made itself.
+/// what it has made itself. Reasoning that nothing follows is left out: the wire refuses it alone.
 pub(super) fn write(
     list: &mut List<'_>,
     message: &Message,
@@ -22,7 +22,9 @@ pub(super) fn write(
     let (mut ids, mut kinds) = (ids.iter(), Vec::new());
     // Whether the part before is words whose item holds the refusal that follows them.
     let mut is_said = false;
-    for part in message.parts() {
+    let is_last = |part: &Part| !matches!(part.content(), Content::Reasoning(_));
+    let end = message.parts().iter().rposition(is_last).map_or(0, |last| last + 1);
+    for part in &message.parts()[..end] {
         let own = part.opaque().filter(|_| is_own).map(Opaque::as_str);
         let was_said = std::mem::replace(&mut is_said, own.is_some() && part.as_text().is_some());
         match part.content() {

@@ -5,7 +5,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::parts::{WirePart, address};
-use crate::json::{key, value};
+use crate::{
+    json::{key, value},
+    result_text::result_text,
+};
 
 /// The kind of item that a call came as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,20 +69,20 @@ pub(super) fn write(out: &mut Vec<u8>, kind: CallKind, id: &str, result: &ToolRe
             key(out, "output");
             write_content(out, result);
         }
-        CallKind::LocalShell => put(out, "output", &result.to_text().into()),
+        CallKind::LocalShell => put(out, "output", &result_text(result).into_owned().into()),
         CallKind::Shell => {
             let outcome = json!({ "type": "exit", "exit_code": i32::from(result.is_error) });
-            let text = result.to_text();
+            let text = result_text(result);
             put(out, "output", &json!([{ "stdout": text, "stderr": "", "outcome": outcome }]));
         }
         CallKind::ApplyPatch => {
             let status = if result.is_error { "failed" } else { "completed" };
             put(out, "status", &status.into());
-            put(out, "output", &result.to_text().into());
+            put(out, "output", &result_text(result).into_owned().into());
         }
         CallKind::Computer => put(out, "output", &screenshot(result)),
         CallKind::ToolSearch => {
-            let tools = serde_json::from_str(&result.to_text()).ok().filter(Value::is_array);
+            let tools = serde_json::from_str(&result_text(result)).ok().filter(Value::is_array);
             put(out, "execution", &"client".into());
             put(out, "tools", &tools.unwrap_or_else(|| json!([])));
         }
@@ -91,7 +94,7 @@ pub(super) fn write(out: &mut Vec<u8>, kind: CallKind, id: &str, result: &ToolRe
 fn write_content(out: &mut Vec<u8>, result: &ToolResult) {
     let is_words = result.content.iter().all(|part| part.as_text().is_some());
     if is_words {
-        return value(out, &result.to_text());
+        return value(out, &result_text(result));
     }
     let parts: Vec<_> = result.content.iter().filter_map(WirePart::of).collect();
     value(out, &parts);
@@ -110,7 +113,7 @@ fn screenshot(result: &ToolResult) -> Value {
     });
     match image {
         Some((field, image)) => json!({ "type": "computer_screenshot", field: image }),
-        None => json!({ "type": "input_text", "text": result.to_text() }),
+        None => json!({ "type": "input_text", "text": result_text(result) }),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Requests in no provider's terms: system text, items, tools and options.
 
+use loopwright_core::messages::Media;
 use serde_json::{Map, Value};
 
 mod anthropic;
 mod bedrock;
 mod chat;
 mod gemini;
+mod media;
 mod responses;
 
 /// A request in no provider's terms.
@@ -17,6 +19,8 @@ pub(crate) struct Canon {
     pub(crate) items: Vec<Item>,
     pub(crate) tools: Vec<CanonTool>,
     pub(crate) options: Map<String, Value>,
+    /// The id of the container in which the provider runs code.
+    pub(crate) container: Option<String>,
 }
 
 /// One thing said, called or answered.
@@ -43,6 +47,8 @@ pub(crate) enum ItemContent {
         name: Option<String>,
         text: String,
         is_error: bool,
+        /// Pictures and documents.
+        media: Vec<Media>,
     },
     /// Pictures, documents and what else only a provider knows.
     Other {
@@ -93,7 +99,36 @@ impl Item {
     }
 
     fn result(id: &Value, name: Option<String>, text: String, is_error: bool) -> Self {
-        Self::of("tool", ItemContent::Result { id: owned(id), name, text, is_error })
+        let (id, media) = (owned(id), Vec::new());
+        Self::of("tool", ItemContent::Result { id, name, text, is_error, media })
+    }
+
+    /// Adds the pictures and documents among these parts to a result.
+    fn showing(mut self, parts: &Value, read: impl Fn(&Value) -> Option<Self>) -> Self {
+        if let ItemContent::Result { media, .. } = &mut self.content {
+            let shown = list(parts).iter().filter_map(read);
+            media.extend(shown.filter_map(|item| item.media()));
+        }
+        self
+    }
+
+    /// Returns the picture or the document that it is.
+    pub(crate) fn media(&self) -> Option<Media> {
+        match &self.content {
+            ItemContent::Other { kind, value } => media::media(kind, value),
+            _ => None,
+        }
+    }
+
+    /// Returns its type and its id if it is something that only the model's provider understands.
+    pub(crate) fn provider_block(&self) -> Option<(String, String)> {
+        let ItemContent::Other { kind, value } = &self.content else { return None };
+        if !self.is_assistant() || self.media().is_some() {
+            return None;
+        }
+        let names = ["id", "tool_use_id", "toolUseId", "call_id"];
+        let id = names.iter().find_map(|name| owned(&value[*name]))?;
+        Some((owned(&value["type"]).unwrap_or_else(|| kind.clone()), id))
     }
 
     fn reasoning(role: &str, text: impl Into<String>, opaque: Vec<String>) -> Self {
@@ -221,6 +256,19 @@ fn flat(value: &Value) -> String {
             }
         }
         other => other.to_string(),
+    }
+}
+
+/// Returns the words of a result; pictures and documents in it have none.
+fn words(value: &Value) -> String {
+    let is_shown = |part: &&Value| {
+        matches!(text(part, "type"), "image" | "document" | "input_image" | "input_file")
+            || part["image"].is_object()
+            || part["document"].is_object()
+    };
+    match value {
+        Value::Array(parts) => parts.iter().filter(|part| !is_shown(part)).map(flat).collect(),
+        other => flat(other),
     }
 }
 

@@ -5,6 +5,7 @@ use std::{
     fmt,
 };
 
+use loopwright_core::messages::{Media, MediaSource};
 use serde_json::{Map, Number, Value, json};
 
 use super::canon::{Canon, CanonTool, Item, ItemContent, canon};
@@ -70,7 +71,7 @@ pub(crate) fn compare_canons(
 ) -> Vec<Difference> {
     let mut found = Found::default();
     found.hard("system", system(want), system(got));
-    for kind in [Kind::Text, Kind::Calls, Kind::Results] {
+    for kind in [Kind::Text, Kind::Calls, Kind::Results, Kind::Media] {
         let (want, got) = (said(api, &want.items, kind), said(api, &got.items, kind));
         let missing: Vec<_> = want.iter().filter(|it| !got.contains(it)).cloned().collect();
         let added: Vec<_> = got.iter().filter(|it| !want.contains(it)).cloned().collect();
@@ -79,6 +80,9 @@ pub(crate) fn compare_canons(
             let (want, got) = if all_there { (want, got) } else { (missing, added) };
             found.hard(kind.name(), want, got);
         }
+    }
+    if want.container.is_some() {
+        found.hard("container", want.container.clone(), got.container.clone());
     }
     found.soft("order of items", order(&want.items), order(&got.items));
     let lost: Vec<&str> = lost_handles(want, received).into_iter().collect();
@@ -120,6 +124,7 @@ pub(crate) enum Kind {
     Text,
     Calls,
     Results,
+    Media,
 }
 
 impl Kind {
@@ -128,6 +133,7 @@ impl Kind {
             Self::Text => "text",
             Self::Calls => "tool calls",
             Self::Results => "tool results",
+            Self::Media => "pictures and documents",
         }
     }
 }
@@ -149,6 +155,12 @@ pub(crate) fn said(api: &str, items: &[Item], kind: Kind) -> Vec<Value> {
             let arguments = if arguments.is_null() { &nothing } else { arguments };
             Some(json!([name, loose(arguments), id]))
         }
+        ItemContent::Result { media, .. } if kind == Kind::Media => {
+            (!media.is_empty()).then(|| media.iter().map(shown).collect())
+        }
+        ItemContent::Other { .. } if kind == Kind::Media && !item.is_assistant() => {
+            item.media().map(|media| json!([shown(&media)]))
+        }
         ItemContent::Result { id, name, text, .. } if kind == Kind::Results => {
             let whose = if has_ids { id } else { name };
             Some(json!([whose, loose(&Value::from(text.as_str()))]))
@@ -156,10 +168,28 @@ pub(crate) fn said(api: &str, items: &[Item], kind: Kind) -> Vec<Value> {
         _ => None,
     };
     let mut said: Vec<Value> = items.iter().filter_map(say).collect();
-    if kind == Kind::Results {
+    if kind == Kind::Media {
+        // Some wires have no place for them in results: there they follow.
+        said = said.into_iter().flat_map(|it| it.as_array().cloned().unwrap_or_default()).collect();
+    }
+    if matches!(kind, Kind::Results | Kind::Media) {
         said.sort_by_key(Value::to_string);
     }
     said
+}
+
+fn shown(media: &Media) -> Value {
+    match &media.source {
+        MediaSource::Base64(text) | MediaSource::Url(text) | MediaSource::File(text) => {
+            Value::from(&**text)
+        }
+        _ => Value::Null,
+    }
+}
+
+/// Returns the types and ids of what only the model's provider understands.
+pub(crate) fn provider_blocks(canon: &Canon) -> BTreeSet<(String, String)> {
+    canon.items.iter().filter_map(Item::provider_block).collect()
 }
 
 fn system(canon: &Canon) -> String {

@@ -1,7 +1,7 @@
 //! What recorded answers mean, as it is stored.
 
 use loopwright_core::messages::Usage;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 /// What the answers of a recording mean, and how a client comes to ask for them.
@@ -40,7 +40,8 @@ pub struct ExpectedAnswer {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ExpectedCall {
-    /// The provider's id.
+    /// The provider's id. An empty one is none.
+    #[serde(deserialize_with = "some_text")]
     pub id: Option<String>,
     /// The tool's name.
     pub name: Option<String>,
@@ -66,6 +67,10 @@ pub struct ExpectedUsage {
     pub cache_write: Option<u64>,
     /// Of those written: reasoning.
     pub reasoning: Option<u64>,
+}
+
+fn some_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Option::<String>::deserialize(deserializer)?.filter(|text| !text.is_empty()))
 }
 
 /// What went wrong.

@@ -75,7 +75,8 @@ fn finish(finish: &FinishReason) -> &str {
 
 fn told_call(call: &ToolCall) -> Value {
     let arguments = call.parse_arguments().unwrap_or_else(|_| unparsable(&call.arguments));
-    json!({ "id": call.id, "name": call.name, "arguments": arguments })
+    let id = call.id.as_deref().filter(|id| !id.is_empty());
+    json!({ "id": id, "name": call.name, "arguments": arguments })
 }
 
 fn unparsable(text: &str) -> Value {

@@ -11,11 +11,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    canon::{Canon, Item, canon},
-    compare::{Severity, compare_canons},
+    canon::{Canon, Item, ItemContent, canon},
+    compare::{Severity, compare_canons, provider_blocks},
     meaning,
     read::{Fragments, Outcome, Subject},
     request::request,
+    rules::request_problems,
     scenario::Scene,
     server::{Delivery, ReplayServer},
     turns::{Conversation, Own, answer_items, number_ids, number_result, say_the_same},
@@ -141,11 +142,31 @@ impl Played {
     ) {
         let Some(mut got) = canon(subject.wire.name(), received) else { return };
         number_ids(&mut got.items, given);
+        let problems = request_problems(subject.wire.name(), received);
+        self.problems
+            .extend(problems.into_iter().map(|it| (subject.index, format!("request: {it}"))));
+        self.check_provider_blocks(subject, planned, &got);
         for difference in compare_canons(subject.wire.name(), &planned.want, &got, received) {
             let (index, text) = (subject.index, difference.to_string());
             match difference.severity {
                 Severity::Hard => self.problems.push((index, format!("request: {text}"))),
                 Severity::Soft => self.notes.push((index, text)),
+            }
+        }
+    }
+
+    /// Requires everything that the provider itself once said, and only it understands, to be sent back.
+    fn check_provider_blocks(&mut self, subject: &Subject<'_>, planned: &Planned, got: &Canon) {
+        let sent = provider_blocks(got);
+        let before = &subject.scene.recording.exchanges[..subject.index];
+        let was_said = |id: &str| {
+            let holds = |body: &[u8]| body.windows(id.len()).any(|it| it == id.as_bytes());
+            before.iter().any(|exchange| holds(&exchange.response.body))
+        };
+        for (kind, id) in provider_blocks(&planned.want) {
+            if was_said(&id) && !sent.contains(&(kind.clone(), id.clone())) {
+                let problem = format!("request: the block {kind} {id} was not sent back");
+                self.problems.push((subject.index, problem));
             }
         }
     }
@@ -164,7 +185,7 @@ impl Played {
             self.notes.push((index, "the client changed its settings".to_owned()));
             return;
         }
-        let Some(prefix) = bodies[0].strip_suffix(b"]}") else {
+        let Some(prefix) = conversation_of(bodies[0]) else {
             self.problems.push((index - 1, "the conversation is not last in the body".to_owned()));
             return;
         };
@@ -178,6 +199,27 @@ impl Played {
             self.problems.push((index, format!("the prefix broke at {at}: {was:?}, now {is:?}")));
         }
     }
+}
+
+/// Gives a result of the script the pictures and documents that it has in the request: scripts have words
+/// only.
+fn take_media(item: &mut Item, recorded: &[Item]) {
+    let key = |item: &Item| match &item.content {
+        ItemContent::Result { id, name, .. } => Some((id.clone(), name.clone())),
+        _ => None,
+    };
+    let same = recorded.iter().rfind(|it| key(it).is_some() && key(it) == key(item));
+    let Some(ItemContent::Result { media: shown, .. }) = same.map(|it| &it.content) else { return };
+    if let ItemContent::Result { media, .. } = &mut item.content {
+        media.clone_from(shown);
+    }
+}
+
+/// Returns a body up to the end of its conversation: it is the last field, but for a container.
+fn conversation_of(body: &[u8]) -> Option<&[u8]> {
+    const CONTAINER: &[u8] = b"],\"container\":";
+    let container = || body.windows(CONTAINER.len()).rposition(|it| it == CONTAINER);
+    body.strip_suffix(b"]}").or_else(|| Some(&body[..container()?]))
 }
 
 /// How a model is asked.
@@ -256,6 +298,7 @@ impl Plan {
         let mut new: Vec<Item> = step.new_items.iter().map(Item::of_script).collect();
         for item in &mut new {
             number_result(item, &made_up);
+            take_media(item, &want.items);
         }
         self.go_on(subject, &mut want, &new)?;
         self.said.push(want.items.clone());

@@ -32,6 +32,9 @@ pub(crate) fn request(
         // The provider's own tools only exist in its own form.
         options.extra.insert("tools".to_owned(), body["tools"].clone());
     }
+    if let Some(container) = new_container(subject) {
+        options.extra.insert("container".to_owned(), container);
+    }
     InferenceRequest {
         model: Some(subject.model().into()),
         system: (!system.is_empty()).then(|| system.into()),
@@ -42,6 +45,20 @@ pub(crate) fn request(
         prompt: Prompt::of(turns),
         options,
     }
+}
+
+/// Returns the container that a request names, if no answer has named it.
+fn new_container(subject: &Subject<'_>) -> Option<Value> {
+    let mut container = subject.exchange.request.body.as_ref()?.get("container")?.clone();
+    let id = container.as_str().or(container["id"].as_str()).unwrap_or_default().to_owned();
+    let before = &subject.scene.recording.exchanges[..subject.index];
+    let holds = |body: &[u8]| body.windows(id.len()).any(|it| it == id.as_bytes());
+    if id.is_empty() || !before.iter().any(|it| holds(&it.response.body)) {
+        return Some(container).filter(|it| !it.is_null());
+    }
+    let fields = container.as_object_mut()?;
+    fields.remove("id");
+    (!fields.is_empty()).then_some(container)
 }
 
 /// Returns a request that asks nothing in particular.

@@ -3,8 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use loopwright_core::messages::{
-    Content, Exchange, Media, MediaSource, Message, Part, Role, ToolCall, ToolResult, Transcript,
-    Turn, TurnBody,
+    Content, Exchange, Media, Message, Part, Role, ToolCall, ToolResult, Transcript, Turn, TurnBody,
 };
 use serde_json::{Value, json};
 
@@ -57,6 +56,7 @@ impl Conversation {
     /// Says all of these items and nothing else, keeping the turns with which it begins already.
     /// Handles of answers that are not the client's own are taken out of the items.
     pub(crate) fn restart(&mut self, items: &mut [Item], own: &[Own]) -> Result<(), Unsayable> {
+        restore_ids(items, own);
         let all = turns(items, own)?;
         let kept = self.said.iter().zip(&all).take_while(|(old, new)| old.items == new.items);
         let kept = kept.count();
@@ -191,7 +191,8 @@ fn turns(items: &[Item], own: &[Own]) -> Result<Vec<Said>, Unsayable> {
 fn inputs(run: &[Item], all: &mut Vec<Said>) -> Result<(), Unsayable> {
     let said: Vec<&Item> = run.iter().filter(|item| !item.is_result()).collect();
     for item in said {
-        let message = Message::new(Role::User, [part(item).ok_or(Unsayable::Content)?]);
+        let role = if item.role == "system" { Role::System } else { Role::User };
+        let message = Message::new(role, [part(item).ok_or(Unsayable::Content)?]);
         let turn = Turn::said(message).map_err(|_| Unsayable::Unpaired)?;
         all.push(Said { items: vec![item.clone()], turn: Arc::new(turn) });
     }
@@ -200,28 +201,124 @@ fn inputs(run: &[Item], all: &mut Vec<Said>) -> Result<(), Unsayable> {
 
 /// Returns the client's own message if these items are one, so that it goes back as it came.
 fn message_of(run: &[Item], own: &[Own]) -> Message {
-    if let Some(own) = own.iter().rev().find(|own| is_said_by(own, run)) {
-        return own.message.clone();
+    match source_of(run, own) {
+        Some(own) if squeezed(&own.items) == squeezed(run) => own.message.clone(),
+        Some(own) => edited(&own.message, run),
+        None => Message::new(Role::Assistant, merged(run.to_vec()).iter().filter_map(part)),
     }
-    Message::new(Role::Assistant, merged(run.to_vec()).iter().filter_map(part))
 }
 
-/// Tells whether these items are an answer, but for ids that the provider did not give.
-fn is_said_by(own: &Own, run: &[Item]) -> bool {
-    let is_call = |item: &&Item| matches!(item.content, ItemContent::Call { .. });
-    let given: Vec<&Item> = own.items.iter().filter(is_call).collect();
-    let sent: Vec<&Item> = run.iter().filter(is_call).collect();
-    squeezed(&own.items) == squeezed(run)
-        && given.len() == sent.len()
-        && given.iter().zip(&sent).all(|(given, sent)| is_same_call(given, sent))
+/// Returns the answer that these items are: the same calls under whatever ids, with the same words, with the
+/// same handles, or at least with calls. Clients rename ids and edit texts.
+fn source_of<'o>(run: &[Item], own: &'o [Own]) -> Option<&'o Own> {
+    let score = |own: &&'o Own| {
+        let ids = same_calls(&own.items, run)?;
+        let text = squeezed(&own.items) == squeezed(run);
+        let handles = shares_handle(run, &own.message);
+        let has_calls = run.iter().any(is_call);
+        let is_it = text || handles || has_calls;
+        is_it.then_some((handles, text, ids == SameIds::All))
+    };
+    own.iter().filter(|own| score(own).is_some()).max_by_key(score)
 }
 
-fn is_same_call(given: &Item, sent: &Item) -> bool {
-    // Ids are looked at only where the provider gave one.
-    let has_id = matches!(given.content, ItemContent::Call { id: Some(_), .. });
-    let api = if has_id { "" } else { "gemini-generate" };
-    let said = |item: &Item| said(api, std::slice::from_ref(item), Kind::Calls);
-    said(given) == said(sent)
+/// Returns an answer with the words of these items in the place of its own.
+fn edited(message: &Message, run: &[Item]) -> Message {
+    let texts: Vec<Part> = run
+        .iter()
+        .filter(|it| matches!(it.content, ItemContent::Text(_)))
+        .filter_map(part)
+        .collect();
+    let kept = |part: &&Part| !matches!(part.content(), Content::Text(_) | Content::Refusal(_));
+    let is_reasoning = |part: &Part| matches!(part.content(), Content::Reasoning(_));
+    let mut parts: Vec<Part> = message.parts().iter().filter(kept).cloned().collect();
+    let at = parts.iter().take_while(|part| is_reasoning(part)).count();
+    parts.splice(at..at, texts);
+    message.clone().with_parts(parts)
+}
+
+fn is_call(item: &Item) -> bool {
+    matches!(item.content, ItemContent::Call { .. })
+}
+
+fn shares_handle(run: &[Item], message: &Message) -> bool {
+    let mut handles = run.iter().flat_map(|item| &item.opaque);
+    handles.any(|handle| opaque(message).any(|it| it.contains(handle.as_str())))
+}
+
+/// Whether calls have the ids that the provider gave them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SameIds {
+    All,
+    Renamed,
+}
+
+/// Compares the calls of an answer with those of a request; nothing if they are others.
+fn same_calls(given: &[Item], sent: &[Item]) -> Option<SameIds> {
+    // Without ids, as for a wire that has none.
+    let calls = |items: &[Item], api: &str| said(api, items, Kind::Calls);
+    if given.iter().filter(|it| is_call(it)).count() != sent.iter().filter(|it| is_call(it)).count()
+    {
+        return None;
+    }
+    let without_ids = |items: &[Item]| -> Vec<Value> {
+        let calls = items.iter().filter(|it| is_call(it)).cloned();
+        let calls: Vec<Item> = calls.map(without_id).collect();
+        said("", &calls, Kind::Calls)
+    };
+    if without_ids(given) != without_ids(sent) {
+        return None;
+    }
+    Some(if calls(given, "") == calls(sent, "") { SameIds::All } else { SameIds::Renamed })
+}
+
+fn without_id(mut item: Item) -> Item {
+    if let ItemContent::Call { id, .. } = &mut item.content {
+        *id = None;
+    }
+    item
+}
+
+/// Gives the calls that are the client's own, and their results, the ids that the provider gave them.
+fn restore_ids(items: &mut [Item], own: &[Own]) {
+    let mut renamed: Vec<(Option<String>, Option<String>)> = Vec::new();
+    let starts: Vec<(usize, usize)> = {
+        let mut at = 0;
+        let runs = items.chunk_by(|one, other| one.is_assistant() == other.is_assistant());
+        runs.map(|run| {
+            at += run.len();
+            (at - run.len(), at)
+        })
+        .collect()
+    };
+    for (start, end) in starts {
+        let run = &mut items[start..end];
+        let source = if run[0].is_assistant() { source_of(run, own) } else { None };
+        let Some(source) = source else {
+            for item in run {
+                if let ItemContent::Result { id, .. } = &mut item.content
+                    && let Some((_, given)) = renamed.iter().rfind(|(sent, _)| sent == id)
+                {
+                    id.clone_from(given);
+                }
+            }
+            continue;
+        };
+        let given = source.items.iter().filter_map(|item| match &item.content {
+            ItemContent::Call { id, .. } => Some(id.clone()),
+            _ => None,
+        });
+        let sent = run.iter_mut().filter_map(|item| match &mut item.content {
+            ItemContent::Call { id, .. } => Some(id),
+            _ => None,
+        });
+        for (sent, given) in sent.zip(given) {
+            if given.is_some() && *sent != given {
+                renamed.push((sent.clone(), given.clone()));
+                *sent = given;
+            }
+        }
+    }
 }
 
 /// Returns one result for each call: by its id, otherwise by its name, otherwise the next one.
@@ -235,8 +332,14 @@ fn results_of(message: &Message, results: &[&Item]) -> Result<Vec<ToolResult>, U
             return Err(Unsayable::Unpaired);
         }
         let item = left.remove(at.unwrap_or(0));
-        let ItemContent::Result { text, is_error, .. } = &item.content else { continue };
-        all.push(ToolResult { is_error: *is_error, ..ToolResult::text(text.as_str()) });
+        let ItemContent::Result { text, is_error, media, .. } = &item.content else { continue };
+        let words =
+            Some(Part::text(text.as_str())).filter(|_| !text.is_empty() || media.is_empty());
+        let kind =
+            |media: &Media| if media.mime.starts_with("image/") { "image" } else { "document" };
+        let media = media.iter().map(|media| shown(kind(media), media.clone()));
+        let content = words.into_iter().chain(media).collect();
+        all.push(ToolResult { content, is_error: *is_error });
     }
     if left.is_empty() { Ok(all) } else { Err(Unsayable::Unpaired) }
 }
@@ -269,43 +372,13 @@ fn part(item: &Item) -> Option<Part> {
             Part::new(Content::ToolCall(ToolCall { id, name, arguments }))
         }
         ItemContent::Result { .. } => return None,
-        ItemContent::Other { kind, value } => {
-            let media = media(kind, value)?;
-            Part::new(match kind.as_str() {
-                "image" => Content::Image(media),
-                "document" => Content::Document(media),
-                _ => return None,
-            })
-        }
+        ItemContent::Other { kind, .. } => shown(kind, item.media()?),
     })
 }
 
-/// Reads a picture or a document as one of the wires writes it.
-fn media(kind: &str, value: &Value) -> Option<Media> {
-    let text = |names: &[&str]| names.iter().find_map(|name| value[*name].as_str());
-    let mime = text(&["media_type", "mimeType", "mime_type"]);
-    let mime = mime.map_or_else(|| default_mime(kind, value), str::to_owned);
-    if let Some(data) = text(&["data"]) {
-        let source = MediaSource::Base64(data.into());
-        return Some(Media { mime: mime.into(), source, name: None });
-    }
-    let address = value.as_str().or_else(|| text(&["url", "fileUri", "file_uri", "file_data"]))?;
-    let inline = address.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-    Some(match inline {
-        Some((mime, data)) => {
-            Media { mime: mime.into(), source: MediaSource::Base64(data.into()), name: None }
-        }
-        None => Media { mime: mime.into(), source: MediaSource::Url(address.into()), name: None },
-    })
-}
-
-fn default_mime(kind: &str, value: &Value) -> String {
-    match (value["format"].as_str(), kind) {
-        (Some(format), "image") => format!("image/{format}"),
-        (Some(format), _) => format!("application/{format}"),
-        (None, "image") => "image/jpeg".to_owned(),
-        (None, _) => "application/pdf".to_owned(),
-    }
+fn shown(kind: &str, media: Media) -> Part {
+    let is_image = kind == "image";
+    Part::new(if is_image { Content::Image(media) } else { Content::Document(media) })
 }
 
 #[cfg(test)]

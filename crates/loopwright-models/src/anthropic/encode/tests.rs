@@ -144,7 +144,7 @@ fn effort_is_written_as_the_model_understands_it() {
         let body = body_for(model, &request);
         (body["thinking"].clone(), body["output_config"].clone())
     };
-    let adaptive = json!({ "type": "adaptive" });
+    let adaptive = json!({ "type": "adaptive", "display": "summarized" });
     let budget = |tokens| json!({ "type": "enabled", "budget_tokens": tokens });
     let effort = |effort| json!({ "effort": effort });
     let (low, high) = (ReasoningEffort::Low, ReasoningEffort::High);
@@ -540,4 +540,19 @@ fn no_message_ends_with_reasoning() {
         { "role": "user", "content": [words("c")] },
     ]);
     assert_eq!(messages(turns), expect);
+}
+
+#[test]
+fn settings_that_the_model_refuses_are_not_sent() {
+    let sent = |model: &str, effort: Option<ReasoningEffort>| {
+        let mut request = asking([]);
+        request.options.temperature = Some(0.5);
+        request.options.top_p = Some(0.5);
+        request.options.reasoning_effort = effort;
+        let body = body_for(model, &request);
+        [body.get("temperature").is_some(), body.get("top_p").is_some()]
+    };
+    assert_eq!(sent("claude-opus-4-7", None), [false; 2]);
+    assert_eq!(sent("claude-haiku-4-5", None), [true; 2]);
+    assert_eq!(sent("claude-haiku-4-5", Some(ReasoningEffort::High)), [false; 2]);
 }

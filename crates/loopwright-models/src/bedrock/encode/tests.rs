@@ -136,8 +136,8 @@ fn effort_is_written_for_models_whose_own_field_is_known() {
     };
     let (low, high) = (ReasoningEffort::Low, ReasoningEffort::High);
     let budget = json!({ "thinking": { "type": "enabled", "budget_tokens": 2048 } });
-    let adaptive =
-        json!({ "thinking": { "type": "adaptive" }, "output_config": { "effort": "high" } });
+    let adaptive = json!({ "thinking": { "type": "adaptive", "display": "summarized" },
+                "output_config": { "effort": "high" } });
     let nova = json!({ "reasoningConfig": { "type": "enabled", "maxReasoningEffort": "low" } });
     for (model, effort, expect) in [
         ("us.anthropic.claude-sonnet-4-5-v1:0", low, (budget, json!({ "maxTokens": 32_000 }))),
@@ -375,4 +375,16 @@ fn a_conversation_begins_and_ends_with_the_user_and_no_answer_is_reasoning_only(
         .with_opaque(Opaque::new(r#"{"toolUse":{"type":"server_tool_use"}}"#));
     let paused = own(vec![Part::text("a"), server]);
     assert_eq!(shown(vec![user(), paused]), ["user: u", "assistant: a -"]);
+}
+
+#[test]
+fn settings_that_the_model_refuses_are_not_sent() {
+    let sent = |model: &str| {
+        let mut request = asking([]);
+        request.options.temperature = Some(0.5);
+        request.options.top_p = Some(0.5);
+        body_for(model, &request)["inferenceConfig"].clone()
+    };
+    assert_eq!(sent("us.anthropic.claude-opus-4-7-v1:0"), Value::Null);
+    assert_eq!(sent("meta.llama4"), json!({ "temperature": 0.5, "topP": 0.5 }));
 }

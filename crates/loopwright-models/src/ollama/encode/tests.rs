@@ -30,7 +30,11 @@ fn said(message: Message) -> Turn {
 }
 
 fn call(arguments: &str) -> Part {
-    Part::new(Content::ToolCall(ToolCall::new("1", "f", arguments)))
+    Part::new(Content::ToolCall(ToolCall {
+        id: None,
+        name: "f".into(),
+        arguments: arguments.into(),
+    }))
 }
 
 fn exchange(parts: Vec<Part>, results: Vec<ToolResult>) -> Turn {
@@ -205,4 +209,23 @@ fn a_request_begins_with_the_one_before_it() {
     request.prompt.turns.push(exchange(vec![call("{}")], vec![ToolResult::text("x")]));
     let second = text_for("m", &request);
     assert!(second.starts_with(&first[..first.len() - 2]));
+}
+
+#[test]
+fn ids_go_back_where_the_server_gave_them() {
+    let with = |id: Option<&str>| {
+        let id = id.map(Into::into);
+        Part::new(Content::ToolCall(ToolCall { id, name: "f".into(), arguments: "{}".into() }))
+    };
+    let sent = |ids: [Option<&str>; 2]| {
+        let results = vec![ToolResult::text("x"), ToolResult::text("y")];
+        let turn = exchange(ids.map(with).to_vec(), results);
+        let messages = body(&asking([turn]))["messages"].clone();
+        let calls = [&messages[0]["tool_calls"][0]["id"], &messages[0]["tool_calls"][1]["id"]];
+        assert_eq!([&messages[1]["tool_name"], &messages[2]["tool_name"]], ["f", "f"]);
+        calls.map(Value::clone)
+    };
+    assert_eq!(sent([Some("call_a"), Some("call_b")]), ["call_a", "call_b"].map(Value::from));
+    assert_eq!(sent([Some("call_a"), Some("call_a")]), ["call_a", "call_a_2"].map(Value::from));
+    assert_eq!(sent([Some("call_a"), None]), [Value::Null, Value::Null]);
 }

@@ -358,3 +358,15 @@ fn a_job_in_the_background_is_stored_until_it_is_asked_for() {
     request.options.extra.insert("store".into(), false.into());
     assert_eq!(body(&request)["store"], false, "the user's own wins");
 }
+
+#[test]
+fn reasoning_that_nothing_follows_is_not_sent() {
+    let thought = || Part::reasoning("t").with_opaque(Opaque::new(r#"{"type":"reasoning"}"#));
+    let own = |parts: Vec<Part>| said(reply(parts).with_origin(origin("m")));
+    let turns = [
+        said(Message::user("a")),
+        own(vec![thought()]),
+        own(vec![thought(), Part::text("b"), thought()]),
+    ];
+    assert_eq!(input(turns), json!([of_user("a"), { "type": "reasoning" }, of_model("b")]));
+}

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Canon, CanonTool, Item, flat, keep_options, list, owned, text};
+use super::{Canon, CanonTool, Item, keep_options, list, owned, text, words};
 
 const OPTIONS: [&str; 8] = [
     "max_tokens",
@@ -36,6 +36,7 @@ pub(super) fn read(body: &Value, canon: &mut Canon) {
         });
     }
     keep_options(body, canon, &OPTIONS);
+    canon.container = owned(&body["container"]).or_else(|| owned(&body["container"]["id"]));
 }
 
 fn item(role: &str, block: &Value) -> Item {
@@ -44,7 +45,9 @@ fn item(role: &str, block: &Value) -> Item {
         "tool_use" => Item::call(&block["id"], &block["name"], block["input"].clone()),
         "tool_result" => {
             let is_error = block["is_error"] == true;
-            Item::result(&block["tool_use_id"], None, flat(&block["content"]), is_error)
+            let said = words(&block["content"]);
+            Item::result(&block["tool_use_id"], None, said, is_error)
+                .showing(&block["content"], |part| Some(item(role, part)))
         }
         "thinking" | "redacted_thinking" => {
             let opaque = owned(&block["signature"]).or_else(|| owned(&block["data"]));

@@ -28,12 +28,18 @@ fn item(role: &str, block: &Value) -> Option<Item> {
     let (kind, value) = block.as_object()?.iter().next()?;
     Some(match kind.as_str() {
         "text" => Item::text(role, value.as_str().unwrap_or_default()),
+        // Its provider runs it.
+        "toolUse" | "toolResult" if value["type"] == "server_tool_use" => {
+            Item::other(role, kind, value.clone())
+        }
+        "toolResult" if role == "assistant" => Item::other(role, kind, value.clone()),
         "toolUse" => Item::call(&value["toolUseId"], &value["name"], value["input"].clone()),
         "toolResult" => {
             let words = list(&value["content"]).iter();
             let words = words.map(|it| flat(it.get("text").unwrap_or(&it["json"])));
             let is_error = value["status"] == "error";
             Item::result(&value["toolUseId"], None, words.collect(), is_error)
+                .showing(&value["content"], |part| item(role, part))
         }
         "reasoningContent" => {
             let shown = &value["reasoningText"];

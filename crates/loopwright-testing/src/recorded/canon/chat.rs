@@ -61,7 +61,9 @@ fn read_message(role: &str, message: &Value, items: &mut Vec<Item>) {
     }
     let details = list(&message["reasoning_details"]).iter();
     let opaque = details.flat_map(|it| [owned(&it["signature"]), owned(&it["data"])]);
-    let opaque: Vec<String> = opaque.flatten().collect();
+    let signatures = ["/extra_content/google/thought_signature", "/thought_signature"];
+    let signatures = signatures.iter().filter_map(|at| owned(message.pointer(at)?));
+    let opaque: Vec<String> = opaque.flatten().chain(signatures).collect();
     if !opaque.is_empty() {
         items.push(Item::reasoning(role, "", opaque));
     }
@@ -70,11 +72,16 @@ fn read_message(role: &str, message: &Value, items: &mut Vec<Item>) {
         Value::String(text) => items.push(Item::text(role, text.as_str())),
         parts => items.extend(list(parts).iter().map(|it| part(role, it))),
     }
-    items.extend(list(&message["images"]).iter().map(|it| Item::other(role, "image", it.clone())));
+    items.extend(owned(&message["refusal"]).map(|refusal| Item::text(role, refusal)));
+    // Pictures are plain base64 here.
+    let image = |it: &Value| Item::other(role, "image", serde_json::json!({ "data": it }));
+    items.extend(list(&message["images"]).iter().map(image));
     for call in list(&message["tool_calls"]) {
         let function = [&call["function"], &call["custom"]];
         let function = function.into_iter().find(|it| it.is_object()).unwrap_or(&Value::Null);
         let given = function.get("arguments").unwrap_or(&function["input"]);
-        items.push(Item::call(&call["id"], &function["name"], arguments(given)));
+        let signature = call.pointer("/extra_content/google/thought_signature");
+        let item = Item::call(&call["id"], &function["name"], arguments(given));
+        items.push(item.with_opaque(signature.and_then(Value::as_str)));
     }
 }

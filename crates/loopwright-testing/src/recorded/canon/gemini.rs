@@ -37,6 +37,7 @@ fn item(role: &str, part: &Value) -> Item {
     } else if response.is_object() {
         let name = owned(&response["name"]);
         Item::result(&response["id"], name, flat(&response["response"]), false)
+            .showing(&response["parts"], |part| Some(item(role, part)))
     } else if let Some(said) = part["text"].as_str() {
         if part["thought"] == true {
             Item::reasoning(role, said, Vec::new()).with_opaque(signature)

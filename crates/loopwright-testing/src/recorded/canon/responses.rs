@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{Canon, CanonTool, Item, arguments, flat, keep_options, list, owned, part, text};
+use super::{
+    Canon, CanonTool, Item, arguments, flat, keep_options, list, owned, part, text, words,
+};
 
 const OPTIONS: [&str; 11] = [
     "max_output_tokens",
@@ -50,8 +52,15 @@ fn read_item(item: &Value, canon: &mut Canon) {
             let given = item.get("arguments").unwrap_or(&item["input"]);
             items.push(Item::call(&item["call_id"], &item["name"], arguments(given)));
         }
+        // Others' calls are run by the provider.
+        kind @ ("local_shell_call" | "shell_call" | "computer_call" | "apply_patch_call") => {
+            let given = [&item["action"], &item["operation"], &item["actions"]];
+            let given = given.into_iter().find(|it| !it.is_null()).unwrap_or(&Value::Null);
+            items.push(Item::call(&item["call_id"], &kind.into(), arguments(given)));
+        }
         kind if kind.ends_with("_call_output") => {
-            items.push(Item::result(&item["call_id"], None, flat(&item["output"]), false));
+            let result = Item::result(&item["call_id"], None, words(&item["output"]), false);
+            items.push(result.showing(&item["output"], |it| Some(part("user", it))));
         }
         "reasoning" => {
             let summary = list(&item["summary"]).iter().map(|it| text(it, "text"));

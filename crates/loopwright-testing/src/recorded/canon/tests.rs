@@ -136,3 +136,76 @@ fn no_body_makes_it_fail() {
     }
     assert!(canon("mixed", &json!({})).is_none());
 }
+
+/// The kinds of the items, and what pictures and documents are in results.
+fn kinds(api: &str, body: &Value) -> Vec<String> {
+    let items = canon(api, body).unwrap().items;
+    let kind = |item: &Item| match &item.content {
+        ItemContent::Result { media, text, .. } => format!("result {text} {}", media.len()),
+        ItemContent::Text(text) => format!("text {text}"),
+        _ => item.kind().to_owned(),
+    };
+    items.iter().map(kind).collect()
+}
+
+#[test]
+fn a_container_is_read_however_it_is_written() {
+    let container = |body: Value| canon("anthropic-messages", &body).unwrap().container;
+    assert_eq!(container(json!({ "container": "c1" })).as_deref(), Some("c1"));
+    assert_eq!(
+        container(json!({ "container": { "id": "c1", "skills": [] } })).as_deref(),
+        Some("c1")
+    );
+    assert_eq!(container(json!({ "container": null })), None);
+}
+
+#[test]
+fn what_tools_show_is_part_of_their_results() {
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": "AAAA" });
+    let content = json!([{ "type": "text", "text": "see" }, { "type": "image", "source": source }]);
+    let result = json!({ "type": "tool_result", "tool_use_id": "1", "content": content });
+    let body = json!({ "messages": [{ "role": "user", "content": [result] }] });
+    assert_eq!(kinds("anthropic-messages", &body), ["result see 1"]);
+
+    let image = json!({ "image": { "format": "png", "source": { "bytes": "AAAA" } } });
+    let result =
+        json!({ "toolResult": { "toolUseId": "1", "content": [{ "text": "see" }, image] } });
+    let body = json!({ "messages": [{ "role": "user", "content": [result] }] });
+    assert_eq!(kinds("bedrock-converse", &body), ["result see 1"]);
+
+    let shown = json!({ "type": "input_image", "image_url": "data:image/png;base64,AAAA" });
+    let output = json!([{ "type": "input_text", "text": "see" }, shown]);
+    let item = json!({ "type": "function_call_output", "call_id": "1", "output": output });
+    assert_eq!(kinds("openai-responses", &json!({ "input": [item] })), ["result see 1"]);
+
+    let data = json!({ "inlineData": { "mimeType": "image/png", "data": "AAAA" } });
+    let response = json!({ "name": "f", "response": { "output": "see" }, "parts": [data] });
+    let body =
+        json!({ "contents": [{ "role": "user", "parts": [{ "functionResponse": response }] }] });
+    assert_eq!(kinds("gemini-generate", &body), ["result see 1"]);
+}
+
+#[test]
+fn a_refusal_of_chat_completions_is_something_said() {
+    let message = json!({ "role": "assistant", "content": "Hm.", "refusal": "No." });
+    let body = json!({ "messages": [message] });
+    assert_eq!(kinds("openai-chat", &body), ["text Hm.\nNo."]);
+}
+
+#[test]
+fn tools_of_the_provider_are_no_calls_of_the_client() {
+    let server =
+        json!({ "toolUseId": "1", "name": "search", "type": "server_tool_use", "input": {} });
+    let body = json!({ "messages": [{ "role": "assistant", "content": [
+        { "toolUse": server },
+        { "toolResult": { "toolUseId": "1", "content": [] } },
+        { "toolUse": { "toolUseId": "2", "name": "f", "input": {} } },
+    ] }] });
+    assert_eq!(kinds("bedrock-converse", &body), ["toolUse", "toolResult", "tool_call"]);
+    let body = json!({ "input": [
+        { "type": "web_search_call", "id": "ws_1" },
+        { "type": "shell_call", "call_id": "1", "action": { "commands": ["ls"] } },
+        { "type": "shell_call_output", "call_id": "1", "output": "a" },
+    ] });
+    assert_eq!(kinds("openai-responses", &body), ["other", "tool_call", "result a 0"]);
+}

@@ -1,4 +1,4 @@
-use loopwright_core::messages::Opaque;
+use loopwright_core::messages::{MediaSource, Opaque};
 
 use super::*;
 
@@ -17,6 +17,7 @@ fn result(id: Option<&str>, name: &str, text: &str) -> Item {
         name: Some(name.to_owned()),
         text: text.to_owned(),
         is_error: false,
+        media: Vec::new(),
     };
     Item { role: "tool".to_owned(), content, opaque: Vec::new() }
 }
@@ -129,4 +130,67 @@ fn conversations_are_the_same_however_their_texts_are_cut() {
     };
     assert!(same(&["a b", "c"], &["a", "b c"]));
     assert!(!same(&["a"], &["a", "b"]));
+}
+
+#[test]
+fn an_answer_is_the_clients_own_although_it_renamed_ids_and_edited_words() {
+    let mut words = own(vec![Item::text("assistant", "I look."), call(Some("toolu_1"), "a")]);
+    let provider = Content::Provider { kind: "k".into() };
+    let kept = Part::new(provider.clone()).with_opaque(Opaque::new("{\"k\":1}"));
+    let signed = Part::reasoning("hm").with_opaque(Opaque::new("{\"signature\":\"sig\"}"));
+    let parts = [signed].into_iter().chain(words.message.parts().to_vec()).chain([kept]);
+    words.message = words.message.clone().with_parts(parts);
+    let mut items = [
+        Item::text("user", "q"),
+        Item::text("assistant", "I look again."),
+        call(Some("renamed"), "a"),
+        result(Some("renamed"), "a", "A"),
+    ];
+    let mut conversation = Conversation::default();
+    conversation.restart(&mut items, std::slice::from_ref(&words)).unwrap();
+    // The ids are those that the provider knows.
+    assert_eq!(items[2], call(Some("toolu_1"), "a"));
+    assert_eq!(items[3], result(Some("toolu_1"), "a", "A"));
+    let message = conversation.transcript.get(1).unwrap().message().clone();
+    assert_eq!(message.text(), "I look again.");
+    let kinds =
+        message.parts().iter().map(|part| (part.content().clone(), part.opaque().is_some()));
+    let expect = [
+        (Content::Reasoning("hm".into()), true),
+        (Content::Text("I look again.".into()), false),
+        (call_content("toolu_1"), true),
+        (provider, true),
+    ];
+    assert_eq!(kinds.collect::<Vec<_>>(), expect);
+}
+
+fn call_content(id: &str) -> Content {
+    Content::ToolCall(ToolCall::new(id, "a", "{}"))
+}
+
+#[test]
+fn an_answer_with_other_calls_is_not_the_clients_own() {
+    let mine = own(vec![call(Some("1"), "a")]);
+    let mut items = [call(Some("1"), "b"), result(Some("1"), "b", "B")];
+    let mut conversation = Conversation::default();
+    conversation.restart(&mut items, std::slice::from_ref(&mine)).unwrap();
+    let part = conversation.transcript.get(0).unwrap().message().parts()[0].clone();
+    assert_eq!(part.opaque(), None);
+}
+
+#[test]
+fn instructions_and_what_tools_show_are_said_again() {
+    let mut shown = result(Some("1"), "a", "");
+    if let ItemContent::Result { media, .. } = &mut shown.content {
+        let source = MediaSource::Base64("AAAA".into());
+        media.push(Media { mime: "image/png".into(), source, name: None });
+    }
+    let mut items = [Item::text("system", "i"), call(Some("1"), "a"), shown];
+    let mut conversation = Conversation::default();
+    conversation.restart(&mut items, &[]).unwrap();
+    assert_eq!(conversation.transcript.get(0).unwrap().message().role(), Role::System);
+    let TurnBody::Exchange(exchange) = conversation.transcript.get(1).unwrap().body() else {
+        panic!("an exchange");
+    };
+    assert_eq!(*exchange.results()[0].content, [Part::image("image/png", "AAAA")]);
 }
