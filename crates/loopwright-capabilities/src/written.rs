@@ -88,6 +88,7 @@ pub(crate) mod llm {
         Settings(LlmConfig),
     }
 
+    #[expect(clippy::ref_option, reason = "serde calls it with a reference to the field")]
     pub(crate) fn serialize<S: Serializer>(
         llm: &Option<LlmConfig>,
         serializer: S,

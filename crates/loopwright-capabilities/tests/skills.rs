@@ -182,9 +182,17 @@ fn tail(model: &FakeModel) -> Vec<String> {
     request.prompt.tail.iter().map(loopwright_core::messages::Message::text).collect()
 }
 
-/// Runs a turn that loads a skill, and then turns under a compiler that may hide what earlier ones did.
+/// Runs turns under a compiler that may hide what earlier ones did.
 async fn after_loading(
     compiler: impl ContextCompiler + Clone + 'static,
+    turns: &[FakeModel],
+) -> AgentState {
+    turns_with(compiler, &library(), turns).await
+}
+
+async fn turns_with(
+    compiler: impl ContextCompiler + Clone + 'static,
+    library: &SkillLibrary,
     turns: &[FakeModel],
 ) -> AgentState {
     let mut state = AgentState::new();
@@ -192,7 +200,7 @@ async fn after_loading(
         let agent = AgentBuilder::base()
             .with_capability(UseLlmConfig::model(model.clone()))
             .with_capability(UseContextCompiler::new(compiler.clone()))
-            .with_capability(UseSkills::new(library()))
+            .with_capability(UseSkills::new(library.clone()))
             .build()
             .unwrap();
         state = agent.execute(state.with_user_message("go")).await;
@@ -237,6 +245,23 @@ async fn two_skills_that_are_loaded_at_once_are_both_followed() {
     after_loading(ConversationWithCurrentToolTrace, &turns).await;
     let [tail] = &tail(&turns[1])[..] else { panic!() };
     assert!(tail.contains("Do review: it") && tail.contains("Do plain: it"), "{tail}");
+}
+
+#[tokio::test]
+async fn instructions_that_are_too_long_to_be_repeated_are_named() {
+    let long = |name: &str, size: usize| {
+        Skill::new(SkillInfo::new(name, "d"), format!("{name} {}", "x".repeat(size)))
+    };
+    let library = SkillLibrary::default()
+        .with(long("first", 9000))
+        .with(long("second", 9000))
+        .with(long("third", 20));
+    let turns = [script(&[load("first"), load("second"), load("third")]), script(&[])];
+    turns_with(ConversationWithCurrentToolTrace, &library, &turns).await;
+    let [tail] = &tail(&turns[1])[..] else { panic!() };
+    let has = ["first xx", "second xx", "third xx"].map(|it| tail.contains(it));
+    assert_eq!(has, [false, true, true], "{}", tail.len());
+    assert!(tail.ends_with("load them again when you need them: `first`"), "{tail}");
 }
 
 #[tokio::test]
@@ -467,14 +492,15 @@ async fn commands_in_a_skill_stay_text_unless_they_are_to_be_run() {
     }
 }
 
-#[test]
-fn a_definitions_skills_are_part_of_its_instructions() {
+#[tokio::test]
+async fn a_definitions_skills_are_part_of_its_instructions() {
     let mut definition = AgentDefinition::new("a", "d", "You work.");
     definition.skills = ["plain", "missing"].into_iter().collect();
     let states = SkilledStates::new(library());
-    let state = states.instantiate(&definition, AgentState::new());
-    assert_eq!(
-        state.context().system_prompt().map(|it| &**it),
-        Some("You work.\n\n<skill_content name=\"plain\">\nDo plain:\n</skill_content>")
-    );
+    let model = FakeModel::script(["ok"]);
+    let agent =
+        AgentBuilder::base().with_capability(UseLlmConfig::model(model.clone())).build().unwrap();
+    agent.execute(states.instantiate(&definition, start())).await;
+    let expect = "You work.\n\n<skill_content name=\"plain\">\nDo plain:\n</skill_content>";
+    assert_eq!(model.requests()[0].system.as_deref(), Some(expect));
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_agent::{
-    AgentBuilder, AgentDefinition, BuildError, CapabilityRegistry, NameList, UseGuards,
-    UseLlmConfig,
+    AgentBuilder, AgentDefinition, BuildError, CapabilityRegistry, DefinitionError, Definitions,
+    NameList, UseGuards, UseLlmConfig,
 };
 use loopwright_capabilities::compaction::{CompactionPolicy, UseCompaction};
 use loopwright_capabilities::files::Root;
@@ -167,7 +167,7 @@ impl Defined {
             let known = Arc::clone(&of_children);
             registry.register_configured("use_subagents", move |config| {
                 let config: SubagentsConfig = inventory::read(config, "use_subagents")?;
-                let subagents = UseSubagents::of(agents.clone()).skills(skills.clone());
+                let subagents = UseSubagents::of(Completed(agents.clone())).skills(skills.clone());
                 let subagents = subagents.capabilities(Arc::clone(&known)).policy(config.policy);
                 Ok(if config.research { subagents.with_research() } else { subagents })
             });
@@ -182,7 +182,7 @@ impl Defined {
         registry.register_configured("use_skills", move |config| {
             let config: SkillsConfig = inventory::read(config, "use_skills")?;
             let skills = UseSkills::new(skills.clone()).policy(config.policy);
-            Ok(skills.agents(agents.clone()).capabilities(Arc::clone(&of_agents)))
+            Ok(skills.agents(Completed(agents.clone())).capabilities(Arc::clone(&of_agents)))
         });
     }
 
@@ -260,6 +260,19 @@ impl DefinedError {
 /// do.
 const BROUGHT: [(&str, &str); 2] =
     [("spawn_subagent", "use_subagents"), ("todo_write", "use_task_planning")];
+
+/// The definitions with the capabilities that bring the tools which they name.
+struct Completed(AgentDefinitionRegistry);
+
+impl Definitions for Completed {
+    fn get(&self, name: &str) -> Result<Arc<AgentDefinition>, DefinitionError> {
+        self.0.get(name).map(|definition| Arc::new(completed(&definition)))
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.names()
+    }
+}
 
 /// Adds the capabilities that bring the tools which a definition names.
 pub(crate) fn completed(definition: &AgentDefinition) -> AgentDefinition {

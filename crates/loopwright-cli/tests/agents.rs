@@ -181,11 +181,17 @@ fn a_spawned_agent_has_its_skills_its_capabilities_and_what_the_project_tells() 
             "project/.loopwright/agents/helper.yaml",
             "name: helper\ndescription: Helps.\ncapabilities: [use_task_planning]\n\
              tools: [read_file, todo_write]\nskills: [brief]\nsystemPrompt: You help.\n",
+        )
+        .file(
+            "project/.claude/agents/other.md",
+            "---\nname: other\ndescription: Plans.\ntools: Read, TodoWrite\n---\n\nYou plan.\n",
         );
-    let ask = json!({ "subagent": "helper", "prompt": "Help." });
+    let ask = |name: &str| json!({ "subagent": name, "prompt": "Help." });
     let replies = vec![
-        streamed_tool("", "spawn_subagent", &ask),
+        streamed_tool("", "spawn_subagent", &ask("helper")),
         streamed("Helped.", "stop"),
+        streamed_tool("", "spawn_subagent", &ask("other")),
+        streamed("Planned.", "stop"),
         streamed("Done.", "stop"),
     ];
     let (done, server) = run(&world, replies, &["--agent", "lead"]);
@@ -196,6 +202,9 @@ fn a_spawned_agent_has_its_skills_its_capabilities_and_what_the_project_tells() 
     let expect = "You help.\n\n<skill_content name=\"brief\">\nBe brief.\n</skill_content>";
     assert!(system(&request).starts_with(expect), "{}", system(&request));
     assert!(system(&request).contains("Run `just check`."), "{}", system(&request));
+    // A tool that only a capability brings may be named alone, as other programs do.
+    let _of_lead = server.request();
+    assert_eq!(tools(&server.request()), ["read_file", "todo_write"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use loopwright_agent::NameList;
+use loopwright_agent::{Capability, NameList};
 use loopwright_core::{
     AgentLoop, AgentState, Budget, CallableHook, Edit, Flow, HookStack, LlmConfig, Priority,
     RunOptions, ToolDecision, ToolOutput, ToolSet, messages::InferenceRequest,
@@ -11,6 +11,8 @@ use loopwright_testing::{
     FakeModel, MockTool, ModelDriver, ScenarioStep, block_on, loop_of, test_env,
 };
 use serde_json::json;
+
+use crate::tasks::UseTaskPlanning;
 
 use super::{Child, ChildError, DEPTH, Ended, NARROWED};
 
@@ -87,6 +89,27 @@ fn an_agent_that_is_narrowed_for_a_while_narrows_its_children() {
         Ok(Flow::Go)
     });
     let narrowed = child_of(|agent| hooked(&agent, vec![(0, hook)]), AgentState::new(), &|it| it);
+    assert_eq!(narrowed.tools(), ["read", "spawn"]);
+}
+
+#[test]
+fn an_agent_that_is_narrowed_has_no_tools_of_capabilities_of_its_children_either() {
+    fn planning(child: Child<'_>) -> Child<'_> {
+        let planning: Arc<dyn Capability> = Arc::new(UseTaskPlanning::default());
+        child.with_capabilities([planning])
+    }
+
+    let open = child_of(|it| it, AgentState::new(), &|it| planning(it));
+    assert_eq!(open.tools(), ["read", "write", "spawn", "todo_write"]);
+    let kept =
+        child_of(|it| it, AgentState::new(), &|it| planning(it).keep_tools(|name| name == "read"));
+    assert_eq!(kept.tools(), ["read"]);
+    let hook = CallableHook::new("skill").before_execution(|state, _| {
+        state.set(&NARROWED, &["spawn", "read"].into_iter().collect::<NameList>())?;
+        Ok(Flow::Go)
+    });
+    let narrowed =
+        child_of(|agent| hooked(&agent, vec![(0, hook)]), AgentState::new(), &|it| planning(it));
     assert_eq!(narrowed.tools(), ["read", "spawn"]);
 }
 

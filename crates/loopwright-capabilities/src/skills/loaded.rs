@@ -15,6 +15,13 @@ pub(super) const LOADED: Key<Vec<LoadedSkill>> = Key::session("skills", "loaded"
 /// Stands before the instructions that are repeated.
 const REPEATED: &str = "[skills] Loaded earlier in this conversation, and still to be followed:";
 
+/// Stands before the names of skills whose instructions are too long to be repeated.
+const NAMED: &str =
+    "[skills] Loaded earlier and not shown any more; load them again when you need them:";
+
+/// The most bytes of instructions that are repeated. They are part of each request.
+const MOST_BYTES: usize = 16 << 10;
+
 /// The most skills whose instructions are kept.
 const MOST: usize = 8;
 
@@ -97,6 +104,30 @@ fn holds(turn: &Turn, text: &str) -> bool {
     exchange.results().iter().map(ToolResult::to_text).any(|it| it.contains(text))
 }
 
+/// Repeats the newest instructions that there is room for, and names the skills of the others.
+fn repeated(missing: &[LoadedSkill]) -> String {
+    let mut left = MOST_BYTES;
+    let mut fits = |skill: &&LoadedSkill| {
+        let fits = skill.text.len() <= left;
+        left -= if fits { skill.text.len() } else { 0 };
+        fits
+    };
+    let (mut shown, mut named): (Vec<_>, Vec<_>) =
+        missing.iter().rev().partition(|skill| fits(skill));
+    shown.reverse();
+    named.reverse();
+    let mut parts: Vec<String> = Vec::new();
+    if !shown.is_empty() {
+        let texts: Vec<&str> = shown.iter().map(|it| it.text.as_str()).collect();
+        parts.push(format!("{REPEATED}\n{}", texts.join("\n\n")));
+    }
+    if !named.is_empty() {
+        let names: Vec<String> = named.iter().map(|it| format!("`{}`", it.name)).collect();
+        parts.push(format!("{NAMED} {}", names.join(", ")));
+    }
+    parts.join("\n\n")
+}
+
 #[async_trait]
 impl ContextCompiler for Repeating {
     async fn compile(
@@ -106,13 +137,11 @@ impl ContextCompiler for Repeating {
     ) -> Result<Prompt, CompileError> {
         let mut prompt = self.inner.compile(state, previous).await?;
         let loaded = state.get(&LOADED).unwrap_or_default();
-        let missing: Vec<String> =
-            loaded.into_iter().filter(|it| !self.has(&prompt, it)).map(|it| it.text).collect();
+        let missing: Vec<LoadedSkill> =
+            loaded.into_iter().filter(|it| !self.has(&prompt, it)).collect();
         if !missing.is_empty() {
-            let text = missing.join("\n\n");
-            let text = format!("{REPEATED}\n{text}");
             // First, wherever other compilers add what they have to say.
-            prompt.tail.insert(0, Message::user(text));
+            prompt.tail.insert(0, Message::user(repeated(&missing)));
         }
         Ok(prompt)
     }

@@ -20,7 +20,6 @@ pub(super) struct Named {
 pub(super) fn read(fields: &mut Fields<'_>) -> Named {
     let Some((at, value)) = fields.peek("capabilities") else { return Named::default() };
     let entries = match value {
-        Value::Object(map) => vec![Value::Object(map)],
         Value::Array(list) if list.iter().any(Value::is_object) => list,
         _ => {
             let names = fields.names(&["capabilities"]).unwrap_or_default();
