@@ -12,7 +12,7 @@ use loopwright_core::LlmConfig;
 
 use self::input::{Heard, Input};
 use self::order::Order;
-use self::rewind::{Asked, Rewind};
+use self::rewind::{Asked, Rewind, Rewound};
 use crate::args::{ChatArgs, Cli};
 use crate::config::OutputFormat;
 use crate::console;
@@ -170,7 +170,11 @@ impl Talk {
                     }
                 }
                 Order::Fork => tell(self.fork().await),
-                Order::Rewind(back) => tell(self.rewind(back, &mut input).await),
+                Order::Rewind(back) => {
+                    if let Some(exit_code) = self.rewind(back, &mut input).await {
+                        return exit_code;
+                    }
+                }
             }
         }
     }
@@ -219,11 +223,21 @@ impl Talk {
         Ok(told)
     }
 
-    async fn rewind(&mut self, back: Rewind, input: &mut Input) -> Result<String, SessionsError> {
-        let Some(id) = self.conversation.session.clone() else { return Err(nothing_said()) };
-        let is_watched = is_watched();
-        let asked = Asked { input, signals: self.signals.as_mut(), is_watched };
-        rewind::rewind(&self.conversation, &id, back, asked).await
+    /// Goes back; returns an exit status if the user leaves instead.
+    async fn rewind(&mut self, back: Rewind, input: &mut Input) -> Option<ExitCode> {
+        let Some(id) = self.conversation.session.clone() else {
+            tell(Err(nothing_said()));
+            return None;
+        };
+        let asked = Asked { input, signals: self.signals.as_mut(), is_watched: is_watched() };
+        match rewind::rewind(&self.conversation, &id, back, asked).await {
+            Ok(Rewound::To(step)) => console::tell(&format!("at the end of step {step}")),
+            Ok(Rewound::Not(why)) => console::tell(why),
+            Ok(Rewound::Left(Heard::Signal(why))) => return Some(exit_code(why)),
+            Ok(Rewound::Left(_)) => return Some(self.failed),
+            Err(error) => tell(Err(error)),
+        }
+        None
     }
 }
 

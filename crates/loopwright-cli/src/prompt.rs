@@ -1,7 +1,9 @@
 //! Where the prompt of a run comes from, and reading it.
 
-use std::io::{self, IsTerminal as _, Read};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+mod caller;
+
+use std::io::{self, BufRead as _, IsTerminal as _, Read};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -10,8 +12,10 @@ use crate::console;
 /// The largest prompt that is read from standard input.
 pub const MAX_STDIN: u64 = 10 * 1024 * 1024;
 
-/// How long standard input may take before the program says that it waits for it.
+/// How long the first byte of standard input may take before the program says that it waits for it.
 const PATIENCE: Duration = Duration::from_secs(3);
+
+const UNREAD: &str = "standard input was left open and empty for 3 seconds, and is not read; close it, or add `</dev/null`";
 
 /// What the command line says about the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,25 +72,31 @@ impl PromptSource {
     /// Reads the prompt from the command line and from the standard input of this process. Says so on
     /// standard error if the latter takes long.
     ///
+    /// Below a typed prompt, nothing is read from a program that started this one and leaves standard
+    /// input open without a word.
+    ///
     /// # Errors
     ///
     /// If there is no prompt, or standard input cannot be used.
     pub fn read_stdin(self) -> Result<String, PromptError> {
         let stdin = io::stdin();
-        let kind = if stdin.is_terminal() { StdinKind::Terminal } else { StdinKind::Piped };
-        let (done, is_done) = channel::<()>();
-        if kind == StdinKind::Piped {
-            thread::spawn(move || {
-                if is_done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                    console::tell(
-                        "waiting for standard input to end; to run without it, add `</dev/null`",
-                    );
-                }
-            });
+        if stdin.is_terminal() {
+            return self.read(StdinKind::Terminal, stdin.lock());
         }
-        let prompt = self.read(kind, stdin.lock());
-        drop(done);
-        prompt
+        let (comes, came) = channel();
+        thread::spawn(move || {
+            // What is read stays in the buffer.
+            let _is_there = io::stdin().lock().fill_buf().is_ok();
+            comes.send(()).ok();
+        });
+        if came.recv_timeout(PATIENCE).is_err() {
+            if matches!(self, Self::Text(_)) && caller::holds_stdin() {
+                console::warn(&UNREAD);
+                return self.read(StdinKind::Terminal, io::empty());
+            }
+            console::tell("waiting for standard input; to run without it, add `</dev/null`");
+        }
+        self.read(StdinKind::Piped, stdin.lock())
     }
 
     /// Returns the prompt. Reads `stdin` if it is piped or asked for; line ends at its end are cut.

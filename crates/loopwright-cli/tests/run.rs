@@ -67,6 +67,22 @@ fn what_is_piped_in_is_joined_to_the_typed_prompt() {
     assert_eq!(said, "explain\n\n<stdin>\none\ntwo\n</stdin>");
 }
 
+/// Takes the three seconds that the program waits, so it runs with `LOOPWRIGHT_LONG` only.
+#[test]
+fn a_caller_that_leaves_standard_input_open_is_not_waited_for() {
+    if std::env::var_os("LOOPWRIGHT_LONG").is_none() {
+        return;
+    }
+    let server = Server::start([streamed("Done.", "stop")]);
+    let world = World::new();
+    let mut child = world.command(&line(&server.url, &[], "hi")).spawn().unwrap();
+    let open = child.stdin.take();
+    let done = world.done(child.wait_with_output().unwrap());
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Done.\n"), "{}", done.stderr);
+    assert!(done.stderr.contains("add `</dev/null`"), "{}", done.stderr);
+    drop(open);
+}
+
 #[test]
 fn a_quiet_run_prints_the_answer_and_nothing_else() {
     let (done, _) = run(conversation(), &["-q"]);

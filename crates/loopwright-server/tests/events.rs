@@ -9,8 +9,7 @@ use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{AgentLoop, AgentState, Timestamp};
 use loopwright_server::{EventStreams, events};
 use loopwright_sessions::{
-    Job, Log, MemoryStore, SendMessage, SessionFactory, SessionId, SessionRuntime,
-    SessionStore as _,
+    Log, MemoryStore, SendMessage, SessionFactory, SessionId, SessionRuntime, SessionStore as _,
 };
 use loopwright_testing::{
     FakeModel, FrozenClock, ModelDriver, ScenarioStep, block_on, loop_of, run_until_stuck,
@@ -208,17 +207,6 @@ fn a_reader_that_has_seen_everything_is_sent_away_when_no_other_run_begins() {
         waited += Duration::from_secs(1);
     };
     assert_eq!((status.as_u16(), waited), (204, Duration::from_secs(10)));
-}
-
-#[test]
-fn a_reader_of_a_session_with_a_queued_job_is_not_sent_away() {
-    let store = MemoryStore::default();
-    let runtime = block_on(begun(&store, vec!["one".into()]));
-    block_on(runtime.execute(&id(), &SendMessage::text("go"))).unwrap();
-    let last = block_on(store.notes(&id(), Log::Events, 0, 99)).unwrap().len().to_string();
-    block_on(store.jobs().unwrap().push(&Job::go_on(id()), Timestamp::from_millis(0))).unwrap();
-    let response = block_on(ask(&app(&store), EVENTS, Some(&last)));
-    assert_eq!(response.status(), 200);
 }
 
 #[tokio::test]

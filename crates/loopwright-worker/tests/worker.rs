@@ -4,15 +4,17 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
     },
+    time::Duration,
 };
 
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
+use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{
     AgentLoop, AgentState, ModelError, ModelErrorKind, Status, messages::Message,
 };
 use loopwright_sessions::{
-    Job, JobQueue, JobRecord, JobStatus, MemoryStore, NewSession, SessionHeader, SessionId,
-    SessionRepository, SessionStore as _,
+    Followed, Following, Job, JobQueue, JobRecord, JobStatus, Log, MemoryStore, NewSession,
+    SessionHeader, SessionId, SessionRepository, SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, loop_of};
@@ -111,6 +113,29 @@ async fn jobs_of_a_session_are_answered_in_their_order() {
     assert_eq!(tally, Tally { done: 3, ..Tally::default() });
     assert_eq!(world.said("a").await, ["1", "x", "3", "z"]);
     assert_eq!(world.said("b").await, ["2", "y"]);
+}
+
+#[tokio::test]
+async fn a_reader_of_a_session_with_a_queued_job_waits_for_its_run() {
+    let world = World::with(&["a"]).await;
+    let work = async || {
+        // What is told is kept while the run goes on, which takes time.
+        let worker = world.worker(&agent(&FakeModel::echo()));
+        let worker = worker.with_event_log(BroadcastConfig::minimal());
+        worker.run(&CancellationToken::new()).await;
+    };
+    world.push("a", "1").await;
+    work().await;
+    let notes = world.store.notes(&id("a"), Log::Events, 0, 99).await.unwrap();
+    let last = notes.last().unwrap().number;
+    let (store, clock) = (Arc::clone(&world.store) as _, Arc::new(FrozenClock::new()));
+    let mut reader = Following::of(store, clock, id("a"), last).await.unwrap();
+    let wait = Duration::from_secs(1);
+    assert_eq!(reader.next_run(wait).await.unwrap(), Followed::Over);
+    world.push("a", "2").await;
+    assert_eq!(reader.next_run(wait).await.unwrap(), Followed::Quiet);
+    work().await;
+    assert!(matches!(reader.next(wait).await.unwrap(), Followed::Told(_)));
 }
 
 #[tokio::test]

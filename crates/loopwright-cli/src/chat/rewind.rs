@@ -23,6 +23,16 @@ pub(super) struct Rewind {
     pub(super) files: bool,
 }
 
+/// What became of it.
+pub(super) enum Rewound {
+    /// The session is at the end of this step.
+    To(u64),
+    /// The question about files was not answered.
+    Not(&'static str),
+    /// The user, or somebody else, wants to leave.
+    Left(Heard),
+}
+
 /// Who decides about files.
 pub(super) struct Asked<'i> {
     pub(super) input: &'i mut Input,
@@ -37,7 +47,7 @@ pub(super) async fn rewind(
     id: &SessionId,
     rewind: Rewind,
     asked: Asked<'_>,
-) -> Result<String, SessionsError> {
+) -> Result<Rewound, SessionsError> {
     let runtime = caretaker(&conversation.store);
     let step = match rewind.step {
         Some(step) => step,
@@ -51,7 +61,15 @@ pub(super) async fn rewind(
     let changed: BTreeSet<&str> = changes.iter().map(|it| it.path.as_str()).collect();
     let unrecorded = runtime.unrecorded_files(id, step).await?;
     let is_watched = asked.is_watched;
-    let undoes = !changed.is_empty() && (rewind.files || asked.agrees(&changed).await);
+    let undoes = if changed.is_empty() || rewind.files {
+        rewind.files
+    } else {
+        match asked.answer(&changed).await {
+            Heard::Text(text) => is_yes(&text),
+            Heard::Nothing => return Ok(Rewound::Not("nothing was rewound")),
+            other => return Ok(Rewound::Left(other)),
+        }
+    };
     let session = if undoes {
         let root = conversation.setup.workdir.clone();
         let (session, undone) = runtime.rewind_files(id, step, &root).await?;
@@ -70,20 +88,23 @@ pub(super) async fn rewind(
     if let Some(header) = conversation.store.header(id).await? {
         tell_unrecorded(&header, &unrecorded);
     }
-    Ok(format!("at the end of step {}", session.state().total_steps()))
+    Ok(Rewound::To(session.state().total_steps()))
 }
 
 impl Asked<'_> {
-    /// Asks at a terminal whether files are to be undone. Anything but yes leaves them.
-    async fn agrees(self, changed: &BTreeSet<&str>) -> bool {
+    /// Asks at a terminal whether files are to be undone.
+    async fn answer(self, changed: &BTreeSet<&str>) -> Heard {
         if !self.is_watched {
-            return false;
+            return Heard::Text(String::new());
         }
         console::tell(&format!("files changed since: {}", names(changed)));
         console::tell("undo these changes, too? [y/N]");
-        let heard = self.input.next(self.signals).await;
-        matches!(heard, Heard::Text(text) if matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+        self.input.next(self.signals).await
     }
+}
+
+fn is_yes(text: &str) -> bool {
+    matches!(text.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
 fn names(paths: &BTreeSet<&str>) -> String {
