@@ -8,6 +8,7 @@ mod file;
 mod following;
 #[cfg(test)]
 mod reading;
+#[cfg(test)]
 mod recovery;
 #[cfg(test)]
 mod runtime;

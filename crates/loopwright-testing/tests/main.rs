@@ -11,6 +11,7 @@ mod recorded;
 mod repository;
 #[cfg(test)]
 mod scripted;
+#[cfg(test)]
 mod seed_map;
 
 /// The folder of the workspace.
