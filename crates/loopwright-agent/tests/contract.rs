@@ -61,6 +61,7 @@ fn an_agent_describes_itself() {
         "tools": [SCRIPTED_TOOL], "capabilities": ["greeting"],
     });
     let descriptor = greeter("hello").descriptor().clone();
+    assert_eq!((descriptor.name(), descriptor.description()), ("greeter", "Greets."));
     assert_eq!(serde_json::to_value(&descriptor).unwrap(), expect);
     assert_eq!(serde_json::from_value::<AgentDescriptor>(expect).unwrap(), descriptor);
 }

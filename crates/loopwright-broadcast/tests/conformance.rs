@@ -89,6 +89,27 @@ fn item_10_an_envelope_has_the_keys_of_the_contract() {
 }
 
 #[test]
+fn a_broadcasting_uses_its_configuration_and_the_name_of_its_session() {
+    let broadcast = |config: BroadcastConfig| told(config, &answering(["done"]));
+    let everything = broadcast(BroadcastConfig::debug());
+    assert!(everything.iter().all(|envelope| &*envelope.session_id == "s"), "{everything:?}");
+    let chunks = |envelopes: &[_]| payloads(envelopes, kinds::STREAM_CHUNK).len();
+    assert!(chunks(&everything) > 1, "{everything:?}");
+    assert_eq!(chunks(&broadcast(BroadcastConfig::minimal())), 0);
+}
+
+#[test]
+fn a_broadcaster_that_is_reset_begins_another_run_as_idle() {
+    let mut standard = broadcaster(BroadcastConfig::standard());
+    let run = [step_started(), completed("completed")];
+    let first = ends(&mut standard, &run);
+    assert_eq!(standard.status(), BroadcastStatus::Completed);
+    standard.reset();
+    assert_eq!(standard.status(), BroadcastStatus::Idle);
+    assert_eq!(ends(&mut standard, &run), first);
+}
+
+#[test]
 fn item_10_every_payload_has_the_keys_of_the_contract() {
     let mut debug = broadcaster(BroadcastConfig::debug());
     let usage = json!({ "input": 5, "output": 2 });

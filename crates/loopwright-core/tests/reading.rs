@@ -6,6 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use futures::StreamExt as _;
 use loopwright_core::{
     AgentEvent, AgentLoop, AgentState, BoxError, CallState, CallableHook, Driver, Failure,
     FailureKind, Flow, InferenceDecision, Recovery, RunOptions, Status, Step, StepError, StepKind,
@@ -132,7 +133,7 @@ fn every_event_names_its_agent_its_execution_and_its_moment() {
     let (id, execution) = (state.id().unwrap(), state.execution().unwrap().id());
     assert!(envelopes.iter().all(|it| it.agent == *id && it.execution == *execution));
     let numbers: Vec<u64> = envelopes.iter().map(|it| it.seq).collect();
-    assert_eq!(numbers, (0..envelopes.len() as u64).collect::<Vec<_>>());
+    assert_eq!(numbers, (0..).take(envelopes.len()).collect::<Vec<_>>());
     let moment = |name| {
         let envelope = envelopes.iter().find(|it| it.event.name() == name).unwrap();
         envelope.at.since(began)
@@ -235,6 +236,17 @@ fn a_new_state_has_neither_conversation_nor_execution() {
 }
 
 #[test]
+fn executing_a_loop_gives_the_last_of_the_states_that_iterating_it_yields() {
+    let agent = agent([ScenarioStep::tool("looking"), "done".into()]);
+    let states: Vec<AgentState> = block_on(agent.iterate(asked()).collect());
+    let steps: Vec<_> = states.iter().map(AgentState::step_count).collect();
+    assert_eq!((steps, states[1].text()), (vec![1, 2], "done".to_owned()));
+    let state = block_on(agent.execute(asked()));
+    assert_eq!((state.step_count(), state.text()), (2, "done".to_owned()));
+    assert_eq!(state.status(), &Status::Completed);
+}
+
+#[test]
 fn messages_are_part_of_the_conversation_under_their_role() {
     let state = AgentState::new().with_user_message("go");
     let shown: Vec<_> = state.transcript().iter().map(|it| it.message().clone()).collect();
@@ -251,6 +263,8 @@ fn a_step_keeps_what_was_said_and_called_and_what_it_used() {
     let state = run(&agent, &clock);
 
     let execution = state.execution().unwrap();
+    let took = execution.ended_at().unwrap().since(execution.started_at());
+    assert_eq!((took, execution.duration(execution.started_at())), (2 * TWO_SECONDS, took));
     let [first, second] = &execution.steps().collect::<Vec<_>>()[..] else { panic!("two steps") };
     assert_eq!((first.number(), first.kind()), (1, StepKind::ToolExecution));
     assert_eq!(first.message().unwrap().text(), "Let me see.");

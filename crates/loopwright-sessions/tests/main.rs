@@ -10,6 +10,7 @@ mod file;
 mod following;
 #[cfg(test)]
 mod reading;
+#[cfg(test)]
 mod recovery;
 #[cfg(test)]
 mod runtime;

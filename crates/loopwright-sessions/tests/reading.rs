@@ -1,6 +1,6 @@
 //! What sessions and lists of sessions say.
 
-use loopwright_agent::AgentDefinition;
+use loopwright_agent::{AgentDefinition, StateFactory};
 use loopwright_core::{AgentState, Timestamp};
 use loopwright_sessions::{
     AgentSession, MemoryStore, SendMessage, SessionError, SessionFactory, SessionQuery,
@@ -54,7 +54,7 @@ fn a_runtime_shows_sessions_one_by_one_and_in_a_list() {
     assert_eq!(after.state().text(), "done");
 
     let info = block_on(runtime.info(&id("b"))).unwrap();
-    assert_eq!(&info, after.header());
+    assert_eq!((&info, info.version), (after.header(), after.version()));
     assert!(info.version > 1 && info.length > 0, "{info:?}");
     let missing = block_on(runtime.info(&id("c")));
     assert!(matches!(missing, Err(SessionError::Store(StoreError::NotFound(_)))), "{missing:?}");
@@ -64,4 +64,28 @@ fn a_runtime_shows_sessions_one_by_one_and_in_a_list() {
     assert_eq!((names, list.next.is_none()), (vec!["a", "b"], true));
     assert_eq!(list.len(), 2);
     assert!(list.with_agent_name("other").is_empty());
+}
+
+/// Begins every conversation with the same message.
+struct Greeting;
+
+impl StateFactory for Greeting {
+    fn instantiate(&self, definition: &AgentDefinition, seed: AgentState) -> AgentState {
+        seed.with_user_message(format!("Hello, {}.", definition.name))
+    }
+}
+
+#[test]
+fn a_factory_makes_sessions_with_new_names_and_states_of_its_own() {
+    let definition = || AgentDefinition::new("helper", "helps", "You help.");
+    let now = Timestamp::from_millis(5);
+    let plain = SessionFactory::new();
+    let (one, other) = (plain.create(definition(), now), plain.create(definition(), now));
+    assert_ne!(one.id(), other.id());
+    assert_eq!((one.state().transcript().len(), one.header().created_at), (0, now));
+    let greeted = SessionFactory::with_states(Greeting).create(definition(), now);
+    let first = greeted.state().transcript().iter().next().unwrap();
+    assert_eq!(first.message().text(), "Hello, helper.");
+    let longer = greeted.state().clone().with_user_message("go");
+    assert_eq!(greeted.with_state(longer).state().transcript().len(), 2);
 }

@@ -14,6 +14,7 @@ mod recorded;
 mod repository;
 #[cfg(test)]
 mod scripted;
+#[cfg(test)]
 mod seed_map;
 
 /// The folder of the workspace.

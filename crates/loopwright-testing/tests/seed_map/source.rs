@@ -8,8 +8,9 @@ use super::macros::Macro;
 
 /// The declarations of one source file.
 ///
-/// An item belongs to its file, whichever inline module it is in. A member belongs to the type, trait, variant or module
-/// around it. Modules that only tests compile declare nothing but tests. Calls of the file's own macros are expanded.
+/// An item belongs to its file, whichever inline module it is in. A member belongs to the type, trait,
+/// variant or module around it. Modules that only tests compile declare nothing but tests. Calls of the
+/// file's own macros are expanded.
 #[derive(Default)]
 pub(super) struct Source {
     items: BTreeSet<String>,
