@@ -12,6 +12,7 @@ use super::{
     salvage,
     session::Session,
     slot::{SLOT, Slot},
+    spread,
     trail::Trail,
     wishes::WISHES,
 };
@@ -51,17 +52,22 @@ impl Root {
             }
         }
         // Files first: what can be loaded depends on what is left of other sessions.
-        for id in &ids {
+        let of_files = spread(&ids, |id| {
+            let mut findings = Vec::new();
             if let Err(error) = self.check_files(id, care, &mut findings) {
                 findings.push(found(id, error.to_string(), None));
             }
-        }
-        for id in &ids {
-            let known = |it: &Finding| it.session.as_ref() == Some(id) && it.repaired.is_none();
-            if let Err(StoreError::Corrupt { reason, .. }) = self.load(id)
-                && !findings.iter().any(known)
-            {
-                findings.push(found(id, reason, None));
+            Ok(findings)
+        })?;
+        findings.extend(of_files.into_iter().flatten());
+        let unreadable = spread(&ids, |id| match self.load(id) {
+            Err(StoreError::Corrupt { reason, .. }) => Ok(Some(found(id, reason, None))),
+            _ => Ok(None),
+        })?;
+        for finding in unreadable.into_iter().flatten() {
+            let known = |it: &Finding| it.session == finding.session && it.repaired.is_none();
+            if !findings.iter().any(known) {
+                findings.push(finding);
             }
         }
         self.check_index(care, &mut findings)?;
