@@ -58,7 +58,7 @@ impl Damage {
     /// Every kind of damage, at some places of a file of so many bytes.
     fn all(length: usize) -> Vec<Self> {
         let is_long = std::env::var_os("LOOPWRIGHT_LONG").is_some();
-        let step = (length / if is_long { 200 } else { 3 }).max(1) | 1;
+        let step = (length / if is_long { 60 } else { 2 }).max(1) | 1;
         let places = (0..length).rev().step_by(step);
         let at = |at| [Self::CutAt(at), Self::FlipAt(at), Self::ZeroFrom(at), Self::FillFrom(at)];
         [Self::Delete].into_iter().chain(places.flat_map(at)).collect()

@@ -125,3 +125,40 @@ fn the_beginning_of_a_name_finds_a_session_and_two_are_both_named() {
     assert!(done.stderr.contains("write more of it\n  abc-1 1?\n  abc-2 1?\n"), "{}", done.stderr);
     assert_eq!(place.sessions(&["show", "abx"]).status, 2);
 }
+
+#[test]
+fn sessions_on_a_read_only_disk_are_listed_shown_and_checked() {
+    let unshared = |script: &str| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-rm", "sh", "-c", script]).stdin(std::process::Stdio::null());
+        command.output()
+    };
+    if !unshared("true").is_ok_and(|it| it.status.success()) {
+        println!("skipped: this user may make no namespaces");
+        return;
+    }
+    let place = Place::new(answers(["one", "two"]));
+    let kept = place.world.path("kept");
+    fs::create_dir(&kept).unwrap();
+    for (kind, name) in [("sqlite", "sessions.db"), ("files", "sessions")] {
+        let store = format!("{kind}:{}/{name}", kept.display());
+        let id = place.ran(&["--store", &store, "1?"]);
+        fs::remove_file(kept.join("sessions/lock")).ok();
+        fs::remove_file(kept.join("sessions/index.lock")).ok();
+        let program = env!("CARGO_BIN_EXE_loopwright");
+        let (kept, home) = (kept.display(), place.world.path(""));
+        for command in ["list --all".to_owned(), format!("show {id}"), "doctor".to_owned()] {
+            let script = format!(
+                "set -e; mount --bind {kept} {kept}; mount -o remount,ro,bind {kept}
+                if touch {kept}/x; then exit 99; fi
+                HOME={} exec {program} sessions {command} --store {store}",
+                home.display()
+            );
+            let done = unshared(&script).unwrap();
+            let stderr = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(done.status.code(), Some(0), "{kind} {command}: {stderr}");
+            let shown = String::from_utf8_lossy(&done.stdout);
+            assert!(command == "doctor" || shown.contains("1?"), "{kind} {command}: {shown}");
+        }
+    }
+}
