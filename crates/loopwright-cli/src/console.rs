@@ -1,7 +1,7 @@
 //! What the program itself says, as opposed to a run.
 
 use std::error::Error;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
@@ -27,6 +27,15 @@ pub fn set_color(choice: ColorChoice) {
 /// Says a line on standard error. If nobody hears it there, nobody does.
 pub fn tell(line: &str) {
     writeln!(AutoStream::auto(io::stderr()), "{line}").ok();
+}
+
+/// Shows how far something is that takes long, in the last line of a terminal. `None` removes the line.
+pub fn progress(done: Option<&str>) {
+    let mut stderr = io::stderr();
+    if stderr.is_terminal() {
+        write!(stderr, "\r\x1b[K{}", done.unwrap_or_default()).ok();
+        stderr.flush().ok();
+    }
 }
 
 /// Says that something is odd.

@@ -248,7 +248,7 @@ impl Opening {
         match Place::of(&self.config, &self.sources) {
             Ok(Place::Files(directory)) => own.push(directory),
             Ok(Place::Sqlite(file)) => {
-                own.extend(["", "-wal", "-shm"].map(|end| {
+                own.extend(["", "-wal", "-shm", "-acknowledged"].map(|end| {
                     let mut name = file.clone().into_os_string();
                     name.push(end);
                     name.into()

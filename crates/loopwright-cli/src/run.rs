@@ -12,6 +12,7 @@ use crate::exit::ExitCode;
 use crate::opening::{Opening, Refusal};
 use crate::prompt::PromptError;
 use crate::signals::Signals;
+use crate::store::close_all;
 
 /// Gives an agent a task and waits for its answer.
 pub fn run(cli: &Cli, args: &RunArgs) -> ExitCode {
@@ -29,7 +30,11 @@ pub fn run(cli: &Cli, args: &RunArgs) -> ExitCode {
 pub(crate) fn with_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
-            let exit_code = runtime.block_on(work);
+            let exit_code = runtime.block_on(async {
+                let exit_code = work.await;
+                close_all().await;
+                exit_code
+            });
             runtime.shutdown_background();
             exit_code
         }

@@ -100,8 +100,16 @@ async fn perform(
         SessionsCommand::Resume(args) => change::each(&store, args, change::Task::Resume).await,
         SessionsCommand::Delete(args) => change::delete(&store, args).await,
         SessionsCommand::Doctor(args) => check::check(&store, args, salvaged, &doctor).await,
+        SessionsCommand::Backup(args) => backup(&*store, &sources.cwd.join(&args.to)).await,
         SessionsCommand::Prune(args) => prune::prune(&*store, args).await,
     }
+}
+
+/// Copies all sessions.
+async fn backup(store: &dyn SessionStore, to: &Path) -> Result<ExitCode, SessionsError> {
+    store.back_up(to).await?;
+    console::tell(&format!("copied all sessions to {}", to.display()));
+    Ok(ExitCode::Done)
 }
 
 /// Returns how another command is called for the same store.

@@ -5,13 +5,32 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use loopwright_core::BoxError;
 use loopwright_sessions::{FileStore, Finding, SessionStore, StoreError};
 use loopwright_store_sql::{SqlError, SqliteStore};
 
 use crate::config::{Config, Sources, Text};
+
+/// The stores that this process opened.
+static OPENED: Mutex<Vec<Arc<dyn SessionStore>>> = Mutex::new(Vec::new());
+
+/// How long closing the stores may take at the end. What is not done then is left to the next process.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// Closes all stores that this process opened, so that their files hold everything by themselves.
+pub async fn close_all() {
+    let opened = std::mem::take(&mut *OPENED.lock().unwrap_or_else(PoisonError::into_inner));
+    let close = async {
+        for store in opened {
+            store.close().await;
+        }
+    };
+    // What was acknowledged is kept either way.
+    let _in_time = tokio::time::timeout(CLOSING, close).await;
+}
 
 /// Where sessions are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,6 +159,12 @@ impl Place {
     ///
     /// If that is not possible.
     pub async fn open(&self) -> Result<Arc<dyn SessionStore>, PlaceError> {
+        let store = self.opened().await?;
+        OPENED.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&store));
+        Ok(store)
+    }
+
+    async fn opened(&self) -> Result<Arc<dyn SessionStore>, PlaceError> {
         match self {
             Self::Files(path) => {
                 check_closed(path)?;

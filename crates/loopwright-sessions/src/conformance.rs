@@ -41,8 +41,9 @@ use control::{
 pub use jobs::JOB_FACTS;
 use keeping::{
     a_store_in_order_has_no_findings, a_write_may_change_where_a_session_works_and_for_whom,
-    notes_are_numbered_and_read_from_any_place, notes_of_what_is_not_there_are_refused,
-    old_notes_may_be_forgotten, waiting_for_notes_ends_when_there_are_some,
+    names_are_found_by_their_beginning, notes_are_numbered_and_read_from_any_place,
+    notes_of_what_is_not_there_are_refused, old_notes_may_be_forgotten,
+    sessions_that_nobody_used_are_deleted_at_once, waiting_for_notes_ends_when_there_are_some,
     what_a_rewind_left_is_reclaimed_only_if_it_is_said,
     what_was_deleted_is_reclaimed_but_for_what_forks_need,
 };
@@ -113,6 +114,8 @@ facts![
     waiting_for_notes_ends_when_there_are_some,
     what_was_deleted_is_reclaimed_but_for_what_forks_need,
     what_a_rewind_left_is_reclaimed_only_if_it_is_said,
+    sessions_that_nobody_used_are_deleted_at_once,
+    names_are_found_by_their_beginning,
     a_store_in_order_has_no_findings,
 ];
 

@@ -4,6 +4,7 @@ use std::{
     fmt,
     path::Path,
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -13,6 +14,7 @@ use loopwright_agent::AgentDefinition;
 use loopwright_core::{Seq, Timestamp};
 
 mod acknowledged;
+mod backup;
 mod check;
 mod create;
 mod disk;
@@ -222,6 +224,25 @@ impl SessionStore for FileStore {
         }
     }
 
+    async fn delete_unused(
+        &self,
+        ids: &[SessionId],
+        before: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        let ids = ids.to_vec();
+        self.work(move |root| {
+            let deleted = spread(&ids, |id| root.delete_unused(id, before, now))?;
+            Ok(ids.into_iter().zip(deleted).filter(|(_, it)| *it).map(|(id, _)| id).collect())
+        })
+        .await
+    }
+
+    async fn named(&self, beginning: &str, most: usize) -> Result<Vec<SessionId>, StoreError> {
+        let beginning = beginning.to_owned();
+        self.work(move |root| root.named(&beginning, most)).await
+    }
+
     async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
         let Claim { owner, instead_of, now, lasts } = claim;
         let (owner, instead_of) = (owner.to_owned(), instead_of.map(str::to_owned));
@@ -287,6 +308,11 @@ impl SessionStore for FileStore {
         self.work(move |root| root.reclaim(abandoned)).await
     }
 
+    async fn back_up(&self, to: &Path) -> Result<(), StoreError> {
+        let to = to.to_owned();
+        self.work(move |root| root.back_up(&to)).await
+    }
+
     async fn missing(&self, id: &SessionId) -> Result<Option<Finding>, StoreError> {
         let id = id.clone();
         self.work(move |root| root.missing(&id, Reading::Patient)).await
@@ -301,6 +327,29 @@ impl SessionStore for FileStore {
         let care = if repair { Care::Repair } else { Care::Look };
         self.work(move |root| root.check(care)).await
     }
+}
+
+/// How many threads look after many sessions. Most of the time they wait for the disk.
+const THREADS: usize = 8;
+
+/// Does something with each of many sessions, on several threads. Returns what came of it, in their order.
+fn spread<I: Sync, T: Send>(
+    items: &[I],
+    work: impl Fn(&I) -> Result<T, StoreError> + Sync,
+) -> Result<Vec<T>, StoreError> {
+    let share = items.len().div_ceil(THREADS).max(1);
+    let work = &work;
+    thread::scope(|scope| {
+        let begin = |items: &'_ [I]| items.iter().map(work).collect::<Result<Vec<T>, _>>();
+        let threads: Vec<_> =
+            items.chunks(share).map(|it| scope.spawn(move || begin(it))).collect();
+        let mut all = Vec::with_capacity(items.len());
+        for thread in threads {
+            let done = thread.join();
+            all.extend(done.map_err(|_| StoreError::Unavailable("a thread panicked".into()))??);
+        }
+        Ok(all)
+    })
 }
 
 fn not_held(error: StoreError) -> StoreError {

@@ -1,6 +1,6 @@
 //! The contract of stores.
 
-use std::{ops::Range, path::Path, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ops::Range, path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
@@ -81,6 +81,49 @@ pub trait SessionStore: Send + Sync {
     ///
     /// What forks of it need is kept.
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError>;
+
+    /// Deletes those of some sessions that were last written before some moment and on which no lease is in force.
+    /// Returns them.
+    ///
+    /// Deleting many at once takes less than deleting each by itself.
+    async fn delete_unused(
+        &self,
+        ids: &[SessionId],
+        before: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        let claim = Claim { owner: "prune", instead_of: None, now, lasts: MOMENT };
+        let mut deleted = Vec::new();
+        for id in ids {
+            let lease = match self.lease(id, claim).await {
+                Err(StoreError::Busy { .. } | StoreError::NotFound(_)) => continue,
+                lease => lease?,
+            };
+            if self.header(id).await?.is_some_and(|it| it.updated_at < before) {
+                self.delete(id, now).await?;
+                deleted.push(id.clone());
+            } else {
+                self.release(&lease).await?;
+            }
+        }
+        Ok(deleted)
+    }
+
+    /// Returns the names of sessions that begin so and were not deleted, at most so many, in their order. A session
+    /// whose data is damaged is among them.
+    async fn named(&self, beginning: &str, most: usize) -> Result<Vec<SessionId>, StoreError> {
+        let mut names = BTreeSet::new();
+        let mut query = SessionQuery::first(PAGE);
+        loop {
+            let page = self.list(&query).await?;
+            let found = page.sessions.into_iter().map(|it| it.id).chain(page.unreadable);
+            names.extend(found.filter(|it| it.as_str().starts_with(beginning)));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(names.into_iter().take(most).collect()),
+            }
+        }
+    }
 
     /// Takes the right to write a session, until some moment.
     ///
@@ -216,6 +259,11 @@ pub trait SessionStore: Send + Sync {
         None
     }
 }
+
+/// How many sessions are listed at once to find those with a name.
+const PAGE: usize = 1000;
+/// For how long a session is held that is about to be deleted.
+const MOMENT: Duration = Duration::from_secs(30);
 
 /// How often a store that is not told of notes looks for them.
 const LOOKS: Duration = Duration::from_millis(100);

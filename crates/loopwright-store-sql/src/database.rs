@@ -79,6 +79,11 @@ pub trait Transaction: Send {
     /// Returns what a query ends with that keeps others off the rows it finds.
     fn for_update(&self) -> &'static str;
 
+    /// Returns what follows a column of text that is compared by its bytes.
+    fn by_bytes(&self) -> &'static str {
+        ""
+    }
+
     /// Returns what strings batches `b` together, with large bodies left out.
     fn page(&self) -> &'static str;
 

@@ -1,12 +1,14 @@
 //! Pages of sessions.
 
-use loopwright_sessions::{Kinship, SessionCursor, SessionList, SessionQuery, SessionStatus};
+use loopwright_sessions::{
+    Kinship, SessionCursor, SessionId, SessionList, SessionQuery, SessionStatus,
+};
 
 use crate::{
     database::Transaction,
     error::Failure,
-    head::{HEADER, header, name_of_damaged},
-    row::Value,
+    head::{HEADER, header, name_of_damaged, session_id},
+    row::{Value, values},
 };
 
 /// Does what [`SessionStore::list`](loopwright_sessions::SessionStore::list) says.
@@ -41,6 +43,24 @@ pub(crate) async fn list(
     damaged.retain(|(before, _)| !is_more || *before < query.limit);
     let unreadable = damaged.into_iter().map(|(_, name)| name).collect();
     Ok(SessionList { unreadable, ..SessionList::of(query, headers) })
+}
+
+/// Does what [`SessionStore::named`](loopwright_sessions::SessionStore::named) says.
+pub(crate) async fn named(
+    transaction: &mut dyn Transaction,
+    beginning: &str,
+    most: usize,
+) -> Result<Vec<SessionId>, Failure> {
+    // Every name that begins so is less than this.
+    let end = format!("{beginning}\u{7f}");
+    let order = transaction.by_bytes();
+    let sql = format!(
+        "SELECT id FROM sessions
+        WHERE id{order} >= $1 AND id{order} < $2 AND status <> 'deleted' ORDER BY id{order} LIMIT $3"
+    );
+    let rows = transaction.rows(&sql, values![beginning, &*end, most]).await?;
+    let names = rows.into_iter().filter_map(|mut row| row.text(0).and_then(session_id).ok());
+    Ok(names.collect())
 }
 
 /// Writes the statement for so many sessions of a page, after those of it that were seen.

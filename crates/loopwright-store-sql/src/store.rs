@@ -92,13 +92,18 @@ impl<D: Database> SqlStore<D> {
         error: &StoreError,
         repair: bool,
     ) -> Result<Finding, StoreError> {
-        let restored = if repair {
-            within!(self.writing, id, |it| upkeep::restore_row(it, key))?
-        } else {
-            Vec::new()
+        if !repair {
+            return Ok(upkeep::finding(id, error, None));
+        }
+        let restored = within!(self.writing, id, |it| upkeep::restore_row(it, key))?;
+        let agent = within!(self.writing, id, |it| upkeep::restore_definition(it, id, key))?;
+        let repaired = match (&*restored, agent) {
+            ([], None) => None,
+            ([], Some(agent)) => Some(format!("the session is suspended, and has {agent}")),
+            (columns, _) => {
+                Some(format!("the session is suspended, and without its {}", columns.join(", ")))
+            }
         };
-        let repaired = (!restored.is_empty())
-            .then(|| format!("the session is suspended, and without its {}", restored.join(", ")));
         Ok(upkeep::finding(id, error, repaired))
     }
 
@@ -197,6 +202,27 @@ impl<D: Database> SessionStore for SqlStore<D> {
             self.database.acknowledge(key, id, version);
         }
         Ok(())
+    }
+
+    async fn delete_unused(
+        &self,
+        ids: &[SessionId],
+        before: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        let deleted = within!(self.writing, |it| writing::delete_unused(it, ids, before, now))?;
+        for (key, id, version) in &deleted {
+            self.database.acknowledge(*key, id, *version);
+        }
+        Ok(deleted.into_iter().map(|(_, id, _)| id).collect())
+    }
+
+    async fn named(&self, beginning: &str, most: usize) -> Result<Vec<SessionId>, StoreError> {
+        let mut names = within!(self.reading, |it| listing::named(it, beginning, most))?;
+        names.extend(
+            self.database.lost().into_iter().filter(|it| it.as_str().starts_with(beginning)),
+        );
+        Ok(names)
     }
 
     async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {

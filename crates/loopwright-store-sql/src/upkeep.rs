@@ -1,6 +1,10 @@
 //! Freeing space, and looking for damage.
 
-use loopwright_sessions::{Finding, Reclaimed, SessionId, SessionStatus, StoreError};
+use loopwright_agent::AgentDefinition;
+use loopwright_sessions::{
+    Finding, Reclaimed, SessionId, SessionStatus, StoreError,
+    stored::{checksum, decode, encode},
+};
 
 use crate::{
     database::Transaction,
@@ -104,6 +108,44 @@ pub(crate) async fn restore_row(
         transaction.run(sql, values![SessionStatus::Suspended.as_str(), key]).await?;
     }
     Ok(restored)
+}
+
+/// Replaces the definition of an agent that is damaged or missing, and returns by what. The session is suspended.
+pub(crate) async fn restore_definition(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+    key: i64,
+) -> Result<Option<&'static str>, Failure> {
+    let is_sound = |row: &mut Row| -> Option<Vec<u8>> {
+        let (body, sum) = (row.bytes(0).ok()?, row.maybe_int(1).ok()?);
+        let is_whole = sum.is_none_or(|it| it == i64::from(checksum(&body)));
+        (is_whole && decode::<AgentDefinition>(id, &body).is_ok()).then_some(body)
+    };
+    let own = "SELECT body, sum FROM definitions WHERE session = $1";
+    let own = transaction.row(own, values![key]).await?;
+    if own.is_some_and(|mut row| is_sound(&mut row).is_some()) {
+        return Ok(None);
+    }
+    let others = "SELECT d.body, d.sum, s.agent_name
+        FROM sessions s LEFT JOIN sessions o ON o.agent_name = s.agent_name AND o.key <> s.key
+        LEFT JOIN definitions d ON d.session = o.key
+        WHERE s.key = $1 ORDER BY o.updated_at DESC LIMIT 9";
+    let mut others = transaction.rows(others, values![key]).await?;
+    let name = others.first_mut().and_then(|row| row.text(2).ok());
+    let (body, what) = match others.iter_mut().find_map(is_sound) {
+        Some(body) => (body, "the agent of another session of the same name"),
+        None => {
+            let name = name.unwrap_or_else(|| "unknown".to_owned());
+            let plain = AgentDefinition::new(&*name, &*name, "");
+            (encode(id, &plain)?, "an agent without instructions")
+        }
+    };
+    transaction.run("DELETE FROM definitions WHERE session = $1", values![key]).await?;
+    let sql = "INSERT INTO definitions (session, body, sum) VALUES ($1, $2, $3)";
+    transaction.run(sql, values![key, &*body, checksum(&body)]).await?;
+    let sql = "UPDATE sessions SET status = 'suspended' WHERE key = $1 AND status = 'active'";
+    transaction.run(sql, values![key]).await?;
+    Ok(Some(what))
 }
 
 /// Gives a session whose name is damaged another one. It is suspended.

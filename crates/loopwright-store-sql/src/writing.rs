@@ -10,7 +10,7 @@ use loopwright_sessions::{
 use crate::{
     database::Transaction,
     error::Failure,
-    head::Head,
+    head::{Head, session_id},
     leasing,
     row::{Value, values},
 };
@@ -182,6 +182,41 @@ pub(crate) async fn go_back(
     transaction.run(sql, values).await?;
     Ok(())
 }
+
+/// Does what [`SessionStore::delete_unused`](loopwright_sessions::SessionStore::delete_unused) says. Returns the
+/// keys, names and versions of what was deleted.
+pub(crate) async fn delete_unused(
+    transaction: &mut dyn Transaction,
+    ids: &[SessionId],
+    before: Timestamp,
+    now: Timestamp,
+) -> Result<Vec<(i64, SessionId, u64)>, Failure> {
+    let mut deleted = Vec::new();
+    for ids in ids.chunks(AT_ONCE) {
+        let mut values = vec![Value::from(before), Value::from(now)];
+        values.extend(ids.iter().map(|it| Value::from(it.as_str())));
+        let places = (3..).take(ids.len()).map(|it| format!("${it}")).collect::<Vec<_>>();
+        let sql = format!(
+            "UPDATE sessions SET status = 'deleted', version = version + 1, lease_owner = NULL,
+                updated_at = CASE WHEN updated_at > $2 THEN updated_at ELSE $2 END
+            WHERE id IN ({}) AND status <> 'deleted' AND updated_at < $1
+                AND (lease_owner IS NULL OR lease_until <= $2)
+            RETURNING key, id, version",
+            places.join(", ")
+        );
+        for mut row in transaction.rows(&sql, &values).await? {
+            deleted.push((row.int(0)?, session_id(row.text(1)?)?, row.number(2)?));
+        }
+    }
+    for (key, ..) in &deleted {
+        transaction.run("DELETE FROM wishes WHERE session = $1", values![*key]).await?;
+    }
+    deleted.sort_by_key(|(key, ..)| *key);
+    Ok(deleted)
+}
+
+/// How many sessions a statement names.
+const AT_ONCE: usize = 500;
 
 /// Does what [`SessionStore::delete`](loopwright_sessions::SessionStore::delete) says.
 pub(crate) async fn delete(

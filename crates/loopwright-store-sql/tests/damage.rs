@@ -141,6 +141,11 @@ async fn a_definition_that_was_altered_is_refused() {
     // What was said can be read.
     assert_eq!(store.salvage(&id("a")).await.unwrap().unwrap().changes.len(), 3);
     assert_eq!(store.check(false).await.unwrap().len(), 1);
+    let repaired = store.check(true).await.unwrap();
+    let agent = "the session is suspended, and has the agent of another session of the same name";
+    assert_eq!(repaired[0].repaired.as_deref(), Some(agent));
+    assert_eq!(store.check(true).await.unwrap(), []);
+    assert_eq!(said(&store, "a").await, ["one", "two", "three"]);
     assert_eq!(said(&store, "b").await, ["one", "two", "three"]);
 }
 

@@ -54,6 +54,8 @@ pub enum SessionsCommand {
     Delete(DeleteArgs),
     /// Check that every session can be read
     Doctor(DoctorArgs),
+    /// Copy all sessions to a new file, also while they are in use
+    Backup(BackupArgs),
     /// Delete sessions that nobody used for long, forget jobs that are over as long, and free their space
     Prune(PruneArgs),
 }
@@ -217,6 +219,14 @@ pub struct DoctorArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Where sessions are copied to.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct BackupArgs {
+    /// The file to write, or the directory for a store in files; it must not exist
+    #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub to: PathBuf,
 }
 
 /// Which sessions are deleted for their age.

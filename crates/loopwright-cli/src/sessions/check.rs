@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use futures::{StreamExt as _, stream};
 use loopwright_sessions::{
-    Finding, SessionError, SessionId, SessionQuery, SessionRepository, SessionStore, StoreError,
+    Finding, SessionError, SessionHeader, SessionId, SessionQuery, SessionRepository, SessionStore,
+    StoreError,
 };
 use serde_json::json;
 
@@ -16,6 +18,11 @@ use crate::render::{count, harmless};
 use crate::report::SCHEMA_VERSION;
 use crate::stage::chain;
 
+/// How many sessions are read at the same time.
+const AT_ONCE: usize = 4;
+/// After how many sessions the progress is shown.
+const TOLD_EVERY: u64 = 100;
+
 /// Checks the store and every session in it, and tells what was found, and what was found before.
 pub(super) async fn check(
     store: &Arc<dyn SessionStore>,
@@ -23,24 +30,36 @@ pub(super) async fn check(
     mut findings: Vec<Finding>,
     doctor: &str,
 ) -> Result<ExitCode, SessionsError> {
-    findings.extend(store.check(args.repair).await?);
+    console::progress(Some("checking the store"));
+    let checked = store.check(args.repair).await;
+    console::progress(None);
+    findings.extend(checked?);
     let known: BTreeSet<SessionId> = findings.iter().filter_map(|it| it.session.clone()).collect();
     let headers = find::all(&**store, SessionQuery::default(), |_| true).await?;
     let repository = SessionRepository::new(Arc::clone(store));
-    let mut readable = 0;
-    for header in &headers {
-        match repository.load(&header.id).await {
-            Ok(_) => readable += 1,
+    let (mut readable, mut seen) = (0, 0_u64);
+    let load = async |header: &SessionHeader| {
+        (header.id.clone(), repository.load(&header.id).await.map(drop))
+    };
+    let mut loads = stream::iter(&headers).map(load).buffered(AT_ONCE);
+    while let Some((id, loaded)) = loads.next().await {
+        seen += 1;
+        if seen.is_multiple_of(TOLD_EVERY) {
+            let all = count(headers.len() as u64, "session");
+            console::progress(Some(&format!("read {seen} of {all}")));
+        }
+        match loaded {
+            Ok(()) => readable += 1,
             // It was deleted in the meantime.
             Err(SessionError::Store(StoreError::NotFound(_))) => {}
-            Err(_) if known.contains(&header.id) => {}
-            Err(error) => findings.push(Finding {
-                session: Some(header.id.clone()),
-                problem: chain(&error),
-                repaired: None,
-            }),
+            Err(_) if known.contains(&id) => {}
+            Err(error) => {
+                findings.push(Finding { session: Some(id), problem: chain(&error), repaired: None })
+            }
         }
     }
+    drop(loads);
+    console::progress(None);
     let left = findings.iter().filter(|it| it.repaired.is_none()).count();
     let exit_code = if left == 0 { ExitCode::Done } else { ExitCode::Internal };
     if args.json {

@@ -40,24 +40,24 @@ pub async fn find(
             _ => Ok(header),
         };
     }
-    let is_meant = |it: &SessionId| it.as_str().starts_with(beginning.as_str());
-    let (mut found, unreadable) =
-        pages(store, SessionQuery::default(), |it| is_meant(&it.id)).await?;
-    match found.len() {
-        0 => match unreadable.iter().find(|it| is_meant(it)) {
-            // Asked by its whole name, the store says what is wrong with it.
-            Some(id) => Err(match store.header(id).await {
-                Err(error) => error.into(),
-                Ok(_) => SessionsError::Unknown(beginning.clone()),
-            }),
-            None => Err(SessionsError::Unknown(beginning.clone())),
-        },
-        1 => Ok(found.remove(0)),
-        many => {
-            let line = |it: &SessionHeader| {
-                format!("{} {}", it.id, it.title.as_deref().unwrap_or_default()).trim().to_owned()
-            };
-            let mut found: Vec<String> = found.iter().take(SHOWN).map(line).collect();
+    let names = store.named(beginning.as_str(), PAGE).await?;
+    match &*names {
+        [] => Err(SessionsError::Unknown(beginning.clone())),
+        // Asked by its whole name, the store says what is wrong with it.
+        [id] => {
+            let header = store.header(id).await?;
+            header.ok_or_else(|| SessionsError::Unknown(beginning.clone()))
+        }
+        names => {
+            let many = names.len();
+            let mut found = Vec::new();
+            for id in names.iter().take(SHOWN) {
+                let title = match store.header(id).await {
+                    Ok(header) => header.and_then(|it| it.title),
+                    Err(_) => Some("(damaged)".into()),
+                };
+                found.push(format!("{id} {}", title.unwrap_or_default()).trim().to_owned());
+            }
             if many > SHOWN {
                 found.push(format!("and {} more", many - SHOWN));
             }
@@ -101,24 +101,14 @@ pub(super) async fn all(
     query: SessionQuery,
     wants: impl Fn(&SessionHeader) -> bool,
 ) -> Result<Vec<SessionHeader>, SessionsError> {
-    Ok(pages(store, query, wants).await?.0)
-}
-
-/// Returns the same, and those sessions that cannot be read.
-async fn pages(
-    store: &dyn SessionStore,
-    query: SessionQuery,
-    wants: impl Fn(&SessionHeader) -> bool,
-) -> Result<(Vec<SessionHeader>, Vec<SessionId>), SessionsError> {
-    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
     let mut query = SessionQuery { limit: PAGE, ..query };
     loop {
         let page = store.list(&query).await?;
         found.extend(page.sessions.into_iter().filter(&wants));
-        unreadable.extend(page.unreadable);
         match page.next {
             Some(next) => query.after = Some(next),
-            None => return Ok((found, unreadable)),
+            None => return Ok(found),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `sessions prune`.
 
+use std::collections::BTreeSet;
+
 use loopwright_core::Timestamp;
 use loopwright_sessions::{SessionHeader, SessionQuery, SessionStore, StoreError};
 use serde_json::json;
@@ -23,17 +25,14 @@ pub(super) async fn prune(
     let limit = Timestamp::from_millis(now.millis().saturating_sub(since));
     let is_old = |it: &SessionHeader| it.updated_at < limit;
     let old = find::all(store, SessionQuery::default(), is_old).await?;
-    let mut pruned = Vec::new();
-    for header in old {
-        if args.dry_run || is_deleted(store, &header, limit).await? {
-            pruned.push(header);
-        }
-    }
+    let pruned = if args.dry_run { old } else { deleted(store, old, limit).await? };
     let jobs = match store.jobs().filter(|_| !args.dry_run) {
         Some(queue) => queue.forget(limit).await?,
         None => 0,
     };
+    console::progress((!args.dry_run).then_some("freeing their space"));
     let reclaimed = if args.dry_run { None } else { Some(store.reclaim(args.abandoned).await?) };
+    console::progress(None);
     if args.json {
         let ids: Vec<_> = pruned.iter().map(|it| &it.id).collect();
         return Ok(console::print_json(&json!({
@@ -56,6 +55,37 @@ pub(super) async fn prune(
     }
     Ok(ExitCode::Done)
 }
+
+/// Deletes sessions unless some process works with them by now, or did in the meantime. Returns those that were
+/// deleted.
+async fn deleted(
+    store: &dyn SessionStore,
+    old: Vec<SessionHeader>,
+    limit: Timestamp,
+) -> Result<Vec<SessionHeader>, SessionsError> {
+    let (mut pruned, all) = (Vec::with_capacity(old.len()), old.len());
+    for headers in old.chunks(AT_ONCE) {
+        let ids: Vec<_> = headers.iter().map(|it| it.id.clone()).collect();
+        let deleted: BTreeSet<_> =
+            store.delete_unused(&ids, limit, now()).await?.into_iter().collect();
+        for header in headers {
+            // Whoever has the right to write it may be gone.
+            if deleted.contains(&header.id) || is_deleted(store, header, limit).await? {
+                pruned.push(header.clone());
+            }
+        }
+        console::progress(Some(&format!(
+            "deleted {} of {}",
+            pruned.len(),
+            count(all as u64, "session")
+        )));
+    }
+    console::progress(None);
+    Ok(pruned)
+}
+
+/// How many sessions are deleted at once.
+const AT_ONCE: usize = 500;
 
 /// Deletes a session unless somebody works with it by now, or did in the meantime.
 async fn is_deleted(

@@ -3,6 +3,7 @@
 use std::fs;
 
 use super::{Place, answers, said};
+use crate::server::{streamed, streamed_call};
 
 /// A session of two turns in files. Returns it and its log.
 fn two_turns() -> (Place, String, String, std::path::PathBuf) {
@@ -60,4 +61,104 @@ fn the_intact_steps_of_a_session_with_damage_in_its_middle_are_shown() {
     assert!(said(&shown).ends_with(&["2?".to_owned(), "two".to_owned()]), "{shown}");
     assert_eq!(shown["gaps"].as_array().unwrap().len(), 1, "{shown}");
     assert!(shown["missing"].as_str().unwrap().contains("is damaged at byte"), "{shown}");
+}
+
+#[test]
+fn a_database_holds_everything_by_itself_once_the_program_ended() {
+    let place = Place::new(answers(["one"]));
+    let id = place.ran(&["1?"]);
+    let state = place.world.path(".local/state/loopwright");
+    let names = fs::read_dir(&state).unwrap().map(|it| it.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["sessions.db"]);
+    let copy = place.world.path("copy.db");
+    fs::copy(state.join("sessions.db"), &copy).unwrap();
+    let store = format!("sqlite:{}", copy.display());
+    assert_eq!(said(&place.json(&["show", "--store", &store, &id])), ["1?", "one"]);
+}
+
+#[test]
+fn a_backup_is_a_store_and_replaces_nothing() {
+    let place = Place::new(answers(["one", "two"]));
+    for kind in ["sqlite", "files"] {
+        let at = |name: &str| format!("{kind}:{}", place.world.path(name).display());
+        let store = at(kind);
+        let id = place.ran(&["--store", &store, "1?"]);
+        let to = format!("../copy-of-{kind}");
+        let done = place.sessions(&["backup", "--store", &store, &to]);
+        assert_eq!(done.status, 0, "{}", done.stderr);
+        assert_eq!(done.stderr, format!("copied all sessions to /project/../copy-of-{kind}\n"));
+        let copy = at(&format!("copy-of-{kind}"));
+        assert_eq!(said(&place.json(&["show", "--store", &copy, &id])).first().unwrap(), "1?");
+        assert_eq!(place.sessions(&["doctor", "--store", &copy]).status, 0);
+        assert_eq!(place.sessions(&["backup", "--store", &store, &to]).status, 1);
+    }
+}
+
+#[test]
+fn a_run_whose_store_is_deleted_fails_and_says_so() {
+    let wait = "until [ -e go ]; do sleep 0.02; done";
+    let place = Place::new([streamed_call("", wait), streamed("done", "stop")]);
+    let child = place.world.start(&place.line(&["1?"]));
+    place.server.request();
+    let state = place.world.path(".local/state/loopwright");
+    for entry in fs::read_dir(&state).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    fs::write(place.world.path("project/go"), "").unwrap();
+    let done = place.world.done(child.wait_with_output().unwrap());
+    assert_eq!(done.status, 1, "{}", done.stderr);
+    assert!(done.stderr.contains("was deleted or replaced while it was in use"), "{}", done.stderr);
+}
+
+#[test]
+fn the_beginning_of_a_name_finds_a_session_and_two_are_both_named() {
+    let place = Place::new(answers(["one"]));
+    let id = place.ran(&["1?"]);
+    let export = place.sessions(&["export", &id]).stdout;
+    for name in ["abc-1", "abc-2"] {
+        place.world.run_with(&["sessions", "import", "-", "--id", name], &export);
+    }
+    assert_eq!(place.sessions(&["show", "abc-1"]).status, 0);
+    assert_eq!(place.sessions(&["show", &id[..8]]).status, 0);
+    let done = place.sessions(&["show", "ab"]);
+    assert_eq!(done.status, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("write more of it\n  abc-1 1?\n  abc-2 1?\n"), "{}", done.stderr);
+    assert_eq!(place.sessions(&["show", "abx"]).status, 2);
+}
+
+#[test]
+fn sessions_on_a_read_only_disk_are_listed_shown_and_checked() {
+    let unshared = |script: &str| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-rm", "sh", "-c", script]).stdin(std::process::Stdio::null());
+        command.output()
+    };
+    if !unshared("true").is_ok_and(|it| it.status.success()) {
+        println!("skipped: this user may make no namespaces");
+        return;
+    }
+    let place = Place::new(answers(["one", "two"]));
+    let kept = place.world.path("kept");
+    fs::create_dir(&kept).unwrap();
+    for (kind, name) in [("sqlite", "sessions.db"), ("files", "sessions")] {
+        let store = format!("{kind}:{}/{name}", kept.display());
+        let id = place.ran(&["--store", &store, "1?"]);
+        fs::remove_file(kept.join("sessions/lock")).ok();
+        fs::remove_file(kept.join("sessions/index.lock")).ok();
+        let program = env!("CARGO_BIN_EXE_loopwright");
+        let (kept, home) = (kept.display(), place.world.path(""));
+        for command in ["list --all".to_owned(), format!("show {id}"), "doctor".to_owned()] {
+            let script = format!(
+                "set -e; mount --bind {kept} {kept}; mount -o remount,ro,bind {kept}
+                if touch {kept}/x; then exit 99; fi
+                HOME={} exec {program} sessions {command} --store {store}",
+                home.display()
+            );
+            let done = unshared(&script).unwrap();
+            let stderr = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(done.status.code(), Some(0), "{kind} {command}: {stderr}");
+            let shown = String::from_utf8_lossy(&done.stdout);
+            assert!(command == "doctor" || shown.contains("1?"), "{kind} {command}: {shown}");
+        }
+    }
 }

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use loopwright_core::SystemClock;
 
-use super::{append, create, definition, fork, header, id, load, moment, texts};
+use super::{append, claim, create, definition, fork, header, id, load, moment, texts};
 use crate::{
     header::{Kinship, SessionHeader, SessionQuery},
+    status::SessionStatus,
     store::{Batch, Log, NewSession, Note, Reclaimed, SessionStore, StoreError, Write},
 };
 
@@ -131,4 +132,41 @@ pub(super) async fn a_write_may_change_where_a_session_works_and_for_whom(
     assert_eq!(listed(store, &SessionQuery { kinship, ..all }).await, ["a"]);
     assert_eq!(load(store, "a").await.header, found);
     assert_eq!(store.check(false).await.unwrap(), []);
+}
+
+pub(super) async fn sessions_that_nobody_used_are_deleted_at_once(store: &dyn SessionStore) {
+    for name in ["a", "b", "c", "d"] {
+        create(store, &header(name), &["1"]).await;
+    }
+    append(store, "b", 1, 1, &["2"]).await.unwrap();
+    let written = store.header(&id("b")).await.unwrap().unwrap().updated_at;
+    let now = written.plus(Duration::from_secs(9));
+    store.lease(&id("c"), claim("somebody", now)).await.unwrap();
+    let ids = ["a", "b", "c", "x"].map(id);
+    let created = header("a").updated_at;
+    assert_eq!(store.delete_unused(&ids, created, now).await.unwrap(), []);
+    let deleted = store.delete_unused(&ids, written, now).await.unwrap();
+    assert_eq!(deleted, [id("a")]);
+    let later = now.plus(Duration::from_secs(1));
+    assert_eq!(store.delete_unused(&ids, later, now).await.unwrap(), [id("b")]);
+    for (name, status) in [("a", SessionStatus::Deleted), ("c", SessionStatus::Active)] {
+        let header = store.header(&id(name)).await.unwrap().unwrap();
+        assert_eq!(header.status, status, "{name}");
+    }
+    assert_eq!(store.load(&id("b")).await.unwrap(), None);
+    assert_eq!(texts(store, "d").await, ["1"]);
+}
+
+pub(super) async fn names_are_found_by_their_beginning(store: &dyn SessionStore) {
+    for name in ["ab", "aB", "abc", "b_x", "bax", "b-x"] {
+        create(store, &header(name), &[]).await;
+    }
+    store.delete(&id("abc"), moment(1)).await.unwrap();
+    assert_eq!(store.named("ab", 9).await.unwrap(), [id("ab")]);
+    assert_eq!(store.named("a", 9).await.unwrap(), [id("aB"), id("ab")]);
+    assert_eq!(store.named("a", 1).await.unwrap(), [id("aB")]);
+    // What means something to a database is a character like any other.
+    assert_eq!(store.named("b_", 9).await.unwrap(), [id("b_x")]);
+    assert_eq!(store.named("b", 9).await.unwrap(), [id("b-x"), id("b_x"), id("bax")]);
+    assert_eq!(store.named("x", 9).await.unwrap(), []);
 }

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, fs, path::Path, sync::PoisonError};
 
 use super::{
-    disk::{self, Hold},
-    failure::At as _,
+    disk::{self, Hold, Lock},
+    failure::{At as _, is_read_only},
     frame::{self, Ending},
     lease::{self, LEASE},
     notes,
@@ -12,6 +12,7 @@ use super::{
     salvage,
     session::Session,
     slot::{SLOT, Slot},
+    spread,
     trail::Trail,
     wishes::WISHES,
 };
@@ -25,6 +26,16 @@ use crate::{
 pub(super) enum Care {
     Look,
     Repair,
+}
+
+impl Care {
+    /// Returns a lock. Where nothing can be written, and so no lock be made, nothing changes either.
+    fn locked(self, lock: Result<Lock, StoreError>) -> Result<Option<Lock>, StoreError> {
+        match lock {
+            Err(error) if self == Self::Look && is_read_only(&error) => Ok(None),
+            lock => lock.map(Some),
+        }
+    }
 }
 
 /// What is wrong with a file of frames.
@@ -51,17 +62,22 @@ impl Root {
             }
         }
         // Files first: what can be loaded depends on what is left of other sessions.
-        for id in &ids {
+        let of_files = spread(&ids, |id| {
+            let mut findings = Vec::new();
             if let Err(error) = self.check_files(id, care, &mut findings) {
                 findings.push(found(id, error.to_string(), None));
             }
-        }
-        for id in &ids {
-            let known = |it: &Finding| it.session.as_ref() == Some(id) && it.repaired.is_none();
-            if let Err(StoreError::Corrupt { reason, .. }) = self.load(id)
-                && !findings.iter().any(known)
-            {
-                findings.push(found(id, reason, None));
+            Ok(findings)
+        })?;
+        findings.extend(of_files.into_iter().flatten());
+        let unreadable = spread(&ids, |id| match self.load(id) {
+            Err(StoreError::Corrupt { reason, .. }) => Ok(Some(found(id, reason, None))),
+            _ => Ok(None),
+        })?;
+        for finding in unreadable.into_iter().flatten() {
+            let known = |it: &Finding| it.session == finding.session && it.repaired.is_none();
+            if !findings.iter().any(known) {
+                findings.push(finding);
             }
         }
         self.check_index(care, &mut findings)?;
@@ -70,7 +86,7 @@ impl Root {
 
     /// Looks for sessions whose creation was cut short.
     fn check_incoming(&self, care: Care, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
-        let _lock = self.lock(Hold::Alone)?;
+        let _lock = care.locked(self.lock(Hold::Alone))?;
         let incoming = self.incoming();
         let Some(entries) = disk::if_there(fs::read_dir(&incoming)).at(&incoming)? else {
             return Ok(());
@@ -219,7 +235,7 @@ impl Root {
         // It is made anew now if it is time for that.
         self.entries()?;
         let path = &self.index.path;
-        let _lock = self.index.alone().at(path)?;
+        let _lock = care.locked(self.index.alone().at(path))?;
         let entries = self.index.entries().at(path)?.unwrap_or_default();
         let told = entries.chunks_exact(SLOT).filter_map(Slot::read);
         let mut all = BTreeMap::<SessionId, Vec<Slot>>::new();

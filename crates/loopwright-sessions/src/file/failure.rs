@@ -34,6 +34,13 @@ impl<T> At<T> for io::Result<T> {
     }
 }
 
+/// Returns `true` if something failed because the disk, or the directory, cannot be written.
+pub(super) fn is_read_only(error: &StoreError) -> bool {
+    let StoreError::Unavailable(error) = error else { return false };
+    let kind = error.downcast_ref::<FileFailure>().map(|it| it.cause.kind());
+    matches!(kind, Some(ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied))
+}
+
 fn told(cause: &io::Error) -> (String, &'static str) {
     let (problem, remedy) = match cause.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {

@@ -126,6 +126,17 @@ impl Root {
         Ok(needed)
     }
 
+    /// Returns the names that begin so, at most so many. Those of deleted sessions are left out.
+    pub(super) fn named(&self, beginning: &str, most: usize) -> Result<Vec<SessionId>, StoreError> {
+        let names = self.names()?.into_iter().flatten();
+        let matching = names.filter(|it| it.as_str().starts_with(beginning));
+        let is_there = |id: &SessionId| match self.header(id, Reading::Patient) {
+            Ok(header) => header.is_some_and(|it| it.status != SessionStatus::Deleted),
+            Err(_) => true,
+        };
+        Ok(matching.filter(is_there).take(most).collect())
+    }
+
     /// Returns a page of sessions. Of those that cannot be read it has the names.
     ///
     /// The index tells which may be on it; only of these the logs are looked at.

@@ -16,6 +16,7 @@ use super::{
     ledger::Ledger,
     record::Record,
     root::{LOG, Reading, Root},
+    spread,
     trail::corrupt,
 };
 use crate::{
@@ -28,15 +29,22 @@ impl Root {
     /// Frees what only deleted sessions had and, if it is said, what rewinds left behind.
     pub(super) fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
         let _lock = self.lock(Hold::Alone)?;
-        let (needed, mut reclaimed) = (self.needed()?, Reclaimed::default());
-        for id in self.names()?.into_iter().flatten() {
-            let Some(header) = self.header(&id, Reading::Patient)? else { continue };
+        let needed = self.needed()?;
+        let names: Vec<_> = self.names()?.into_iter().flatten().collect();
+        let reclaimed = spread(&names, |id| {
+            let mut reclaimed = Reclaimed::default();
+            let Some(header) = self.header(id, Reading::Patient)? else { return Ok(reclaimed) };
             let is_deleted = header.status == SessionStatus::Deleted;
             if is_deleted || abandoned && header.line > 0 {
-                self.reclaim_of(&id, &needed, &mut reclaimed)?;
+                self.reclaim_of(id, &needed, &mut reclaimed)?;
             }
-        }
-        Ok(reclaimed)
+            Ok(reclaimed)
+        })?;
+        let sum = |all: Reclaimed, it: Reclaimed| Reclaimed {
+            sessions: all.sessions + it.sessions,
+            batches: all.batches + it.batches,
+        };
+        Ok(reclaimed.into_iter().fold(Reclaimed::default(), sum))
     }
 
     fn reclaim_of(

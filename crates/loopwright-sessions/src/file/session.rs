@@ -218,6 +218,19 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Deletes the session for good if it was last written before some moment and no lease is in force. Returns
+    /// whether it did.
+    fn delete_unused(&mut self, before: Timestamp, now: Timestamp) -> Result<bool, StoreError> {
+        match self.check_lease(None, now) {
+            Err(StoreError::Busy { .. }) => return Ok(false),
+            checked => checked?,
+        }
+        if self.files.last.updated_at >= before {
+            return Ok(false);
+        }
+        self.delete(now).map(|()| true)
+    }
+
     /// Deletes the session for good.
     pub(super) fn delete(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let last = &self.files.last;
@@ -320,6 +333,22 @@ impl<'a> Session<'a> {
 }
 
 impl Root {
+    /// Deletes a session that was last written before some moment and on which no lease is in force. Returns
+    /// whether it did.
+    pub(super) fn delete_unused(
+        &self,
+        id: &SessionId,
+        before: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let mut session = match Session::open(self, id) {
+            Err(StoreError::NotFound(_)) => return Ok(false),
+            session => session?,
+        };
+        let deleted = session.delete_unused(before, now);
+        session.ended(deleted)
+    }
+
     /// Takes up a session where this store left it, and locks it; nothing if this store never wrote it, or its
     /// files are others by now.
     fn locked_again(&self, id: &SessionId) -> Result<Option<Files>, StoreError> {

@@ -232,3 +232,23 @@ fn nobody_is_blocked_while_another_process_makes_the_index_anew() {
         lock
     });
 }
+
+#[test]
+fn a_backup_of_a_store_is_whole_and_replaces_nothing() {
+    let world = World::new();
+    for name in ["a", "b"] {
+        create(&world.store, name, 2);
+        append(&world.store, name, 1, 2, 1).unwrap();
+    }
+    let to = world.path().with_file_name("copy");
+    block_on(world.store.back_up(&to)).unwrap();
+    append(&world.store, "a", 2, 3, 1).unwrap();
+    let refused = block_on(world.store.back_up(&to)).unwrap_err();
+    assert!(refused.to_string().contains("copy"), "{refused}");
+    let copy = FileStore::open(&to).unwrap();
+    assert_eq!(block_on(copy.check(false)).unwrap(), []);
+    for name in ["a", "b"] {
+        let loaded = block_on(copy.load(&id(name))).unwrap().unwrap();
+        assert_eq!((loaded.header.version, loaded.changes), (2, said(0, 3)));
+    }
+}

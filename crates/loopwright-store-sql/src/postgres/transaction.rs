@@ -67,6 +67,10 @@ impl Transaction for PostgresTransaction {
         " FOR NO KEY UPDATE"
     }
 
+    fn by_bytes(&self) -> &'static str {
+        " COLLATE \"C\""
+    }
+
     fn page(&self) -> &'static str {
         "convert_to(
             string_agg(
