@@ -234,7 +234,7 @@ pub fn play(
     notes: &Receiver<Note>,
     hang_up: impl Fn(),
 ) -> io::Result<()> {
-    let mut gone = None;
+    let (mut gone, mut held) = (None, Held::default());
     loop {
         let note = match notes.recv_timeout(TICK) {
             Ok(note) => note,
@@ -244,17 +244,54 @@ pub fn play(
             }
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        if gone.is_none()
-            && let Err(error) = renderer.take(&note)
-        {
-            gone = Some(error);
-            hang_up();
+        let is_over = matches!(note, Note::Over(_));
+        for note in held.pass(note) {
+            if gone.is_none()
+                && let Err(error) = renderer.take(&note)
+            {
+                gone = Some(error);
+                hang_up();
+            }
         }
-        if matches!(note, Note::Over(_)) {
+        if is_over {
             break;
         }
     }
     gone.map_or(Ok(()), Err)
+}
+
+/// Holds an answer back until it is durable: a hook gets it before, and a store that fails then takes it back.
+/// The fragments of an answer are shown as they come.
+#[derive(Default)]
+struct Held(Option<Note>);
+
+impl Held {
+    /// Returns what is shown now that a note comes, in order.
+    fn pass(&mut self, note: Note) -> impl Iterator<Item = Note> {
+        let is_answer = matches!(note, Note::Answered(_));
+        let first = match &note {
+            // An answer that was asked for again is followed by another one.
+            Note::Answered(_) => self.0.replace(note.clone()),
+            // The journal failed: what it did not take did not happen.
+            Note::Over(report) if report.stop_reason == "journal" => self.0.take().and(None),
+            Note::Over(_) | Note::Line(_) => self.0.take(),
+            Note::Event(event) if is_told_once_durable(event) => self.0.take(),
+            _ => None,
+        };
+        first.into_iter().chain((!is_answer).then_some(note))
+    }
+}
+
+/// Tells whether an event that follows an answer is told only after the answer is durable.
+fn is_told_once_durable(event: &AgentEvent) -> bool {
+    !matches!(
+        event,
+        AgentEvent::StreamDelta(_)
+            | AgentEvent::InferenceRequestStarted(_)
+            | AgentEvent::InferenceResponseReceived(_)
+            | AgentEvent::PrefixBroken(_)
+            | AgentEvent::ExecutionFailed(_)
+    )
 }
 
 /// Counts the columns of the terminal; as many as most have, if it does not say.

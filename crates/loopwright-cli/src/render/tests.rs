@@ -223,3 +223,62 @@ fn a_reader_that_hangs_up_is_told_of_once_and_nothing_more_is_written() {
     assert_eq!(shown.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     assert_eq!(told.get(), 1);
 }
+
+/// Plays notes as JSON lines, and returns their types.
+fn played(notes: Vec<Note>) -> Vec<String> {
+    let sheet = Sheet::default();
+    let progress = Progress::to(Box::new(io::sink()), Details::Errors);
+    let renderer = StreamJson::to(Box::new(sheet.clone()), progress, Scope::All);
+    let (tell, heard) = std::sync::mpsc::channel();
+    notes.into_iter().for_each(|note| tell.send(note).unwrap());
+    drop(tell);
+    play(Box::new(renderer), &heard, || {}).unwrap();
+    let lines = sheet.text();
+    let lines = lines.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
+    lines.map(|it| it["type"].as_str().unwrap().to_owned()).collect()
+}
+
+fn answer() -> Note {
+    let response = ScenarioStep::tool_call("look", json!({})).with_text("Let me see.");
+    let message = response.to_response().unwrap().message;
+    Note::Answered(Answer {
+        step: 1,
+        text: message.text(),
+        calls: message.tool_calls().cloned().collect(),
+        is_priced: false,
+    })
+}
+
+fn over(stop_reason: &'static str) -> Note {
+    let report =
+        crate::report::Report::refused(crate::exit::ExitCode::Internal, stop_reason, String::new());
+    Note::Over(Box::new(report))
+}
+
+#[test]
+fn answer_that_the_journal_did_not_take_is_not_shown() {
+    let notes = |stop_reason| vec![Note::Began(Beginning::default()), answer(), over(stop_reason)];
+    assert_eq!(played(notes("journal")), ["init", "result"]);
+    assert_eq!(played(notes("hook")), ["init", "text_delta", "tool_call", "result"]);
+}
+
+#[test]
+fn answer_is_shown_once_an_event_says_that_it_is_durable() {
+    let response = AgentEvent::from(loopwright_core::InferenceResponseReceived {
+        step: 1,
+        usage: Usage::default(),
+        finish: loopwright_core::messages::FinishReason::ToolCalls,
+        took: Duration::ZERO,
+        answered_by: None,
+    });
+    let updated = AgentEvent::from(loopwright_core::StateUpdated {
+        status: "in_progress".into(),
+        step_count: 1,
+    });
+    let notes = [answer(), Note::Event(response), Note::Event(updated)];
+    let mut held = Held::default();
+    let shown: Vec<Vec<Note>> = notes.into_iter().map(|it| held.pass(it).collect()).collect();
+    let is_answer = |it: &Note| matches!(it, Note::Answered(_));
+    let found: Vec<Vec<bool>> = shown.iter().map(|it| it.iter().map(is_answer).collect()).collect();
+    assert_eq!(found, [vec![], vec![false], vec![true, false]]);
+}
