@@ -13,4 +13,5 @@ mod fleet;
 mod hammer;
 mod numbers;
 mod places;
+mod steering;
 mod workers;
