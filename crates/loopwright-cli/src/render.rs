@@ -247,7 +247,7 @@ pub fn play(
     notes: &Receiver<Note>,
     hang_up: impl Fn(),
 ) -> io::Result<()> {
-    let mut gone = None;
+    let (mut gone, mut held) = (None, Held::default());
     loop {
         let note = match notes.recv_timeout(TICK) {
             Ok(note) => note,
@@ -257,17 +257,62 @@ pub fn play(
             }
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        if gone.is_none()
-            && let Err(error) = renderer.take(&note)
-        {
-            gone = Some(error);
-            hang_up();
+        let is_over = matches!(note, Note::Over(_));
+        for note in held.pass(note) {
+            if gone.is_none()
+                && let Err(error) = renderer.take(&note)
+            {
+                gone = Some(error);
+                hang_up();
+            }
         }
-        if matches!(note, Note::Over(_)) {
+        if is_over {
             break;
         }
     }
     gone.map_or(Ok(()), Err)
+}
+
+/// Holds the newest answer of each agent back until it is durable: a hook gets it before, and a store that fails
+/// then takes it back. The fragments of an answer are shown as they come.
+#[derive(Default)]
+struct Held(Vec<(Source, Note)>);
+
+impl Held {
+    /// Returns what is shown now that a note comes, in order.
+    fn pass(&mut self, note: Note) -> impl Iterator<Item = Note> {
+        let mut shown = match &note {
+            // An answer that was asked for again is followed by another one.
+            Note::Answered(answer) => {
+                let earlier = self.take(&answer.source);
+                self.0.push((answer.source.clone(), note.clone()));
+                return earlier.into_iter();
+            }
+            // The journal failed: what it did not take did not happen.
+            Note::Over(report) if report.stop_reason == "journal" => Vec::new(),
+            Note::Over(_) | Note::Line(_) => self.0.drain(..).map(|(_, note)| note).collect(),
+            Note::Event(source, event) if is_told_once_durable(event) => self.take(source),
+            _ => Vec::new(),
+        };
+        shown.push(note);
+        shown.into_iter()
+    }
+
+    fn take(&mut self, source: &Source) -> Vec<Note> {
+        self.0.extract_if(.., |it| it.0 == *source).map(|(_, note)| note).collect()
+    }
+}
+
+/// Tells whether an event that follows an answer is told only after the answer is durable.
+fn is_told_once_durable(event: &AgentEvent) -> bool {
+    !matches!(
+        event,
+        AgentEvent::StreamDelta(_)
+            | AgentEvent::InferenceRequestStarted(_)
+            | AgentEvent::InferenceResponseReceived(_)
+            | AgentEvent::PrefixBroken(_)
+            | AgentEvent::ExecutionFailed(_)
+    )
 }
 
 /// Counts the columns of the terminal; as many as most have, if it does not say.

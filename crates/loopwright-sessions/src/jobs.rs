@@ -15,7 +15,8 @@ use crate::{
 ///
 /// A job is delivered at least once: whoever claims it and dies leaves it to another one. Jobs of one
 /// session are delivered one after the other, in the order in which they were pushed; one that waits to
-/// be tried again keeps the later ones waiting. What was acknowledged survives a crash of the machine.
+/// be tried again keeps the later ones waiting. A queue that many machines use measures by a clock of its own when
+/// claims end and jobs are ready. What was acknowledged survives a crash of the machine.
 /// [`conformance::JOB_FACTS`](crate::conformance::JOB_FACTS) says all this in tests.
 #[async_trait]
 pub trait JobQueue: Send + Sync {
@@ -49,6 +50,15 @@ pub trait JobQueue: Send + Sync {
         outcome: &JobOutcome,
         now: Timestamp,
     ) -> Result<bool, StoreError>;
+
+    /// Ends the jobs of a session that wait for a decision, because it was made and the session went on. Returns how
+    /// many there were.
+    async fn answered(
+        &self,
+        session: &SessionId,
+        outcome: &JobOutcome,
+        now: Timestamp,
+    ) -> Result<u64, StoreError>;
 
     /// Returns who holds jobs.
     async fn holders(&self) -> Result<Vec<Arc<str>>, StoreError>;

@@ -12,7 +12,7 @@ use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
 #[cfg(feature = "files")]
 use loopwright_capabilities::files::{FileChange, Root, Undone};
-use loopwright_core::{Env, EventSink, Interrupted, Priority, Seq, Sinks, Stamped};
+use loopwright_core::{Env, EventSink, Interrupted, Priority, Seq, Sinks, Stamped, Status};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
     header::{Kinship, SessionHeader, SessionList, SessionQuery},
     hook::{SessionHook, SessionHooks, SessionStage},
     id::SessionId,
+    jobs::JobOutcome,
     journal::StoreJournal,
     owner::Owner,
     repository::{SessionRepository, fork},
@@ -30,7 +31,7 @@ use crate::{
     steps::step_end,
     store::{Claim, Lease, Loaded, Posted, SessionStore, StoreError, Wish},
     undo,
-    wishes::Wishes,
+    wishes::{Instant, Wishes},
 };
 
 /// Loads sessions, lets actions do something with them and keeps what changed.
@@ -187,6 +188,7 @@ impl SessionRuntime {
         action: &dyn SessionAction,
         cancel: &CancellationToken,
     ) -> Result<AgentSession, SessionError> {
+        let taken = Instant::of(&self.env);
         let lease = match self.lease(id).await {
             Ok(lease) => lease,
             Err(error) => return self.when_busy(id, action, error).await,
@@ -194,9 +196,10 @@ impl SessionRuntime {
         // What was wished of an earlier run is over, but for what was said. What is posted from here on is for
         // this one.
         let posted = self.store().collect(&lease).await.unwrap_or_default();
+        let leased = Leased { lease: lease.clone(), taken, posted };
         let done = contained(async {
             let session = self.load(id).await?;
-            self.execute_leased(session, action, cancel, &lease, posted).await
+            self.execute_leased(session, action, cancel, leased).await
         });
         let done = done.await;
         // A lease that cannot be given back ends by itself.
@@ -240,11 +243,11 @@ impl SessionRuntime {
         session: AgentSession,
         action: &dyn SessionAction,
         cancel: &CancellationToken,
-        lease: &Lease,
-        posted: Vec<Posted>,
+        leased: Leased,
     ) -> Result<AgentSession, SessionError> {
         let before = session.header.clone();
-        let lease = Some(lease.clone());
+        let Leased { lease, taken, posted } = leased;
+        let lease = Some(lease);
         let journal = StoreJournal::new(&self.repository, before.clone(), lease, None);
         let journal = Arc::new(journal);
         let said = journal.receive(posted).into_iter().filter_map(|wish| match wish {
@@ -259,6 +262,7 @@ impl SessionRuntime {
             lasts: self.lasts,
             leave: self.leave.clone(),
             waiting,
+            renewed: Mutex::new(taken),
         };
         let (sinks, telling) = self.telling(&before.id);
         // Sessions that run at the same time have ids of their own.
@@ -273,6 +277,7 @@ impl SessionRuntime {
             cancel,
             wishes: &wishes,
         };
+        let was_paused = *session.state.status() == Status::Paused;
         let session = match telling {
             None => action.execute(session, &cx).await?,
             Some(telling) => telling.beside(action.execute(session, &cx)).await?,
@@ -294,7 +299,25 @@ impl SessionRuntime {
         let session = self.pass(SessionStage::AfterAction, session).await?;
         let session = self.pass(SessionStage::BeforeSave, session).await?;
         self.tell(|| executed(session.status()));
-        self.save_now(session, &journal).await
+        let saved = self.save_now(session, &journal).await?;
+        if was_paused {
+            self.end_parked_jobs(&saved).await;
+        }
+        Ok(saved)
+    }
+
+    /// Ends the jobs that wait for a decision about a session, once that went on.
+    async fn end_parked_jobs(&self, session: &AgentSession) {
+        let outcome = match session.state.status() {
+            Status::Completed => JobOutcome::Done,
+            Status::Stopped(_) => JobOutcome::Stopped(session.state.explain_stop().into()),
+            Status::Failed(failure) => JobOutcome::Failed(failure.to_string().into()),
+            Status::Pending | Status::InProgress | Status::Paused => return,
+        };
+        if let Some(jobs) = self.store().jobs() {
+            // What they are called is for people: it changes nothing.
+            let _ended = jobs.answered(session.id(), &outcome, self.env.clock.now()).await;
+        }
     }
 
     /// Returns who listens to the agent, and what keeps what it does, if that is wanted.
@@ -581,6 +604,15 @@ impl fmt::Debug for SessionRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionRuntime").field("owner", &self.owner).finish_non_exhaustive()
     }
+}
+
+/// A session that this runtime may write.
+struct Leased {
+    lease: Lease,
+    /// When the lease was asked for.
+    taken: Instant,
+    /// The control messages that were there then.
+    posted: Vec<Posted>,
 }
 
 /// Makes an error of a panic, so that what was begun can be ended.

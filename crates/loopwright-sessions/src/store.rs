@@ -127,6 +127,9 @@ pub trait SessionStore: Send + Sync {
 
     /// Takes the right to write a session, until some moment.
     ///
+    /// A store that many machines use measures time by a clock of its own, since theirs may differ: `until` is then
+    /// a moment of that clock, and [`Claim::now`] is not read.
+    ///
     /// # Errors
     ///
     /// [`Busy`](StoreError::Busy) if somebody has it, unless it is who the claim says is gone.

@@ -13,7 +13,7 @@ use futures::{
     FutureExt as _,
     future::{BoxFuture, Either, select},
 };
-use loopwright_core::{AgentState, Env, Run, messages::Message};
+use loopwright_core::{AgentState, Env, Run, Timestamp, messages::Message};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -31,6 +31,30 @@ pub struct Wishes {
     pub(crate) leave: CancellationToken,
     /// Messages that no run has heard.
     pub(crate) waiting: Mutex<Vec<Message>>,
+    /// When the lease was taken or renewed last.
+    pub(crate) renewed: Mutex<Instant>,
+}
+
+/// A moment by both clocks.
+#[derive(Clone, Copy)]
+pub(crate) struct Instant {
+    monotonic: Duration,
+    wall: Timestamp,
+}
+
+impl Instant {
+    pub(crate) fn of(env: &Env) -> Self {
+        Self { monotonic: env.clock.monotonic(), wall: env.clock.now() }
+    }
+
+    /// Tells whether so much time has passed since. If the time of day was set meanwhile, it has: where leases end
+    /// by it, theirs is to be written anew.
+    fn is_due(self, env: &Env, after: Duration) -> bool {
+        let now = Self::of(env);
+        let passed = now.monotonic.saturating_sub(self.monotonic);
+        let (on, back) = (now.wall.since(self.wall), self.wall.since(now.wall));
+        passed >= after || back >= after || on.abs_diff(passed) >= after
+    }
 }
 
 /// How long a wish waits at most to be heard.
@@ -97,6 +121,10 @@ impl Wishes {
         std::mem::take(&mut *self.waiting())
     }
 
+    fn renewed(&self) -> MutexGuard<'_, Instant> {
+        self.renewed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn waiting(&self) -> MutexGuard<'_, Vec<Message>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,10 +149,11 @@ impl Wishes {
     /// Returns what others newly want; renews the lease when it is time.
     async fn hear(&self) -> Result<Vec<Wish>, StoreError> {
         let Some(mut lease) = self.journal.lease() else { return Ok(Vec::new()) };
-        let now = self.env.clock.now();
-        if lease.until.since(now) < self.lasts.saturating_sub(self.lasts / RENEWED) {
-            lease = self.store.renew(&lease, now, self.lasts).await?;
+        if self.renewed().is_due(&self.env, self.lasts / RENEWED) {
+            let began = Instant::of(&self.env);
+            lease = self.store.renew(&lease, began.wall, self.lasts).await?;
             self.journal.set_lease(lease.clone());
+            *self.renewed() = began;
         }
         Ok(self.journal.receive(self.store.collect(&lease).await?))
     }

@@ -4,13 +4,14 @@ use std::{
     future::pending,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering::SeqCst},
+        atomic::{AtomicU32, AtomicU64, Ordering::SeqCst},
     },
     time::Duration,
 };
 
+use futures::future::BoxFuture;
 use loopwright_core::{
-    AgentLoop, AgentState, Clock as _, Effects, Status, StopReason, Timestamp, ToolOptions,
+    AgentLoop, AgentState, Clock, Effects, Env, Status, StopReason, Timestamp, ToolOptions,
     ToolOutput,
     messages::{Message, Role, TurnBody},
 };
@@ -228,4 +229,56 @@ fn a_message_to_a_run_that_is_stopped_waits_for_the_next_one() {
     let done = block_on(runtime.execute(&id("a"), &SendMessage::text("go on"))).unwrap();
     let note = "[No answer: interrupted by the user.]";
     assert_eq!(said(done.state()), ["go", "and this", note, "go on", "one"]);
+}
+
+/// A machine's clock that is set on in the middle of a run.
+#[derive(Clone)]
+struct Set {
+    clock: FrozenClock,
+    on: Arc<AtomicU64>,
+}
+
+impl Clock for Set {
+    fn now(&self) -> Timestamp {
+        self.clock.now().plus(Duration::from_millis(self.on.load(SeqCst)))
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.clock.sleep(duration)
+    }
+}
+
+#[tokio::test]
+async fn lease_is_renewed_at_once_when_the_clock_of_the_machine_is_set() {
+    const ON: Duration = Duration::from_mins(20);
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let set = Set { clock: clock.clone(), on: Arc::default() };
+    let steps = AtomicU32::new(0);
+    let (other, sets) = (store.clone(), set.clone());
+    let work = MockTool::with_cx("work", "", move |_, _| {
+        clock.advance(SHORT);
+        let (step, store, set) = (steps.fetch_add(1, SeqCst) + 1, other.clone(), sets.clone());
+        Box::pin(async move {
+            if step == 2 {
+                set.on.store(u64::try_from(ON.as_millis()).unwrap(), SeqCst);
+            }
+            if step == 6 {
+                let taken = store.lease(&id("a"), claim(set.now())).await;
+                assert!(matches!(taken, Err(StoreError::Busy { .. })), "{taken:?}");
+            }
+            Ok(ToolOutput::text("worked"))
+        })
+    });
+    let mut script = vec![ScenarioStep::tool_call("work", json!({})); 8];
+    script.push("done".into());
+    let agent = loop_of(ModelDriver::new(FakeModel::script(script))).with_tool(work);
+    let env = Env { clock: Arc::new(set), seed: 0 };
+    let runtime = runtime(&store, &agent).0.with_env(env);
+    runtime.create(session("a")).await.unwrap();
+    let done = runtime.execute(&id("a"), &SendMessage::text("go")).await.unwrap();
+    assert_eq!((done.state().text().as_str(), done.state().errors().count()), ("done", 0));
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use async_trait::async_trait;
+use loopwright_core::Timestamp;
 use loopwright_sessions::{Finding, SessionId};
 
 use crate::{
@@ -76,6 +77,10 @@ pub trait Transaction: Send {
     /// Runs statements that need no values.
     async fn script(&mut self, sql: &'static str) -> Result<(), SqlError>;
 
+    /// Returns the time that leases and claims end by: that of the caller where one machine has the database, and
+    /// the database's own where many do, since their clocks may differ.
+    async fn clock(&mut self, caller: Timestamp) -> Result<Timestamp, Failure>;
+
     /// Returns what a query ends with that keeps others off the rows it finds.
     fn for_update(&self) -> &'static str;
 
@@ -83,6 +88,9 @@ pub trait Transaction: Send {
     fn by_bytes(&self) -> &'static str {
         ""
     }
+
+    /// Returns what follows a table in a query that has to use this index, if that must be said.
+    fn indexed_by(&self, index: &str) -> String;
 
     /// Returns what strings batches `b` together, with large bodies left out.
     fn page(&self) -> &'static str;

@@ -21,16 +21,74 @@ const RECORD: &str = "
         j.created_at, j.updated_at, j.deaths
     FROM jobs j JOIN sessions s ON s.key = j.session";
 
-/// Finds the oldest job that may be done at a moment, and whose session no earlier one keeps waiting.
-const READY: &str = "
-    SELECT j.number FROM jobs j
-    WHERE j.status IN ('waiting', 'running')
-        AND (CASE j.status WHEN 'waiting' THEN j.ready_at ELSE j.until END) <= $1
-        AND NOT EXISTS (
-            SELECT 1 FROM jobs e WHERE e.session = j.session AND e.number < j.number
-                AND e.status IN ('waiting', 'running')
+/// How many of the oldest open jobs are looked at first, one after the other.
+const OLDEST: usize = 256;
+/// How many jobs are found at once, since others may be about to claim the first.
+const FOUND: usize = 16;
+
+/// What is true of a job that may be done at a moment, and that no earlier one of its session keeps waiting.
+fn is_ready(transaction: &dyn Transaction) -> String {
+    let by = transaction.indexed_by("jobs_open_by_session");
+    format!(
+        "(CASE j.status WHEN 'waiting' THEN j.ready_at ELSE j.until END) <= $1
+        AND j.number = (
+            SELECT e.number FROM jobs e{by} WHERE e.session = j.session
+                AND e.status IN ('waiting', 'running') ORDER BY e.number LIMIT 1
+        )"
+    )
+}
+
+/// Makes the statements that find the oldest jobs that may be done at a moment, and whose sessions no earlier
+/// ones keep waiting: the next one is needed where one finds none.
+///
+/// Most often one of the first jobs may be done. Where sessions have long queues, only the first job of each is
+/// looked at.
+pub(crate) fn looks(transaction: &dyn Transaction) -> [String; 2] {
+    let (by, is_ready) = (transaction.indexed_by("jobs_open"), is_ready(transaction));
+    let first = format!(
+        "SELECT j.number FROM (
+            SELECT o.number, o.session, o.status, o.ready_at, o.until FROM jobs o{by}
+            WHERE o.status IN ('waiting', 'running') ORDER BY o.number LIMIT {OLDEST}
+        ) j WHERE {is_ready} ORDER BY j.number LIMIT {FOUND}"
+    );
+    let by = transaction.indexed_by("jobs_open_by_session");
+    let of_each_session = format!(
+        "WITH RECURSIVE heads (session) AS (
+            SELECT MIN(o.session) FROM jobs o{by} WHERE o.status IN ('waiting', 'running')
+            UNION ALL
+            SELECT (
+                SELECT MIN(n.session) FROM jobs n{by}
+                WHERE n.status IN ('waiting', 'running') AND n.session > h.session
+            ) FROM heads h WHERE h.session IS NOT NULL
         )
-    ORDER BY j.number LIMIT 1";
+        SELECT j.number FROM heads h JOIN jobs j ON j.number = (
+            SELECT e.number FROM jobs e{by} WHERE e.session = h.session
+                AND e.status IN ('waiting', 'running') ORDER BY e.number LIMIT 1
+        )
+        WHERE (CASE j.status WHEN 'waiting' THEN j.ready_at ELSE j.until END) <= $1
+        ORDER BY j.number LIMIT {FOUND}"
+    );
+    [first, of_each_session]
+}
+
+async fn ready(transaction: &mut dyn Transaction, clock: Timestamp) -> Result<Vec<i64>, Failure> {
+    for look in looks(transaction) {
+        let found = numbers(transaction, &look, clock).await?;
+        if !found.is_empty() {
+            return Ok(found);
+        }
+    }
+    Ok(Vec::new())
+}
+
+async fn numbers(
+    transaction: &mut dyn Transaction,
+    sql: &str,
+    clock: Timestamp,
+) -> Result<Vec<i64>, Failure> {
+    let rows = transaction.rows(sql, values![clock]).await?;
+    rows.into_iter().map(|mut row| row.int(0)).collect()
+}
 
 /// Does what [`JobQueue::push`](loopwright_sessions::JobQueue::push) says.
 pub(crate) async fn push(
@@ -43,16 +101,18 @@ pub(crate) async fn push(
     let task = encode(&job.session, &job.task)?;
     let sql = "
         INSERT INTO jobs (id, session, task, status, ready_at, created_at, updated_at)
-        VALUES ($1, $2, $3, 'waiting', $4, $4, $4) ON CONFLICT (id) DO NOTHING";
-    Ok(transaction.run(sql, values![job.id.as_str(), key, &*task, now]).await? > 0)
+        VALUES ($1, $2, $3, 'waiting', $4, $5, $5) ON CONFLICT (id) DO NOTHING";
+    let ready_at = transaction.clock(now).await?;
+    Ok(transaction.run(sql, values![job.id.as_str(), key, &*task, ready_at, now]).await? > 0)
 }
 
 /// Tells whether there is anything to claim.
-pub(crate) async fn is_ready(
+pub(crate) async fn has_ready(
     transaction: &mut dyn Transaction,
     now: Timestamp,
 ) -> Result<bool, Failure> {
-    Ok(transaction.row(READY, values![now]).await?.is_some())
+    let clock = transaction.clock(now).await?;
+    Ok(!ready(transaction, clock).await?.is_empty())
 }
 
 /// Does what [`JobQueue::claim`](loopwright_sessions::JobQueue::claim) says.
@@ -62,17 +122,28 @@ pub(crate) async fn claim(
     now: Timestamp,
     lasts: Duration,
 ) -> Result<Option<ClaimedJob>, Failure> {
+    let clock = transaction.clock(now).await?;
+    let found = ready(transaction, clock).await?;
+    if found.is_empty() {
+        return Ok(None);
+    }
     // What somebody else is about to claim is passed over, where there may be somebody else.
     let lock = transaction.for_update();
     let skip = if lock.is_empty() { "" } else { " SKIP LOCKED" };
-    let sql = format!("{READY}{lock}{skip}");
-    let Some(mut found) = transaction.row(&sql, values![now]).await? else { return Ok(None) };
+    let found = found.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+    let is_ready = is_ready(transaction);
+    let sql = format!(
+        "SELECT j.number FROM jobs j WHERE j.number IN ({found})
+            AND j.status IN ('waiting', 'running') AND {is_ready}
+        ORDER BY j.number LIMIT 1{lock}{skip}"
+    );
+    let Some(mut found) = transaction.row(&sql, values![clock]).await? else { return Ok(None) };
     let number = found.int(0)?;
     let sql = "
         UPDATE jobs SET status = 'running', claims = claims + 1, owner = $1, until = $2,
             updated_at = $3, deaths = deaths + CASE status WHEN 'running' THEN 1 ELSE 0 END
         WHERE number = $4";
-    transaction.run(sql, values![owner, now.plus(lasts), now, number]).await?;
+    transaction.run(sql, values![owner, clock.plus(lasts), now, number]).await?;
     let row = transaction.row(&format!("{RECORD} WHERE j.number = $1"), values![number]).await?;
     let Some(mut row) = row else { return Ok(None) };
     let JobRecord { job, claims, attempts, deaths, .. } = record(&mut row)?;
@@ -87,7 +158,8 @@ pub(crate) async fn renew(
     lasts: Duration,
 ) -> Result<u64, Failure> {
     let sql = "UPDATE jobs SET until = $1 WHERE owner = $2 AND status = 'running'";
-    Ok(transaction.run(sql, values![now.plus(lasts), owner]).await?)
+    let until = transaction.clock(now).await?.plus(lasts);
+    Ok(transaction.run(sql, values![until, owner]).await?)
 }
 
 /// Does what [`JobQueue::holds`](loopwright_sessions::JobQueue::holds) says.
@@ -107,9 +179,10 @@ pub(crate) async fn settle(
     outcome: &JobOutcome,
     now: Timestamp,
 ) -> Result<bool, Failure> {
+    let clock = transaction.clock(now).await?;
     let (ready_at, attempts) = match outcome {
-        JobOutcome::Again { at, .. } => (*at, claimed.attempts + 1),
-        _ => (now, claimed.attempts),
+        JobOutcome::Again { at, .. } => (clock.plus(at.since(now)), claimed.attempts + 1),
+        _ => (clock, claimed.attempts),
     };
     let sql = "
         UPDATE jobs SET status = $1, why = $2, ready_at = $3, attempts = $4, updated_at = $5,
@@ -119,6 +192,20 @@ pub(crate) async fn settle(
     let (id, claim) = (claimed.job.id.as_str(), claimed.claim);
     let values = values![status, outcome.why(), ready_at, attempts, now, id, claim];
     Ok(transaction.run(sql, values).await? > 0)
+}
+
+/// Does what [`JobQueue::answered`](loopwright_sessions::JobQueue::answered) says.
+pub(crate) async fn answered(
+    transaction: &mut dyn Transaction,
+    session: &SessionId,
+    outcome: &JobOutcome,
+    now: Timestamp,
+) -> Result<u64, Failure> {
+    let sql = "
+        UPDATE jobs SET status = $1, why = $2, updated_at = $3
+        WHERE status = 'parked' AND session = (SELECT key FROM sessions WHERE id = $4)";
+    let values = values![outcome.status().as_str(), outcome.why(), now, session.as_str()];
+    Ok(transaction.run(sql, values).await?)
 }
 
 /// Does what [`JobQueue::holders`](loopwright_sessions::JobQueue::holders) says.
@@ -135,10 +222,11 @@ pub(crate) async fn give_back(
     now: Timestamp,
 ) -> Result<u64, Failure> {
     let sql = "
-        UPDATE jobs SET status = 'waiting', owner = NULL, ready_at = $1, updated_at = $1,
+        UPDATE jobs SET status = 'waiting', owner = NULL, ready_at = $1, updated_at = $2,
             deaths = deaths + 1
-        WHERE owner = $2 AND status = 'running'";
-    Ok(transaction.run(sql, values![now, owner]).await?)
+        WHERE owner = $3 AND status = 'running'";
+    let ready_at = transaction.clock(now).await?;
+    Ok(transaction.run(sql, values![ready_at, now, owner]).await?)
 }
 
 /// Does what [`JobQueue::job`](loopwright_sessions::JobQueue::job) says.

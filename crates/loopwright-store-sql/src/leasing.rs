@@ -17,6 +17,7 @@ pub(crate) async fn lease(
     claim: Claim<'_>,
 ) -> Result<Lease, Failure> {
     let head = Head::locked(transaction, id).await?;
+    let claim = Claim { now: transaction.clock(claim.now).await?, ..claim };
     rules::check_claim(head.lease.as_ref(), &claim)?;
     let Claim { owner, now, lasts, .. } = claim;
     let (number, until) = (head.leases + 1, now.plus(lasts));
@@ -32,7 +33,8 @@ pub(crate) async fn renew(
     now: Timestamp,
     lasts: Duration,
 ) -> Result<Lease, Failure> {
-    let (head, until) = (held(transaction, lease).await?, now.plus(lasts));
+    let head = held(transaction, lease).await?;
+    let until = transaction.clock(now).await?.plus(lasts);
     let sql = "UPDATE sessions SET lease_until = $1 WHERE key = $2";
     transaction.run(sql, values![until, head.key]).await?;
     let owner = head.lease.map_or_else(|| Arc::clone(&lease.owner), |held| held.owner);
@@ -90,6 +92,20 @@ pub(crate) async fn handled(
     let sql = "UPDATE wishes SET body = $3 WHERE session = $1 AND number = $2";
     transaction.run(sql, values![session, number, &[][..]]).await?;
     Ok(())
+}
+
+/// Checks that a writer may write now.
+pub(crate) async fn check(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+    head: &Head,
+    shown: Option<&Lease>,
+    now: Timestamp,
+) -> Result<(), Failure> {
+    let held = head.lease.as_ref();
+    // Time matters to whoever shows no lease.
+    let now = if held.is_some() && shown.is_none() { transaction.clock(now).await? } else { now };
+    Ok(rules::check_lease(id, held, shown, now)?)
 }
 
 /// Finds the session of a lease that is still had, and keeps other writers off it.

@@ -3,13 +3,13 @@
 use std::{
     str::FromStr as _,
     sync::{Arc, OnceLock},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use async_trait::async_trait;
 use loopwright_sessions::Finding;
 use sqlx::{
-    Executor as _, Postgres as Driver,
+    Error, Executor as _, Postgres as Driver,
     pool::{Pool, PoolOptions},
     postgres::{PgConnectOptions, PgConnection},
 };
@@ -41,12 +41,17 @@ pub struct Postgres {
     /// The one connection that hears of notes, once somebody waits for some.
     listener: OnceLock<Listener>,
     ears: Pool<Driver>,
+    /// How long the server is waited for if it does not answer.
+    stall: Duration,
 }
 
 /// How many connections there are at most.
 const CONNECTIONS: u32 = 8;
 /// How long it may take to get one.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a server is waited for that was there and does not answer any more: while its machine is moved, for
+/// one, or another one takes its place.
+const STALL: Duration = Duration::from_mins(2);
 /// How a connection begins. A row is not waited for longer than a caller would wait, what a client that
 /// is gone has locked comes free, and no statement here is worth being compiled.
 const BEGINNING: &str = "
@@ -86,8 +91,10 @@ impl PostgresStore {
         };
         let (pool, ears) = (pool(CONNECTIONS), pool(1));
         let listener = OnceLock::new();
-        let database = Postgres { place: Arc::clone(&place), pool, listener, ears };
+        let stall = Duration::ZERO;
+        let mut database = Postgres { place: Arc::clone(&place), pool, listener, ears, stall };
         database.prepare().await?;
+        database.stall = STALL;
         Ok(Self { database, place })
     }
 }
@@ -150,7 +157,15 @@ impl Database for Postgres {
             Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Access::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         };
-        let begun = self.pool.begin_with(sql).await.map_err(|error| failed(&self.place, error))?;
+        let began = Instant::now();
+        let begun = loop {
+            match self.pool.begin_with(sql).await {
+                // It was there, and does not answer at present. Whoever has a lease keeps it: nobody else can take
+                // it meanwhile.
+                Err(Error::PoolTimedOut) if began.elapsed() < self.stall => {}
+                begun => break begun.map_err(|error| failed(&self.place, error))?,
+            }
+        };
         Ok(Box::new(PostgresTransaction::new(begun, Arc::clone(&self.place))))
     }
 

@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    ClaimedJob, Job, JobId, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, StoreError,
+    ClaimedJob, Job, JobId, JobOutcome, JobQuery, JobQueue, JobRecord, JobStatus, SessionId,
+    StoreError,
 };
 
 use crate::{
@@ -27,7 +28,7 @@ impl<D: Database> JobQueue for SqlStore<D> {
         now: Timestamp,
         lasts: Duration,
     ) -> Result<Option<ClaimedJob>, StoreError> {
-        if !within!(self.reading, |it| jobs::is_ready(it, now))? {
+        if !within!(self.reading, |it| jobs::has_ready(it, now))? {
             return Ok(None);
         }
         within!(self.writing, |it| jobs::claim(it, owner, now, lasts))
@@ -48,6 +49,15 @@ impl<D: Database> JobQueue for SqlStore<D> {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         within!(self.writing, |it| jobs::settle(it, claimed, outcome, now))
+    }
+
+    async fn answered(
+        &self,
+        session: &SessionId,
+        outcome: &JobOutcome,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        within!(self.writing, session, |it| jobs::answered(it, session, outcome, now))
     }
 
     async fn holders(&self) -> Result<Vec<Arc<str>>, StoreError> {

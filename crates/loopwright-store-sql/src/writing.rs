@@ -111,7 +111,7 @@ pub(crate) async fn append(
     let Write { id, expected, batch, status, title, workdir, parent, handled, lease, now } = write;
     let body = encode(id, batch.changes)?;
     let head = Head::locked(transaction, id).await?;
-    rules::check_lease(id, head.lease.as_ref(), lease, now)?;
+    leasing::check(transaction, id, &head, lease, now).await?;
     let print = fingerprint(&write, &body);
     if head.last.as_deref() == Some(&print) && head.version == expected + 1 {
         return Ok((head.key, head.version));
@@ -155,7 +155,7 @@ pub(crate) async fn rewind(
     now: Timestamp,
 ) -> Result<(i64, u64), Failure> {
     let head = Head::locked(transaction, id).await?;
-    rules::check_lease(id, head.lease.as_ref(), lease, now)?;
+    leasing::check(transaction, id, &head, lease, now).await?;
     rules::check_version(id, expected, head.version)?;
     if at > head.length {
         return Err(StoreError::NotFound(id.clone()).into());

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
 use loopwright_core::{Clock, Timestamp};
-use loopwright_sessions::{Log, Note, SessionStore, StoreError, conformance};
+use loopwright_sessions::{
+    Claim, Job, JobOutcome, Log, Note, SessionStore, StoreError, conformance,
+};
 use loopwright_store_sql::{PostgresStore, SqlError};
 use tokio::sync::Notify;
 
@@ -121,6 +123,53 @@ async fn a_text_that_postgres_cannot_hold_is_written_differently() {
     store.append(write).await.unwrap();
     let header = store.header(&id("a")).await.unwrap().unwrap();
     assert_eq!(header.title.as_deref(), Some("nul: \u{fffd}"));
+}
+
+/// Claims a lease at a moment that is this many hours from now.
+fn claim_at(owner: &str, hours: i64) -> Claim<'_> {
+    let now = Timestamp::from(std::time::SystemTime::now());
+    let now = now.millis().saturating_add_signed(hours * 3_600_000);
+    let (now, lasts) = (Timestamp::from_millis(now), Duration::from_secs(30));
+    Claim { owner, instead_of: None, now, lasts }
+}
+
+#[tokio::test]
+async fn clocks_of_clients_that_differ_take_no_lease_over_and_keep_none_for_longer() {
+    let store = connect(&Server::shared().database().await).await;
+    create(&store, "a").await;
+    let lease = store.lease(&id("a"), claim_at("me", 0)).await.unwrap();
+    for hours in [-1, 0, 1] {
+        let busy = store.lease(&id("a"), claim_at("you", hours)).await;
+        assert!(matches!(busy, Err(StoreError::Busy { .. })), "{hours} h: {busy:?}");
+    }
+    store.release(&lease).await.unwrap();
+    // A client that is an hour ahead gets its thirty seconds, and no hour.
+    for hours in [1, -1] {
+        let lease = store.lease(&id("a"), claim_at("ahead", hours)).await.unwrap();
+        let real = claim_at("", 0).now;
+        assert!(lease.until.since(real) <= Duration::from_secs(31), "{hours} h: {lease:?}");
+        assert!(lease.until > real, "{hours} h: {lease:?}");
+        store.renew(&lease, claim_at("", hours).now, Duration::ZERO).await.unwrap();
+        let taken = store.lease(&id("a"), claim_at("me", -hours)).await.unwrap();
+        store.release(&taken).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn clocks_of_workers_that_differ_take_no_job_over_and_keep_none_waiting() {
+    let store = connect(&Server::shared().database().await).await;
+    create(&store, "a").await;
+    let queue = store.jobs().unwrap();
+    let at = |hours| claim_at("", hours).now;
+    let lasts = Duration::from_secs(30);
+    queue.push(&Job::go_on(id("a")), at(1)).await.unwrap();
+    let claimed = queue.claim("me", at(-1), lasts).await.unwrap().unwrap();
+    assert_eq!(queue.claim("ahead", at(1), lasts).await.unwrap(), None);
+    let again = JobOutcome::Again { at: at(1), why: "away".into() };
+    assert!(queue.settle(&claimed, &again, at(1)).await.unwrap());
+    let claimed = queue.claim("me", at(0), lasts).await.unwrap().unwrap();
+    assert!(queue.settle(&claimed, &JobOutcome::Left, at(1)).await.unwrap());
+    assert!(queue.claim("behind", at(-1), lasts).await.unwrap().is_some());
 }
 
 /// Returns all that an error says, to people and to programmers.

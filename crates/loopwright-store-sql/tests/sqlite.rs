@@ -4,9 +4,12 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
-use loopwright_sessions::{Finding, SessionStatus, SessionStore, StoreError, conformance};
+use loopwright_sessions::{
+    Claim, Finding, Job, JobOutcome, SessionStatus, SessionStore, StoreError, conformance,
+};
 use loopwright_store_sql::{SqlError, SqliteStore};
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
 use tempfile::TempDir;
@@ -337,4 +340,24 @@ async fn a_file_that_was_spoilt_anywhere_is_told_or_read() {
         told += usize::from(read.is_err() || checked.is_ok_and(|it| !it.is_empty()));
     }
     assert!(told > 0);
+}
+
+#[tokio::test]
+async fn leases_and_jobs_of_sqlite_last_by_the_clock_of_the_caller() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(folder.path().join("sessions.db")).await.unwrap();
+    create(&store, "a").await;
+    let lasts = Duration::from_secs(30);
+    let claim = |second| Claim { owner: "me", instead_of: None, now: moment(second), lasts };
+    let lease = store.lease(&id("a"), claim(1)).await.unwrap();
+    assert_eq!(lease.until, moment(31));
+    let queue = store.jobs().unwrap();
+    queue.push(&Job::go_on(id("a")), moment(1)).await.unwrap();
+    let claimed = queue.claim("me", moment(2), lasts).await.unwrap().unwrap();
+    let again = JobOutcome::Again { at: moment(9), why: "away".into() };
+    assert!(queue.settle(&claimed, &again, moment(3)).await.unwrap());
+    assert_eq!(queue.claim("me", moment(8), lasts).await.unwrap(), None);
+    assert!(queue.claim("me", moment(9), lasts).await.unwrap().is_some());
+    assert_eq!(queue.claim("you", moment(38), lasts).await.unwrap(), None);
+    assert!(queue.claim("you", moment(39), lasts).await.unwrap().is_some());
 }

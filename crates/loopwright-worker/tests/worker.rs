@@ -1,4 +1,5 @@
 use std::{
+    future::pending,
     num::NonZeroUsize,
     sync::{
         Arc, Mutex,
@@ -10,11 +11,12 @@ use std::{
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{
-    AgentLoop, AgentState, ModelError, ModelErrorKind, Status, messages::Message,
+    AgentLoop, AgentState, Effects, ModelError, ModelErrorKind, Resolution, Status, ToolOptions,
+    ToolOutput, messages::Message,
 };
 use loopwright_sessions::{
-    Followed, Following, Job, JobQueue, JobRecord, JobStatus, Log, MemoryStore, NewSession,
-    SessionHeader, SessionId, SessionRepository, SessionStore as _,
+    Continue, Decide, Followed, Following, Job, JobQueue, JobRecord, JobStatus, Log, MemoryStore,
+    NewSession, SessionHeader, SessionId, SessionRepository, SessionRuntime, SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, loop_of};
@@ -242,4 +244,43 @@ async fn as_many_jobs_run_at_once_as_it_is_said() {
     let tally = worker.run(&CancellationToken::new()).await;
     assert_eq!(tally, Tally { done: 6, ..Tally::default() });
     assert_eq!(*running.lock().unwrap(), (0, 3));
+}
+
+#[tokio::test]
+async fn a_parked_job_is_over_once_it_was_decided_and_the_session_went_on() {
+    let world = World::with(&["a"]).await;
+    let (drain, calls) = (CancellationToken::new(), AtomicUsize::new(0));
+    let drains = drain.clone();
+    let pay = MockTool::with_cx("pay", "", move |_, _| {
+        let is_first = calls.fetch_add(1, SeqCst) == 0;
+        let drains = drains.clone();
+        Box::pin(async move {
+            if is_first {
+                drains.cancel();
+                return pending().await;
+            }
+            Ok(ToolOutput::text("paid"))
+        })
+    });
+    let pay = pay.with_options(ToolOptions { effects: Effects::Once, ..ToolOptions::default() });
+    let script = [ScenarioStep::tool_call("pay", json!({})), ScenarioStep::final_answer("done")];
+    let agent = agent(&FakeModel::script(script)).with_tool(pay);
+    let job = world.push("a", "hi").await;
+    // It is cut off in the middle of the payment, so nobody knows whether that took effect.
+    let options = WorkerOptions { drain: Duration::ZERO, ..WorkerOptions::default() };
+    world.worker(&agent).with_options(options).with_owner("gone").run(&drain).await;
+    // Its lease ends.
+    let clock = FrozenClock::new();
+    clock.advance(Duration::from_hours(24 * 3_650));
+    let worker = world.worker(&agent).with_env(clock.env(0));
+    let tally = worker.run(&CancellationToken::new()).await;
+    assert_eq!(tally, Tally { parked: 1, ..Tally::default() });
+    let runtime = SessionRuntime::new(Arc::clone(&world.store) as _, Same(agent));
+    let runtime = runtime.with_env(clock.env(1));
+    let decide = Decide { call: None, resolution: Resolution::Approve };
+    runtime.execute(&id("a"), &decide).await.unwrap();
+    assert_eq!(world.record(&job).await.status, JobStatus::Parked);
+    runtime.execute(&id("a"), &Continue).await.unwrap();
+    let record = world.record(&job).await;
+    assert_eq!((record.status, record.why), (JobStatus::Done, None));
 }

@@ -112,6 +112,27 @@ impl Postgres {
         self.server.as_ref().map(Child::id)
     }
 
+    /// Lets all processes of the server stand still, as if its machine did, or go on.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be told.
+    pub fn stand_still(&self, still: bool) -> io::Result<()> {
+        let Some(first) = self.process() else { return Ok(()) };
+        let signal = if still { Signal::STOP } else { Signal::CONT };
+        for entry in fs::read_dir("/proc")?.flatten() {
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let parent = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1));
+            let process = entry.file_name().to_string_lossy().parse::<i32>().ok();
+            let is_its = parent == Some(&first.to_string())
+                || process.and_then(|it| u32::try_from(it).ok()) == Some(first);
+            if let Some(process) = process.and_then(Pid::from_raw).filter(|_| is_its) {
+                kill_process(process, signal)?;
+            }
+        }
+        Ok(())
+    }
+
     fn answers(&self) -> io::Result<bool> {
         let mut ask = self.command("pg_isready");
         ask.arg("-q").arg("-h").arg(&self.folder);

@@ -29,6 +29,11 @@ pub enum Work {
         /// How much the clock is slow, in milliseconds.
         slow: u64,
     },
+    /// Run the scripted agent to its end, and look for control messages every few milliseconds.
+    Listen {
+        /// How many steps it takes.
+        steps: u32,
+    },
     /// Do jobs until there are none, or a signal says that this is to end.
     Serve {
         /// How many at once.

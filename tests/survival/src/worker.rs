@@ -51,9 +51,14 @@ async fn work_now(task: &Task, ledger: &Ledger) -> Result<(), Failure> {
                 .with_env(env)
                 .with_interrupted(interrupted.policy());
             let session = run(&runtime, &id, *interrupted).await?;
-            let (state, status) = (session.state(), session.state().status());
-            let (status, text) = (status.as_str().to_owned(), state.text());
-            ledger.note(&Entry::Ended { status, text });
+            ledger.note(&ended(&session));
+            Ok(())
+        }
+        Work::Listen { steps } => {
+            let runtime = SessionRuntime::new(store, Script::noting(*steps, ledger.clone()))
+                .with_lease(LISTENS);
+            let session = run(&runtime, &id, Interruption::Tell).await?;
+            ledger.note(&ended(&session));
             Ok(())
         }
         Work::Serve { concurrency } => serve(&task.url, *concurrency, ledger).await,
@@ -63,6 +68,14 @@ async fn work_now(task: &Task, ledger: &Ledger) -> Result<(), Failure> {
             race(&*store, &id, by, *marks, ledger).await
         }
     }
+}
+
+/// The lease of a worker that listens, which looks for control messages three times as often.
+const LISTENS: Duration = Duration::from_millis(30);
+
+fn ended(session: &AgentSession) -> Entry {
+    let state = session.state();
+    Entry::Ended { status: state.status().as_str().to_owned(), text: state.text() }
 }
 
 impl Interruption {

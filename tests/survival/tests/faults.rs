@@ -6,6 +6,8 @@ use std::{
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::Path,
     process::Command,
+    thread,
+    time::Duration,
 };
 
 use loopwright_survival::{
@@ -14,6 +16,7 @@ use loopwright_survival::{
 };
 
 use crate::{
+    numbers::is_long,
     places::{Place, on_every_store},
     workers::{Notes, check_end, task, was_killed},
 };
@@ -149,6 +152,27 @@ fn a_run_whose_database_is_gone_stops_before_its_next_effect_and_goes_on_when_it
     check_stopped(&notes.entries(), fault, &[remedy]);
     place.server().go_on().unwrap();
     check_goes_on(&place, &notes);
+}
+
+/// For how long a database does not answer: longer than a connection is waited for, in the long form.
+fn stall() -> Duration {
+    if is_long() { Duration::from_secs(45) } else { Duration::from_millis(300) }
+}
+
+#[test]
+fn a_run_whose_database_does_not_answer_for_a_while_goes_on() {
+    let mut place = Place::postgres();
+    let notes = Notes::new(&place, SESSION);
+    let mut worker = notes.start(&faulty(&place, SESSION, What::Waits));
+    notes.wait_for(|entries| entries.contains(&Entry::Waits));
+    place.server().stand_still(true).unwrap();
+    worker.go();
+    thread::sleep(stall());
+    let is_over = worker.is_over();
+    place.server().stand_still(false).unwrap();
+    assert!(!is_over, "{:?}", notes.entries().last());
+    assert!(worker.end().success(), "{:?}", notes.entries().last());
+    check_end(&place, SESSION, &notes, STEPS, "after the stall");
 }
 
 #[test]

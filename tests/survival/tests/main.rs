@@ -15,4 +15,5 @@ mod hammer;
 mod numbers;
 mod places;
 mod resume;
+mod steering;
 mod workers;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use loopwright_core::{LlmConfig, OneModel, RunOptions, Sinks, messages::Usage};
 use loopwright_sandbox::DriverChoice;
 use loopwright_templates::ProjectInstructions;
-use loopwright_testing::{FakeModel, ScenarioStep};
+use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, block_on, loop_of};
 use serde_json::{Value, json};
 
 use super::text::Target;
@@ -329,4 +329,63 @@ fn something_turns_while_a_model_reasons_or_prepares_a_call_until_words_are_show
     assert_eq!(waited(Scope::All, &[&begin, &thinks, &says]), [""; 0]);
     assert_eq!(waited(Scope::All, &[&begin, &says, &calls]), ["preparing edit_file"]);
     assert_eq!(waited(Scope::Answer, &[&begin, &says]), ["answering"]);
+}
+
+/// Plays notes as JSON lines, and returns their types.
+fn played(notes: Vec<Note>) -> Vec<String> {
+    let sheet = Sheet::default();
+    let progress = Progress::to(Box::new(io::sink()), Details::Errors);
+    let renderer = StreamJson::to(Box::new(sheet.clone()), progress, Scope::All);
+    let (tell, heard) = std::sync::mpsc::channel();
+    notes.into_iter().for_each(|note| tell.send(note).unwrap());
+    drop(tell);
+    play(Box::new(renderer), &heard, || {}).unwrap();
+    let lines = sheet.text();
+    let lines = lines.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
+    lines.map(|it| it["type"].as_str().unwrap().to_owned()).collect()
+}
+
+fn looking() -> Note {
+    let response = ScenarioStep::tool_call("look", json!({})).with_text("Let me see.");
+    let message = response.to_response().unwrap().message;
+    Note::Answered(Answer {
+        source: Source::default(),
+        name: "agent".into(),
+        step: 1,
+        text: message.text(),
+        calls: message.tool_calls().cloned().collect(),
+        is_priced: false,
+    })
+}
+
+fn over(stop_reason: &'static str) -> Note {
+    let report =
+        crate::report::Report::refused(crate::exit::ExitCode::Internal, stop_reason, String::new());
+    Note::Over(Box::new(report))
+}
+
+#[test]
+fn answer_that_the_journal_did_not_take_is_not_shown() {
+    let notes = |stop_reason| vec![Note::Began(Beginning::default()), looking(), over(stop_reason)];
+    assert_eq!(played(notes("journal")), ["init", "result"]);
+    assert_eq!(played(notes("hook")), ["init", "text_delta", "tool_call", "result"]);
+}
+
+#[test]
+fn answer_is_shown_once_an_event_says_that_it_is_durable() {
+    let told = Arc::<Mutex<Vec<AgentEvent>>>::default();
+    let tells = Arc::clone(&told);
+    let sink = move |envelope: &Envelope| tells.lock().unwrap().push(envelope.event.clone());
+    let agent = loop_of(ModelDriver::new(FakeModel::script(["hello"])));
+    let agent = agent.with_event_sink(Arc::new(sink));
+    block_on(agent.execute(AgentState::new().with_user_message("go")));
+    let told = told.lock().unwrap();
+    let is_asked = |it: &AgentEvent| matches!(it, AgentEvent::InferenceRequestStarted(_));
+    let asked = told.iter().position(is_asked).unwrap();
+    let mut held = Held::default();
+    assert_eq!(held.pass(looking()).count(), 0);
+    let mut shows =
+        |it: &&AgentEvent| held.pass(Note::Event(Source::default(), (*it).clone())).count() == 2;
+    let shown = told[asked..].iter().find(&mut shows);
+    assert!(matches!(shown, Some(AgentEvent::StepCompleted(_))), "{shown:?}");
 }

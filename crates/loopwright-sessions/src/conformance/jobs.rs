@@ -24,6 +24,8 @@ job_facts![
     a_name_that_is_pushed_again_is_one_job,
     jobs_of_one_session_are_done_in_their_order,
     jobs_of_other_sessions_are_not_kept_waiting,
+    a_job_behind_the_long_queue_of_a_busy_session_is_found,
+    jobs_that_wait_for_a_decision_are_over_once_their_session_went_on,
     a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lost,
     a_job_that_is_renewed_is_not_claimed,
     what_a_holder_that_is_gone_had_is_given_back,
@@ -99,7 +101,7 @@ async fn a_name_that_is_pushed_again_is_one_job(store: &dyn SessionStore) {
 }
 
 async fn jobs_of_one_session_are_done_in_their_order(store: &dyn SessionStore) {
-    let queue = queue(store, &["a"]).await;
+    let queue = queue(store, &["a", "b"]).await;
     push(queue, "a", "first").await;
     push(queue, "a", "second").await;
     let first = claim(queue, "me", 1).await.unwrap();
@@ -108,9 +110,12 @@ async fn jobs_of_one_session_are_done_in_their_order(store: &dyn SessionStore) {
     let again = JobOutcome::Again { at: moment(50), why: "away".into() };
     assert!(queue.settle(&first, &again, moment(2)).await.unwrap());
     assert_eq!(claimed(queue, 3).await, None);
-    let first = claim(queue, "me", 50).await.unwrap();
-    assert!(queue.settle(&first, &JobOutcome::Done, moment(51)).await.unwrap());
-    assert_eq!(claimed(queue, 52).await.as_deref(), Some("second"));
+    push(queue, "b", "third").await;
+    push(queue, "b", "fourth").await;
+    let third = claim(queue, "me", 3).await.unwrap();
+    assert_eq!(third.job.id.as_str(), "third");
+    assert!(queue.settle(&third, &JobOutcome::Done, moment(4)).await.unwrap());
+    assert_eq!(claimed(queue, 4).await.as_deref(), Some("fourth"));
 }
 
 async fn jobs_of_other_sessions_are_not_kept_waiting(store: &dyn SessionStore) {
@@ -129,6 +134,8 @@ async fn a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lo
     let job = push(queue, "a", "job").await;
     let first = claim(queue, "me", 1).await.unwrap();
     assert_eq!(claim(queue, "you", 5).await, None);
+    // Its time is over.
+    assert_eq!(queue.renew("me", moment(5), Duration::ZERO).await.unwrap(), 1);
     let second = claim(queue, "you", 6).await.unwrap();
     assert_eq!((second.claim, second.attempts, second.deaths), (2, 0, 1));
     assert!(!queue.holds(&first).await.unwrap());
@@ -142,8 +149,7 @@ async fn a_job_that_is_renewed_is_not_claimed(store: &dyn SessionStore) {
     let queue = queue(store, &["a", "b"]).await;
     push(queue, "a", "a").await;
     push(queue, "b", "b").await;
-    assert!(claim(queue, "me", 1).await.is_some());
-    assert!(claim(queue, "you", 1).await.is_some());
+    assert!(queue.claim("me", moment(1), Duration::ZERO).await.unwrap().is_some());
     assert_eq!(queue.renew("me", moment(5), LASTS).await.unwrap(), 1);
     assert_eq!(claimed(queue, 6).await.as_deref(), Some("b"));
     assert_eq!(claimed(queue, 9).await, None);
@@ -168,17 +174,24 @@ async fn what_a_holder_that_is_gone_had_is_given_back(store: &dyn SessionStore) 
 }
 
 async fn a_job_that_failed_is_ready_later(store: &dyn SessionStore) {
-    let queue = queue(store, &["a"]).await;
-    let job = push(queue, "a", "job").await;
-    let found = claim(queue, "me", 1).await.unwrap();
-    let again = JobOutcome::Again { at: moment(9), why: "away".into() };
-    assert!(queue.settle(&found, &again, moment(2)).await.unwrap());
-    let record = queue.job(&job.id).await.unwrap().unwrap();
+    let queue = queue(store, &["a", "b"]).await;
+    let later = push(queue, "a", "later").await;
+    let at_once = push(queue, "b", "at-once").await;
+    let before = queue.job(&later.id).await.unwrap().unwrap();
+    for (name, seconds) in [("later", 9), ("at-once", 2)] {
+        let found = claim(queue, "me", 1).await.unwrap();
+        assert_eq!(found.job.id.as_str(), name);
+        let again = JobOutcome::Again { at: moment(seconds), why: "away".into() };
+        assert!(queue.settle(&found, &again, moment(2)).await.unwrap());
+    }
+    let record = queue.job(&later.id).await.unwrap().unwrap();
     assert_eq!((record.status, record.why.as_deref()), (JobStatus::Waiting, Some("away")));
-    assert_eq!((record.ready_at, record.attempts, record.claims), (moment(9), 1, 1));
-    assert_eq!(claimed(queue, 8).await, None);
-    let found = claim(queue, "me", 9).await.unwrap();
+    assert!(record.ready_at.since(before.ready_at) >= Duration::from_secs(7), "{record:?}");
+    assert_eq!((record.attempts, record.claims), (1, 1));
+    let found = claim(queue, "me", 3).await.unwrap();
+    assert_eq!(found.job, at_once);
     assert_eq!((found.claim, found.attempts, found.deaths), (2, 1, 0));
+    assert_eq!(claimed(queue, 7).await, None);
 }
 
 async fn a_job_that_is_left_is_ready_at_once(store: &dyn SessionStore) {
@@ -247,4 +260,37 @@ async fn jobs_that_are_over_are_forgotten_once_they_are_old(store: &dyn SessionS
     assert_eq!(left, ["open", "new"]);
     push(queue, "a", "old").await;
     assert_eq!(queue.forget(moment(5)).await.unwrap(), 0);
+}
+
+async fn a_job_behind_the_long_queue_of_a_busy_session_is_found(store: &dyn SessionStore) {
+    let queue = queue(store, &["a", "b", "c"]).await;
+    for number in 0..300 {
+        push(queue, "b", &format!("b{number}")).await;
+    }
+    push(queue, "c", "c0").await;
+    push(queue, "a", "a0").await;
+    for expect in ["b0", "c0", "a0"] {
+        assert_eq!(claimed(queue, 1).await.as_deref(), Some(expect));
+    }
+    assert_eq!(claimed(queue, 1).await, None);
+}
+
+async fn jobs_that_wait_for_a_decision_are_over_once_their_session_went_on(
+    store: &dyn SessionStore,
+) {
+    let queue = queue(store, &["a", "b"]).await;
+    let parked = JobOutcome::Parked("which?".into());
+    for (session, name) in [("a", "a0"), ("b", "b0")] {
+        push(queue, session, name).await;
+        let found = claim(queue, "me", 1).await.unwrap();
+        assert!(queue.settle(&found, &parked, moment(2)).await.unwrap());
+    }
+    let later = push(queue, "a", "a1").await;
+    assert_eq!(queue.answered(&id("a"), &JobOutcome::Done, moment(3)).await.unwrap(), 1);
+    assert_eq!(queue.answered(&id("a"), &JobOutcome::Done, moment(4)).await.unwrap(), 0);
+    let record = async |name| queue.job(&JobId::new(name).unwrap()).await.unwrap().unwrap();
+    let [a, b] = [record("a0").await, record("b0").await];
+    assert_eq!((a.status, a.why, a.updated_at), (JobStatus::Done, None, moment(3)));
+    assert_eq!((b.status, b.why.as_deref()), (JobStatus::Parked, Some("which?")));
+    assert_eq!(status(queue, &later).await, JobStatus::Waiting);
 }

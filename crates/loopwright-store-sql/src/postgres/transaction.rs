@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
+use loopwright_core::Timestamp;
 use sqlx::{
     AssertSqlSafe, Error, Postgres as Driver, Row as _, TypeInfo as _, ValueRef as _,
     postgres::{PgArguments, PgRow},
@@ -63,12 +64,22 @@ impl Transaction for PostgresTransaction {
         done.map(drop).map_err(|error| failed(&self.place, error))
     }
 
+    async fn clock(&mut self, _caller: Timestamp) -> Result<Timestamp, Failure> {
+        let sql = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT";
+        let row = self.row(sql, &[]).await?;
+        row.ok_or_else(|| Failure::Form("the database tells no time".to_owned()))?.moment(0)
+    }
+
     fn for_update(&self) -> &'static str {
         " FOR NO KEY UPDATE"
     }
 
     fn by_bytes(&self) -> &'static str {
         " COLLATE \"C\""
+    }
+
+    fn indexed_by(&self, _index: &str) -> String {
+        String::new()
     }
 
     fn page(&self) -> &'static str {

@@ -94,3 +94,27 @@ async fn what_was_begun_and_dropped_never_happened() {
     let id = SessionId::new("a").unwrap();
     assert!(store.definition(&id).await.unwrap().is_some());
 }
+
+/// Returns how SQLite goes about a statement.
+async fn plan(store: &SqliteStore, sql: &str) -> String {
+    let mut transaction = store.reading().await.unwrap();
+    let rows = transaction.rows(&format!("EXPLAIN QUERY PLAN {sql}"), &[1_i64.into()]).await;
+    let plan = rows.unwrap().into_iter().map(|mut row| row.text(3).unwrap()).collect::<Vec<_>>();
+    transaction.rollback().await;
+    plan.join("\n")
+}
+
+#[tokio::test]
+async fn a_long_queue_of_one_session_is_neither_sorted_nor_read_as_a_whole_to_claim_a_job() {
+    let (_folder, store) = opened(PATIENCE).await;
+    for sql in crate::jobs::looks(&*store.reading().await.unwrap()) {
+        let plan = plan(&store, &sql).await;
+        // What is sorted at the end are the first jobs of sessions.
+        assert!(plan.matches("TEMP B-TREE").count() <= 1, "{sql}\n{plan}");
+        for line in plan.lines().filter(|line| line.contains("SCAN")) {
+            let is_small = ["SCAN o USING INDEX jobs_open", "SCAN h", "SCAN j", "CONSTANT"];
+            assert!(is_small.iter().any(|it| line.contains(it)), "{line}\n{sql}\n{plan}");
+        }
+        assert!(!plan.contains("jobs_by_status") && !plan.contains("jobs_by_session"), "{plan}");
+    }
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::TryStreamExt as _;
+use loopwright_core::Timestamp;
 use sqlx::{
     AssertSqlSafe, Column as _, Error, Row as _, Sqlite as Driver, TypeInfo as _, ValueRef as _,
     pool::{Pool, PoolConnection},
@@ -92,9 +93,18 @@ impl Transaction for SqliteTransaction {
         done.map(drop).map_err(|error| failed(&self.place, error))
     }
 
+    async fn clock(&mut self, caller: Timestamp) -> Result<Timestamp, Failure> {
+        Ok(caller)
+    }
+
     /// Whoever may write is alone.
     fn for_update(&self) -> &'static str {
         ""
+    }
+
+    /// It guesses how many rows there are, and not always well.
+    fn indexed_by(&self, index: &str) -> String {
+        format!(" INDEXED BY {index}")
     }
 
     fn page(&self) -> &'static str {

@@ -65,7 +65,7 @@ CREATE TABLE wishes (
 CREATE INDEX wishes_by_session ON wishes (session, number);
 
 INSERT INTO sessions (key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) OVERRIDING SYSTEM VALUE VALUES
-    (1, 'a', 1, 'active', 5, 1, 2, NULL, NULL, '/work', 'agent', 'agent', 'about', 1800000000000, 1800000004000, '\xfaa5ac503ffb7a201495a1ed80691d21', 1, 'me', 1800000034000);
+    (1, 'a', 1, 'active', 5, 1, 2, NULL, NULL, '/work', 'agent', 'agent', 'about', 1800000000000, 1800000004000, '\xfaa5ac503ffb7a201495a1ed80691d21', 1, 'me', 4102444800000);
 INSERT INTO sessions (key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) OVERRIDING SYSTEM VALUE VALUES
     (2, 'b', 1, 'active', 2, 0, 3, 'a', NULL, NULL, 'agent', 'agent', NULL, 1800000003000, 1800000003000, '\x820ce949711b9bc3e6056cedaaa2e733', 0, NULL, 0);
 INSERT INTO sessions (key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title, created_at, updated_at, last, leases, lease_owner, lease_until) OVERRIDING SYSTEM VALUE VALUES
