@@ -75,20 +75,19 @@ before_step_guard!(TokenLimit, "guard:token_limit", |it, state, _env| {
     })
 });
 
-/// Ends a run so long after the start of its execution, pauses included.
+/// Ends a run when its execution was worked on for so long. Time in which it waits for a person does not
+/// count.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit(pub Duration);
 
-before_step_guard!(TimeLimit, "guard:time_limit", |it, state, env| {
-    let began = state.execution().map(Execution::started_at);
-    let elapsed = began.map(|began| env.clock.now().since(began));
-    elapsed
-        .filter(|elapsed| *elapsed >= it.0)
-        .map(|elapsed| time_signal("guard:time_limit", "seconds", elapsed, it.0))
+before_step_guard!(TimeLimit, "guard:time_limit", |it, state, _env| {
+    let worked = state.execution().map(Execution::worked);
+    worked
+        .filter(|worked| *worked >= it.0)
+        .map(|worked| time_signal("guard:time_limit", "seconds", worked, it.0))
 });
 
-/// Ends a run when the steps of all executions together were worked on for so long; pauses do not
-/// count.
+/// Ends a run when all executions together were worked on for so long; pauses do not count.
 #[derive(Clone, Copy, Debug)]
 pub struct CumulativeTimeLimit(pub Duration);
 

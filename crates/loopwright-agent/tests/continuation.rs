@@ -12,11 +12,11 @@ use loopwright_agent::{
 };
 use loopwright_core::{
     AgentState, CallableHook, Clock as _, ContinuationDecision, ContinuationOutcome, Evaluation,
-    Flow, Recovery, Status, StopReason, StopSignal, Timestamp, Verdict,
+    Flow, Recovery, RunOptions, Status, StopReason, StopSignal, Timestamp, Verdict,
     kinds::ContinuationEvaluated,
     messages::{FinishReason, Usage},
 };
-use loopwright_testing::{FrozenClock, ScenarioStep};
+use loopwright_testing::{FrozenClock, ScenarioStep, block_on};
 use proptest::prelude::*;
 
 use crate::support::{asked, execute, recorded, scripted, stopped, with};
@@ -163,6 +163,19 @@ fn troubled() -> AgentState {
     execute(&scripted(steps).build().unwrap(), asked())
 }
 
+/// One step that takes so long.
+fn worked(time: Duration) -> AgentState {
+    let clock = FrozenClock::new();
+    let advance = clock.clone();
+    let slow = CallableHook::new("slow").before_step(move |_, _| {
+        advance.advance(time);
+        Ok(Flow::Go)
+    });
+    let options = RunOptions { env: clock.env(1), ..RunOptions::default() };
+    let agent = with(scripted(["done"]), UseHook::new(slow));
+    block_on(agent.start(asked(), options).finish())
+}
+
 /// What one criterion says.
 #[track_caller]
 fn check(
@@ -200,9 +213,16 @@ fn limits_forbid_at_their_edge_and_allow_below_it() {
     check(&only(cumulative(none)), &working, ForbidContinuation, TimeLimitReached);
     check(&only(cumulative(second)), &working, AllowContinuation, None);
 
+    check(
+        &only(execution_time_limit(second)),
+        &worked(second),
+        ForbidContinuation,
+        TimeLimitReached,
+    );
+    check(&only(execution_time_limit(second * 2)), &worked(second), AllowContinuation, None);
+    check(&only(cumulative(second)), &worked(second), ForbidContinuation, TimeLimitReached);
     let later = now().plus(second);
-    let late = only(execution_time_limit(second)).evaluate(&working, later);
-    assert_eq!(late.stop_reason, Some(TimeLimitReached));
+    assert!(only(execution_time_limit(second)).evaluate(&working, later).should_continue);
 }
 
 #[test]

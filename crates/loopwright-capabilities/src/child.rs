@@ -31,7 +31,7 @@ use std::{fmt, sync::Arc};
 
 use loopwright_agent::{AgentBuilder, BuildError, Capability, NameList, UseDriver};
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, Execution, HookStack, JournalError, Key, ReplayError, ToolCx,
+    AgentLoop, AgentState, Budget, HookStack, JournalError, Key, ReplayError, ToolCx,
     ToolSet,
 };
 
@@ -137,13 +137,12 @@ impl<'a> Child<'a> {
     pub fn of(cx: &ToolCx<'a>, name: impl Into<Arc<str>>) -> Self {
         let narrowed = cx.state.get(&NARROWED);
         let may = |name: &str| narrowed.as_ref().is_none_or(|it| it.contains(name));
-        let used = cx.state.execution().map(|it: &Execution| it.used(cx.env.clock.now()));
         Self {
             cx: *cx,
             name: name.into(),
             tools: cx.agent.tools().filter(|tool| may(tool.name())),
             capabilities: Vec::new(),
-            budget: cx.state.budget().remaining(used.unwrap_or_default()),
+            budget: cx.state.budget().remaining(cx.used()),
             max_depth: MAX_DEPTH,
         }
     }

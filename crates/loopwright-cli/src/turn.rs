@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use loopwright_core::{AgentState, Budget, Edit, LlmConfig, Timestamp, messages::Message};
+use loopwright_core::{AgentState, Budget, Edit, Execution, LlmConfig, messages::Message};
 use loopwright_sessions::{
     ActionCx, AgentSession, Continue, SendMessage, SessionAction, SessionError, Wish,
 };
@@ -44,7 +44,7 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
             let nothing = SessionsError::NothingLeft(session.id().clone());
             return Err(SessionError::Action(nothing.into()));
         }
-        let state = self.set_up(session.state().clone(), cx.env.clock.now());
+        let state = self.set_up(session.state().clone());
         let session = session.with_state(state);
         (self.begins)(&session);
         match &self.said {
@@ -61,8 +61,8 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
 
 impl<B> Turn<B> {
     /// Changes of the state what differs from what is wanted.
-    fn set_up(&self, mut state: AgentState, now: Timestamp) -> AgentState {
-        let budget = self.budget_at(&state, now);
+    fn set_up(&self, mut state: AgentState) -> AgentState {
+        let budget = self.budget_of(&state);
         if *state.budget() != budget {
             state = state.with_budget(budget);
         }
@@ -77,11 +77,11 @@ impl<B> Turn<B> {
         state
     }
 
-    /// The time of an execution counts from its beginning, which may be days ago: what is allowed
-    /// counts from now.
-    fn budget_at(&self, state: &AgentState, now: Timestamp) -> Budget {
+    /// What was worked on an execution that is resumed counts against its time: what is allowed counts
+    /// from now.
+    fn budget_of(&self, state: &AgentState) -> Budget {
         let execution = state.execution().filter(|_| state.is_interrupted());
-        let gone = execution.map_or(Duration::ZERO, |it| now.since(it.started_at()));
+        let gone = execution.map_or(Duration::ZERO, Execution::worked);
         Budget { time: self.budget.time.map(|it| it.saturating_add(gone)), ..self.budget }
     }
 }

@@ -160,7 +160,8 @@ impl Execution {
         self.ended_at.unwrap_or(now).since(self.started_at)
     }
 
-    /// Returns the time that steps were worked on; pauses do not count.
+    /// Returns the time that was worked on steps, and by hooks between them, as far as it is on record.
+    /// Pauses do not count.
     pub fn worked(&self) -> Duration {
         self.worked
     }
@@ -170,12 +171,12 @@ impl Execution {
         self.spent
     }
 
-    /// Returns what counts against a budget.
-    pub fn used(&self, now: Timestamp) -> Used {
+    /// Returns what counts against a budget, given the time worked since the last step or pause.
+    pub fn used(&self, working: Duration) -> Used {
         Used {
             steps: self.step_count(),
             tokens: self.spent.usage.total(),
-            time: now.since(self.started_at),
+            time: self.worked + working,
             cost: self.spent.cost,
         }
     }

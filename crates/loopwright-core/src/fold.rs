@@ -101,6 +101,7 @@ impl AgentState {
                 self.fail_step(failure, *spend, *took, stamped.at)?;
             }
             Change::Spent(spend) => self.spend(*spend)?,
+            Change::Worked(time) => self.work(*time)?,
             Change::Cleared => self.clear_execution(),
             Change::Closed(_) => {
                 self.seal_open_step();
@@ -133,6 +134,16 @@ impl AgentState {
     fn spend(&mut self, spend: Spend) -> Result<(), &'static str> {
         self.running()?.spent += spend;
         self.total_spent += spend;
+        Ok(())
+    }
+
+    fn work(&mut self, time: Duration) -> Result<(), &'static str> {
+        let execution = self.running()?;
+        execution.worked += time;
+        if let Some(open) = &mut execution.open {
+            open.worked += time;
+        }
+        self.total_worked += time;
         Ok(())
     }
 
@@ -228,9 +239,9 @@ impl AgentState {
             finish: Some(thought.finish.clone()),
             spend: thought.spend,
             started_at: open.started_at,
-            took,
+            took: open.worked + took,
         };
-        self.push_step(step)
+        self.push_step(step, took)
     }
 
     fn take_effect(&mut self, effect: &Effect) {
@@ -255,9 +266,10 @@ impl AgentState {
         }
         let number = execution.step_count() + 1;
         let started_at = open.as_ref().map_or(at, |it| it.started_at);
+        let worked = open.as_ref().map_or(Duration::ZERO, |it| it.worked);
         let said = open.map(|it| it.said).unwrap_or_default();
         self.append_all(&said);
-        self.push_step(Step {
+        let step = Step {
             number,
             kind: StepKind::Error,
             turn: None,
@@ -266,14 +278,18 @@ impl AgentState {
             finish: None,
             spend,
             started_at,
-            took,
-        })
+            took: worked + took,
+        };
+        self.push_step(step, took)
     }
 
-    fn push_step(&mut self, step: Step) -> Result<(), &'static str> {
+    /// Adds a step, of whose time so much is not counted yet.
+    fn push_step(&mut self, step: Step, took: Duration) -> Result<(), &'static str> {
         self.total_steps += 1;
-        self.total_worked += step.took;
-        self.running()?.push(step);
+        self.total_worked += took;
+        let execution = self.running()?;
+        execution.worked += took;
+        execution.push(step);
         Ok(())
     }
 
@@ -340,7 +356,6 @@ impl Execution {
     #[expect(clippy::cast_possible_truncation, reason = "a step has at most 65,535 calls")]
     fn push(&mut self, step: Step) {
         self.values.remove(EVALUATIONS_NAME);
-        self.worked += step.took;
         self.tool_errors += step.outcomes.iter().filter(|it| it.is_error()).count() as u32;
         if step.kind == StepKind::Error {
             self.failed_steps += 1;
@@ -352,7 +367,15 @@ impl Execution {
 
 impl OpenStep {
     fn new(number: u32, started_at: Timestamp) -> Self {
-        Self { number, attempt: 0, started_at, thought: None, calls: Few::new(), said: Vec::new() }
+        Self {
+            number,
+            attempt: 0,
+            started_at,
+            worked: Duration::ZERO,
+            thought: None,
+            calls: Few::new(),
+            said: Vec::new(),
+        }
     }
 
     fn answer(&mut self, thought: Arc<Thought>) {
@@ -427,6 +450,7 @@ impl Change {
             Self::StepClosed { .. } => "step_closed",
             Self::StepFailed { .. } => "step_failed",
             Self::Spent(_) => "spent",
+            Self::Worked(_) => "worked",
             Self::Edited { .. } => "edited",
             Self::Steered(_) => "steered",
             Self::Signalled(_) => "signalled",

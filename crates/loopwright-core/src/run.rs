@@ -59,7 +59,6 @@ pub struct Run {
     state: Arc<AgentState>,
     options: RunOptions,
     meter: Meter,
-    deadline: Option<Timestamp>,
     point: Point,
     events: Events,
     /// Events of changes that are not yet acknowledged.
@@ -67,7 +66,8 @@ pub struct Run {
     inbox: Arc<Inbox>,
     memory: SharedMemory,
     way: Arc<Way>,
-    step_began: Duration,
+    /// When what is worked and not recorded began.
+    lap_began: Duration,
     reading: Reading,
     hooks: Option<Parked<Round>>,
     thinking: Option<Parked<Thinking>>,
@@ -149,7 +149,6 @@ impl Run {
             cancel: options.cancel.clone(),
             inbox: Arc::downgrade(&inbox),
             events: Events::default(),
-            deadline: None,
         };
         let mut unbegun: Vec<u16> =
             state.outbox.changes().filter_map(Change::started_call).collect();
@@ -163,13 +162,12 @@ impl Run {
             state: Arc::new(state),
             options,
             meter: Meter::unlimited(),
-            deadline: None,
             point: Point::Open,
             events: Events::default(),
             unsaid: Vec::new(),
             inbox,
             memory: SharedMemory::default(),
-            step_began: Duration::ZERO,
+            lap_began: Duration::ZERO,
             reading: Reading::default(),
             hooks: None,
             thinking: None,
@@ -314,8 +312,8 @@ impl Run {
         let resumed = self.state.is_interrupted();
         let change = if resumed { Change::Resumed } else { self.opened(now) };
         self.record(change);
-        self.set_up();
         self.start_timing();
+        self.set_up();
         let (messages, tools) = (self.state.transcript().len(), self.agent.tools().len());
         self.say(|_| ExecutionStarted { messages, tools, resumed });
         self.go(if resumed { self.resume_at() } else { Point::BeforeExecution })
@@ -340,12 +338,9 @@ impl Run {
 
     /// Makes what needs the start and the budget of the execution.
     fn set_limits(&mut self) {
-        let now = self.now();
+        let working = self.working();
         let Some(execution) = self.state.execution() else { return };
-        let budget = *self.state.budget();
-        let by_time = budget.time.map(|time| execution.started_at().plus(time));
-        self.deadline = by_time.into_iter().chain(budget.deadline).min();
-        let used = execution.used(now);
+        let (budget, used) = (*self.state.budget(), execution.used(working));
         self.meter = match &self.options.meter {
             Some(meter) => meter.child(&budget.remaining(used)),
             None => Meter::new(&budget.remaining(used)),
@@ -374,6 +369,8 @@ impl Run {
 
     /// Looks whether anything keeps the step from beginning.
     fn checkpoint(&mut self) -> Turn {
+        // What was not recorded is the time that the caller took between two steps.
+        self.start_timing();
         let execution = self.state.execution();
         let is_again = execution.is_some_and(|it| it.open_step().is_some());
         let is_signalled = execution.is_some_and(|it| !it.signals().is_empty());
@@ -387,7 +384,6 @@ impl Run {
         if let Some(stop) = self.is_kept_from_stepping() {
             return self.go(stop);
         }
-        self.start_timing();
         if is_again {
             return self.begin_step();
         }
@@ -441,8 +437,8 @@ impl Run {
         if self.state.budget().is_unlimited() {
             return;
         }
-        let now = self.now();
-        let used = self.state.execution().map(|it| it.used(now)).unwrap_or_default();
+        let (now, working) = (self.now(), self.working());
+        let used = self.state.execution().map(|it| it.used(working)).unwrap_or_default();
         if let Some(signal) = self.state.budget().exhausted_by(used, now) {
             self.signal_once(signal);
         }
@@ -547,6 +543,7 @@ impl Run {
             way: Arc::clone(&self.way),
             step: open.map_or(self.state.step_count() + 1, OpenStep::number),
             nested: false,
+            lap_began: self.lap_began,
             spent: std::sync::Mutex::default(),
         }
     }
@@ -559,7 +556,6 @@ impl Run {
             cancel: self.options.cancel.clone(),
             inbox: Arc::downgrade(&self.inbox),
             events: self.events.clone(),
-            deadline: self.deadline,
         })
     }
 

@@ -311,12 +311,20 @@ impl AgentState {
     }
 
     /// Returns the signal for a run that went on for too long.
-    pub(crate) fn lateness(&self, now: Timestamp) -> StopSignal {
-        let used = self.execution.as_ref().map(|it| it.used(now)).unwrap_or_default();
+    pub(crate) fn lateness(&self, working: Duration, now: Timestamp) -> StopSignal {
+        let used = self.execution.as_ref().map(|it| it.used(working)).unwrap_or_default();
         self.budget.late_by(used, now).unwrap_or_else(|| {
             let text = "the time is used up";
             StopSignal::new(StopReason::TimeLimitReached, "budget", text).with("limit", "deadline")
         })
+    }
+
+    /// Returns what is left until the time is used up or the deadline comes; `None` without such a limit.
+    pub(crate) fn time_left(&self, working: Duration, now: Timestamp) -> Option<Duration> {
+        let worked = self.execution.as_ref().map(Execution::worked).unwrap_or_default();
+        let time = self.budget.time.map(|it| it.saturating_sub(worked + working));
+        let until = self.budget.deadline.map(|it| it.since(now));
+        time.into_iter().chain(until).min()
     }
 
     /// Returns the tokens and the money of all executions.
@@ -324,7 +332,7 @@ impl AgentState {
         self.total_spent
     }
 
-    /// Returns the time that steps of all executions were worked on; pauses do not count.
+    /// Returns the time that was worked in all executions; pauses do not count.
     pub fn cumulative_time(&self) -> Duration {
         self.total_worked
     }

@@ -155,6 +155,9 @@ pub struct OpenStep {
     pub(crate) number: u32,
     pub(crate) attempt: u32,
     pub(crate) started_at: Timestamp,
+    /// The time that was worked on the step before it was paused.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub(crate) worked: Duration,
     pub(crate) thought: Option<Arc<Thought>>,
     pub(crate) calls: Few<CallState>,
     /// What was said while the step was open; it follows the step in the conversation.

@@ -64,10 +64,10 @@ pub fn token_usage_limit(max: u64) -> impl ContinuationCriterion {
     limit("token_usage_limit", StopReason::TokenLimitReached, max, |state, _| state.usage().total())
 }
 
-/// Forbids so long after the start of the execution.
+/// Forbids when the execution was worked on for so long. Time in which it waits for a person does not count.
 pub fn execution_time_limit(max: Duration) -> impl ContinuationCriterion {
-    limit("execution_time_limit", StopReason::TimeLimitReached, max, |state, now| {
-        state.execution().map_or(Duration::ZERO, |it| now.since(it.started_at()))
+    limit("execution_time_limit", StopReason::TimeLimitReached, max, |state, _| {
+        state.execution().map_or(Duration::ZERO, Execution::worked)
     })
 }
 
