@@ -350,7 +350,7 @@ fn criteria_of_two_capabilities_all_speak() {
 }
 
 #[test]
-fn a_criterion_that_forbids_softly_still_forbids() {
+fn a_criterion_that_forbids_is_stronger_than_one_that_requests() {
     let criteria = ContinuationCriteria::new()
         .when("enough", |state| match state.step_count() {
             2.. => ForbidContinuation,
@@ -448,9 +448,14 @@ fn what_criteria_said_of_one_step_does_not_speak_for_the_next() {
             _ => Flow::Go,
         })
     });
-    let state = execute(&with(limited, UseHook::new(stop)), asked());
+    let (state, events) = recorded(&with(limited, UseHook::new(stop)), asked());
     assert_eq!(state.step_count(), 1);
     assert_eq!(stopped(&state), Some((StopReason::StopRequested, "stop".into())));
+    // The criterion has spoken after the step, and that counted; before the next one it has no voice.
+    let told = events.of::<ContinuationEvaluated>().into_iter().map(|it| it.outcome);
+    let voices = told.map(|it| it.evaluations.into_iter().map(|it| it.criterion.to_string()));
+    let voices: Vec<Vec<_>> = voices.map(Iterator::collect).collect();
+    assert_eq!(voices, [vec!["continuation", "always", "tool_calls"], vec!["stop"]]);
 }
 
 #[test]

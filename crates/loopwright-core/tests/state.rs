@@ -35,9 +35,22 @@ fn a_stored_state_without_an_execution_stays_without_one() {
 
 #[test]
 fn malformed_dates_of_a_stored_state_read_as_none() {
-    let stored = json!({ "created_at": "yesterday", "updated_at": 7 });
-    let restored: AgentState = serde_json::from_value(stored).unwrap();
-    assert_eq!((restored.created_at(), restored.updated_at()), (None, None));
+    let state = execute(&agent([]), asked());
+    let stored = serde_json::to_value(&state).unwrap();
+    for malformed in
+        [json!("yesterday"), json!("2026-13-01T00:00:00Z"), json!(7), json!({}), json!(null)]
+    {
+        for key in ["created_at", "updated_at"] {
+            let mut stored = stored.clone();
+            stored[key] = malformed.clone();
+            let restored: AgentState = serde_json::from_value(stored).unwrap();
+            let kept = |own: &str| state.created_at().filter(|_| own != key);
+            let expect = (kept("created_at"), kept("updated_at"));
+            assert_eq!((restored.created_at(), restored.updated_at()), expect, "{malformed}");
+            assert_eq!(restored.transcript(), state.transcript(), "nothing else is lost");
+        }
+    }
+    assert!(state.created_at().is_some() && state.created_at() == state.updated_at());
 }
 
 #[test]
@@ -116,6 +129,8 @@ fn a_duration_is_measured_below_one_second_on_the_monotonic_clock() {
     let slow = clock.clone();
     let wait = MockTool::new("wait", "", move |_| {
         slow.advance(Duration::from_micros(1500));
+        // The machine's clock is set back by years meanwhile.
+        slow.set_time_of_day(loopwright_core::Timestamp::from_millis(1_000_000));
         Ok::<_, BoxError>("waited")
     });
     let agent = agent([ScenarioStep::tool_call("wait", json!({})), "done".into()]).with_tool(wait);
@@ -124,6 +139,7 @@ fn a_duration_is_measured_below_one_second_on_the_monotonic_clock() {
     assert_eq!(state.step_at(0).unwrap().duration(), Duration::from_micros(1500));
     assert_eq!(state.execution().unwrap().worked(), Duration::from_micros(1500));
     assert_eq!(state.cumulative_time(), Duration::from_micros(1500));
+    assert_eq!(state.execution().unwrap().ended_at().map(|it| it.millis()), Some(1_000_000));
 }
 
 #[test]
