@@ -222,7 +222,8 @@ impl AgentState {
         let thought = Arc::clone(open.thought.as_ref().ok_or("the step has no answer")?);
         let outcomes = open.outcomes().ok_or("a call is not over")?;
         let open = execution.open.take().ok_or("there is no open step")?;
-        let turn = record(&thought, &outcomes, &execution.id, open.number);
+        let id = execution.id.clone();
+        let turn = record(&thought, &outcomes, &id, open.number);
         if let Some(turn) = &turn {
             self.context.sections.messages_mut().push(Arc::clone(turn));
         }
@@ -231,6 +232,7 @@ impl AgentState {
         }
         self.append_all(&open.said);
         let step = Step {
+            execution: id,
             number: open.number,
             kind: kind_of(&outcomes),
             turn,
@@ -264,12 +266,13 @@ impl AgentState {
             execution.open = open;
             return Err("the step has an answer");
         }
-        let number = execution.step_count() + 1;
+        let (number, id) = (execution.step_count() + 1, execution.id.clone());
         let started_at = open.as_ref().map_or(at, |it| it.started_at);
         let worked = open.as_ref().map_or(Duration::ZERO, |it| it.worked);
         let said = open.map(|it| it.said).unwrap_or_default();
         self.append_all(&said);
         let step = Step {
+            execution: id,
             number,
             kind: StepKind::Error,
             turn: None,

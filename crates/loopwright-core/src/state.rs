@@ -120,10 +120,17 @@ impl AgentState {
         self.edit(Edit::Append { section: SectionName::MESSAGES.into(), message })
     }
 
-    /// Says several things.
+    /// Appends messages to the conversation. What is empty, or calls tools, is left out.
+    #[must_use]
+    pub fn with_appended_messages(self, messages: impl IntoIterator<Item = Message>) -> Self {
+        messages.into_iter().fold(self, Self::with_message)
+    }
+
+    /// Replaces the conversation by messages. What is empty, or calls tools, is left out.
     #[must_use]
     pub fn with_messages(self, messages: impl IntoIterator<Item = Message>) -> Self {
-        messages.into_iter().fold(self, Self::with_message)
+        let said = messages.into_iter().filter(|it| !it.is_empty());
+        self.with_transcript(said.filter_map(|it| Turn::said(it).ok()).collect())
     }
 
     /// Replaces the conversation.

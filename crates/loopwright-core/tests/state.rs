@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loopwright_core::{
-    AgentState, BoxError, Budget, Change, Clock as _, Edit, LlmConfig, RunOptions, Status,
+    AgentState, BoxError, Budget, Change, Clock as _, Edit, LlmConfig, RunOptions, Status, Step,
     StopReason, StopSignal, Timestamp,
     messages::{AgentId, Message, Role, Usage},
 };
@@ -110,6 +110,31 @@ fn only_a_final_step_that_says_something_gives_a_final_answer() {
     let state = check([ScenarioStep::tool("looking")], None);
     assert_eq!(state.current_response().map(Message::text).as_deref(), Some("looking"));
     assert!(state.into_reply().unwrap_err().to_string().contains("steps_limit"));
+}
+
+#[test]
+fn messages_that_are_set_replace_the_conversation_and_appended_ones_follow_it() {
+    let texts =
+        |texts: &[&'static str]| texts.iter().map(|it| Message::user(*it)).collect::<Vec<_>>();
+    let state = asked().with_appended_messages(texts(&["one", "two"]));
+    assert_eq!(said(&state), ["go", "one", "two"]);
+    let state = state.with_messages(texts(&["three", "", "four"]));
+    assert_eq!(said(&state), ["three", "four"]);
+    assert_eq!(said(&state.with_messages([])), [""; 0]);
+}
+
+#[test]
+fn each_step_has_an_id_of_its_own_that_survives_the_round_trip() {
+    let agent = agent([ScenarioStep::tool("looking"), ScenarioStep::error("down")]);
+    let first = execute(&agent, asked());
+    let second = execute(&agent, first.clone().with_user_message("again"));
+    let ids = |state: &AgentState| state.steps().map(Step::id).collect::<Vec<_>>();
+    let mut all = [ids(&first), ids(&second)].concat();
+    assert_eq!(ids(&round_trip(&first)), ids(&first));
+    assert_eq!(all[0], format!("{}/1", first.execution().unwrap().id()));
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 3);
 }
 
 #[test]
