@@ -51,8 +51,8 @@ macro_rules! before_step_guard {
 #[derive(Clone, Copy, Debug)]
 pub struct StepsLimit(pub u32);
 
-before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, env| {
-    let (steps, max) = (used(state, env).steps, it.0);
+before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, _env| {
+    let (steps, max) = (used(state).steps, it.0);
     (steps >= max).then(|| {
         let text = format!("the limit of steps, {max}, is reached");
         StopSignal::new(StopReason::StepsLimitReached, "guard:steps_limit", text)
@@ -65,8 +65,8 @@ before_step_guard!(StepsLimit, "guard:steps_limit", |it, state, env| {
 #[derive(Clone, Copy, Debug)]
 pub struct TokenLimit(pub u64);
 
-before_step_guard!(TokenLimit, "guard:token_limit", |it, state, env| {
-    let (tokens, max) = (used(state, env).tokens, it.0);
+before_step_guard!(TokenLimit, "guard:token_limit", |it, state, _env| {
+    let (tokens, max) = (used(state).tokens, it.0);
     (tokens >= max).then(|| {
         let text = format!("{tokens} of {max} tokens are used");
         StopSignal::new(StopReason::TokenLimitReached, "guard:token_limit", text)
@@ -75,17 +75,17 @@ before_step_guard!(TokenLimit, "guard:token_limit", |it, state, env| {
     })
 });
 
-/// Ends a run so long after the start of its execution, pauses included.
+/// Ends a run when its execution was worked on for so long. Time in which it waits for a person does not
+/// count.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit(pub Duration);
 
-before_step_guard!(TimeLimit, "guard:time_limit", |it, state, env| {
-    let elapsed = used(state, env).time;
-    (elapsed >= it.0).then(|| time_signal("guard:time_limit", "seconds", elapsed, it.0))
+before_step_guard!(TimeLimit, "guard:time_limit", |it, state, _env| {
+    let worked = used(state).time;
+    (worked >= it.0).then(|| time_signal("guard:time_limit", "seconds", worked, it.0))
 });
 
-/// Ends a run when the steps of all executions together were worked on for so long; pauses do not
-/// count.
+/// Ends a run when all executions together were worked on for so long; pauses do not count.
 #[derive(Clone, Copy, Debug)]
 pub struct CumulativeTimeLimit(pub Duration);
 
@@ -112,8 +112,8 @@ before_step_guard!(Deadline, "guard:deadline", |it, _state, env| {
 #[derive(Clone, Copy, Debug)]
 pub struct CostLimit(pub Cost);
 
-before_step_guard!(CostLimit, "guard:cost_limit", |it, state, env| {
-    let (cost, max) = (used(state, env).cost, it.0);
+before_step_guard!(CostLimit, "guard:cost_limit", |it, state, _env| {
+    let (cost, max) = (used(state).cost, it.0);
     (cost >= max).then(|| {
         let text = format!("{cost} of {max} are used");
         StopSignal::new(StopReason::CostLimitReached, "guard:cost_limit", text)
@@ -123,8 +123,8 @@ before_step_guard!(CostLimit, "guard:cost_limit", |it, state, env| {
 });
 
 /// Returns what counts against the limits of an execution.
-fn used(state: &AgentState, env: &Env) -> Used {
-    state.execution().map(|it| it.used(env.clock.now())).unwrap_or_default()
+fn used(state: &AgentState) -> Used {
+    state.execution().map(|it| it.used(Duration::ZERO)).unwrap_or_default()
 }
 
 fn time_signal(source: &str, limit: &'static str, used: Duration, max: Duration) -> StopSignal {

@@ -12,11 +12,11 @@ use loopwright_agent::{
 };
 use loopwright_core::{
     AgentState, CallableHook, Clock as _, ContinuationDecision, ContinuationOutcome, Evaluation,
-    Flow, Recovery, Status, StopReason, StopSignal, Timestamp, Verdict,
+    Flow, Recovery, RunOptions, Status, StopReason, StopSignal, Timestamp, Verdict,
     kinds::ContinuationEvaluated,
     messages::{FinishReason, Usage},
 };
-use loopwright_testing::{FrozenClock, ScenarioStep};
+use loopwright_testing::{FrozenClock, ScenarioStep, block_on};
 use proptest::prelude::*;
 
 use crate::support::{asked, execute, recorded, scripted, stopped, with};
@@ -163,6 +163,19 @@ fn troubled() -> AgentState {
     execute(&scripted(steps).build().unwrap(), asked())
 }
 
+/// One step that takes so long.
+fn worked(time: Duration) -> AgentState {
+    let clock = FrozenClock::new();
+    let advance = clock.clone();
+    let slow = CallableHook::new("slow").before_step(move |_, _| {
+        advance.advance(time);
+        Ok(Flow::Go)
+    });
+    let options = RunOptions { env: clock.env(1), ..RunOptions::default() };
+    let agent = with(scripted(["done"]), UseHook::new(slow));
+    block_on(agent.start(asked(), options).finish())
+}
+
 /// What one criterion says.
 #[track_caller]
 fn check(
@@ -200,9 +213,16 @@ fn limits_forbid_at_their_edge_and_allow_below_it() {
     check(&only(cumulative(none)), &working, ForbidContinuation, TimeLimitReached);
     check(&only(cumulative(second)), &working, AllowContinuation, None);
 
+    check(
+        &only(execution_time_limit(second)),
+        &worked(second),
+        ForbidContinuation,
+        TimeLimitReached,
+    );
+    check(&only(execution_time_limit(second * 2)), &worked(second), AllowContinuation, None);
+    check(&only(cumulative(second)), &worked(second), ForbidContinuation, TimeLimitReached);
     let later = now().plus(second);
-    let late = only(execution_time_limit(second)).evaluate(&working, later);
-    assert_eq!(late.stop_reason, Some(TimeLimitReached));
+    assert!(only(execution_time_limit(second)).evaluate(&working, later).should_continue);
 }
 
 #[test]
@@ -330,7 +350,7 @@ fn criteria_of_two_capabilities_all_speak() {
 }
 
 #[test]
-fn a_criterion_that_forbids_softly_still_forbids() {
+fn a_criterion_that_forbids_is_stronger_than_one_that_requests() {
     let criteria = ContinuationCriteria::new()
         .when("enough", |state| match state.step_count() {
             2.. => ForbidContinuation,
@@ -428,9 +448,14 @@ fn what_criteria_said_of_one_step_does_not_speak_for_the_next() {
             _ => Flow::Go,
         })
     });
-    let state = execute(&with(limited, UseHook::new(stop)), asked());
+    let (state, events) = recorded(&with(limited, UseHook::new(stop)), asked());
     assert_eq!(state.step_count(), 1);
     assert_eq!(stopped(&state), Some((StopReason::StopRequested, "stop".into())));
+    // The criterion has spoken after the step, and that counted; before the next one it has no voice.
+    let told = events.of::<ContinuationEvaluated>().into_iter().map(|it| it.outcome);
+    let voices = told.map(|it| it.evaluations.into_iter().map(|it| it.criterion.to_string()));
+    let voices: Vec<Vec<_>> = voices.map(Iterator::collect).collect();
+    assert_eq!(voices, [vec!["continuation", "always", "tool_calls"], vec!["stop"]]);
 }
 
 #[test]

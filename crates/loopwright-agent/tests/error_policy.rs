@@ -17,19 +17,55 @@ use crate::support::{asked, execute, with};
 
 use Handling::{Ignore, Retry, Stop};
 
+/// What is done about tool, model, validation, rate limit, timeout and unknown errors by each preset, for
+/// the first failed steps in a row, `s`top, `r`etry or `i`gnore.
+const TABLE: [(&str, fn() -> ErrorPolicy, [&str; 6]); 5] = [
+    ("stop_on_any_error", ErrorPolicy::stop_on_any_error, ["sss"; 6]),
+    (
+        "retry_tool_errors",
+        || ErrorPolicy::retry_tool_errors(3),
+        ["rrs", "sss", "rrs", "rrs", "rrs", "sss"],
+    ),
+    (
+        "ignore_tool_errors",
+        ErrorPolicy::ignore_tool_errors,
+        ["iii", "sss", "iii", "iii", "iii", "iii"],
+    ),
+    (
+        "retry_transient",
+        || ErrorPolicy::retry_transient(2),
+        ["iii", "sss", "iii", "rss", "rss", "iii"],
+    ),
+    ("retry_all", || ErrorPolicy::retry_all(5), ["rrr"; 6]),
+];
+
+/// What a policy does about a step that a tool of this class fails, as an agent does it: the run stops
+/// there, or another step is taken.
+fn stops_at(policy: ErrorPolicy, step: &ScenarioStep) -> Option<u32> {
+    let steps = [step.clone(), step.clone(), step.clone(), "done".into()];
+    let state = run(policy, steps);
+    matches!(state.status(), Status::Stopped(_)).then(|| state.step_count())
+}
+
 #[test]
-fn the_presets_are_those_of_the_table() {
-    let check = |policy: ErrorPolicy, expect: [Handling; 6], max_retries: u32| {
-        let [tool, model, validation, rate_limit, timeout, unknown] = expect;
-        let expect =
-            ErrorPolicy { tool, model, validation, rate_limit, timeout, unknown, max_retries };
-        assert_eq!(policy, expect);
-    };
-    check(ErrorPolicy::stop_on_any_error(), [Stop; 6], 0);
-    check(ErrorPolicy::retry_tool_errors(3), [Retry, Stop, Retry, Retry, Retry, Stop], 3);
-    check(ErrorPolicy::retry_all(5), [Retry; 6], 5);
-    check(ErrorPolicy::ignore_tool_errors(), [Ignore, Stop, Ignore, Ignore, Ignore, Ignore], 0);
-    check(ErrorPolicy::retry_transient(2), [Ignore, Stop, Ignore, Retry, Retry, Ignore], 2);
+fn each_preset_does_what_the_table_says_of_it() {
+    use ErrorClass::{Model, RateLimit, Timeout, Tool, Unknown, Validation};
+    for (name, policy, expect) in TABLE {
+        let classes = [Tool, Model, Validation, RateLimit, Timeout, Unknown];
+        for (class, expect) in classes.into_iter().zip(expect) {
+            let handlings = (1..=3).map(|failed| policy().handling(class, failed));
+            let letter = |it| match it {
+                Stop => 's',
+                Retry => 'r',
+                Ignore => 'i',
+            };
+            assert_eq!(handlings.map(letter).collect::<String>(), expect, "{name}: {class:?}");
+        }
+        for (tool, column) in [("broken", 0), ("picky", 2), ("slow", 4)] {
+            let expect = expect[column].find('s').and_then(|at| u32::try_from(at + 1).ok());
+            assert_eq!(stops_at(policy(), &call(tool)), expect, "{name}: {tool}");
+        }
+    }
 }
 
 #[test]

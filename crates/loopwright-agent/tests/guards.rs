@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use async_trait::async_trait;
 use loopwright_agent::{AgentBuilder, UseDriver, UseGuards, UseHook, UseTools};
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, CallableHook, Clock as _, Driver, Flow, RunOptions, Status,
-    StepError, StopReason, StopSignal, ThinkCx, Thought, Timestamp, Verdict,
+    AgentLoop, AgentState, Budget, CallableHook, Clock as _, Driver, Flow, Question, Resolution,
+    RunOptions, Status, StepError, StopReason, StopSignal, ThinkCx, Thought, Timestamp,
+    ToolDecision, Verdict,
     messages::{Cost, FinishReason, Usage},
 };
 use loopwright_testing::{FakeDriver, FrozenClock, MockTool, ScenarioStep, block_on};
@@ -110,7 +111,7 @@ fn seconds(source: &str, limit: &str, elapsed: f64, max: f64) -> StopSignal {
 }
 
 #[test]
-fn time_runs_from_the_start_of_the_execution() {
+fn time_that_is_worked_counts() {
     let expect = |elapsed, max| seconds("guard:time_limit", "seconds", elapsed, max);
     let guards = |max: f64| with(slow([looking()]), UseGuards::none().max_seconds(max));
     check(&guards(0.0), 0, expect(0.0, 0.0));
@@ -153,6 +154,44 @@ fn worked_time_adds_up_over_executions_and_pauses_do_not_count() {
     let source = "guard:cumulative_time_limit";
     let expect = seconds(source, "cumulative_seconds", 8.0, 7.0);
     assert_eq!((second.step_count(), second.status()), (2, &Status::Stopped(expect)));
+}
+
+#[test]
+fn time_that_a_person_is_waited_for_does_not_count_against_a_guard() {
+    let ask = CallableHook::new("policy").before_tool(|_, state, _| {
+        let question = Question { text: "?".into(), source: "policy".into() };
+        Ok(if state.step_count() == 0 { ToolDecision::Ask(question) } else { ToolDecision::Run })
+    });
+    let script = [looking(), looking(), "done".into()];
+    let limits = UseGuards::none().max_seconds(5.0).cumulative_seconds(5.0);
+    let agent = with(slow(script).with_capability(limits), UseHook::new(ask));
+    let clock = FrozenClock::new();
+    let run = |state: AgentState| {
+        let options = RunOptions { env: clock.env(1), ..RunOptions::default() };
+        block_on(agent.start(state, options).finish())
+    };
+    let paused = run(asked());
+    clock.advance(Duration::from_hours(24));
+    let state = run(paused.resolve(0, Resolution::Approve));
+    assert_eq!((state.step_count(), state.status()), (3, &Status::Completed));
+    assert_eq!(state.cumulative_time().as_secs(), 6);
+}
+
+#[test]
+fn a_clock_that_is_set_moves_no_limit_of_time() {
+    for day in [0, 4_000_000_000_000] {
+        let clock = FrozenClock::new();
+        let set = clock.clone();
+        let jump = CallableHook::new("jump").after_step(move |_, _| {
+            set.set_time_of_day(Timestamp::from_millis(day));
+            Ok(Flow::Go)
+        });
+        let guarded = slow([looking()]).with_capability(UseGuards::none().max_seconds(4.0));
+        let options = RunOptions { env: clock.env(1), ..RunOptions::default() };
+        let state = block_on(with(guarded, UseHook::new(jump)).start(asked(), options).finish());
+        let expect = seconds("guard:time_limit", "seconds", 4.0, 4.0);
+        assert_eq!((state.step_count(), state.status()), (2, &Status::Stopped(expect)));
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use loopwright_agent::{
-    AgentBuilder, ReActDriver, UseContextConfig, UseDriver, UseGuards, UseHook, UseReActConfig,
-    UseTools,
+    AgentBuilder, ReActDriver, UseCachedContext, UseContextConfig, UseDriver, UseGuards, UseHook,
+    UseReActConfig, UseTools,
 };
 use loopwright_core::{
     AgentLoop, AgentState, CallableHook, FailureKind, LlmConfig, Recovery, Status, Step, StepKind,
@@ -247,6 +247,31 @@ fn a_second_call_may_word_the_answer() {
     assert_eq!(requests, expect);
     let ask = "Now give the final answer to the user, as plain text and nothing else.";
     assert_eq!(tails(&model), [vec![], vec![ask.to_owned()]]);
+}
+
+#[test]
+fn the_form_of_answers_that_a_state_or_an_agent_sets_is_the_form_of_the_final_answer() {
+    let schema = json!({"type": "object", "properties": {"sum": {"type": "integer"}}});
+    let form = || ResponseFormat::json_schema("sum", schema.clone());
+    for by_state in [true, false] {
+        let model = FakeModel::script([CALL, ANSWER, r#"{"sum":3}"#]);
+        let (agent, state) = if by_state {
+            (agent(&model), asked().with_response_format(form()))
+        } else {
+            let builder = builder(UseReActConfig::model(model.clone()));
+            let cached = UseCachedContext::new([]).with_response_format(form());
+            (builder.with_capability(cached).build().unwrap(), asked())
+        };
+        let state = execute(&agent, state);
+        assert_eq!((state.text().as_str(), state.step_count()), (r#"{"sum":3}"#, 2));
+        let formats: Vec<_> = model.requests().into_iter().map(|it| it.response_format).collect();
+        assert_eq!(
+            formats,
+            [Some(ResponseFormat::JsonObject), Some(ResponseFormat::JsonObject), Some(form())]
+        );
+        let ask = "Now give the final answer to the user, in the form that is asked for and nothing else.";
+        assert_eq!(tails(&model)[2], [ask]);
+    }
 }
 
 #[test]

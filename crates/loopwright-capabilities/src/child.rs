@@ -32,8 +32,8 @@ use std::{fmt, sync::Arc};
 
 use loopwright_agent::{AgentBuilder, BuildError, Capability, NameList, UseDriver, UseIfCallable};
 use loopwright_core::{
-    AgentLoop, AgentState, AnyTool, Budget, Execution, HookStack, JournalError, Key, Reach,
-    ReplayError, ToolCx, ToolSet,
+    AgentLoop, AgentState, AnyTool, Budget, HookStack, JournalError, Key, Reach, ReplayError,
+    ToolCx, ToolSet,
 };
 
 pub use self::{
@@ -146,14 +146,13 @@ impl<'a> Child<'a> {
         let narrowed = cx.state.get(&NARROWED);
         let may: Filter =
             Arc::new(move |name| narrowed.as_ref().is_none_or(|it| it.contains(name)));
-        let used = cx.state.execution().map(|it: &Execution| it.used(cx.env.clock.now()));
         Self {
             cx: *cx,
             name: name.into(),
             tools: cx.agent.tools().filter(|tool| may(tool.name())),
             filters: vec![may],
             capabilities: Vec::new(),
-            budget: cx.state.budget().remaining(used.unwrap_or_default()),
+            budget: cx.state.budget().remaining(cx.used()),
             max_depth: MAX_DEPTH,
         }
     }

@@ -24,7 +24,7 @@ pub struct Budget {
     /// Tokens, read and written, sub-agents' included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
-    /// Time from the start of the execution, pauses included.
+    /// Time worked, by the monotonic clock. Time in which the execution waits for a person does not count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Duration>,
     /// Money, sub-agents' included.
@@ -66,7 +66,7 @@ pub struct Used {
     pub steps: u32,
     /// Tokens.
     pub tokens: u64,
-    /// Time.
+    /// Time worked.
     pub time: Duration,
     /// Money.
     pub cost: Cost,

@@ -93,6 +93,9 @@ pub enum Change {
     },
     /// A hook consumed of models.
     Spent(Spend),
+    /// Time was worked beyond that of the steps that are over: by hooks between steps, or on a step that is
+    /// paused or stopped.
+    Worked(Duration),
     /// A hook, an action or the caller edited the state.
     Edited {
         /// Who.

@@ -87,10 +87,7 @@ pub(crate) struct Baseline {
     pub(crate) steps: u32,
     pub(crate) tokens: u64,
     pub(crate) cost: Cost,
-    /// From the beginning of the execution to the run that the renewal was for.
     pub(crate) time: Duration,
-    /// Whether no run has begun since the renewal.
-    pub(crate) is_ahead: bool,
 }
 
 impl Baseline {
@@ -187,7 +184,8 @@ impl Execution {
         self.ended_at.unwrap_or(now).since(self.started_at)
     }
 
-    /// Returns the time that steps were worked on; pauses do not count.
+    /// Returns the time that was worked on steps, and by hooks between them, as far as it is on record.
+    /// Pauses do not count.
     pub fn worked(&self) -> Duration {
         self.worked
     }
@@ -197,21 +195,16 @@ impl Execution {
         self.spent
     }
 
-    /// Returns what counts against a budget: what was used since the execution began, or since its
-    /// budget was [renewed](crate::Edit::RenewBudget).
-    pub fn used(&self, now: Timestamp) -> Used {
+    /// Returns what counts against a budget, given the time worked since the last step or pause: what was used
+    /// since the execution began, or since its budget was [renewed](crate::Edit::RenewBudget).
+    pub fn used(&self, working: Duration) -> Used {
         let renewed = &self.renewed;
         Used {
             steps: self.step_count().saturating_sub(renewed.steps),
             tokens: self.spent.usage.total().saturating_sub(renewed.tokens),
-            time: now.since(self.started_at).saturating_sub(renewed.time),
+            time: (self.worked + working).saturating_sub(renewed.time),
             cost: self.spent.cost.saturating_sub(renewed.cost),
         }
-    }
-
-    /// Returns when the budget's time began to count: with the execution, or with its last renewal.
-    pub(crate) fn budgeted_from(&self) -> Timestamp {
-        self.started_at.plus(self.renewed.time)
     }
 
     /// Returns how many of the newest steps failed without an answer between them.

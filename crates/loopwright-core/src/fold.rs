@@ -103,6 +103,7 @@ impl AgentState {
                 self.fail_step(failure, *spend, *took, stamped.at)?;
             }
             Change::Spent(spend) => self.spend(*spend)?,
+            Change::Worked(time) => self.work(*time)?,
             Change::Cleared => self.clear_execution(),
             Change::AnswerInterrupted { message } => self.keep_interrupted_answer(message)?,
             Change::Closed(status) => {
@@ -164,6 +165,16 @@ impl AgentState {
     fn spend(&mut self, spend: Spend) -> Result<(), &'static str> {
         self.running()?.spent += spend;
         self.total_spent += spend;
+        Ok(())
+    }
+
+    fn work(&mut self, time: Duration) -> Result<(), &'static str> {
+        let execution = self.running()?;
+        execution.worked += time;
+        if let Some(open) = &mut execution.open {
+            open.worked += time;
+        }
+        self.total_worked += time;
         Ok(())
     }
 
@@ -267,7 +278,8 @@ impl AgentState {
         let thought = Arc::clone(open.thought.as_ref().ok_or("the step has no answer")?);
         let outcomes = open.outcomes().ok_or("a call is not over")?;
         let open = execution.open.take().ok_or("there is no open step")?;
-        let turn = record(&thought, &outcomes, &execution.id, open.number);
+        let id = execution.id.clone();
+        let turn = record(&thought, &outcomes, &id, open.number);
         if let Some(turn) = &turn {
             self.context.sections.messages_mut().push(Arc::clone(turn));
         }
@@ -276,6 +288,7 @@ impl AgentState {
         }
         self.append_all(&open.said);
         let step = Step {
+            execution: id,
             number: open.number,
             kind: kind_of(&outcomes),
             turn,
@@ -284,9 +297,9 @@ impl AgentState {
             finish: Some(thought.finish.clone()),
             spend: thought.spend,
             started_at: open.started_at,
-            took,
+            took: open.worked + took,
         };
-        self.push_step(step)
+        self.push_step(step, took)
     }
 
     fn take_effect(&mut self, effect: &Effect) {
@@ -309,11 +322,13 @@ impl AgentState {
             execution.open = open;
             return Err("the step has an answer");
         }
-        let number = execution.step_count() + 1;
+        let (number, id) = (execution.step_count() + 1, execution.id.clone());
         let started_at = open.as_ref().map_or(at, |it| it.started_at);
+        let worked = open.as_ref().map_or(Duration::ZERO, |it| it.worked);
         let said = open.map(|it| it.said).unwrap_or_default();
         self.append_all(&said);
-        self.push_step(Step {
+        let step = Step {
+            execution: id,
             number,
             kind: StepKind::Error,
             turn: None,
@@ -322,14 +337,18 @@ impl AgentState {
             finish: None,
             spend,
             started_at,
-            took,
-        })
+            took: worked + took,
+        };
+        self.push_step(step, took)
     }
 
-    fn push_step(&mut self, step: Step) -> Result<(), &'static str> {
+    /// Adds a step, of whose time so much is not counted yet.
+    fn push_step(&mut self, step: Step, took: Duration) -> Result<(), &'static str> {
         self.total_steps += 1;
-        self.total_worked += step.took;
-        self.running()?.push(step);
+        self.total_worked += took;
+        let execution = self.running()?;
+        execution.worked += took;
+        execution.push(step);
         Ok(())
     }
 
@@ -362,7 +381,7 @@ impl AgentState {
 impl Execution {
     fn fold(&mut self, change: &Change, at: Timestamp) {
         match change {
-            Change::Resumed => self.resume(at),
+            Change::Resumed => self.resume(),
             Change::Thinking { attempt } => {
                 let number = self.step_count() + 1;
                 let open = self.open.get_or_insert_with(|| OpenStep::new(number, at));
@@ -387,7 +406,7 @@ impl Execution {
 
     /// Goes on. What stood in the way of an execution that had ended no longer does, but for limits,
     /// which are looked at again.
-    fn resume(&mut self, at: Timestamp) {
+    fn resume(&mut self) {
         if std::mem::take(&mut self.is_unanswered) {
             self.signals.clear();
             self.continuation = None;
@@ -396,10 +415,6 @@ impl Execution {
         }
         // Who resumes no longer wants what an earlier run was to stop for.
         self.signals.retain(|it| it.reason != StopReason::UserRequested);
-        if self.renewed.is_ahead {
-            self.renewed.time = at.since(self.started_at);
-            self.renewed.is_ahead = false;
-        }
         self.status = Status::InProgress;
         self.ended_at = None;
     }
@@ -409,8 +424,7 @@ impl Execution {
             steps: self.step_count(),
             tokens: self.spent.usage.total(),
             cost: self.spent.cost,
-            time: self.renewed.time,
-            is_ahead: true,
+            time: self.worked,
         };
         self.signals.retain(|it| !it.reason.is_limit());
         self.values.remove(EVALUATIONS_NAME);
@@ -424,7 +438,6 @@ impl Execution {
     #[expect(clippy::cast_possible_truncation, reason = "a step has at most 65,535 calls")]
     fn push(&mut self, step: Step) {
         self.values.remove(EVALUATIONS_NAME);
-        self.worked += step.took;
         self.tool_errors += step.outcomes.iter().filter(|it| it.is_error()).count() as u32;
         if step.kind == StepKind::Error {
             self.failed_steps += 1;
@@ -436,7 +449,15 @@ impl Execution {
 
 impl OpenStep {
     fn new(number: u32, started_at: Timestamp) -> Self {
-        Self { number, attempt: 0, started_at, thought: None, calls: Few::new(), said: Vec::new() }
+        Self {
+            number,
+            attempt: 0,
+            started_at,
+            worked: Duration::ZERO,
+            thought: None,
+            calls: Few::new(),
+            said: Vec::new(),
+        }
     }
 
     fn answer(&mut self, thought: Arc<Thought>) {
@@ -512,6 +533,7 @@ impl Change {
             Self::StepClosed { .. } => "step_closed",
             Self::StepFailed { .. } => "step_failed",
             Self::Spent(_) => "spent",
+            Self::Worked(_) => "worked",
             Self::Edited { .. } => "edited",
             Self::Steered(_) => "steered",
             Self::Signalled(_) => "signalled",

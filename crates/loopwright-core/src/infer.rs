@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     agent_loop::AgentLoop,
     budget::Spend,
-    clock::{Env, Timestamp},
+    clock::Env,
     driver::StepError,
     event::{InferenceRequestStarted, InferenceResponseReceived, PrefixBroken, StreamDelta},
     events::Events,
@@ -24,6 +24,7 @@ use crate::{
     model::{ChatModel, Delta, InferCx, ModelError, ModelErrorKind, ModelMemory},
     run::Inbox,
     state::AgentState,
+    stop::StopSignal,
 };
 
 /// Everything that a model call of a step goes through, with a ledger of its own.
@@ -33,6 +34,8 @@ pub(crate) struct Inference {
     pub(crate) step: u32,
     /// Hooks are not asked about the model calls of hooks that are asked about model calls.
     pub(crate) nested: bool,
+    /// When what is worked and not on record began, by the monotonic clock.
+    pub(crate) lap_began: Duration,
     pub(crate) spent: Mutex<Ledger>,
 }
 
@@ -45,7 +48,6 @@ pub(crate) struct Way {
     pub(crate) cancel: CancellationToken,
     pub(crate) inbox: Weak<Inbox>,
     pub(crate) events: Events,
-    pub(crate) deadline: Option<Timestamp>,
 }
 
 impl Deref for Inference {
@@ -137,7 +139,13 @@ impl Drop for CallScope<'_> {
 impl Inference {
     /// Makes the same way with a ledger of its own.
     pub(crate) fn scope(&self, nested: bool) -> Self {
-        Self { way: Arc::clone(&self.way), step: self.step, nested, spent: Mutex::default() }
+        Self {
+            way: Arc::clone(&self.way),
+            step: self.step,
+            nested,
+            lap_began: self.lap_began,
+            spent: Mutex::default(),
+        }
     }
 
     pub(crate) fn ledger(&self) -> Ledger {
@@ -327,10 +335,11 @@ impl Inference {
                 events.emit(|| StreamDelta { step, delta, aside });
             }
         };
+        let left = self.time_left(state);
         let cx = InferCx {
             deltas: &mut deltas,
             cancel: &self.cancel,
-            deadline: self.deadline,
+            deadline: left.map(|it| self.env.clock.now().plus(it)),
             clock: &*self.env.clock,
             memory,
         };
@@ -338,18 +347,17 @@ impl Inference {
         let layered = layers.over(model);
         let model = if layers.is_empty() { model } else { &layered };
         let answer = model.infer(request, cx);
-        let limit = std::pin::pin!(self.limit(state));
+        let limit = std::pin::pin!(self.limit(state, left));
         let answer = match select(answer, limit).await {
             Either::Left((answer, _)) => answer,
             Either::Right((error, _)) => return Err(error),
         };
         answer.map_err(|error| {
             // The wire knows the deadline too, and may be the first to give up.
+            let is_late = || self.time_left(state).is_some_and(|it| it.is_zero());
             let gave_up = match error.kind {
                 ModelErrorKind::Cancelled => StepError::Cancelled,
-                ModelErrorKind::Timeout if self.is_late() => {
-                    StepError::Stopped(state.lateness(self.env.clock.now()))
-                }
+                ModelErrorKind::Timeout if is_late() => StepError::Stopped(self.lateness(state)),
                 _ => return StepError::Model(error),
             };
             // The wire knows better what it came to than its fragments do.
@@ -360,20 +368,32 @@ impl Inference {
         })
     }
 
-    fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| self.env.clock.now() >= deadline)
+    /// Returns how long has been worked since that was last recorded.
+    pub(crate) fn working(&self) -> Duration {
+        self.env.clock.monotonic().saturating_sub(self.lap_began)
     }
 
-    /// Ends when the run is cancelled or its deadline has come.
-    async fn limit(&self, state: &AgentState) -> StepError {
-        let Some(deadline) = self.deadline else {
+    /// Returns what is left until the time is used up or the deadline comes.
+    fn time_left(&self, state: &AgentState) -> Option<Duration> {
+        if state.budget().time.is_none() && state.budget().deadline.is_none() {
+            return None;
+        }
+        state.time_left(self.working(), self.env.clock.now())
+    }
+
+    fn lateness(&self, state: &AgentState) -> StopSignal {
+        state.lateness(self.working(), self.env.clock.now())
+    }
+
+    /// Ends when the run is cancelled or nothing is left of its time.
+    async fn limit(&self, state: &AgentState, left: Option<Duration>) -> StepError {
+        let Some(left) = left else {
             self.cancel.cancelled().await;
             return StepError::Cancelled;
         };
-        let left = deadline.since(self.env.clock.now());
         let timer = self.env.clock.sleep(left);
         match select(timer, std::pin::pin!(self.cancel.cancelled())).await {
-            Either::Left(_) => StepError::Stopped(state.lateness(self.env.clock.now())),
+            Either::Left(_) => StepError::Stopped(self.lateness(state)),
             Either::Right(_) => StepError::Cancelled,
         }
     }

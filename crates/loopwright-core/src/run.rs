@@ -8,6 +8,7 @@
 mod act;
 mod end;
 mod handle;
+mod open;
 mod options;
 mod parked;
 mod record;
@@ -18,18 +19,17 @@ mod time;
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
 use futures::future::BoxFuture;
-use loopwright_messages::{AgentId, ExecutionId, Message, SectionName};
+use loopwright_messages::Message;
 use tokio_util::sync::CancellationToken;
 
 use self::{act::Batch, parked::Parked, record::Broken, time::Reading};
 use crate::{
     agent_loop::AgentLoop,
     budget::Spend,
-    change::{Change, Edit, Stamped},
-    clock::Timestamp,
+    change::{Change, Stamped},
     continuation::ContinuationOutcome,
     driver::StepError,
-    event::{AgentEvent, ContinuationEvaluated, ExecutionStarted, Steered, StepStarted},
+    event::{AgentEvent, ContinuationEvaluated, Steered, StepStarted},
     events::Events,
     execution::{Execution, Status},
     failure::Failure,
@@ -59,7 +59,6 @@ pub struct Run {
     state: Arc<AgentState>,
     options: RunOptions,
     meter: Meter,
-    deadline: Option<Timestamp>,
     point: Point,
     events: Events,
     /// Events of changes that are not yet acknowledged.
@@ -67,7 +66,8 @@ pub struct Run {
     inbox: Arc<Inbox>,
     memory: SharedMemory,
     way: Arc<Way>,
-    step_began: Duration,
+    /// When what is worked and not recorded began.
+    lap_began: Duration,
     reading: Reading,
     hooks: Option<Parked<Round>>,
     thinking: Option<Parked<Thinking>>,
@@ -149,7 +149,6 @@ impl Run {
             cancel: options.cancel.clone(),
             inbox: Arc::downgrade(&inbox),
             events: Events::default(),
-            deadline: None,
         };
         let mut unbegun: Vec<u16> =
             state.outbox.changes().filter_map(Change::started_call).collect();
@@ -163,13 +162,12 @@ impl Run {
             state: Arc::new(state),
             options,
             meter: Meter::unlimited(),
-            deadline: None,
             point: Point::Open,
             events: Events::default(),
             unsaid: Vec::new(),
             inbox,
             memory: SharedMemory::default(),
-            step_began: Duration::ZERO,
+            lap_began: Duration::ZERO,
             reading: Reading::default(),
             hooks: None,
             thinking: None,
@@ -303,90 +301,6 @@ impl Run {
         Turn::On
     }
 
-    /// Begins an execution, or goes on with one that was interrupted or paused.
-    fn open(&mut self) -> Turn {
-        let now = self.now();
-        if *self.state.status() == Status::Paused && !self.state.pending().is_empty() {
-            self.hear_the_last();
-            self.point = Point::Over;
-            return Turn::Over;
-        }
-        let resumed = self.state.is_resumable();
-        let had_ended = self.state.execution().is_some_and(|it| it.is_unanswered);
-        let change = if resumed { Change::Resumed } else { self.opened(now) };
-        self.record(change);
-        self.set_up();
-        self.start_timing();
-        let (messages, tools) = (self.state.transcript().len(), self.agent.tools().len());
-        self.say(|_| ExecutionStarted { messages, tools, resumed });
-        if had_ended {
-            self.ask_to_continue();
-        }
-        // An execution that had ended begins its work once more, and is begun like a new one.
-        let is_beginning = had_ended || !resumed;
-        self.go(if is_beginning { Point::BeforeExecution } else { self.resume_at() })
-    }
-
-    /// A run that was interrupted goes on with its open step, or decides again about its last one.
-    fn resume_at(&self) -> Point {
-        let execution = self.state.execution();
-        match execution.and_then(|it| it.open_step()) {
-            Some(open) if open.thought().is_some() => Point::Act,
-            None if self.state.step_count() > 0 => Point::Decide,
-            _ => Point::Checkpoint,
-        }
-    }
-
-    /// A model that was interrupted in the middle of an answer is asked to go on: no request ends with
-    /// words of the model.
-    fn ask_to_continue(&mut self) {
-        let is_cut = self
-            .state
-            .transcript()
-            .last()
-            .is_some_and(|turn| matches!(turn.body(), loopwright_messages::TurnBody::Reply(_)));
-        if is_cut {
-            let message = Message::user("Continue from where you were interrupted.");
-            let section = SectionName::MESSAGES.into();
-            let edit = Edit::Append { section, message };
-            self.record(Change::Edited { by: Arc::from("loop"), edit });
-        }
-    }
-
-    fn opened(&self, now: Timestamp) -> Change {
-        let number = self.state.seq() ^ now.millis().rotate_left(20);
-        let id = |kind| self.options.env.id(kind, number);
-        let agent = self.state.id().cloned().unwrap_or_else(|| AgentId::new(id("agent")));
-        Change::Opened { agent, execution: ExecutionId::new(id("execution")) }
-    }
-
-    /// Makes what needs the start and the budget of the execution.
-    fn set_limits(&mut self) {
-        let now = self.now();
-        let Some(execution) = self.state.execution() else { return };
-        let budget = *self.state.budget();
-        let by_time = budget.time.map(|time| execution.budgeted_from().plus(time));
-        self.deadline = by_time.into_iter().chain(budget.deadline).min();
-        let used = execution.used(now);
-        self.meter = match &self.options.meter {
-            Some(meter) => meter.child(&budget.remaining(used)),
-            None => Meter::new(&budget.remaining(used)),
-        };
-        self.way = self.make_way();
-    }
-
-    /// Makes what needs the names and the budget of the execution.
-    fn set_up(&mut self) {
-        let Some(execution) = self.state.execution() else { return };
-        let mut sinks = self.agent.sinks().clone();
-        sinks.extend(&self.options.sinks);
-        if let Some(agent) = self.state.id().cloned() {
-            let (parent, id) = (self.state.parent().cloned(), execution.id().clone());
-            self.events = Events::new(&sinks, &self.options.env.clock, agent, parent, id);
-        }
-        self.set_limits();
-    }
-
     async fn before_execution(&mut self) -> Result<Turn, Broken> {
         match self.ask(Ask::BeforeExecution).await? {
             Ok(_) => Ok(self.go(Point::Checkpoint)),
@@ -396,6 +310,8 @@ impl Run {
 
     /// Looks whether anything keeps the step from beginning.
     fn checkpoint(&mut self) -> Turn {
+        // What was not recorded is the time that the caller took between two steps.
+        self.start_timing();
         let execution = self.state.execution();
         let is_again = execution.is_some_and(|it| it.open_step().is_some());
         let is_signalled = execution.is_some_and(|it| !it.signals().is_empty());
@@ -409,7 +325,6 @@ impl Run {
         if let Some(stop) = self.is_kept_from_stepping() {
             return self.go(stop);
         }
-        self.start_timing();
         if is_again {
             return self.begin_step();
         }
@@ -463,8 +378,8 @@ impl Run {
         if self.state.budget().is_unlimited() {
             return;
         }
-        let now = self.now();
-        let used = self.state.execution().map(|it| it.used(now)).unwrap_or_default();
+        let (now, working) = (self.now(), self.working());
+        let used = self.state.execution().map(|it| it.used(working)).unwrap_or_default();
         if let Some(signal) = self.state.budget().exhausted_by(used, now) {
             self.signal_once(signal);
         }
@@ -569,6 +484,7 @@ impl Run {
             way: Arc::clone(&self.way),
             step: open.map_or(self.state.step_count() + 1, OpenStep::number),
             nested: false,
+            lap_began: self.lap_began,
             spent: std::sync::Mutex::default(),
         }
     }
@@ -581,7 +497,6 @@ impl Run {
             cancel: self.options.cancel.clone(),
             inbox: Arc::downgrade(&self.inbox),
             events: self.events.clone(),
-            deadline: self.deadline,
         })
     }
 

@@ -120,10 +120,17 @@ impl AgentState {
         self.edit(Edit::Append { section: SectionName::MESSAGES.into(), message })
     }
 
-    /// Says several things.
+    /// Appends messages to the conversation. What is empty, or calls tools, is left out.
+    #[must_use]
+    pub fn with_appended_messages(self, messages: impl IntoIterator<Item = Message>) -> Self {
+        messages.into_iter().fold(self, Self::with_message)
+    }
+
+    /// Replaces the conversation by messages. What is empty, or calls tools, is left out.
     #[must_use]
     pub fn with_messages(self, messages: impl IntoIterator<Item = Message>) -> Self {
-        messages.into_iter().fold(self, Self::with_message)
+        let said = messages.into_iter().filter(|it| !it.is_empty());
+        self.with_transcript(said.filter_map(|it| Turn::said(it).ok()).collect())
     }
 
     /// Replaces the conversation.
@@ -327,12 +334,20 @@ impl AgentState {
     }
 
     /// Returns the signal for a run that went on for too long.
-    pub(crate) fn lateness(&self, now: Timestamp) -> StopSignal {
-        let used = self.execution.as_ref().map(|it| it.used(now)).unwrap_or_default();
+    pub(crate) fn lateness(&self, working: Duration, now: Timestamp) -> StopSignal {
+        let used = self.execution.as_ref().map(|it| it.used(working)).unwrap_or_default();
         self.budget.late_by(used, now).unwrap_or_else(|| {
             let text = "the time is used up";
             StopSignal::new(StopReason::TimeLimitReached, "budget", text).with("limit", "deadline")
         })
+    }
+
+    /// Returns what is left until the time is used up or the deadline comes; `None` without such a limit.
+    pub(crate) fn time_left(&self, working: Duration, now: Timestamp) -> Option<Duration> {
+        let used = self.execution.as_ref().map(|it| it.used(working).time).unwrap_or_default();
+        let time = self.budget.time.map(|it| it.saturating_sub(used));
+        let until = self.budget.deadline.map(|it| it.since(now));
+        time.into_iter().chain(until).min()
     }
 
     /// Returns the tokens and the money of all executions.
@@ -340,7 +355,7 @@ impl AgentState {
         self.total_spent
     }
 
-    /// Returns the time that steps of all executions were worked on; pauses do not count.
+    /// Returns the time that was worked in all executions; pauses do not count.
     pub fn cumulative_time(&self) -> Duration {
         self.total_worked
     }

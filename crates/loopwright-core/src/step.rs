@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use loopwright_messages::{FinishReason, InferenceResponse, Message, ToolCall, Turn, Usage};
+use loopwright_messages::{
+    ExecutionId, FinishReason, InferenceResponse, Message, ToolCall, Turn, Usage,
+};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -54,6 +56,8 @@ pub enum StepKind {
 /// A step that is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
+    #[serde(default = "unknown")]
+    pub(crate) execution: ExecutionId,
     pub(crate) number: u32,
     pub(crate) kind: StepKind,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -70,7 +74,16 @@ pub struct Step {
     pub(crate) took: Duration,
 }
 
+fn unknown() -> ExecutionId {
+    ExecutionId::new("")
+}
+
 impl Step {
+    /// Returns a name that no other step of any execution has.
+    pub fn id(&self) -> String {
+        format!("{}/{}", self.execution, self.number)
+    }
+
     /// Returns the step's number within its execution, counted from one.
     pub fn number(&self) -> u32 {
         self.number
@@ -155,6 +168,9 @@ pub struct OpenStep {
     pub(crate) number: u32,
     pub(crate) attempt: u32,
     pub(crate) started_at: Timestamp,
+    /// The time that was worked on the step before it was paused.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub(crate) worked: Duration,
     pub(crate) thought: Option<Arc<Thought>>,
     pub(crate) calls: Few<CallState>,
     /// What was said while the step was open; it follows the step in the conversation.

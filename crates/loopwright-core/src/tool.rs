@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     BoxError,
     agent_loop::AgentLoop,
+    budget::Used,
     clock::Env,
     driver::StepError,
     events::Events,
@@ -189,6 +190,12 @@ impl ToolCx<'_> {
         mut request: InferenceRequest,
     ) -> Result<InferenceResponse, StepError> {
         self.inference.infer(self.state, model, &mut request, None).await
+    }
+
+    /// Returns what the execution has used of its budget so far, the time of this step included.
+    pub fn used(&self) -> Used {
+        let execution = self.state.execution();
+        execution.map(|it| it.used(self.inference.working())).unwrap_or_default()
     }
 }
 

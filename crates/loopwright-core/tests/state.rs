@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loopwright_core::{
-    AgentState, BoxError, Budget, Change, Clock as _, Edit, LlmConfig, RunOptions, Status,
+    AgentState, BoxError, Budget, Change, Clock as _, Edit, LlmConfig, RunOptions, Status, Step,
     StopReason, StopSignal, Timestamp,
     messages::{AgentId, Message, Role, Usage},
 };
@@ -35,9 +35,22 @@ fn a_stored_state_without_an_execution_stays_without_one() {
 
 #[test]
 fn malformed_dates_of_a_stored_state_read_as_none() {
-    let stored = json!({ "created_at": "yesterday", "updated_at": 7 });
-    let restored: AgentState = serde_json::from_value(stored).unwrap();
-    assert_eq!((restored.created_at(), restored.updated_at()), (None, None));
+    let state = execute(&agent([]), asked());
+    let stored = serde_json::to_value(&state).unwrap();
+    for malformed in
+        [json!("yesterday"), json!("2026-13-01T00:00:00Z"), json!(7), json!({}), json!(null)]
+    {
+        for key in ["created_at", "updated_at"] {
+            let mut stored = stored.clone();
+            stored[key] = malformed.clone();
+            let restored: AgentState = serde_json::from_value(stored).unwrap();
+            let kept = |own: &str| state.created_at().filter(|_| own != key);
+            let expect = (kept("created_at"), kept("updated_at"));
+            assert_eq!((restored.created_at(), restored.updated_at()), expect, "{malformed}");
+            assert_eq!(restored.transcript(), state.transcript(), "nothing else is lost");
+        }
+    }
+    assert!(state.created_at().is_some() && state.created_at() == state.updated_at());
 }
 
 #[test]
@@ -100,6 +113,31 @@ fn only_a_final_step_that_says_something_gives_a_final_answer() {
 }
 
 #[test]
+fn messages_that_are_set_replace_the_conversation_and_appended_ones_follow_it() {
+    let texts =
+        |texts: &[&'static str]| texts.iter().map(|it| Message::user(*it)).collect::<Vec<_>>();
+    let state = asked().with_appended_messages(texts(&["one", "two"]));
+    assert_eq!(said(&state), ["go", "one", "two"]);
+    let state = state.with_messages(texts(&["three", "", "four"]));
+    assert_eq!(said(&state), ["three", "four"]);
+    assert_eq!(said(&state.with_messages([])), [""; 0]);
+}
+
+#[test]
+fn each_step_has_an_id_of_its_own_that_survives_the_round_trip() {
+    let agent = agent([ScenarioStep::tool("looking"), ScenarioStep::error("down")]);
+    let first = execute(&agent, asked());
+    let second = execute(&agent, first.clone().with_user_message("again"));
+    let ids = |state: &AgentState| state.steps().map(Step::id).collect::<Vec<_>>();
+    let mut all = [ids(&first), ids(&second)].concat();
+    assert_eq!(ids(&round_trip(&first)), ids(&first));
+    assert_eq!(all[0], format!("{}/1", first.execution().unwrap().id()));
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 3);
+}
+
+#[test]
 fn an_unfinished_second_execution_has_no_final_answer() {
     let first = execute(&agent([]), asked());
     assert!(first.has_final_response());
@@ -116,6 +154,8 @@ fn a_duration_is_measured_below_one_second_on_the_monotonic_clock() {
     let slow = clock.clone();
     let wait = MockTool::new("wait", "", move |_| {
         slow.advance(Duration::from_micros(1500));
+        // The machine's clock is set back by years meanwhile.
+        slow.set_time_of_day(loopwright_core::Timestamp::from_millis(1_000_000));
         Ok::<_, BoxError>("waited")
     });
     let agent = agent([ScenarioStep::tool_call("wait", json!({})), "done".into()]).with_tool(wait);
@@ -124,6 +164,7 @@ fn a_duration_is_measured_below_one_second_on_the_monotonic_clock() {
     assert_eq!(state.step_at(0).unwrap().duration(), Duration::from_micros(1500));
     assert_eq!(state.execution().unwrap().worked(), Duration::from_micros(1500));
     assert_eq!(state.cumulative_time(), Duration::from_micros(1500));
+    assert_eq!(state.execution().unwrap().ended_at().map(|it| it.millis()), Some(1_000_000));
 }
 
 #[test]

@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use loopwright_core::{
-    CallState, CallableHook, Change, Flow, RunOptions, Step, Timestamp, ToolOptions, ToolOutput,
+    AgentLoop, AgentState, Budget, CallState, CallableHook, Change, Clock as _, Flow, Question,
+    Resolution, RunOptions, Status, Step, StopReason, Timestamp, ToolDecision, ToolOptions,
+    ToolOutcome, ToolOutput,
 };
-use loopwright_testing::{FrozenClock, MemoryJournal, MockTool, ScenarioStep, block_on};
+use loopwright_testing::{
+    FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
+};
 use serde_json::{Value, json};
 
-use crate::support::{agent, asked, execute, hooked, journaled, told};
+use crate::support::{agent, asked, execute, hooked, journaled, options, outcomes, replay, told};
 
 #[test]
 fn what_comes_after_hooks_and_tools_has_the_time_after_them() {
@@ -66,4 +70,166 @@ fn a_call_sees_what_became_of_those_before_it() {
     let calls = ["look", "look", "look"].map(|it| (it, json!({})));
     let agent = agent([ScenarioStep::tool_calls(calls), "done".into()]).with_tool(look);
     assert_eq!(told(&execute(&agent, asked())), ["0", "1", "2"]);
+}
+
+const DAY: Duration = Duration::from_hours(24);
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn time(limit: u64) -> Budget {
+    Budget { time: Some(seconds(limit)), ..Budget::unlimited() }
+}
+
+fn run_by(clock: &FrozenClock, agent: &AgentLoop, state: AgentState) -> AgentState {
+    block_on(agent.start(state, RunOptions { env: clock.env(1), ..options() }).finish())
+}
+
+/// A tool that takes three seconds by the clock.
+fn slow(clock: &FrozenClock) -> MockTool {
+    let clock = clock.clone();
+    MockTool::new("slow", "", move |_| {
+        clock.advance(seconds(3));
+        Ok::<_, loopwright_core::BoxError>("done".to_owned())
+    })
+}
+
+/// An agent that calls a slow tool and a tool that is asked about, and then answers.
+fn asking(clock: &FrozenClock) -> AgentLoop {
+    let calls = [("slow", json!({})), ("pay", json!({}))];
+    let ask = CallableHook::new("policy").before_tool(|call, _, _| {
+        Ok(match &*call.name {
+            "pay" => ToolDecision::Ask(Question { text: "?".into(), source: "policy".into() }),
+            _ => ToolDecision::Run,
+        })
+    });
+    let agent = agent([ScenarioStep::tool_calls(calls), "done".into()]);
+    hooked(&agent, ask).with_tool(slow(clock)).with_tool(MockTool::returning("pay", "", "paid"))
+}
+
+#[test]
+fn time_that_a_person_is_waited_for_does_not_count_against_the_budget() {
+    let clock = FrozenClock::new();
+    let agent = asking(&clock);
+    let paused = run_by(&clock, &agent, asked().with_budget(time(5)));
+    assert_eq!(paused.status(), &Status::Paused);
+    clock.advance(DAY);
+    let state = run_by(&clock, &agent, paused.resolve(1, Resolution::Approve));
+    assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, "done"));
+    assert_eq!(told(&state), ["done", "paid"]);
+}
+
+#[test]
+fn time_worked_before_a_pause_counts_after_it_and_is_on_record() {
+    let clock = FrozenClock::new();
+    let (agent, journal) = (asking(&clock), MemoryJournal::new());
+    let kept = || RunOptions { env: clock.env(1), ..journaled(&journal) };
+    let paused = block_on(agent.start(asked().with_budget(time(3)), kept()).finish());
+    assert_eq!(paused.cumulative_time(), seconds(3));
+    assert_eq!(replay(&journal), paused);
+    let state = run_by(&clock, &agent, paused.clone().resolve(1, Resolution::Approve));
+    assert_eq!(state.stop_signal().map(|it| it.reason), Some(StopReason::TimeLimitReached));
+    assert!(matches!(outcomes(&state, 0)[1], ToolOutcome::Skipped { .. }), "it did not begin");
+
+    let longer = paused.with_budget(time(60)).resolve(1, Resolution::Approve);
+    let state = run_by(&clock, &agent, longer);
+    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.steps().map(Step::duration).collect::<Vec<_>>(), [seconds(3), seconds(0)]);
+    assert_eq!(state.execution().unwrap().worked(), seconds(3));
+}
+
+#[test]
+fn a_call_that_is_approved_after_the_deadline_does_not_begin() {
+    let clock = FrozenClock::new();
+    let agent = asking(&clock);
+    let pay = MockTool::returning("pay", "", "paid");
+    let agent = agent.with_tool(pay.clone());
+    let deadline = Some(clock.now().plus(DAY));
+    let paused = run_by(&clock, &agent, asked().with_budget(Budget { deadline, ..time(60) }));
+    clock.advance(DAY);
+    let state = run_by(&clock, &agent, paused.resolve(1, Resolution::Approve));
+    assert_eq!((pay.keys().len(), state.step_count()), (0, 1));
+    assert!(matches!(outcomes(&state, 0)[1], ToolOutcome::Skipped { .. }));
+    let signal = state.stop_signal().unwrap();
+    assert_eq!(
+        (signal.reason, &signal.context["limit"]),
+        (StopReason::TimeLimitReached, &json!("deadline"))
+    );
+}
+
+#[test]
+fn time_between_two_steps_of_a_run_that_its_caller_advances_does_not_count() {
+    let clock = FrozenClock::new();
+    let steps = [ScenarioStep::tool("looking"), ScenarioStep::tool("looking"), "done".into()];
+    let options = RunOptions { env: clock.env(1), ..options() };
+    let mut run = agent(steps).start(asked().with_budget(time(5)), options);
+    while block_on(run.next()).is_some() {
+        clock.advance(DAY);
+    }
+    assert_eq!(run.state().text(), "done");
+}
+
+#[test]
+fn hooks_between_steps_count_as_work() {
+    let clock = FrozenClock::new();
+    let advance = clock.clone();
+    let hook = CallableHook::new("slow").after_step(move |_, _| {
+        advance.advance(seconds(3));
+        Ok(Flow::Go)
+    });
+    let agent = hooked(&agent([ScenarioStep::tool("looking")]), hook);
+    let state = run_by(&clock, &agent, asked().with_budget(time(5)));
+    assert_eq!((state.step_count(), state.cumulative_time()), (2, seconds(6)));
+    assert_eq!(state.stop_signal().map(|it| it.reason), Some(StopReason::TimeLimitReached));
+}
+
+#[test]
+fn the_clock_of_the_machine_can_be_set_and_no_limit_of_time_notices() {
+    let clock = FrozenClock::new();
+    let jump = clock.clone();
+    let set = MockTool::new("set", "", move |_| {
+        jump.set_time_of_day(jump.now().plus(DAY));
+        Ok::<_, loopwright_core::BoxError>("set".to_owned())
+    });
+    let steps = [ScenarioStep::tool_call("set", json!({})), "done".into()];
+    let agent = agent(steps).with_tool(set);
+    let state = run_by(&clock, &agent, asked().with_budget(time(5)));
+    assert_eq!((state.status(), state.cumulative_time()), (&Status::Completed, seconds(0)));
+}
+
+#[test]
+fn a_clock_that_is_set_back_buys_no_time() {
+    let clock = FrozenClock::new();
+    let back = clock.clone();
+    let slow = MockTool::new("slow", "", move |_| {
+        back.advance(seconds(3));
+        back.set_time_of_day(Timestamp::from_millis(1));
+        Ok::<_, loopwright_core::BoxError>("done".to_owned())
+    });
+    let agent = agent([ScenarioStep::tool_call("slow", json!({}))]).with_tool(slow);
+    let budget = Budget { steps: Some(9), ..time(5) };
+    let state = run_by(&clock, &agent, asked().with_budget(budget));
+    assert_eq!((state.step_count(), state.cumulative_time()), (2, seconds(6)));
+    assert_eq!(state.stop_signal().map(|it| it.reason), Some(StopReason::TimeLimitReached));
+}
+
+#[test]
+fn a_model_that_does_not_answer_is_given_up_after_what_is_left_of_the_time() {
+    let clock = FrozenClock::new();
+    let slow = CallableHook::new("slow").before_step({
+        let clock = clock.clone();
+        move |_, _| {
+            clock.advance(seconds(2));
+            clock.set_time_of_day(Timestamp::from_millis(1));
+            Ok(Flow::Go)
+        }
+    });
+    let agent = hooked(&loop_of(ModelDriver::new(FakeModel::deaf())), slow);
+    let began = clock.monotonic();
+    let state = run_by(&clock, &agent, asked().with_budget(time(5)));
+    assert_eq!(clock.monotonic() - began, seconds(5));
+    let signal = state.stop_signal().unwrap();
+    assert_eq!(signal.context["elapsed_seconds"], json!(5.0));
+    assert_eq!(state.cumulative_time(), seconds(5));
 }

@@ -141,18 +141,25 @@ impl DefinitionValidator {
         // What another program brings, or a server, cannot be called here: denying it changes nothing.
         let is_ours = |it: &&str| it.starts_with(char::is_lowercase) && !it.starts_with("mcp__");
         let denied = definition.tools_deny.iter().filter(is_ours).collect::<NameList>();
+        let named: Vec<&str> = definition.capabilities.iter().collect();
+        let known = if allowed.is_empty() && denied.is_empty() {
+            None
+        } else {
+            self.known_tools(definition, &named)
+        };
+        let mut check = |field, names: &NameList, known: Option<NameList>| match known {
+            _ if names.is_empty() => {}
+            None => unknown.push((field, "there are no tools to choose from".to_owned())),
+            Some(known) => unknown.extend(unknown_tools(names, &known).map(|it| (field, it))),
+        };
+        // A capability that is not named brings nothing, and its tools may be denied all the same.
+        let is_known = |name: &&str| known.as_ref().is_some_and(|it| it.contains(name));
+        let others: NameList = denied.iter().filter(|name| !is_known(name)).collect();
         let every = || self.capabilities.iter().flat_map(|it| it.names()).collect::<Vec<_>>();
-        let rules = [
-            ("tools", allowed, definition.capabilities.iter().collect::<Vec<_>>()),
-            // A capability that is not named brings nothing, and its tools may be denied all the same.
-            ("toolsDeny", denied, every()),
-        ];
-        for (field, names, capabilities) in rules.into_iter().filter(|it| !it.1.is_empty()) {
-            match self.known_tools(definition, &capabilities) {
-                None => unknown.push((field, "there are no tools to choose from".to_owned())),
-                Some(known) => unknown.extend(unknown_tools(&names, &known).map(|it| (field, it))),
-            }
-        }
+        let denied_from =
+            if others.is_empty() { None } else { self.known_tools(definition, &every()) };
+        check("tools", &allowed, known);
+        check("toolsDeny", &others, denied_from);
         if let Some(skills) = &self.skills {
             let known: NameList = skills.names(SkillAudience::Everybody).into_iter().collect();
             let names = definition.skills.iter().filter(|name| !known.contains(name));

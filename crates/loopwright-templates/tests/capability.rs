@@ -193,7 +193,8 @@ fn names_are_checked_against_all_tools_that_the_agent_would_have() {
     assert_eq!(problems(definition(&["use_brought"], &["own", "brought"], &["brought"])), []);
     let expect = [
         invalid("tools", "there is no tool `brought`; known are: own"),
-        invalid("toolsDeny", "there is no tool `other`; known are: own"),
+        // Tools of capabilities that are not named may be denied.
+        invalid("toolsDeny", "there is no tool `other`; known are: own, brought"),
     ];
     assert_eq!(problems(definition(&[], &["own", "brought"], &["other"])), expect);
     let unknown = "there is no capability named `use_magic`; known are: use_brought";

@@ -15,6 +15,10 @@ const START: u64 = 1_767_225_600_000;
 
 /// A clock that only moves when it is told to. Clones show the same time.
 ///
+/// [`advance`](FrozenClock::advance) moves the time of day and the monotonic clock together;
+/// [`set_time_of_day`](FrozenClock::set_time_of_day) moves the time of day alone, as when the clock of a machine
+/// is set.
+///
 /// There are two modes. With [`new`](FrozenClock::new), whoever sleeps moves the clock to the end of
 /// its sleep and goes on at once. With [`manual`](FrozenClock::manual), whoever sleeps waits until
 /// somebody calls [`advance`](FrozenClock::advance).
@@ -33,6 +37,8 @@ enum Mode {
 #[derive(Debug, Default)]
 struct Time {
     passed: Duration,
+    /// The time of day when nothing had passed, if it was set.
+    start: Option<Timestamp>,
     sleepers: Vec<Waker>,
 }
 
@@ -64,6 +70,13 @@ impl FrozenClock {
         time.sleepers.drain(..).for_each(Waker::wake);
     }
 
+    /// Sets the time of day, forwards or back. The monotonic clock and those who sleep notice nothing.
+    pub fn set_time_of_day(&self, at: Timestamp) {
+        let mut time = self.time();
+        let passed = u64::try_from(time.passed.as_millis()).unwrap_or(u64::MAX);
+        time.start = Some(Timestamp::from_millis(at.millis().saturating_sub(passed)));
+    }
+
     /// Makes surroundings of this clock and a seed.
     pub fn env(&self, seed: u64) -> Env {
         Env { clock: Arc::new(self.clone()), seed }
@@ -76,7 +89,8 @@ impl FrozenClock {
 
 impl Clock for FrozenClock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(START).plus(self.monotonic())
+        let time = self.time();
+        time.start.unwrap_or(Timestamp::from_millis(START)).plus(time.passed)
     }
 
     fn monotonic(&self) -> Duration {
@@ -126,6 +140,23 @@ mod tests {
         block_on(clock.sleep(Duration::from_secs(3)));
         assert_eq!(clock.now().since(began), Duration::from_secs(3));
         assert_eq!(clock.monotonic(), Duration::from_secs(3));
+    }
+
+    #[test]
+    fn the_time_of_day_can_be_set_and_the_monotonic_clock_goes_on() {
+        let (clock, second) = (FrozenClock::manual(), Duration::from_secs(1));
+        clock.advance(second);
+        let mut sleep = clock.sleep(second);
+        for moment in [0, 4_000_000_000_000].map(Timestamp::from_millis) {
+            let moment = moment.plus(second);
+            clock.set_time_of_day(moment);
+            assert_eq!((clock.now(), clock.monotonic()), (moment, second));
+        }
+        assert_eq!(run_until_stuck(&mut sleep), None);
+        let before = clock.now();
+        clock.advance(second);
+        assert_eq!(clock.now().since(before), second);
+        assert_eq!(run_until_stuck(&mut sleep), Some(()));
     }
 
     #[test]

@@ -278,7 +278,7 @@ async fn play(scenario: &Scenario) -> Result<(), String> {
     let agent = agent(scenario, server.url());
     let mut state = AgentState::new();
     for input in scenario.inputs() {
-        state = agent.execute(state.with_messages(input)).await;
+        state = agent.execute(state.with_appended_messages(input)).await;
         if let Status::Failed(failure) = state.status() {
             return Err(format!("failed: {failure}"));
         }

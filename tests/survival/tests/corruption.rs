@@ -93,8 +93,18 @@ async fn fill(store: &dyn SessionStore) {
         for write in 1..WRITES {
             let (changes, lease) = ([said(write)], None);
             let batch = Batch { first: write, changes: &changes };
-            let (status, title) = (None, None);
-            let write = Write { id: &id, expected: write, batch, status, title, lease, now };
+            let write = Write {
+                id: &id,
+                expected: write,
+                batch,
+                status: None,
+                title: None,
+                workdir: None,
+                parent: None,
+                handled: None,
+                lease,
+                now,
+            };
             store.append(write).await.unwrap();
         }
         store.note(&id, Log::Files, &[b"noted".as_slice().into()], None).await.unwrap();

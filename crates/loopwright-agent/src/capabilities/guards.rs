@@ -78,7 +78,8 @@ impl UseGuards {
         self
     }
 
-    /// Sets or lifts the limit of time from the start of the execution, in seconds.
+    /// Sets or lifts the limit of time that an execution is worked on, in seconds. Time in which it waits
+    /// for a person does not count.
     ///
     /// # Panics
     ///

@@ -56,27 +56,23 @@ fn limit<T: PartialOrd + fmt::Debug + Copy + Send + Sync + 'static>(
 }
 
 /// Returns what counts against the limits of an execution.
-fn used(state: &AgentState, now: Timestamp) -> Used {
-    state.execution().map(|it| it.used(now)).unwrap_or_default()
+fn used(state: &AgentState) -> Used {
+    state.execution().map(|it| it.used(Duration::ZERO)).unwrap_or_default()
 }
 
 /// Forbids after so many steps.
 pub fn steps_limit(max: u32) -> impl ContinuationCriterion {
-    limit("steps_limit", StopReason::StepsLimitReached, max, |state, now| used(state, now).steps)
+    limit("steps_limit", StopReason::StepsLimitReached, max, |state, _| used(state).steps)
 }
 
 /// Forbids after so many tokens.
 pub fn token_usage_limit(max: u64) -> impl ContinuationCriterion {
-    limit("token_usage_limit", StopReason::TokenLimitReached, max, |state, now| {
-        used(state, now).tokens
-    })
+    limit("token_usage_limit", StopReason::TokenLimitReached, max, |state, _| used(state).tokens)
 }
 
-/// Forbids so long after the start of the execution.
+/// Forbids when the execution was worked on for so long. Time in which it waits for a person does not count.
 pub fn execution_time_limit(max: Duration) -> impl ContinuationCriterion {
-    limit("execution_time_limit", StopReason::TimeLimitReached, max, |state, now| {
-        used(state, now).time
-    })
+    limit("execution_time_limit", StopReason::TimeLimitReached, max, |state, _| used(state).time)
 }
 
 /// Forbids when the steps of all executions were worked on for so long.

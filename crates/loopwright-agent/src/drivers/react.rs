@@ -26,6 +26,9 @@ use crate::{
 /// A decision that cannot be read, or is not valid, is sent back with what is wrong with it, until
 /// the attempts are used up; then the step fails like any other. The conversation is kept in the same
 /// form as with any other driver: only the model sees thought, action and observation as text.
+///
+/// Decisions have a form of their own. Where the state or the agent sets the form of answers, a second model
+/// call puts the final answer into that form.
 #[derive(Clone)]
 pub struct ReActDriver {
     asked: Asked,
@@ -96,21 +99,21 @@ impl ReActDriver {
         self
     }
 
-    /// Makes a request in which tools are only text.
+    /// Makes a request in which tools are only text. Returns the form of final answers with it.
     async fn request(
         &self,
         state: &AgentState,
         cx: &ThinkCx<'_>,
-    ) -> Result<(Arc<dyn ChatModel>, InferenceRequest), StepError> {
+    ) -> Result<(Arc<dyn ChatModel>, InferenceRequest, Option<ResponseFormat>), StepError> {
         let mut request = cx.request().await?;
         let model = self.asked.resolve(state, &mut request)?;
         request.tools = ToolSpecs::default();
-        request.response_format.clone_from(&self.format);
+        let form = std::mem::replace(&mut request.response_format, self.format.clone());
         request.prompt.dialect = Dialect::Text;
         let own = request.system.as_deref().unwrap_or_default();
         let tools = shown(state, cx.tools());
         request.system = Some(format!("{}\n\n{own}", rules(&tools)).trim_end().into());
-        Ok((model, request))
+        Ok((model, request, form))
     }
 
     async fn decide(
@@ -152,12 +155,18 @@ impl ReActDriver {
         model: &dyn ChatModel,
         mut request: InferenceRequest,
         cx: &ThinkCx<'_>,
-        wording: &FinalInference,
+        form: Option<ResponseFormat>,
     ) -> Result<InferenceResponse, StepError> {
-        request.response_format = None;
-        request.model = wording.model.clone().or(request.model);
-        request.options = wording.options.over(&request.options);
-        let ask = "Now give the final answer to the user, as plain text and nothing else.";
+        if let Some(wording) = &self.final_inference {
+            request.model = wording.model.clone().or(request.model);
+            request.options = wording.options.over(&request.options);
+        }
+        let ask = if form.is_some() {
+            "Now give the final answer to the user, in the form that is asked for and nothing else."
+        } else {
+            "Now give the final answer to the user, as plain text and nothing else."
+        };
+        request.response_format = form;
         request.prompt.tail.push(Message::user(ask));
         cx.infer(model, request).await
     }
@@ -166,11 +175,12 @@ impl ReActDriver {
 #[async_trait]
 impl Driver for ReActDriver {
     async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
-        let (model, request) = self.request(state, cx).await?;
+        let (model, request, form) = self.request(state, cx).await?;
         let tools = shown(state, cx.tools());
         let (decision, mut response) = self.decide(&*model, request.clone(), &tools, cx).await?;
-        if let (Decision::Answer { .. }, Some(wording)) = (&decision, &self.final_inference) {
-            return Ok(Thought::of(self.word_answer(&*model, request, cx, wording).await?));
+        let is_worded_again = self.final_inference.is_some() || form.is_some();
+        if is_worded_again && matches!(decision, Decision::Answer { .. }) {
+            return Ok(Thought::of(self.word_answer(&*model, request, cx, form).await?));
         }
         (response.message, response.finish) = decision.into_message(cx.step());
         Ok(Thought::of(response))

@@ -117,8 +117,9 @@ impl Run {
             return None;
         }
         let thought = Arc::clone(open.thought()?);
+        let left = self.time_left();
         let cut_off = matches!(thought.finish, FinishReason::Length | FinishReason::ContentFilter);
-        let mut batch = Batch::new(self, thought, self.key()?);
+        let mut batch = Batch::new(self, thought, self.key()?, left);
         for index in (0..=u16::MAX).take(count) {
             let open = self.state.execution().and_then(|it| it.open_step());
             let state = open.and_then(|it| it.calls().get(usize::from(index)));
@@ -131,7 +132,27 @@ impl Run {
             }
         }
         batch.queue.reverse();
+        if left.is_some_and(|it| it.is_zero()) && !batch.queue.is_empty() {
+            // An answer that came too late, or a decision: no call begins.
+            let signal = self.lateness();
+            self.signal_once(signal);
+            batch.halt = Some(Halt::Stopped);
+        }
         Some(batch)
+    }
+
+    /// Returns what is left until the time is used up or the deadline comes.
+    fn time_left(&mut self) -> Option<Duration> {
+        if self.state.budget().time.is_none() && self.state.budget().deadline.is_none() {
+            return None;
+        }
+        let (working, now) = (self.working(), self.now());
+        self.state.time_left(working, now)
+    }
+
+    fn lateness(&mut self) -> StopSignal {
+        let (working, now) = (self.working(), self.now());
+        self.state.lateness(working, now)
     }
 
     /// Tells whether hooks are asked about the next calls.
@@ -246,8 +267,7 @@ impl Run {
             }
             Event::Late => {
                 batch.deadline = None;
-                let now = self.now();
-                let signal = self.state.lateness(now);
+                let signal = self.lateness();
                 self.halt(Halt::Stopped, Some(signal));
                 Ok(())
             }
@@ -353,6 +373,7 @@ impl Run {
             self.record(Change::Asked { call, question: question.clone() });
             self.say(|_| ToolCallAsked { step: acting.key.step, call, tool, question });
         }
+        self.record_work();
         self.record(Change::Paused);
         self.say(|_| ExecutionPaused { calls });
         self.batch = None;
@@ -363,7 +384,7 @@ impl Run {
 
     fn close_step(&mut self) -> Turn {
         let failure = self.batch.take().and_then(|it| it.failure);
-        let took = self.step_took();
+        let took = self.lap();
         self.record(Change::StepClosed { took });
         match failure {
             Some(failure) => self.go(Point::Recover(failure)),
@@ -431,7 +452,7 @@ impl Queued {
 }
 
 impl Batch {
-    fn new(run: &Run, thought: Arc<Thought>, key: EffectKey) -> Self {
+    fn new(run: &Run, thought: Arc<Thought>, key: EffectKey, left: Option<Duration>) -> Self {
         let acting = Acting {
             positions: CallPositions::of(&thought),
             thought,
@@ -441,8 +462,7 @@ impl Batch {
             inference: run.inference(),
             key,
         };
-        let left = |deadline: crate::Timestamp| deadline.since(run.options.env.clock.now());
-        let deadline = run.deadline.map(|it| run.options.env.clock.sleep(left(it)));
+        let deadline = left.map(|it| run.options.env.clock.sleep(it));
         Self {
             acting: Arc::new(acting),
             queue: Few::new(),

@@ -21,7 +21,7 @@ const MAX_VETOES: u32 = 8;
 impl Run {
     /// Records a step that has no answer.
     pub(super) fn fail(&mut self, failure: Failure, spend: Spend) -> Turn {
-        let took = self.step_took();
+        let took = self.lap();
         self.record(Change::StepFailed { failure: failure.clone(), spend, took });
         self.go(Point::Recover(failure))
     }
@@ -94,6 +94,7 @@ impl Run {
     pub(super) async fn close(&mut self, status: Status) -> Result<Turn, Broken> {
         let messages = self.inbox.close();
         self.take_messages(messages);
+        self.record_work();
         let status = match self.ask(Ask::AfterExecution(status.clone())).await? {
             Ok(_) => status,
             Err(error) => match status {

@@ -129,7 +129,12 @@ impl Run {
         let came = parked.wait(&self.options).await;
         self.hooks = None;
         self.time_passed();
-        Ok(came.map_or(Ok(Word::Nothing), |round| self.take_over(round)))
+        let taken = came.map_or(Ok(Word::Nothing), |round| self.take_over(round));
+        if point != HookPoint::BeforeStep {
+            // What is done before a step is part of the step.
+            self.record_work();
+        }
+        Ok(taken)
     }
 
     fn round(&self, ask: Ask) -> Parked<Round> {

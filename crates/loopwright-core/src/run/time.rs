@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{clock::Timestamp, run::Run};
+use crate::{change::Change, clock::Timestamp, run::Run};
+
+/// The least that is worth a change of its own.
+const LEAST: Duration = Duration::from_millis(1);
 
 /// What the clock showed when it was last looked at. Between two things that are waited for it is looked at
 /// once: what a run does by itself takes no time.
@@ -18,14 +21,29 @@ impl Run {
         *self.reading.now.get_or_insert_with(|| self.options.env.clock.now())
     }
 
-    /// Returns how long the step has been worked on.
-    pub(super) fn step_took(&mut self) -> Duration {
-        self.monotonic().saturating_sub(self.step_began)
+    /// Returns how long has been worked since that was last recorded.
+    pub(super) fn working(&mut self) -> Duration {
+        self.monotonic().saturating_sub(self.lap_began)
     }
 
-    /// Notes that a step begins.
+    /// Begins a lap: what was worked before it is recorded, or does not count.
     pub(super) fn start_timing(&mut self) {
-        self.step_began = self.monotonic();
+        self.lap_began = self.monotonic();
+    }
+
+    /// Ends a lap and returns how long it was.
+    pub(super) fn lap(&mut self) -> Duration {
+        let working = self.working();
+        self.start_timing();
+        working
+    }
+
+    /// Puts on record what has been worked beyond the steps, unless it is next to nothing.
+    pub(super) fn record_work(&mut self) {
+        if self.working() >= LEAST {
+            let time = self.lap();
+            self.record(Change::Worked(time));
+        }
     }
 
     /// Says that something was waited for, or that others had the word.

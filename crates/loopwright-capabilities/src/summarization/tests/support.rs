@@ -69,7 +69,7 @@ pub(crate) fn talk(texts: &[&str]) -> AgentState {
     let said = texts.iter().enumerate().map(|(at, text)| {
         if at % 2 == 0 { Message::user(*text) } else { Message::assistant(*text) }
     });
-    AgentState::new().with_messages(said)
+    AgentState::new().with_appended_messages(said)
 }
 
 pub(crate) fn texts(state: &AgentState, section: &str) -> Vec<String> {

@@ -1,0 +1,98 @@
+//! How a run begins: a new execution, or one that resumes.
+
+use std::sync::Arc;
+
+use loopwright_messages::{AgentId, ExecutionId, Message, SectionName, TurnBody};
+
+use crate::{
+    change::{Change, Edit},
+    clock::Timestamp,
+    event::ExecutionStarted,
+    events::Events,
+    execution::Status,
+    meter::Meter,
+    run::{Point, Run, Turn},
+};
+
+impl Run {
+    /// Begins an execution, or goes on with one that was interrupted or paused.
+    pub(super) fn open(&mut self) -> Turn {
+        let now = self.now();
+        if *self.state.status() == Status::Paused && !self.state.pending().is_empty() {
+            self.hear_the_last();
+            self.point = Point::Over;
+            return Turn::Over;
+        }
+        let resumed = self.state.is_resumable();
+        let had_ended = self.state.execution().is_some_and(|it| it.is_unanswered);
+        let change = if resumed { Change::Resumed } else { self.opened(now) };
+        self.record(change);
+        self.start_timing();
+        self.set_up();
+        let (messages, tools) = (self.state.transcript().len(), self.agent.tools().len());
+        self.say(|_| ExecutionStarted { messages, tools, resumed });
+        if had_ended {
+            self.ask_to_continue();
+        }
+        // An execution that had ended begins its work once more, and is begun like a new one.
+        let is_beginning = had_ended || !resumed;
+        self.go(if is_beginning { Point::BeforeExecution } else { self.resume_at() })
+    }
+
+    /// A run that was interrupted goes on with its open step, or decides again about its last one.
+    fn resume_at(&self) -> Point {
+        let execution = self.state.execution();
+        match execution.and_then(|it| it.open_step()) {
+            Some(open) if open.thought().is_some() => Point::Act,
+            None if self.state.step_count() > 0 => Point::Decide,
+            _ => Point::Checkpoint,
+        }
+    }
+
+    /// A model that was interrupted in the middle of an answer is asked to go on: no request ends with
+    /// words of the model.
+    fn ask_to_continue(&mut self) {
+        let is_cut = self
+            .state
+            .transcript()
+            .last()
+            .is_some_and(|turn| matches!(turn.body(), TurnBody::Reply(_)));
+        if is_cut {
+            let message = Message::user("Continue from where you were interrupted.");
+            let section = SectionName::MESSAGES.into();
+            let edit = Edit::Append { section, message };
+            self.record(Change::Edited { by: Arc::from("loop"), edit });
+        }
+    }
+
+    fn opened(&self, now: Timestamp) -> Change {
+        let number = self.state.seq() ^ now.millis().rotate_left(20);
+        let id = |kind| self.options.env.id(kind, number);
+        let agent = self.state.id().cloned().unwrap_or_else(|| AgentId::new(id("agent")));
+        Change::Opened { agent, execution: ExecutionId::new(id("execution")) }
+    }
+
+    /// Makes what needs the start and the budget of the execution.
+    pub(super) fn set_limits(&mut self) {
+        let working = self.working();
+        let Some(execution) = self.state.execution() else { return };
+        let (budget, used) = (*self.state.budget(), execution.used(working));
+        self.meter = match &self.options.meter {
+            Some(meter) => meter.child(&budget.remaining(used)),
+            None => Meter::new(&budget.remaining(used)),
+        };
+        self.way = self.make_way();
+    }
+
+    /// Makes what needs the names and the budget of the execution.
+    fn set_up(&mut self) {
+        let Some(execution) = self.state.execution() else { return };
+        let mut sinks = self.agent.sinks().clone();
+        sinks.extend(&self.options.sinks);
+        if let Some(agent) = self.state.id().cloned() {
+            let (parent, id) = (self.state.parent().cloned(), execution.id().clone());
+            self.events = Events::new(&sinks, &self.options.env.clock, agent, parent, id);
+        }
+        self.set_limits();
+    }
+}

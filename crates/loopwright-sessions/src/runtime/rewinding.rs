@@ -1,0 +1,142 @@
+//! Sessions that begin with what another one has, and sessions that go back.
+
+#[cfg(feature = "files")]
+use loopwright_capabilities::files::{FileChange, Root, Undone};
+use loopwright_core::{Seq, Stamped};
+
+use crate::{
+    error::SessionError,
+    event::{SessionAt, SessionEvent},
+    header::SessionHeader,
+    id::SessionId,
+    repository::fork,
+    runtime::SessionRuntime,
+    session::AgentSession,
+    steps::step_end,
+    store::Loaded,
+    undo,
+};
+
+impl SessionRuntime {
+    /// Makes another session that begins with what this one has, up to the end or to the end of a step
+    /// as [`rewind`](SessionRuntime::rewind) counts them. Nothing is copied, and this one may be in
+    /// use. Without a name, it gets one that nobody has.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session or step, or the name is taken.
+    pub async fn fork(
+        &self,
+        id: &SessionId,
+        step: Option<u64>,
+        into: Option<SessionId>,
+    ) -> Result<SessionHeader, SessionError> {
+        let (source, definition, at) = match step {
+            None => {
+                let (source, definition) = self.repository.outline(id).await?;
+                let at = source.length;
+                (source, definition, at)
+            }
+            Some(step) => {
+                let Loaded { header, definition, changes } = self.repository.loaded(id).await?;
+                let at = end_of(id, &changes, step)?;
+                (header, definition, at)
+            }
+        };
+        let now = self.env.clock.now();
+        let header = fork(&**self.store(), &source, &definition, into, at, now).await?;
+        self.tell(|| SessionEvent::Saved(SessionAt::of(&header)));
+        Ok(header)
+    }
+
+    /// Goes back to the end of a step, counted from one over all executions; 0 is the beginning.
+    /// Nothing is deleted.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such step, or somebody works with the session.
+    pub async fn rewind(&self, id: &SessionId, step: u64) -> Result<AgentSession, SessionError> {
+        let (session, ()) = self.rewind_after(id, step, async |_| Ok(())).await?;
+        Ok(session)
+    }
+
+    /// Goes back as [`rewind`](SessionRuntime::rewind) does, and undoes what file tools did since then
+    /// below a root, as far as [`SessionFiles`](crate::SessionFiles) noted it. A file that has changed
+    /// since is left as it is, and told as [`Undone::Conflict`].
+    ///
+    /// # Errors
+    ///
+    /// As of `rewind`. A file that cannot be read or written is left as it is, like one that changed.
+    #[cfg(feature = "files")]
+    pub async fn rewind_files(
+        &self,
+        id: &SessionId,
+        step: u64,
+        root: &Root,
+    ) -> Result<(AgentSession, Vec<(FileChange, Undone)>), SessionError> {
+        self.rewind_after(id, step, async |at| undo::undo(&**self.store(), id, root, at).await)
+            .await
+    }
+
+    /// Returns the changes of files after a step that [`rewind_files`](SessionRuntime::rewind_files) undoes,
+    /// oldest first.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session or step, or the store fails.
+    #[cfg(feature = "files")]
+    pub async fn recorded_files(
+        &self,
+        id: &SessionId,
+        step: u64,
+    ) -> Result<Vec<FileChange>, SessionError> {
+        let loaded = self.repository.loaded(id).await?;
+        let at = end_of(id, &loaded.changes, step)?;
+        Ok(undo::recorded(&**self.store(), id, at).await?)
+    }
+
+    /// Finds what file tools did after a step that [`rewind_files`](SessionRuntime::rewind_files) cannot
+    /// undo, because what the files held is not kept with this session: it was done before a fork or an
+    /// import.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such session or step, or the store fails.
+    #[cfg(feature = "files")]
+    pub async fn unrecorded_files(
+        &self,
+        id: &SessionId,
+        step: u64,
+    ) -> Result<Vec<undo::FileCall>, SessionError> {
+        let loaded = self.repository.loaded(id).await?;
+        let at = end_of(id, &loaded.changes, step)?;
+        Ok(undo::unrecorded(&**self.store(), id, &loaded.changes, at).await?)
+    }
+
+    /// Does something and goes back, holding the lease.
+    async fn rewind_after<T>(
+        &self,
+        id: &SessionId,
+        step: u64,
+        before: impl AsyncFnOnce(Seq) -> Result<T, SessionError>,
+    ) -> Result<(AgentSession, T), SessionError> {
+        let lease = self.lease(id).await?;
+        let rewound = async {
+            let loaded = self.repository.loaded(id).await?;
+            let at = end_of(id, &loaded.changes, step)?;
+            let done = before(at).await?;
+            undo::note_rewind(&**self.store(), id, at).await?;
+            let now = self.env.clock.now();
+            self.store().rewind(id, loaded.header.version, at, Some(&lease), now).await?;
+            Ok::<_, SessionError>(done)
+        };
+        let rewound = rewound.await;
+        let _ended = self.store().release(&lease).await;
+        let done = rewound?;
+        Ok((self.load(id).await?, done))
+    }
+}
+
+fn end_of(id: &SessionId, changes: &[Stamped], step: u64) -> Result<Seq, SessionError> {
+    step_end(changes, step).map_err(|steps| SessionError::NoStep { id: id.clone(), step, steps })
+}
