@@ -70,7 +70,7 @@ pub(crate) fn call_ids(
                 Some(id) => form.accepted(&id),
                 None => form.made_up(meta, index),
             };
-            *id = Some(form.unique(base, &mut taken));
+            *id = Some(form.unique(&base, &mut taken));
         }
     }
     ids.into_iter().flatten().collect()
@@ -109,13 +109,13 @@ impl IdForm {
     }
 
     /// Returns the id, or one like it if it is taken, and takes it.
-    fn unique(self, id: String, taken: &mut BTreeSet<String>) -> String {
+    fn unique(self, id: &str, taken: &mut BTreeSet<String>) -> String {
         let numbered = |number: u32| match self {
             Self::Any => format!("{id}_{number}"),
             Self::Nine => nine(&format!("{id}_{number}")),
-            Self::Simple { longest } => joined(&id, &format!("_{number}"), longest),
+            Self::Simple { longest } => joined(id, &format!("_{number}"), longest),
         };
-        let mut unique = id.clone();
+        let mut unique = id.to_owned();
         let mut number = 2;
         while !taken.insert(unique.clone()) {
             unique = numbered(number);

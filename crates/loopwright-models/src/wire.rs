@@ -239,9 +239,9 @@ impl Question<'_> {
         let sent = self.continuation.and_then(|it| it.go_on(key, prompt, list));
         let mut before = sent.and_then(|sent| {
             let mut sent = (0..sent).rev().filter_map(|at| prompt.turns.get(at));
-            let last = sent.find(|turn| !encode(turn).is_empty());
-            let last = last.or_else(|| prompt.head.last().filter(|turn| !encode(turn).is_empty()));
-            last.map(|turn| Side::last_of(turn))
+            let turn = sent.find(|turn| !encode(turn).is_empty());
+            let turn = turn.or_else(|| prompt.head.last().filter(|turn| !encode(turn).is_empty()));
+            turn.map(|turn| Side::last_of(turn))
         });
         let head = sent.is_none().then(|| prompt.head.iter_from(skipped)).into_iter().flatten();
         let new = head.chain(prompt.turns.iter_from(sent.unwrap_or(0)));

@@ -23,6 +23,14 @@ fn call(id: Option<&str>, arguments: &str) -> Part {
     Part::new(Content::ToolCall(ToolCall { id, name: "f".into(), arguments: arguments.into() }))
 }
 
+fn said(message: Message) -> Turn {
+    Turn::said(message).unwrap()
+}
+
+fn user(text: &str) -> Turn {
+    said(Message::user(text))
+}
+
 /// Makes the turns of conversations, each in a step of its own.
 struct Turns {
     wire: Wire,
@@ -36,17 +44,9 @@ impl Turns {
         TurnMeta { execution, step: Some(self.step), trace: true }
     }
 
-    fn said(&mut self, message: Message) -> Turn {
-        Turn::said(message).unwrap()
-    }
-
-    fn user(&mut self, text: &str) -> Turn {
-        self.said(Message::user(text))
-    }
-
     fn answer(&mut self, text: &str) -> Turn {
         let origin = origin(self.wire, "m");
-        self.said(Message::assistant(text).with_origin(origin))
+        said(Message::assistant(text).with_origin(origin))
     }
 
     fn called(&mut self, model: &str, parts: Vec<Part>, results: Vec<ToolResult>) -> Turn {
@@ -82,11 +82,11 @@ impl Turns {
             (0..outcomes.len()).map(|index| call(Some(&format!("c{index}")), "{}")).collect();
         let foreign = vec![call(Some("functions.f:0"), "{\"a\":"), call(Some("functions_f_0"), "")];
         vec![
-            self.user("first"),
-            self.user("second, before any answer"),
+            user("first"),
+            user("second, before any answer"),
             self.called("m", many, outcomes.into()),
-            self.user("a word in between"),
-            self.said(Message::system("an instruction in between")),
+            user("a word in between"),
+            said(Message::system("an instruction in between")),
             self.called("m", one(None), fine()),
             self.called("m", one(None), fine()),
             self.called("other", one(Some("call_0")), fine()),
@@ -95,12 +95,10 @@ impl Turns {
             self.answer("one answer"),
             self.answer("and another, without a question"),
             self.called("m", vec![Part::text("so"), call(Some("x"), "{}")], fine()),
-            self.said(
-                Message::new(Role::Assistant, [thought()]).with_origin(origin(self.wire, "m")),
-            ),
-            self.user(" "),
-            self.said(Message::system("twice")),
-            self.said(Message::system("instructed")),
+            said(Message::new(Role::Assistant, [thought()]).with_origin(origin(self.wire, "m"))),
+            user(" "),
+            said(Message::system("twice")),
+            said(Message::system("instructed")),
             self.answer("the last word is the model's"),
         ]
     }

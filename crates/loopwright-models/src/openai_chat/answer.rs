@@ -185,12 +185,11 @@ impl Answer {
         if !own.is_empty() {
             let opaque = Opaque::new(Value::Object(own).to_string());
             // It belongs to the words, if there are any.
-            match parts.iter_mut().rfind(|part| part.as_text().is_some()) {
-                Some(text) => *text = text.clone().with_opaque(opaque),
-                None => {
-                    let content = Content::Provider { kind: "extra_content".into() };
-                    parts.push(Part::new(content).with_opaque(opaque));
-                }
+            if let Some(text) = parts.iter_mut().rfind(|part| part.as_text().is_some()) {
+                *text = text.clone().with_opaque(opaque);
+            } else {
+                let content = Content::Provider { kind: "extra_content".into() };
+                parts.push(Part::new(content).with_opaque(opaque));
             }
         }
         parts

@@ -335,7 +335,7 @@ fn reasoning_without_a_signature_goes_back_to_models_that_accept_it() {
     };
     let unsigned = json!({ "reasoningText": { "text": "t" } });
     for model in ["us.amazon.nova-2-lite-v1:0", "minimax.minimax-m2", "openai.gpt-oss-120b-1:0"] {
-        assert_eq!(sent(model, model), [unsigned.clone()], "{model}");
+        assert_eq!(sent(model, model), std::slice::from_ref(&unsigned), "{model}");
     }
     for model in ["us.anthropic.claude-opus-5", "us.deepseek.r1-v1:0", "arn:aws:bedrock:profile/x"]
     {
