@@ -112,17 +112,17 @@ fn repeated(missing: &[LoadedSkill]) -> String {
         left -= if fits { skill.text.len() } else { 0 };
         fits
     };
-    let (mut shown, mut named): (Vec<_>, Vec<_>) =
+    let (mut shown, mut without_room): (Vec<_>, Vec<_>) =
         missing.iter().rev().partition(|skill| fits(skill));
     shown.reverse();
-    named.reverse();
+    without_room.reverse();
     let mut parts: Vec<String> = Vec::new();
     if !shown.is_empty() {
         let texts: Vec<&str> = shown.iter().map(|it| it.text.as_str()).collect();
         parts.push(format!("{REPEATED}\n{}", texts.join("\n\n")));
     }
-    if !named.is_empty() {
-        let names: Vec<String> = named.iter().map(|it| format!("`{}`", it.name)).collect();
+    if !without_room.is_empty() {
+        let names: Vec<String> = without_room.iter().map(|it| format!("`{}`", it.name)).collect();
         parts.push(format!("{NAMED} {}", names.join(", ")));
     }
     parts.join("\n\n")
