@@ -49,16 +49,15 @@ pub(super) async fn rewind(
     asked: Asked<'_>,
 ) -> Result<Rewound, SessionsError> {
     let runtime = caretaker(&conversation.store);
-    let step = match rewind.step {
-        Some(step) => step,
-        None => {
-            let session = runtime.session(id).await?;
-            let state = session.state();
-            state.total_steps().saturating_sub(u64::from(state.step_count()))
-        }
+    let step = if let Some(step) = rewind.step {
+        step
+    } else {
+        let session = runtime.session(id).await?;
+        let state = session.state();
+        state.total_steps().saturating_sub(u64::from(state.step_count()))
     };
-    let changes = runtime.recorded_files(id, step).await?;
-    let changed: BTreeSet<&str> = changes.iter().map(|it| it.path.as_str()).collect();
+    let recorded = runtime.recorded_files(id, step).await?;
+    let changed: BTreeSet<&str> = recorded.iter().map(|it| it.path.as_str()).collect();
     let unrecorded = runtime.unrecorded_files(id, step).await?;
     let is_watched = asked.is_watched;
     let undoes = if changed.is_empty() || rewind.files {

@@ -21,7 +21,7 @@ pub(super) fn holds_stdin() -> bool {
 fn writes(pid: u32, pipe: &Path) -> bool {
     let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     let is_pipe = |path: &Path| fs::read_link(path).is_ok_and(|it| it == pipe);
-    open.filter_map(|it| it.ok())
+    open.filter_map(Result::ok)
         .any(|it| is_pipe(&it.path()) && is_writable(pid, &it.file_name().to_string_lossy()))
 }
 

@@ -208,7 +208,7 @@ impl Progress {
     fn answered(&mut self, answer: &Answer) {
         self.came(&answer.source, None);
         let rest = self.calls.entry(answer.source.clone()).or_default().begin(answer);
-        self.show_calls(rest);
+        self.show_calls(&rest);
         if std::mem::take(&mut self.has_cost_limit) && !answer.is_priced {
             self.say(
                 "warning: prices are not known for this model, so --max-cost does not bound it",
@@ -226,11 +226,13 @@ impl Progress {
     fn completed(&mut self, source: &Source, completed: &ToolCallCompleted) {
         self.came(source, Some(completed.call));
         let shown = self.calls.entry(source.clone()).or_default().settle(completed.clone());
-        self.show_calls(shown);
+        self.show_calls(&shown);
     }
 
-    fn show_calls(&mut self, calls: Vec<Shown>) {
-        calls.iter().for_each(|it| self.show_call(it));
+    fn show_calls(&mut self, calls: &[Shown]) {
+        for call in calls {
+            self.show_call(call);
+        }
     }
 
     fn show_call(&mut self, call: &Shown) {
@@ -238,12 +240,12 @@ impl Progress {
             return;
         }
         let completed = &call.completed;
-        let (tool, took) = (line(&completed.tool, 30), duration(completed.took));
+        let (name, took) = (line(&completed.tool, 30), duration(completed.took));
         let agent = call.name.as_deref().map(|it| format!("{} › ", line(it, 30)));
         let agent = agent.unwrap_or_default();
         let failure = failure(&completed.outcome);
         let ended = failure.as_ref().map(|it| format!(" {BAD}· {it}{BAD:#}"));
-        let taken = [&agent, &tool, &took].map(|it| it.chars().count()).iter().sum::<usize>()
+        let taken = [&agent, &name, &took].map(|it| it.chars().count()).iter().sum::<usize>()
             + failure.as_ref().map_or(0, |it| it.chars().count() + 3);
         let room = self.width.saturating_sub(taken + 8);
         let asked = summary(&call.arguments, room);
@@ -251,7 +253,7 @@ impl Progress {
         let is_good = completed.success && failure.is_none();
         let (style, mark) = if is_good { (GOOD, '✓') } else { (BAD, '✗') };
         self.say(&format!(
-            "  {style}{mark}{style:#} {FAINT}{agent}{FAINT:#}{BOLD}{tool}{BOLD:#}{space}{asked}{} {FAINT}· {took}{FAINT:#}",
+            "  {style}{mark}{style:#} {FAINT}{agent}{FAINT:#}{BOLD}{name}{BOLD:#}{space}{asked}{} {FAINT}· {took}{FAINT:#}",
             ended.unwrap_or_default(),
         ));
         if let Some(change) = &call.change {
@@ -278,7 +280,7 @@ impl Progress {
     fn show_rest(&mut self) {
         for mut calls in std::mem::take(&mut self.calls).into_values() {
             let rest = calls.rest();
-            self.show_calls(rest);
+            self.show_calls(&rest);
         }
     }
 

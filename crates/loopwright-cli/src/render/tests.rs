@@ -262,7 +262,7 @@ fn completed(of: &str, call: u16, value: Option<Value>) -> Note {
     )
 }
 
-fn delta(of: &str, delta: Value) -> Note {
+fn delta(of: &str, delta: &Value) -> Note {
     event(of, json!({"type": "stream_delta", "step": 1, "delta": delta}))
 }
 
@@ -274,7 +274,7 @@ fn calls_of_subagents_that_work_at_the_same_time_are_told_apart() {
     for note in [
         answer("ann", "", &["a1", "a2"]),
         answer("ben", "", &["b1"]),
-        delta("ann", json!({"text": "inner"})),
+        delta("ann", &json!({"text": "inner"})),
         completed("ann", 1, None),
         completed("ben", 0, None),
         answer("ben", "inner", &[]),
@@ -316,7 +316,9 @@ fn something_turns_while_a_model_reasons_or_prepares_a_call_until_words_are_show
     let waits = |scope: Scope, notes: &[Note]| {
         let progress = Progress::to(Box::new(Sheet::default()), Details::Calls);
         let mut text = Text::to(Box::new(Sheet::default()), progress, scope, Target::File);
-        notes.iter().for_each(|it| text.take(it).unwrap());
+        for note in notes {
+            text.take(note).unwrap();
+        }
         text.waits_for()
     };
     let thinks = delta(json!({"reasoning": "hm"}));

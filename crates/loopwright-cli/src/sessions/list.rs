@@ -42,12 +42,13 @@ pub(super) async fn list(
     let next = page.next.as_ref().map(text_of);
     let runs = last_runs(store, &page.sessions).await;
     if args.json {
-        let session = |(header, run): (&SessionHeader, &Option<&str>)| {
+        let session = |(header, run): (&SessionHeader, Option<&str>)| {
             let mut session = json!(header);
             session["last_run"] = json!(run);
             session
         };
-        let sessions: Vec<Value> = page.sessions.iter().zip(&runs).map(session).collect();
+        let sessions: Vec<Value> =
+            page.sessions.iter().zip(runs.iter().copied()).map(session).collect();
         return Ok(console::print_json(&json!({
             "schema_version": SCHEMA_VERSION, "sessions": sessions, "next": next,
             "unreadable": page.unreadable,
@@ -98,15 +99,15 @@ pub(super) async fn names(store: &dyn SessionStore, most: usize) -> Vec<(String,
 fn table(page: &SessionList, runs: &[Option<&'static str>], with_workdir: bool) -> String {
     let now = now();
     let width = page.sessions.iter().map(|it| short(&it.id).len()).max().unwrap_or_default();
-    let row = |(it, run): (&SessionHeader, &Option<&'static str>)| {
+    let row = |(it, run): (&SessionHeader, Option<&'static str>)| {
         let (id, age) = (short(&it.id), age(it.updated_at, now));
-        let status = status(it, *run);
+        let status = status(it, run);
         let workdir = it.workdir.as_deref().filter(|_| with_workdir);
         let workdir = workdir.map_or(String::new(), |it| format!("  {}", line(it, 200)));
         let row = format!("{id:width$}  {age:>8}  {status:10}  {}{workdir}", title(it, TITLE));
         row.trim_end().to_owned() + "\n"
     };
-    page.sessions.iter().zip(runs).map(row).collect()
+    page.sessions.iter().zip(runs.iter().copied()).map(row).collect()
 }
 
 /// Returns how the last run ended; for a session that takes no messages, why it does not.

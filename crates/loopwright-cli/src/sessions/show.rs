@@ -182,7 +182,7 @@ fn entry(text: &mut String, entry: &Entry) {
             let mark = if *success && failure.is_none() { '✓' } else { '✗' };
             let asked = summary(&arguments.to_string(), WIDTH - 35);
             let called = format!("  {mark} {} {asked}", line(tool, 30));
-            let failure = failure.iter().map(|it| format!(" · {it}")).collect::<String>();
+            let failure = failure.as_ref().map(|it| format!(" · {it}")).unwrap_or_default();
             writeln!(text, "{}{failure}", called.trim_end()).ok();
             returned(text, output);
         }
