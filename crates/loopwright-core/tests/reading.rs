@@ -133,7 +133,7 @@ fn every_event_names_its_agent_its_execution_and_its_moment() {
     let (id, execution) = (state.id().unwrap(), state.execution().unwrap().id());
     assert!(envelopes.iter().all(|it| it.agent == *id && it.execution == *execution));
     let numbers: Vec<u64> = envelopes.iter().map(|it| it.seq).collect();
-    assert_eq!(numbers, (0..).take(envelopes.len()).collect::<Vec<_>>());
+    assert_eq!(numbers, (0_u64..).take(envelopes.len()).collect::<Vec<_>>());
     let moment = |name| {
         let envelope = envelopes.iter().find(|it| it.event.name() == name).unwrap();
         envelope.at.since(began)
