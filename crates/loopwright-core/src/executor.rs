@@ -1,7 +1,8 @@
 //! How one tool call is decided about and run.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use futures::{
     FutureExt as _,
     future::{Either, select},
@@ -27,17 +28,49 @@ use crate::{
 };
 
 /// Runs tool calls: asks hooks, checks arguments, bounds time and size, retries what may be repeated.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ToolExecutor {
     /// The most bytes of text that a tool may answer with; the rest is cut, and the model is told.
     pub max_output_bytes: usize,
     /// How long a call may take whose tool sets no limit of its own.
     pub default_timeout: Option<Duration>,
+    /// Runs the tools; if there is none, the loop calls them itself.
+    pub runner: Option<Arc<dyn ToolRunner>>,
+}
+
+/// Runs tools in its own way, for instance in another process.
+///
+/// The loop does everything around it: hooks, the check of arguments, limits of time and size, retries, the
+/// record and the events. A call that must not happen twice is run once.
+#[async_trait]
+pub trait ToolRunner: Send + Sync {
+    /// Runs a call whose arguments fit the schema. Without a runner, the loop uses [`AnyTool::call`].
+    /// Dropping the future must end what it started.
+    ///
+    /// # Errors
+    ///
+    /// If the tool fails or stops the agent.
+    async fn run(
+        &self,
+        tool: &AnyTool,
+        arguments: Value,
+        cx: &ToolCx<'_>,
+    ) -> Result<ToolOutput, ToolError>;
 }
 
 impl Default for ToolExecutor {
     fn default() -> Self {
-        Self { max_output_bytes: 1 << 20, default_timeout: None }
+        Self { max_output_bytes: 1 << 20, default_timeout: None, runner: None }
+    }
+}
+
+impl fmt::Debug for ToolExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolExecutor")
+            .field("max_output_bytes", &self.max_output_bytes)
+            .field("default_timeout", &self.default_timeout)
+            .field("has_runner", &self.runner.is_some())
+            .finish()
     }
 }
 
@@ -326,7 +359,14 @@ impl Acting {
             env: &self.inference.env,
             inference: inner,
         };
-        let answer = AssertUnwindSafe(tool.run(arguments, &cx)).catch_unwind();
+        let answer = match &self.inference.agent.executor().runner {
+            None => tool.run(arguments, &cx),
+            Some(runner) => match arguments.into_value() {
+                Ok(arguments) => runner.run(tool, arguments, &cx),
+                Err(error) => return ended_by(error),
+            },
+        };
+        let answer = AssertUnwindSafe(answer).catch_unwind();
         let limit = tool.options().timeout.or(self.inference.agent.executor().default_timeout);
         let answer = match limit {
             None => answer.await,

@@ -54,7 +54,7 @@ pub use crate::{
     event::{AgentEvent, Envelope, EventKind, OwnedDelta},
     events::{EventSink, Events, Sinks},
     execution::{Execution, Status},
-    executor::ToolExecutor,
+    executor::{ToolExecutor, ToolRunner},
     failure::{Failure, FailureKind, panic_message},
     fold::ReplayError,
     hook::{

@@ -5,15 +5,17 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
+use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, BoxError, Budget, CallableHook, Edit, Flow, NoArgs, Status, StepKind, StopReason,
-    StopSignal, Timestamp, ToolExecutor, ToolSet,
+    AgentState, AnyTool, BoxError, Budget, CallableHook, Edit, Flow, NoArgs, Status, StepKind,
+    StopReason, StopSignal, Timestamp, ToolCx, ToolError, ToolExecutor, ToolOutput, ToolRunner,
+    ToolSet,
     kinds::{StepCompleted, TokenUsageReported, ToolCallCompleted},
     messages::{Message, PrefixBreak, SectionName, Transcript, Usage},
     tool_fn,
 };
-use loopwright_testing::{EventRecorder, MockTool, ScenarioStep};
-use serde_json::json;
+use loopwright_testing::{EventRecorder, MockTool, ScenarioStep, Timeline};
+use serde_json::{Value, json};
 
 use crate::support::{agent, asked, execute, hooked, told};
 
@@ -39,6 +41,53 @@ fn an_executor_bounds_what_tools_answer() {
     assert_eq!(agent.executor().max_output_bytes, 1 << 20);
     let state = execute(&agent.with_executor(executor), asked());
     assert!(told(&state)[0].starts_with("abcd\n[cut"), "{:?}", told(&state));
+}
+
+/// Runs one tool itself, and leaves the others to themselves.
+struct Elsewhere(Timeline);
+
+#[async_trait]
+impl ToolRunner for Elsewhere {
+    async fn run(
+        &self,
+        tool: &AnyTool,
+        arguments: Value,
+        cx: &ToolCx<'_>,
+    ) -> Result<ToolOutput, ToolError> {
+        self.0.note(format!("{} {arguments} {:?}", tool.name(), cx.key.call));
+        match &**tool.name() {
+            "remote" => Ok(ToolOutput::text("from elsewhere")),
+            "broken" => Err(ToolError::Failed("no line".into())),
+            "mad" => panic!("no line"),
+            _ => tool.call(arguments, cx).await,
+        }
+    }
+}
+
+#[test]
+fn an_executor_of_ones_own_runs_the_calls_within_the_bounds_of_the_loop() {
+    let local = |name| MockTool::returning(name, "", format!("{name} itself"));
+    let names = ["remote", "broken", "mad", "local"];
+    let calls = names.into_iter().zip(1..).map(|(name, it)| (name, json!({ "n": it })));
+    let agent = names
+        .into_iter()
+        .fold(agent([ScenarioStep::tool_calls(calls), "done".into()]), |agent, name| {
+            agent.with_tool(local(name).with_schema(json!({ "type": "object" })))
+        });
+    let timeline = Timeline::new();
+    let runner = Some(Arc::new(Elsewhere(timeline.clone())) as Arc<dyn ToolRunner>);
+    let executor = ToolExecutor { runner, max_output_bytes: 8, ..ToolExecutor::default() };
+    let state = execute(&agent.with_executor(executor), asked());
+    let told = told(&state);
+    assert!(told[0].starts_with("from els\n[cut"), "{told:?}");
+    assert_eq!(told[1..3], ["Error: no line", "Error: the tool panicked: no line"]);
+    assert!(told[3].starts_with("local it\n[cut"), "{told:?}");
+    let expect = names
+        .into_iter()
+        .zip(1..)
+        .map(|(name, it)| format!("{name} {} {:?}", json!({ "n": it }), Some(it - 1)));
+    assert_eq!(timeline.notes(), expect.collect::<Vec<_>>());
+    assert_eq!(state.text(), "done");
 }
 
 #[test]

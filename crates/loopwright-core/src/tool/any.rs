@@ -51,7 +51,7 @@ pub(crate) enum Given<'a> {
 }
 
 impl Given<'_> {
-    fn into_value(self) -> Result<Value, ToolError> {
+    pub(crate) fn into_value(self) -> Result<Value, ToolError> {
         match self {
             Self::Text(text) => serde_json::from_str(text).map_err(|error| refused(&error)),
             Self::Value(value) => Ok(value),
