@@ -66,14 +66,14 @@ pub(crate) struct News {
 impl News {
     /// Compares a header with what is kept of it.
     pub(crate) fn of(header: &SessionHeader, kept: &SessionHeader) -> Self {
-        fn new<T: Clone + PartialEq>(wanted: &Option<T>, kept: &Option<T>) -> Option<T> {
-            wanted.clone().filter(|_| wanted != kept)
+        fn new<T: Clone + PartialEq>(wanted: Option<&T>, kept: Option<&T>) -> Option<T> {
+            wanted.filter(|_| wanted != kept).cloned()
         }
         Self {
             status: (header.status != kept.status).then_some(header.status),
-            title: new(&header.title, &kept.title),
-            workdir: new(&header.workdir, &kept.workdir),
-            parent: new(&header.parent, &kept.parent),
+            title: new(header.title.as_ref(), kept.title.as_ref()),
+            workdir: new(header.workdir.as_ref(), kept.workdir.as_ref()),
+            parent: new(header.parent.as_ref(), kept.parent.as_ref()),
         }
     }
 

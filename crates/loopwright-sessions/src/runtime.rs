@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, future::BoxFuture};
 use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{Env, EventSink, Interrupted, Priority, Sinks, Status};
@@ -496,13 +496,15 @@ struct Leased {
 }
 
 /// Makes an error of a panic, so that what was begun can be ended.
-async fn contained<T>(
-    work: impl Future<Output = Result<T, SessionError>>,
-) -> Result<T, SessionError> {
-    let done = AssertUnwindSafe(work).catch_unwind().await;
-    done.unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(SessionError::Panicked(text.unwrap_or_else(|| "no message".to_owned())))
-    })
+fn contained<'a, T: Send + 'a>(
+    work: impl Future<Output = Result<T, SessionError>> + Send + 'a,
+) -> BoxFuture<'a, Result<T, SessionError>> {
+    let done = AssertUnwindSafe(Box::pin(work)).catch_unwind();
+    Box::pin(done.map(|done| {
+        done.unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            Err(SessionError::Panicked(text.unwrap_or_else(|| "no message".to_owned())))
+        })
+    }))
 }

@@ -135,9 +135,9 @@ impl Wishes {
         let (clock, due) = (&self.env.clock, self.env.clock.monotonic().saturating_add(pause));
         let mut sleep = clock.sleep(pause);
         // Steps that never wait give no timer a chance to fire.
-        let pause = poll_fn(move |cx| match clock.monotonic() >= due {
-            true => Poll::Ready(()),
-            false => sleep.poll_unpin(cx),
+        let pause = poll_fn(move |cx| {
+            let is_due = clock.monotonic() >= due;
+            if is_due { Poll::Ready(()) } else { sleep.poll_unpin(cx) }
         });
         let controls = async move {
             pause.await;
