@@ -52,9 +52,10 @@ pub enum Interruption {
     HangUp,
 }
 
-const KINDS: [FailureKind; 16] = [
+const KINDS: [FailureKind; 17] = [
     FailureKind::NoModel,
     FailureKind::Model,
+    FailureKind::ContextLength,
     FailureKind::RateLimit,
     FailureKind::Timeout,
     FailureKind::Network,
@@ -258,6 +259,7 @@ fn of_kind(kind: FailureKind) -> ExitCode {
     match kind {
         FailureKind::NoModel => ExitCode::NoModel,
         FailureKind::Model
+        | FailureKind::ContextLength
         | FailureKind::RateLimit
         | FailureKind::Timeout
         | FailureKind::Network
@@ -270,6 +272,7 @@ fn name_of_kind(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::NoModel => "no_model",
         FailureKind::Model => "model",
+        FailureKind::ContextLength => "context_length",
         FailureKind::RateLimit => "rate_limit",
         FailureKind::Timeout => "timeout",
         FailureKind::Network => "network",
@@ -291,6 +294,9 @@ fn meaning_of_kind(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::NoModel => "no model is chosen, or the provider does not take the key",
         FailureKind::Model => "the provider did not answer, or not in a way that makes sense",
+        FailureKind::ContextLength => {
+            "the request is too long for the model, and nothing is left to compact"
+        }
         FailureKind::RateLimit => "the provider asks to slow down, after all retries",
         FailureKind::Timeout => "the provider took too long, after all retries",
         FailureKind::Network => "the provider cannot be reached, after all retries",

@@ -36,6 +36,12 @@ impl Account {
         error.cost = self.cost.filter(|_| self.usage.total() > 0);
     }
 
+    /// Returns an error with what was consumed so far.
+    pub(crate) fn charged(&mut self, mut error: ModelError) -> ModelError {
+        self.charge(&mut error);
+        error
+    }
+
     fn add(&mut self, usage: Usage, cost: Option<Cost>) {
         self.usage += usage;
         if usage.total() > 0 || cost.is_some() {

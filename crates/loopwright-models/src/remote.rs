@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use loopwright_core::{
-    ChatModel, Clock, DeltaSink, InferCx, ModelError, ModelErrorKind, ModelMemory, Timestamp,
+    ChatModel, Clock, InferCx, ModelError, ModelErrorKind,
     messages::{Cost, InferenceRequest, InferenceResponse, Origin},
 };
 use reqwest::{
@@ -34,7 +34,7 @@ use crate::{
     retry::{Attempts, RetryPolicy},
     secret::{KeySource, Secret},
     signer::Signer,
-    watched::Watched,
+    watched::{BYTES_PER_TOKEN, Watched},
     wire::Wire,
 };
 
@@ -272,11 +272,10 @@ impl RemoteModel {
     async fn answer(
         &self,
         request: &InferenceRequest,
-        deltas: &mut dyn DeltaSink,
-        deadline: Option<Timestamp>,
-        clock: &dyn Clock,
-        (memory, job): (&mut ModelMemory, &JobSlot),
+        cx: InferCx<'_>,
+        job: &JobSlot,
     ) -> Result<InferenceResponse, ModelError> {
+        let InferCx { deltas, cancel, deadline, clock, memory } = cx;
         let origin = self.origin_of(request);
         let encoder = Encoder::new(self.wire, Arc::clone(&origin), self.quirks);
         let (body, written) = encoder.encode_after(request, memory.take(), Some(clock.now()));
@@ -289,14 +288,13 @@ impl RemoteModel {
         let patience = Patience { deadline, longest_hold: policy.max_delay };
         let tokens = estimate(&body, request);
         loop {
-            let pass = match self.limiter.admit(tokens, clock, patience).await {
-                Ok(pass) => pass,
-                Err(refused) => {
-                    let mut error = self.refused(refused);
-                    account.charge(&mut error);
-                    return Err(error);
-                }
+            let admitted = cancel.run_until_cancelled(self.limiter.admit(tokens, clock, patience));
+            let refused = match admitted.await {
+                Some(Ok(pass)) => Ok(pass),
+                Some(Err(refused)) => Err(self.refused(refused)),
+                None => Err(self.cancelled()),
             };
+            let pass = refused.map_err(|error| account.charged(error))?;
             let mut headers = headers.clone();
             if let Some(signer) = &self.signer {
                 signer.sign(&url, &mut headers, &body, clock.now(), &self.context)?;
@@ -308,7 +306,8 @@ impl RemoteModel {
             let left = deadline.map(|deadline| deadline.since(clock.now()));
             let answered = {
                 let exchange = pin!(self.exchange(outgoing, decoder, &mut deltas, (clock, job)));
-                self.before(left, exchange).await
+                let answered = cancel.run_until_cancelled(self.before(left, exchange)).await;
+                answered.unwrap_or_else(|| Err(self.cancelled()))
             };
             let mut error = match answered {
                 Ok(mut response) => {
@@ -321,15 +320,21 @@ impl RemoteModel {
                 }
                 Err(error) => error,
             };
+            let is_given_up =
+                matches!(error.kind, ModelErrorKind::Cancelled | ModelErrorKind::Timeout);
+            if is_given_up && error.usage.total() == 0 {
+                error.usage = deltas.consumed(body.len());
+            }
             pass.settle(error.usage.total());
             if let (ModelErrorKind::RateLimited, Some(wait)) = (error.kind, error.retry_after) {
                 self.limiter.hold(clock.now().plus(wait));
             }
             account.charge(&mut error);
-            if deltas.has_content || deltas.is_final {
+            if deltas.has_content || deltas.is_final || error.kind == ModelErrorKind::Cancelled {
                 return Err(error);
             }
-            attempts.wait(error).await?;
+            let waited = cancel.run_until_cancelled(attempts.wait(error)).await;
+            waited.unwrap_or_else(|| Err(account.charged(self.cancelled())))?;
         }
     }
 
@@ -350,6 +355,10 @@ impl RemoteModel {
             };
             Err(self.context.error(ModelErrorKind::Timeout, message))
         })
+    }
+
+    fn cancelled(&self) -> ModelError {
+        self.context.error(ModelErrorKind::Cancelled, "the request was cancelled")
     }
 
     /// Says why a request was not sent.
@@ -399,11 +408,7 @@ impl ChatModel for RemoteModel {
         cx: InferCx<'_>,
     ) -> Result<InferenceResponse, ModelError> {
         let job = JobSlot::default();
-        let answer =
-            pin!(self.answer(request, cx.deltas, cx.deadline, cx.clock, (cx.memory, &job)));
-        let answer = cx.cancel.run_until_cancelled(answer).await.unwrap_or_else(|| {
-            Err(self.context.error(ModelErrorKind::Cancelled, "the request was cancelled"))
-        });
+        let answer = self.answer(request, cx, &job).await;
         if answer.is_err() {
             self.give_up(&job, self.headers_of(request)).await;
         }
@@ -443,8 +448,6 @@ struct Outgoing {
 
 /// Guesses how many tokens a request takes, its answer included, before anybody counts them.
 fn estimate(body: &[u8], request: &InferenceRequest) -> u64 {
-    /// A token of English text is four letters or so.
-    const BYTES_PER_TOKEN: u64 = 4;
     let read = u64::try_from(body.len()).unwrap_or(u64::MAX) / BYTES_PER_TOKEN;
     read.saturating_add(request.options.max_output_tokens.unwrap_or_default())
 }

@@ -11,9 +11,11 @@ use std::{
 use futures::future::BoxFuture;
 use loopwright_core::{
     ChatModel as _, Clock, Delta, InferCx, ModelError, ModelErrorKind, ModelMemory, Timestamp,
-    messages::{FinishReason, InferenceRequest, InferenceResponse, Message, Prompt, Usage},
+    messages::{Cost, FinishReason, InferenceRequest, InferenceResponse, Message, Prompt, Usage},
 };
-use loopwright_models::{Http, RemoteModel, RetryPolicy, Secret, Timeouts, Wire};
+use loopwright_models::{
+    Http, ModelCatalog, ModelInfo, Price, Prices, RemoteModel, RetryPolicy, Secret, Timeouts, Wire,
+};
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -454,6 +456,31 @@ async fn cancelling_ends_the_request() {
     let error = chat(&server).infer(&question(), cx).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Cancelled);
     server.closed().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_interrupted_costs_what_came_of_it() {
+    let text = "eight letters".repeat(8);
+    let server = Server::start([Reply::Stalled(vec![content_event(&text)])]).await;
+    let cancel = CancellationToken::new();
+    let mut cancel_at_text = |_: Delta<'_>| cancel.cancel();
+    let cx = InferCx {
+        deltas: &mut cancel_at_text,
+        cancel: &cancel,
+        deadline: None,
+        clock: &Stepping::default(),
+        memory: &mut ModelMemory::default(),
+    };
+    let price = Price::per_million(1.0);
+    let prices = Prices { input: price, output: price, ..Prices::free() };
+    let info = ModelInfo { prices: Some(prices), ..ModelInfo::default() };
+    let chat = chat(&server).with_catalog(ModelCatalog::default().with_model("test", "m", info));
+    let error = chat.infer(&question(), cx).await.unwrap_err();
+    // The provider reports nothing before the end: four bytes are taken for a token.
+    let body = server.received()[0].body.len() as u64;
+    let usage = Usage::new(body / 4, text.len() as u64 / 4);
+    let cost = Cost::from_picodollars(usage.total() * 1_000_000);
+    assert_eq!((error.usage, error.cost), (usage, Some(cost)));
 }
 
 #[tokio::test]

@@ -81,7 +81,7 @@ impl ActionCx<'_> {
             if late.is_empty() {
                 return Ok(session.with_state(state));
             }
-            state = state.with_messages(late);
+            state = state.with_appended_messages(late);
         }
     }
 
@@ -105,7 +105,7 @@ impl ActionCx<'_> {
     /// comes after them. A run that is started without them hears them first.
     #[must_use]
     pub fn with_waiting_messages(&self, state: AgentState) -> AgentState {
-        state.with_messages(self.wishes.take_waiting())
+        state.with_appended_messages(self.wishes.take_waiting())
     }
 }
 

@@ -35,7 +35,8 @@ use crate::{
 /// Loads sessions, lets actions do something with them and keeps what changed.
 ///
 /// One runtime works with a session at a time: it holds a lease on it, which others see. While an agent
-/// runs, every checkpoint is kept at once.
+/// runs, every checkpoint is kept at once. Clones share the store and are the same owner of leases.
+#[derive(Clone)]
 pub struct SessionRuntime {
     repository: SessionRepository,
     loops: Arc<dyn LoopFactory>,
@@ -159,6 +160,26 @@ impl SessionRuntime {
         let created = self.repository.create(session).await;
         let session = self.told_if_unsaved(&id, created)?;
         self.told_as_saved(session, &[SessionStage::AfterSave, SessionStage::AfterCreate]).await
+    }
+
+    /// Returns the session of that name, or creates this one if there is none.
+    ///
+    /// # Errors
+    ///
+    /// As of [`session`](SessionRuntime::session) and [`create`](SessionRuntime::create). If another process
+    /// creates it at the same time, the session of that process is returned.
+    pub async fn open_or_create(
+        &self,
+        session: AgentSession,
+    ) -> Result<AgentSession, SessionError> {
+        let id = session.id().clone();
+        if self.store().header(&id).await?.is_some() {
+            return self.session(&id).await;
+        }
+        match self.create(session).await {
+            Err(SessionError::Store(StoreError::Exists(_))) => self.session(&id).await,
+            created => created,
+        }
     }
 
     /// Does something with a session, and keeps what changed.

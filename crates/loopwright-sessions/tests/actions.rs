@@ -134,6 +134,20 @@ fn an_execution_that_fails_is_kept_and_is_no_error() {
 }
 
 #[test]
+fn a_session_is_opened_if_it_is_there_and_created_if_it_is_not() {
+    let (agent, _) = answering(["one"]);
+    let (runtime, _) = runtime(&MemoryStore::new(), &agent);
+    let shared = runtime.clone();
+    let created = block_on(runtime.open_or_create(session("a"))).unwrap();
+    assert_eq!((created.version(), created.state().transcript().len()), (1, 1));
+    let told = execute(&shared, &SendMessage::text("1?"));
+    assert_eq!(block_on(runtime.open_or_create(session("a"))).unwrap(), told);
+    block_on(runtime.delete(&id("a"))).unwrap();
+    let gone = block_on(runtime.open_or_create(session("a")));
+    assert!(matches!(gone, Err(SessionError::Store(_))), "{gone:?}");
+}
+
+#[test]
 fn what_is_over_is_not_continued() {
     let (agent, model) = answering(["one"]);
     let (runtime, _) = runtime(&MemoryStore::new(), &agent);

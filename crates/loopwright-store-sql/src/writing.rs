@@ -192,15 +192,16 @@ pub(crate) async fn delete_unused(
     now: Timestamp,
 ) -> Result<Vec<(i64, SessionId, u64)>, Failure> {
     let mut deleted = Vec::new();
+    let clock = transaction.clock(now).await?;
     for ids in ids.chunks(AT_ONCE) {
-        let mut values = vec![Value::from(before), Value::from(now)];
+        let mut values = vec![Value::from(before), Value::from(now), Value::from(clock)];
         values.extend(ids.iter().map(|it| Value::from(it.as_str())));
-        let places = (3..).take(ids.len()).map(|it| format!("${it}")).collect::<Vec<_>>();
+        let places = (4..).take(ids.len()).map(|it| format!("${it}")).collect::<Vec<_>>();
         let sql = format!(
             "UPDATE sessions SET status = 'deleted', version = version + 1, lease_owner = NULL,
                 updated_at = CASE WHEN updated_at > $2 THEN updated_at ELSE $2 END
             WHERE id IN ({}) AND status <> 'deleted' AND updated_at < $1
-                AND (lease_owner IS NULL OR lease_until <= $2)
+                AND (lease_owner IS NULL OR lease_until <= $3)
             RETURNING key, id, version",
             places.join(", ")
         );

@@ -237,7 +237,7 @@ fn failed(seen: &Seen) {
         Quota => Model, 5;
         NotFound => Model, 5;
         InvalidRequest => Model, 5;
-        ContextLength => Model, 5;
+        ContextLength => ContextLength, 5;
         Protocol => Model, 5;
         Auth => NoModel, 4;
         NoModel => NoModel, 4;

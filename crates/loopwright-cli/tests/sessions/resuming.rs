@@ -94,7 +94,7 @@ fn problems(ending: Ending, way: Way) -> Vec<String> {
         last = place.server.request();
     }
     ending.end(&place, &child);
-    let ended = place.world.done(child.wait_with_output().unwrap());
+    let ended = child.wait_with_output().unwrap().status;
     let id = session(&place);
     let done = match way {
         Way::Continue => place.run(&["--continue"]),
@@ -117,7 +117,7 @@ fn problems(ending: Ending, way: Way) -> Vec<String> {
     };
     let mut problems = Vec::new();
     if done.status != 0 {
-        problems.push(format!("{} after {}: {done:?}", done.status, ended.status));
+        problems.push(format!("{} after {ended}: {done:?}", done.status));
     }
     let made = fs::read_to_string(place.world.path("project/made")).unwrap_or_default();
     if made != "made\n" {
