@@ -17,9 +17,12 @@ use crate::support::{asked, execute, with};
 
 use Handling::{Ignore, Retry, Stop};
 
+/// A name, the preset, and what it does about each class of errors.
+type Preset = (&'static str, fn() -> ErrorPolicy, [&'static str; 6]);
+
 /// What is done about tool, model, validation, rate limit, timeout and unknown errors by each preset, for
 /// the first failed steps in a row, `s`top, `r`etry or `i`gnore.
-const TABLE: [(&str, fn() -> ErrorPolicy, [&str; 6]); 5] = [
+const TABLE: [Preset; 5] = [
     ("stop_on_any_error", ErrorPolicy::stop_on_any_error, ["sss"; 6]),
     (
         "retry_tool_errors",

@@ -164,7 +164,10 @@ fn a_duration_is_measured_below_one_second_on_the_monotonic_clock() {
     assert_eq!(state.step_at(0).unwrap().duration(), Duration::from_micros(1500));
     assert_eq!(state.execution().unwrap().worked(), Duration::from_micros(1500));
     assert_eq!(state.cumulative_time(), Duration::from_micros(1500));
-    assert_eq!(state.execution().unwrap().ended_at().map(|it| it.millis()), Some(1_000_000));
+    assert_eq!(
+        state.execution().unwrap().ended_at().map(loopwright_core::Timestamp::millis),
+        Some(1_000_000)
+    );
 }
 
 #[test]

@@ -428,10 +428,8 @@ fn a_veto_before_a_step_hands_no_state_out_twice() {
     let hook = CallableHook::new("wavering")
         .before_step(|state, _| {
             let stops = state.step_count() == 1 && state.metadata().get("vetoed").is_none();
-            Ok(match stops {
-                true => Flow::Stop(StopSignal::requested("wavering", "stop")),
-                false => Flow::Go,
-            })
+            let stop = || Flow::Stop(StopSignal::requested("wavering", "stop"));
+            Ok(if stops { stop() } else { Flow::Go })
         })
         .on_stop(|_, state, _| {
             state.set_metadata("vetoed", json!(true));

@@ -82,15 +82,29 @@ impl Cost {
 
     const PER_DOLLAR: f64 = 1e12;
 
+    /// The decimal places of a picodollar in dollars.
+    const DECIMALS: usize = 12;
+
     /// Counts in picodollars.
     pub fn from_picodollars(picodollars: u64) -> Self {
         Self(picodollars)
     }
 
-    /// Counts in dollars; what is negative or not a number counts as nothing.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates")]
+    /// Creates a cost from dollars, as they are written: 4176.02 dollars are 4,176,020,000,000,000 picodollars,
+    /// although no `f64` is exactly 4176.02. A negative amount, or one that is not a number, is nothing; one
+    /// that is too large is the largest cost.
     pub fn from_dollars(dollars: f64) -> Self {
-        Self((dollars * Self::PER_DOLLAR).round() as u64)
+        if dollars.is_nan() || dollars <= 0.0 {
+            return Self::ZERO;
+        }
+        let text = dollars.to_string();
+        let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+        let digits: String =
+            fraction.chars().chain(std::iter::repeat('0')).take(Self::DECIMALS).collect();
+        let rest = fraction.as_bytes().get(Self::DECIMALS).is_some_and(|digit| *digit >= b'5');
+        // More digits than a number has room for are too large an amount.
+        let cost = format!("{whole}{digits}").parse().unwrap_or(u64::MAX);
+        Self(cost.saturating_add(u64::from(rest)))
     }
 
     /// Returns picodollars.
@@ -134,5 +148,28 @@ impl AddAssign for Cost {
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "${:.4}", self.dollars())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dollars_are_counted_as_they_are_written() {
+        let picodollars = |dollars: f64| Cost::from_dollars(dollars).picodollars();
+        assert_eq!(picodollars(4176.02), 4_176_020_000_000_000);
+        assert_eq!(picodollars(0.1), 100_000_000_000);
+        assert_eq!((picodollars(1e-12), picodollars(1.4e-13), picodollars(6e-13)), (1, 0, 1));
+        assert_eq!((picodollars(-1.0), picodollars(f64::NAN)), (0, 0));
+        assert_eq!((picodollars(1e9), picodollars(f64::INFINITY)), (u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn amounts_in_cents_survive_the_way_through_dollars() {
+        for cents in (0..1_000_000).step_by(7) {
+            let cost = Cost::from_picodollars(cents * 10_000_000_000);
+            assert_eq!(Cost::from_dollars(cost.dollars()), cost);
+        }
     }
 }

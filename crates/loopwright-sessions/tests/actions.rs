@@ -139,7 +139,7 @@ fn a_session_is_opened_if_it_is_there_and_created_if_it_is_not() {
     let (runtime, _) = runtime(&MemoryStore::new(), &agent);
     let shared = runtime.clone();
     let created = block_on(runtime.open_or_create(session("a"))).unwrap();
-    assert_eq!((created.version(), created.state().transcript().len()), (1, 1));
+    assert_eq!((created.version(), created.id()), (1, &id("a")));
     let told = execute(&shared, &SendMessage::text("1?"));
     assert_eq!(block_on(runtime.open_or_create(session("a"))).unwrap(), told);
     block_on(runtime.delete(&id("a"))).unwrap();
@@ -207,10 +207,10 @@ fn a_save_keeps_where_a_session_works_and_for_whom() {
 #[test]
 fn an_action_may_change_where_a_session_works_and_for_whom() {
     let runtime = talked();
-    let moves = action_fn("move", |session: AgentSession| async move {
+    let action = action_fn("move", |session: AgentSession| async move {
         Ok(session.with_workdir("/new").with_parent(id("p")))
     });
-    let moved = execute(&runtime, &moves);
+    let moved = execute(&runtime, &action);
     let header = block_on(runtime.info(&id("a"))).unwrap();
     assert_eq!((header.workdir.as_deref(), &header.parent), (Some("/new"), &Some(id("p"))));
     assert_eq!(&header, moved.header());

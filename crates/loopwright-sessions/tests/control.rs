@@ -16,7 +16,7 @@ use loopwright_core::{
     messages::{Message, Role, TurnBody},
 };
 use loopwright_sessions::{
-    Claim, Continue, MemoryStore, SendMessage, SessionRuntime, SessionStore, StoreError,
+    Claim, Continue, MemoryStore, SendMessage, SessionRuntime, SessionStore as _, StoreError,
     SuspendSession, Wish,
 };
 use loopwright_testing::{

@@ -102,10 +102,11 @@ pub(crate) async fn check(
     shown: Option<&Lease>,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let held = head.lease.as_ref();
-    // Time matters to whoever shows no lease.
-    let now = if held.is_some() && shown.is_none() { transaction.clock(now).await? } else { now };
-    Ok(rules::check_lease(id, held, shown, now)?)
+    let current = head.lease.as_ref();
+    // Time matters to a writer that shows no lease.
+    let is_held = current.is_some() && shown.is_none();
+    let now = if is_held { transaction.clock(now).await? } else { now };
+    Ok(rules::check_lease(id, current, shown, now)?)
 }
 
 /// Finds the session of a lease that is still had, and keeps other writers off it.

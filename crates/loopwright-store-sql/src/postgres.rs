@@ -157,16 +157,16 @@ impl Database for Postgres {
             Access::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Access::Write => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
         };
-        let began = Instant::now();
-        let begun = loop {
+        let asked_at = Instant::now();
+        let transaction = loop {
             match self.pool.begin_with(sql).await {
                 // It was there, and does not answer at present. Whoever has a lease keeps it: nobody else can take
                 // it meanwhile.
-                Err(Error::PoolTimedOut) if began.elapsed() < self.stall => {}
-                begun => break begun.map_err(|error| failed(&self.place, error))?,
+                Err(Error::PoolTimedOut) if asked_at.elapsed() < self.stall => {}
+                done => break done.map_err(|error| failed(&self.place, error))?,
             }
         };
-        Ok(Box::new(PostgresTransaction::new(begun, Arc::clone(&self.place))))
+        Ok(Box::new(PostgresTransaction::new(transaction, Arc::clone(&self.place))))
     }
 
     fn news(&self) -> Option<News> {

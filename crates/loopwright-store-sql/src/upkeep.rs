@@ -132,13 +132,12 @@ pub(crate) async fn restore_definition(
         WHERE s.key = $1 ORDER BY o.updated_at DESC LIMIT 9";
     let mut others = transaction.rows(others, values![key]).await?;
     let name = others.first_mut().and_then(|row| row.text(2).ok());
-    let (body, what) = match others.iter_mut().find_map(is_sound) {
-        Some(body) => (body, "the agent of another session of the same name"),
-        None => {
-            let name = name.unwrap_or_else(|| "unknown".to_owned());
-            let plain = AgentDefinition::new(&*name, &*name, "");
-            (encode(id, &plain)?, "an agent without instructions")
-        }
+    let (body, what) = if let Some(body) = others.iter_mut().find_map(is_sound) {
+        (body, "the agent of another session of the same name")
+    } else {
+        let name = name.unwrap_or_else(|| "unknown".to_owned());
+        let plain = AgentDefinition::new(&*name, &*name, "");
+        (encode(id, &plain)?, "an agent without instructions")
     };
     transaction.run("DELETE FROM definitions WHERE session = $1", values![key]).await?;
     let sql = "INSERT INTO definitions (session, body, sum) VALUES ($1, $2, $3)";

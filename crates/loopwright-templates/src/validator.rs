@@ -141,11 +141,11 @@ impl DefinitionValidator {
         // What another program brings, or a server, cannot be called here: denying it changes nothing.
         let is_ours = |it: &&str| it.starts_with(char::is_lowercase) && !it.starts_with("mcp__");
         let denied = definition.tools_deny.iter().filter(is_ours).collect::<NameList>();
-        let named: Vec<&str> = definition.capabilities.iter().collect();
+        let chosen: Vec<&str> = definition.capabilities.iter().collect();
         let known = if allowed.is_empty() && denied.is_empty() {
             None
         } else {
-            self.known_tools(definition, &named)
+            self.known_tools(definition, &chosen)
         };
         let mut check = |field, names: &NameList, known: Option<NameList>| match known {
             _ if names.is_empty() => {}

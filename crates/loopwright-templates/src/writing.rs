@@ -151,7 +151,7 @@ fn capabilities(definition: &AgentDefinition) -> Option<Value> {
         Some(config) => json!({ name: config }),
     };
     let entries: Vec<Value> = definition.capabilities.iter().map(entry).collect();
-    (!entries.is_empty()).then(|| Value::Array(entries))
+    (!entries.is_empty()).then_some(Value::Array(entries))
 }
 
 /// Writes `provider/model` where that says everything.

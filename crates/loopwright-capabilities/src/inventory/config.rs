@@ -64,7 +64,7 @@ impl Commands {
         let root = self.root();
         let bash = root
             .more_protected()
-            .fold(crate::bash::Bash::in_dir(root.path()), |it, path| it.protect(path));
+            .fold(crate::bash::Bash::in_dir(root.path()), crate::bash::Bash::protect);
         let bash = UseBash::of(bash).display(self.display.clone()).background(self.background);
         let bash = if self.keep_directory { bash.keep_directory() } else { bash };
         Ok(match &self.sandbox {
@@ -352,7 +352,9 @@ pub(super) struct Subagents {
 
 fn registry_of(agents: Vec<AgentDefinition>) -> DefinitionRegistry {
     let mut registry = DefinitionRegistry::new();
-    agents.into_iter().for_each(|it| registry.register(it));
+    for agent in agents {
+        registry.register(agent);
+    }
     registry
 }
 

@@ -339,7 +339,9 @@ fn played(notes: Vec<Note>) -> Vec<String> {
     let progress = Progress::to(Box::new(io::sink()), Details::Errors);
     let renderer = StreamJson::to(Box::new(sheet.clone()), progress, Scope::All);
     let (tell, heard) = std::sync::mpsc::channel();
-    notes.into_iter().for_each(|note| tell.send(note).unwrap());
+    for note in notes {
+        tell.send(note).unwrap();
+    }
     drop(tell);
     play(Box::new(renderer), &heard, || {}).unwrap();
     let lines = sheet.text();
@@ -388,6 +390,6 @@ fn answer_is_shown_once_an_event_says_that_it_is_durable() {
     assert_eq!(held.pass(looking()).count(), 0);
     let mut shows =
         |it: &&AgentEvent| held.pass(Note::Event(Source::default(), (*it).clone())).count() == 2;
-    let shown = told[asked..].iter().find(&mut shows);
-    assert!(matches!(shown, Some(AgentEvent::StepCompleted(_))), "{shown:?}");
+    let event = told[asked..].iter().find(&mut shows);
+    assert!(matches!(event, Some(AgentEvent::StepCompleted(_))), "{event:?}");
 }

@@ -54,7 +54,11 @@ pub(super) async fn check(
             Err(SessionError::Store(StoreError::NotFound(_))) => {}
             Err(_) if known.contains(&id) => {}
             Err(error) => {
-                findings.push(Finding { session: Some(id), problem: chain(&error), repaired: None })
+                findings.push(Finding {
+                    session: Some(id),
+                    problem: chain(&error),
+                    repaired: None,
+                });
             }
         }
     }

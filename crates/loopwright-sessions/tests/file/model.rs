@@ -165,18 +165,14 @@ impl Both {
                 let (version, length) = header.map_or((1, 0), |it| (it.version, it.length));
                 let expected = version - u64::from(late);
                 let lease = self.lease.as_ref().filter(|it| leased && it.id == id(NAMES[session]));
-                let first = length;
                 let collected = self.collected.as_ref().filter(|it| it.0 == id(NAMES[session]));
                 let handled = collected.map(|it| it.1).filter(|_| count == 2);
+                let first = length;
                 let appended = Appended { session, expected, first, count, status, handled, now };
                 self.append(appended, lease);
                 self.last = Some(appended);
             }
-            Deed::Repeat => {
-                if let Some(last) = self.last {
-                    self.append(last, self.lease.as_ref());
-                }
-            }
+            Deed::Repeat => self.repeat(),
             Deed::Rewind(session, at, leased) => {
                 let version = self.header(session).map_or(1, |it| it.version);
                 let lease = self.lease.as_ref().filter(|_| leased);
@@ -227,6 +223,12 @@ impl Both {
             }
             Deed::Check => self.same(&async |store| told(store.check(true).await)),
             Deed::Reopen => self.files = FileStore::open(self.dir.path()).unwrap(),
+        }
+    }
+
+    fn repeat(&self) {
+        if let Some(last) = self.last {
+            self.append(last, self.lease.as_ref());
         }
     }
 
