@@ -32,7 +32,7 @@ async fn main() -> Result<(), BoxError> {
     println!("2: {} ({} step)", state.text(), state.step_count());
     println!("{} executions, {} steps in all", state.execution_count(), state.total_steps());
 
-    // How the first answer was found is kept, but it is not shown to the model any more.
+    // How the first answer was found is kept and shown: a model that has read a file need not read it again.
     let last = model.requests().pop().unwrap_or_default();
     let shown: Vec<String> = last.prompt.turns.iter().map(|it| it.message().text()).collect();
     println!("kept:  {} turns\nshown: {}", state.transcript().len(), shown.join(" | "));

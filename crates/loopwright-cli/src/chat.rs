@@ -1,7 +1,7 @@
 //! `loopwright chat`.
 
 mod ahead;
-mod compact;
+pub(crate) mod compact;
 mod input;
 mod order;
 mod rewind;

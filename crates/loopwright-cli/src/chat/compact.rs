@@ -56,7 +56,7 @@ async fn perform(conversation: &Conversation, brake: &Brake) -> Result<String, S
         return Ok(format!("{NOT_COMPACTED}: {}", harmless(failure.message())));
     }
     let told = action.told.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Ok(told.map_or_else(|| NOT_COMPACTED.to_owned(), |it| words(&it)))
+    Ok(told.map_or_else(|| NOT_COMPACTED.to_owned(), |it| compacted(&it)))
 }
 
 /// Runs an agent that compacts and does nothing else.
@@ -116,8 +116,8 @@ impl SessionAction for Compact {
     }
 }
 
-/// Says what was saved.
-fn words(told: &ConversationCompacted) -> String {
+/// Describes what a compaction saved, and what it could not do.
+pub(crate) fn compacted(told: &ConversationCompacted) -> String {
     let (before, after) = (told.before, told.after);
     let mut text = if before == after {
         let is_done = told.problems.is_empty();
@@ -151,12 +151,12 @@ mod tests {
         let mut told = ConversationCompacted::new(volume(34, 12_400), volume(5, 1830));
         told.files.push("a".to_owned());
         let saved = "compacted: 34 messages are 5 now, about 12,400 tokens are 1,830";
-        assert_eq!(words(&told), format!("{saved}; 1 output of tools moved to .tool-outputs"));
+        assert_eq!(compacted(&told), format!("{saved}; 1 output of tools moved to .tool-outputs"));
         let mut told = ConversationCompacted::new(volume(4, 10), volume(4, 10));
-        assert_eq!(words(&told), "there is nothing to compact");
+        assert_eq!(compacted(&told), "there is nothing to compact");
         told.problems.push("the model is\x1b[31m down".to_owned());
         assert_eq!(
-            words(&told),
+            compacted(&told),
             "the conversation was not compacted\n  the model is\u{fffd}[31m down"
         );
     }

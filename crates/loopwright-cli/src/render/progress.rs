@@ -17,6 +17,7 @@ use loopwright_core::{
 use super::calls::{Calls, Shown, failure};
 use super::words::{WIDTH, count, cut, duration, harmless, line, number, summary, wrap};
 use super::{Answer, Note, Output, Source, columns, is_dumb};
+use crate::chat::compact::compacted;
 use crate::exit::ExitCode;
 use crate::report::Report;
 
@@ -115,6 +116,11 @@ impl Progress {
             }
             Note::Event(source, AgentEvent::ToolCallStarted(it)) => self.started(source, it),
             Note::Event(source, AgentEvent::ToolCallCompleted(it)) => self.completed(source, it),
+            Note::Event(_, AgentEvent::ConversationCompacted(it))
+                if self.details != Details::Errors =>
+            {
+                self.say(&format!("{FAINT}{}{FAINT:#}", compacted(it)));
+            }
             Note::Changed(it) => {
                 self.calls.entry(it.source.clone()).or_default().changed(it.clone());
             }

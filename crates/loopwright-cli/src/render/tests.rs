@@ -393,3 +393,19 @@ fn answer_is_shown_once_an_event_says_that_it_is_durable() {
     let event = told[asked..].iter().find(&mut shows);
     assert!(matches!(event, Some(AgentEvent::StepCompleted(_))), "{event:?}");
 }
+
+#[test]
+fn a_compaction_on_the_way_is_told_in_a_line() {
+    let stderr = Sheet::default();
+    let mut progress = Progress::to(Box::new(stderr.clone()), Details::Calls);
+    let volume = |turns: u64, tokens: u64| json!({"turns": turns, "tokens": tokens});
+    progress.take(&event(
+        "ann",
+        json!({
+            "type": "conversation_compacted", "before": volume(34, 12_400), "after": volume(5, 1830),
+            "files": [], "problems": [],
+        }),
+    ));
+    let expect = "compacted: 34 messages are 5 now, about 12,400 tokens are 1,830\n";
+    assert_eq!(plain(&stderr.text()), expect);
+}
