@@ -187,16 +187,11 @@ impl Conversation {
         let state = self.setup.session_budget.keep(state);
         let now = Timestamp::from(std::time::SystemTime::now());
         let workdir = self.setup.workdir.path().to_string_lossy().into_owned();
-        let session = |state| {
-            let factory = SessionFactory::new();
-            factory.create_from(definition, state, id.clone(), now).with_workdir(workdir)
-        };
-        match said {
-            Some(said) => {
-                session(state.with_user_message(Arc::clone(said))).with_title(title(said))
-            }
-            None => session(state),
-        }
+        let factory = SessionFactory::new();
+        let session = factory.create_from(definition, state, id.clone(), now).with_workdir(workdir);
+        let Some(said) = said else { return session };
+        let state = session.state().clone().with_user_message(Arc::clone(said));
+        session.with_state(state).with_title(title(said))
     }
 
     /// Says how to go on with the session, if there is one and people are to know.
