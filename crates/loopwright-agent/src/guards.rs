@@ -123,7 +123,7 @@ before_step_guard!(CostLimit, "guard:cost_limit", |it, state, _env| {
 });
 
 /// Returns what counts against the limits of an execution.
-fn used(state: &AgentState) -> Used {
+pub(crate) fn used(state: &AgentState) -> Used {
     state.execution().map(|it| it.used(Duration::ZERO)).unwrap_or_default()
 }
 

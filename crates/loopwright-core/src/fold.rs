@@ -119,14 +119,12 @@ impl AgentState {
         Ok(())
     }
 
-    /// Returns `true` if the conversation ends with an answer, or there is nothing to be answered. The part
-    /// of an answer that was interrupted is none.
+    /// Returns `true` if the conversation ends with an answer, or is empty. The text of an interrupted answer
+    /// is the only reply of an execution that no step recorded.
     fn is_answered(&self) -> bool {
         let Some(last) = self.transcript().last() else { return true };
-        let execution = self.execution.as_ref().map(Execution::id);
-        let is_own = last.meta().execution.as_ref() == execution;
-        let is_final = || self.last_step().is_some_and(|it| it.kind == StepKind::FinalResponse);
-        matches!(last.body(), TurnBody::Reply(_)) && (!is_own || is_final())
+        let is_interrupted = last.meta().execution.is_some() && last.meta().step.is_none();
+        matches!(last.body(), TurnBody::Reply(_)) && !is_interrupted
     }
 
     /// Ends the open step with the part of an answer that there is.
@@ -134,7 +132,7 @@ impl AgentState {
         let execution = self.running()?;
         let open = execution.open.take_if(|open| open.thought.is_none());
         let open = open.ok_or("there is no open step without an answer")?;
-        // The step is none: it begins again.
+        // No step recorded it: the step starts again under the same number.
         let meta = TurnMeta { execution: Some(execution.id.clone()), step: None, trace: false };
         let turn = Turn::new(TurnBody::Reply(message.clone()))
             .map_err(|_| "the answer is not the model's, or calls tools")?;
@@ -413,7 +411,7 @@ impl Execution {
             self.failed_in_a_row = 0;
             self.values.remove(EVALUATIONS_NAME);
         }
-        // Who resumes no longer wants what an earlier run was to stop for.
+        // An interruption of an earlier run does not stop the one that resumes.
         self.signals.retain(|it| it.reason != StopReason::UserRequested);
         self.status = Status::InProgress;
         self.ended_at = None;

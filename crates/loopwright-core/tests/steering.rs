@@ -1,11 +1,20 @@
 //! What is said to a run while it goes on, and how it is cancelled.
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering::SeqCst},
+    },
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use futures::FutureExt as _;
 use loopwright_core::{
-    CallableHook, Effects, Flow, Run, RunHandle, RunOptions, Status, StopReason, StopSignal,
-    ToolOptions, ToolOutcome, ToolOutput, messages::Message,
+    CallableHook, ChatModel, Delta, Effects, Flow, InferCx, ModelError, ModelErrorKind, Run,
+    RunHandle, RunOptions, Status, StopReason, StopSignal, ToolOptions, ToolOutcome, ToolOutput,
+    messages::{InferenceRequest, InferenceResponse, Message},
 };
 use loopwright_testing::{
     FakeDriver, FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep,
@@ -13,6 +22,7 @@ use loopwright_testing::{
 };
 use serde_json::json;
 use std::sync::Mutex;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::{
     agent, asked, execute, hooked, is_valid, journaled, lock, options, outcomes, replay, said,
@@ -46,6 +56,51 @@ fn a_message_extends_a_soft_ending_until_it_is_answered() {
     let state = block_on(run.finish());
     assert_eq!(said(&state), ["go", "one", "one more thing", "two"]);
     assert_eq!(state.status(), &Status::Completed);
+}
+
+/// Answers once, is interrupted in its second answer, and answers again.
+struct Interrupted(CancellationToken, AtomicU32);
+
+#[async_trait]
+impl ChatModel for Interrupted {
+    async fn infer(
+        &self,
+        _request: &InferenceRequest,
+        cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        match self.1.fetch_add(1, SeqCst) {
+            0 => ScenarioStep::final_answer("one").to_response(),
+            1 => {
+                cx.deltas.push(Delta::Text("as far as"));
+                self.0.cancel();
+                Err(ModelError::new(ModelErrorKind::Cancelled, "cancelled"))
+            }
+            _ => ScenarioStep::final_answer("two").to_response(),
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_answer_to_a_message_after_an_answer_is_resumed() {
+    let (handle, cancel) = (Handle::default(), CancellationToken::new());
+    let slot = Arc::clone(&handle);
+    let hook = CallableHook::new("user").after_step(move |state, _| {
+        if state.step_count() == 1 {
+            steering(&slot, "and then?");
+        }
+        Ok(Flow::Go)
+    });
+    let model = Interrupted(cancel.clone(), AtomicU32::new(0));
+    let agent = hooked(&loop_of(ModelDriver::new(model)), hook);
+    let run = agent.start(asked(), RunOptions { cancel, ..options() });
+    with_handle(&run, &handle);
+    let state = block_on(run.finish());
+    assert!(state.is_resumable(), "{}", state.explain_stop());
+    let state = execute(&agent, state);
+    let part = "as far as\n\n[interrupted by the user]";
+    let asks = "Continue from where you were interrupted.";
+    assert_eq!(said(&state), ["go", "one", "and then?", part, asks, "two"]);
+    assert_eq!((state.status(), state.execution_count()), (&Status::Completed, 1));
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::{borrow::Cow, fmt, time::Duration};
 
 use loopwright_core::{
-    AgentState, ContinuationDecision, Execution, StopReason, Timestamp, Used,
-    messages::FinishReason,
+    AgentState, ContinuationDecision, Execution, StopReason, Timestamp, messages::FinishReason,
 };
 
 use crate::{
     criteria::{ContinuationCriterion, Opinion},
     error_policy::ErrorPolicy,
+    guards::used,
 };
 
 /// A closure with a name.
@@ -53,11 +53,6 @@ fn limit<T: PartialOrd + fmt::Debug + Copy + Send + Sync + 'static>(
         let text = format!("{used:?} of {max:?} are used");
         if used >= max { Opinion::forbid(reason, text) } else { Opinion::allow(text) }
     })
-}
-
-/// Returns what counts against the limits of an execution.
-fn used(state: &AgentState) -> Used {
-    state.execution().map(|it| it.used(Duration::ZERO)).unwrap_or_default()
 }
 
 /// Forbids after so many steps.
