@@ -115,8 +115,16 @@ impl Sandbox for Driver {
 
         let program =
             self.find().map_err(|unavailable| SandboxError::Unavailable(vec![unavailable]))?;
-        let job = launch::job(self.tier, program.as_deref(), command, policy)?;
-        match launch::launch(&job, command.stdin.clone()).await {
+        let mut job = launch::job(self.tier, program.as_deref(), command, policy)?;
+        let mut launched = launch::launch(&job, command.stdin.clone()).await;
+        if let Err(Failure::Refused(Refusal::Setup { stage, .. })) = &launched
+            && stage == crate::linux::overlay::STAGE
+        {
+            eprintln!("{launched:?}");
+            job.policy.staging = None;
+            launched = launch::launch(&job, command.stdin.clone()).await;
+        }
+        match launched {
             Ok(live) => Ok(Child::live(live)),
             Err(Failure::Error(error)) => Err(error),
             Err(Failure::Refused(Refusal::Policy(reason))) => Err(SandboxError::Policy(reason)),

@@ -20,6 +20,7 @@ mod output;
 mod policy;
 mod probe;
 mod sandbox;
+pub mod screen;
 mod select;
 
 #[cfg(target_os = "linux")]
@@ -30,6 +31,8 @@ mod launch;
 mod linux;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(target_os = "linux")]
+pub mod transaction;
 
 pub use capture::Captured;
 pub use child::Child;

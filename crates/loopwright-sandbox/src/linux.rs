@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`helper`], [`start`], [`watch`] | the process that stands outside of the sandbox |
 //! | [`view`] | what a command sees of the file system |
-//! | [`namespaces`], [`root`], [`first`], [`stage`] | the namespaces, their root and their first process |
+//! | [`namespaces`], [`root`], [`overlay`], [`first`], [`stage`] | the namespaces, their root and their first process |
 //! | [`bubblewrap`], [`container`] | other programs that make a sandbox |
 //! | [`confine`], [`filter`] | the last steps before the command |
 //! | [`tree`], [`cgroup`] | what a command uses, and ending it |
@@ -20,6 +20,7 @@ pub(crate) mod filter;
 pub(crate) mod first;
 pub(crate) mod helper;
 pub(crate) mod namespaces;
+pub(crate) mod overlay;
 pub(crate) mod quarantine;
 pub(crate) mod root;
 pub(crate) mod stage;

@@ -52,6 +52,7 @@ pub(crate) struct Live {
     last_output: Instant,
     began: Instant,
     driver: &'static str,
+    staged: bool,
     enforced: Guarantees,
     notes: Vec<String>,
     stopping: bool,
@@ -128,6 +129,7 @@ impl Live {
             last_output: began,
             began,
             driver: job.tier.name(),
+            staged: job.policy.staging.is_some(),
             enforced: Guarantees::default(),
             notes: Vec::new(),
             stopping: false,
@@ -369,6 +371,7 @@ impl Live {
             enforced: self.enforced,
             driver: self.driver.to_owned(),
             notes: self.notes,
+            staged: self.staged,
         }
     }
 }

@@ -25,6 +25,9 @@ pub struct Output {
     pub driver: String,
     /// What is worth knowing besides: limits that could not be had, files that were moved away.
     pub notes: Vec<String>,
+    /// Whether changes to the working folder were collected, as [`Policy::staged`](crate::Policy::staged) asks,
+    /// instead of being made at once.
+    pub staged: bool,
 }
 
 /// How a command ended.
@@ -94,6 +97,7 @@ impl Output {
             enforced: Guarantees::default(),
             driver: String::new(),
             notes: Vec::new(),
+            staged: false,
         }
     }
 

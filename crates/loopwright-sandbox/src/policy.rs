@@ -78,6 +78,14 @@ pub struct Policy {
     pub broad: Broad,
     /// What a container is made of; other drivers do not read it.
     pub image: String,
+    /// Where changes to the working folder are collected instead of being made at once. `None` means that they
+    /// are made at once. See [`Transaction`](crate::transaction::Transaction).
+    #[serde(default)]
+    pub staging: Option<PathBuf>,
+    /// Folders, relative to the working folder, in which changes are made at once although the others are
+    /// collected, such as those of a build. One that does not exist when the command starts is not direct.
+    #[serde(default)]
+    pub direct: Vec<PathBuf>,
 }
 
 /// Whether a command may write to the folder where it works.
@@ -208,7 +216,26 @@ impl Policy {
             cgroup: Cgroup::default(),
             broad: Broad::default(),
             image: "debian:stable-slim".to_owned(),
+            staging: None,
+            direct: Vec::new(),
         }
+    }
+
+    /// Collects changes to the working folder in a transaction, which applies them when the command has ended.
+    /// Where the kernel or the driver cannot do so they are made at once, and [`Output::staged`] is false.
+    ///
+    /// [`Output::staged`]: crate::Output::staged
+    #[cfg(target_os = "linux")]
+    pub fn staged(mut self, transaction: &crate::transaction::Transaction) -> Self {
+        self.staging = Some(transaction.folder().to_path_buf());
+        self
+    }
+
+    /// Adds a folder, relative to the working folder, in which changes are made at once although the others are
+    /// collected.
+    pub fn direct(mut self, path: impl Into<PathBuf>) -> Self {
+        self.direct.push(path.into());
+        self
     }
 
     /// Adds a path that may be read.

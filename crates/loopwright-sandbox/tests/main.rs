@@ -9,4 +9,6 @@ mod files;
 mod running;
 mod selection;
 mod survivors;
+mod transactions;
+mod tree;
 mod world;

@@ -137,9 +137,10 @@ impl Arguments {
             Seen::System(_)
             | Seen::Readable(_)
             | Seen::Part { covered: Covered::Protected, .. } => self.paths("--ro-bind", at, at),
-            Seen::Writable(_) | Seen::Part { covered: Covered::Pinned, .. } => {
+            Seen::Writable(_) | Seen::Part { covered: Covered::Pinned | Covered::Direct, .. } => {
                 self.paths("--bind", at, at);
             }
+            Seen::Staging => {}
             Seen::Part { covered: Covered::Hidden, shape: Shape::File, .. } => {
                 self.paths("--ro-bind", &PathBuf::from("/dev/null"), at);
             }

@@ -245,7 +245,7 @@ pub(crate) fn files(view: &View) -> Files {
         match entry.seen {
             Seen::System(_) | Seen::Readable(_) => files.readable.push(entry.at.clone()),
             Seen::Writable(_) => files.writable.push(entry.at.clone()),
-            Seen::Part { .. } | Seen::Link(_) => {}
+            Seen::Part { .. } | Seen::Staging | Seen::Link(_) => {}
         }
     }
     files

@@ -14,6 +14,7 @@ use rustix::mount::{
 };
 
 use super::confine::Identity;
+use super::overlay;
 use super::sys;
 use super::view::{Covered, Entry, Seen, Shape, View};
 use crate::job::Refusal;
@@ -72,7 +73,7 @@ pub(crate) fn clone_tree(entry: &Entry) -> io::Result<Option<OwnedFd>> {
             let opened = open_below(folder.as_fd(), below)?;
             Ok(Some(open_tree(&opened, c"", flags | OpenTreeFlags::AT_EMPTY_PATH)?))
         }
-        Seen::System(_) | Seen::Readable(_) | Seen::Writable(_) => {
+        Seen::System(_) | Seen::Readable(_) | Seen::Writable(_) | Seen::Staging => {
             Ok(Some(open_tree(CWD, &entry.at, flags | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?))
         }
     }
@@ -147,8 +148,18 @@ pub(crate) fn build(
     scratch(limits)?;
     system_devices(devices)?;
     process_information(limits)?;
+    let mut staging = None;
     for (entry, tree) in view.entries.iter().zip(trees) {
-        place(entry, tree)?;
+        match (&entry.seen, tree) {
+            (Seen::Staging, tree) => staging = tree,
+            (Seen::Writable(_), Some(folder)) if entry.at == view.workdir && staging.is_some() => {
+                let place = inside(&entry.at);
+                DirBuilder::new().recursive(true).mode(0o555).create(&place).ok();
+                let laid = overlay::lay(&folder, staging.take().as_ref(), &place, identity);
+                at(overlay::STAGE, laid)?;
+            }
+            (_, tree) => place(entry, tree)?,
+        }
     }
     name_users(identity).ok();
     folder(Path::new("tmp/home"), 0o700);
@@ -267,7 +278,7 @@ fn hide(place: &Path, shape: Shape) -> io::Result<()> {
     attach_below(&tree, place)
 }
 
-fn attach(tree: &OwnedFd, place: &Path) -> io::Result<()> {
+pub(super) fn attach(tree: &OwnedFd, place: &Path) -> io::Result<()> {
     Ok(move_mount(tree, c"", CWD, place, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?)
 }
 
@@ -308,7 +319,7 @@ fn inside(path: &Path) -> PathBuf {
 }
 
 /// Makes a folder to mount on; one that exists will do.
-fn folder(path: &Path, mode: u32) {
+pub(super) fn folder(path: &Path, mode: u32) {
     DirBuilder::new().mode(mode).create(path).ok();
 }
 

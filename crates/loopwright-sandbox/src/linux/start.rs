@@ -112,7 +112,7 @@ fn landlock(job: &Job, view: View, streams: Streams) -> Result<Started, Refusal>
         match entry.seen {
             Seen::System(_) | Seen::Readable(_) => files.readable.push(entry.at.clone()),
             Seen::Writable(_) => files.writable.push(entry.at.clone()),
-            Seen::Part { .. } | Seen::Link(_) => {}
+            Seen::Part { .. } | Seen::Staging | Seen::Link(_) => {}
         }
     }
     let confinement = Confinement {

@@ -9,6 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
 use rustix::process::Pid;
+use rustix::thread::CapabilitySets;
 
 pub(crate) const NEW_USER: u64 = libc::CLONE_NEWUSER as u64;
 pub(crate) const NEW_MOUNT: u64 = libc::CLONE_NEWNS as u64;
@@ -91,6 +92,25 @@ pub(crate) fn mount_setattr(
         )
     };
     check(result)
+}
+
+/// Does something as another owner of new files, with every capability that the process has. The caller must have one
+/// thread only.
+pub(crate) fn with_file_user<T>(user: u32, group: u32, work: impl FnOnce() -> T) -> T {
+    // SAFETY: these take numbers only; a number that is not mapped is refused, and nothing changes.
+    let (former_group, former_user) = unsafe { (libc::setfsgid(group), libc::setfsuid(user)) };
+    // Changing the user has taken those that are about files.
+    if let Ok(sets) = rustix::thread::capabilities(None) {
+        let all = CapabilitySets { effective: sets.permitted, ..sets };
+        rustix::thread::set_capabilities(None, all).ok();
+    }
+    let done = work();
+    // SAFETY: as above; these were the numbers before.
+    unsafe {
+        libc::setfsuid(former_user.cast_unsigned());
+        libc::setfsgid(former_group.cast_unsigned());
+    }
+    done
 }
 
 /// Closes every descriptor from this number on. For the start of the helper, before it has opened any.

@@ -87,6 +87,8 @@ pub(crate) enum Seen {
     System(Shape),
     /// What the caller lets the command read.
     Readable(Shape),
+    /// Where changes to the working folder are collected; the command does not see it as it is.
+    Staging,
     /// What the command may change.
     Writable(Shape),
     /// A part of a writable folder, below which it is bound on its own.
@@ -104,6 +106,8 @@ pub(crate) enum Covered {
     Protected,
     /// It cannot be read.
     Hidden,
+    /// Not, although changes to the folder around it are collected.
+    Direct,
 }
 
 /// Whether something is a folder.
@@ -132,6 +136,7 @@ impl Entry {
             | Seen::Readable(shape)
             | Seen::Writable(shape)
             | Seen::Part { shape, .. } => Some(*shape),
+            Seen::Staging => Some(Shape::Folder),
             Seen::Link(_) => None,
         }
     }
@@ -139,8 +144,8 @@ impl Entry {
     pub(crate) fn read_only(&self) -> bool {
         match &self.seen {
             Seen::System(_) | Seen::Readable(_) => true,
-            Seen::Part { covered, .. } => *covered != Covered::Pinned,
-            Seen::Writable(_) | Seen::Link(_) => false,
+            Seen::Part { covered, .. } => !matches!(covered, Covered::Pinned | Covered::Direct),
+            Seen::Writable(_) | Seen::Staging | Seen::Link(_) => false,
         }
     }
 }
@@ -182,10 +187,15 @@ impl View {
             entries.push(Entry { seen: Seen::Writable(shape(path)), at: path.clone() });
         }
         let mut parts = Parts::default();
-        for root in &writable {
+        let staged = policy.staging.is_some();
+        // Of what is collected, the screen says what becomes real; nothing needs to be covered.
+        for root in writable.iter().filter(|root| !(staged && **root == workdir)) {
             for path in &policy.protected {
                 parts.cover(root, path, Covered::Protected)?;
             }
+        }
+        for path in policy.direct.iter().filter(|_| staged) {
+            parts.cover(&workdir, path, Covered::Direct)?;
         }
         for path in &policy.hidden {
             parts.cover(&workdir, path, Covered::Hidden)?;
@@ -193,6 +203,11 @@ impl View {
         entries.extend(parts.entries);
         // Stable: of two entries at one place, the one that was added last is seen.
         entries.sort_by_key(|entry| entry.at.components().count());
+        if let Some(staging) = &policy.staging {
+            // The working folder is put together of what stands there and of this.
+            let seen = Seen::Staging;
+            entries.insert(0, Entry { at: existing("staging folder", staging)?, seen });
+        }
         Ok(Self { workdir, entries, writable, absent: parts.absent })
     }
 }
@@ -280,6 +295,9 @@ impl Parts {
 
     fn bind(&mut self, root: &Path, at: &Path, covered: Covered) {
         if covered == Covered::Pinned && !self.pinned.insert(at.into()) {
+            return;
+        }
+        if covered == Covered::Direct && !at.is_dir() {
             return;
         }
         let seen = Seen::Part { root: root.into(), shape: shape(at), covered };

@@ -1,0 +1,371 @@
+//! What a command or a file tool may not leave behind, because something runs or obeys it later, outside of the
+//! sandbox.
+//!
+//! One table for commands and file tools: [`Screen::OBEYED`] lists names, at every depth. What git takes for a
+//! repository is recognised by what it is, whatever it is called, and judged entry by entry.
+
+mod config;
+mod git;
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{self, Metadata};
+use std::path::{Component, Path, PathBuf};
+
+/// What a folder will hold once changes are made, as far as it is asked.
+pub trait After {
+    /// Returns what will be at a path below the folder, without following a link. `None` means nothing.
+    fn metadata(&self, path: &Path) -> Option<Metadata>;
+    /// Returns what is there now. `None` means nothing.
+    fn before(&self, path: &Path) -> Option<Metadata>;
+    /// Returns the beginning of a file as it will be, at most 64 KiB. `None` means that it cannot be read.
+    fn content(&self, path: &Path) -> Option<Vec<u8>>;
+    /// Returns the beginning of a file as it is, at most 64 KiB. `None` means that it cannot be read.
+    fn content_before(&self, path: &Path) -> Option<Vec<u8>>;
+    /// Returns the names that a folder will hold. Empty for what is no folder.
+    fn names(&self, path: &Path) -> Vec<OsString>;
+}
+
+/// How much of a file is read to decide what it is.
+pub(crate) const LOOKED_AT: u64 = 64 << 10;
+
+/// Decides what may be left behind in a folder.
+///
+/// ```
+/// use loopwright_sandbox::screen::Screen;
+/// use std::path::Path;
+///
+/// let screen = Screen::standard();
+/// assert!(screen.by_name(Path::new("web/.envrc")).is_some());
+/// assert!(screen.by_name(Path::new("src/main.rs")).is_none());
+/// assert!(screen.allow(".envrc").by_name(Path::new("web/.envrc")).is_none());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Screen {
+    obeyed: Vec<(Vec<OsString>, &'static str)>,
+    allowed: Vec<Vec<OsString>>,
+    reachable: Vec<PathBuf>,
+}
+
+/// Why something is not left behind, as the end of a sentence that begins with its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason(&'static str);
+
+impl Reason {
+    pub(crate) const fn new(text: &'static str) -> Self {
+        Self(text)
+    }
+
+    /// The reason, such as "is read by shells when they start".
+    pub const fn text(self) -> &'static str {
+        self.0
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.0)
+    }
+}
+
+const SHELL: &str = "is read by shells and terminals when they start";
+const EDITOR: &str = "is obeyed by editors when they open the folder";
+const AGENT: &str = "is obeyed by coding agents";
+const HOOK: &str = "runs code when something is committed";
+const DIRECTORY: &str = "runs code when a shell enters the folder";
+const PACKAGES: &str = "makes package managers and build tools run other programs";
+const PROGRAM: &str = "is run by its program when that starts here";
+const CONTROL: &str = "makes version control run code";
+const SECRETS: &str = "holds keys";
+
+/// Folders of the system, into which a link may lead.
+const SYSTEM: [&str; 9] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/dev/null"];
+
+impl Screen {
+    /// Names that are obeyed wherever they are, with all that is below them, and why.
+    pub const OBEYED: &[(&str, &str)] = &[
+        (".bashrc", SHELL),
+        (".bash_profile", SHELL),
+        (".bash_login", SHELL),
+        (".bash_logout", SHELL),
+        (".bash_aliases", SHELL),
+        (".profile", SHELL),
+        (".zshrc", SHELL),
+        (".zshenv", SHELL),
+        (".zprofile", SHELL),
+        (".zlogin", SHELL),
+        (".zlogout", SHELL),
+        (".kshrc", SHELL),
+        (".cshrc", SHELL),
+        (".tcshrc", SHELL),
+        (".inputrc", SHELL),
+        (".tmux.conf", SHELL),
+        (".screenrc", SHELL),
+        (".config/fish", SHELL),
+        (".envrc", DIRECTORY),
+        ("mise.toml", DIRECTORY),
+        (".mise.toml", DIRECTORY),
+        (".vscode", EDITOR),
+        (".idea", EDITOR),
+        (".zed", EDITOR),
+        (".fleet", EDITOR),
+        (".helix", EDITOR),
+        (".theia", EDITOR),
+        (".devcontainer", EDITOR),
+        (".devcontainer.json", EDITOR),
+        (".vimrc", EDITOR),
+        (".exrc", EDITOR),
+        (".nvimrc", EDITOR),
+        (".nvim.lua", EDITOR),
+        (".lvimrc", EDITOR),
+        (".dir-locals.el", EDITOR),
+        (".dir-locals-2.el", EDITOR),
+        (".mcp.json", AGENT),
+        (".claude", AGENT),
+        (".codex", AGENT),
+        (".agents", AGENT),
+        (".cursor", AGENT),
+        (".gemini", AGENT),
+        (".windsurf", AGENT),
+        (".opencode", AGENT),
+        (".aider.conf.yml", AGENT),
+        (".loopwright", AGENT),
+        ("loopwright.toml", AGENT),
+        (".husky", HOOK),
+        (".githooks", HOOK),
+        (".pre-commit-config.yaml", HOOK),
+        ("lefthook.yml", HOOK),
+        ("lefthook.yaml", HOOK),
+        (".lefthook.yml", HOOK),
+        (".lefthook.yaml", HOOK),
+        ("lefthook-local.yml", HOOK),
+        (".overcommit.yml", HOOK),
+        (".simple-git-hooks.json", HOOK),
+        (".gitmodules", CONTROL),
+        (".hg/hgrc", CONTROL),
+        (".hg/hgrc-not-shared", CONTROL),
+        (".hg/sharedpath", CONTROL),
+        (".jj/repo", CONTROL),
+        (".npmrc", PACKAGES),
+        (".yarnrc", PACKAGES),
+        (".yarnrc.yml", PACKAGES),
+        (".yarn/releases", PACKAGES),
+        (".yarn/plugins", PACKAGES),
+        (".pnpmfile.cjs", PACKAGES),
+        (".pnpmfile.mjs", PACKAGES),
+        ("bunfig.toml", PACKAGES),
+        (".cargo/config", PACKAGES),
+        (".cargo/config.toml", PACKAGES),
+        (".bundle/config", PACKAGES),
+        (".mvn", PACKAGES),
+        ("gradle/wrapper", PACKAGES),
+        (".bazelrc", PACKAGES),
+        (".bazeliskrc", PACKAGES),
+        (".gdbinit", PROGRAM),
+        (".lldbinit", PROGRAM),
+        (".irbrc", PROGRAM),
+        (".pryrc", PROGRAM),
+        (".rprofile", PROGRAM),
+        (".octaverc", PROGRAM),
+        (".ghci", PROGRAM),
+        (".user.ini", PROGRAM),
+        ("sitecustomize.py", PROGRAM),
+        ("usercustomize.py", PROGRAM),
+        (".ssh", SECRETS),
+    ];
+
+    /// The table, with nothing allowed.
+    pub fn standard() -> Self {
+        let obeyed = Self::OBEYED.iter().map(|(path, why)| (names(Path::new(path)), *why));
+        Self { obeyed: obeyed.collect(), allowed: Vec::new(), reachable: Vec::new() }
+    }
+
+    /// Refuses a name, or several joined by `/`, wherever it is, and all that is below it.
+    pub fn refuse(mut self, path: impl AsRef<Path>) -> Self {
+        let names = names(path.as_ref());
+        if !names.is_empty() && !self.obeyed.iter().any(|(known, _)| *known == names) {
+            self.obeyed.push((names, "is protected"));
+        }
+        self
+    }
+
+    /// Allows a name, or several joined by `/`, wherever it is, and all that is below it. It takes precedence over
+    /// the table and over what is said of repositories: `.git/hooks` allows hooks.
+    pub fn allow(mut self, path: impl AsRef<Path>) -> Self {
+        let names = names(path.as_ref());
+        if !names.is_empty() {
+            self.allowed.push(names);
+        }
+        self
+    }
+
+    /// Lets links lead into this folder outside of the working folder, such as that of a toolchain.
+    pub fn reach(mut self, path: impl Into<PathBuf>) -> Self {
+        self.reachable.push(path.into());
+        self
+    }
+
+    /// Judges a path below the folder by its names alone. `None` means that nothing speaks against it.
+    pub fn by_name(&self, path: &Path) -> Option<Reason> {
+        let path = names(path);
+        if self.is_allowed(&path) {
+            return None;
+        }
+        let found = self.obeyed.iter().find(|(names, _)| contains(&path, names));
+        found.map(|(_, why)| Reason(why))
+    }
+
+    /// Judges what will be at a path below the folder. `None` means that nothing speaks against it.
+    pub fn judge(&self, path: &Path, root: &Path, after: &dyn After) -> Option<Reason> {
+        if let Some(reason) = self.by_name(path) {
+            return Some(reason);
+        }
+        if self.is_allowed(&names(path)) {
+            return None;
+        }
+        let metadata = after.metadata(path)?;
+        kind(&metadata)
+            .or_else(|| git::judge(path, &metadata, after))
+            .or_else(|| self.leads_out(path, root, &metadata, after))
+            .or_else(|| toolchain(path, &metadata, after))
+    }
+
+    /// Judges the removal of what is at a path below the folder. `None` means that nothing speaks against it.
+    pub fn judge_removal(&self, path: &Path, after: &dyn After) -> Option<Reason> {
+        let path_names = names(path);
+        if self.is_allowed(&path_names) {
+            return None;
+        }
+        self.by_name(path).or_else(|| git::judge_removal(path, after))
+    }
+
+    fn is_allowed(&self, path: &[OsString]) -> bool {
+        self.allowed.iter().any(|names| contains(path, names))
+    }
+
+    /// Judges a link. `..` counts only before the first name, where it leaves folders that are no links.
+    fn leads_out(
+        &self,
+        path: &Path,
+        root: &Path,
+        metadata: &Metadata,
+        after: &dyn After,
+    ) -> Option<Reason> {
+        const OUT: Reason = Reason("is a link that leads out of the folder");
+        if !metadata.is_symlink() {
+            return None;
+        }
+        let target = PathBuf::from(bytes_to_os(after.content(path)?));
+        let (depth, inside) = if target.is_absolute() {
+            if self.is_reachable(&target) {
+                return None;
+            }
+            let Ok(inside) = target.strip_prefix(root) else { return Some(OUT) };
+            (0, inside.to_path_buf())
+        } else {
+            (path.components().count().saturating_sub(1), target)
+        };
+        let ups = inside.components().take_while(|part| matches!(part, Component::ParentDir));
+        let ups = ups.count();
+        let rest = inside.components().skip(ups);
+        let is_plain =
+            rest.into_iter().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        (ups > depth || !is_plain).then_some(OUT)
+    }
+
+    fn is_reachable(&self, target: &Path) -> bool {
+        let plain = target.components().all(|part| !matches!(part, Component::ParentDir));
+        let system = SYSTEM.iter().map(Path::new);
+        plain
+            && system
+                .chain(self.reachable.iter().map(PathBuf::as_path))
+                .any(|folder| target.starts_with(folder))
+    }
+}
+
+impl Default for Screen {
+    fn default() -> Self {
+        Self::standard()
+    }
+}
+
+/// Refuses what no project consists of.
+#[cfg(unix)]
+fn kind(metadata: &Metadata) -> Option<Reason> {
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+    let file_type = metadata.file_type();
+    if file_type.is_block_device() || file_type.is_char_device() {
+        return Some(Reason("is a device"));
+    }
+    let set_id = file_type.is_file() && metadata.permissions().mode() & 0o6000 != 0;
+    set_id.then_some(Reason("runs with the rights of its owner (set-user-id or set-group-id)"))
+}
+
+#[cfg(not(unix))]
+fn kind(_: &Metadata) -> Option<Reason> {
+    None
+}
+
+/// A file that chooses the Rust toolchain is data, unless it names a folder with programs.
+fn toolchain(path: &Path, metadata: &Metadata, after: &dyn After) -> Option<Reason> {
+    let name = path.file_name()?.to_ascii_lowercase();
+    if metadata.is_dir() || (name != "rust-toolchain" && name != "rust-toolchain.toml") {
+        return None;
+    }
+    let content = after.content(path)?;
+    let names_path = content.windows(4).any(|part| part == b"path") || content.contains(&b'\\');
+    names_path.then_some(Reason("names a folder whose programs are run in place of Rust's"))
+}
+
+/// The names of a path, in lower case, as some file systems do not tell them apart.
+fn names(path: &Path) -> Vec<OsString> {
+    let normal = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_ascii_lowercase()),
+        _ => None,
+    });
+    normal.collect()
+}
+
+fn contains(path: &[OsString], names: &[OsString]) -> bool {
+    path.windows(names.len()).any(|part| part == names)
+}
+
+#[cfg(unix)]
+fn bytes_to_os(bytes: Vec<u8>) -> OsString {
+    std::os::unix::ffi::OsStringExt::from_vec(bytes)
+}
+
+#[cfg(not(unix))]
+fn bytes_to_os(bytes: Vec<u8>) -> OsString {
+    String::from_utf8_lossy(&bytes).into_owned().into()
+}
+
+#[cfg(unix)]
+fn os_to_bytes(text: &OsStr) -> Vec<u8> {
+    std::os::unix::ffi::OsStrExt::as_bytes(text).to_vec()
+}
+
+#[cfg(not(unix))]
+fn os_to_bytes(text: &OsStr) -> Vec<u8> {
+    text.to_string_lossy().into_owned().into_bytes()
+}
+
+/// Reads the beginning of a file, or the target of a link.
+pub(crate) fn look(path: &Path) -> Option<Vec<u8>> {
+    use std::io::Read as _;
+    let metadata = fs::symlink_metadata(path).ok()?;
+    if metadata.is_symlink() {
+        return fs::read_link(path).ok().map(|target| os_to_bytes(target.as_os_str()));
+    }
+    if !metadata.is_file() {
+        return None;
+    }
+    let mut content = Vec::new();
+    fs::File::open(path).ok()?.take(LOOKED_AT).read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+#[cfg(test)]
+mod tests;

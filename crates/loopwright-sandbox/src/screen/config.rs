@@ -1,0 +1,103 @@
+//! The settings of a repository: which of them are data.
+
+/// Settings without a subsection that say only how the repository is laid out, or who commits.
+const PLAIN: [(&str, &str); 16] = [
+    ("core", "repositoryformatversion"),
+    ("core", "filemode"),
+    ("core", "bare"),
+    ("core", "logallrefupdates"),
+    ("core", "ignorecase"),
+    ("core", "precomposeunicode"),
+    ("core", "symlinks"),
+    ("core", "autocrlf"),
+    ("core", "eol"),
+    ("extensions", "objectformat"),
+    ("extensions", "refstorage"),
+    ("user", "name"),
+    ("user", "email"),
+    ("pull", "rebase"),
+    ("pull", "ff"),
+    ("init", "defaultbranch"),
+];
+
+/// Settings of each remote or branch that are data.
+const NAMED: [(&str, &str); 7] = [
+    ("remote", "url"),
+    ("remote", "fetch"),
+    ("remote", "tagopt"),
+    ("remote", "prune"),
+    ("branch", "remote"),
+    ("branch", "merge"),
+    ("branch", "rebase"),
+];
+
+/// Returns the settings that may make git run or find something, in their order. Whatever is not plainly one of those
+/// that are data is one of these, and so is a line that is written in an unusual way.
+pub(super) fn obeyed(content: &[u8]) -> Vec<String> {
+    if content.len() as u64 >= super::LOOKED_AT {
+        return vec!["too long".to_owned()];
+    }
+    let Ok(text) = std::str::from_utf8(content) else { return vec!["not UTF-8".to_owned()] };
+    let mut section: Option<(String, Option<String>)> = None;
+    let mut obeyed = Vec::new();
+    for line in text.lines() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        if line.starts_with('[') {
+            section = heading(line);
+            if section.is_none() {
+                obeyed.push(line.to_owned());
+            }
+            continue;
+        }
+        let is_data = section.as_ref().is_some_and(|(name, sub)| {
+            setting(line).is_some_and(|(key, value)| is_data(name, sub.as_deref(), &key, value))
+        });
+        if !is_data {
+            obeyed.push(match &section {
+                Some((name, sub)) => format!("{name}.{}.{line}", sub.as_deref().unwrap_or("")),
+                None => line.to_owned(),
+            });
+        }
+    }
+    obeyed
+}
+
+/// Reads `[name]` or `[name "sub"]`.
+fn heading(line: &str) -> Option<(String, Option<String>)> {
+    let inner = line.strip_prefix('[')?.strip_suffix(']')?;
+    let (name, sub) = match inner.split_once(' ') {
+        Some((name, sub)) => {
+            let sub = sub.trim().strip_prefix('"')?.strip_suffix('"')?;
+            (name, Some(sub))
+        }
+        None => (inner, None),
+    };
+    let is_word = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_plain = sub.is_none_or(|sub| !sub.contains(['"', '\\', ']', '[']));
+    (is_word && is_plain).then(|| (name.to_ascii_lowercase(), sub.map(str::to_owned)))
+}
+
+/// Reads `key = value` or `key`.
+fn setting(line: &str) -> Option<(String, &str)> {
+    let (key, value) = line.split_once('=').unwrap_or((line, ""));
+    let key = key.trim();
+    let is_word = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    // A line that goes on in the next one is not read.
+    (is_word && !line.contains('\\')).then(|| (key.to_ascii_lowercase(), value.trim()))
+}
+
+fn is_data(section: &str, sub: Option<&str>, key: &str, value: &str) -> bool {
+    match sub {
+        None => PLAIN.contains(&(section, key)),
+        Some(_) if key == "url" => {
+            section == "remote" && !value.starts_with('-') && !value.contains("::")
+        }
+        Some(_) => NAMED.contains(&(section, key)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+//! What git takes for a repository, and what in it makes git run or find something.
+
+use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::path::Path;
+
+use super::config;
+use super::{After, Reason};
+
+const LINK: Reason = Reason::new("sends git to a repository elsewhere");
+const RUNS: Reason = Reason::new("makes git run something");
+const FINDS: Reason = Reason::new("makes git find something elsewhere");
+const SETTINGS: Reason =
+    Reason::new("would change settings of git that run or find something; others may be changed");
+const WHOLE: Reason =
+    Reason::new("would make a repository of a folder that holds settings or hooks for git");
+const OWN: Reason = Reason::new("is the repository itself");
+
+/// What makes a folder a repository.
+const MAKES: [&str; 4] = ["head", "objects", "refs", "commondir"];
+
+/// Judges a path that will exist. `None` means that git does nothing with it but read data.
+pub(super) fn judge(path: &Path, metadata: &Metadata, after: &dyn After) -> Option<Reason> {
+    let name = path.file_name()?.to_ascii_lowercase();
+    if name == ".git" && !metadata.is_dir() {
+        return Some(LINK);
+    }
+    let mut folder = path.parent();
+    while let Some(at) = folder {
+        if is_repository(at, after)
+            && let Ok(below) = path.strip_prefix(at)
+            && let Some(reason) = judge_part(path, below, metadata, after)
+        {
+            return Some(reason);
+        }
+        folder = at.parent();
+    }
+    let parent = path.parent()?;
+    let makes_one = MAKES.iter().any(|makes| name == *makes)
+        && after.before(path).is_none()
+        && is_repository(parent, after);
+    (makes_one && has_settings(parent, after)).then_some(WHOLE)
+}
+
+/// Judges the removal of a path that exists: settings and hooks of a repository stay, and so does that of the folder.
+pub(super) fn judge_removal(path: &Path, after: &dyn After) -> Option<Reason> {
+    if is_named_git(path) && path.parent().is_some_and(|parent| parent == Path::new("")) {
+        return Some(OWN);
+    }
+    let repository = path.ancestors().skip(1).find(|at| is_named_git(at))?;
+    let below = path.strip_prefix(repository).ok()?;
+    let first = below.components().next()?.as_os_str().to_ascii_lowercase();
+    let _ = after;
+    matches!(first.to_str(), Some("config" | "config.worktree" | "hooks"))
+        .then_some(SETTINGS)
+        .filter(|_| !is_sample(path))
+}
+
+fn is_named_git(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
+}
+
+/// Tells whether git would take a folder for a repository once changes are made: one of the name, or one that holds
+/// what makes one.
+fn is_repository(folder: &Path, after: &dyn After) -> bool {
+    if is_named_git(folder) {
+        return true;
+    }
+    let has = |name: &str| {
+        let exact = folder.join(name);
+        after.metadata(&exact).is_some()
+    };
+    has("HEAD") && ((has("objects") && has("refs")) || has("commondir"))
+}
+
+/// Judges a part of a repository.
+fn judge_part(
+    path: &Path,
+    below: &Path,
+    metadata: &Metadata,
+    after: &dyn After,
+) -> Option<Reason> {
+    if metadata.is_symlink() {
+        return Some(FINDS);
+    }
+    let parts: Vec<String> =
+        below.components().map(|it| it.as_os_str().to_string_lossy().to_lowercase()).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    match parts.as_slice() {
+        ["config" | "config.worktree"] => settings(path, after),
+        ["hooks", _, ..] if !is_sample(path) => Some(RUNS),
+        ["rebase-merge" | "rebase-apply" | "sequencer", ..] => Some(RUNS),
+        ["commondir" | "gitdir" | "modules" | "worktrees" | "remotes" | "branches", ..]
+        | ["objects", "info", "alternates" | "http-alternates"] => Some(FINDS),
+        ["info", "attributes"] => Some(RUNS),
+        [first, ..] if first.starts_with("fsmonitor--daemon") => Some(RUNS),
+        _ => None,
+    }
+}
+
+/// Settings that are data may change; the others stay as they are.
+fn settings(path: &Path, after: &dyn After) -> Option<Reason> {
+    let obeyed = |content: Option<Vec<u8>>| content.map(|content| config::obeyed(&content));
+    let new = obeyed(after.content(path))?;
+    let old = obeyed(after.content_before(path)).unwrap_or_default();
+    (new != old).then_some(SETTINGS)
+}
+
+fn is_sample(path: &Path) -> bool {
+    path.extension() == Some(OsStr::new("sample"))
+}
+
+/// Tells whether a folder that becomes a repository holds already what git would obey.
+fn has_settings(folder: &Path, after: &dyn After) -> bool {
+    let stays = |name: &str| {
+        let path = folder.join(name);
+        after.before(&path).is_some() && after.metadata(&path).is_some()
+    };
+    let elsewhere = ["commondir", "gitdir", "modules", "worktrees", "remotes", "branches"];
+    let runs = ["rebase-merge", "rebase-apply", "sequencer", "info/attributes"];
+    let finds = ["objects/info/alternates", "objects/info/http-alternates"];
+    if elsewhere.iter().chain(&runs).chain(&finds).any(|name| stays(name)) {
+        return true;
+    }
+    let settings = ["config", "config.worktree"].iter().any(|name| {
+        stays(name)
+            && after
+                .content(&folder.join(name))
+                .is_none_or(|content| !config::obeyed(&content).is_empty())
+    });
+    settings
+        || after.names(&folder.join("hooks")).iter().any(|name| !is_sample(Path::new(name)))
+        || after.metadata(&folder.join("hooks")).is_some_and(|it| it.is_symlink())
+}

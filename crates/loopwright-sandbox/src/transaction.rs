@@ -1,0 +1,254 @@
+//! Commands as transactions: what a command changes in its folder is collected, looked at, and made real whole.
+//!
+//! A [`Transaction`] has a folder of its own, in which the kernel collects what the command writes
+//! ([`Policy::staged`](crate::Policy::staged)). When the command has ended, [`changes`](Transaction::changes) says what
+//! it did, judged by a [`Screen`], and [`apply`](Transaction::apply) makes it real. Nothing was changed before that,
+//! and dropping the transaction leaves it so.
+//!
+//! Applying begins with a plan on record. From there on it is finished, by this process or by the next one that
+//! [begins](Transaction::begin) a transaction or [recovers](recover); before, it has not happened. What was replaced or
+//! removed is kept beside the plan, so that the change can be [undone](undo) file by file. These promises hold when
+//! processes end at any instant. They do not hold over a power cut, as what a command writes directly does not either.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `scan` | what was collected, compared with what is there |
+//! | `plan` | the steps, and the record of them |
+//! | `apply` | carrying a plan out, from wherever it was left |
+//! | `undo` | the way back |
+//! | `place` | paths below a folder, through no link |
+
+mod apply;
+mod error;
+mod place;
+mod plan;
+mod scan;
+mod undo;
+
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+
+pub use self::error::TransactionError;
+pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
+pub use self::undo::{Undone, undo};
+
+use self::plan::Plan;
+use crate::screen::Screen;
+
+/// The parts of a transaction's folder. The first two are those of the file system that collects.
+const UPPER: &str = "upper";
+const WORK: &str = "work";
+const OLD: &str = "old";
+const LOCK: &str = "lock";
+const PLAN: &str = "plan";
+const DONE: &str = "done";
+
+/// A moment by the clock of a file system.
+type Moment = (i64, i64);
+
+/// Changes that are collected and not made yet. Dropping it forgets them.
+#[derive(Debug)]
+pub struct Transaction {
+    folder: PathBuf,
+    root: PathBuf,
+    began: Moment,
+    /// Held until the end, so that others do not recover what is under way.
+    lock: File,
+    applied: bool,
+}
+
+/// What was made real.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// What was changed, in the order of paths.
+    pub changed: Vec<Change>,
+    /// What somebody else changed between the plan and its step, so that it was left as it is.
+    pub conflicts: Vec<Conflict>,
+    /// Where the change is on record, for [`undo`]. `None` means that nothing was changed.
+    pub record: Option<PathBuf>,
+}
+
+impl Transaction {
+    /// Begins to collect what is changed in `root`, with the files that belong to it in a new folder below `staging`,
+    /// which is made if it is not there. Both are to be on one file system. Finishes or forgets what processes that
+    /// have ended left in `staging`.
+    ///
+    /// # Errors
+    ///
+    /// [`TransactionError::Elsewhere`] if the two are on different file systems, or one is in the other.
+    pub fn begin(staging: &Path, root: &Path) -> Result<Self, TransactionError> {
+        let root = fs::canonicalize(root).map_err(TransactionError::at(root))?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(staging)
+            .map_err(TransactionError::at(staging))?;
+        let staging = fs::canonicalize(staging).map_err(TransactionError::at(staging))?;
+        let device = |path: &Path| {
+            fs::metadata(path).map(|it| it.dev()).map_err(TransactionError::at(path))
+        };
+        if device(&staging)? != device(&root)?
+            || staging.starts_with(&root)
+            || root.starts_with(&staging)
+        {
+            return Err(TransactionError::Elsewhere { staging, root });
+        }
+        recover(&staging)?;
+        let folder = staging.join(format!("{:016x}", crate::linux::quarantine::random()));
+        let make = |path: &Path| {
+            DirBuilder::new().mode(0o700).create(path).map_err(TransactionError::at(path))
+        };
+        make(&folder)?;
+        let lock = lock(&folder)?.ok_or_else(|| TransactionError::Busy(folder.clone()))?;
+        for part in [UPPER, WORK, OLD] {
+            make(&folder.join(part))?;
+        }
+        like(&root, &folder.join(UPPER))?;
+        let began = after_the_last(&staging, &folder)?;
+        Ok(Self { folder, root, began, lock, applied: false })
+    }
+
+    /// The folder of this transaction.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder whose changes are collected.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Compares what was collected with what is there, and judges it. For the time after the command's end.
+    ///
+    /// # Errors
+    ///
+    /// If what was collected, or what is there, cannot be read.
+    pub fn changes(&self, screen: &Screen) -> Result<Changes, TransactionError> {
+        scan::scan(&self.folder, &self.root, self.began, screen)
+    }
+
+    /// Makes changes real: all that were not refused and are in no conflict. Once the plan of it is on record, it is
+    /// finished even if this process ends.
+    ///
+    /// # Errors
+    ///
+    /// If the plan cannot be recorded; then nothing was changed. If a step fails: then the steps before it are made,
+    /// and [`recover`] goes on with the others.
+    pub fn apply(mut self, changes: Changes) -> Result<Applied, TransactionError> {
+        if changes.steps.is_empty() && changes.folders.is_empty() {
+            return Ok(Applied { changed: changes.made, conflicts: Vec::new(), record: None });
+        }
+        let plan =
+            Plan { root: self.root.clone(), steps: changes.steps, folders: changes.folders };
+        plan.record(&self.folder)?;
+        self.applied = true;
+        let conflicts = apply::carry_out(&self.folder, &plan)?;
+        Ok(Applied { changed: changes.made, conflicts, record: Some(self.folder.clone()) })
+    }
+
+    /// Forgets what was collected. Dropping the transaction does the same.
+    pub fn discard(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !self.applied {
+            forget(&self.folder);
+        }
+        flock(&self.lock, FlockOperation::Unlock).ok();
+    }
+}
+
+/// Finishes every transaction below `staging` whose plan is on record and whose process has ended, and forgets those
+/// that had none. Returns the folders that were changed.
+///
+/// # Errors
+///
+/// If `staging` or a plan cannot be read, or a step fails.
+pub fn recover(staging: &Path) -> Result<Vec<PathBuf>, TransactionError> {
+    let mut finished = Vec::new();
+    let entries = match fs::read_dir(staging) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(finished),
+        Err(error) => return Err(TransactionError::at(staging)(error)),
+    };
+    for entry in entries.flatten() {
+        let folder = entry.path();
+        if folder.join(DONE).exists() || !folder.is_dir() {
+            continue;
+        }
+        let Ok(Some(_lock)) = lock(&folder) else { continue };
+        if folder.join(DONE).exists() {
+            continue;
+        }
+        match Plan::read(&folder)? {
+            Some(plan) => {
+                apply::carry_out(&folder, &plan)?;
+                finished.push(plan.root);
+            }
+            None => forget(&folder),
+        }
+    }
+    Ok(finished)
+}
+
+/// Forgets the record of a change that was made, which cannot be undone any more then.
+pub fn forget(folder: &Path) {
+    // The file system leaves a folder without rights in its work folder.
+    let inner = folder.join(WORK).join(WORK);
+    if inner.exists() {
+        place::make_writable(&inner).ok();
+    }
+    if fs::remove_dir_all(folder).is_err() {
+        place::make_tree_writable(folder);
+        fs::remove_dir_all(folder).ok();
+    }
+}
+
+/// Takes the lock of a transaction. `None` means that another process has it.
+fn lock(folder: &Path) -> Result<Option<File>, TransactionError> {
+    let path = folder.join(LOCK);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(TransactionError::at(&path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(TransactionError::at(&path)(error.into())),
+    }
+}
+
+/// Gives the folder that collects the rights of the one whose changes it collects, because the command sees it so.
+fn like(root: &Path, upper: &Path) -> Result<(), TransactionError> {
+    let there = fs::metadata(root).map_err(TransactionError::at(root))?;
+    fs::set_permissions(upper, there.permissions()).map_err(TransactionError::at(upper))?;
+    place::set_times(upper, &there).map_err(TransactionError::at(upper))
+}
+
+/// Waits until the file system's clock is past the last change that was applied, which takes a few milliseconds at
+/// most, and returns the time. So a change by somebody else while the command runs is told from one before it.
+fn after_the_last(staging: &Path, folder: &Path) -> Result<Moment, TransactionError> {
+    let last = fs::metadata(staging.join(apply::LAST)).ok().map(|it| (it.ctime(), it.ctime_nsec()));
+    let probe = folder.join(WORK);
+    loop {
+        let there = fs::metadata(folder.join(LOCK)).map_err(TransactionError::at(&probe))?;
+        let now = (there.ctime(), there.ctime_nsec());
+        if last.is_none_or(|last| last < now) {
+            return Ok(now);
+        }
+        thread::sleep(Duration::from_millis(1));
+        let file = File::options().write(true).open(folder.join(LOCK));
+        file.and_then(|file| file.set_modified(std::time::SystemTime::now()))
+            .map_err(TransactionError::at(&probe))?;
+    }
+}

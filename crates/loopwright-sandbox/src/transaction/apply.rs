@@ -1,0 +1,162 @@
+//! Carrying a plan out, from wherever it was left. Every step looks at what it finds: the file that was collected
+//! has an inode of its own, which says whether the step was made.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, RenameFlags, Timespec, Timestamps, fstat, renameat_with, utimensat};
+use rustix::io::Errno;
+
+use super::error::TransactionError;
+use super::place::{self, Place};
+use super::plan::{Attributes, Look, Mark, Plan, Step, kept};
+use super::scan::Conflict;
+use super::{DONE, UPPER};
+
+/// The file whose time says when a change was last applied, beside all transactions.
+pub(super) const LAST: &str = "last";
+
+/// Makes every step that was not made yet, and puts on record that all are. Returns what could not be done because
+/// the path was changed since.
+pub(super) fn carry_out(folder: &Path, plan: &Plan) -> Result<Vec<Conflict>, TransactionError> {
+    let mut conflicts = Vec::new();
+    for step in &plan.steps {
+        let (path, made) = match step {
+            Step::Remove { path, old, was } => (path, remove(folder, plan, path, *old, *was)),
+            Step::Replace { path, old, is, .. } => (path, replace(folder, plan, path, *old, *is)),
+            Step::Add { path, is, .. } => (path, add(folder, plan, path, *is)),
+        };
+        match made {
+            Ok(Made::Done) => {}
+            Ok(Made::Conflict) => conflicts.push(Conflict { path: path.clone() }),
+            Err(error) if is_in_the_way(&error) => conflicts.push(Conflict { path: path.clone() }),
+            Err(error) => return Err(TransactionError::at(&plan.root.join(path))(error)),
+        }
+    }
+    for Attributes { path, after, .. } in plan.folders.iter().rev() {
+        // A folder that is gone since needs none.
+        set(&plan.root, path, *after).ok();
+    }
+    let done = folder.join(DONE);
+    let noted = folder.parent().map_or(Ok(()), |staging| touch(&staging.join(LAST)));
+    noted.and_then(|()| touch(&done)).map_err(TransactionError::at(&done))?;
+    Ok(conflicts)
+}
+
+enum Made {
+    Done,
+    Conflict,
+}
+
+fn remove(folder: &Path, plan: &Plan, path: &Path, old: usize, was: Mark) -> io::Result<Made> {
+    let to = kept(folder, old);
+    if exists(&to)? {
+        return Ok(Made::Done);
+    }
+    let place = Place::of(&plan.root, path)?;
+    let Some(status) = place.status()? else { return Ok(Made::Done) };
+    if status.st_ino != was.inode {
+        return Ok(Made::Conflict);
+    }
+    in_folder(plan, path, &place, || {
+        renameat_with(&place.folder, place.name, CWD, &to, RenameFlags::NOREPLACE)
+    })?;
+    Ok(Made::Done)
+}
+
+fn replace(folder: &Path, plan: &Plan, path: &Path, old: usize, is: Mark) -> io::Result<Made> {
+    let to = kept(folder, old);
+    if exists(&to)? {
+        return Ok(Made::Done);
+    }
+    let from = folder.join(UPPER).join(path);
+    let place = Place::of(&plan.root, path)?;
+    let there = place.status()?;
+    if there.as_ref().is_none_or(|status| status.st_ino != is.inode) {
+        let Some(there) = there else {
+            // Somebody has removed it since; what takes its place is not lost for that.
+            return add(folder, plan, path, is);
+        };
+        if Mark::of_status(&there).is_folder() {
+            return Ok(Made::Conflict);
+        }
+        in_folder(plan, path, &place, || {
+            renameat_with(CWD, &from, &place.folder, place.name, RenameFlags::EXCHANGE)
+        })?;
+    }
+    renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE)?;
+    Ok(Made::Done)
+}
+
+fn add(folder: &Path, plan: &Plan, path: &Path, is: Mark) -> io::Result<Made> {
+    let from = folder.join(UPPER).join(path);
+    let place = Place::of(&plan.root, path)?;
+    if place.status()?.is_some_and(|status| status.st_ino == is.inode) {
+        return Ok(Made::Done);
+    }
+    let renamed = in_folder(plan, path, &place, || {
+        renameat_with(CWD, &from, &place.folder, place.name, RenameFlags::NOREPLACE)
+    });
+    match renamed {
+        Ok(()) => Ok(Made::Done),
+        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(Made::Conflict),
+        Err(error) => Err(error),
+    }
+}
+
+/// Works in a folder, which is made writable for its owner if it has to be. What it is to be in the end is part of
+/// the plan.
+fn in_folder(
+    plan: &Plan,
+    path: &Path,
+    place: &Place<'_>,
+    work: impl Fn() -> Result<(), Errno>,
+) -> io::Result<()> {
+    match work() {
+        Err(Errno::ACCESS) => {
+            let parent = path.parent().unwrap_or(Path::new(""));
+            let before = fstat(&place.folder)?.st_mode & 0o7777;
+            change_mode(&plan.root, parent, before | 0o700)?;
+            let done = work();
+            change_mode(&plan.root, parent, before)?;
+            Ok(done?)
+        }
+        done => Ok(done?),
+    }
+}
+
+fn change_mode(root: &Path, path: &Path, mode: u32) -> io::Result<()> {
+    let folder = place::open(root, path)?;
+    fs::set_permissions(place::through(&folder), fs::Permissions::from_mode(mode))
+}
+
+/// Gives a folder its rights and times.
+pub(super) fn set(root: &Path, path: &Path, look: Look) -> io::Result<()> {
+    let folder = place::open(root, path)?;
+    let through = place::through(&folder);
+    fs::set_permissions(&through, fs::Permissions::from_mode(look.mode))?;
+    let time = |(tv_sec, tv_nsec): (i64, i64)| Timespec { tv_sec, tv_nsec };
+    let times =
+        Timestamps { last_access: time(look.accessed), last_modification: time(look.modified) };
+    Ok(utimensat(CWD, &through, &times, AtFlags::empty())?)
+}
+
+fn exists(path: &Path) -> io::Result<bool> {
+    match fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Tells whether a folder on the way is gone, or is something else now.
+fn is_in_the_way(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP))
+}
+
+fn touch(path: &Path) -> io::Result<()> {
+    let file = File::options().create(true).truncate(false).write(true).open(path)?;
+    file.set_modified(std::time::SystemTime::now())
+}

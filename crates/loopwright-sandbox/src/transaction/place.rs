@@ -1,0 +1,70 @@
+//! Paths below a folder, reached through no link, and what is said of them.
+
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+
+use crate::linux::root::open_below;
+
+/// The folder that a path lies in, and the path's name in it.
+pub(super) struct Place<'a> {
+    pub(super) folder: OwnedFd,
+    pub(super) name: &'a std::ffi::OsStr,
+}
+
+impl<'a> Place<'a> {
+    /// Finds a path below a folder. Fails if a link or a file is on the way.
+    pub(super) fn of(root: &Path, path: &'a Path) -> io::Result<Self> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(Self { folder: open(root, path.parent().unwrap_or(Path::new("")))?, name })
+    }
+
+    pub(super) fn status(&self) -> io::Result<Option<rustix::fs::Stat>> {
+        match rustix::fs::statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(status) => Ok(Some(status)),
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Opens a folder below another, through no link.
+pub(super) fn open(root: &Path, path: &Path) -> io::Result<OwnedFd> {
+    let root = File::open(root)?;
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    open_below(root.as_fd(), path)
+}
+
+/// A path that leads to what is open, wherever that is now.
+pub(super) fn through(opened: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", opened.as_raw_fd()).into()
+}
+
+/// Sets the times of last access and change of content.
+pub(super) fn set_times(path: &Path, like: &Metadata) -> io::Result<()> {
+    let times = Timestamps {
+        last_access: Timespec { tv_sec: like.atime(), tv_nsec: like.atime_nsec() },
+        last_modification: Timespec { tv_sec: like.mtime(), tv_nsec: like.mtime_nsec() },
+    };
+    Ok(utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW)?)
+}
+
+/// Lets the owner of a folder change what is in it.
+pub(super) fn make_writable(folder: &Path) -> io::Result<()> {
+    let mode = fs::symlink_metadata(folder)?.permissions().mode();
+    fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700))
+}
+
+/// The same for every folder of a tree.
+pub(super) fn make_tree_writable(folder: &Path) {
+    make_writable(folder).ok();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|it| it.is_dir()) {
+            make_tree_writable(&entry.path());
+        }
+    }
+}

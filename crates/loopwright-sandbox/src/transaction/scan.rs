@@ -1,0 +1,448 @@
+//! What was collected, compared with what is there.
+
+use std::ffi::OsString;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{lgetxattr, llistxattr, lremovexattr};
+
+use super::error::TransactionError;
+use super::plan::{Attributes, Look, Mark, Part, Step};
+use super::{Moment, UPPER, place};
+use crate::screen::{self, After, Reason, Screen};
+
+/// How the names begin of what the file system notes for itself.
+const NOTES: &[u8] = b"user.overlay.";
+const OPAQUE: &str = "user.overlay.opaque";
+
+/// What a command changed, judged and not yet made real.
+#[derive(Debug)]
+pub struct Changes {
+    pub(super) made: Vec<Change>,
+    pub(super) steps: Vec<Step>,
+    pub(super) folders: Vec<Attributes>,
+    refused: Vec<Refused>,
+    conflicts: Vec<Conflict>,
+}
+
+/// One change of one path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Change {
+    /// The path below the folder.
+    pub path: PathBuf,
+    /// What becomes of it.
+    pub kind: ChangeKind,
+}
+
+/// What becomes of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// Something is where nothing was.
+    Added,
+    /// Something else is there, or it has another content.
+    Modified,
+    /// Nothing is there any more, with all that was in it.
+    Removed,
+    /// The rights or times of a folder are others.
+    Attributes,
+}
+
+/// A change that is not made, because of what it would leave behind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Refused {
+    /// The path below the folder, with all that is in it.
+    pub path: PathBuf,
+    /// Why, as the end of a sentence that begins with the path.
+    pub reason: &'static str,
+}
+
+/// A change that is not made, because the path was changed otherwise since the command began.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Conflict {
+    /// The path below the folder.
+    pub path: PathBuf,
+}
+
+impl Changes {
+    /// What will be made real, in the order of paths.
+    pub fn made(&self) -> &[Change] {
+        &self.made
+    }
+
+    /// What will not, because of what it would leave behind.
+    pub fn refused(&self) -> &[Refused] {
+        &self.refused
+    }
+
+    /// What will not, because the path was changed otherwise since the command began.
+    pub fn conflicts(&self) -> &[Conflict] {
+        &self.conflicts
+    }
+
+    /// Whether nothing was changed, and nothing refused.
+    pub fn is_empty(&self) -> bool {
+        self.made.is_empty() && self.refused.is_empty() && self.conflicts.is_empty()
+    }
+}
+
+/// Compares what was collected with what is there.
+pub(super) fn scan(
+    folder: &Path,
+    root: &Path,
+    began: Moment,
+    screen: &Screen,
+) -> Result<Changes, TransactionError> {
+    let upper = folder.join(UPPER);
+    let layers = Layers { upper: &upper, root };
+    let mut scan = Scan {
+        layers,
+        began,
+        screen,
+        changes: Changes {
+            made: Vec::new(),
+            steps: Vec::new(),
+            folders: Vec::new(),
+            refused: Vec::new(),
+            conflicts: Vec::new(),
+        },
+        kept: 0,
+    };
+    scan.merged(Path::new(""))?;
+    scan.changes.made.sort();
+    Ok(scan.changes)
+}
+
+struct Scan<'a> {
+    layers: Layers<'a>,
+    began: Moment,
+    screen: &'a Screen,
+    changes: Changes,
+    /// How many things are to be kept for the way back.
+    kept: usize,
+}
+
+impl Scan<'_> {
+    /// Looks at a folder that was there before, and of which some part was collected.
+    fn merged(&mut self, path: &Path) -> Result<(), TransactionError> {
+        let held = self.changes.refused.len() + self.changes.conflicts.len();
+        let (upper, below) = (self.layers.upper.join(path), self.layers.root.join(path));
+        for name in names(&upper).map_err(TransactionError::at(&upper))? {
+            self.entry(&path.join(name))?;
+        }
+        let status = |path: &Path| fs::symlink_metadata(path).map_err(TransactionError::at(path));
+        let (after, before) = (Look::of(&status(&upper)?), Look::of(&status(&below)?));
+        let is_whole = held == self.changes.refused.len() + self.changes.conflicts.len();
+        if before.mode != after.mode || (is_whole && before.modified != after.modified) {
+            self.changes.folders.push(Attributes { path: path.into(), before, after });
+            let is_alone = before.mode != after.mode && path != Path::new("");
+            if is_alone {
+                self.say(path, ChangeKind::Attributes);
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks at what was collected at a path in a folder that was there before.
+    fn entry(&mut self, path: &Path) -> Result<(), TransactionError> {
+        let upper = self.layers.upper.join(path);
+        let new = fs::symlink_metadata(&upper).map_err(TransactionError::at(&upper))?;
+        let old = fs::symlink_metadata(self.layers.root.join(path)).ok();
+        let was = old.as_ref().map(Mark::of);
+        if is_whiteout(&new) {
+            if let Some(was) = was {
+                self.removed(path, was)?;
+            }
+            return Ok(());
+        }
+        if new.is_dir() && !is_opaque(&upper) && old.as_ref().is_some_and(Metadata::is_dir) {
+            return match self.screen.by_name(path).filter(|_| self.layers.changes_below(path)) {
+                Some(reason) => {
+                    self.refuse(path, reason);
+                    Ok(())
+                }
+                None => self.merged(path),
+            };
+        }
+        if let Some(reason) = self.screen.judge(path, self.layers.root, &self.layers) {
+            self.refuse(path, reason);
+            return Ok(());
+        }
+        match (&old, was) {
+            (Some(old), Some(was)) if !new.is_dir() && !old.is_dir() => {
+                if self.is_same(path, old, &new) {
+                    return Ok(());
+                }
+                if self.is_newer(old) {
+                    self.conflict(path);
+                    return Ok(());
+                }
+                let is = self.taken(&upper, &new)?;
+                let old = self.keep();
+                self.changes.steps.push(Step::Replace { path: path.into(), old, was, is });
+                self.say(path, ChangeKind::Modified);
+                Ok(())
+            }
+            (Some(_), Some(was)) => {
+                if self.removed(path, was)? {
+                    self.added(path, &upper, &new)?;
+                }
+                Ok(())
+            }
+            _ => self.added(path, &upper, &new),
+        }
+    }
+
+    /// Plans the removal of what is at a path. Returns whether it is planned.
+    fn removed(&mut self, path: &Path, was: Mark) -> Result<bool, TransactionError> {
+        if let Some(reason) = self.screen.judge_removal(path, &self.layers) {
+            self.refuse(path, reason);
+            return Ok(false);
+        }
+        if self.changed_since(&self.layers.root.join(path)) {
+            self.conflict(path);
+            return Ok(false);
+        }
+        let old = self.keep();
+        self.changes.steps.push(Step::Remove { path: path.into(), old, was });
+        self.say(path, ChangeKind::Removed);
+        Ok(true)
+    }
+
+    /// Plans what is new at a path, with all that is in it but what is refused.
+    fn added(&mut self, path: &Path, upper: &Path, new: &Metadata) -> Result<(), TransactionError> {
+        let is = self.taken(upper, new)?;
+        let mut parts = Vec::new();
+        self.say(path, ChangeKind::Added);
+        if new.is_dir() {
+            self.parts(path, &mut parts)?;
+        }
+        // Removing what is refused has changed the folder's times.
+        let is = fs::symlink_metadata(upper).map(|it| Mark::of(&it)).unwrap_or(is);
+        self.changes.steps.push(Step::Add { path: path.into(), is, parts });
+        Ok(())
+    }
+
+    /// Goes through a folder that is new, and takes out of it what is refused.
+    fn parts(&mut self, folder: &Path, parts: &mut Vec<Part>) -> Result<(), TransactionError> {
+        let upper = self.layers.upper.join(folder);
+        let status = fs::symlink_metadata(&upper).map_err(TransactionError::at(&upper))?;
+        let mut is_whole = true;
+        for name in names(&upper).map_err(TransactionError::at(&upper))? {
+            let path = folder.join(&name);
+            let at = upper.join(&name);
+            let new = fs::symlink_metadata(&at).map_err(TransactionError::at(&at))?;
+            let refused = match is_whiteout(&new) {
+                true => None,
+                false => self.screen.judge(&path, self.layers.root, &self.layers),
+            };
+            if let Some(reason) = refused {
+                self.refuse(&path, reason);
+            }
+            if refused.is_some() || is_whiteout(&new) {
+                is_whole = false;
+                take_out(&at).map_err(TransactionError::at(&at))?;
+                continue;
+            }
+            let is = self.taken(&at, &new)?;
+            self.say(&path, ChangeKind::Added);
+            parts.push(Part { path: path.clone(), is });
+            if new.is_dir() {
+                self.parts(&path, parts)?;
+            }
+        }
+        if !is_whole {
+            place::set_times(&upper, &status).map_err(TransactionError::at(&upper))?;
+        }
+        Ok(())
+    }
+
+    /// Takes from a file what the file system noted on it for itself.
+    fn taken(&self, upper: &Path, new: &Metadata) -> Result<Mark, TransactionError> {
+        if new.is_dir() || new.is_file() {
+            let mut list = [0_u8; 4096];
+            let length = llistxattr(upper, &mut list).unwrap_or(0);
+            for name in list[..length].split(|byte| *byte == 0).filter(|it| it.starts_with(NOTES)) {
+                let removed = lremovexattr(upper, name);
+                removed.map_err(|error| TransactionError::at(upper)(error.into()))?;
+            }
+        }
+        Ok(Mark::of(new))
+    }
+
+    /// Tells whether a file was only opened, not changed.
+    fn is_same(&self, path: &Path, old: &Metadata, new: &Metadata) -> bool {
+        old.file_type() == new.file_type()
+            && (old.mode(), old.size()) == (new.mode(), new.size())
+            && (old.mtime(), old.mtime_nsec()) == (new.mtime(), new.mtime_nsec())
+            && same_content(&self.layers.upper.join(path), &self.layers.root.join(path), old)
+    }
+
+    /// Tells whether something was changed since the command began.
+    fn is_newer(&self, old: &Metadata) -> bool {
+        (old.ctime(), old.ctime_nsec()) >= self.began
+    }
+
+    /// The same of anything in a tree.
+    fn changed_since(&self, path: &Path) -> bool {
+        let Ok(status) = fs::symlink_metadata(path) else { return false };
+        self.is_newer(&status)
+            || (status.is_dir()
+                && names(path)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .any(|name| self.changed_since(&path.join(name))))
+    }
+
+    fn keep(&mut self) -> usize {
+        self.kept += 1;
+        self.kept
+    }
+
+    fn say(&mut self, path: &Path, kind: ChangeKind) {
+        // What is put in the place of a folder is one change.
+        if let Some(last) = self.changes.made.last_mut()
+            && last.path == path
+            && last.kind == ChangeKind::Removed
+        {
+            last.kind = ChangeKind::Modified;
+            return;
+        }
+        self.changes.made.push(Change { path: path.into(), kind });
+    }
+
+    fn refuse(&mut self, path: &Path, reason: Reason) {
+        self.changes.refused.push(Refused { path: path.into(), reason: reason.text() });
+    }
+
+    fn conflict(&mut self, path: &Path) {
+        self.changes.conflicts.push(Conflict { path: path.into() });
+    }
+}
+
+/// The folder as it is, and what was collected above it.
+struct Layers<'a> {
+    upper: &'a Path,
+    root: &'a Path,
+}
+
+impl Layers<'_> {
+    /// Tells whether what is below at a path is seen through what was collected.
+    fn shows_below(&self, path: &Path) -> bool {
+        path.ancestors().skip(1).all(|at| {
+            let upper = self.upper.join(at);
+            match fs::symlink_metadata(&upper) {
+                Ok(status) => status.is_dir() && !is_opaque(&upper),
+                Err(_) => true,
+            }
+        })
+    }
+
+    /// Tells whether anything was collected in a folder besides its own look.
+    fn changes_below(&self, path: &Path) -> bool {
+        names(&self.upper.join(path)).is_ok_and(|names| !names.is_empty())
+    }
+}
+
+impl After for Layers<'_> {
+    fn metadata(&self, path: &Path) -> Option<Metadata> {
+        match fs::symlink_metadata(self.upper.join(path)) {
+            Ok(status) => Some(status).filter(|it| !is_whiteout(it)),
+            Err(_) if self.shows_below(path) => self.before(path),
+            Err(_) => None,
+        }
+    }
+
+    fn before(&self, path: &Path) -> Option<Metadata> {
+        fs::symlink_metadata(self.root.join(path)).ok()
+    }
+
+    fn content(&self, path: &Path) -> Option<Vec<u8>> {
+        self.metadata(path)?;
+        screen::look(&self.upper.join(path)).or_else(|| screen::look(&self.root.join(path)))
+    }
+
+    fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
+        screen::look(&self.root.join(path))
+    }
+
+    fn names(&self, path: &Path) -> Vec<OsString> {
+        let upper = names(&self.upper.join(path)).unwrap_or_default();
+        let below = names(&self.root.join(path)).unwrap_or_default();
+        let mut all: Vec<OsString> = upper.into_iter().chain(below).collect();
+        all.sort();
+        all.dedup();
+        all.retain(|name| self.metadata(&path.join(name)).is_some());
+        all
+    }
+}
+
+/// Tells whether something stands for the removal of what is below it.
+fn is_whiteout(status: &Metadata) -> bool {
+    status.file_type().is_char_device() && status.rdev() == 0
+}
+
+/// Tells whether a folder hides what is below it.
+fn is_opaque(folder: &Path) -> bool {
+    let mut value = [0_u8; 4];
+    matches!(lgetxattr(folder, OPAQUE, &mut value), Ok(1)) && value[0] == b'y'
+}
+
+fn same_content(one: &Path, other: &Path, status: &Metadata) -> bool {
+    if status.is_symlink() {
+        return fs::read_link(one).ok() == fs::read_link(other).ok();
+    }
+    status.is_file()
+        && match (fs::File::open(one), fs::File::open(other)) {
+            (Ok(one), Ok(other)) => same_bytes(one, other).unwrap_or(false),
+            _ => false,
+        }
+}
+
+fn same_bytes(one: fs::File, other: fs::File) -> io::Result<bool> {
+    use std::io::BufRead as _;
+    let mut one = io::BufReader::with_capacity(64 << 10, one);
+    let mut other = io::BufReader::with_capacity(64 << 10, other);
+    loop {
+        let (left, right) = (one.fill_buf()?, other.fill_buf()?);
+        let length = left.len().min(right.len());
+        if left[..length] != right[..length] {
+            return Ok(false);
+        }
+        if length == 0 {
+            return Ok(left.is_empty() && right.is_empty());
+        }
+        one.consume(length);
+        other.consume(length);
+    }
+}
+
+/// Takes something out of what was collected.
+fn take_out(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path)?.is_dir() {
+        return fs::remove_file(path);
+    }
+    fs::remove_dir_all(path).or_else(|_| {
+        place::make_tree_writable(path);
+        fs::remove_dir_all(path)
+    })
+}
+
+/// The names in a folder, in their order. One that its owner may not read is made readable for the time of the look.
+fn names(folder: &Path) -> io::Result<Vec<OsString>> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            let status = fs::symlink_metadata(folder)?;
+            place::make_writable(folder)?;
+            let entries = fs::read_dir(folder);
+            fs::set_permissions(folder, status.permissions())?;
+            entries?
+        }
+        entries => entries?,
+    };
+    let mut names = entries.map(|it| Ok(it?.file_name())).collect::<io::Result<Vec<_>>>()?;
+    names.sort();
+    Ok(names)
+}
