@@ -10,5 +10,6 @@ mod running;
 mod selection;
 mod survivors;
 mod transactions;
+mod transactions_random;
 mod tree;
 mod world;

@@ -1,7 +1,6 @@
 //! What commands change is collected, judged, and made real whole.
 
 use std::fs;
-use std::path::Path;
 
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
@@ -90,4 +89,170 @@ async fn nothing_is_real_before_it_is_applied_and_all_of_it_is_then() {
     assert!(!world.path("removed").exists());
     assert_eq!(undo(&applied.record.unwrap()).unwrap().len(), 3);
     assert_eq!(snapshot(&world), before);
+}
+
+#[tokio::test]
+async fn what_is_dropped_never_was() {
+    let world = World::new();
+    world.file("file", "one");
+    let before = snapshot(&world);
+    let ran = staged(&world, "echo two > file; chmod 000 .; mkdir x; rm file").await;
+    drop(ran);
+    assert_eq!(snapshot(&world), before);
+    assert_eq!(fs::read_dir(world.outside("staging")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn a_command_undone_leaves_five_hundred_files_byte_for_byte() {
+    let world = World::new();
+    for number in 0..500 {
+        world.file(&format!("f/{}/{number}", number % 7), &format!("content {number}"));
+    }
+    world.file("untouched/file", "same");
+    let before = snapshot(&world);
+    let line = "cd f; for i in $(seq 0 499); do p=$((i % 7))/$i; case $((i % 3)) in \
+                0) rm $p;; 1) echo more >> $p;; 2) chmod 600 $p; mv $p $p.new;; esac; done; \
+                rm -r 3; mkdir -p made/deep; cp -r 1 made/deep";
+    let applied = applied(&world, line).await;
+    assert_eq!(applied.conflicts, []);
+    assert_ne!(snapshot(&world), before);
+    let undone = undo(&applied.record.unwrap()).unwrap();
+    assert_eq!(undone.iter().filter(|it| !matches!(it, Undone::Restored(_))).count(), 0);
+    assert_eq!(snapshot(&world), before);
+    // A second time there is nothing to undo.
+    assert_eq!(fs::read_dir(world.outside("staging")).unwrap().count(), 1, "the time of the last");
+}
+
+#[tokio::test]
+async fn undoing_leaves_what_was_changed_since() {
+    let world = World::new();
+    world.file("edited", "one");
+    world.file("removed", "one");
+    world.file("other", "one");
+    let applied =
+        applied(&world, "for f in edited other added; do echo two > $f; done; rm removed").await;
+    world.file("edited", "three");
+    world.file("added", "three");
+    world.file("removed", "three");
+    let undone = undo(&applied.record.unwrap()).unwrap();
+    assert_eq!(
+        undone,
+        [
+            Undone::Conflict("added".into()),
+            Undone::Conflict("edited".into()),
+            Undone::Restored("other".into()),
+            Undone::Conflict("removed".into()),
+        ]
+    );
+    let now = ["added", "edited", "other", "removed"].map(|name| world.read(name));
+    assert_eq!(now, ["three", "three", "one", "three"]);
+}
+
+#[tokio::test]
+async fn of_two_commands_at_once_neither_loses_what_the_other_wrote() {
+    let world = World::new();
+    world.file("both", "zero");
+    world.file("gone", "zero");
+    world.file("folder/inner", "zero");
+    let first = staged(&world, "echo first > both; echo first > new; echo first >> folder/inner").await;
+    let second = staged(
+        &world,
+        "cat both; echo second > both; echo second > new; rm -r folder; echo second > own",
+    )
+    .await;
+    assert_eq!(second.output.stdout.to_text(), "zero");
+    assert_eq!(first.changes().conflicts(), []);
+    first.apply();
+    let changes = second.changes();
+    let conflict = |path: &str| Conflict { path: path.into() };
+    assert_eq!(changes.conflicts(), ["both", "folder", "new"].map(conflict));
+    second.apply();
+    let now = ["both", "new", "own", "folder/inner"].map(|name| world.read(name));
+    assert_eq!(now, ["first\n", "first\n", "second\n", "zerofirst\n"]);
+}
+
+#[tokio::test]
+async fn one_command_after_the_other_is_no_conflict() {
+    let world = World::new();
+    for number in 0..20 {
+        let applied = applied(&world, &format!("echo {number} >> file; echo {number} > f{number}")).await;
+        assert_eq!((applied.conflicts, applied.changed.len()), (vec![], 2));
+    }
+    assert_eq!(world.read("file").lines().count(), 20);
+}
+
+#[tokio::test]
+async fn one_of_several_names_of_a_file_that_is_written_to_becomes_a_file_of_its_own() {
+    let world = World::new();
+    world.file("one", "text");
+    fs::hard_link(world.path("one"), world.path("two")).unwrap();
+    let before = snapshot(&world);
+    let applied = applied(&world, "echo more >> one; ln one three").await;
+    let now = ["one", "two", "three"].map(|name| world.read(name));
+    assert_eq!(now, ["textmore\n", "text", "textmore\n"]);
+    undo(&applied.record.unwrap()).unwrap();
+    assert_eq!(snapshot(&world), before);
+}
+
+#[tokio::test]
+async fn what_was_left_in_the_middle_is_finished_and_what_had_no_plan_is_forgotten() {
+    let world = World::new();
+    world.file("file", "one");
+    let ran = staged(&world, "echo two > file").await;
+    let folder = ran.transaction.folder().to_path_buf();
+    let lost = world.outside("staging").join("lost");
+    fs::create_dir_all(lost.join("upper")).unwrap();
+    // While its process lives, nobody takes it up.
+    assert_eq!(recover(&world.outside("staging")).unwrap(), Vec::<std::path::PathBuf>::new());
+    assert!(folder.exists() && !lost.exists());
+    ran.apply();
+    fs::remove_file(folder.join("done")).unwrap();
+    assert_eq!(recover(&world.outside("staging")).unwrap(), [fs::canonicalize(world.path("")).unwrap()]);
+    assert_eq!(world.read("file"), "two\n");
+}
+
+#[tokio::test]
+async fn a_folder_named_as_direct_is_written_at_once() {
+    let world = World::new();
+    world.file("target/old", "old");
+    let transaction = Transaction::begin(&world.outside("staging"), &world.path("")).unwrap();
+    let policy = world.policy().staged(&transaction).direct("target").direct("missing");
+    let output = world.run(&sh("echo new > target/new; echo new > collected"), &policy).await;
+    assert_eq!((output.outcome, output.staged), (Outcome::Exited(0), true));
+    assert_eq!(world.read("target/new"), "new\n");
+    assert!(!world.path("collected").exists());
+    let changes = transaction.changes(&Screen::standard()).unwrap();
+    assert_eq!(changes.made(), [change("collected", ChangeKind::Added)]);
+}
+
+#[tokio::test]
+async fn what_would_be_obeyed_later_is_not_left_behind() {
+    let world = World::new();
+    world.file("sub/file", "text");
+    let ran = staged(
+        &world,
+        "mkdir -p sub/.vscode web/deep; echo x > sub/.vscode/tasks.json; echo x > web/deep/.envrc; \
+         echo x > web/fine; ln -s /etc/passwd out; ln -s ../../.. web/up; ln -s fine web/in",
+    )
+    .await;
+    assert_eq!(ran.output.outcome, Outcome::Exited(0));
+    let changes = ran.changes();
+    let refused: Vec<_> = changes
+        .refused()
+        .iter()
+        .map(|Refused { path, reason }| (path.to_str().unwrap(), *reason))
+        .collect();
+    let out = "is a link that leads out of the folder";
+    assert_eq!(
+        refused,
+        [
+            ("out", out),
+            ("sub/.vscode", "is obeyed by editors when they open the folder"),
+            ("web/deep/.envrc", "runs code when a shell enters the folder"),
+            ("web/up", out),
+        ]
+    );
+    ran.transaction.apply(changes).unwrap();
+    let left: Vec<_> = snapshot(&world).into_keys().collect();
+    assert_eq!(left, ["", "sub", "sub/file", "web", "web/deep", "web/fine", "web/in"].map(Into::into) as [std::path::PathBuf; 7]);
 }

@@ -11,16 +11,16 @@ pub(crate) type Tree = BTreeMap<PathBuf, Node>;
 /// What is at one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
-    mode: u32,
-    modified: (i64, i64),
+    pub(crate) mode: u32,
+    pub(crate) modified: (i64, i64),
     owner: (u32, u32),
     /// The first path, in order, of the same file.
-    same_as: PathBuf,
-    content: Content,
+    pub(crate) same_as: PathBuf,
+    pub(crate) content: Content,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Content {
+pub(crate) enum Content {
     File(Vec<u8>),
     Folder,
     Link(PathBuf),

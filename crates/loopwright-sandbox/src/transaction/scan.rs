@@ -128,6 +128,7 @@ impl Scan<'_> {
     /// Looks at a folder that was there before, and of which some part was collected.
     fn merged(&mut self, path: &Path) -> Result<(), TransactionError> {
         let held = self.changes.refused.len() + self.changes.conflicts.len();
+        let planned = self.changes.steps.len();
         let (upper, below) = (self.layers.upper.join(path), self.layers.root.join(path));
         for name in names(&upper).map_err(TransactionError::at(&upper))? {
             self.entry(&path.join(name))?;
@@ -135,7 +136,9 @@ impl Scan<'_> {
         let status = |path: &Path| fs::symlink_metadata(path).map_err(TransactionError::at(path));
         let (after, before) = (Look::of(&status(&upper)?), Look::of(&status(&below)?));
         let is_whole = held == self.changes.refused.len() + self.changes.conflicts.len();
-        if before.mode != after.mode || (is_whole && before.modified != after.modified) {
+        let is_touched = is_whole && before.modified != after.modified;
+        // Every step in it changes its times, whatever the command did.
+        if before.mode != after.mode || is_touched || planned != self.changes.steps.len() {
             self.changes.folders.push(Attributes { path: path.into(), before, after });
             let is_alone = before.mode != after.mode && path != Path::new("");
             if is_alone {
