@@ -115,16 +115,12 @@ impl Sandbox for Driver {
 
         let program =
             self.find().map_err(|unavailable| SandboxError::Unavailable(vec![unavailable]))?;
-        let mut job = launch::job(self.tier, program.as_deref(), command, policy)?;
-        let mut launched = launch::launch(&job, command.stdin.clone()).await;
-        if let Err(Failure::Refused(Refusal::Setup { stage, .. })) = &launched
-            && stage == crate::linux::overlay::STAGE
-        {
-            eprintln!("{launched:?}");
-            job.policy.staging = None;
-            launched = launch::launch(&job, command.stdin.clone()).await;
+        if policy.staging.is_some() && self.tier != Tier::Namespaces {
+            let reason = format!("the driver `{}` cannot do so", self.tier);
+            return Err(SandboxError::NotStaged { reason });
         }
-        match launched {
+        let job = launch::job(self.tier, program.as_deref(), command, policy)?;
+        match launch::launch(&job, command.stdin.clone()).await {
             Ok(live) => Ok(Child::live(live)),
             Err(Failure::Error(error)) => Err(error),
             Err(Failure::Refused(Refusal::Policy(reason))) => Err(SandboxError::Policy(reason)),
@@ -137,6 +133,9 @@ impl Sandbox for Driver {
                     0 => format!("{stage} failed"),
                     errno => format!("{stage}: {}", std::io::Error::from_raw_os_error(errno)),
                 };
+                if stage == crate::linux::overlay::STAGE {
+                    return Err(SandboxError::NotStaged { reason });
+                }
                 Err(SandboxError::Unavailable(vec![self.unavailable(reason)]))
             }
         }

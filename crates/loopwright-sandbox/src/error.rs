@@ -17,6 +17,12 @@ pub enum SandboxError {
     /// The policy cannot be kept as it is.
     #[error("the command was not run: {0}")]
     Policy(String),
+    /// The changes of the command cannot be collected here, as [`Policy::staged`](crate::Policy::staged) asks.
+    #[error("changes cannot be collected here ({reason}), and the command was not run")]
+    NotStaged {
+        /// What does not work.
+        reason: String,
+    },
     /// The program could not be started inside the sandbox.
     #[error("cannot start `{program}`: {}", io::Error::from_raw_os_error(*.errno))]
     Start {

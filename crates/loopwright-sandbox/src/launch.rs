@@ -54,9 +54,6 @@ pub(crate) fn job(
     for path in policy.read_paths.iter_mut().chain(&mut policy.write_paths) {
         *path = std::path::absolute(&*path).map_err(helper)?;
     }
-    if tier != Tier::Namespaces {
-        policy.staging = None;
-    }
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     let own_home = home.clone().unwrap_or_else(|| "/".into());
     let (inner_home, scratch): (OsString, &str) = match tier {
@@ -87,7 +84,6 @@ pub(crate) fn job(
 }
 
 /// Why a command does not run.
-#[derive(Debug)]
 pub(crate) enum Failure {
     Refused(Refusal),
     Error(SandboxError),

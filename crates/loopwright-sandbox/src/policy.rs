@@ -222,9 +222,8 @@ impl Policy {
     }
 
     /// Collects changes to the working folder in a transaction, which applies them when the command has ended.
-    /// Where the kernel or the driver cannot do so they are made at once, and [`Output::staged`] is false.
-    ///
-    /// [`Output::staged`]: crate::Output::staged
+    /// Where the kernel or the driver cannot do so the command is refused with
+    /// [`SandboxError::NotStaged`](crate::SandboxError::NotStaged).
     #[cfg(target_os = "linux")]
     pub fn staged(mut self, transaction: &crate::transaction::Transaction) -> Self {
         self.staging = Some(transaction.folder().to_path_buf());

@@ -12,13 +12,31 @@ use std::fmt;
 use std::fs::{self, Metadata};
 use std::path::{Component, Path, PathBuf};
 
+/// What is at a path, without following a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A folder.
+    Folder,
+    /// A file with content.
+    File,
+    /// A file that runs with the rights of its owner or group.
+    SetId,
+    /// A symbolic link.
+    Link,
+    /// A device.
+    Device,
+    /// A pipe or a socket.
+    Other,
+}
+
 /// What a folder will hold once changes are made, as far as it is asked.
 pub trait After {
-    /// Returns what will be at a path below the folder, without following a link. `None` means nothing.
-    fn metadata(&self, path: &Path) -> Option<Metadata>;
+    /// Returns what will be at a path below the folder. `None` means nothing.
+    fn what(&self, path: &Path) -> Option<What>;
     /// Returns what is there now. `None` means nothing.
-    fn before(&self, path: &Path) -> Option<Metadata>;
-    /// Returns the beginning of a file as it will be, at most 64 KiB. `None` means that it cannot be read.
+    fn before(&self, path: &Path) -> Option<What>;
+    /// Returns the beginning of a file as it will be, at most 64 KiB, or the target of a link. `None` means that it is
+    /// not known.
     fn content(&self, path: &Path) -> Option<Vec<u8>>;
     /// Returns the beginning of a file as it is, at most 64 KiB. `None` means that it cannot be read.
     fn content_before(&self, path: &Path) -> Option<Vec<u8>>;
@@ -225,20 +243,20 @@ impl Screen {
         if self.is_allowed(&names(path)) {
             return None;
         }
-        let metadata = after.metadata(path)?;
-        kind(&metadata)
-            .or_else(|| git::judge(path, &metadata, after))
-            .or_else(|| self.leads_out(path, root, &metadata, after))
-            .or_else(|| toolchain(path, &metadata, after))
+        let what = after.what(path)?;
+        kind(what)
+            .or_else(|| git::judge(path, what, after))
+            .or_else(|| self.leads_out(path, root, what, after))
+            .or_else(|| toolchain(path, what, after))
     }
 
     /// Judges the removal of what is at a path below the folder. `None` means that nothing speaks against it.
-    pub fn judge_removal(&self, path: &Path, after: &dyn After) -> Option<Reason> {
+    pub fn judge_removal(&self, path: &Path) -> Option<Reason> {
         let path_names = names(path);
         if self.is_allowed(&path_names) {
             return None;
         }
-        self.by_name(path).or_else(|| git::judge_removal(path, after))
+        self.by_name(path).or_else(|| git::judge_removal(path))
     }
 
     fn is_allowed(&self, path: &[OsString]) -> bool {
@@ -250,14 +268,15 @@ impl Screen {
         &self,
         path: &Path,
         root: &Path,
-        metadata: &Metadata,
+        what: What,
         after: &dyn After,
     ) -> Option<Reason> {
         const OUT: Reason = Reason("is a link that leads out of the folder");
-        if !metadata.is_symlink() {
+        if what != What::Link {
             return None;
         }
-        let target = PathBuf::from(bytes_to_os(after.content(path)?));
+        let Some(target) = after.content(path) else { return Some(OUT) };
+        let target = PathBuf::from(bytes_to_os(target));
         let (depth, inside) = if target.is_absolute() {
             if self.is_reachable(&target) {
                 return None;
@@ -292,30 +311,65 @@ impl Default for Screen {
 }
 
 /// Refuses what no project consists of.
-#[cfg(unix)]
-fn kind(metadata: &Metadata) -> Option<Reason> {
-    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
-    let file_type = metadata.file_type();
-    if file_type.is_block_device() || file_type.is_char_device() {
-        return Some(Reason("is a device"));
+fn kind(what: What) -> Option<Reason> {
+    match what {
+        What::Device => Some(Reason("is a device")),
+        What::SetId => {
+            Some(Reason("runs with the rights of its owner (set-user-id or set-group-id)"))
+        }
+        What::Folder | What::File | What::Link | What::Other => None,
     }
-    let set_id = file_type.is_file() && metadata.permissions().mode() & 0o6000 != 0;
-    set_id.then_some(Reason("runs with the rights of its owner (set-user-id or set-group-id)"))
 }
 
-#[cfg(not(unix))]
-fn kind(_: &Metadata) -> Option<Reason> {
-    None
+impl What {
+    /// Returns what is at a path. `None` means nothing.
+    pub fn at(path: &Path) -> Option<Self> {
+        fs::symlink_metadata(path).ok().map(|metadata| Self::of(&metadata))
+    }
+
+    /// Returns what something is.
+    #[cfg(unix)]
+    pub fn of(metadata: &Metadata) -> Self {
+        use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+        let file_type = metadata.file_type();
+        if file_type.is_dir() {
+            Self::Folder
+        } else if file_type.is_symlink() {
+            Self::Link
+        } else if file_type.is_block_device() || file_type.is_char_device() {
+            Self::Device
+        } else if !file_type.is_file() {
+            Self::Other
+        } else if metadata.permissions().mode() & 0o6000 != 0 {
+            Self::SetId
+        } else {
+            Self::File
+        }
+    }
+
+    /// Returns what something is.
+    #[cfg(not(unix))]
+    pub fn of(metadata: &Metadata) -> Self {
+        if metadata.is_dir() {
+            Self::Folder
+        } else if metadata.is_symlink() {
+            Self::Link
+        } else {
+            Self::File
+        }
+    }
 }
 
 /// A file that chooses the Rust toolchain is data, unless it names a folder with programs.
-fn toolchain(path: &Path, metadata: &Metadata, after: &dyn After) -> Option<Reason> {
+fn toolchain(path: &Path, what: What, after: &dyn After) -> Option<Reason> {
     let name = path.file_name()?.to_ascii_lowercase();
-    if metadata.is_dir() || (name != "rust-toolchain" && name != "rust-toolchain.toml") {
+    if what == What::Folder || (name != "rust-toolchain" && name != "rust-toolchain.toml") {
         return None;
     }
-    let content = after.content(path)?;
-    let names_path = content.windows(4).any(|part| part == b"path") || content.contains(&b'\\');
+    let is_data = |content: &Vec<u8>| {
+        !content.windows(4).any(|part| part == b"path") && !content.contains(&b'\\')
+    };
+    let names_path = !after.content(path).as_ref().is_some_and(is_data);
     names_path.then_some(Reason("names a folder whose programs are run in place of Rust's"))
 }
 
@@ -352,8 +406,8 @@ fn os_to_bytes(text: &OsStr) -> Vec<u8> {
     text.to_string_lossy().into_owned().into_bytes()
 }
 
-/// Reads the beginning of a file, or the target of a link.
-pub(crate) fn look(path: &Path) -> Option<Vec<u8>> {
+/// Reads the beginning of a file, at most 64 KiB, or the target of a link. `None` means that it cannot be read.
+pub fn look(path: &Path) -> Option<Vec<u8>> {
     use std::io::Read as _;
     let metadata = fs::symlink_metadata(path).ok()?;
     if metadata.is_symlink() {

@@ -25,7 +25,9 @@ mod plan;
 mod scan;
 mod undo;
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -46,7 +48,19 @@ const WORK: &str = "work";
 const OLD: &str = "old";
 const LOCK: &str = "lock";
 const PLAN: &str = "plan";
-const DONE: &str = "done";
+const RESULT: &str = "result";
+const DIRECT: &str = "direct";
+
+/// Where the transactions are that were applied, beside those under way.
+const KEPT: &str = "kept";
+/// Where the names of transactions lead to their folders.
+const NAMES: &str = "names";
+/// The file whose time says when what is kept was last looked through, and how often that is done.
+const SWEPT: &str = "swept";
+const SWEEP: Duration = Duration::from_hours(24);
+
+/// How long what was replaced or removed is kept, for the way back.
+pub const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 
 /// A moment by the clock of a file system.
 type Moment = (i64, i64);
@@ -113,6 +127,39 @@ impl Transaction {
         Ok(Self { folder, root, began, lock, applied: false })
     }
 
+    /// Gives it a name, by which [`Fate::of`] finds it. An earlier one of that name is not found any more.
+    ///
+    /// # Errors
+    ///
+    /// If the name cannot be recorded.
+    pub fn name(&self, name: &str) -> Result<(), TransactionError> {
+        let (staging, own) = self.parts()?;
+        let names = staging.join(NAMES);
+        let path = names.join(name);
+        let draft = self.folder.join(NAMES);
+        let written = DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&names)
+            .and_then(|()| fs::write(&draft, own.as_encoded_bytes()))
+            .and_then(|()| fs::rename(&draft, &path));
+        written.map_err(TransactionError::at(&path))
+    }
+
+    /// The folder below which the transaction is, and its name there.
+    fn parts(&self) -> Result<(&Path, &OsStr), TransactionError> {
+        match (self.folder.parent(), self.folder.file_name()) {
+            (Some(staging), Some(name)) => Ok((staging, name)),
+            _ => Err(TransactionError::at(&self.folder)(io::ErrorKind::InvalidInput.into())),
+        }
+    }
+
+    /// Where the record will be once changes are applied, for [`undo`].
+    #[must_use]
+    pub fn record(&self) -> PathBuf {
+        kept(&self.folder)
+    }
+
     /// The folder of this transaction.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -139,21 +186,87 @@ impl Transaction {
     ///
     /// If the plan cannot be recorded; then nothing was changed. If a step fails: then the steps before it are made,
     /// and [`recover`] goes on with the others.
-    pub fn apply(mut self, changes: Changes) -> Result<Applied, TransactionError> {
+    pub fn apply(self, changes: Changes) -> Result<Applied, TransactionError> {
+        self.apply_with(changes, &[])
+    }
+
+    /// The same, and keeps a result with the record, which [`Fate::of`] returns.
+    ///
+    /// # Errors
+    ///
+    /// As of [`apply`](Self::apply).
+    pub fn apply_with(
+        mut self,
+        changes: Changes,
+        result: &[u8],
+    ) -> Result<Applied, TransactionError> {
         if changes.steps.is_empty() && changes.folders.is_empty() {
             return Ok(Applied { changed: changes.made, conflicts: Vec::new(), record: None });
         }
         let plan =
             Plan { root: self.root.clone(), steps: changes.steps, folders: changes.folders };
+        if !result.is_empty() {
+            let path = self.folder.join(RESULT);
+            fs::write(&path, result).map_err(TransactionError::at(&path))?;
+        }
         plan.record(&self.folder)?;
         self.applied = true;
         let conflicts = apply::carry_out(&self.folder, &plan)?;
-        Ok(Applied { changed: changes.made, conflicts, record: Some(self.folder.clone()) })
+        Ok(Applied { changed: changes.made, conflicts, record: Some(kept(&self.folder)) })
+    }
+
+    /// Puts on record that changes cannot be collected and are made at once from here on. A process that looks for the
+    /// transaction later learns that it is not known how far the command came.
+    ///
+    /// # Errors
+    ///
+    /// If that cannot be recorded.
+    pub fn give_up(&self) -> Result<(), TransactionError> {
+        let path = self.folder.join(DIRECT);
+        fs::write(&path, b"").map_err(TransactionError::at(&path))
     }
 
     /// Forgets what was collected. Dropping the transaction does the same.
     pub fn discard(self) {
         drop(self);
+    }
+}
+
+/// What became of a transaction whose process may have ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing of it was made real.
+    NeverWas,
+    /// It was made real whole, and this was kept with it.
+    Applied(Vec<u8>),
+    /// Its changes were made at once, and how far they came is not known.
+    Unknown,
+}
+
+impl Fate {
+    /// Finds out what became of the transaction of this name, and finishes it if its plan is on record.
+    ///
+    /// # Errors
+    ///
+    /// If a record cannot be read, a step fails, or another process works on it.
+    pub fn of(staging: &Path, name: &str) -> Result<Self, TransactionError> {
+        let Ok(own) = fs::read_to_string(staging.join(NAMES).join(name)) else {
+            return Ok(Self::NeverWas);
+        };
+        let folder = staging.join(own.trim());
+        if folder.exists() {
+            let _lock = lock(&folder)?.ok_or_else(|| TransactionError::Busy(folder.clone()))?;
+            match Plan::read(&folder)? {
+                Some(plan) => apply::carry_out(&folder, &plan).map(drop)?,
+                None if folder.join(DIRECT).exists() => return Ok(Self::Unknown),
+                None => return Ok(Self::NeverWas),
+            }
+        }
+        let kept = kept(&folder);
+        Ok(match kept.exists() {
+            true => Self::Applied(fs::read(kept.join(RESULT)).unwrap_or_default()),
+            false => Self::NeverWas,
+        })
     }
 }
 
@@ -171,23 +284,16 @@ impl Drop for Transaction {
 ///
 /// # Errors
 ///
-/// If `staging` or a plan cannot be read, or a step fails.
+/// If a plan cannot be read, or a step fails.
 pub fn recover(staging: &Path) -> Result<Vec<PathBuf>, TransactionError> {
     let mut finished = Vec::new();
-    let entries = match fs::read_dir(staging) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(finished),
-        Err(error) => return Err(TransactionError::at(staging)(error)),
-    };
-    for entry in entries.flatten() {
-        let folder = entry.path();
-        if folder.join(DONE).exists() || !folder.is_dir() {
+    for folder in entries(staging) {
+        let is_one = folder.join(LOCK).exists();
+        let is_unknown = folder.join(DIRECT).exists();
+        if !is_one || (is_unknown && !is_old(&folder, KEPT_FOR)) {
             continue;
         }
         let Ok(Some(_lock)) = lock(&folder) else { continue };
-        if folder.join(DONE).exists() {
-            continue;
-        }
         match Plan::read(&folder)? {
             Some(plan) => {
                 apply::carry_out(&folder, &plan)?;
@@ -196,7 +302,67 @@ pub fn recover(staging: &Path) -> Result<Vec<PathBuf>, TransactionError> {
             None => forget(&folder),
         }
     }
+    sweep(staging);
     Ok(finished)
+}
+
+/// Forgets what was kept for long enough. Looks through it once in a while only.
+fn sweep(staging: &Path) {
+    let mark = staging.join(SWEPT);
+    if mark.exists() && !is_old(&mark, SWEEP) {
+        return;
+    }
+    // What cannot be removed now is looked at the next time.
+    fs::write(&mark, b"").ok();
+    for folder in entries(&staging.join(KEPT)).filter(|it| is_old(it, KEPT_FOR)) {
+        forget(&folder);
+    }
+    for name in entries(&staging.join(NAMES)).filter(|it| is_old(it, KEPT_FOR)) {
+        fs::remove_file(name).ok();
+    }
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+/// Where a transaction is once it is applied.
+fn kept(folder: &Path) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default();
+    folder.parent().unwrap_or(folder).join(KEPT).join(name)
+}
+
+fn is_old(path: &Path, age: Duration) -> bool {
+    let modified = fs::symlink_metadata(path).and_then(|it| it.modified());
+    modified.is_ok_and(|it| it.elapsed().is_ok_and(|passed| passed > age))
+}
+
+/// Finds a place of the user's where changes to a folder can be collected: the user's state folder
+/// (`$XDG_STATE_HOME`, else `~/.local/state`), else `/var/tmp`. `None` means that none of them is on the folder's file
+/// system, or that the folder is around it.
+pub fn staging_for(root: &Path) -> Option<PathBuf> {
+    let root = fs::canonicalize(root).ok()?;
+    let device = fs::metadata(&root).ok()?.dev();
+    let variable = |name: &str| {
+        std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    };
+    let state = variable("XDG_STATE_HOME")
+        .or_else(|| variable("HOME").map(|home| home.join(".local").join("state")));
+    let user = rustix::process::geteuid().as_raw();
+    let places = [
+        state.map(|state| state.join("loopwright").join("changes")),
+        Some(PathBuf::from(format!("/var/tmp/loopwright-{user}"))),
+    ];
+    places.into_iter().flatten().find(|place| {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(place);
+        let status = made.and_then(|()| fs::symlink_metadata(place));
+        // In a folder that everybody writes to, another user may have been first.
+        let is_own = status.is_ok_and(|it| {
+            it.is_dir() && it.uid() == user && it.mode() & 0o022 == 0 && it.dev() == device
+        });
+        let real = fs::canonicalize(place).unwrap_or_else(|_| place.clone());
+        is_own && !real.starts_with(&root) && !root.starts_with(&real)
+    })
 }
 
 /// Forgets the record of a change that was made, which cannot be undone any more then.

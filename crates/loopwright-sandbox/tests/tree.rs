@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,8 @@ pub(crate) struct Node {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    File(Vec<u8>),
+    /// How long it is, and a number that its bytes determine.
+    File(usize, u64),
     Folder,
     Link(PathBuf),
     Pipe,
@@ -43,7 +45,10 @@ fn read(root: &Path, path: &Path, tree: &mut Tree, inodes: &mut BTreeMap<u64, Pa
     let content = if kind.is_dir() {
         Content::Folder
     } else if kind.is_file() {
-        Content::File(fs::read(&at).unwrap())
+        let bytes = fs::read(&at).unwrap();
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        Content::File(bytes.len(), hasher.finish())
     } else if kind.is_symlink() {
         Content::Link(fs::read_link(&at).unwrap())
     } else if kind.is_fifo() {

@@ -1,11 +1,10 @@
 //! What git takes for a repository, and what in it makes git run or find something.
 
 use std::ffi::OsStr;
-use std::fs::Metadata;
 use std::path::Path;
 
 use super::config;
-use super::{After, Reason};
+use super::{After, Reason, What};
 
 const LINK: Reason = Reason::new("sends git to a repository elsewhere");
 const RUNS: Reason = Reason::new("makes git run something");
@@ -20,16 +19,16 @@ const OWN: Reason = Reason::new("is the repository itself");
 const MAKES: [&str; 4] = ["head", "objects", "refs", "commondir"];
 
 /// Judges a path that will exist. `None` means that git does nothing with it but read data.
-pub(super) fn judge(path: &Path, metadata: &Metadata, after: &dyn After) -> Option<Reason> {
+pub(super) fn judge(path: &Path, what: What, after: &dyn After) -> Option<Reason> {
     let name = path.file_name()?.to_ascii_lowercase();
-    if name == ".git" && !metadata.is_dir() {
+    if name == ".git" && what != What::Folder {
         return Some(LINK);
     }
     let mut folder = path.parent();
     while let Some(at) = folder {
         if is_repository(at, after)
             && let Ok(below) = path.strip_prefix(at)
-            && let Some(reason) = judge_part(path, below, metadata, after)
+            && let Some(reason) = judge_part(path, below, what, after)
         {
             return Some(reason);
         }
@@ -43,17 +42,15 @@ pub(super) fn judge(path: &Path, metadata: &Metadata, after: &dyn After) -> Opti
 }
 
 /// Judges the removal of a path that exists: settings and hooks of a repository stay, and so does that of the folder.
-pub(super) fn judge_removal(path: &Path, after: &dyn After) -> Option<Reason> {
+pub(super) fn judge_removal(path: &Path) -> Option<Reason> {
     if is_named_git(path) && path.parent().is_some_and(|parent| parent == Path::new("")) {
         return Some(OWN);
     }
     let repository = path.ancestors().skip(1).find(|at| is_named_git(at))?;
     let below = path.strip_prefix(repository).ok()?;
     let first = below.components().next()?.as_os_str().to_ascii_lowercase();
-    let _ = after;
-    matches!(first.to_str(), Some("config" | "config.worktree" | "hooks"))
-        .then_some(SETTINGS)
-        .filter(|_| !is_sample(path))
+    let is_kept = matches!(first.to_str(), Some("config" | "config.worktree" | "hooks"));
+    (is_kept && !is_sample(path)).then_some(SETTINGS)
 }
 
 fn is_named_git(path: &Path) -> bool {
@@ -68,7 +65,7 @@ fn is_repository(folder: &Path, after: &dyn After) -> bool {
     }
     let has = |name: &str| {
         let exact = folder.join(name);
-        after.metadata(&exact).is_some()
+        after.what(&exact).is_some()
     };
     has("HEAD") && ((has("objects") && has("refs")) || has("commondir"))
 }
@@ -77,10 +74,10 @@ fn is_repository(folder: &Path, after: &dyn After) -> bool {
 fn judge_part(
     path: &Path,
     below: &Path,
-    metadata: &Metadata,
+    what: What,
     after: &dyn After,
 ) -> Option<Reason> {
-    if metadata.is_symlink() {
+    if what == What::Link {
         return Some(FINDS);
     }
     let parts: Vec<String> =
@@ -101,7 +98,7 @@ fn judge_part(
 /// Settings that are data may change; the others stay as they are.
 fn settings(path: &Path, after: &dyn After) -> Option<Reason> {
     let obeyed = |content: Option<Vec<u8>>| content.map(|content| config::obeyed(&content));
-    let new = obeyed(after.content(path))?;
+    let Some(new) = obeyed(after.content(path)) else { return Some(SETTINGS) };
     let old = obeyed(after.content_before(path)).unwrap_or_default();
     (new != old).then_some(SETTINGS)
 }
@@ -114,7 +111,7 @@ fn is_sample(path: &Path) -> bool {
 fn has_settings(folder: &Path, after: &dyn After) -> bool {
     let stays = |name: &str| {
         let path = folder.join(name);
-        after.before(&path).is_some() && after.metadata(&path).is_some()
+        after.before(&path).is_some() && after.what(&path).is_some()
     };
     let elsewhere = ["commondir", "gitdir", "modules", "worktrees", "remotes", "branches"];
     let runs = ["rebase-merge", "rebase-apply", "sequencer", "info/attributes"];
@@ -130,5 +127,5 @@ fn has_settings(folder: &Path, after: &dyn After) -> bool {
     });
     settings
         || after.names(&folder.join("hooks")).iter().any(|name| !is_sample(Path::new(name)))
-        || after.metadata(&folder.join("hooks")).is_some_and(|it| it.is_symlink())
+        || after.what(&folder.join("hooks")) == Some(What::Link)
 }

@@ -13,7 +13,7 @@ use super::error::TransactionError;
 use super::place::{self, Place};
 use super::plan::{Attributes, Look, Mark, Plan, Step, kept};
 use super::scan::Conflict;
-use super::{DONE, UPPER};
+use super::UPPER;
 
 /// The file whose time says when a change was last applied, beside all transactions.
 pub(super) const LAST: &str = "last";
@@ -39,10 +39,20 @@ pub(super) fn carry_out(folder: &Path, plan: &Plan) -> Result<Vec<Conflict>, Tra
         // A folder that is gone since needs none.
         set(&plan.root, path, *after).ok();
     }
-    let done = folder.join(DONE);
+    let to = super::kept(folder);
     let noted = folder.parent().map_or(Ok(()), |staging| touch(&staging.join(LAST)));
-    noted.and_then(|()| touch(&done)).map_err(TransactionError::at(&done))?;
+    noted.and_then(|()| put_away(folder, &to)).map_err(TransactionError::at(&to))?;
     Ok(conflicts)
+}
+
+/// Moves what was applied to what is kept, which says that nothing is left to do.
+fn put_away(folder: &Path, to: &Path) -> io::Result<()> {
+    let Some(all) = to.parent() else { return Ok(()) };
+    match fs::create_dir(all) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        _ => {}
+    }
+    fs::rename(folder, to)
 }
 
 enum Made {

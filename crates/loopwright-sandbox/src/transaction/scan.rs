@@ -11,7 +11,7 @@ use rustix::fs::{lgetxattr, llistxattr, lremovexattr};
 use super::error::TransactionError;
 use super::plan::{Attributes, Look, Mark, Part, Step};
 use super::{Moment, UPPER, place};
-use crate::screen::{self, After, Reason, Screen};
+use crate::screen::{self, After, Reason, Screen, What};
 
 /// How the names begin of what the file system notes for itself.
 const NOTES: &[u8] = b"user.overlay.";
@@ -200,7 +200,7 @@ impl Scan<'_> {
 
     /// Plans the removal of what is at a path. Returns whether it is planned.
     fn removed(&mut self, path: &Path, was: Mark) -> Result<bool, TransactionError> {
-        if let Some(reason) = self.screen.judge_removal(path, &self.layers) {
+        if let Some(reason) = self.screen.judge_removal(path) {
             self.refuse(path, reason);
             return Ok(false);
         }
@@ -350,20 +350,20 @@ impl Layers<'_> {
 }
 
 impl After for Layers<'_> {
-    fn metadata(&self, path: &Path) -> Option<Metadata> {
+    fn what(&self, path: &Path) -> Option<What> {
         match fs::symlink_metadata(self.upper.join(path)) {
-            Ok(status) => Some(status).filter(|it| !is_whiteout(it)),
+            Ok(status) => Some(What::of(&status)).filter(|_| !is_whiteout(&status)),
             Err(_) if self.shows_below(path) => self.before(path),
             Err(_) => None,
         }
     }
 
-    fn before(&self, path: &Path) -> Option<Metadata> {
-        fs::symlink_metadata(self.root.join(path)).ok()
+    fn before(&self, path: &Path) -> Option<What> {
+        What::at(&self.root.join(path))
     }
 
     fn content(&self, path: &Path) -> Option<Vec<u8>> {
-        self.metadata(path)?;
+        self.what(path)?;
         screen::look(&self.upper.join(path)).or_else(|| screen::look(&self.root.join(path)))
     }
 
@@ -377,7 +377,7 @@ impl After for Layers<'_> {
         let mut all: Vec<OsString> = upper.into_iter().chain(below).collect();
         all.sort();
         all.dedup();
-        all.retain(|name| self.metadata(&path.join(name)).is_some());
+        all.retain(|name| self.what(&path.join(name)).is_some());
         all
     }
 }
