@@ -4,6 +4,7 @@
 //! the background where that is wanted.
 
 mod policy;
+mod collect;
 mod confinement;
 mod danger;
 mod format;
@@ -15,6 +16,7 @@ mod capability;
 pub use self::{
     background::{BashRead, BashReadArgs, BashStart, BashStop, BashStopArgs},
     capability::{Background, UseBash},
+    collect::{Restored, undo_command},
     danger::OnDanger,
     policy::BashPolicy,
     tool::{Bash, BashArgs, BashError},

@@ -1,6 +1,7 @@
 //! Files and commands together.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
@@ -30,6 +31,11 @@ impl UseCodingTools {
         let root = root.into();
         // What file tools may not change, commands may not either.
         let bash = root.more_protected().fold(Bash::in_dir(root.path()), Bash::protect);
+        let bash = root.allowed().fold(bash, Bash::allow);
+        let bash = match root.recorder_shared() {
+            Some(journal) => bash.journal(Arc::clone(journal)),
+            None => bash,
+        };
         let bash = UseBash::of(bash);
         Self { files: UseFileTools::in_dir(root), bash }
     }
@@ -55,6 +61,18 @@ impl UseCodingTools {
     /// Sets what is shown of commands, and how long they may take.
     pub fn display(mut self, display: BashPolicy) -> Self {
         self.bash = self.bash.display(display);
+        self
+    }
+
+    /// Collects what commands change in this folder until they have ended; see [`Bash::staging`].
+    pub fn staging(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.bash = self.bash.staging(folder);
+        self
+    }
+
+    /// Lets commands make their changes at once; see [`Bash::write_at_once`].
+    pub fn write_at_once(mut self) -> Self {
+        self.bash = self.bash.write_at_once();
         self
     }
 

@@ -42,6 +42,11 @@ pub trait After {
     fn content_before(&self, path: &Path) -> Option<Vec<u8>>;
     /// Returns the names that a folder will hold. Empty for what is no folder.
     fn names(&self, path: &Path) -> Vec<OsString>;
+    /// Whether the content of a file is decided. One that is not is judged again when it is.
+    fn is_decided(&self, path: &Path) -> bool {
+        let _ = path;
+        true
+    }
 }
 
 /// How much of a file is read to decide what it is.
@@ -369,7 +374,7 @@ fn toolchain(path: &Path, what: What, after: &dyn After) -> Option<Reason> {
     let is_data = |content: &Vec<u8>| {
         !content.windows(4).any(|part| part == b"path") && !content.contains(&b'\\')
     };
-    let names_path = !after.content(path).as_ref().is_some_and(is_data);
+    let names_path = after.is_decided(path) && !after.content(path).as_ref().is_some_and(is_data);
     names_path.then_some(Reason("names a folder whose programs are run in place of Rust's"))
 }
 

@@ -3,6 +3,8 @@
 #[cfg(feature = "files")]
 mod files;
 
+use std::path::PathBuf;
+
 use loopwright_core::Seq;
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +20,8 @@ use crate::{
 enum FileNote<C> {
     /// A file is about to be changed, while the session has so many changes.
     Changed { at: Seq, change: C },
+    /// A command is about to change these paths. What they were is kept in a folder of this machine.
+    Command { at: Seq, kept: PathBuf, paths: Vec<String> },
     /// The session is about to go back to so many changes.
     Rewound { at: Seq },
 }

@@ -51,7 +51,7 @@ async fn a_rewind_undoes_what_came_after_the_step() {
     assert_eq!((read(at, "a"), read(at, "b")), (Some("3".into()), Some("1".into())));
     let (session, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
     assert_eq!(session.state().total_steps(), 2);
-    let told: Vec<_> = undone.iter().map(|(change, came)| (&*change.path, came)).collect();
+    let told: Vec<_> = undone.iter().map(|(path, came)| (&**path, came)).collect();
     assert_eq!(told, [("a", &Undone::Restored), ("b", &Undone::Restored)]);
     assert_eq!((read(at, "a"), read(at, "b")), (Some("2".into()), None));
     // What was undone is undone once.
@@ -80,7 +80,7 @@ async fn what_an_earlier_rewind_left_in_files_stays() {
     runtime.rewind(&id("a"), 3).await.unwrap();
     assert_eq!(read(at, "a"), Some("3".into()));
     let (_, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
-    let told: Vec<_> = undone.iter().map(|(change, _)| &*change.path).collect();
+    let told: Vec<_> = undone.iter().map(|(path, _)| &**path).collect();
     assert_eq!(told, ["b"]);
     assert_eq!((read(at, "a"), read(at, "b")), (Some("3".into()), None));
 }

@@ -1,7 +1,7 @@
 //! Commands as a capability.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
@@ -9,6 +9,7 @@ use loopwright_sandbox::{DriverChoice, Policy, Sandbox};
 use serde::{Deserialize, Serialize};
 
 use crate::bash::{Bash, BashPolicy, background};
+use crate::files::FileJournal;
 
 /// Adds the tool `bash`, which runs commands in a sandbox.
 ///
@@ -75,6 +76,30 @@ impl UseBash {
     /// Sets what is shown of commands; see [`Bash::display`].
     pub fn display(mut self, display: BashPolicy) -> Self {
         self.bash = self.bash.display(display);
+        self
+    }
+
+    /// Collects what commands change in this folder until they have ended; see [`Bash::staging`].
+    pub fn staging(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.bash = self.bash.staging(folder);
+        self
+    }
+
+    /// Lets commands make their changes at once; see [`Bash::write_at_once`].
+    pub fn write_at_once(mut self) -> Self {
+        self.bash = self.bash.write_at_once();
+        self
+    }
+
+    /// Lets commands leave behind what is refused otherwise; see [`Bash::allow`].
+    pub fn allow(mut self, path: impl AsRef<Path>) -> Self {
+        self.bash = self.bash.allow(path);
+        self
+    }
+
+    /// Sets where changes of commands are recorded; see [`Bash::journal`].
+    pub fn journal(mut self, journal: Arc<dyn FileJournal>) -> Self {
+        self.bash = self.bash.journal(journal);
         self
     }
 

@@ -1,21 +1,25 @@
 //! `bash`.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loopwright_core::{AgentState, BoxError, Tool, ToolCx, ToolOutput};
+use loopwright_core::{AgentState, BoxError, Effects, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_sandbox::transaction::{Transaction, TransactionError};
 use loopwright_sandbox::{Command, DriverChoice, Outcome, Output, Policy, Sandbox, SandboxError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
+use crate::bash::collect::{Begun, Collect, Entry, Place};
 use crate::bash::confinement;
 use crate::bash::danger::{self, OnDanger};
 use crate::bash::directory::{DIRECTORY, Wrapped};
 use crate::bash::format;
 use crate::bash::policy::BashPolicy;
+use crate::files::FileJournal;
 
 /// Runs shell commands in a sandbox.
 ///
@@ -30,6 +34,7 @@ pub struct Bash {
     /// Whether the policy was given as a whole, with limits of its own.
     has_own_limits: bool,
     starts: Starts,
+    collect: Collect,
     description: String,
 }
 
@@ -76,6 +81,18 @@ pub enum BashError {
     /// There are too many of them.
     #[error("{0} commands are in the background already; stop one with `bash_stop`")]
     TooMany(usize),
+    /// What it changed cannot be looked at or made real.
+    #[error("what the command changed could not be kept: {0}")]
+    Changes(#[source] TransactionError),
+    /// What it changed cannot be recorded for the way back, and was not made real.
+    #[error("what the command changed could not be recorded, and was not kept: {0}")]
+    NotRecorded(#[source] BoxError),
+    /// The process ended while the command made its changes at once.
+    #[error(
+        "the process that ran the command ended, and how far the command came is not known: look before you run it \
+         again"
+    )]
+    Interrupted,
     /// Commands in the background need a runtime that keeps them going.
     #[error("commands cannot be kept in the background here; use `bash`")]
     NoRuntime,
@@ -90,6 +107,7 @@ impl Bash {
             display: BashPolicy::default(),
             has_own_limits: false,
             starts: Starts::AtRoot,
+            collect: Collect::default(),
             description: String::new(),
         };
         bash.described()
@@ -130,6 +148,34 @@ impl Bash {
     /// Adds a path, relative to the directory, that commands may not change.
     pub fn protect(mut self, path: impl Into<PathBuf>) -> Self {
         self.policy = self.policy.protect(path);
+        self
+    }
+
+    /// Collects what commands change in this folder, which is made if it is not there, until they have ended. It has to
+    /// be on the file system of the directory, and outside of it. By default a folder of the user's is found; see
+    /// [`staging_for`](loopwright_sandbox::transaction::staging_for).
+    pub fn staging(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.collect.place = Place::In(folder.into());
+        self
+    }
+
+    /// Lets commands make their changes at once. A command that is interrupted may have made some of them, and none
+    /// can be undone.
+    pub fn write_at_once(mut self) -> Self {
+        self.collect.place = Place::Nowhere;
+        self
+    }
+
+    /// Lets commands leave behind what the [`Screen`](loopwright_sandbox::screen::Screen) refuses: a name, or several
+    /// joined by `/`, at any depth.
+    pub fn allow(mut self, path: impl AsRef<Path>) -> Self {
+        self.collect.screen = self.collect.screen.allow(path);
+        self
+    }
+
+    /// Sets where changes of commands are recorded before they are made, so that they can be undone.
+    pub fn journal(mut self, journal: Arc<dyn FileJournal>) -> Self {
+        self.collect.journal = Some(journal);
         self
     }
 
@@ -187,6 +233,16 @@ impl Bash {
         directory: Option<&str>,
         cancel: &CancellationToken,
     ) -> Result<ToolOutput, BashError> {
+        self.run_call(args, directory, cancel, None).await
+    }
+
+    async fn run_call(
+        &self,
+        args: &BashArgs,
+        directory: Option<&str>,
+        cancel: &CancellationToken,
+        entry: Option<Entry>,
+    ) -> Result<ToolOutput, BashError> {
         let note = self.judge(&args.command)?;
         let wrapped = match self.starts {
             Starts::AtRoot => None,
@@ -194,17 +250,95 @@ impl Bash {
         };
         let line = wrapped.as_ref().map_or(&args.command, |it| &it.command);
         let policy = self.rules();
+        let begun = {
+            let (collect, policy) = (self.collect.clone(), policy.clone());
+            blocking(move || collect.begin(&policy, entry.as_ref())).await?
+        };
+        let begun = match begun {
+            Begun::Over(output) => return Ok(*output),
+            Begun::Direct => None,
+            Begun::Collected(transaction) => Some(transaction),
+        };
         let command = Command::shell(line);
-        let mut output = self.sandbox.run(&command, &policy, &mut |_, _| {}, cancel).await?;
+        let (mut output, transaction) = self.spawn(&command, &policy, cancel, begun).await?;
         let left = wrapped.and_then(|it| it.unwrap(&mut output.stderr));
-        let mut text = format::report(&output, &self.display, policy.limits.wall.as_secs_f64());
+        let seconds = policy.limits.wall.as_secs_f64();
         if matches!(output.outcome, Outcome::Cancelled | Outcome::Lost) {
-            return Err(BashError::Ended { outcome: output.outcome, said: text });
+            if transaction.is_some() {
+                output.notes.push("nothing that it changed in the folder was kept".to_owned());
+            }
+            let said = format::report(&output, &self.display, seconds);
+            return Err(BashError::Ended { outcome: output.outcome, said });
         }
+        let Some(transaction) = transaction else {
+            return Ok(self.answer(&output, note, left));
+        };
+        let bash = self.clone();
+        blocking(move || {
+            let (changes, notes) = bash.collect.look(&transaction, &policy)?;
+            output.notes.extend(notes);
+            let answer = bash.answer(&output, note.clone(), left.clone());
+            let late = bash.collect.apply(transaction, changes, &answer)?;
+            if late.is_empty() {
+                return Ok(answer);
+            }
+            output.notes.extend(late);
+            Ok(bash.answer(&output, note, left))
+        })
+        .await
+    }
+
+    /// Runs a command to its end, with its changes collected where that is possible.
+    async fn spawn(
+        &self,
+        command: &Command,
+        policy: &Policy,
+        cancel: &CancellationToken,
+        begun: Option<Transaction>,
+    ) -> Result<(Output, Option<Transaction>), BashError> {
+        let run = async |policy: &Policy| {
+            self.sandbox.run(command, policy, &mut |_, _| {}, cancel).await
+        };
+        let Some(transaction) = begun else { return Ok((run(policy).await?, None)) };
+        match run(&policy.clone().staged(&transaction)).await {
+            Err(SandboxError::NotStaged { reason }) => {
+                transaction.give_up().map_err(BashError::Changes)?;
+                let mut output = run(policy).await?;
+                output.notes.push(format!(
+                    "changes were made at once and cannot be undone, because they cannot be collected here: {reason}"
+                ));
+                Ok((output, None))
+            }
+            output => {
+                let output = output?;
+                // A double collects nothing.
+                let is_staged = output.staged;
+                Ok((output, Some(transaction).filter(|_| is_staged)))
+            }
+        }
+    }
+
+    fn answer(&self, output: &Output, note: Option<String>, left: Option<String>) -> ToolOutput {
+        let mut text =
+            format::report(output, &self.display, self.rules().limits.wall.as_secs_f64());
         if let Some(note) = note {
             text = format!("{text}\n\n{note}");
         }
-        Ok(remember(told(&text, &output), left))
+        remember(told(&text, output), left)
+    }
+}
+
+/// Does what blocks away from the threads that answer.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BashError> + Send + 'static,
+) -> Result<T, BashError> {
+    let Ok(runtime) = Handle::try_current() else { return work() };
+    match runtime.spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Err(BashError::Interrupted),
+        },
     }
 }
 
@@ -245,9 +379,20 @@ impl Tool for Bash {
         &self.description
     }
 
+    fn options(&self) -> ToolOptions {
+        let effects = if self.collect.is_all(&self.rules()) {
+            // One that was interrupted did not happen, or is found to have been applied whole.
+            Effects::Resumable
+        } else {
+            Effects::Once
+        };
+        ToolOptions { effects, ..ToolOptions::default() }
+    }
+
     async fn call(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
         let directory = self.directory(cx.state);
-        Ok(self.run(&args, directory.as_deref(), cx.cancel).await?)
+        let entry = Some(Entry::of(cx));
+        Ok(self.run_call(&args, directory.as_deref(), cx.cancel, entry).await?)
     }
 }
 

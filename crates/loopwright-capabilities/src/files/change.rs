@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use loopwright_core::BoxError;
@@ -52,6 +53,18 @@ pub trait FileJournal: Send + Sync {
     ///
     /// If the change cannot be recorded; the tool fails and changes nothing.
     fn record(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), BoxError>;
+
+    /// Records what a command will change, all at once. What the paths were is kept in a folder, from which
+    /// [`undo`](loopwright_sandbox::transaction::undo) takes it. By default nothing is recorded. Called on a thread that
+    /// may block.
+    ///
+    /// # Errors
+    ///
+    /// If the changes cannot be recorded; none of them is made.
+    fn record_command(&self, kept: &Path, paths: &[&Path]) -> Result<(), BoxError> {
+        let _ = (kept, paths);
+        Ok(())
+    }
 }
 
 /// What came of undoing a change.

@@ -1,44 +1,59 @@
-//! What file tools do not write.
+//! What file tools do not write: the same as what commands may not leave behind.
 
-use std::ffi::{OsStr, OsString};
-use std::path::{Component, Path};
+use std::ffi::OsString;
+use std::path::Path;
 
-use loopwright_sandbox::PROTECTED_PATHS;
+use loopwright_sandbox::screen::{After, Reason, Screen, What, look};
 
-/// Paths that are not written.
-#[derive(Clone, Debug)]
-pub(super) struct Protected(Vec<Vec<OsString>>);
-
-impl Protected {
-    pub(super) fn standard() -> Self {
-        let mut protected = Self(Vec::new());
-        for path in PROTECTED_PATHS {
-            protected.add(path);
-        }
-        protected
-    }
-
-    pub(super) fn add(&mut self, path: &str) {
-        let names = names(Path::new(path)).map(OsStr::to_ascii_lowercase).collect::<Vec<_>>();
-        if !names.is_empty() {
-            self.0.push(names);
-        }
-    }
-
-    /// Tells whether a path without links is protected or in something protected. Case is ignored,
-    /// as some file systems do. A file in the place of a repository would bring hooks of its own.
-    pub(super) fn covers(&self, path: &Path) -> bool {
-        let path: Vec<OsString> = names(path).map(OsStr::to_ascii_lowercase).collect();
-        let begins = |at: usize| self.0.iter().any(|it| path[at..].starts_with(it));
-        (0..path.len()).any(begins) || path.last().is_some_and(|name| name == ".git")
-    }
+/// Judges a file that is about to be written, with the directories on its way.
+pub(super) fn judge(
+    screen: &Screen,
+    root: &Path,
+    path: &Path,
+    content: Option<&[u8]>,
+) -> Option<Reason> {
+    screen.judge(path, root, &Writing { root, path, content })
 }
 
-fn names(path: &Path) -> impl Iterator<Item = &OsStr> {
-    path.components().filter_map(|it| match it {
-        Component::Normal(name) => Some(name),
-        _ => None,
-    })
+/// A directory in which one file is written.
+struct Writing<'a> {
+    root: &'a Path,
+    path: &'a Path,
+    /// What it will hold. `None` means that this is not decided yet.
+    content: Option<&'a [u8]>,
+}
+
+impl After for Writing<'_> {
+    fn what(&self, path: &Path) -> Option<What> {
+        if path == self.path {
+            return Some(What::File);
+        }
+        let is_made = || self.path.starts_with(path).then_some(What::Folder);
+        self.before(path).or_else(is_made)
+    }
+
+    fn before(&self, path: &Path) -> Option<What> {
+        What::at(&self.root.join(path))
+    }
+
+    fn content(&self, path: &Path) -> Option<Vec<u8>> {
+        if path == self.path { self.content.map(<[u8]>::to_vec) } else { self.content_before(path) }
+    }
+
+    fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
+        look(&self.root.join(path))
+    }
+
+    fn names(&self, path: &Path) -> Vec<OsString> {
+        let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
+        let written = self.path.strip_prefix(path).ok().and_then(|rest| rest.components().next());
+        let written = written.map(|part| part.as_os_str().to_owned());
+        entries.map(|entry| entry.file_name()).chain(written).collect()
+    }
+
+    fn is_decided(&self, path: &Path) -> bool {
+        path != self.path || self.content.is_some()
+    }
 }
 
 #[cfg(test)]

@@ -124,7 +124,7 @@ impl Root {
     pub(super) fn target(&self, path: &str, parents: Parents) -> Result<Place, FileError> {
         self.attempt(path, || match self.walk(path, parents)? {
             Resolved::Folder(_) => Err(not_a_file(path, FileType::Directory).into()),
-            Resolved::Place(place) if self.is_protected(&place.path()) => {
+            Resolved::Place(place) if self.is_protected(&place.path(), None) => {
                 Err(FileError::Protected(path.to_owned()).into())
             }
             Resolved::Place(place) => match place.found {
@@ -277,7 +277,7 @@ impl Walk<'_> {
             Leg::Up => None,
         });
         let whole = self.here().join(&name).join(rest.collect::<PathBuf>());
-        if self.root.is_protected(&whole) {
+        if self.root.is_protected(&whole, None) {
             return Err(FileError::Protected(self.path.to_owned()).into());
         }
         let rights = Mode::from_raw_mode(0o777);

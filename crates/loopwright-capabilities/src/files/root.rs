@@ -10,11 +10,12 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use loopwright_agent::BuildError;
+use loopwright_sandbox::screen::Screen;
 use rustix::fs::OFlags;
 
 use crate::files::FileError;
 use crate::files::change::FileJournal;
-use crate::files::protected::Protected;
+use crate::files::protected;
 use crate::files::stage::Durability;
 
 /// A directory that paths are taken from, and that no path leads out of.
@@ -32,9 +33,10 @@ pub struct Root(Arc<Inner>);
 
 #[derive(Clone)]
 struct Settings {
-    protected: Protected,
-    /// What is protected besides what always is.
+    screen: Screen,
+    /// What is protected besides what always is, and what of that is allowed.
     more_protected: Vec<String>,
+    allowed: Vec<String>,
     durability: Durability,
     journal: Option<Arc<dyn FileJournal>>,
 }
@@ -59,12 +61,13 @@ pub(super) enum Leg {
 }
 
 impl Root {
-    /// Takes a directory. What commands in a sandbox may not change there is protected here too, at any
-    /// depth: see [`PROTECTED_PATHS`](loopwright_sandbox::PROTECTED_PATHS).
+    /// Takes a directory. What commands in a sandbox may not leave behind there is not written here either: see
+    /// [`Screen`].
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let settings = Settings {
-            protected: Protected::standard(),
+            screen: Screen::standard(),
             more_protected: Vec::new(),
+            allowed: Vec::new(),
             durability: Durability::default(),
             journal: None,
         };
@@ -84,8 +87,16 @@ impl Root {
     /// Protects one more path, at any depth: it can be read and is never written.
     pub fn protect(self, path: &str) -> Self {
         self.with(|it| {
-            it.protected.add(path);
+            it.screen = it.screen.clone().refuse(path);
             it.more_protected.push(path.to_owned());
+        })
+    }
+
+    /// Lets a name be written that is protected otherwise, or several joined by `/`, at any depth.
+    pub fn allow(self, path: &str) -> Self {
+        self.with(|it| {
+            it.screen = it.screen.clone().allow(path);
+            it.allowed.push(path.to_owned());
         })
     }
 
@@ -102,6 +113,16 @@ impl Root {
     /// Returns what [`protect`](Root::protect) has added.
     pub fn more_protected(&self) -> impl Iterator<Item = &str> {
         self.0.settings.more_protected.iter().map(String::as_str)
+    }
+
+    /// Returns what [`allow`](Root::allow) has added.
+    pub fn allowed(&self) -> impl Iterator<Item = &str> {
+        self.0.settings.allowed.iter().map(String::as_str)
+    }
+
+    /// Returns who is told of changes.
+    pub(crate) fn recorder_shared(&self) -> Option<&Arc<dyn FileJournal>> {
+        self.0.settings.journal.as_ref()
     }
 
     /// Returns the directory as it was given.
@@ -176,8 +197,11 @@ impl Root {
             .collect()
     }
 
-    pub(super) fn is_protected(&self, path: &Path) -> bool {
-        self.0.settings.protected.covers(path)
+    /// Judges a file, by its path without links, before it is written. `None` for the content means that it is not
+    /// decided yet.
+    pub(super) fn is_protected(&self, path: &Path, content: Option<&[u8]>) -> bool {
+        let root = self.0.opened.get().map_or(self.path(), |it| it.real.as_path());
+        protected::judge(&self.0.settings.screen, root, path, content).is_some()
     }
 
     pub(super) fn waits_for_disk(&self) -> bool {

@@ -57,7 +57,7 @@ pub(super) async fn rewind(
         state.total_steps().saturating_sub(u64::from(state.step_count()))
     };
     let recorded = runtime.recorded_files(id, step).await?;
-    let changed: BTreeSet<&str> = recorded.iter().map(|it| it.path.as_str()).collect();
+    let changed: BTreeSet<&str> = recorded.iter().map(String::as_str).collect();
     let unrecorded = runtime.unrecorded_files(id, step).await?;
     let is_watched = asked.is_watched;
     let undoes = if changed.is_empty() || rewind.files {
@@ -72,8 +72,8 @@ pub(super) async fn rewind(
     let session = if undoes {
         let root = conversation.setup.workdir.clone();
         let (session, undone) = runtime.rewind_files(id, step, &root).await?;
-        for (change, came) in &undone {
-            tell_undone(&change.path, came);
+        for (path, came) in &undone {
+            tell_undone(path, came);
         }
         session
     } else {

@@ -59,8 +59,8 @@ pub(super) async fn rewind(
             source,
         })?;
         let (session, undone) = runtime.rewind_files(&header.id, args.step, &root).await?;
-        for (change, came) in &undone {
-            tell_undone(&change.path, came);
+        for (path, came) in &undone {
+            tell_undone(path, came);
         }
         session
     } else {

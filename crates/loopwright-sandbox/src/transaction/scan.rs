@@ -223,7 +223,10 @@ impl Scan<'_> {
             self.parts(path, &mut parts)?;
         }
         // Removing what is refused has changed the folder's times.
-        let is = fs::symlink_metadata(upper).map(|it| Mark::of(&it)).unwrap_or(is);
+        let is = match fs::symlink_metadata(upper) {
+            Ok(status) if status.is_dir() => Mark::of(&status),
+            _ => is,
+        };
         self.changes.steps.push(Step::Add { path: path.into(), is, parts });
         Ok(())
     }
@@ -272,7 +275,7 @@ impl Scan<'_> {
                 removed.map_err(|error| TransactionError::at(upper)(error.into()))?;
             }
         }
-        Ok(Mark::of(new))
+        Ok(Mark::digested(upper, new))
     }
 
     /// Tells whether a file was only opened, not changed.

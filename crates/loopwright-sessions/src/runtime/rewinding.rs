@@ -1,7 +1,7 @@
 //! Sessions that begin with what another one has, and sessions that go back.
 
 #[cfg(feature = "files")]
-use loopwright_capabilities::files::{FileChange, Root, Undone};
+use loopwright_capabilities::files::{Root, Undone};
 use loopwright_core::{Seq, Stamped};
 
 use crate::{
@@ -61,7 +61,7 @@ impl SessionRuntime {
     }
 
     /// Goes back as [`rewind`](SessionRuntime::rewind) does, and undoes what file tools did since then
-    /// below a root, as far as [`SessionFiles`](crate::SessionFiles) noted it. A file that has changed
+    /// below a root, and commands wherever they ran, as far as [`SessionFiles`](crate::SessionFiles) noted it. A file that has changed
     /// since is left as it is, and told as [`Undone::Conflict`].
     ///
     /// # Errors
@@ -73,13 +73,13 @@ impl SessionRuntime {
         id: &SessionId,
         step: u64,
         root: &Root,
-    ) -> Result<(AgentSession, Vec<(FileChange, Undone)>), SessionError> {
+    ) -> Result<(AgentSession, Vec<(String, Undone)>), SessionError> {
         self.rewind_after(id, step, async |at| undo::undo(&**self.store(), id, root, at).await)
             .await
     }
 
-    /// Returns the changes of files after a step that [`rewind_files`](SessionRuntime::rewind_files) undoes,
-    /// oldest first.
+    /// Returns the paths whose changes after a step [`rewind_files`](SessionRuntime::rewind_files) undoes, oldest
+    /// change first.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl SessionRuntime {
         &self,
         id: &SessionId,
         step: u64,
-    ) -> Result<Vec<FileChange>, SessionError> {
+    ) -> Result<Vec<String>, SessionError> {
         let loaded = self.repository.loaded(id).await?;
         let at = end_of(id, &loaded.changes, step)?;
         Ok(undo::recorded(&**self.store(), id, at).await?)

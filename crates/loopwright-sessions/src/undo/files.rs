@@ -1,10 +1,11 @@
 //! What file tools did, noted and undone.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, path::Path, sync::Arc};
 
 use futures::executor;
 use loopwright_capabilities::files::{FileChange, FileJournal, Root, Undone};
 use loopwright_core::{BoxError, Change, Seq, Stamped, messages::ToolCall};
+use serde::Serialize;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
@@ -22,8 +23,9 @@ const PAGE: usize = 100;
 /// Keeps what tools do to files beside a session, so that a rewind can undo it.
 ///
 /// Give it to the [`Root`] of the agent's file tools, and let
-/// [`SessionRuntime::rewind_files`](crate::SessionRuntime::rewind_files) undo it. What commands do
-/// to files is not noted, and what was noted of a session is not that of its forks.
+/// [`SessionRuntime::rewind_files`](crate::SessionRuntime::rewind_files) undo it. What commands do is noted too, where
+/// their changes are collected; it is undone on the machine that they ran on. What was noted of a session is not that
+/// of its forks.
 pub struct SessionFiles {
     store: Arc<dyn SessionStore>,
     id: SessionId,
@@ -37,24 +39,37 @@ impl SessionFiles {
         Self { store, id, runtime: Handle::try_current().ok() }
     }
 
-    async fn note(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), StoreError> {
+    async fn note<C: Serialize>(
+        &self,
+        note: impl FnOnce(Seq) -> FileNote<C>,
+        before: Option<&[u8]>,
+    ) -> Result<(), StoreError> {
         let header = self.store.header(&self.id).await?;
         let at = header.ok_or_else(|| StoreError::NotFound(self.id.clone()))?.length;
-        let mut note = encode(&self.id, &FileNote::Changed { at, change })?;
+        let mut note = encode(&self.id, &note(at))?;
         note.push(b'\n');
         note.extend_from_slice(before.unwrap_or_default());
         self.store.note(&self.id, Log::Files, &[note.into()], None).await.map(drop)
     }
-}
 
-impl FileJournal for SessionFiles {
-    fn record(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), BoxError> {
-        let noted = self.note(change, before);
+    fn wait(&self, noted: impl Future<Output = Result<(), StoreError>>) -> Result<(), BoxError> {
         let noted = match &self.runtime {
             Some(runtime) => runtime.block_on(noted),
             None => executor::block_on(noted),
         };
         Ok(noted?)
+    }
+}
+
+impl FileJournal for SessionFiles {
+    fn record(&self, change: &FileChange, before: Option<&[u8]>) -> Result<(), BoxError> {
+        self.wait(self.note(|at| FileNote::Changed { at, change }, before))
+    }
+
+    fn record_command(&self, kept: &Path, paths: &[&Path]) -> Result<(), BoxError> {
+        let paths = paths.iter().map(|path| path.display().to_string()).collect();
+        let kept = kept.to_path_buf();
+        self.wait(self.note(|at| FileNote::<()>::Command { at, kept, paths }, None))
     }
 }
 
@@ -124,22 +139,22 @@ pub(crate) async fn unrecorded(
     Ok(found)
 }
 
-/// Lists the changes of files after a place that [`undo`] can undo, oldest first.
+/// Lists the paths whose changes after a place [`undo`] can undo, oldest change first.
 pub(crate) async fn recorded(
     store: &dyn SessionStore,
     id: &SessionId,
     at: Seq,
-) -> Result<Vec<FileChange>, StoreError> {
-    let mut changes = Vec::new();
+) -> Result<Vec<String>, StoreError> {
+    let mut changed = Vec::new();
     for number in changed_after(store, id, at).await? {
         let notes = store.notes(id, Log::Files, number - 1, 1).await?;
-        if let Some(note) = notes.first()
-            && let (FileNote::Changed { change, .. }, _) = read::<FileChange>(id, note)?
-        {
-            changes.push(change);
+        match notes.first().map(|note| read::<FileChange>(id, note)).transpose()? {
+            Some((FileNote::Changed { change, .. }, _)) => changed.push(change.path),
+            Some((FileNote::Command { paths, .. }, _)) => changed.extend(paths),
+            Some((FileNote::Rewound { .. }, _)) | None => {}
         }
     }
-    Ok(changes)
+    Ok(changed)
 }
 
 /// Undoes what was done to files after a place, newest first.
@@ -148,21 +163,47 @@ pub(crate) async fn undo(
     id: &SessionId,
     root: &Root,
     at: Seq,
-) -> Result<Vec<(FileChange, Undone)>, SessionError> {
+) -> Result<Vec<(String, Undone)>, SessionError> {
     let mut undone = Vec::new();
     for number in changed_after(store, id, at).await?.into_iter().rev() {
         let notes = store.notes(id, Log::Files, number - 1, 1).await?;
-        let Some((FileNote::Changed { change, .. }, content)) =
-            notes.first().map(|note| read::<FileChange>(id, note)).transpose()?
-        else {
-            continue;
-        };
-        let before = change.before.is_some().then_some(content);
-        // What cannot be reached any more, or is no file, has changed since as well.
-        let came = change.undo(root, before).unwrap_or(Undone::Conflict);
-        undone.push((change.clone(), came));
+        match notes.first().map(|note| read::<FileChange>(id, note)).transpose()? {
+            Some((FileNote::Changed { change, .. }, content)) => {
+                let before = change.before.is_some().then_some(content);
+                // What cannot be reached any more, or is no file, has changed since as well.
+                let came = change.undo(root, before).unwrap_or(Undone::Conflict);
+                undone.push((change.path, came));
+            }
+            Some((FileNote::Command { kept, paths, .. }, _)) => {
+                undone.extend(undo_command(&kept, paths));
+            }
+            Some((FileNote::Rewound { .. }, _)) | None => {}
+        }
     }
     Ok(undone)
+}
+
+/// Undoes what a command did, if what the paths were is kept on this machine.
+#[cfg(target_os = "linux")]
+fn undo_command(kept: &Path, paths: Vec<String>) -> Vec<(String, Undone)> {
+    use loopwright_capabilities::bash::{Restored, undo_command};
+
+    match undo_command(kept) {
+        Ok(came) if !came.is_empty() || paths.is_empty() => came
+            .into_iter()
+            .map(|it| match it {
+                Restored::Yes(path) => (path, Undone::Restored),
+                Restored::No(path) => (path, Undone::Conflict),
+            })
+            .collect(),
+        // Nothing is kept: it was not made real, or it was kept long enough, or elsewhere.
+        _ => paths.into_iter().map(|path| (path, Undone::Conflict)).collect(),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn undo_command(_: &Path, paths: Vec<String>) -> Vec<(String, Undone)> {
+    paths.into_iter().map(|path| (path, Undone::Conflict)).collect()
 }
 
 /// Returns the numbers of the notes of changes that came after a place and are part of the past.
@@ -185,7 +226,9 @@ async fn past(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<(Seq, u64)
         last = end.number;
         for note in &notes {
             match read::<serde::de::IgnoredAny>(id, note)?.0 {
-                FileNote::Changed { at, .. } => past.push((at, note.number)),
+                FileNote::Changed { at, .. } | FileNote::Command { at, .. } => {
+                    past.push((at, note.number));
+                }
                 FileNote::Rewound { at } => past.retain(|(changed, _)| *changed <= at),
             }
         }

@@ -1,0 +1,225 @@
+//! What a command changes: collected while it runs, judged, recorded, and made real when it has ended.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use loopwright_core::{CallState, ToolCx, ToolOutput};
+use loopwright_sandbox::screen::Screen;
+use loopwright_sandbox::transaction::{
+    Changes, Conflict, Fate, Transaction, TransactionError, Undone, staging_for,
+};
+use loopwright_sandbox::{DriverChoice, Network, Policy, Tier, WorkdirAccess};
+
+use crate::bash::BashError;
+use crate::files::FileJournal;
+
+/// How many paths are named in one note.
+const MOST_NAMED: usize = 8;
+
+/// How the changes of commands are collected.
+#[derive(Clone, Default)]
+pub(super) struct Collect {
+    pub(super) place: Place,
+    pub(super) screen: Screen,
+    pub(super) journal: Option<Arc<dyn FileJournal>>,
+}
+
+/// Where changes are collected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a folder of the user's on the same file system, where there is one.
+    #[default]
+    Found,
+    In(PathBuf),
+    /// They are made at once.
+    Nowhere,
+}
+
+/// The call that a command belongs to, over all attempts.
+pub(super) struct Entry {
+    name: String,
+    is_again: bool,
+}
+
+/// How a command begins.
+pub(super) enum Begun {
+    Collected(Transaction),
+    /// Its changes are made at once.
+    Direct,
+    /// It has run already, and this came of it.
+    Over(Box<ToolOutput>),
+}
+
+impl Entry {
+    pub(super) fn of(cx: &ToolCx<'_>) -> Self {
+        let open = cx.state.execution().and_then(|it| it.open_step());
+        let call = cx.key.call.and_then(|call| open?.calls().get(usize::from(call)));
+        let is_again = matches!(call, Some(CallState::Started { attempt: 2.., .. }));
+        Self { name: cx.key.to_string().replace('/', "-"), is_again }
+    }
+}
+
+impl Collect {
+    /// Tells whether commands leave nothing behind but what is collected, so that one that was interrupted did not
+    /// happen.
+    pub(super) fn is_all(&self, policy: &Policy) -> bool {
+        let is_confined =
+            matches!(policy.driver, DriverChoice::Auto | DriverChoice::Only(Tier::Namespaces));
+        self.collects(policy)
+            && is_confined
+            && policy.network != Network::Host
+            && policy.write_paths.is_empty()
+            && policy.direct.is_empty()
+    }
+
+    fn collects(&self, policy: &Policy) -> bool {
+        self.place != Place::Nowhere
+            && policy.workdir_access == WorkdirAccess::Writable
+            && policy.driver != DriverChoice::Only(Tier::Host)
+    }
+
+    /// Begins to collect, unless the call has run already.
+    pub(super) fn begin(&self, policy: &Policy, entry: Option<&Entry>) -> Result<Begun, BashError> {
+        if !self.collects(policy) {
+            return Ok(Begun::Direct);
+        }
+        let place = match &self.place {
+            Place::In(place) => Some(place.clone()),
+            Place::Found => staging_for(&policy.workdir),
+            Place::Nowhere => None,
+        };
+        let Some(place) = place else {
+            return self.begin_direct(policy, entry);
+        };
+        if let Some(entry) = entry.filter(|it| it.is_again && self.is_all(policy)) {
+            match Fate::of(&place, &entry.name).map_err(BashError::Changes)? {
+                Fate::NeverWas => {}
+                Fate::Unknown => return Err(BashError::Interrupted),
+                Fate::Applied(result) => {
+                    let output = serde_json::from_slice(&result);
+                    return output.map(Begun::Over).map_err(|_| BashError::Interrupted);
+                }
+            }
+        }
+        match Transaction::begin(&place, &policy.workdir) {
+            Ok(transaction) => {
+                if let Some(entry) = entry {
+                    transaction.name(&entry.name).map_err(BashError::Changes)?;
+                }
+                Ok(Begun::Collected(transaction))
+            }
+            Err(TransactionError::Elsewhere { .. }) => self.begin_direct(policy, entry),
+            Err(error) => Err(BashError::Changes(error)),
+        }
+    }
+
+    /// A call that was interrupted is not run again where its changes were made at once.
+    fn begin_direct(&self, policy: &Policy, entry: Option<&Entry>) -> Result<Begun, BashError> {
+        match entry {
+            Some(entry) if entry.is_again && self.is_all(policy) => Err(BashError::Interrupted),
+            _ => Ok(Begun::Direct),
+        }
+    }
+
+    /// Looks at what was collected. Returns what is worth telling of it.
+    pub(super) fn look(
+        &self,
+        transaction: &Transaction,
+        policy: &Policy,
+    ) -> Result<(Changes, Vec<String>), BashError> {
+        let screen = policy.protected.iter().fold(self.screen.clone(), Screen::refuse);
+        let screen = policy.read_paths.iter().fold(screen, Screen::reach);
+        let changes = transaction.changes(&screen).map_err(BashError::Changes)?;
+        let notes = refusals(&changes).chain(conflicts(changes.conflicts())).collect();
+        Ok((changes, notes))
+    }
+
+    /// Records what will be changed, and makes it real. Returns what could not be.
+    pub(super) fn apply(
+        &self,
+        transaction: Transaction,
+        changes: Changes,
+        output: &ToolOutput,
+    ) -> Result<Vec<String>, BashError> {
+        if let Some(journal) = &self.journal
+            && !changes.made().is_empty()
+        {
+            let paths: Vec<&Path> = changes.made().iter().map(|it| it.path.as_path()).collect();
+            let recorded = journal.record_command(&transaction.record(), &paths);
+            recorded.map_err(BashError::NotRecorded)?;
+        }
+        let result = serde_json::to_vec(output).unwrap_or_default();
+        let applied = transaction.apply_with(changes, &result).map_err(BashError::Changes)?;
+        Ok(conflicts(&applied.conflicts).into_iter().collect())
+    }
+}
+
+/// Says what was refused, once for each reason.
+fn refusals(changes: &Changes) -> impl Iterator<Item = String> {
+    let mut reasons: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
+    for refused in changes.refused() {
+        reasons.entry(refused.reason).or_default().push(&refused.path);
+    }
+    reasons.into_iter().map(|(reason, paths)| {
+        let verb = if paths.len() == 1 { "was" } else { "were" };
+        format!(
+            "{} {verb} not changed or kept, because each such path {reason}; the user can allow it",
+            named(&paths)
+        )
+    })
+}
+
+/// Says what was changed by others at the same time.
+fn conflicts(conflicts: &[Conflict]) -> Option<String> {
+    let paths: Vec<&Path> = conflicts.iter().map(|it| it.path.as_path()).collect();
+    (!paths.is_empty()).then(|| {
+        format!(
+            "{}: changed by something else while the command ran; that change was kept, and the command's was not",
+            named(&paths)
+        )
+    })
+}
+
+fn named(paths: &[&Path]) -> String {
+    let shown = paths.iter().take(MOST_NAMED).map(|path| format!("`{}`", path.display()));
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if let Some(more) = paths.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+impl fmt::Debug for Collect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Collect").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// What came of undoing the change of one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// The path is what it was.
+    Yes(String),
+    /// The path has been changed since, and is left as it is.
+    No(String),
+}
+
+/// Undoes what a command changed, by what [`FileJournal::record_command`] was given. Empty if nothing is kept there.
+///
+/// # Errors
+///
+/// If the record or a file cannot be read or written.
+pub fn undo_command(kept: &Path) -> Result<Vec<Restored>, TransactionError> {
+    let undone = loopwright_sandbox::transaction::undo(kept)?;
+    let shown = |path: PathBuf| path.display().to_string();
+    Ok(undone
+        .into_iter()
+        .filter_map(|it| match it {
+            Undone::Restored(path) => Some(Restored::Yes(shown(path))),
+            Undone::Conflict(path) => Some(Restored::No(shown(path))),
+            _ => None,
+        })
+        .collect())
+}
