@@ -100,6 +100,7 @@ async fn a_policy_of_ones_own_counts_as_a_whole() {
     let sandbox = says(Output::exited(0, "", ""));
     let own = Policy::in_dir("/srv").wall(Duration::from_secs(5));
     let bash = UseBash::in_dir("/other").policy(own.clone()).sandbox(sandbox.clone());
+    let bash = bash.write_at_once();
     answers(bash, &[("bash", json!({ "command": "make" }))]).await;
     assert_eq!(sandbox.policies(), [own]);
 }

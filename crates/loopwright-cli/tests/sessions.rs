@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::server::{Reply, Server, streamed, streamed_tool};
+use crate::server::{Reply, Server, streamed, streamed_call, streamed_tool};
 use crate::world::{Done, World};
 
 /// A home with a provider, and what is typed to reach it.
@@ -326,6 +326,36 @@ fn rewinding_undoes_what_file_tools_did_where_nobody_else_did_anything_since() {
         assert_eq!(read("b.txt").as_deref(), Some("mine"));
         assert!(done.stderr.contains("b.txt has changed since"), "{kind}: {}", done.stderr);
     }
+}
+
+#[test]
+fn rewinding_undoes_what_commands_and_file_tools_did_in_turn() {
+    let edit = |new: &str| {
+        let arguments = json!({"path": "made.txt", "old_string": "one", "new_string": new});
+        streamed_tool("", "edit_file", &arguments)
+    };
+    let run = |command: &str| streamed_call("", command);
+    let replies = [
+        run("echo one > made.txt; mkdir -p d; echo in > d/f; rm a.txt"),
+        edit("two"),
+        run("echo three >> made.txt; mv d e"),
+        streamed("Done.", "stop"),
+    ];
+    let place = Place::new(replies);
+    let read = |name: &str| fs::read_to_string(place.world.path("project").join(name)).ok();
+    let id = place.ran(&["Write."]);
+    let now = ["made.txt", "e/f", "d/f", "a.txt"].map(read);
+    assert_eq!(now, [Some("two\nthree\n".into()), Some("in\n".into()), None, None]);
+    let rewind = |step: &str| place.sessions(&["rewind", "--files", &id, step]);
+    let done = rewind("2");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let now = ["made.txt", "e/f", "d/f", "a.txt"].map(read);
+    assert_eq!(now, [Some("two\n".into()), None, Some("in\n".into()), None]);
+    let done = rewind("0");
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let now = ["made.txt", "e/f", "d/f", "a.txt"].map(read);
+    assert_eq!(now, [None, None, None, Some("one\ntwo\n".into())]);
+    assert!(done.stderr.contains("made.txt is what it was"), "{}", done.stderr);
 }
 
 #[test]

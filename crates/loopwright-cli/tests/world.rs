@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -111,6 +112,28 @@ impl World {
             stdout: text(output.stdout),
             stderr: text(output.stderr),
         }
+    }
+}
+
+/// A number that marks the processes of one test.
+pub(crate) fn mark() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("31{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Waits until `sleep` runs with this mark.
+pub(crate) fn until_asleep(mark: &str) {
+    let line = format!("sleep\0{mark}\0");
+    let is_asleep = || {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|it| fs::read(it.path().join("cmdline")).ok());
+        lines.into_iter().any(|it| it == line.as_bytes())
+    };
+    let began = Instant::now();
+    while !is_asleep() {
+        assert!(began.elapsed() < Duration::from_secs(60), "the command does not run");
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

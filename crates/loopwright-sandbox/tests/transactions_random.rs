@@ -34,7 +34,7 @@ fn command() -> impl Strategy<Value = String> {
         1 => (name(), name()).prop_map(|(n, m)| format!("rm -rf {n}; ln -s {m} {n}")),
         1 => (name(), prop::sample::select(&["600", "755", "444", "400"][..]))
             .prop_map(|(n, mode)| format!("[ -f {n} ] && [ ! -L {n} ] && chmod {mode} {n}")),
-        1 => (folder(), prop::sample::select(&["700", "755", "555", "1777"][..]))
+        1 => (folder(), prop::sample::select(&["700", "755", "750", "1777"][..]))
             .prop_map(|(n, mode)| format!("chmod {mode} {n}")),
         1 => (name(), 1..900_000_000_u32).prop_map(|(n, at)| format!("touch -h -d @{at} {n}")),
         1 => (folder(), 1..900_000_000_u32).prop_map(|(n, at)| format!("touch -d @{at} {n}")),

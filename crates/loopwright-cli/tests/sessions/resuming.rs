@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Place;
 use crate::server::{Reply, delta, error, streamed, streamed_call};
+use crate::world::{mark, until_asleep};
 
 /// How a run ends, after one call has been made.
 #[derive(Clone, Copy, Debug)]
@@ -197,4 +198,24 @@ fn a_run_that_reached_its_limit_resumes() {
 #[test]
 fn a_run_that_was_cancelled_from_elsewhere_resumes() {
     resumes(Ending::Cancelled);
+}
+
+#[test]
+fn a_command_that_was_killed_in_its_middle_did_not_happen_and_is_run_again() {
+    let mark = mark();
+    let command = format!("echo made >> made; [ -e flag ] || sleep {mark}");
+    let place = Place::new([streamed_call("", &command), streamed("done", "stop")]);
+    let mut child = place.world.start(&place.line(&["go"]));
+    place.server.request();
+    until_asleep(&mark);
+    kill("-KILL", &child);
+    child.wait().unwrap();
+    let made = place.world.path("project/made");
+    assert!(!made.exists(), "nothing of it is real");
+    fs::write(place.world.path("project/flag"), "").unwrap();
+    let done = place.run(&["--continue"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    assert_eq!(fs::read_to_string(made).unwrap(), "made\n");
+    let last = Value::from(messages(&place.server.taken().unwrap())).to_string();
+    assert!(last.contains("(no output)") && !last.contains("unknown"), "{last}");
 }

@@ -1,5 +1,6 @@
 //! Sessions that somebody runs, or that were interrupted.
 
+use std::fs;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -7,6 +8,7 @@ use serde_json::Value;
 
 use super::{Place, answers, said};
 use crate::server::{Reply, streamed, streamed_call};
+use crate::world::{World, mark, until_asleep};
 
 /// Starts a run in a session, and waits until the provider is asked.
 fn start(place: &Place, id: &str, prompt: &str) -> Child {
@@ -70,9 +72,12 @@ fn what_was_killed_goes_on_without_words() {
 
 #[test]
 fn a_call_that_was_interrupted_is_decided_about() {
+    // Without a sandbox, a command may have done anything.
+    let world =
+        World::new().file(".config/loopwright/config.toml", "[sandbox]\ntier = \"host\"\n");
     let slow = "touch begun; sleep 1000";
     let again = streamed("I see.", "stop");
-    let place = Place::new([streamed_call("", slow), again]);
+    let place = Place::within(world, [streamed_call("", slow), again]);
     let mut child = place.world.start(&place.line(&["go"]));
     place.server.request();
     let begun = place.world.path("project/begun");
@@ -148,14 +153,11 @@ fn what_a_limit_ended_goes_on_without_words() {
 
 #[test]
 fn a_session_that_is_deleted_while_it_runs_is_told_so() {
-    let place =
-        Place::new([streamed_call("", "touch begun; while [ -e begun ]; do sleep 0.01; done")]);
+    let mark = mark();
+    let place = Place::new([streamed_call("", &format!("sleep {mark}"))]);
     let child = place.world.start(&place.line(&["go"]));
     place.server.request();
-    let begun = place.world.path("project/begun");
-    while !begun.exists() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until_asleep(&mark);
     let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(place.sessions(&["delete", &id, "--yes"]).status, 0);
     // The command would go on for ever.
@@ -166,14 +168,13 @@ fn a_session_that_is_deleted_while_it_runs_is_told_so() {
 
 #[test]
 fn an_imported_run_that_was_interrupted_waits_to_be_allowed() {
-    let place =
-        Place::new([streamed_call("", "touch begun; sleep 1000"), streamed("I see.", "stop")]);
+    let mark = mark();
+    let slow = format!("[ -e flag ] || sleep {mark}");
+    let place = Place::new([streamed_call("", &slow), streamed("I see.", "stop")]);
     let mut child = place.world.start(&place.line(&["go"]));
     place.server.request();
-    let begun = place.world.path("project/begun");
-    while !begun.exists() {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until_asleep(&mark);
+    fs::write(place.world.path("project/flag"), "").unwrap();
     kill("-KILL", &child);
     child.wait().unwrap();
     let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();

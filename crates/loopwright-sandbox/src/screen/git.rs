@@ -85,6 +85,7 @@ fn judge_part(
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match parts.as_slice() {
         ["config" | "config.worktree"] => settings(path, after),
+        ["hooks"] if what != What::Folder => Some(RUNS),
         ["hooks", _, ..] if !is_sample(path) => Some(RUNS),
         ["rebase-merge" | "rebase-apply" | "sequencer", ..] => Some(RUNS),
         ["commondir" | "gitdir" | "modules" | "worktrees" | "remotes" | "branches", ..]
