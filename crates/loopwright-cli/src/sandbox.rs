@@ -5,14 +5,17 @@ use std::io::{self, IsTerminal, Write as _};
 use std::path::Path;
 use std::process::ExitCode as ProcessExitCode;
 
+use loopwright_sandbox::screen::Screen;
+use loopwright_sandbox::transaction::{Transaction, TransactionError, forget, passing_staging_for};
 use loopwright_sandbox::{
-    Captured, Command, Outcome, Output, OutputCaps, Policy, SandboxError, Stream, TimeoutKind, auto,
+    Captured, Command, DriverChoice, Outcome, Output, OutputCaps, Policy, SandboxError, Stream,
+    Tier, TimeoutKind, auto,
 };
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::sandbox::{ExecArgs, SandboxCommand};
+use crate::args::sandbox::{ChangesArg, ExecArgs, SandboxCommand};
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::harmless;
@@ -48,7 +51,23 @@ async fn exec(args: &ExecArgs) -> ProcessExitCode {
     let mut shown = Shown { stdout: policy.output.head, stderr: policy.output.head };
     let mut observer = |stream: Stream, bytes: &[u8]| shown.show(stream, bytes);
     let sandbox = auto();
-    let run = sandbox.run(&command, &policy, &mut observer, &cancel);
+    let transaction = match begin(args) {
+        Ok(transaction) => transaction,
+        Err(error) => {
+            console::fail(&error, ExitCode::Internal);
+            return REFUSED.into();
+        }
+    };
+    let run = async {
+        match transaction {
+            Some(transaction) => {
+                sandbox
+                    .run_staged(transaction, &command, &policy, &mut observer, &cancel)
+                    .await
+            }
+            None => Ok((sandbox.run(&command, &policy, &mut observer, &cancel).await?, None)),
+        }
+    };
     tokio::pin!(run);
     let mut asked_to_end = None;
     let result = tokio::select! {
@@ -59,20 +78,80 @@ async fn exec(args: &ExecArgs) -> ProcessExitCode {
             run.await
         }
     };
-    let exit_code = match &result {
-        Ok(output) => {
-            show_rest(output);
-            tell(output, args);
-            asked_to_end.map_or_else(|| exit_code(output.outcome), ExitCode::code)
+    let mut changes = Value::Null;
+    let (result, exit_code) = match result {
+        Ok((mut output, transaction)) => {
+            show_rest(&output);
+            let kept = match transaction {
+                Some(transaction) => finish(transaction, args, &mut output),
+                None => Ok(Value::Null),
+            };
+            tell(&output, args);
+            let ended = asked_to_end.map_or_else(|| exit_code(output.outcome), ExitCode::code);
+            let exit_code = match kept {
+                Ok(kept) => {
+                    changes = kept;
+                    ended
+                }
+                Err(error) => console::fail(&error, ExitCode::Internal).code(),
+            };
+            (Ok(output), exit_code)
         }
-        Err(error) => refuse(error),
+        Err(error) => {
+            let exit_code = refuse(&error);
+            (Err(error), exit_code)
+        }
     };
     if let Some(mut file) = report_file
-        && let Err(error) = writeln!(file, "{:#}", report(&result))
+        && let Err(error) = writeln!(file, "{:#}", report(&result, changes))
     {
         return console::fail(&error, ExitCode::Internal).into();
     }
     exit_code.into()
+}
+
+/// Begins to collect changes, where that is wanted and possible.
+fn begin(args: &ExecArgs) -> Result<Option<Transaction>, TransactionError> {
+    let collects =
+        args.changes != ChangesArg::Direct && DriverChoice::from(args.driver) != Tier::Host.into();
+    let place = if collects { passing_staging_for(&args.workdir) } else { None };
+    place.map(|place| Transaction::begin(&place, &args.workdir)).transpose()
+}
+
+/// Makes changes real, or shows them.
+fn finish(
+    transaction: Transaction,
+    args: &ExecArgs,
+    output: &mut Output,
+) -> Result<Value, TransactionError> {
+    let screen = args.allow.iter().fold(Screen::standard(), Screen::allow);
+    let screen = args.read.iter().fold(screen, Screen::reach);
+    let changes = transaction.changes(&screen)?;
+    output.notes.extend(changes.notes());
+    let path = |path: &Path| path.to_string_lossy().into_owned();
+    let told = json!({
+        "made": changes.made().iter().map(|it| json!({
+            "path": path(&it.path), "kind": it.kind.name(),
+        })).collect::<Vec<_>>(),
+        "refused": changes.refused().iter().map(|it| json!({
+            "path": path(&it.path), "reason": it.reason,
+        })).collect::<Vec<_>>(),
+        "conflicts": changes.conflicts().iter().map(|it| path(&it.path)).collect::<Vec<_>>(),
+    });
+    if args.changes == ChangesArg::Show {
+        for change in changes.made() {
+            let name = harmless(&change.path.to_string_lossy());
+            console::tell(&format!("sandbox: {} {name}", change.kind.name()));
+        }
+        return Ok(told);
+    }
+    let applied = transaction.apply(changes)?;
+    output.notes.extend(applied.notes());
+    // Nobody can ask for the way back: there is no session that it would belong to.
+    if let Some(record) = &applied.record {
+        forget(record);
+    }
+    Ok(told)
 }
 
 /// Opens the report before anything runs, so that no command can lead it elsewhere; nor can a link that
@@ -170,7 +249,7 @@ fn show_rest(output: &Output) {
 
 fn tell(output: &Output, args: &ExecArgs) {
     for note in &output.notes {
-        console::tell(&format!("sandbox: {note}"));
+        console::tell(&format!("sandbox: {}", harmless(note)));
     }
     if !matches!(output.outcome, Outcome::Exited(_) | Outcome::Signalled(_)) {
         let ending = match output.outcome {
@@ -209,7 +288,7 @@ fn refuse(error: &SandboxError) -> u8 {
     }
 }
 
-fn report(result: &Result<Output, SandboxError>) -> Value {
+fn report(result: &Result<Output, SandboxError>, changes: Value) -> Value {
     let stream =
         |captured: &Captured| json!({ "total": captured.total, "omitted": captured.omitted() });
     match result {
@@ -222,6 +301,7 @@ fn report(result: &Result<Output, SandboxError>) -> Value {
             "enforced": output.enforced,
             "not_enforced": output.enforced.missing(),
             "notes": output.notes,
+            "changes": changes,
         }),
         Err(error) => json!({ "outcome": "refused", "error": error.to_string() }),
     }

@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::world::{Done, World};
+use crate::world::{Done, World, until_asleep};
 
 fn exec(world: &World, options: &[&str], command: &[&str]) -> Done {
     let line = [&["sandbox", "exec", "--workdir", "."][..], options, &["--"], command].concat();
@@ -72,12 +72,10 @@ fn an_interruption_ends_the_command_and_a_kill_too() {
     for (signal, status) in [("-INT", Some(130)), ("-TERM", Some(143)), ("-KILL", None)] {
         let world = World::new();
         let mark = format!("4{:06}{}", std::process::id() % 1_000_000, signal.len());
-        let line = format!("trap '' TERM; touch up; setsid sleep {mark} & sleep {mark}");
+        let line = format!("trap '' TERM; setsid sleep {mark} & sleep {mark}");
         let mut child =
             world.start(&["sandbox", "exec", "--workdir", ".", "--", "sh", "-c", &line]);
-        while !world.path("project/up").exists() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        until_asleep(&mark);
         Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
         assert_eq!(child.wait().unwrap().code(), status, "{signal}");
         while Command::new("pgrep")

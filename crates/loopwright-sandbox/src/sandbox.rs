@@ -9,6 +9,8 @@ use crate::error::{SandboxError, Unavailable};
 use crate::guarantee::Guarantees;
 use crate::output::{Outcome, Output, Stream};
 use crate::policy::Policy;
+#[cfg(target_os = "linux")]
+use crate::transaction::Transaction;
 
 /// Runs commands under policies.
 ///
@@ -49,6 +51,39 @@ impl dyn Sandbox + '_ {
                     Some((stream, bytes)) => observer(stream, &bytes),
                     None => return Ok(child.wait().await),
                 },
+            }
+        }
+    }
+
+    /// The same, with the changes to the working folder collected in a transaction, which is returned when there is
+    /// something in it to apply. Where changes cannot be collected they are made at once, with a note that says so.
+    #[cfg(target_os = "linux")]
+    pub async fn run_staged(
+        &self,
+        transaction: Transaction,
+        command: &Command,
+        policy: &Policy,
+        observer: &mut (dyn FnMut(Stream, &[u8]) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<(Output, Option<Transaction>), SandboxError> {
+        let staged = policy.clone().staged(&transaction);
+        match self.run(command, &staged, observer, cancel).await {
+            Err(SandboxError::NotStaged { reason }) => {
+                transaction.give_up().map_err(|error| SandboxError::NotStaged {
+                    reason: format!("{reason}; {error}"),
+                })?;
+                let mut output = self.run(command, policy, observer, cancel).await?;
+                output.notes.push(format!(
+                    "changes were made at once and cannot be undone, because they cannot be collected here: {reason}"
+                ));
+                Ok((output, None))
+            }
+            output => {
+                let output = output?;
+                // A double collects nothing, and a command that was ended from outside has changed nothing.
+                let is_over = matches!(output.outcome, Outcome::Cancelled | Outcome::Lost);
+                let is_kept = output.staged && !is_over;
+                Ok((output, Some(transaction).filter(|_| is_kept)))
             }
         }
     }

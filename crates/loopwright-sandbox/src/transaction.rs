@@ -16,10 +16,12 @@
 //! | `plan` | the steps, and the record of them |
 //! | `apply` | carrying a plan out, from wherever it was left |
 //! | `undo` | the way back |
+//! | `notes` | what is told of it |
 //! | `place` | paths below a folder, through no link |
 
 mod apply;
 mod error;
+mod notes;
 mod place;
 mod plan;
 mod scan;
@@ -337,23 +339,33 @@ fn is_old(path: &Path, age: Duration) -> bool {
     modified.is_ok_and(|it| it.elapsed().is_ok_and(|passed| passed > age))
 }
 
-/// Finds a place of the user's where changes to a folder can be collected: the user's state folder
+/// Finds a place of the user's where changes to a folder can be collected and kept: the user's state folder
 /// (`$XDG_STATE_HOME`, else `~/.local/state`), else `/var/tmp`. `None` means that none of them is on the folder's file
 /// system, or that the folder is around it.
 pub fn staging_for(root: &Path) -> Option<PathBuf> {
-    let root = fs::canonicalize(root).ok()?;
-    let device = fs::metadata(&root).ok()?.dev();
-    let variable = |name: &str| {
-        std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
-    };
+    let variable =
+        |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let state = variable("XDG_STATE_HOME")
         .or_else(|| variable("HOME").map(|home| home.join(".local").join("state")));
+    let state = state.map(|state| state.join("loopwright").join("changes"));
+    first_usable(root, state.into_iter().chain([temporary("/var/tmp")]))
+}
+
+/// The same for changes that nobody undoes: in a folder for temporary files, if one is on the folder's file system.
+pub fn passing_staging_for(root: &Path) -> Option<PathBuf> {
+    let temporary = [temporary(std::env::temp_dir()), temporary("/tmp"), temporary("/var/tmp")];
+    first_usable(root, temporary).or_else(|| staging_for(root))
+}
+
+fn temporary(folder: impl AsRef<Path>) -> PathBuf {
+    folder.as_ref().join(format!("loopwright-{}", rustix::process::geteuid().as_raw()))
+}
+
+fn first_usable(root: &Path, places: impl IntoIterator<Item = PathBuf>) -> Option<PathBuf> {
+    let root = fs::canonicalize(root).ok()?;
+    let device = fs::metadata(&root).ok()?.dev();
     let user = rustix::process::geteuid().as_raw();
-    let places = [
-        state.map(|state| state.join("loopwright").join("changes")),
-        Some(PathBuf::from(format!("/var/tmp/loopwright-{user}"))),
-    ];
-    places.into_iter().flatten().find(|place| {
+    places.into_iter().find(|place| {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(place);
         let status = made.and_then(|()| fs::symlink_metadata(place));
         // In a folder that everybody writes to, another user may have been first.

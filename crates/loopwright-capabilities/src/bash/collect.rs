@@ -1,6 +1,5 @@
 //! What a command changes: collected while it runs, judged, recorded, and made real when it has ended.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,15 +7,12 @@ use std::sync::Arc;
 use loopwright_core::{CallState, ToolCx, ToolOutput};
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
-    Changes, Conflict, Fate, Transaction, TransactionError, Undone, staging_for,
+    Changes, Fate, Transaction, TransactionError, Undone, staging_for,
 };
 use loopwright_sandbox::{DriverChoice, Network, Policy, Tier, WorkdirAccess};
 
 use crate::bash::BashError;
 use crate::files::FileJournal;
-
-/// How many paths are named in one note.
-const MOST_NAMED: usize = 8;
 
 /// How the changes of commands are collected.
 #[derive(Clone, Default)]
@@ -132,7 +128,7 @@ impl Collect {
         let screen = policy.protected.iter().fold(self.screen.clone(), Screen::refuse);
         let screen = policy.read_paths.iter().fold(screen, Screen::reach);
         let changes = transaction.changes(&screen).map_err(BashError::Changes)?;
-        let notes = refusals(&changes).chain(conflicts(changes.conflicts())).collect();
+        let notes = changes.notes();
         Ok((changes, notes))
     }
 
@@ -152,43 +148,8 @@ impl Collect {
         }
         let result = serde_json::to_vec(output).unwrap_or_default();
         let applied = transaction.apply_with(changes, &result).map_err(BashError::Changes)?;
-        Ok(conflicts(&applied.conflicts).into_iter().collect())
+        Ok(applied.notes())
     }
-}
-
-/// Says what was refused, once for each reason.
-fn refusals(changes: &Changes) -> impl Iterator<Item = String> {
-    let mut reasons: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
-    for refused in changes.refused() {
-        reasons.entry(refused.reason).or_default().push(&refused.path);
-    }
-    reasons.into_iter().map(|(reason, paths)| {
-        let verb = if paths.len() == 1 { "was" } else { "were" };
-        format!(
-            "{} {verb} not changed or kept, because each such path {reason}; the user can allow it",
-            named(&paths)
-        )
-    })
-}
-
-/// Says what was changed by others at the same time.
-fn conflicts(conflicts: &[Conflict]) -> Option<String> {
-    let paths: Vec<&Path> = conflicts.iter().map(|it| it.path.as_path()).collect();
-    (!paths.is_empty()).then(|| {
-        format!(
-            "{}: changed by something else while the command ran; that change was kept, and the command's was not",
-            named(&paths)
-        )
-    })
-}
-
-fn named(paths: &[&Path]) -> String {
-    let shown = paths.iter().take(MOST_NAMED).map(|path| format!("`{}`", path.display()));
-    let mut text = shown.collect::<Vec<_>>().join(", ");
-    if let Some(more) = paths.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
-        text.push_str(&format!(" and {more} more"));
-    }
-    text
 }
 
 impl fmt::Debug for Collect {

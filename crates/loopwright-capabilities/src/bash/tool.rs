@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_core::{AgentState, BoxError, Effects, Tool, ToolCx, ToolOptions, ToolOutput};
-use loopwright_sandbox::transaction::{Transaction, TransactionError};
-use loopwright_sandbox::{Command, DriverChoice, Outcome, Output, Policy, Sandbox, SandboxError};
+use loopwright_sandbox::transaction::TransactionError;
+use loopwright_sandbox::{
+    Command, DriverChoice, Outcome, Output, Policy, Sandbox, SandboxError, Stream,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -260,11 +262,19 @@ impl Bash {
             Begun::Collected(transaction) => Some(transaction),
         };
         let command = Command::shell(line);
-        let (mut output, transaction) = self.spawn(&command, &policy, cancel, begun).await?;
+        let mut observer = |_: Stream, _: &[u8]| {};
+        let is_collected = begun.is_some();
+        let (mut output, transaction) = match begun {
+            Some(transaction) => {
+                let sandbox = &*self.sandbox;
+                sandbox.run_staged(transaction, &command, &policy, &mut observer, cancel).await?
+            }
+            None => (self.sandbox.run(&command, &policy, &mut observer, cancel).await?, None),
+        };
         let left = wrapped.and_then(|it| it.unwrap(&mut output.stderr));
         let seconds = policy.limits.wall.as_secs_f64();
         if matches!(output.outcome, Outcome::Cancelled | Outcome::Lost) {
-            if transaction.is_some() {
+            if is_collected && output.staged {
                 output.notes.push("nothing that it changed in the folder was kept".to_owned());
             }
             let said = format::report(&output, &self.display, seconds);
@@ -286,36 +296,6 @@ impl Bash {
             Ok(bash.answer(&output, note, left))
         })
         .await
-    }
-
-    /// Runs a command to its end, with its changes collected where that is possible.
-    async fn spawn(
-        &self,
-        command: &Command,
-        policy: &Policy,
-        cancel: &CancellationToken,
-        begun: Option<Transaction>,
-    ) -> Result<(Output, Option<Transaction>), BashError> {
-        let run = async |policy: &Policy| {
-            self.sandbox.run(command, policy, &mut |_, _| {}, cancel).await
-        };
-        let Some(transaction) = begun else { return Ok((run(policy).await?, None)) };
-        match run(&policy.clone().staged(&transaction)).await {
-            Err(SandboxError::NotStaged { reason }) => {
-                transaction.give_up().map_err(BashError::Changes)?;
-                let mut output = run(policy).await?;
-                output.notes.push(format!(
-                    "changes were made at once and cannot be undone, because they cannot be collected here: {reason}"
-                ));
-                Ok((output, None))
-            }
-            output => {
-                let output = output?;
-                // A double collects nothing.
-                let is_staged = output.staged;
-                Ok((output, Some(transaction).filter(|_| is_staged)))
-            }
-        }
     }
 
     fn answer(&self, output: &Output, note: Option<String>, left: Option<String>) -> ToolOutput {

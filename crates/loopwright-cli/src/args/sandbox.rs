@@ -59,6 +59,12 @@ pub struct ExecArgs {
     /// What confines it
     #[arg(long, value_name = "DRIVER", value_enum, default_value = "auto")]
     pub driver: DriverArg,
+    /// What becomes of its changes to the folder
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "apply")]
+    pub changes: ChangesArg,
+    /// Let it leave behind what is refused otherwise: a name, at any depth
+    #[arg(long, value_name = "NAME")]
+    pub allow: Vec<PathBuf>,
     /// The image of a container
     #[arg(long, value_name = "IMAGE")]
     pub image: Option<String>,
@@ -68,6 +74,18 @@ pub struct ExecArgs {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
+}
+
+/// What becomes of changes to the folder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ChangesArg {
+    /// They are made real when the command has ended
+    #[default]
+    Apply,
+    /// They are shown, and forgotten
+    Show,
+    /// They are made at once, while it runs
+    Direct,
 }
 
 /// What to look at on this machine.

@@ -50,6 +50,18 @@ pub enum ChangeKind {
     Attributes,
 }
 
+impl ChangeKind {
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Modified => "modified",
+            Self::Removed => "removed",
+            Self::Attributes => "attributes",
+        }
+    }
+}
+
 /// A change that is not made, because of what it would leave behind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Refused {

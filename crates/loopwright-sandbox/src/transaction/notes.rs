@@ -1,0 +1,58 @@
+//! What a model or a person is told of changes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::scan::{Changes, Conflict};
+use super::Applied;
+
+/// How many paths are named in one note.
+const MOST_NAMED: usize = 8;
+
+impl Changes {
+    /// Says in sentences what will not be made real, and why.
+    pub fn notes(&self) -> Vec<String> {
+        let mut reasons: BTreeMap<&str, Vec<&Path>> = BTreeMap::new();
+        for refused in self.refused() {
+            reasons.entry(refused.reason).or_default().push(&refused.path);
+        }
+        let refusals = reasons.into_iter().map(|(reason, paths)| refusal(reason, &paths));
+        refusals.chain(conflict(self.conflicts())).collect()
+    }
+}
+
+impl Applied {
+    /// Says in a sentence what could not be made real because it was changed since.
+    pub fn notes(&self) -> Vec<String> {
+        conflict(&self.conflicts).into_iter().collect()
+    }
+}
+
+fn refusal(reason: &str, paths: &[&Path]) -> String {
+    let named = named(paths);
+    match paths {
+        [_] => format!("{named} {reason}: the change to it was not kept, unless the user allows it"),
+        _ => format!("not kept, unless the user allows it, because each {reason}: {named}"),
+    }
+}
+
+fn conflict(conflicts: &[Conflict]) -> Option<String> {
+    let paths: Vec<&Path> = conflicts.iter().map(|it| it.path.as_path()).collect();
+    (!paths.is_empty()).then(|| {
+        format!(
+            "not kept, because something else changed it while the command ran: {}; look at it before you try again",
+            named(&paths)
+        )
+    })
+}
+
+fn named(paths: &[&Path]) -> String {
+    let shown = paths.iter().take(MOST_NAMED).map(|path| format!("`{}`", path.display()));
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if let Some(more) = paths.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
+        // Writing to a string does not fail.
+        write!(text, " and {more} more").ok();
+    }
+    text
+}
