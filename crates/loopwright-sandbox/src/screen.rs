@@ -230,6 +230,14 @@ impl Screen {
         self
     }
 
+    /// Refuses also what the folder's own settings make others obey: the folder that its repository has its hooks in.
+    pub fn of(self, root: &Path) -> Self {
+        match git::hooks(root) {
+            Some(hooks) => self.refuse(hooks),
+            None => self,
+        }
+    }
+
     /// Judges a path below the folder by its names alone. `None` means that nothing speaks against it.
     pub fn by_name(&self, path: &Path) -> Option<Reason> {
         let path = names(path);

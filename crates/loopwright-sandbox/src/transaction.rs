@@ -178,7 +178,7 @@ impl Transaction {
     ///
     /// If what was collected, or what is there, cannot be read.
     pub fn changes(&self, screen: &Screen) -> Result<Changes, TransactionError> {
-        scan::scan(&self.folder, &self.root, self.began, screen)
+        scan::scan(&self.folder, &self.root, self.began, &screen.clone().of(&self.root))
     }
 
     /// Makes changes real: all that were not refused and are in no conflict. Once the plan of it is on record, it is

@@ -201,7 +201,8 @@ impl Root {
     /// decided yet.
     pub(super) fn is_protected(&self, path: &Path, content: Option<&[u8]>) -> bool {
         let root = self.0.opened.get().map_or(self.path(), |it| it.real.as_path());
-        protected::judge(&self.0.settings.screen, root, path, content).is_some()
+        let screen = self.0.settings.screen.clone().of(root);
+        protected::judge(&screen, root, path, content).is_some()
     }
 
     pub(super) fn waits_for_disk(&self) -> bool {

@@ -1,7 +1,7 @@
 //! What git takes for a repository, and what in it makes git run or find something.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::config;
 use super::{After, Reason, What};
@@ -88,7 +88,8 @@ fn judge_part(
         ["hooks"] if what != What::Folder => Some(RUNS),
         ["hooks", _, ..] if !is_sample(path) => Some(RUNS),
         ["rebase-merge" | "rebase-apply" | "sequencer", ..] => Some(RUNS),
-        ["commondir" | "gitdir" | "modules" | "worktrees" | "remotes" | "branches", ..]
+        ["commondir" | "gitdir"]
+        | ["modules" | "worktrees" | "remotes" | "branches", _, ..]
         | ["objects", "info", "alternates" | "http-alternates"] => Some(FINDS),
         ["info", "attributes"] => Some(RUNS),
         [first, ..] if first.starts_with("fsmonitor--daemon") => Some(RUNS),
@@ -108,13 +109,29 @@ fn is_sample(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("sample"))
 }
 
+/// Returns where the hooks of the folder's own repository are, if its settings say so, below the folder.
+pub(super) fn hooks(root: &Path) -> Option<PathBuf> {
+    let text = String::from_utf8(super::look(&root.join(".git").join("config"))?).ok()?;
+    let value = text.lines().rev().find_map(|line| {
+        let (key, value) = line.split_once('=')?;
+        key.trim().eq_ignore_ascii_case("hookspath").then(|| value.trim().trim_matches('"'))
+    })?;
+    let path = Path::new(value);
+    let below = if path.is_absolute() { path.strip_prefix(root).ok()? } else { path };
+    (!below.as_os_str().is_empty()).then(|| below.to_path_buf())
+}
+
 /// Tells whether a folder that becomes a repository holds already what git would obey.
 fn has_settings(folder: &Path, after: &dyn After) -> bool {
     let stays = |name: &str| {
         let path = folder.join(name);
         after.before(&path).is_some() && after.what(&path).is_some()
     };
-    let elsewhere = ["commondir", "gitdir", "modules", "worktrees", "remotes", "branches"];
+    let folders = ["modules", "worktrees", "remotes", "branches"];
+    if folders.iter().any(|name| !after.names(&folder.join(name)).is_empty()) {
+        return true;
+    }
+    let elsewhere = ["commondir", "gitdir"];
     let runs = ["rebase-merge", "rebase-apply", "sequencer", "info/attributes"];
     let finds = ["objects/info/alternates", "objects/info/http-alternates"];
     if elsewhere.iter().chain(&runs).chain(&finds).any(|name| stays(name)) {

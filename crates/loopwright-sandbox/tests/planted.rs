@@ -1,0 +1,332 @@
+//! What a command plants for a program that the user runs later is not there then. Each case is real: the same lines
+//! without a sandbox make the program run what was planted.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command as Program, Stdio};
+
+use loopwright_sandbox::screen::Screen;
+
+use crate::transactions::staged;
+use crate::world::World;
+
+/// One way to plant something.
+struct Case {
+    name: &'static str,
+    /// What the user has done before, outside of the sandbox.
+    before: &'static str,
+    /// The agent's commands, each of them applied before the next.
+    planted: &'static [&'static str],
+    /// What the user does afterwards.
+    later: &'static str,
+    /// A program that is needed for it, besides git.
+    needs: &'static str,
+}
+
+const fn case(
+    name: &'static str,
+    planted: &'static [&'static str],
+    later: &'static str,
+) -> Case {
+    Case { name, before: "", planted, later, needs: "git" }
+}
+
+const NESTED: &str = "git init -q sub && cd sub && git -c user.name=a -c user.email=a commit -q --allow-empty -m x \
+                      && git config core.fsmonitor ../run.sh && cd .. && git add sub";
+const EVIL: &str = "git init -q evil && git -C evil config core.fsmonitor $PWD/run.sh";
+
+const CASES: &[Case] = &[
+    case("hook", &["cp run.sh .git/hooks/pre-commit"], "git commit -qm x --allow-empty"),
+    case(
+        "hook under another name, renamed",
+        &["cp run.sh .git/hooks/x", "mv .git/hooks/x .git/hooks/pre-commit || cp run.sh .git/hooks/pre-commit"],
+        "git commit -qm x --allow-empty",
+    ),
+    case(
+        "folder of hooks in place of the other",
+        &["mv .git/hooks .git/x; mkdir .git/hooks; cp run.sh .git/hooks/pre-commit"],
+        "git commit -qm x --allow-empty",
+    ),
+    case(
+        "link in place of the folder of hooks",
+        &["mkdir h; cp run.sh h/pre-commit; rm -r .git/hooks; ln -s ../h .git/hooks"],
+        "git commit -qm x --allow-empty",
+    ),
+    case("fsmonitor", &["git config core.fsmonitor ./run.sh"], "git status"),
+    case(
+        "hooksPath",
+        &["mkdir h; cp run.sh h/pre-commit; git config core.hooksPath h"],
+        "git commit -qm x --allow-empty",
+    ),
+    case("alias", &["git config alias.st '!./run.sh'"], "git st"),
+    case("editor", &["git config core.editor ./run.sh"], "EDITOR=true VISUAL=true git commit --amend --allow-empty"),
+    case(
+        "signing",
+        &["git config gpg.program ./run.sh; git config commit.gpgsign true"],
+        "git commit -qm x --allow-empty",
+    ),
+    case("ssh", &["git config core.sshCommand ./run.sh"], "git fetch ssh://localhost/x"),
+    case(
+        "filter",
+        &["echo '* filter=x' > .gitattributes; git config filter.x.clean ./run.sh"],
+        "echo more >> a.txt; git add a.txt",
+    ),
+    case("diff", &["git config diff.external ./run.sh; echo more >> a.txt"], "git diff"),
+    case(
+        "textconv",
+        &["echo '*.txt diff=x' > .gitattributes; git config diff.x.textconv ./run.sh; echo more >> a.txt"],
+        "git diff",
+    ),
+    case(
+        "include",
+        &["printf '[core]\\n\\tfsmonitor = ./run.sh\\n' > inc; git config include.path ../inc"],
+        "git status",
+    ),
+    case(
+        "settings of a worktree",
+        &["git config extensions.worktreeConfig true; git config --worktree core.fsmonitor ./run.sh"],
+        "git status",
+    ),
+    case(
+        "settings in one line",
+        &["printf '[core] fsmonitor = ./run.sh\\n' >> .git/config"],
+        "git status",
+    ),
+    case(
+        "settings in place of others",
+        &["cp .git/config c; git config -f c core.fsmonitor ./run.sh; mv c .git/config"],
+        "git status",
+    ),
+    case("nested repository", &[NESTED], "git status"),
+    case("nested repository, then its settings", &[
+        "git init -q sub && cd sub && git -c user.name=a -c user.email=a commit -q --allow-empty -m x && cd .. && git add sub",
+        "git -C sub config core.fsmonitor ../run.sh",
+    ], "git status"),
+    case(
+        "nested repository with hooks",
+        &["git init -q sub; cp run.sh sub/.git/hooks/post-commit"],
+        "cd sub && git commit -qm x --allow-empty",
+    ),
+    case(
+        "bare repository",
+        &["git init -q --bare b; printf '[alias]\\n\\tst = \"!'$PWD'/run.sh\"\\n' > b/config"],
+        "cd b && git st",
+    ),
+    case(
+        "bare repository, its parts in another order",
+        &[
+            "mkdir -p b/objects; printf '[alias]\\n\\tst = \"!'$PWD'/run.sh\"\\n' > b/config",
+            "mkdir -p b/refs",
+            "echo 'ref: refs/heads/main' > b/HEAD",
+        ],
+        "cd b && git st",
+    ),
+    case(
+        "bare repository that is moved to its place",
+        &[
+            "mkdir -p t/objects t/refs; printf '[alias]\\n\\tst = \"!'$PWD'/run.sh\"\\n' > t/config; echo 'ref: refs/heads/main' > t/h",
+            "mv t b; mv b/h b/HEAD",
+        ],
+        "cd b && git st",
+    ),
+    case("file in place of the repository", &[EVIL, "mv .git real; echo 'gitdir: evil/.git' > .git"], "git status"),
+    case("link in place of the repository", &[EVIL, "mv .git real; ln -s evil/.git .git"], "git status"),
+    case("another repository in its place", &[EVIL, "mv .git real; mv evil/.git .git"], "git status"),
+    case("file that leads to a repository", &[EVIL, "mkdir s; echo 'gitdir: ../evil/.git' > s/.git"], "cd s && git status"),
+    case(
+        "common folder",
+        &[EVIL, "echo ../evil/.git > .git/commondir"],
+        "git status",
+    ),
+    Case {
+        before: "git worktree add -q ../wt",
+        ..case(
+            "common folder of a worktree",
+            &[EVIL, "echo $PWD/evil/.git > .git/worktrees/wt/commondir"],
+            "cd ../wt && git status",
+        )
+    },
+    Case {
+        before: "git commit -qm 2 --allow-empty; git commit -qm 3 --allow-empty; GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -qi HEAD~2",
+        ..case(
+            "rebase under way",
+            &["echo 'exec ./run.sh' >> .git/rebase-merge/git-rebase-todo"],
+            "GIT_EDITOR=true git rebase --continue",
+        )
+    },
+    Case {
+        before: "git init -q ../m && git -C ../m commit -qm x --allow-empty && git -c protocol.file.allow=always submodule --quiet add ../m sub && git commit -qm s",
+        ..case(
+            "settings of a submodule",
+            &["git config -f .git/modules/sub/config core.fsmonitor $PWD/run.sh"],
+            "git status",
+        )
+    },
+    Case {
+        before: "git config core.hooksPath tools/hooks; mkdir -p tools/hooks",
+        ..case("hooks of the project", &["cp run.sh tools/hooks/pre-commit"], "git commit -qm x --allow-empty")
+    },
+    Case {
+        before: "git config core.hooksPath .husky; mkdir .husky",
+        ..case("husky", &["cp run.sh .husky/pre-commit"], "git commit -qm x --allow-empty")
+    },
+    case(
+        "after the folder's rights were taken",
+        &["chmod 555 .; cp run.sh .git/hooks/pre-commit"],
+        "git commit -qm x --allow-empty",
+    ),
+    Case {
+        needs: "npm",
+        before: "echo '{\"name\":\"x\",\"scripts\":{\"test\":\"true\"}}' > package.json",
+        ..case("npm's shell", &["echo script-shell=./run.sh > .npmrc"], "npm test")
+    },
+    Case {
+        needs: "npm",
+        before: "echo '{\"name\":\"x\",\"scripts\":{\"test\":\"node -e 0\"}}' > package.json",
+        ..case(
+            "node's options",
+            &["echo \"node-options=--require $PWD/x.js\" > .npmrc; echo 'require(\"child_process\").execSync(\"./run.sh\")' > x.js"],
+            "npm test",
+        )
+    },
+    Case {
+        needs: "python3",
+        ..case(
+            "python's start",
+            &["echo 'import os; os.system(\"./run.sh\")' > sitecustomize.py"],
+            "PYTHONPATH=. python3 -c pass",
+        )
+    },
+    Case {
+        needs: "cargo",
+        before: "mkdir src; echo 'fn main() {}' > src/main.rs; printf '[package]\\nname = \"x\"\\nedition = \"2021\"\\n' > Cargo.toml",
+        ..case(
+            "cargo's compiler",
+            &["mkdir -p .cargo; printf '[build]\\nrustc-wrapper = \"./run.sh\"\\n' > .cargo/config.toml"],
+            "cargo check --offline -q",
+        )
+    },
+    Case {
+        needs: "rustup",
+        ..case(
+            "rust's toolchain",
+            &["mkdir -p t/bin; cp run.sh t/bin/cargo; cp run.sh t/bin/rustc; printf '[toolchain]\\npath = \"'$PWD'/t\"\\n' > rust-toolchain.toml"],
+            "cargo --version",
+        )
+    },
+];
+
+/// A repository with one commit, and a program that leaves a mark.
+fn world() -> World {
+    let world = World::new();
+    fs::create_dir(world.outside("home")).unwrap();
+    let git = "[user]\n\tname = u\n\temail = u@localhost\n[init]\n\tdefaultBranch = main\n";
+    fs::write(world.outside("home/.gitconfig"), git).unwrap();
+    let mark = world.outside("mark");
+    world.file("run.sh", &format!("#!/bin/sh\ntouch {}\ncat >/dev/null 2>&1 </dev/null\n", mark.display()));
+    world.file("a.txt", "text\n");
+    user(&world, "chmod +x run.sh; git init -q; git add a.txt; git commit -qm x");
+    world
+}
+
+/// Does something as the user, in the folder.
+fn user(world: &World, line: &str) {
+    let home = world.outside("home");
+    let rust = |name: &str, folder: &str| {
+        let home = std::env::var_os("HOME").unwrap_or_default();
+        std::env::var_os(name).unwrap_or_else(|| Path::new(&home).join(folder).into_os_string())
+    };
+    Program::new("sh")
+        .args(["-c", line])
+        .current_dir(world.path(""))
+        .env("HOME", home)
+        .env("CARGO_HOME", rust("CARGO_HOME", ".cargo"))
+        .env("RUSTUP_HOME", rust("RUSTUP_HOME", ".rustup"))
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("RUSTC_WRAPPER")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+}
+
+fn has(program: &str) -> bool {
+    let found = Program::new("sh").args(["-c", &format!("command -v {program}")]).output();
+    found.is_ok_and(|it| it.status.success())
+}
+
+#[tokio::test]
+async fn what_is_planted_for_another_program_does_not_run_later() {
+    let mut ran = Vec::new();
+    for case in CASES {
+        if !has(case.needs) {
+            println!("left out, because there is no `{}` here: {}", case.needs, case.name);
+            continue;
+        }
+        let world = world();
+        user(&world, case.before);
+        for planted in case.planted {
+            staged(&world, planted).await.apply();
+        }
+        user(&world, case.later);
+        if world.outside("mark").exists() {
+            ran.push(case.name);
+        }
+    }
+    assert_eq!(ran, <[&str; 0]>::default());
+}
+
+#[test]
+fn without_a_sandbox_all_of_it_runs() {
+    let mut did_not = Vec::new();
+    for case in CASES.iter().filter(|case| has(case.needs)) {
+        let world = world();
+        let steps = case.planted.iter().copied();
+        for line in [case.before].into_iter().chain(steps).chain([case.later]) {
+            user(&world, line);
+        }
+        if !world.outside("mark").exists() {
+            did_not.push(case.name);
+        }
+    }
+    assert_eq!(did_not, <[&str; 0]>::default());
+}
+
+#[tokio::test]
+async fn no_name_that_is_obeyed_is_left_behind_at_any_depth() {
+    let world = World::new();
+    world.file("deep/er/file", "text");
+    let mut line = String::new();
+    for (name, _) in Screen::OBEYED {
+        for folder in [".", "deep/er", "new/est"] {
+            line += &format!("mkdir -p \"$(dirname {folder}/{name})\"; echo x > {folder}/{name}; ");
+        }
+    }
+    let ran = staged(&world, &line).await;
+    let changes = ran.changes();
+    let refused = changes.refused().len();
+    ran.transaction.apply(changes).unwrap();
+    assert!(refused >= Screen::OBEYED.len(), "{refused}");
+    let left: Vec<_> = Screen::OBEYED
+        .iter()
+        .flat_map(|(name, _)| ["", "deep/er", "new/est"].map(|it| world.path(it).join(name)))
+        .filter(|path| fs::symlink_metadata(path).is_ok())
+        .collect();
+    assert_eq!(left, <[std::path::PathBuf; 0]>::default());
+}
+
+#[tokio::test]
+async fn work_with_the_folders_own_repository_is_kept() {
+    let world = world();
+    let line = "git config user.name agent; git config user.email agent@localhost; \
+                git checkout -q -b topic; echo more >> a.txt; git commit -qam two; \
+                git remote add origin https://localhost/x; git tag v1; git stash list; git gc -q";
+    let ran = staged(&world, line).await;
+    assert_eq!(ran.output.stderr.to_text(), "");
+    let changes = ran.changes();
+    assert_eq!(changes.refused(), []);
+    ran.transaction.apply(changes).unwrap();
+    user(&world, "git log --format=%s > ../log; git status --porcelain -b >> ../log; git fsck >> ../log 2>&1");
+    let log = fs::read_to_string(world.outside("log")).unwrap();
+    assert_eq!(log, "two\nx\n## topic\n?? run.sh\n");
+}
