@@ -42,6 +42,7 @@ pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
 pub use self::undo::{Undone, undo};
 
 use self::plan::Plan;
+pub(crate) use self::place::make_open_writable;
 use crate::screen::Screen;
 
 /// The parts of a transaction's folder. The first two are those of the file system that collects.

@@ -276,6 +276,23 @@ async fn what_is_planted_for_another_program_does_not_run_later() {
     assert_eq!(ran, <[&str; 0]>::default());
 }
 
+#[tokio::test]
+async fn nor_does_it_where_changes_are_made_at_once() {
+    let mut ran = Vec::new();
+    for case in CASES.iter().filter(|case| has(case.needs)) {
+        let world = world();
+        user(&world, case.before);
+        for planted in case.planted {
+            world.sh(planted).await;
+        }
+        user(&world, case.later);
+        if world.outside("mark").exists() {
+            ran.push(case.name);
+        }
+    }
+    assert_eq!(ran, <[&str; 0]>::default());
+}
+
 #[test]
 fn without_a_sandbox_all_of_it_runs() {
     let mut did_not = Vec::new();

@@ -1,80 +1,187 @@
-//! Protected paths that did not exist before a command and do afterwards are moved out of the way. What they
-//! hold would be run or obeyed later, outside of the sandbox.
+//! Where changes are made at once: what a command has left that is run or obeyed later, outside of the sandbox, is
+//! moved out of the way when the command has ended. What it is, is decided as for changes that are collected; what is
+//! new, by the time at which the file system says that it was changed.
 
-use std::ffi::OsStr;
-use std::fs::File;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, mkdirat, renameat, statat};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::root::open_below;
-use super::view::Absent;
+use super::view::{Covered, Seen, View};
+use crate::policy::Policy;
+use crate::screen::{self, After, Screen, What};
 
 /// Where such files go, below the folder in which they were found.
 const FOLDER: &str = ".loopwright-quarantine";
 
-/// Moves what has appeared, and tells of each. For the time when every process of the command has ended; still,
-/// no step follows a link, because the command may have left some.
-pub(crate) fn sweep(absent: &[Absent]) -> Vec<String> {
-    let mut notes = Vec::new();
-    for Absent { root, path } in absent {
-        match move_away(root, path) {
-            Ok(None) => {}
-            Ok(Some(to)) => notes.push(format!("{} is protected: the new one was moved to {to}", path.display())),
-            Err(error) => notes.push(format!(
-                "{} is protected, and the new one could not be moved away ({error}): remove it before you \
-                 use a program that obeys it",
-                path.display()
-            )),
-        }
-    }
-    notes
+/// How deep folders are looked through.
+const DEEPEST: usize = 128;
+
+/// What is looked through when a command has ended.
+#[derive(Debug)]
+pub(crate) struct Sweep {
+    roots: Vec<PathBuf>,
+    /// What the command could not change.
+    covered: Vec<PathBuf>,
+    screen: Screen,
+    began: (i64, i64),
 }
 
-fn move_away(root: &Path, path: &Path) -> io::Result<Option<String>> {
+impl Sweep {
+    /// Everything that a command may change at once from now on.
+    pub(crate) fn of(view: &View, policy: &Policy) -> Self {
+        let is_collected = |root: &&PathBuf| policy.staging.is_some() && **root == view.workdir;
+        let roots = view.writable.iter().filter(|root| !is_collected(root)).cloned();
+        let direct = view.entries.iter().filter_map(|entry| match entry.seen {
+            Seen::Part { covered: Covered::Direct, .. } => Some(entry.at.clone()),
+            _ => None,
+        });
+        let covered = view.entries.iter().filter_map(|entry| match entry.seen {
+            Seen::Part { covered: Covered::Protected | Covered::Hidden, .. } => {
+                Some(entry.at.clone())
+            }
+            _ => None,
+        });
+        let screen = policy.protected.iter().fold(Screen::standard(), Screen::refuse);
+        // The clock that file systems read.
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        Self {
+            roots: roots.chain(direct).collect(),
+            covered: covered.collect(),
+            screen: policy.read_paths.iter().fold(screen, Screen::reach),
+            began: (now.tv_sec, now.tv_nsec),
+        }
+    }
+
+    /// Moves what is to be moved, and tells of each. For the time when every process of the command has ended; still,
+    /// no step follows a link, because the command may have left some.
+    pub(crate) fn run(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for root in &self.roots {
+            let screen = self.screen.clone().of(root);
+            let mut found = Vec::new();
+            self.look(root, Path::new(""), &screen, &mut found);
+            for path in found {
+                notes.push(match move_away(root, &path) {
+                    Ok(to) => {
+                        format!("{} is protected: the new one was moved to {to}", path.display())
+                    }
+                    Err(error) => format!(
+                        "{} is protected, and the new one could not be moved away ({error}): remove it before you \
+                         use a program that obeys it",
+                        path.display()
+                    ),
+                });
+            }
+        }
+        notes
+    }
+
+    fn look(&self, root: &Path, folder: &Path, screen: &Screen, found: &mut Vec<PathBuf>) {
+        if folder.components().count() > DEEPEST {
+            return;
+        }
+        for name in names(&root.join(folder)) {
+            let path = folder.join(&name);
+            let at = root.join(&path);
+            let is_own = folder.as_os_str().is_empty() && name == FOLDER;
+            let Ok(status) = fs::symlink_metadata(&at) else { continue };
+            if is_own || self.covered.contains(&at) {
+                continue;
+            }
+            let is_refused = self.is_new(&status)
+                && screen.judge(&path, root, &Ended { root, sweep: self }).is_some();
+            // What was in a folder before stays.
+            if is_refused && !(status.is_dir() && self.holds_older(&at)) {
+                found.push(path);
+            } else if status.is_dir() {
+                self.look(root, &path, screen, found);
+            }
+        }
+    }
+
+    fn is_new(&self, status: &Metadata) -> bool {
+        (status.ctime(), status.ctime_nsec()) >= self.began
+    }
+
+    fn holds_older(&self, folder: &Path) -> bool {
+        let older = |name: &OsString| {
+            fs::symlink_metadata(folder.join(name)).is_ok_and(|status| !self.is_new(&status))
+        };
+        names(folder).iter().any(older)
+    }
+}
+
+fn names(folder: &Path) -> Vec<OsString> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
+    names.sort();
+    names
+}
+
+/// A folder as a command has left it.
+struct Ended<'a> {
+    root: &'a Path,
+    sweep: &'a Sweep,
+}
+
+impl After for Ended<'_> {
+    fn what(&self, path: &Path) -> Option<What> {
+        What::at(&self.root.join(path))
+    }
+
+    fn before(&self, path: &Path) -> Option<What> {
+        let status = fs::symlink_metadata(self.root.join(path)).ok()?;
+        (!self.sweep.is_new(&status)).then(|| What::of(&status))
+    }
+
+    fn content(&self, path: &Path) -> Option<Vec<u8>> {
+        screen::look(&self.root.join(path))
+    }
+
+    fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
+        self.before(path)?;
+        screen::look(&self.root.join(path))
+    }
+
+    fn names(&self, path: &Path) -> Vec<OsString> {
+        names(&self.root.join(path))
+    }
+}
+
+fn move_away(root: &Path, path: &Path) -> io::Result<String> {
     let folder = File::open(root)?;
-    let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else { return Ok(None) };
-    // What stands on the way and is no folder, such as a `.git` that leads elsewhere, is obeyed in its place.
-    let above = parent;
-    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let parent = match open_below(folder.as_fd(), parent) {
-        Ok(parent) => parent,
-        Err(error) if is_no_folder(&error) => return move_away(root, above),
-        Err(error) if gone(&error) => return Ok(None),
-        Err(error) => return Err(error),
+    let (Some(name), Some(parent)) = (path.file_name(), path.parent()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
     };
-    match statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(_) => {}
-        Err(error) if is_no_folder(&error.into()) => return move_away(root, above),
-        Err(error) if gone(&error.into()) => return Ok(None),
-        Err(error) => return Err(error.into()),
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    let parent = open_below(folder.as_fd(), parent)?;
+    statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    // A command may have taken the right to change its folder.
+    for opened in [&parent, &OwnedFd::from(folder.try_clone()?)] {
+        crate::transaction::make_open_writable(opened);
     }
     mkdirat(&folder, FOLDER, Mode::RWXU).ok();
     let mark = format!("{:016x}", random());
     if let Ok(quarantine) = open_below(folder.as_fd(), Path::new(FOLDER)) {
         let to = format!("{mark}-{}", name.to_string_lossy());
         if rename(&parent, name, &quarantine, &to).is_ok() {
-            return Ok(Some(format!("{FOLDER}/{to}")));
+            return Ok(format!("{FOLDER}/{to}"));
         }
     }
     let to = format!("{}.quarantined-{mark}", name.to_string_lossy());
     rename(&parent, name, &parent, &to)?;
-    Ok(Some(to))
+    Ok(to)
 }
 
 fn rename(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &str) -> io::Result<()> {
     Ok(renameat(from, name, to, new)?)
-}
-
-fn gone(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::ENOENT)
-}
-
-/// Tells whether something on the way is a link or a file.
-fn is_no_folder(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP))
 }
 
 /// A number that nobody guesses.

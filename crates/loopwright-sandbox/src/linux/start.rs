@@ -11,7 +11,8 @@ use rustix::process::{Pid, Resource};
 use super::cgroup::Groups;
 use super::confine::{Confinement, Files, Landlock, Processes, Rights, Streams};
 use super::filter::Sockets;
-use super::view::{Absent, Seen, View};
+use super::quarantine::Sweep;
+use super::view::{Seen, View};
 use super::{bubblewrap, container, first, namespaces, quarantine, root, tree};
 use crate::job::{Job, Refusal};
 use crate::policy::{Network, Tier};
@@ -26,7 +27,8 @@ pub(crate) struct Started {
     pub(crate) inner: Inner,
     /// What is worth telling.
     pub(crate) notes: Vec<String>,
-    pub(crate) absent: Vec<Absent>,
+    /// What to look through at the end. `None` where nothing is confined.
+    pub(crate) sweep: Option<Sweep>,
     /// A private folder to remove at the end.
     pub(crate) scratch: Option<PathBuf>,
     pub(crate) groups: Option<Groups>,
@@ -48,11 +50,12 @@ pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| Refusal::setup("reaper", &error.into()))?;
     let view = View::of(job)?;
+    let sweep = Some(Sweep::of(&view, &job.policy));
     let started = |pid, inner| Started {
         pid,
         inner,
         notes: Vec::new(),
-        absent: Vec::new(),
+        sweep: None,
         scratch: None,
         groups: None,
     };
@@ -61,20 +64,20 @@ pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
             let namespaces::Launched { pid, control, reports, notes, groups } =
                 namespaces::launch(job, &view, streams)?;
             let inner = Inner::First { control, reports, complaints: None };
-            Ok(Started { notes, groups, absent: view.absent, ..started(pid, inner) })
+            Ok(Started { notes, groups, sweep, ..started(pid, inner) })
         }
         Tier::Bubblewrap => {
             let (pid, inner) = bubblewrap::launch(job, &view, streams)?;
-            Ok(Started { absent: view.absent, ..started(pid, inner) })
+            Ok(Started { sweep, ..started(pid, inner) })
         }
-        Tier::Landlock => landlock(job, view, streams),
+        Tier::Landlock => landlock(job, view, streams, sweep),
         Tier::Docker | Tier::Podman => {
             let scratch = scratch().map_err(|error| Refusal::setup("environment file", &error))?;
             let pid = container::launch(job, &view, streams, &scratch).inspect_err(|_| {
                 fs::remove_dir_all(&scratch).ok();
             })?;
             Ok(Started {
-                absent: view.absent,
+                sweep,
                 scratch: Some(scratch),
                 ..started(pid, Inner::Client)
             })
@@ -92,7 +95,12 @@ pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
     }
 }
 
-fn landlock(job: &Job, view: View, streams: Streams) -> Result<Started, Refusal> {
+fn landlock(
+    job: &Job,
+    view: View,
+    streams: Streams,
+    sweep: Option<Sweep>,
+) -> Result<Started, Refusal> {
     let scratch = scratch().map_err(|error| Refusal::setup("scratch space", &error))?;
     let mut job = with_user_limit(job);
     for (name, value) in &mut job.env {
@@ -133,7 +141,7 @@ fn landlock(job: &Job, view: View, streams: Streams) -> Result<Started, Refusal>
             pid,
             inner: Inner::Direct,
             notes: Vec::new(),
-            absent: view.absent,
+            sweep,
             scratch: Some(scratch),
             groups: None,
         }),

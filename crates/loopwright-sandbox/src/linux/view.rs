@@ -69,8 +69,6 @@ pub(crate) struct View {
     pub(crate) entries: Vec<Entry>,
     /// The folders that may be written to.
     pub(crate) writable: Vec<PathBuf>,
-    /// Protected paths that do not exist, which cannot be covered.
-    pub(crate) absent: Vec<Absent>,
 }
 
 /// One thing that is seen.
@@ -115,13 +113,6 @@ pub(crate) enum Covered {
 pub(crate) enum Shape {
     File,
     Folder,
-}
-
-/// A protected path that does not exist yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Absent {
-    pub(crate) root: PathBuf,
-    pub(crate) path: PathBuf,
 }
 
 impl Entry {
@@ -208,7 +199,7 @@ impl View {
             let seen = Seen::Staging;
             entries.insert(0, Entry { at: existing("staging folder", staging)?, seen });
         }
-        Ok(Self { workdir, entries, writable, absent: parts.absent })
+        Ok(Self { workdir, entries, writable })
     }
 }
 
@@ -252,7 +243,6 @@ fn add_system(entries: &mut Vec<Entry>, path: &Path) {
 #[derive(Default)]
 struct Parts {
     entries: Vec<Entry>,
-    absent: Vec<Absent>,
     pinned: BTreeSet<PathBuf>,
 }
 
@@ -282,12 +272,7 @@ impl Parts {
                     )));
                 }
                 Ok(_) => self.bind(root, &at, if last { covered } else { Covered::Pinned }),
-                Err(_) => {
-                    if covered == Covered::Protected {
-                        self.absent.push(Absent { root: root.into(), path: path.into() });
-                    }
-                    return Ok(());
-                }
+                Err(_) => return Ok(()),
             }
         }
         Ok(())

@@ -14,7 +14,8 @@ use rustix::process::{
 use super::cgroup::Groups;
 use super::helper::read_some;
 use super::start::{Inner, Started};
-use super::{container, enforced, first, quarantine, tree};
+use super::quarantine::Sweep;
+use super::{container, enforced, first, tree};
 use crate::guarantee::{Guarantee, Strength};
 use crate::job::{self, Control, Event, Job, Refusal, Report};
 use crate::output::{Limit, Outcome, TimeoutKind};
@@ -61,7 +62,7 @@ enum Kind {
 
 /// Watches until every process of the command has ended, and tells the agent.
 pub(crate) fn watch(job: &Job, started: Started, agent: UnixStream) -> io::Result<()> {
-    let Started { pid, inner, notes, absent, scratch, groups } = started;
+    let Started { pid, inner, notes, sweep, scratch, groups } = started;
     let began = Instant::now();
     let mut complaints = None;
     let mut watch = Watch {
@@ -111,7 +112,7 @@ pub(crate) fn watch(job: &Job, started: Started, agent: UnixStream) -> io::Resul
         watch.cause = Some(Outcome::LimitReached(Limit::Memory));
     }
     if watch.running {
-        watch.notes.extend(quarantine::sweep(&absent));
+        watch.notes.extend(sweep.iter().flat_map(Sweep::run));
     }
     if let Some(scratch) = scratch {
         if watch.kind == Kind::Client && watch.cause.is_none() && !container::was_created(&scratch)

@@ -121,29 +121,28 @@ pub(super) fn hooks(root: &Path) -> Option<PathBuf> {
     (!below.as_os_str().is_empty()).then(|| below.to_path_buf())
 }
 
-/// Tells whether a folder that becomes a repository holds already what git would obey.
+/// Tells whether a folder that becomes a repository holds already what git would obey. What is new in it is judged on
+/// its own.
 fn has_settings(folder: &Path, after: &dyn After) -> bool {
-    let stays = |name: &str| {
-        let path = folder.join(name);
-        after.before(&path).is_some() && after.what(&path).is_some()
+    let stays = |path: &Path| after.before(path).is_some() && after.what(path).is_some();
+    let entries = |name: &str| {
+        let within = folder.join(name);
+        after.names(&within).into_iter().map(move |name| within.join(name)).filter(|it| stays(it))
     };
-    let folders = ["modules", "worktrees", "remotes", "branches"];
-    if folders.iter().any(|name| !after.names(&folder.join(name)).is_empty()) {
-        return true;
-    }
-    let elsewhere = ["commondir", "gitdir"];
-    let runs = ["rebase-merge", "rebase-apply", "sequencer", "info/attributes"];
-    let finds = ["objects/info/alternates", "objects/info/http-alternates"];
-    if elsewhere.iter().chain(&runs).chain(&finds).any(|name| stays(name)) {
-        return true;
-    }
-    let settings = ["config", "config.worktree"].iter().any(|name| {
-        stays(name)
-            && after
-                .content(&folder.join(name))
-                .is_none_or(|content| !config::obeyed(&content).is_empty())
-    });
-    settings
-        || after.names(&folder.join("hooks")).iter().any(|name| !is_sample(Path::new(name)))
+    let plain = ["config", "config.worktree"].map(|name| folder.join(name));
+    let obeyed = ["commondir", "gitdir", "rebase-merge", "rebase-apply", "sequencer"];
+    let deeper = ["info/attributes", "objects/info/alternates", "objects/info/http-alternates"];
+    obeyed.iter().chain(&deeper).any(|name| stays(&folder.join(name)))
+        || ["modules", "worktrees", "remotes", "branches"].iter().any(|name| entries(name).count() > 0)
+        || entries("hooks").any(|hook| !is_sample(&hook))
         || after.what(&folder.join("hooks")) == Some(What::Link)
+        || plain.iter().any(|path| stays(path) && settings_of(path, after) != [""; 0])
+}
+
+/// The settings in a file that git may obey. One that cannot be read is taken for one.
+fn settings_of(path: &Path, after: &dyn After) -> Vec<String> {
+    match after.content(path) {
+        Some(content) => config::obeyed(&content),
+        None => vec!["unreadable".to_owned()],
+    }
 }

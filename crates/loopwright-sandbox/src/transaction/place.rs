@@ -64,6 +64,19 @@ pub(super) fn make_writable(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700))
 }
 
+/// The same for a folder that is open; where it cannot be, what needs it says so.
+pub(crate) fn make_open_writable(folder: &OwnedFd) {
+    make_writable_through(&through(folder)).ok();
+}
+
+fn make_writable_through(folder: &Path) -> io::Result<()> {
+    let mode = fs::metadata(folder)?.permissions().mode();
+    if mode & 0o300 == 0o300 {
+        return Ok(());
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700))
+}
+
 /// The same for every folder of a tree.
 pub(super) fn make_tree_writable(folder: &Path) {
     make_writable(folder).ok();

@@ -1,60 +1,91 @@
-use std::fs;
 use std::os::unix::fs::symlink;
+use std::thread;
+use std::time::Duration;
 
 use super::*;
 
-fn sweep_one(root: &Path, path: &str) -> Vec<String> {
-    sweep(&[Absent { root: root.into(), path: path.into() }])
+/// Looks through a folder after something was done there.
+fn swept(root: &Path, done: impl FnOnce()) -> Vec<String> {
+    // The clock of a file system ticks some hundred times a second.
+    thread::sleep(Duration::from_millis(15));
+    let now = clock_gettime(ClockId::RealtimeCoarse);
+    let sweep = Sweep {
+        roots: vec![root.into()],
+        covered: Vec::new(),
+        screen: Screen::standard(),
+        began: (now.tv_sec, now.tv_nsec),
+    };
+    done();
+    sweep.run()
 }
 
 #[test]
 fn what_did_not_appear_is_not_mentioned() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(sweep_one(folder.path(), ".git/hooks"), [""; 0]);
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    fs::write(folder.path().join(".envrc"), "mine").unwrap();
+    assert_eq!(swept(folder.path(), || {}), [""; 0]);
+    let notes = swept(folder.path(), || fs::write(folder.path().join("plain"), "").unwrap());
+    assert_eq!(notes, [""; 0]);
+    assert!(folder.path().join(".envrc").exists());
 }
 
 #[test]
-fn what_appeared_is_kept_in_another_place() {
+fn what_appeared_is_kept_in_another_place_at_any_depth() {
     let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join(".envrc"), "evil").unwrap();
-    let notes = sweep_one(folder.path(), ".envrc");
+    let deep = folder.path().join("a/b");
+    fs::create_dir_all(&deep).unwrap();
+    let notes = swept(folder.path(), || fs::write(deep.join(".envrc"), "evil").unwrap());
     assert!(
-        notes[0]
-            .starts_with(".envrc is protected: the new one was moved to .loopwright-quarantine/"),
+        notes[0].starts_with(
+            "a/b/.envrc is protected: the new one was moved to .loopwright-quarantine/"
+        ),
         "{notes:?}"
     );
-    assert!(!folder.path().join(".envrc").exists());
+    assert!(!deep.join(".envrc").exists());
     let kept = fs::read_dir(folder.path().join(FOLDER)).unwrap().next().unwrap().unwrap();
     assert_eq!(fs::read_to_string(kept.path()).unwrap(), "evil");
+}
+
+#[test]
+fn a_folder_that_held_something_before_stays_and_what_is_new_in_it_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let editor = folder.path().join("a/.vscode");
+    fs::create_dir_all(&editor).unwrap();
+    fs::write(editor.join("settings.json"), "mine").unwrap();
+    let notes = swept(folder.path(), || fs::write(editor.join("tasks.json"), "evil").unwrap());
+    assert!(notes[0].starts_with("a/.vscode/tasks.json is protected"), "{notes:?}");
+    assert_eq!(names(&editor), ["settings.json"]);
+}
+
+#[test]
+fn rights_that_were_taken_are_no_hindrance() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let notes = swept(folder.path(), || {
+        fs::write(folder.path().join(".envrc"), "evil").unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).unwrap();
+    });
+    assert!(notes[0].contains("was moved to .loopwright-quarantine/"), "{notes:?}");
 }
 
 #[test]
 fn a_link_in_place_of_the_quarantine_is_not_followed() {
     let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     symlink(home.path(), folder.path().join(FOLDER)).unwrap();
-    fs::write(folder.path().join(".envrc"), "evil").unwrap();
-    let notes = sweep_one(folder.path(), ".envrc");
+    let notes = swept(folder.path(), || fs::write(folder.path().join(".envrc"), "evil").unwrap());
     assert!(notes[0].contains("moved to .envrc.quarantined-"), "{notes:?}");
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
 }
 
 #[test]
-fn a_link_on_the_way_is_moved_away_and_not_followed() {
+fn a_link_is_moved_like_a_file_and_not_followed() {
     let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(home.path().join("hooks"), "mine").unwrap();
-    symlink(home.path(), folder.path().join(".git")).unwrap();
-    let notes = sweep_one(folder.path(), ".git/hooks");
-    assert!(notes[0].contains("was moved to"), "{notes:?}");
-    assert!(folder.path().join(".git").symlink_metadata().is_err());
+    let notes = swept(folder.path(), || {
+        symlink(home.path(), folder.path().join(".git")).unwrap();
+        symlink(home.path(), folder.path().join("plain")).unwrap();
+    });
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    assert_eq!(names(folder.path()), [FOLDER]);
     assert_eq!(fs::read_to_string(home.path().join("hooks")).unwrap(), "mine");
-}
-
-#[test]
-fn a_link_itself_is_moved_like_a_file() {
-    let (folder, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    symlink(home.path(), folder.path().join(".claude")).unwrap();
-    assert_eq!(sweep_one(folder.path(), ".claude").len(), 1);
-    assert!(folder.path().join(".claude").symlink_metadata().is_err());
-    assert!(home.path().exists());
 }

@@ -53,15 +53,6 @@ fn folders_on_the_way_to_what_is_protected_are_pinned_before_it() {
 }
 
 #[test]
-fn what_is_protected_and_missing_is_remembered() {
-    let folder = folder(&[]);
-    let view = View::of(&job(Policy::in_dir(folder.path()))).unwrap();
-    let absent: Vec<_> =
-        view.absent.iter().map(|absent| absent.path.display().to_string()).collect();
-    assert_eq!(absent, crate::PROTECTED_PATHS);
-}
-
-#[test]
 fn a_link_on_the_way_is_refused() {
     let folder = folder(&[]);
     symlink("/tmp", folder.path().join(".git")).unwrap();
