@@ -16,7 +16,7 @@ use crate::{
     key::{Slot, Space},
     outcome::{Effect, ToolOutcome},
     state::AgentState,
-    step::{CallState, Few, OpenStep, Step, StepKind, Thought},
+    step::{CallState, CallTimes, Few, OpenStep, Step, StepKind, Thought},
     stop::{StopReason, Strength},
 };
 
@@ -83,11 +83,13 @@ impl AgentState {
             Change::Steered(message) => self.say(message),
             Change::Thought(thought) => {
                 self.spend(thought.spend)?;
-                self.open_step()?.answer(Arc::clone(thought));
+                self.open_step()?.answer(Arc::clone(thought), stamped.at);
             }
-            Change::Settled { call, outcome, spend } => {
+            Change::Settled { call, outcome, spend, started_at } => {
                 self.spend(*spend)?;
-                self.open_step()?.set(*call, CallState::Done(Arc::clone(outcome)))?;
+                let open = self.open_step()?;
+                open.set(*call, CallState::Done(Arc::clone(outcome)))?;
+                open.time(*call, *started_at, stamped.at);
             }
             Change::Asked { call, question } => {
                 self.open_step()?.set(*call, CallState::Asked(question.clone()))?;
@@ -95,7 +97,9 @@ impl AgentState {
             Change::Started { call, attempt, arguments } => {
                 let started =
                     CallState::Started { attempt: *attempt, arguments: arguments.clone() };
-                self.open_step()?.set(*call, started)?;
+                let open = self.open_step()?;
+                open.set(*call, started)?;
+                open.time(*call, Some(stamped.at), stamped.at);
             }
             Change::StepClosed { took } => self.close_step(*took)?,
             Change::StepFailed { failure, spend, took } => {
@@ -291,6 +295,7 @@ impl AgentState {
             kind: kind_of(&outcomes),
             turn,
             outcomes,
+            times: open.times,
             failure: None,
             finish: Some(thought.finish.clone()),
             spend: thought.spend,
@@ -331,6 +336,7 @@ impl AgentState {
             kind: StepKind::Error,
             turn: None,
             outcomes: Few::new(),
+            times: Few::new(),
             failure: Some(Box::new(failure.clone())),
             finish: None,
             spend,
@@ -454,13 +460,22 @@ impl OpenStep {
             worked: Duration::ZERO,
             thought: None,
             calls: Few::new(),
+            times: Few::new(),
             said: Vec::new(),
         }
     }
 
-    fn answer(&mut self, thought: Arc<Thought>) {
+    fn answer(&mut self, thought: Arc<Thought>, at: Timestamp) {
         self.calls = thought.message.tool_calls().map(|_| CallState::Waiting).collect();
+        self.times = Few::from_elem(CallTimes::at(at), self.calls.len());
         self.thought = Some(thought);
+    }
+
+    fn time(&mut self, call: u16, started_at: Option<Timestamp>, ended_at: Timestamp) {
+        if let Some(times) = self.times.get_mut(usize::from(call)) {
+            let started_at = started_at.unwrap_or(times.started_at);
+            *times = CallTimes { started_at, ended_at };
+        }
     }
 
     fn set(&mut self, call: u16, to: CallState) -> Result<(), &'static str> {

@@ -64,6 +64,8 @@ pub struct Step {
     pub(crate) turn: Option<Arc<Turn>>,
     #[serde(skip_serializing_if = "SmallVec::is_empty", default)]
     pub(crate) outcomes: Few<Arc<ToolOutcome>>,
+    #[serde(skip_serializing_if = "SmallVec::is_empty", default)]
+    pub(crate) times: Few<CallTimes>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) failure: Option<Box<Failure>>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -72,6 +74,27 @@ pub struct Step {
     pub(crate) spend: Spend,
     pub(crate) started_at: Timestamp,
     pub(crate) took: Duration,
+}
+
+/// When a tool call started and ended, hooks before it excluded. The two are equal for a call that did not run, or
+/// whose execution was dropped before the call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallTimes {
+    /// When the call started. A call that runs again after an interruption starts again.
+    pub started_at: Timestamp,
+    /// When the outcome of the call was recorded.
+    pub ended_at: Timestamp,
+}
+
+impl CallTimes {
+    pub(crate) fn at(moment: Timestamp) -> Self {
+        Self { started_at: moment, ended_at: moment }
+    }
+
+    /// Returns the time from start to end, by the time of day in whole milliseconds.
+    pub fn duration(self) -> Duration {
+        self.ended_at.since(self.started_at)
+    }
 }
 
 fn unknown() -> ExecutionId {
@@ -108,6 +131,12 @@ impl Step {
     pub fn tool_executions(&self) -> impl Iterator<Item = (&ToolCall, &ToolOutcome)> {
         let calls = self.message().into_iter().flat_map(Message::tool_calls);
         calls.zip(self.outcomes.iter().map(Arc::as_ref))
+    }
+
+    /// Returns when each call started and ended, in call order. Empty if the state was written as JSON by a
+    /// version that did not keep these times; replaying its changes restores them.
+    pub fn tool_times(&self) -> &[CallTimes] {
+        &self.times
     }
 
     /// Tells whether the model asked for tools.
@@ -173,6 +202,8 @@ pub struct OpenStep {
     pub(crate) worked: Duration,
     pub(crate) thought: Option<Arc<Thought>>,
     pub(crate) calls: Few<CallState>,
+    #[serde(default, skip_serializing_if = "SmallVec::is_empty")]
+    pub(crate) times: Few<CallTimes>,
     /// What was said while the step was open; it follows the step in the conversation.
     pub(crate) said: Vec<Message>,
 }
