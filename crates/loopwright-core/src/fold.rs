@@ -176,6 +176,7 @@ impl AgentState {
         if let Some(open) = &mut execution.open {
             open.worked += time;
         }
+        execution.awaits_hooks = false;
         self.total_worked += time;
         Ok(())
     }
@@ -388,19 +389,25 @@ impl Execution {
             Change::Resumed => self.resume(),
             Change::Thinking { attempt } => {
                 let number = self.step_count() + 1;
+                self.awaits_hooks = false;
                 let open = self.open.get_or_insert_with(|| OpenStep::new(number, at));
                 open.attempt = *attempt;
             }
-            Change::Signalled(signal) => self.signals.push(signal.clone()),
+            Change::Signalled(signal) => {
+                self.awaits_hooks = false;
+                self.signals.push(signal.clone());
+            }
             Change::Withdrawn(reason) => self.withdraw(|it| it == *reason),
             Change::ContinuationRequested { by } => self.continuation = Some(Arc::clone(by)),
             Change::Continued => {
+                self.awaits_hooks = false;
                 self.withdraw(|_| true);
                 self.continuation = None;
             }
             Change::Paused => self.status = Status::Paused,
             Change::Closed(status) => {
                 self.status = status.clone();
+                self.awaits_hooks = false;
                 self.ended_at = Some(at);
                 self.continuation = None;
             }
@@ -447,6 +454,7 @@ impl Execution {
             self.failed_steps += 1;
         }
         self.failed_in_a_row = if step.has_errors() { self.failed_in_a_row + 1 } else { 0 };
+        self.awaits_hooks = true;
         self.steps.push_back(Arc::new(step));
     }
 }

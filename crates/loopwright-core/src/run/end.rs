@@ -44,6 +44,16 @@ impl Run {
         Ok(self.go(Point::Decide))
     }
 
+    /// Records that hooks were called about the last step, so that a run that resumes from a state that is
+    /// handed out does not call them again. Nothing else shows it if they did nothing.
+    pub(super) fn note_hooks_called(&mut self) {
+        let awaits_hooks = self.state.execution().is_some_and(|it| it.awaits_hooks);
+        if std::mem::take(&mut self.has_called_hooks) && awaits_hooks {
+            let time = self.lap();
+            self.record(Change::Worked(time));
+        }
+    }
+
     fn say_step(&mut self) {
         if !self.events.has_listeners() {
             return;
