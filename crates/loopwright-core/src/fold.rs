@@ -10,7 +10,7 @@ use crate::{
     budget::Spend,
     change::{Change, Edit, Stamped},
     clock::Timestamp,
-    continuation::EVALUATIONS_NAME,
+    continuation::{EVALUATIONS_NAME, Evaluation, decisive},
     execution::{Baseline, Execution, Status},
     failure::Failure,
     key::{Slot, Space},
@@ -302,6 +302,7 @@ impl AgentState {
             spend: thought.spend,
             started_at: open.started_at,
             took: open.worked + took,
+            continued_by: None,
         };
         self.push_step(step, took)
     }
@@ -343,6 +344,7 @@ impl AgentState {
             spend,
             started_at,
             took: worked + took,
+            continued_by: None,
         };
         self.push_step(step, took)
     }
@@ -390,6 +392,7 @@ impl Execution {
             Change::Thinking { attempt } => {
                 let number = self.step_count() + 1;
                 self.awaits_hooks = false;
+                self.note_decisive_criterion();
                 let open = self.open.get_or_insert_with(|| OpenStep::new(number, at));
                 open.attempt = *attempt;
             }
@@ -402,7 +405,9 @@ impl Execution {
             Change::Continued => {
                 self.awaits_hooks = false;
                 self.withdraw(|_| true);
-                self.continuation = None;
+                if let Some(by) = self.continuation.take() {
+                    self.note_continued(by);
+                }
             }
             Change::Paused => self.status = Status::Paused,
             Change::Closed(status) => {
@@ -428,6 +433,27 @@ impl Execution {
         self.signals.retain(|it| it.reason != StopReason::UserRequested);
         self.status = Status::InProgress;
         self.ended_at = None;
+    }
+
+    /// Keeps which criterion requested the step after a response, if nothing else did.
+    fn note_decisive_criterion(&mut self) {
+        let is_answered = self.last_step().is_some_and(|step| {
+            step.kind == StepKind::FinalResponse && step.continued_by.is_none()
+        });
+        if !is_answered || self.open.is_some() {
+            return;
+        }
+        let evaluations = self.values.typed::<Vec<Evaluation>>(EVALUATIONS_NAME);
+        let by = evaluations.as_deref().and_then(decisive).map(|it| Arc::clone(&it.criterion));
+        if let Some(by) = by {
+            self.note_continued(by);
+        }
+    }
+
+    fn note_continued(&mut self, by: Arc<str>) {
+        if let Some(step) = self.steps.back_mut() {
+            Arc::make_mut(step).continued_by = Some(by);
+        }
     }
 
     fn renew_budget(&mut self) {

@@ -7,6 +7,7 @@
 
 mod act;
 mod end;
+mod halt;
 mod handle;
 mod open;
 mod options;

@@ -74,6 +74,8 @@ pub struct Step {
     pub(crate) spend: Spend,
     pub(crate) started_at: Timestamp,
     pub(crate) took: Duration,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) continued_by: Option<Arc<str>>,
 }
 
 /// When a tool call started and ended, hooks before it excluded. The two are equal for a call that did not run, or
@@ -162,6 +164,14 @@ impl Step {
     /// Returns why there is no answer.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_deref()
+    }
+
+    /// Returns what requested the step after this one: a hook, a criterion, `on_stop` for a hook that refused
+    /// to stop, or `user`. Returns `None` if the request was only the model's own (tool calls) or a retry, or if
+    /// no step follows. [`Execution::continuation`](crate::Execution::continuation) has every criterion's
+    /// decision after the newest step.
+    pub fn continued_by(&self) -> Option<&str> {
+        self.continued_by.as_deref()
     }
 
     /// Returns what went wrong: the step itself, and tools that did not answer.

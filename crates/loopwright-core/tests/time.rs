@@ -1,11 +1,16 @@
 //! When things happened, by the run's own account.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, CallState, CallableHook, Change, Clock as _, Effects, Flow,
-    Question, Resolution, RunOptions, Stamped, Status, Step, StopReason, Timestamp, ToolDecision,
-    ToolOptions, ToolOutcome, ToolOutput,
+    AgentLoop, AgentState, Budget, CallState, CallableHook, Change, ChatModel, Clock as _, Effects,
+    Flow, InferCx, ModelError, Question, Resolution, RunOptions, Stamped, Status, Step, StopReason,
+    Timestamp, ToolDecision, ToolOptions, ToolOutcome, ToolOutput,
+    messages::{InferenceRequest, InferenceResponse},
 };
 use loopwright_testing::{
     FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
@@ -14,7 +19,7 @@ use loopwright_testing::{
 use serde_json::{Value, json};
 
 use crate::support::{
-    agent, asked, execute, execute_with, hooked, journaled, options, outcomes, replay, told,
+    agent, asked, execute, execute_with, hooked, journaled, lock, options, outcomes, replay, told,
 };
 
 #[test]
@@ -73,7 +78,7 @@ fn taking(name: &str, effects: Effects, clock: &FrozenClock, takes: u64) -> Mock
 
 /// When each call of the first step started and ended, in seconds after a moment.
 fn call_times(state: &AgentState, began: Timestamp) -> Vec<(u64, u64)> {
-    let times = state.step_at(0).unwrap().tool_times();
+    let times = state.step_at(0).map(Step::tool_times).unwrap_or_default();
     let since = |at: Timestamp| at.since(began).as_secs();
     times.iter().map(|it| (since(it.started_at), since(it.ended_at))).collect()
 }
@@ -214,6 +219,38 @@ fn time_worked_before_a_pause_counts_after_it_and_is_on_record() {
     assert_eq!(state.status(), &Status::Completed);
     assert_eq!(state.steps().map(Step::duration).collect::<Vec<_>>(), [seconds(3), seconds(0)]);
     assert_eq!(state.execution().unwrap().worked(), seconds(3));
+}
+
+/// Sets the time of day a day back while it is called, and notes what is left before and after.
+struct SetsClock {
+    clock: FrozenClock,
+    left: Arc<Mutex<Vec<Option<Duration>>>>,
+}
+
+#[async_trait]
+impl ChatModel for SetsClock {
+    async fn infer(
+        &self,
+        _: &InferenceRequest,
+        cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        let before = cx.time_left();
+        self.clock.set_time_of_day(Timestamp::from_millis(self.clock.now().millis() - 86_400_000));
+        *lock(&self.left) = vec![before, cx.time_left()];
+        ScenarioStep::from("done").to_response()
+    }
+}
+
+#[test]
+fn the_deadline_of_a_model_call_does_not_move_with_the_time_of_day() {
+    let clock = FrozenClock::new();
+    let left = Arc::default();
+    let model = SetsClock { clock: clock.clone(), left: Arc::clone(&left) };
+    let agent = loop_of(ModelDriver::new(model));
+    let state = asked().with_budget(Budget { time: Some(seconds(9)), ..Budget::default() });
+    let options = RunOptions { env: clock.env(1), ..options() };
+    block_on(agent.start(state, options).finish());
+    assert_eq!(*lock(&left), [Some(seconds(9)), Some(seconds(9))]);
 }
 
 #[test]

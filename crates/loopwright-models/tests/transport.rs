@@ -111,7 +111,7 @@ async fn ask_with(
         let cx = InferCx {
             deltas: &mut deltas,
             cancel: &CancellationToken::new(),
-            deadline: deadline.map(Timestamp::from_millis),
+            deadline: deadline.map(Duration::from_millis),
             clock: &clock,
             memory: &mut ModelMemory::default(),
         };

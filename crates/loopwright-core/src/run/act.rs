@@ -23,7 +23,9 @@ use crate::{
     hook::HookPoint,
     journal::EffectKey,
     outcome::{Arguments, Question, Resolution, ToolOutcome},
-    run::{Interrupted, Point, Run, Turn, parked::Parked, record::Broken, running::Running},
+    run::{
+        Interrupted, Point, Run, Turn, halt::Halt, parked::Parked, record::Broken, running::Running,
+    },
     state::AgentState,
     step::{CallState, Few, OpenStep, Thought},
     stop::StopSignal,
@@ -50,14 +52,6 @@ pub(super) struct Batch {
     grace: Option<BoxFuture<'static, ()>>,
     deadline: Option<BoxFuture<'static, ()>>,
     failure: Option<Failure>,
-}
-
-/// Why no further call of a step begins.
-#[derive(Clone, Debug)]
-enum Halt {
-    Stopped,
-    Cancelled,
-    HookFailed,
 }
 
 struct Queued {
@@ -417,29 +411,6 @@ impl Run {
 fn has_tool_hooks(agent: &AgentLoop) -> bool {
     let hooks = agent.interceptor();
     hooks.has(HookPoint::BeforeTool) || hooks.has(HookPoint::AfterTool)
-}
-
-impl Halt {
-    /// Returns what becomes of a call that has not begun.
-    fn outcome(&self) -> ToolOutcome {
-        let skipped = |reason: &str| ToolOutcome::Skipped { reason: reason.to_owned() };
-        match self {
-            Self::Cancelled => ToolOutcome::Cancelled { started: false },
-            Self::Stopped => skipped("the run was stopped before the tool began"),
-            Self::HookFailed => skipped("a hook failed before the tool began"),
-        }
-    }
-}
-
-impl Verdict {
-    /// Returns why no call that was decided about at the same time begins, if it is so.
-    fn halt(&self) -> Option<Halt> {
-        match self {
-            Self::Over(Ended { failure: Some(_), .. }) => Some(Halt::HookFailed),
-            Self::Stop(_) | Self::Over(Ended { signal: Some(_), .. }) => Some(Halt::Stopped),
-            _ => None,
-        }
-    }
 }
 
 async fn prepare(acting: Arc<Acting>, queued: Queued, state: Arc<AgentState>) -> (u16, Verdict) {

@@ -93,7 +93,12 @@ impl Run {
         let goes_on = (asked || word == Word::Continue) && self.vetoes < MAX_VETOES;
         self.vetoes += 1;
         let messages = if goes_on { self.inbox.drain() } else { self.inbox.drain_or_close() };
-        if self.take_messages(messages) || goes_on {
+        let is_steered = self.take_messages(messages);
+        if is_steered || goes_on {
+            let by = if is_steered { "user" } else { "on_stop" };
+            if !asked {
+                self.record(Change::ContinuationRequested { by: by.into() });
+            }
             self.go_on();
             // The state was handed out before the attempt to begin a step.
             return Ok(if follows_step { Turn::Step } else { Turn::On });
