@@ -1,7 +1,7 @@
-use std::sync::Mutex;
+use std::{sync::Mutex, time::Duration};
 
 use futures::FutureExt as _;
-use loopwright_core::{Delta, ModelMemory, SystemClock, Timestamp, messages::Message};
+use loopwright_core::{Delta, ModelMemory, SystemClock, messages::Message};
 
 use tokio_util::sync::CancellationToken;
 
