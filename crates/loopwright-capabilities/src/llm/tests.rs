@@ -7,7 +7,7 @@ use std::sync::{
 
 use loopwright_agent::AgentBuilder;
 use loopwright_core::{AgentLoop, AgentState, LlmConfig, messages::InferenceOptions};
-use loopwright_models::{KeyRef, Provider, Providers};
+use loopwright_models::{KeyRef, Provider, Providers, RetryPolicy};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},

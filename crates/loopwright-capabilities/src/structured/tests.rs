@@ -151,11 +151,7 @@ fn the_strict_form_of_a_type_closes_objects_and_requires_everything() {
             "count": { "type": ["integer", "null"], "description": "(default: 0, minimum: 0)" },
             "note": { "type": ["string", "null"] },
             "size": { "type": ["string", "null"], "enum": ["small", "large", null] },
-            "lines": {
-                "type": ["array", "null"],
-                "items": { "anyOf": [text, rule] },
-                "description": "(default: [])",
-            },
+            "lines": { "type": ["array", "null"], "items": { "anyOf": [text, rule] } },
             "weight": { "type": "number" },
         },
         "required": ["count", "lines", "name", "note", "size", "weight"],
