@@ -414,6 +414,24 @@ fn what_a_tool_asks_a_model_is_no_part_of_the_answer() {
 }
 
 #[test]
+fn a_subscription_follows_every_turn_of_a_conversation() {
+    let broadcasting = Broadcasting::new(BroadcastConfig::minimal());
+    let subscription = broadcasting.subscribe(ROOM);
+    let agent = answering(["one", "two"]);
+    let agent = agent.with_event_sink(Arc::new(broadcasting));
+    let mut executions = Vec::new();
+    let mut state = AgentState::new();
+    for text in ["1?", "2?"] {
+        state = block_on(agent.execute(state.with_user_message(text)));
+        executions.push(state.execution().unwrap().id().to_string());
+    }
+    drop(agent);
+    let steps = all(subscription).into_iter().filter(|it| it.kind == kinds::STEP_COMPLETED);
+    let told: Vec<_> = steps.map(|it| it.execution_id).collect();
+    assert_eq!(told, executions);
+}
+
+#[test]
 fn times_are_in_utc_whatever_the_place() {
     let told = told(BroadcastConfig::minimal(), &answering(["hi"]));
     assert!(told.iter().all(|it| it.timestamp.to_string() == "2026-01-01T00:00:00.000Z"));

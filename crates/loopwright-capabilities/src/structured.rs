@@ -30,6 +30,7 @@
 
 mod read;
 mod shape;
+mod strict;
 mod schema;
 mod policy;
 mod extract;

@@ -235,7 +235,7 @@ fn catalog(models: &BTreeMap<String, ModelFacts>) -> ModelCatalog {
 }
 
 fn info(facts: &ModelFacts) -> ModelInfo {
-    let price = |price: &Setting<DollarsPerMillion>| Price::per_million(price.value.amount());
+    let price = |price: &Setting<DollarsPerMillion>| Price::from_dollars(price.value.amount());
     ModelInfo {
         context_window: facts.context_window.as_ref().map(|it| it.value.get()),
         max_output: facts.max_output.as_ref().map(|it| it.value.get()),

@@ -75,6 +75,10 @@ pub enum Change {
         /// What the tool consumed of models.
         #[serde(default, skip_serializing_if = "Spend::is_zero")]
         spend: Spend,
+        /// When the call started. `None` means at the stamp of its `Started`, or of the model's answer if
+        /// its start is not recorded.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        started_at: Option<Timestamp>,
     },
     /// All calls are over: the step becomes part of the conversation.
     StepClosed {

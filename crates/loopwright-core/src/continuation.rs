@@ -97,7 +97,7 @@ impl ContinuationOutcome {
 
 /// Returns the evaluation that decides: the strongest that forbids, or else the first that requests, the
 /// strongest that sees no need, the first that allows.
-fn decisive(evaluations: &[Evaluation]) -> Option<&Evaluation> {
+pub(crate) fn decisive(evaluations: &[Evaluation]) -> Option<&Evaluation> {
     use ContinuationDecision::{
         AllowContinuation, AllowStop, ForbidContinuation, RequestContinuation,
     };

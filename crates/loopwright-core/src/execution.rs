@@ -78,6 +78,9 @@ pub struct Execution {
     /// Whether the execution was stopped or failed before there was an answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_unanswered: bool,
+    /// Whether nothing on record shows that hooks were called about the newest step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) awaits_hooks: bool,
 }
 
 /// What an execution had used when its budget was renewed; the budget counts from there.
@@ -115,6 +118,7 @@ impl Execution {
             values: Metadata::default(),
             renewed: Baseline::default(),
             is_unanswered: false,
+            awaits_hooks: false,
         }
     }
 

@@ -137,6 +137,8 @@ pub(crate) struct Ended {
     pub(crate) outcome: ToolOutcome,
     pub(crate) spend: Spend,
     pub(crate) took: Duration,
+    /// Whether the tool was started.
+    pub(crate) has_run: bool,
     /// The run is to stop.
     pub(crate) signal: Option<StopSignal>,
     /// The step failed: a hook could not do its work.
@@ -153,6 +155,7 @@ impl From<ToolOutcome> for Ended {
             outcome,
             spend: Spend::default(),
             took: Duration::ZERO,
+            has_run: false,
             signal: None,
             failure: None,
             journal: None,
@@ -289,6 +292,7 @@ impl Acting {
             };
             self.attempt(&key, &ready.tool, arguments, state, &inner.scope).await
         };
+        ended.has_run = true;
         ended.spend += inner.close();
         ended.took = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
         if !self.inference.agent.interceptor().has(HookPoint::AfterTool) {

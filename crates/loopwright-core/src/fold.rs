@@ -10,13 +10,13 @@ use crate::{
     budget::Spend,
     change::{Change, Edit, Stamped},
     clock::Timestamp,
-    continuation::EVALUATIONS_NAME,
+    continuation::{EVALUATIONS_NAME, Evaluation, decisive},
     execution::{Baseline, Execution, Status},
     failure::Failure,
     key::{Slot, Space},
     outcome::{Effect, ToolOutcome},
     state::AgentState,
-    step::{CallState, Few, OpenStep, Step, StepKind, Thought},
+    step::{CallState, CallTimes, Few, OpenStep, Step, StepKind, Thought},
     stop::{StopReason, Strength},
 };
 
@@ -83,11 +83,13 @@ impl AgentState {
             Change::Steered(message) => self.say(message),
             Change::Thought(thought) => {
                 self.spend(thought.spend)?;
-                self.open_step()?.answer(Arc::clone(thought));
+                self.open_step()?.answer(Arc::clone(thought), stamped.at);
             }
-            Change::Settled { call, outcome, spend } => {
+            Change::Settled { call, outcome, spend, started_at } => {
                 self.spend(*spend)?;
-                self.open_step()?.set(*call, CallState::Done(Arc::clone(outcome)))?;
+                let open = self.open_step()?;
+                open.set(*call, CallState::Done(Arc::clone(outcome)))?;
+                open.time(*call, *started_at, stamped.at);
             }
             Change::Asked { call, question } => {
                 self.open_step()?.set(*call, CallState::Asked(question.clone()))?;
@@ -95,7 +97,9 @@ impl AgentState {
             Change::Started { call, attempt, arguments } => {
                 let started =
                     CallState::Started { attempt: *attempt, arguments: arguments.clone() };
-                self.open_step()?.set(*call, started)?;
+                let open = self.open_step()?;
+                open.set(*call, started)?;
+                open.time(*call, Some(stamped.at), stamped.at);
             }
             Change::StepClosed { took } => self.close_step(*took)?,
             Change::StepFailed { failure, spend, took } => {
@@ -172,6 +176,7 @@ impl AgentState {
         if let Some(open) = &mut execution.open {
             open.worked += time;
         }
+        execution.awaits_hooks = false;
         self.total_worked += time;
         Ok(())
     }
@@ -291,11 +296,13 @@ impl AgentState {
             kind: kind_of(&outcomes),
             turn,
             outcomes,
+            times: open.times,
             failure: None,
             finish: Some(thought.finish.clone()),
             spend: thought.spend,
             started_at: open.started_at,
             took: open.worked + took,
+            continued_by: None,
         };
         self.push_step(step, took)
     }
@@ -331,11 +338,13 @@ impl AgentState {
             kind: StepKind::Error,
             turn: None,
             outcomes: Few::new(),
+            times: Few::new(),
             failure: Some(Box::new(failure.clone())),
             finish: None,
             spend,
             started_at,
             took: worked + took,
+            continued_by: None,
         };
         self.push_step(step, took)
     }
@@ -382,19 +391,28 @@ impl Execution {
             Change::Resumed => self.resume(),
             Change::Thinking { attempt } => {
                 let number = self.step_count() + 1;
+                self.awaits_hooks = false;
+                self.note_decisive_criterion();
                 let open = self.open.get_or_insert_with(|| OpenStep::new(number, at));
                 open.attempt = *attempt;
             }
-            Change::Signalled(signal) => self.signals.push(signal.clone()),
+            Change::Signalled(signal) => {
+                self.awaits_hooks = false;
+                self.signals.push(signal.clone());
+            }
             Change::Withdrawn(reason) => self.withdraw(|it| it == *reason),
             Change::ContinuationRequested { by } => self.continuation = Some(Arc::clone(by)),
             Change::Continued => {
+                self.awaits_hooks = false;
                 self.withdraw(|_| true);
-                self.continuation = None;
+                if let Some(by) = self.continuation.take() {
+                    self.note_continued(by);
+                }
             }
             Change::Paused => self.status = Status::Paused,
             Change::Closed(status) => {
                 self.status = status.clone();
+                self.awaits_hooks = false;
                 self.ended_at = Some(at);
                 self.continuation = None;
             }
@@ -415,6 +433,27 @@ impl Execution {
         self.signals.retain(|it| it.reason != StopReason::UserRequested);
         self.status = Status::InProgress;
         self.ended_at = None;
+    }
+
+    /// Keeps which criterion requested the step after a response, if nothing else did.
+    fn note_decisive_criterion(&mut self) {
+        let is_answered = self.last_step().is_some_and(|step| {
+            step.kind == StepKind::FinalResponse && step.continued_by.is_none()
+        });
+        if !is_answered || self.open.is_some() {
+            return;
+        }
+        let evaluations = self.values.typed::<Vec<Evaluation>>(EVALUATIONS_NAME);
+        let by = evaluations.as_deref().and_then(decisive).map(|it| Arc::clone(&it.criterion));
+        if let Some(by) = by {
+            self.note_continued(by);
+        }
+    }
+
+    fn note_continued(&mut self, by: Arc<str>) {
+        if let Some(step) = self.steps.back_mut() {
+            Arc::make_mut(step).continued_by = Some(by);
+        }
     }
 
     fn renew_budget(&mut self) {
@@ -441,6 +480,7 @@ impl Execution {
             self.failed_steps += 1;
         }
         self.failed_in_a_row = if step.has_errors() { self.failed_in_a_row + 1 } else { 0 };
+        self.awaits_hooks = true;
         self.steps.push_back(Arc::new(step));
     }
 }
@@ -454,13 +494,22 @@ impl OpenStep {
             worked: Duration::ZERO,
             thought: None,
             calls: Few::new(),
+            times: Few::new(),
             said: Vec::new(),
         }
     }
 
-    fn answer(&mut self, thought: Arc<Thought>) {
+    fn answer(&mut self, thought: Arc<Thought>, at: Timestamp) {
         self.calls = thought.message.tool_calls().map(|_| CallState::Waiting).collect();
+        self.times = Few::from_elem(CallTimes::at(at), self.calls.len());
         self.thought = Some(thought);
+    }
+
+    fn time(&mut self, call: u16, started_at: Option<Timestamp>, ended_at: Timestamp) {
+        if let Some(times) = self.times.get_mut(usize::from(call)) {
+            let started_at = started_at.unwrap_or(times.started_at);
+            *times = CallTimes { started_at, ended_at };
+        }
     }
 
     fn set(&mut self, call: u16, to: CallState) -> Result<(), &'static str> {

@@ -339,7 +339,7 @@ impl Inference {
         let cx = InferCx {
             deltas: &mut deltas,
             cancel: &self.cancel,
-            deadline: left.map(|it| self.env.clock.now().plus(it)),
+            deadline: left.map(|it| self.env.clock.monotonic().saturating_add(it)),
             clock: &*self.env.clock,
             memory,
         };

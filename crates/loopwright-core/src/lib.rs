@@ -76,7 +76,7 @@ pub use crate::{
     profile::Profile,
     run::{Interrupted, Run, RunHandle, RunOptions},
     state::{AgentState, Context, Pending},
-    step::{CallState, OpenStep, Step, StepKind, Thought},
+    step::{CallState, CallTimes, OpenStep, Step, StepKind, Thought},
     stop::{StopReason, StopSignal, Strength},
     tool::{
         AnyTool, Effects, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, Reach, RegistryError,

@@ -7,12 +7,7 @@ use loopwright_messages::{Cost, InferenceRequest, InferenceResponse, Usage};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    BoxError,
-    budget::Spend,
-    clock::{Clock, Timestamp},
-    event::OwnedDelta,
-    failure::FailureKind,
-    llm::LlmConfig,
+    BoxError, budget::Spend, clock::Clock, event::OwnedDelta, failure::FailureKind, llm::LlmConfig,
 };
 
 /// A language model behind a provider's API.
@@ -49,12 +44,20 @@ pub struct InferCx<'a> {
     pub deltas: &'a mut dyn DeltaSink,
     /// Fires when the run is being cancelled.
     pub cancel: &'a CancellationToken,
-    /// When the answer is of no use any more.
-    pub deadline: Option<Timestamp>,
+    /// When the answer is of no use any more, as a reading of the clock's
+    /// [`monotonic`](Clock::monotonic) time; setting the time of day does not move it. `None` means never.
+    pub deadline: Option<Duration>,
     /// The time, for waits between attempts.
     pub clock: &'a dyn Clock,
     /// What the model kept from its last answer in this run.
     pub memory: &'a mut ModelMemory,
+}
+
+impl InferCx<'_> {
+    /// Returns the time until the deadline, zero if it has passed; `None` without a deadline.
+    pub fn time_left(&self) -> Option<Duration> {
+        self.deadline.map(|deadline| deadline.saturating_sub(self.clock.monotonic()))
+    }
 }
 
 impl fmt::Debug for InferCx<'_> {

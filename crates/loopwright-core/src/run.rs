@@ -7,6 +7,7 @@
 
 mod act;
 mod end;
+mod halt;
 mod handle;
 mod open;
 mod options;
@@ -84,6 +85,8 @@ pub struct Run {
     vetoes: u32,
     /// Calls whose beginning no journal acknowledged before this run, in order: they did not begin.
     unbegun: Vec<u16>,
+    /// Whether hooks were called about the step that was just closed.
+    has_called_hooks: bool,
     /// Whether a state is to be handed out.
     is_due: bool,
     /// Whether the journal failed: there is no further effect, hook or append.
@@ -176,6 +179,7 @@ impl Run {
             failure: None,
             vetoes: 0,
             unbegun,
+            has_called_hooks: false,
             is_due: false,
             is_broken: false,
         }
@@ -190,6 +194,7 @@ impl Run {
         if !self.turn().await {
             return None;
         }
+        self.note_hooks_called();
         // A step that is handed out is on record. If that fails, the run ends here.
         self.keep().await;
         self.is_due = false;
@@ -205,6 +210,7 @@ impl Run {
     pub async fn step(&mut self) -> bool {
         self.time_passed();
         let was_taken = self.turn().await;
+        self.note_hooks_called();
         if !self.has_more() {
             self.keep().await;
         }

@@ -323,6 +323,21 @@ impl AgentState {
         self.execution.as_ref()?.last_step()
     }
 
+    /// Returns the conversation before a step of any execution, from which the context compiler chose what the
+    /// model saw. Takes time proportional to the turns after the step.
+    ///
+    /// Returns `None` if the step has no turn, because it failed or the response was empty, or if the turn is not
+    /// part of the conversation any more, for example after a summary replaced it.
+    pub fn input_of(&self, step: &Step) -> Option<Transcript> {
+        let is_of_step = |turn: &Arc<Turn>| {
+            let meta = turn.meta();
+            meta.step == Some(step.number) && meta.execution.as_ref() == Some(&step.execution)
+        };
+        step.turn.as_ref()?;
+        let position = self.transcript().iter().rposition(is_of_step)?;
+        Some(self.transcript().first(position))
+    }
+
     /// Returns the tokens of the execution.
     pub fn usage(&self) -> Usage {
         self.spent().usage

@@ -64,6 +64,8 @@ pub struct Step {
     pub(crate) turn: Option<Arc<Turn>>,
     #[serde(skip_serializing_if = "SmallVec::is_empty", default)]
     pub(crate) outcomes: Few<Arc<ToolOutcome>>,
+    #[serde(skip_serializing_if = "SmallVec::is_empty", default)]
+    pub(crate) times: Few<CallTimes>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) failure: Option<Box<Failure>>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -72,6 +74,29 @@ pub struct Step {
     pub(crate) spend: Spend,
     pub(crate) started_at: Timestamp,
     pub(crate) took: Duration,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) continued_by: Option<Arc<str>>,
+}
+
+/// When a tool call started and ended, hooks before it excluded. The two are equal for a call that did not run, or
+/// whose execution was dropped before the call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallTimes {
+    /// When the call started. A call that runs again after an interruption starts again.
+    pub started_at: Timestamp,
+    /// When the outcome of the call was recorded.
+    pub ended_at: Timestamp,
+}
+
+impl CallTimes {
+    pub(crate) fn at(moment: Timestamp) -> Self {
+        Self { started_at: moment, ended_at: moment }
+    }
+
+    /// Returns the time from start to end, by the time of day in whole milliseconds.
+    pub fn duration(self) -> Duration {
+        self.ended_at.since(self.started_at)
+    }
 }
 
 fn unknown() -> ExecutionId {
@@ -110,6 +135,12 @@ impl Step {
         calls.zip(self.outcomes.iter().map(Arc::as_ref))
     }
 
+    /// Returns when each call started and ended, in call order. Empty if the state was written as JSON by a
+    /// version that did not keep these times; replaying its changes restores them.
+    pub fn tool_times(&self) -> &[CallTimes] {
+        &self.times
+    }
+
     /// Tells whether the model asked for tools.
     pub fn has_tool_calls(&self) -> bool {
         self.kind == StepKind::ToolExecution
@@ -133,6 +164,14 @@ impl Step {
     /// Returns why there is no answer.
     pub fn failure(&self) -> Option<&Failure> {
         self.failure.as_deref()
+    }
+
+    /// Returns what requested the step after this one: a hook, a criterion, `on_stop` for a hook that refused
+    /// to stop, or `user`. Returns `None` if the request was only the model's own (tool calls) or a retry, or if
+    /// no step follows. [`Execution::continuation`](crate::Execution::continuation) has every criterion's
+    /// decision after the newest step.
+    pub fn continued_by(&self) -> Option<&str> {
+        self.continued_by.as_deref()
     }
 
     /// Returns what went wrong: the step itself, and tools that did not answer.
@@ -173,6 +212,8 @@ pub struct OpenStep {
     pub(crate) worked: Duration,
     pub(crate) thought: Option<Arc<Thought>>,
     pub(crate) calls: Few<CallState>,
+    #[serde(default, skip_serializing_if = "SmallVec::is_empty")]
+    pub(crate) times: Few<CallTimes>,
     /// What was said while the step was open; it follows the step in the conversation.
     pub(crate) said: Vec<Message>,
 }

@@ -1,5 +1,6 @@
 //! What is on record before anything happens, and what is made of it afterwards.
 
+mod after_step;
 mod failing;
 
 use std::{

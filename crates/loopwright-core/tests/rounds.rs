@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use loopwright_core::{
-    AgentState, CallableHook, Execution, Flow, Status, Step, StepKind,
+    AgentState, CallableHook, ContinuationDecision, EVALUATIONS, Evaluation, Execution, Flow,
+    Status, Step, StepKind, Verdict,
     kinds::ContinuationEvaluated,
     messages::{Content, FinishReason, Message, Part, Role, ToolCall, Transcript, TurnBody, Usage},
 };
 use loopwright_testing::{
-    CurrentTrace, EventRecorder, FakeDriver, FakeModel, ModelDriver, ScenarioStep, block_on,
-    loop_of,
+    CurrentTrace, EventRecorder, FakeDriver, FakeModel, MemoryJournal, ModelDriver, ScenarioStep,
+    block_on, loop_of,
 };
 use serde_json::json;
 
-use crate::support::{agent, asked, execute, hooked, is_valid, options, said};
+use crate::support::{
+    agent, asked, execute, execute_with, hooked, is_valid, options, replay, said,
+};
 
 #[test]
 fn a_tool_then_an_answer_takes_two_steps_and_yields_two_states() {
@@ -51,6 +54,72 @@ fn requesting_continuation_once_after_an_answer_buys_one_more_step() {
     let state = execute(&hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook), asked());
     assert_eq!((state.step_count(), state.text().as_str()), (2, "two"));
     assert_eq!(state.status(), &Status::Completed);
+}
+
+/// What requested the step after each step.
+fn continued_by(state: &AgentState) -> Vec<Option<&str>> {
+    state.steps().map(Step::continued_by).collect()
+}
+
+#[test]
+fn a_step_keeps_which_hook_requested_the_next_one() {
+    let hook = CallableHook::new("again").after_step(|state, _| {
+        if state.step_count() == 2 {
+            state.request_continuation();
+        }
+        Ok(Flow::Go)
+    });
+    let journal = MemoryJournal::new();
+    let agent = hooked(&agent([ScenarioStep::tool("looking"), "one".into(), "two".into()]), hook);
+    let state = execute_with(&agent, asked(), &journal);
+    assert_eq!(continued_by(&state), [None, Some("again"), None]);
+    assert_eq!(replay(&journal), state);
+}
+
+#[test]
+fn a_step_keeps_that_a_hook_refused_to_stop_after_it() {
+    let hook = CallableHook::new("more").on_stop(|_, state, _| {
+        Ok(if state.step_count() == 1 { Verdict::Continue } else { Verdict::Stop })
+    });
+    let state = execute(&hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook), asked());
+    assert_eq!(continued_by(&state), [Some("on_stop"), None]);
+}
+
+#[test]
+fn a_step_keeps_which_criterion_requested_the_next_one() {
+    let hook = CallableHook::new("criteria").after_step(|state, _| {
+        let decision = match state.step_count() {
+            1 => ContinuationDecision::RequestContinuation,
+            _ => ContinuationDecision::AllowStop,
+        };
+        let evaluation = Evaluation {
+            criterion: "unfinished".into(),
+            decision,
+            reason: String::new(),
+            stop_reason: None,
+        };
+        state.set(&EVALUATIONS, &vec![evaluation])?;
+        Ok(Flow::Go)
+    });
+    let state = execute(&hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook), asked());
+    assert_eq!(continued_by(&state), [Some("unfinished"), None]);
+}
+
+#[test]
+fn the_input_of_a_step_is_the_conversation_before_it() {
+    let agent = agent([ScenarioStep::tool("looking"), "one".into(), "two".into()]);
+    let state = execute(&agent, asked());
+    let stored = serde_json::to_value(&state).unwrap();
+    let restored = serde_json::from_value::<AgentState>(stored).unwrap();
+    for state in [&state, &restored] {
+        let inputs: Vec<Option<Transcript>> =
+            state.steps().map(|step| state.input_of(step)).collect();
+        let first = |turns| Some(state.transcript().first(turns));
+        assert_eq!(inputs, [first(1), first(2)]);
+    }
+    let answered = state.step_at(1).unwrap().clone();
+    let summarized = state.with_messages([Message::user("a summary")]);
+    assert_eq!(summarized.input_of(&answered), None);
 }
 
 #[test]

@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use loopwright_core::{
     CallableHook, ChatModel, Delta, Effects, Flow, InferCx, ModelError, ModelErrorKind, Run,
-    RunHandle, RunOptions, Status, StopReason, StopSignal, ToolOptions, ToolOutcome, ToolOutput,
+    RunHandle, RunOptions, Status, Step, StopReason, StopSignal, ToolOptions, ToolOutcome,
+    ToolOutput,
     messages::{InferenceRequest, InferenceResponse, Message},
 };
 use loopwright_testing::{
@@ -116,7 +117,10 @@ fn a_message_in_the_last_moment_of_a_soft_ending_is_answered() {
     let run =
         hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook).start(asked(), options());
     with_handle(&run, &handle);
-    assert_eq!(said(&block_on(run.finish())), ["go", "one", "wait", "two"]);
+    let state = block_on(run.finish());
+    assert_eq!(said(&state), ["go", "one", "wait", "two"]);
+    let requested: Vec<_> = state.steps().map(Step::continued_by).collect();
+    assert_eq!(requested, [Some("user"), None]);
 }
 
 #[test]

@@ -1,18 +1,26 @@
 //! When things happened, by the run's own account.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, CallState, CallableHook, Change, Clock as _, Flow, Question,
-    Resolution, RunOptions, Status, Step, StopReason, Timestamp, ToolDecision, ToolOptions,
-    ToolOutcome, ToolOutput,
+    AgentLoop, AgentState, Budget, CallState, CallableHook, Change, ChatModel, Clock as _, Effects,
+    Flow, InferCx, ModelError, Question, Resolution, RunOptions, Stamped, Status, Step, StopReason,
+    Timestamp, ToolDecision, ToolOptions, ToolOutcome, ToolOutput,
+    messages::{InferenceRequest, InferenceResponse},
 };
 use loopwright_testing::{
     FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
+    run_until_stuck,
 };
 use serde_json::{Value, json};
 
-use crate::support::{agent, asked, execute, hooked, journaled, options, outcomes, replay, told};
+use crate::support::{
+    agent, asked, execute, execute_with, hooked, journaled, lock, options, outcomes, replay, told,
+};
 
 #[test]
 fn what_comes_after_hooks_and_tools_has_the_time_after_them() {
@@ -56,6 +64,80 @@ fn what_comes_after_hooks_and_tools_has_the_time_after_them() {
     let durations: Vec<_> = state.steps().map(Step::duration).collect();
     assert_eq!(durations, [Duration::from_secs(7), Duration::ZERO]);
     assert!(matches!(changes[2].change, Change::Edited { .. }));
+}
+
+/// An exclusive tool that takes so many seconds.
+fn taking(name: &str, effects: Effects, clock: &FrozenClock, takes: u64) -> MockTool {
+    let clock = clock.clone();
+    let tool = MockTool::new(name, "", move |_| {
+        clock.advance(seconds(takes));
+        Ok::<_, loopwright_core::BoxError>("done".to_owned())
+    });
+    tool.with_options(ToolOptions { effects, exclusive: true, ..ToolOptions::default() })
+}
+
+/// When each call of the first step started and ended, in seconds after a moment.
+fn call_times(state: &AgentState, began: Timestamp) -> Vec<(u64, u64)> {
+    let times = state.step_at(0).map(Step::tool_times).unwrap_or_default();
+    let since = |at: Timestamp| at.since(began).as_secs();
+    times.iter().map(|it| (since(it.started_at), since(it.ended_at))).collect()
+}
+
+#[test]
+fn a_step_keeps_when_each_of_its_calls_started_and_ended() {
+    let (journal, clock) = (MemoryJournal::new(), FrozenClock::new());
+    let hook = CallableHook::new("block").before_tool(|call, _, _| {
+        Ok(match &*call.name {
+            "never" => ToolDecision::Block { reason: "no".to_owned() },
+            _ => ToolDecision::Run,
+        })
+    });
+    let calls = ["write", "read", "never", "read"].map(|it| (it, json!({})));
+    let agent = agent([ScenarioStep::tool_calls(calls), "done".into()])
+        .with_tool(taking("write", Effects::Once, &clock, 4))
+        .with_tool(taking("read", Effects::Pure, &clock, 2))
+        .with_tool(taking("never", Effects::Once, &clock, 9));
+    let env = clock.env(1);
+    let began = env.clock.now();
+    let options = RunOptions { env, ..journaled(&journal) };
+    let state = block_on(hooked(&agent, hook).start(asked(), options).finish());
+
+    assert_eq!(call_times(&state, began), [(0, 4), (4, 6), (6, 6), (6, 8)]);
+    assert_eq!(state.step_at(0).unwrap().tool_times()[1].duration(), seconds(2));
+    assert_eq!(replay(&journal), state);
+    let stored = serde_json::to_value(&state).unwrap();
+    assert_eq!(serde_json::from_value::<AgentState>(stored).unwrap(), state);
+}
+
+#[test]
+fn a_call_that_starts_at_once_takes_no_room_in_the_journal_for_its_start() {
+    let journal = MemoryJournal::new();
+    let calls = ["write", "read"].map(|it| (it, json!({})));
+    let clock = FrozenClock::new();
+    let agent = agent([ScenarioStep::tool_calls(calls), "done".into()])
+        .with_tool(taking("write", Effects::Once, &clock, 0))
+        .with_tool(taking("read", Effects::Pure, &clock, 0));
+    execute_with(&agent, asked(), &journal);
+    let starts = |stamped: Stamped| match stamped.change {
+        Change::Settled { started_at, .. } => Some(started_at),
+        _ => None,
+    };
+    let starts: Vec<_> = journal.changes().into_iter().filter_map(starts).collect();
+    assert_eq!(starts, [None, None]);
+}
+
+#[test]
+fn a_call_that_was_interrupted_keeps_its_own_start() {
+    let (journal, clock) = (MemoryJournal::new(), FrozenClock::new());
+    let agent = agent([ScenarioStep::tool_call("pay", json!({})), "done".into()])
+        .with_tool(MockTool::hanging("pay"));
+    let options = || RunOptions { env: clock.env(1), ..journaled(&journal) };
+    let began = clock.env(1).clock.now();
+    assert!(run_until_stuck(agent.start(asked(), options()).finish()).is_none());
+    clock.advance(seconds(10));
+    let state = block_on(agent.start(replay(&journal), options()).finish());
+    assert_eq!(outcomes(&state, 0), [ToolOutcome::Unknown]);
+    assert_eq!(call_times(&state, began), [(0, 10)]);
 }
 
 #[test]
@@ -137,6 +219,38 @@ fn time_worked_before_a_pause_counts_after_it_and_is_on_record() {
     assert_eq!(state.status(), &Status::Completed);
     assert_eq!(state.steps().map(Step::duration).collect::<Vec<_>>(), [seconds(3), seconds(0)]);
     assert_eq!(state.execution().unwrap().worked(), seconds(3));
+}
+
+/// Sets the time of day a day back while it is called, and notes what is left before and after.
+struct SetsClock {
+    clock: FrozenClock,
+    left: Arc<Mutex<Vec<Option<Duration>>>>,
+}
+
+#[async_trait]
+impl ChatModel for SetsClock {
+    async fn infer(
+        &self,
+        _: &InferenceRequest,
+        cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        let before = cx.time_left();
+        self.clock.set_time_of_day(Timestamp::from_millis(self.clock.now().millis() - 86_400_000));
+        *lock(&self.left) = vec![before, cx.time_left()];
+        ScenarioStep::from("done").to_response()
+    }
+}
+
+#[test]
+fn the_deadline_of_a_model_call_does_not_move_with_the_time_of_day() {
+    let clock = FrozenClock::new();
+    let left = Arc::default();
+    let model = SetsClock { clock: clock.clone(), left: Arc::clone(&left) };
+    let agent = loop_of(ModelDriver::new(model));
+    let state = asked().with_budget(Budget { time: Some(seconds(9)), ..Budget::default() });
+    let options = RunOptions { env: clock.env(1), ..options() };
+    block_on(agent.start(state, options).finish());
+    assert_eq!(*lock(&left), [Some(seconds(9)), Some(seconds(9))]);
 }
 
 #[test]

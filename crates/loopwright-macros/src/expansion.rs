@@ -2,7 +2,7 @@
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Attribute, Expr, LitStr, Path, ReturnType, parse_quote, spanned::Spanned};
+use syn::{Attribute, Expr, Index, LitStr, Path, ReturnType, Type, parse_quote, spanned::Spanned};
 
 use crate::{
     description,
@@ -60,8 +60,8 @@ impl Expansion {
 
     fn tool(&self) -> TokenStream {
         let (fit, arguments) = (self.arguments_fit(), self.arguments());
-        let implementation = self.implementation();
-        self.items(&quote!(#fit #arguments #implementation))
+        let (shared, implementation) = (self.state_is_shared(), self.implementation());
+        self.items(&quote!(#fit #shared #arguments #implementation))
     }
 
     /// Stands in for a tool that cannot be made, so that its users do not fail as well.
@@ -95,14 +95,14 @@ impl Expansion {
         let deprecated = self.function.attributes.iter().any(is_deprecated);
         // What is deprecated may speak of itself.
         let deprecated = deprecated.then(|| quote!(#[allow(deprecated)]));
-        let (unit_struct, run) = (self.unit_struct(), self.run());
+        let (definition, run) = (self.definition(), self.run());
         quote! {
-            #unit_struct
+            #definition
 
             #(#cfgs)*
             #deprecated
             const _: () = {
-                // A variable cannot have the name of a unit struct, but it can have that of a
+                // A variable cannot have the name of such a struct, but it can have that of a
                 // function: with this one in scope, a parameter may be called like the tool.
                 #[allow(dead_code, non_snake_case)]
                 fn #ident() {}
@@ -113,7 +113,25 @@ impl Expansion {
         }
     }
 
-    fn unit_struct(&self) -> TokenStream {
+    fn state(&self) -> impl Iterator<Item = &Type> {
+        self.parameters.iter().filter_map(Parameter::as_state)
+    }
+
+    /// Has the compiler point at state that threads cannot share.
+    fn state_is_shared(&self) -> TokenStream {
+        let p = &self.private;
+        let shared = self.state().map(|ty| quote_spanned!(at(ty)=> __is_shared::<#ty>();));
+        quote! {
+            const _: fn() = || {
+                #[allow(dead_code)]
+                fn __is_shared<T: #p::std::marker::Send + #p::std::marker::Sync + 'static>() {}
+                #(#shared)*
+            };
+        }
+    }
+
+    /// Returns the struct: without fields, or with one for each piece of state.
+    fn definition(&self) -> TokenStream {
         let p = &self.private;
         let Function { visibility, signature, .. } = &self.function;
         let ident = &signature.ident;
@@ -121,13 +139,20 @@ impl Expansion {
         let attributes = self.attributes(Place::Struct);
         let has_docs = self.function.attributes.iter().any(description::is_doc_comment);
         let documentation = (!has_docs).then(|| self.documentation());
+        let mut fields = self.state().map(|ty| quote!(#visibility #ty)).peekable();
+        let (derived, fields) = if fields.peek().is_some() {
+            (None, Some(quote!((#(#fields),*))))
+        } else {
+            let derived = quote!(#p::std::clone::Clone, #p::std::marker::Copy, #p::std::fmt::Debug);
+            (Some(quote!(#[derive(#derived)])), None)
+        };
         quote! {
             #(#cfgs)*
             #documentation
             #(#attributes)*
-            #[derive(#p::std::clone::Clone, #p::std::marker::Copy, #p::std::fmt::Debug)]
+            #derived
             #[allow(non_camel_case_types)]
-            #visibility struct #ident;
+            #visibility struct #ident #fields;
         }
     }
 
@@ -248,8 +273,14 @@ impl Expansion {
             ReturnType::Default => at(&self.function.signature.ident),
             ReturnType::Type(_, output) => at(output),
         };
+        let mut position = 0;
         let passed = self.parameters.iter().map(|parameter| match parameter {
             Parameter::Context => quote!(__cx),
+            Parameter::State(_) => {
+                let index = Index::from(position);
+                position += 1;
+                quote!(&self.#index)
+            }
             Parameter::Argument(Argument { name, .. }) => quote!(__arguments.#name),
         });
         let mut output = quote_spanned!(place=> Self::run(#(#passed),*).await);

@@ -102,8 +102,8 @@ impl Function {
                 FnArg::Receiver(receiver) => {
                     problems.add(
                         receiver,
-                        "a tool cannot take `self`: put `#[tool]` on a free function, \
-                         or implement `Tool` for the type",
+                        "a tool cannot take `self`: put `#[tool]` on a free function \
+                         and take what it needs as `#[state] name: &Type`",
                     );
                     None
                 }

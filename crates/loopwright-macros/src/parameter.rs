@@ -13,6 +13,8 @@ use crate::{
 pub(crate) enum Parameter {
     /// What a running tool may use.
     Context,
+    /// A field of the tool, which calls borrow.
+    State(Box<Type>),
     /// What the model passes.
     Argument(Argument),
 }
@@ -29,10 +31,15 @@ impl Parameter {
     /// Takes the attributes off a parameter that only an argument has, and returns what it is.
     /// What remains is the parameter of a plain function.
     pub(crate) fn take(input: &mut PatType, problems: &mut Problems) -> Option<Self> {
-        let (attributes, others) =
-            std::mem::take(&mut input.attrs).into_iter().partition(is_for_argument);
+        let (state, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut input.attrs).into_iter().partition(is_state);
+        let (attributes, others) = others.into_iter().partition(is_for_argument);
         input.attrs = others;
         input.attrs.retain(|attribute| is_for_function(attribute, problems));
+        if let Some(marker) = state.first() {
+            check_marker(marker, &attributes, problems);
+            return Some(Self::State(field(&input.ty, problems)));
+        }
         if is_context(&input.ty) {
             check_context(&input.ty, problems);
             return Some(Self::Context);
@@ -45,8 +52,16 @@ impl Parameter {
     /// Returns what the model passes, if that is what it is.
     pub(crate) fn as_argument(&self) -> Option<&Argument> {
         match self {
-            Self::Context => None,
+            Self::Context | Self::State(_) => None,
             Self::Argument(argument) => Some(argument),
+        }
+    }
+
+    /// Returns the type of the tool's field, if that is what it is.
+    pub(crate) fn as_state(&self) -> Option<&Type> {
+        match self {
+            Self::State(ty) => Some(ty),
+            Self::Context | Self::Argument(_) => None,
         }
     }
 }
@@ -64,6 +79,40 @@ impl Argument {
         let lists = serde.filter_map(|attribute| attribute.meta.require_list().ok());
         lists.flat_map(|list| list.tokens.clone()).any(is_flatten)
     }
+}
+
+fn is_state(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("state")
+}
+
+fn check_marker(marker: &Attribute, attributes: &[Attribute], problems: &mut Problems) {
+    if marker.meta.require_path_only().is_err() {
+        problems.add(marker, "`#[state]` takes no value");
+    }
+    for attribute in attributes.iter().filter(|it| !it.path().is_ident("doc")) {
+        problems.add(attribute, "the model does not pass the state of a tool: leave this out");
+    }
+}
+
+/// Returns what a tool keeps so that its calls can borrow it.
+fn field(ty: &Type, problems: &mut Problems) -> Box<Type> {
+    let Type::Reference(reference) = types::ungrouped(ty) else {
+        let taken = ty.to_token_stream().to_string().replace(' ', "");
+        problems.add(ty, format!("the state is only lent to a call: take `&{taken}`"));
+        return Box::new(ty.clone());
+    };
+    if let Some(mutability) = &reference.mutability {
+        problems.add(
+            mutability,
+            "calls may run at the same time and share the state: take `&…`, with a `Mutex` around \
+             what changes",
+        );
+    }
+    if let Type::TraitObject(object) = types::ungrouped(&reference.elem) {
+        problems.add(object, "the state is a field of the tool: take `&Arc<dyn …>`");
+        return Box::new(syn::parse_quote!(()));
+    }
+    reference.elem.clone()
 }
 
 fn is_for_argument(attribute: &Attribute) -> bool {

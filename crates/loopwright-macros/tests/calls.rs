@@ -1,8 +1,13 @@
 //! What happens when a model calls a tool.
 
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use loopwright_core::{
-    AgentState, Json, RunOptions, Status, Step, StopSignal, Tool, ToolCx, ToolError, ToolOutcome,
-    ToolOutput,
+    AgentState, AnyTool, Json, RunOptions, Status, Step, StopSignal, Tool, ToolCx, ToolError,
+    ToolOutcome, ToolOutput,
 };
 use loopwright_macros::tool;
 use loopwright_testing::{FakeDriver, ScenarioStep, block_on, loop_of, test_env};
@@ -47,6 +52,47 @@ async fn repeat(before: String, cx: &ToolCx<'_>, after: String) -> String {
 #[test]
 fn the_context_arrives_between_the_arguments() {
     check(repeat, &json!({ "after": "b", "before": "a" }), "a repeat b");
+}
+
+/// Counts its calls.
+#[tool(crate = "loopwright_core", effects = "pure")]
+async fn count(
+    #[state] calls: &Arc<AtomicUsize>,
+    by: usize,
+    cx: &ToolCx<'_>,
+    #[state] names: &Mutex<Vec<String>>,
+) -> Result<String, String> {
+    let mut names = names.lock().map_err(|error| error.to_string())?;
+    names.push(cx.call.name.to_string());
+    let calls = calls.fetch_add(by, Ordering::Relaxed) + by;
+    Ok(format!("{calls} {}", names.join(" ")))
+}
+
+#[test]
+fn a_tool_has_the_state_that_it_was_made_with() {
+    let calls = Arc::new(AtomicUsize::new(1));
+    let schema =
+        AnyTool::new(count(Arc::clone(&calls), Mutex::default())).spec().parameters.clone();
+    assert_eq!(schema["required"], json!(["by"]));
+    check(count(Arc::clone(&calls), Mutex::default()), &json!({ "by": 4 }), "5 count");
+    assert_eq!(calls.load(Ordering::Relaxed), 5);
+}
+
+#[test]
+fn the_function_of_a_tool_with_state_can_still_be_called() {
+    let (calls, names) = (AtomicUsize::new(1), Names::default());
+    assert_eq!(block_on(rename::run(&names, calls.into_inner())), "1");
+}
+
+type Names = Mutex<Vec<String>>;
+
+/// Renames.
+#[tool(crate = "loopwright_core")]
+async fn rename(#[state] names: &Names, name: usize) -> String {
+    if let Ok(mut names) = names.lock() {
+        names.push(name.to_string());
+    }
+    name.to_string()
 }
 
 #[derive(Serialize)]

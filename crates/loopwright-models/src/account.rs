@@ -65,7 +65,7 @@ mod tests {
     use crate::price::{Price, Prices};
 
     fn priced() -> ModelInfo {
-        let (input, output) = (Price::per_million(1.0), Price::per_million(2.0));
+        let (input, output) = (Price::from_dollars(1.0), Price::from_dollars(2.0));
         let prices = Prices { input, output, ..Prices::free() };
         ModelInfo { prices: Some(prices), ..ModelInfo::default() }
     }

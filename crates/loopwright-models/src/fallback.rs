@@ -131,7 +131,7 @@ impl ChatModel for Fallback {
                 Ok(response) => return Ok(failures.paid_by(response)),
                 Err(error) => error,
             };
-            let is_late = deadline.is_some_and(|deadline| clock.now() >= deadline);
+            let is_late = deadline.is_some_and(|deadline| clock.monotonic() >= deadline);
             let kind = error.kind;
             failures.add(&candidate.name, error);
             if deltas.has_content || is_late || !may_do_better(kind) {

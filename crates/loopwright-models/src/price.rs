@@ -37,18 +37,23 @@ pub struct LongPrices {
 pub struct Price(Cost);
 
 impl Price {
-    const MILLION: f64 = 1e6;
+    /// Tokens that a price is written for.
+    const MILLION: u64 = 1_000_000;
 
-    /// Counts in US dollars per million tokens; what is negative or not a number counts as nothing.
-    pub fn per_million(dollars: f64) -> Self {
-        Self(Cost::from_dollars(dollars / Self::MILLION))
+    /// Creates a price from US dollars per million tokens, as they are written: 0.075 dollars are exactly 75,000
+    /// picodollars a token, although no `f64` is exactly 0.075. Rounds to a picodollar a token. A negative amount,
+    /// or one that is not a number, is free.
+    pub fn from_dollars(per_million: f64) -> Self {
+        let million = Cost::from_dollars(per_million).picodollars();
+        let rest = u64::from(million % Self::MILLION >= Self::MILLION / 2);
+        Self(Cost::from_picodollars(million / Self::MILLION + rest))
     }
 
     /// Returns US dollars per million tokens.
     #[expect(clippy::cast_precision_loss, reason = "no price has so many digits")]
     pub fn dollars_per_million(self) -> f64 {
         // A dollar has as many picodollars as a million has millionths: one division rounds once.
-        self.0.picodollars() as f64 / Self::MILLION
+        self.0.picodollars() as f64 / Self::MILLION as f64
     }
 }
 
@@ -62,7 +67,7 @@ impl<'de> Deserialize<'de> for Price {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let dollars = f64::deserialize(deserializer)?;
         if dollars.is_finite() && dollars >= 0.0 {
-            return Ok(Self::per_million(dollars));
+            return Ok(Self::from_dollars(dollars));
         }
         Err(de::Error::custom("a price is a number of US dollars per million tokens, 0 or more"))
     }
@@ -103,6 +108,19 @@ mod tests {
     }
 
     const MILLION: u64 = 1_000_000;
+
+    #[test]
+    fn dollars_per_million_tokens_are_counted_as_they_are_written() {
+        let picodollars = |dollars: f64| {
+            let prices = Prices { input: Price::from_dollars(dollars), ..Prices::free() };
+            prices.cost(&Usage::new(1, 0)).picodollars()
+        };
+        let each =
+            [0.075, 0.1, 3.96, 4176.02, 0.000_001, 0.000_000_4, 0.000_000_5].map(picodollars);
+        assert_eq!(each, [75_000, 100_000, 3_960_000, 4_176_020_000, 1, 0, 1]);
+        let wrong = [-1.0, f64::NAN, f64::INFINITY].map(picodollars);
+        assert_eq!(wrong, [0, 0, u64::MAX / MILLION + 1]);
+    }
 
     #[test]
     fn every_kind_of_token_has_its_price() {

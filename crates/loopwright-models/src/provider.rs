@@ -49,7 +49,7 @@ pub struct Providers {
     catalog: Arc<ModelCatalog>,
     fallback: Vec<LlmConfig>,
     made: Mutex<HashMap<Selected, Arc<dyn ChatModel>>>,
-    limiters: Mutex<HashMap<Arc<str>, Arc<Limiter>>>,
+    limiters: Arc<Mutex<HashMap<Arc<str>, Arc<Limiter>>>>,
 }
 
 /// A provider and a model.
@@ -81,7 +81,7 @@ impl Providers {
             catalog: Arc::new(ModelCatalog::known()),
             fallback: Vec::new(),
             made: Mutex::default(),
-            limiters: Mutex::default(),
+            limiters: Arc::default(),
         }
     }
 
@@ -115,6 +115,22 @@ impl Providers {
     pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
         self.retry = retry;
         self
+    }
+
+    /// Returns the same providers with another retry policy. Both share their rate limits.
+    #[must_use]
+    pub fn retrying(&self, retry: RetryPolicy) -> Self {
+        Self {
+            entries: self.entries.clone(),
+            keys: Arc::clone(&self.keys),
+            http: self.http.clone(),
+            retry,
+            default: self.default.clone(),
+            catalog: Arc::clone(&self.catalog),
+            fallback: self.fallback.clone(),
+            made: Mutex::default(),
+            limiters: Arc::clone(&self.limiters),
+        }
     }
 
     /// Selects what is asked where nothing is selected; [`choose`](Self::choose) finds something.

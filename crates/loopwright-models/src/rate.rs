@@ -66,7 +66,8 @@ pub(crate) enum Refused {
 /// How long a request may wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    pub(crate) deadline: Option<Timestamp>,
+    /// By the clock's monotonic time.
+    pub(crate) deadline: Option<Duration>,
     /// The longest wait that a provider may ask for.
     pub(crate) longest_hold: Duration,
 }
@@ -118,7 +119,8 @@ impl Limiter {
                 }
                 wait
             };
-            if patience.deadline.is_some_and(|deadline| now.plus(wait) >= deadline) {
+            let resumes = clock.monotonic().saturating_add(wait);
+            if patience.deadline.is_some_and(|deadline| resumes >= deadline) {
                 return Err(Refused::Late(Some(wait)));
             }
             clock.sleep(wait).await;
@@ -128,7 +130,7 @@ impl Limiter {
     async fn turn(
         &self,
         clock: &dyn Clock,
-        deadline: Option<Timestamp>,
+        deadline: Option<Duration>,
     ) -> Result<Option<SemaphorePermit<'_>>, Refused> {
         if let Ok(permit) = self.turn.try_acquire() {
             return Ok(Some(permit));
@@ -136,7 +138,7 @@ impl Limiter {
         // Nobody closes it, and if somebody did, everyone would pass.
         let acquired = self.turn.acquire();
         let Some(deadline) = deadline else { return Ok(acquired.await.ok()) };
-        let late = clock.sleep(deadline.since(clock.now()));
+        let late = clock.sleep(deadline.saturating_sub(clock.monotonic()));
         match select(Box::pin(acquired), late).await {
             Either::Left((permit, _)) => Ok(permit.ok()),
             Either::Right(_) => Err(Refused::Late(None)),

@@ -303,7 +303,7 @@ impl RemoteModel {
             let decoder = |context| {
                 AnswerDecoder::new(self.wire, Arc::clone(&origin), context, streams(request))
             };
-            let left = deadline.map(|deadline| deadline.since(clock.now()));
+            let left = deadline.map(|deadline| deadline.saturating_sub(clock.monotonic()));
             let answered = {
                 let exchange = pin!(self.exchange(outgoing, decoder, &mut deltas, (clock, job)));
                 let answered = cancel.run_until_cancelled(self.before(left, exchange)).await;

@@ -86,7 +86,8 @@ pub(crate) struct Attempts<'a> {
     pub(crate) policy: &'a RetryPolicy,
     pub(crate) request: &'a [u8],
     pub(crate) clock: &'a dyn Clock,
-    pub(crate) deadline: Option<Timestamp>,
+    /// By the clock's monotonic time.
+    pub(crate) deadline: Option<Duration>,
     pub(crate) made: u32,
 }
 
@@ -101,8 +102,8 @@ impl Attempts<'_> {
         let Some(delay) = self.policy.delay(&error, self.made, self.request) else {
             return Err(error);
         };
-        let now = self.clock.now();
-        if self.deadline.is_some_and(|deadline| now.plus(delay) >= deadline) {
+        let resumes = self.clock.monotonic().saturating_add(delay);
+        if self.deadline.is_some_and(|deadline| resumes >= deadline) {
             return Err(error);
         }
         self.clock.sleep(delay).await;

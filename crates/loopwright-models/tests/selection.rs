@@ -225,7 +225,7 @@ async fn ask(
 /// Knows that a model of this provider costs a dollar per million tokens read, and two per million
 /// written.
 fn priced(provider: &'static str) -> ModelCatalog {
-    let (input, output) = (Price::per_million(1.0), Price::per_million(2.0));
+    let (input, output) = (Price::from_dollars(1.0), Price::from_dollars(2.0));
     let prices = Some(Prices { input, output, ..Prices::free() });
     ModelCatalog::default().with_model(provider, "m", ModelInfo { prices, ..ModelInfo::default() })
 }
@@ -249,8 +249,8 @@ async fn an_answer_says_what_it_cost_where_prices_are_known() {
 
 #[test]
 fn a_request_costs_at_least_what_reading_it_costs_where_prices_are_known() {
-    let cached = Some(Price::per_million(0.25));
-    let prices = Some(Prices { input: Price::per_million(1.0), cached, ..Prices::free() });
+    let cached = Some(Price::from_dollars(0.25));
+    let prices = Some(Prices { input: Price::from_dollars(1.0), cached, ..Prices::free() });
     let info = ModelInfo { prices, ..ModelInfo::default() };
     let at_nowhere = || {
         let base_url = Some("http://127.0.0.1:9/v1".into());

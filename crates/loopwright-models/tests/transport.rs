@@ -111,7 +111,7 @@ async fn ask_with(
         let cx = InferCx {
             deltas: &mut deltas,
             cancel: &CancellationToken::new(),
-            deadline: deadline.map(Timestamp::from_millis),
+            deadline: deadline.map(Duration::from_millis),
             clock: &clock,
             memory: &mut ModelMemory::default(),
         };
@@ -471,7 +471,7 @@ async fn an_answer_that_is_interrupted_costs_what_came_of_it() {
         clock: &Stepping::default(),
         memory: &mut ModelMemory::default(),
     };
-    let price = Price::per_million(1.0);
+    let price = Price::from_dollars(1.0);
     let prices = Prices { input: price, output: price, ..Prices::free() };
     let info = ModelInfo { prices: Some(prices), ..ModelInfo::default() };
     let chat = chat(&server).with_catalog(ModelCatalog::default().with_model("test", "m", info));

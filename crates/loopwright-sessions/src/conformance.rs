@@ -181,21 +181,7 @@ async fn append_with(
 ) -> Result<u64, StoreError> {
     let (id, changes) = (id(name), said(texts));
     let batch = Batch { first, changes: &changes };
-    let (status, title, handled) = (None, None, None);
-    store
-        .append(Write {
-            id: &id,
-            expected,
-            batch,
-            status,
-            title,
-            workdir: None,
-            parent: None,
-            handled,
-            lease,
-            now,
-        })
-        .await
+    store.append(Write { lease, ..Write::new(&id, expected, batch, now) }).await
 }
 
 async fn load(store: &dyn SessionStore, name: &str) -> Loaded {
@@ -293,19 +279,7 @@ async fn a_write_may_change_the_header_only(store: &dyn SessionStore) {
     let (id, title) = (id("a"), "about".into());
     let batch = Batch { first: 1, changes: &[] };
     let status = Some(SessionStatus::Suspended);
-    let (expected, title, handled, lease, now) = (1, Some(&title), None, None, moment(2));
-    let write = Write {
-        id: &id,
-        expected,
-        batch,
-        status,
-        title,
-        workdir: None,
-        parent: None,
-        handled,
-        lease,
-        now,
-    };
+    let write = Write { status, title: Some(&title), ..Write::new(&id, 1, batch, moment(2)) };
     assert_eq!(store.append(write).await.unwrap(), 2);
     let header = store.header(&id).await.unwrap().unwrap();
     let told = (header.status, header.title.as_deref(), header.length);

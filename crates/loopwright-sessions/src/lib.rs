@@ -22,6 +22,7 @@ mod jobs;
 mod action;
 mod actions;
 mod runtime;
+mod sessions;
 mod steps;
 mod undo;
 mod event_log;
@@ -54,6 +55,7 @@ pub use crate::{
     repository::SessionRepository,
     runtime::SessionRuntime,
     session::{AgentSession, SessionFactory},
+    sessions::Sessions,
     slim::{
         SlimCall, SlimContinuation, SlimError, SlimExecution, SlimMessage, SlimMetadata,
         SlimSerializationConfig, SlimState, SlimStep, SlimUsage,

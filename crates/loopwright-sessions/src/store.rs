@@ -308,6 +308,25 @@ pub struct Write<'a> {
     pub now: Timestamp,
 }
 
+impl<'a> Write<'a> {
+    /// Creates a write that appends a batch to the session and leaves everything else as it is, without a lease.
+    /// Set other fields with `Write { lease, ..Write::new(id, expected, batch, now) }`.
+    pub fn new(id: &'a SessionId, expected: u64, batch: Batch<'a>, now: Timestamp) -> Self {
+        Self {
+            id,
+            expected,
+            batch,
+            status: None,
+            title: None,
+            workdir: None,
+            parent: None,
+            handled: None,
+            lease: None,
+            now,
+        }
+    }
+}
+
 /// Changes in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Batch<'a> {

@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use loopwright_core::{BoxError, Priority, Timestamp};
 use loopwright_sessions::{
-    AgentSession, Claim, MemoryStore, Posted, SendMessage, SessionError, SessionEvent, SessionHook,
-    SessionQuery, SessionRepository, SessionStage, SessionStatus, SessionStore as _, StoreError,
+    AgentSession, Claim, MemoryStore, Posted, SendMessage, SessionAction, SessionError,
+    SessionEvent, SessionHeader, SessionHook, SessionId, SessionList, SessionQuery,
+    SessionRepository, SessionStage, SessionStatus, SessionStore as _, Sessions, StoreError,
     SuspendSession, Wish, WriteMetadata, action_fn,
 };
 use loopwright_testing::{FrozenClock, block_on};
@@ -27,6 +28,57 @@ fn a_session_goes_on_where_it_was_in_another_runtime() {
     assert_eq!(said, ["1?", "one", "2?", "two"]);
     assert_eq!(block_on(other.session(&id("a"))).unwrap(), second);
     assert_eq!(notes.take()[0], "saved 1 active");
+}
+
+/// A program that shows what an agent answers.
+async fn ask(sessions: &dyn Sessions, question: &str) -> Result<String, SessionError> {
+    let page = sessions.list(&SessionQuery::first(9)).await?;
+    let id = match page.sessions.first() {
+        Some(header) => sessions.info(&header.id).await?.id,
+        None => sessions.create(session("a")).await?.id().clone(),
+    };
+    sessions.execute(&id, &SendMessage::text(question)).await?;
+    Ok(sessions.session(&id).await?.state().text())
+}
+
+/// Has no session, and creates none.
+struct Empty;
+
+#[async_trait]
+impl Sessions for Empty {
+    async fn create(&self, session: AgentSession) -> Result<AgentSession, SessionError> {
+        Ok(session)
+    }
+
+    async fn execute(
+        &self,
+        id: &SessionId,
+        _: &dyn SessionAction,
+    ) -> Result<AgentSession, SessionError> {
+        Err(StoreError::NotFound(id.clone()).into())
+    }
+
+    async fn session(&self, id: &SessionId) -> Result<AgentSession, SessionError> {
+        Err(StoreError::NotFound(id.clone()).into())
+    }
+
+    async fn info(&self, id: &SessionId) -> Result<SessionHeader, SessionError> {
+        Err(StoreError::NotFound(id.clone()).into())
+    }
+
+    async fn list(&self, _: &SessionQuery) -> Result<SessionList, SessionError> {
+        Ok(SessionList::default())
+    }
+}
+
+#[test]
+fn a_program_can_be_given_a_runtime_or_a_fake() {
+    let (agent, _) = answering(["one", "two"]);
+    let (runtime, _) = runtime(&MemoryStore::new(), &agent);
+    let asked = |question| block_on(ask(&runtime, question)).unwrap();
+    assert_eq!([asked("1?"), asked("2?")], ["one", "two"]);
+    let missing = block_on(ask(&Empty, "1?"));
+    assert!(matches!(missing, Err(SessionError::Store(StoreError::NotFound(_)))), "{missing:?}");
 }
 
 #[test]

@@ -108,18 +108,9 @@ async fn a_text_that_postgres_cannot_hold_is_written_differently() {
     assert_eq!(said(&store, "a").await, ["nul: \0"]);
     let title = "nul: \0".into();
     let batch = loopwright_sessions::Batch { first: 1, changes: &[] };
-    let write = loopwright_sessions::Write {
-        id: &id("a"),
-        expected: 2,
-        batch,
-        status: None,
-        title: Some(&title),
-        workdir: None,
-        parent: None,
-        handled: None,
-        lease: None,
-        now: Timestamp::from_millis(0),
-    };
+    let id_a = id("a");
+    let write = loopwright_sessions::Write::new(&id_a, 2, batch, Timestamp::from_millis(0));
+    let write = loopwright_sessions::Write { title: Some(&title), ..write };
     store.append(write).await.unwrap();
     let header = store.header(&id("a")).await.unwrap().unwrap();
     assert_eq!(header.title.as_deref(), Some("nul: \u{fffd}"));

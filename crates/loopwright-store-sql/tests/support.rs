@@ -51,21 +51,7 @@ pub(crate) async fn say_on(
     let changes = [Stamped { at: moment(0), change: Change::Edited { by: "test".into(), edit } }];
     let batch = Batch { first: number, changes: &changes };
     let (id, now) = (&id(name), moment(1));
-    let (status, title, handled, lease) = (None, None, None, None);
-    store
-        .append(Write {
-            id,
-            expected,
-            batch,
-            status,
-            title,
-            workdir: None,
-            parent: None,
-            handled,
-            lease,
-            now,
-        })
-        .await
+    store.append(Write::new(id, expected, batch, now)).await
 }
 
 /// Returns what was said.

@@ -18,6 +18,7 @@ pages! {
     Loop = "docs/concepts/loop.md",
     Decisions = "docs/how-to/decisions.md",
     Errors = "docs/how-to/errors.md",
+    ToolArguments = "docs/how-to/tool-arguments.md",
     Limits = "docs/how-to/limits.md",
     Streaming = "docs/how-to/streaming.md",
     WhyDidItStop = "docs/how-to/why-did-it-stop.md",
@@ -39,4 +40,9 @@ pages! {
     SystemPrompt = "docs/capabilities/system-prompt.md",
     Tasks = "docs/capabilities/tasks.md",
     ToolRegistry = "docs/capabilities/tool-registry.md",
+}
+
+#[cfg(feature = "sqlite")]
+pages! {
+    Conversations = "docs/how-to/conversations.md",
 }

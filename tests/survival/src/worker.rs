@@ -159,20 +159,7 @@ async fn race(
         let changes = [mark(by, taken)];
         let now = SlowClock::default().now();
         let batch = Batch { first: header.length, changes: &changes };
-        let (expected, status, title, handled, lease) = (header.version, None, None, None, None);
-        let write = Write {
-            id,
-            expected,
-            batch,
-            status,
-            title,
-            workdir: None,
-            parent: None,
-            handled,
-            lease,
-            now,
-        };
-        match store.append(write).await {
+        match store.append(Write::new(id, header.version, batch, now)).await {
             Ok(version) => {
                 ledger.note(&Entry::Won { by: by.to_owned(), version });
                 taken += 1;

@@ -91,21 +91,9 @@ async fn fill(store: &dyn SessionStore) {
         let new = NewSession { header: &header, definition: &definition, changes: &first };
         store.create(new).await.unwrap();
         for write in 1..WRITES {
-            let (changes, lease) = ([said(write)], None);
+            let changes = [said(write)];
             let batch = Batch { first: write, changes: &changes };
-            let write = Write {
-                id: &id,
-                expected: write,
-                batch,
-                status: None,
-                title: None,
-                workdir: None,
-                parent: None,
-                handled: None,
-                lease,
-                now,
-            };
-            store.append(write).await.unwrap();
+            store.append(Write::new(&id, write, batch, now)).await.unwrap();
         }
         store.note(&id, Log::Files, &[b"noted".as_slice().into()], None).await.unwrap();
     }

@@ -1,5 +1,6 @@
 //! The configurations of capabilities, and the capabilities made of them.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use loopwright_agent::{
 };
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{Budget, LlmConfig, messages::InferenceOptions};
+use loopwright_models::RetryPolicy;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -166,11 +168,15 @@ pub(super) struct Named {
     llm: String,
     #[serde(default)]
     options: InferenceOptions,
+    /// How often a request is sent at most.
+    attempts: Option<NonZeroU32>,
 }
 
 impl Named {
     pub(super) fn into_capability(self) -> UseLlm {
-        UseLlm::named(&self.llm).with_options(self.options)
+        let llm = UseLlm::named(&self.llm).with_options(self.options);
+        let Some(attempts) = self.attempts else { return llm };
+        llm.with_retry(RetryPolicy { attempts: attempts.get(), ..RetryPolicy::default() })
     }
 }
 

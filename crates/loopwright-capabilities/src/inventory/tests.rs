@@ -205,6 +205,9 @@ fn a_configuration_counts_and_one_that_does_not_fit_is_an_error_that_says_why() 
                  `render_every_steps`, `reminder_every_steps`, `parsing`";
     assert_eq!(refused("use_task_planning", &json!({ "most": 3 })), wrong);
     assert_eq!(refused("use_bash", &json!({})), "missing field `directory`");
+    assert!(registry.configured("use_llm", &json!({ "llm": "ollama/x", "attempts": 5 })).is_ok());
+    let none = "invalid value: integer `0`, expected a nonzero u32";
+    assert_eq!(refused("use_llm", &json!({ "llm": "ollama/x", "attempts": 0 })), none);
 }
 
 /// Runs an agent of capabilities by configuration, and returns the model with what it was asked.

@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use loopwright_agent::{BuildError, Capability, Configurator, UseLlmConfig};
 use loopwright_core::{LlmConfig, messages::InferenceOptions};
-use loopwright_models::Providers;
+use loopwright_models::{Providers, RetryPolicy};
 
 /// Has a model of a provider make the answers. A state that selects another one gets that one, of the
 /// same providers.
@@ -27,6 +27,7 @@ pub struct UseLlm {
     asked: Asked,
     options: InferenceOptions,
     providers: Arc<Providers>,
+    retry: Option<RetryPolicy>,
 }
 
 /// What was asked for.
@@ -50,7 +51,7 @@ impl UseLlm {
     }
 
     fn asking(asked: Asked, options: InferenceOptions) -> Self {
-        Self { asked, options, providers: Arc::new(Providers::new()) }
+        Self { asked, options, providers: Arc::new(Providers::new()), retry: None }
     }
 
     /// Sets the settings for states that set none.
@@ -62,6 +63,13 @@ impl UseLlm {
     /// Sets which providers there are; the presets by default, with their keys in the environment.
     pub fn with_providers(mut self, providers: impl Into<Arc<Providers>>) -> Self {
         self.providers = providers.into();
+        self
+    }
+
+    /// Sets how often and how soon a failed request is sent again, instead of as the providers do it. Retries
+    /// happen within a step: the model has not answered, and no tool has run.
+    pub fn with_retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = Some(retry);
         self
     }
 
@@ -90,6 +98,10 @@ impl Capability for UseLlm {
         let llm = self.selected();
         let checked = self.providers.check(Some(&llm));
         checked.map_err(|error| BuildError::capability(self.name(), error.to_string()))?;
-        UseLlmConfig::of(self.providers.clone()).with_llm(llm).configure(agent)
+        let providers = match self.retry {
+            Some(retry) => Arc::new(self.providers.retrying(retry)),
+            None => Arc::clone(&self.providers),
+        };
+        UseLlmConfig::of(providers).with_llm(llm).configure(agent)
     }
 }

@@ -1,10 +1,13 @@
 //! Which provider and which model are really asked.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use loopwright_agent::AgentBuilder;
 use loopwright_core::{AgentLoop, AgentState, LlmConfig, messages::InferenceOptions};
-use loopwright_models::{KeyRef, Provider, Providers};
+use loopwright_models::{KeyRef, Provider, Providers, RetryPolicy};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -110,6 +113,40 @@ async fn a_state_that_selects_another_model_gets_it_and_the_settings_stay() {
     assert_eq!(state.text(), "mine");
     let (key, body) = notes.lock().unwrap()[0].clone();
     assert_eq!((key.as_str(), &body["temperature"]), ("bearer two", &json!(0.5)));
+}
+
+/// A server on this machine that is overloaded for a number of requests. Counts all of them.
+async fn overloaded(times: usize) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&requests);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            if counter.fetch_add(1, Ordering::Relaxed) >= times {
+                answer(stream).await;
+                continue;
+            }
+            let mut request = [0; 4096];
+            assert!(stream.read(&mut request).await.unwrap() > 0);
+            let head = "HTTP/1.1 503 Service Unavailable\r\nretry-after-ms: 0\r\n";
+            let refusal = format!("{head}connection: close\r\ncontent-length: 0\r\n\r\n");
+            stream.write_all(refusal.as_bytes()).await.unwrap();
+        }
+    });
+    (url, requests)
+}
+
+#[tokio::test]
+async fn a_failed_request_is_sent_as_often_as_the_capability_says() {
+    let once = UseLlm::named("one").with_options(whole()).with_retry(RetryPolicy::never());
+    let five = RetryPolicy { attempts: 5, ..RetryPolicy::default() };
+    let often = UseLlm::named("one").with_options(whole()).with_retry(five);
+    for (llm, expect) in [(once, ("failed", 1)), (often, ("completed", 5))] {
+        let (url, requests) = overloaded(4).await;
+        let state = agent(llm, &url).execute(asked()).await;
+        assert_eq!((state.status().as_str(), requests.load(Ordering::Relaxed)), expect);
+    }
 }
 
 #[test]

@@ -8,6 +8,8 @@ use loopwright_core::messages::ResponseFormat;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
+use crate::structured::strict::{strict, without_nulls};
+
 /// So many errors are told at once.
 const MOST_ERRORS: usize = 8;
 
@@ -15,6 +17,8 @@ const MOST_ERRORS: usize = 8;
 pub(super) struct Shape {
     /// What the model is shown: an object.
     pub(super) outer: Arc<Value>,
+    /// What the data itself must be.
+    schema: Value,
     wrap: Wrap,
     validator: Validator,
 }
@@ -67,13 +71,17 @@ impl Shape {
             Absence::Denied if is_object => Wrap::Nothing,
             Absence::Denied => Wrap::Value,
         };
-        Ok(Self { outer: Arc::new(wrapped(schema.clone(), wrap)), wrap, validator })
+        let outer = Arc::new(wrapped(schema.clone(), wrap));
+        Ok(Self { outer, schema: schema.clone(), wrap, validator })
     }
 
-    /// Returns the shape as the form of an answer, which the provider is to enforce if it can.
+    /// Returns the shape as the form of an answer: strict, so that the provider enforces it, if it has a strict
+    /// form, and otherwise as it is.
     pub(super) fn format(&self, name: &str) -> ResponseFormat {
-        let strict = is_strict(&self.outer);
-        ResponseFormat::JsonSchema { name: name.into(), schema: Arc::clone(&self.outer), strict }
+        let strict = strict(&self.outer).map(Arc::new);
+        let (is_strict, outer) = (strict.is_some(), Arc::clone(&self.outer));
+        let schema = strict.unwrap_or(outer);
+        ResponseFormat::JsonSchema { name: name.into(), schema, strict: is_strict }
     }
 
     /// Returns the shape in words.
@@ -112,6 +120,11 @@ impl Shape {
     fn check(&self, value: Value) -> Result<Value, Vec<String>> {
         if self.validator.is_valid(&value) {
             return Ok(value);
+        }
+        let mut without = value.clone();
+        without_nulls(&mut without, &self.schema, &self.schema);
+        if self.validator.is_valid(&without) {
+            return Ok(without);
         }
         let errors = self.validator.iter_errors(&value).take(MOST_ERRORS);
         Err(errors
@@ -159,29 +172,6 @@ fn wrapped(mut schema: Value, wrap: Wrap) -> Value {
         object.extend(shared);
     }
     outer
-}
-
-/// Tells whether providers can enforce a schema: all objects in it list all that they may hold, and
-/// all of that is required.
-fn is_strict(schema: &Value) -> bool {
-    match schema {
-        Value::Object(map) => {
-            let properties = map.get("properties").and_then(Value::as_object);
-            let is_object = properties.is_some()
-                || map
-                    .get("type")
-                    .is_some_and(|it| it == "object" || *it == json!(["object", "null"]));
-            let required = map.get("required").and_then(Value::as_array);
-            let is_required = |name: &String| required.is_some_and(|it| it.contains(&json!(name)));
-            let is_closed = map.get("additionalProperties") == Some(&Value::Bool(false))
-                && properties.is_none_or(|it| it.keys().all(is_required));
-            let has_choice = ["oneOf", "allOf", "patternProperties", "not"];
-            let is_plain = has_choice.iter().all(|key| !map.contains_key(*key));
-            is_plain && (!is_object || is_closed) && map.values().all(is_strict)
-        }
-        Value::Array(list) => list.iter().all(is_strict),
-        _ => true,
-    }
 }
 
 impl fmt::Debug for Shape {

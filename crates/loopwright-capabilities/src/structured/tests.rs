@@ -1,10 +1,12 @@
 //! Shapes of data, and finding data in text.
 
 use loopwright_core::messages::ResponseFormat;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::read::json_in;
-use super::shape::{Absence, Reading, Shape};
+use super::shape::{Absence, Reading, Shape, schema_of};
 
 fn lead() -> Value {
     json!({
@@ -70,13 +72,129 @@ fn what_references_lead_to_stays_at_the_root() {
 }
 
 #[test]
-fn only_closed_schemas_are_enforced_by_providers() {
+fn schemas_without_a_strict_form_are_not_enforced_by_providers() {
     assert!(is_strict(&lead()));
     let mut open = lead();
     open["additionalProperties"] = json!(true);
     assert!(!is_strict(&open));
-    let mut optional = lead();
-    optional["required"] = json!([]);
-    assert!(!is_strict(&optional));
+    let map = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+    assert!(!is_strict(&map));
+    let mut anything = lead();
+    anything["properties"]["name"] = json!(true);
+    assert!(!is_strict(&anything));
     assert!(!is_strict(&json!({ "type": "object", "oneOf": [lead()] })));
+    let mut nested = lead();
+    nested["properties"]["tags"] = json!({ "type": "array", "items": map });
+    assert!(!is_strict(&nested));
+}
+
+/// A type with everything that a strict schema has another form for.
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+struct Order {
+    /// Who ordered.
+    name: String,
+    #[serde(default)]
+    count: u32,
+    note: Option<String>,
+    size: Option<Size>,
+    #[serde(default)]
+    lines: Vec<Line>,
+    weight: f64,
+}
+
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Size {
+    Small,
+    Large,
+}
+
+#[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Line {
+    Text {
+        text: String,
+        #[serde(default)]
+        bold: bool,
+    },
+    Rule,
+}
+
+#[test]
+fn the_strict_form_of_a_type_closes_objects_and_requires_everything() {
+    let shape = Shape::new(&schema_of::<Order>(), Absence::Denied).unwrap();
+    let ResponseFormat::JsonSchema { schema, strict: true, .. } = shape.format("order") else {
+        panic!("{:?}", shape.format("order"));
+    };
+    let text = json!({
+        "type": "object",
+        "properties": {
+            "kind": { "type": "string", "const": "text" },
+            "text": { "type": "string" },
+            "bold": { "type": ["boolean", "null"], "description": "(default: false)" },
+        },
+        "required": ["bold", "kind", "text"],
+        "additionalProperties": false,
+    });
+    let rule = json!({
+        "type": "object",
+        "properties": { "kind": { "type": "string", "const": "rule" } },
+        "required": ["kind"],
+        "additionalProperties": false,
+    });
+    let expect = json!({
+        "title": "Order",
+        "description": "A type with everything that a strict schema has another form for.",
+        "type": "object",
+        "properties": {
+            "name": { "description": "Who ordered.", "type": "string" },
+            "count": { "type": ["integer", "null"], "description": "(default: 0, minimum: 0)" },
+            "note": { "type": ["string", "null"] },
+            "size": { "type": ["string", "null"], "enum": ["small", "large", null] },
+            "lines": { "type": ["array", "null"], "items": { "anyOf": [text, rule] } },
+            "weight": { "type": "number" },
+        },
+        "required": ["count", "lines", "name", "note", "size", "weight"],
+        "additionalProperties": false,
+    });
+    assert_eq!(*schema, expect);
+    assert!(jsonschema::validator_for(&schema).is_ok());
+}
+
+#[test]
+fn what_a_strict_form_makes_a_model_write_is_read_with_its_defaults() {
+    let shape = Shape::new(&schema_of::<Order>(), Absence::Denied).unwrap();
+    let answer = json!({
+        "name": "Ann", "count": null, "note": null, "size": null, "weight": 1.5,
+        "lines": [{ "kind": "text", "text": "a", "bold": null }, { "kind": "rule" }],
+    });
+    let Ok(Reading::Found(value)) = shape.read(answer) else { panic!("it does not fit") };
+    let lines = vec![Line::Text { text: "a".into(), bold: false }, Line::Rule];
+    let (name, note, size) = ("Ann".to_owned(), None, None);
+    let expect = Order { name, count: 0, note, size, lines, weight: 1.5 };
+    assert_eq!(serde_json::from_value::<Order>(value).unwrap(), expect);
+    let wrong = json!({ "name": null, "weight": 1.0 });
+    assert_eq!(shape.read(wrong), Err(vec!["at /name: null is not of type \"string\"".into()]));
+}
+
+#[test]
+fn a_strict_form_keeps_recursive_types() {
+    let node = json!({
+        "type": "object",
+        "properties": { "next": { "$ref": "#/$defs/node", "description": "the next one" } },
+    });
+    let schema = json!({
+        "type": "object",
+        "properties": { "first": { "$ref": "#/$defs/node" } },
+        "required": ["first"],
+        "$defs": { "node": node },
+    });
+    let shape = Shape::new(&schema, Absence::Denied).unwrap();
+    let ResponseFormat::JsonSchema { schema, strict: true, .. } = shape.format("list") else {
+        panic!("{:?}", shape.format("list"));
+    };
+    let next = json!({ "anyOf": [{ "$ref": "#/$defs/node" }, { "type": "null" }] });
+    assert_eq!(schema["$defs"]["node"]["properties"], json!({ "next": next }));
+    let read = shape.read(json!({ "first": { "next": { "next": null } } }));
+    assert_eq!(read, Ok(Reading::Found(json!({ "first": { "next": {} } }))));
 }

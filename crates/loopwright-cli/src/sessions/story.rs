@@ -178,7 +178,7 @@ impl Teller {
                 }
                 return None;
             }
-            Change::Settled { call, outcome, spend } => {
+            Change::Settled { call, outcome, spend, .. } => {
                 self.spend += *spend;
                 let (tool, arguments) = self.call(*call);
                 let output = match &**outcome {

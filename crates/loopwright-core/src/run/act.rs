@@ -16,13 +16,16 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     agent_loop::AgentLoop,
     change::Change,
+    clock::Timestamp,
     event::{ExecutionPaused, ToolCallAsked, ToolCallBlocked, ToolCallCompleted},
     executor::{Acting, CallPositions, Ended, JournalRef, Ready, Verdict},
     failure::{Failure, FailureKind},
     hook::HookPoint,
     journal::EffectKey,
     outcome::{Arguments, Question, Resolution, ToolOutcome},
-    run::{Interrupted, Point, Run, Turn, parked::Parked, record::Broken, running::Running},
+    run::{
+        Interrupted, Point, Run, Turn, halt::Halt, parked::Parked, record::Broken, running::Running,
+    },
     state::AgentState,
     step::{CallState, Few, OpenStep, Thought},
     stop::StopSignal,
@@ -39,6 +42,8 @@ pub(super) struct Batch {
     deciding: Vec<(u16, bool)>,
     /// Calls whose beginning is recorded.
     ready: Few<(u16, Ready)>,
+    /// When the calls that run now were started.
+    started_at: Timestamp,
     running: Running,
     asked: Vec<(u16, Question)>,
     /// Why no further call begins.
@@ -47,14 +52,6 @@ pub(super) struct Batch {
     grace: Option<BoxFuture<'static, ()>>,
     deadline: Option<BoxFuture<'static, ()>>,
     failure: Option<Failure>,
-}
-
-/// Why no further call of a step begins.
-#[derive(Clone, Debug)]
-enum Halt {
-    Stopped,
-    Cancelled,
-    HookFailed,
 }
 
 struct Queued {
@@ -231,10 +228,12 @@ impl Run {
     }
 
     fn begin_call(&mut self, index: u16, ready: Ready) {
+        let now = self.now();
         if let Some(started) = ready.record(index) {
             self.record(started);
         }
         if let Some(batch) = &mut self.batch {
+            batch.started_at = now;
             batch.ready.push((index, ready));
         }
     }
@@ -280,7 +279,8 @@ impl Run {
                 // What they consumed before they were given up is known all the same.
                 let spent = acting.inference.take_spend();
                 for index in begun {
-                    self.settle(&acting, index, ToolOutcome::Cancelled { started: true }.into());
+                    let cancelled = Ended::from(ToolOutcome::Cancelled { started: true });
+                    self.settle(&acting, index, Ended { has_run: true, ..cancelled });
                 }
                 self.charge(spent);
                 Ok(())
@@ -316,6 +316,7 @@ impl Run {
 
     /// Puts on record what became of a call, and tells of it.
     fn settle(&mut self, acting: &Acting, index: u16, ended: Ended) {
+        let started_at = self.start_to_record(index, ended.has_run);
         let Ended { outcome, spend, took, signal, failure, blocked_by, .. } = ended;
         let outcome = Arc::new(outcome);
         if let (ToolOutcome::Blocked { reason }, Some(call)) = (&*outcome, acting.call(index)) {
@@ -328,7 +329,8 @@ impl Run {
                 hook: blocked_by.unwrap_or_else(|| "user".into()),
             });
         }
-        self.record(Change::Settled { call: index, outcome: Arc::clone(&outcome), spend });
+        let change = Change::Settled { call: index, outcome: outcome.clone(), spend, started_at };
+        self.record(change);
         self.say_settled(acting, index, outcome, took);
         if let Some(failure) = failure {
             if let Some(batch) = &mut self.batch {
@@ -339,6 +341,19 @@ impl Run {
         if let Some(signal) = signal {
             self.halt(Halt::Stopped, Some(signal));
         }
+    }
+
+    /// Returns when a call started, unless the changes on record tell it.
+    fn start_to_record(&mut self, index: u16, has_run: bool) -> Option<Timestamp> {
+        let now = self.now();
+        let open = self.state.execution()?.open_step()?;
+        let was_started = matches!(open.calls.get(usize::from(index))?, CallState::Started { .. });
+        let started_at = match &self.batch {
+            _ if was_started => return None,
+            Some(batch) if has_run => batch.started_at,
+            _ => now,
+        };
+        (started_at != open.times.get(usize::from(index))?.started_at).then_some(started_at)
     }
 
     fn say_settled(
@@ -398,29 +413,6 @@ fn has_tool_hooks(agent: &AgentLoop) -> bool {
     hooks.has(HookPoint::BeforeTool) || hooks.has(HookPoint::AfterTool)
 }
 
-impl Halt {
-    /// Returns what becomes of a call that has not begun.
-    fn outcome(&self) -> ToolOutcome {
-        let skipped = |reason: &str| ToolOutcome::Skipped { reason: reason.to_owned() };
-        match self {
-            Self::Cancelled => ToolOutcome::Cancelled { started: false },
-            Self::Stopped => skipped("the run was stopped before the tool began"),
-            Self::HookFailed => skipped("a hook failed before the tool began"),
-        }
-    }
-}
-
-impl Verdict {
-    /// Returns why no call that was decided about at the same time begins, if it is so.
-    fn halt(&self) -> Option<Halt> {
-        match self {
-            Self::Over(Ended { failure: Some(_), .. }) => Some(Halt::HookFailed),
-            Self::Stop(_) | Self::Over(Ended { signal: Some(_), .. }) => Some(Halt::Stopped),
-            _ => None,
-        }
-    }
-}
-
 async fn prepare(acting: Arc<Acting>, queued: Queued, state: Arc<AgentState>) -> (u16, Verdict) {
     let index = queued.index;
     let verdict = match queued.again {
@@ -469,6 +461,7 @@ impl Batch {
             preparing: None,
             deciding: Vec::new(),
             ready: Few::new(),
+            started_at: Timestamp::UNSTAMPED,
             running: Running::None,
             asked: Vec::new(),
             halt: None,

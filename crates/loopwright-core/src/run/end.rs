@@ -44,6 +44,16 @@ impl Run {
         Ok(self.go(Point::Decide))
     }
 
+    /// Records that hooks were called about the last step, so that a run that resumes from a state that is
+    /// handed out does not call them again. Nothing else shows it if they did nothing.
+    pub(super) fn note_hooks_called(&mut self) {
+        let awaits_hooks = self.state.execution().is_some_and(|it| it.awaits_hooks);
+        if std::mem::take(&mut self.has_called_hooks) && awaits_hooks {
+            let time = self.lap();
+            self.record(Change::Worked(time));
+        }
+    }
+
     fn say_step(&mut self) {
         if !self.events.has_listeners() {
             return;
@@ -83,7 +93,12 @@ impl Run {
         let goes_on = (asked || word == Word::Continue) && self.vetoes < MAX_VETOES;
         self.vetoes += 1;
         let messages = if goes_on { self.inbox.drain() } else { self.inbox.drain_or_close() };
-        if self.take_messages(messages) || goes_on {
+        let is_steered = self.take_messages(messages);
+        if is_steered || goes_on {
+            let by = if is_steered { "user" } else { "on_stop" };
+            if !asked {
+                self.record(Change::ContinuationRequested { by: by.into() });
+            }
             self.go_on();
             // The state was handed out before the attempt to begin a step.
             return Ok(if follows_step { Turn::Step } else { Turn::On });

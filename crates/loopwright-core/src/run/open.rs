@@ -10,6 +10,7 @@ use crate::{
     event::ExecutionStarted,
     events::Events,
     execution::Status,
+    hook::HookPoint,
     meter::Meter,
     run::{Point, Run, Turn},
 };
@@ -39,12 +40,18 @@ impl Run {
         self.go(if is_beginning { Point::BeforeExecution } else { self.resume_at() })
     }
 
-    /// A run that was interrupted goes on with its open step, or decides again about its last one.
+    /// A run that was interrupted goes on with its open step. After a closed step, it calls the hooks that
+    /// were not called about it and decides again.
     fn resume_at(&self) -> Point {
-        let execution = self.state.execution();
-        match execution.and_then(|it| it.open_step()) {
-            Some(open) if open.thought().is_some() => Point::Act,
-            None if self.state.step_count() > 0 => Point::Decide,
+        let Some(execution) = self.state.execution() else { return Point::Checkpoint };
+        match (execution.open_step(), execution.last_step()) {
+            (Some(open), _) if open.thought().is_some() => Point::Act,
+            (None, Some(step)) if execution.awaits_hooks => match step.failure() {
+                Some(failure) => Point::Recover(failure.clone()),
+                None if self.agent.interceptor().has(HookPoint::AfterStep) => Point::AfterStep,
+                None => Point::Decide,
+            },
+            (None, Some(_)) => Point::Decide,
             _ => Point::Checkpoint,
         }
     }

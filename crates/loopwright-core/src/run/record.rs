@@ -130,8 +130,9 @@ impl Run {
         self.hooks = None;
         self.time_passed();
         let taken = came.map_or(Ok(Word::Nothing), |round| self.take_over(round));
-        if point != HookPoint::BeforeStep {
-            // What is done before a step is part of the step.
+        self.has_called_hooks |= matches!(point, HookPoint::OnError | HookPoint::AfterStep);
+        // What is done before a step is part of the step, and a failed step has hooks still to come.
+        if !matches!(point, HookPoint::BeforeStep | HookPoint::OnError) {
             self.record_work();
         }
         Ok(taken)

@@ -74,7 +74,7 @@ fn an_unknown_price_is_not_nothing() {
 
 #[test]
 fn a_free_provider_costs_nothing_but_what_is_known_to_cost_something() {
-    let prices = Prices { input: Price::per_million(1.0), ..Prices::free() };
+    let prices = Prices { input: Price::from_dollars(1.0), ..Prices::free() };
     let paid = ModelInfo { prices: Some(prices), ..ModelInfo::default() };
     let models = catalog(&[("a", 1)]).with_model("p", "paid", paid.clone()).with_free_provider("p");
     let cost = |name: &str| models.info("p", name).unwrap().cost(&Usage::new(1_000_000, 0));

@@ -150,10 +150,7 @@ fn who_stops_waiting_gives_the_place_back() {
 fn nobody_waits_beyond_the_deadline() {
     let (limiter, clock) = (limiter(1, 0), Hand::default());
     assert!(passes(&limiter, 0, &clock));
-    let until = |seconds: u64| Patience {
-        deadline: Some(Timestamp::from_millis(seconds * 1000)),
-        ..PATIENT
-    };
+    let until = |seconds: u64| Patience { deadline: Some(Duration::from_secs(seconds)), ..PATIENT };
     let refused = limiter.admit(0, &clock, until(60)).now_or_never().unwrap().unwrap_err();
     assert_eq!(refused, Refused::Late(Some(MINUTE)));
     let mut first = pin!(limiter.admit(0, &clock, PATIENT));

@@ -15,10 +15,8 @@ async fn handle(
     let changes = said(&["heard"]);
     let header = store.header(&lease.id).await.unwrap().unwrap();
     let batch = Batch { first: header.length, changes: &changes };
-    let (id, handled, now, lease) = (&lease.id, Some(handled), moment(1), Some(lease));
-    let (status, title, workdir, parent) = (None, None, None, None);
-    let write = Write { id, expected, batch, status, title, workdir, parent, handled, lease, now };
-    store.append(write).await
+    let write = Write::new(&lease.id, expected, batch, moment(1));
+    store.append(Write { handled: Some(handled), lease: Some(lease), ..write }).await
 }
 
 /// Returns the control messages that are there, and checks that their numbers grow.
@@ -87,20 +85,8 @@ pub(super) async fn a_write_that_fails_handles_no_control_message(store: &dyn Se
     // What is acknowledged again handles it no less than the first time.
     for _ in 0..2 {
         let first = Batch { first: 0, changes: &said(&["heard"]) };
-        let (id, handled, now) = (&id("a"), Some(numbers[0]), moment(1));
-        let (status, title, lease) = (None, None, Some(&lease));
-        let write = Write {
-            id,
-            expected: 1,
-            batch: first,
-            status,
-            title,
-            workdir: None,
-            parent: None,
-            handled,
-            lease,
-            now,
-        };
+        let (id, handled, lease) = (id("a"), Some(numbers[0]), Some(&lease));
+        let write = Write { handled, lease, ..Write::new(&id, 1, first, moment(1)) };
         assert_eq!(store.append(write).await.unwrap(), 2);
     }
     assert_eq!(collected(store, &lease).await.1, []);

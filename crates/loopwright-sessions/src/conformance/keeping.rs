@@ -115,9 +115,7 @@ pub(super) async fn a_write_may_change_where_a_session_works_and_for_whom(
     let (id, workdir, parent) = (id("a"), "/new".into(), id("p"));
     let batch = Batch { first: 2, changes: &[] };
     let (workdir, parent) = (Some(&workdir), Some(&parent));
-    let (expected, status, title, handled, lease, now) = (2, None, None, None, None, moment(2));
-    let write =
-        Write { id: &id, expected, batch, status, title, workdir, parent, handled, lease, now };
+    let write = Write { workdir, parent, ..Write::new(&id, 2, batch, moment(2)) };
     assert_eq!(store.append(write).await.unwrap(), 3);
     append(store, "a", 3, 2, &["three"]).await.unwrap();
     let found = store.header(&id).await.unwrap().unwrap();

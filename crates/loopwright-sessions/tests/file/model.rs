@@ -116,22 +116,8 @@ impl Both {
         self.same(&async |store| {
             let batch = Batch { first, changes: &changes };
             let title = (count == 3).then_some(&title);
-            told(
-                store
-                    .append(Write {
-                        id: &id,
-                        expected,
-                        batch,
-                        status,
-                        title,
-                        workdir: None,
-                        parent: None,
-                        handled,
-                        lease,
-                        now,
-                    })
-                    .await,
-            )
+            let write = Write::new(&id, expected, batch, now);
+            told(store.append(Write { status, title, handled, lease, ..write }).await)
         });
     }
 

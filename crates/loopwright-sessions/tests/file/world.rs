@@ -152,19 +152,7 @@ pub(crate) fn append_said(
 ) -> Result<u64, StoreError> {
     let id = id(name);
     let batch = Batch { first, changes };
-    let write = Write {
-        id: &id,
-        expected,
-        batch,
-        status: None,
-        title: None,
-        workdir: None,
-        parent: None,
-        handled: None,
-        lease: None,
-        now,
-    };
-    block_on(store.append(write))
+    block_on(store.append(Write::new(&id, expected, batch, now)))
 }
 
 /// Appends the change of this number, which is the version as well, under a lease.
@@ -185,21 +173,7 @@ pub(crate) async fn appending_under(
 ) -> Result<u64, StoreError> {
     let (id, changes) = (&lease.id, said(number, 1));
     let batch = Batch { first: number, changes: &changes };
-    let (status, title, lease) = (None, None, Some(lease));
-    store
-        .append(Write {
-            id,
-            expected: number,
-            batch,
-            status,
-            title,
-            workdir: None,
-            parent: None,
-            handled: None,
-            lease,
-            now,
-        })
-        .await
+    store.append(Write { lease: Some(lease), ..Write::new(id, number, batch, now) }).await
 }
 
 /// Changes what the first record of a log says, with checksums that hold. Both texts are as long.

@@ -1,0 +1,37 @@
+//! Why the calls of a step that are left do not run.
+
+use crate::{
+    executor::{Ended, Verdict},
+    outcome::ToolOutcome,
+};
+
+/// Why no further call of a step begins.
+#[derive(Clone, Debug)]
+pub(super) enum Halt {
+    Stopped,
+    Cancelled,
+    HookFailed,
+}
+
+impl Halt {
+    /// Returns what becomes of a call that has not begun.
+    pub(super) fn outcome(&self) -> ToolOutcome {
+        let skipped = |reason: &str| ToolOutcome::Skipped { reason: reason.to_owned() };
+        match self {
+            Self::Cancelled => ToolOutcome::Cancelled { started: false },
+            Self::Stopped => skipped("the run was stopped before the tool began"),
+            Self::HookFailed => skipped("a hook failed before the tool began"),
+        }
+    }
+}
+
+impl Verdict {
+    /// Returns why no call that was decided about at the same time begins, if it is so.
+    pub(super) fn halt(&self) -> Option<Halt> {
+        match self {
+            Self::Over(Ended { failure: Some(_), .. }) => Some(Halt::HookFailed),
+            Self::Stop(_) | Self::Over(Ended { signal: Some(_), .. }) => Some(Halt::Stopped),
+            _ => None,
+        }
+    }
+}
