@@ -13,6 +13,7 @@ mod completions;
 mod demo;
 mod documented;
 mod files;
+mod killed;
 mod models;
 mod pages;
 mod program;
