@@ -76,6 +76,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/sqlite/2.sql"),
     include_str!("../migrations/sqlite/3.sql"),
     include_str!("../migrations/sqlite/4.sql"),
+    include_str!("../migrations/sqlite/5.sql"),
 ];
 
 impl SqliteStore {

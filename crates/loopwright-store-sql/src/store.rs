@@ -15,7 +15,7 @@ use crate::{
     error::Failure,
     head::stands_for,
     leasing, listing, loading, notes,
-    upkeep::{self, Health},
+    upkeep::{self, Health, Named, Restored},
     writing,
 };
 
@@ -96,13 +96,20 @@ impl<D: Database> SqlStore<D> {
             return Ok(upkeep::finding(id, error, None));
         }
         let restored = within!(self.writing, id, |it| upkeep::restore_row(it, key))?;
-        let agent = within!(self.writing, id, |it| upkeep::restore_definition(it, id, key))?;
-        let repaired = match (&*restored, agent) {
-            ([], None) => None,
-            ([], Some(agent)) => Some(format!("the session is suspended, and has {agent}")),
-            (columns, _) => {
+        let agent = match restored {
+            Restored::Deleted => None,
+            _ => within!(self.writing, id, |it| upkeep::restore_definition(it, id, key))?,
+        };
+        let repaired = match (restored, agent) {
+            (Restored::Nothing, None) => None,
+            (Restored::Nothing, Some(agent)) => {
+                Some(format!("the session is suspended, and has {agent}"))
+            }
+            (Restored::Columns(columns), _) => {
                 Some(format!("the session is suspended, and without its {}", columns.join(", ")))
             }
+            (Restored::Altered, _) => Some(LOOK.to_owned()),
+            (Restored::Deleted, _) => Some(STAYS.to_owned()),
         };
         Ok(upkeep::finding(id, error, repaired))
     }
@@ -122,6 +129,12 @@ impl<D: Database> SqlStore<D> {
 
 /// What is said of a session that was acknowledged and is not in the database.
 const LOST: &str = "nothing is left of it: the `-wal` file that the database needs is damaged";
+
+/// What is done about a session of which some column was altered.
+const LOOK: &str =
+    "the session is suspended: look whether its title, directory and steps are right";
+/// What is done about one of which nothing else is left.
+const STAYS: &str = "it stays deleted, as nothing else is left of it";
 
 /// Makes what was done happen, or undoes it if it failed.
 pub(crate) async fn end<T>(
@@ -296,10 +309,13 @@ impl<D: Database> SessionStore for SqlStore<D> {
 
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
         let mut findings = self.database.look_below(repair).await?;
-        for (key, name) in within!(self.reading, |it| upkeep::names(it))? {
-            match name {
-                Ok(id) => findings.extend(self.check_session(key, &id, repair).await?),
-                Err(_) => findings.push(self.check_name(key, repair).await?),
+        for Named { key, id, deleted } in within!(self.reading, |it| upkeep::names(it))? {
+            match (id, deleted) {
+                (Ok(id), None) => findings.extend(self.check_session(key, &id, repair).await?),
+                (Ok(id), Some(failure)) => {
+                    findings.push(self.check_row(key, &id, &failure.of(&id), repair).await?);
+                }
+                (Err(_), _) => findings.push(self.check_name(key, repair).await?),
             }
         }
         for id in self.database.lost() {
