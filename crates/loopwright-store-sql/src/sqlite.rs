@@ -96,6 +96,14 @@ impl SqliteStore {
         file::make(&path)
             .map_err(|source| SqlError::Place { place: Arc::clone(&place), source })?;
         let open = |mode| Sqlite::connect(&path, &place, patience, mode);
+        if !Guard::of(&path).has_room(&path) {
+            // Also who only reads would map a file for which there is no space.
+            let database = match Mode::of_read_only(&path) {
+                Mode::Immutable => open(Mode::Immutable).await?,
+                Mode::Writable | Mode::ReadOnly => return Err(SqlError::full(&place)),
+            };
+            return Ok(Self { database, place });
+        }
         let database = match open(Mode::Writable).await {
             // SQLite needs a file beside the database, which cannot be made there.
             Err(error @ (SqlError::Closed { .. } | SqlError::ReadOnly { .. })) => {
@@ -258,13 +266,11 @@ impl Sqlite {
 
     /// Refuses to write what could not be kept.
     fn guard(&self) -> Result<(), SqlError> {
-        let place = || Arc::clone(&self.place);
         if !self.guard.is_there(&self.path) {
-            return Err(SqlError::Gone { place: place() });
+            return Err(SqlError::Gone { place: Arc::clone(&self.place) });
         }
         if !self.guard.has_room(&self.path) {
-            let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-            return Err(SqlError::Full { place: place(), source: sqlx::Error::Io(full) });
+            return Err(SqlError::full(&self.place));
         }
         Ok(())
     }
