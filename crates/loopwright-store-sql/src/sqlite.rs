@@ -2,11 +2,13 @@
 
 use std::{
     path::Path,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use async_trait::async_trait;
+use futures::future::{Either, select};
 use loopwright_sessions::{Finding, SessionId};
 use sqlx::{
     Sqlite as Driver,
@@ -325,7 +327,16 @@ impl Database for Sqlite {
         if access == Access::Write {
             self.guard()?;
         }
-        let begun = SqliteTransaction::begin(pool, Arc::clone(&self.place), sql).await;
+        let begun = pin!(SqliteTransaction::begin(pool, Arc::clone(&self.place), sql));
+        let begun = match access {
+            Access::Read => begun.await,
+            Access::Write => match select(begun, pin!(holder::stopped(&self.path))).await {
+                Either::Left((begun, _)) => begun,
+                Either::Right((owner, _)) => {
+                    return Err(SqlError::InUse { place: Arc::clone(&self.place), owner });
+                }
+            },
+        };
         Ok(Box::new(begun.map_err(|error| holder::named(error, &self.path))?))
     }
 
