@@ -1,8 +1,9 @@
 //! The store: each of its methods is one transaction.
 
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{fmt, path::Path, pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures::{StreamExt as _, stream};
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
@@ -53,6 +54,18 @@ impl<D: Database> SqlStore<D> {
 
     pub(crate) async fn writing(&self) -> Result<Box<dyn Transaction>, StoreError> {
         self.begin(Access::Write).await
+    }
+
+    /// Looks for what is wrong with one session, and repairs it.
+    async fn check_named(&self, named: Named, repair: bool) -> Result<Option<Finding>, StoreError> {
+        let Named { key, id, deleted } = named;
+        match (id, deleted) {
+            (Ok(id), None) => self.check_session(key, &id, repair).await,
+            (Ok(id), Some(failure)) => {
+                self.check_row(key, &id, &failure.of(&id), repair).await.map(Some)
+            }
+            (Err(_), _) => self.check_name(key, repair).await.map(Some),
+        }
     }
 
     /// Makes one session look for what is wrong with it, and repairs it.
@@ -130,6 +143,8 @@ impl<D: Database> SqlStore<D> {
 /// What is said of a session that was acknowledged and is not in the database.
 const LOST: &str = "nothing is left of it: the `-wal` file that the database needs is damaged";
 
+/// How many sessions are checked at once.
+const AT_ONCE: usize = 3;
 /// What is done about a session of which some column was altered.
 const LOOK: &str =
     "the session is suspended: look whether its title, directory and steps are right";
@@ -309,14 +324,11 @@ impl<D: Database> SessionStore for SqlStore<D> {
 
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
         let mut findings = self.database.look_below(repair).await?;
-        for Named { key, id, deleted } in within!(self.reading, |it| upkeep::names(it))? {
-            match (id, deleted) {
-                (Ok(id), None) => findings.extend(self.check_session(key, &id, repair).await?),
-                (Ok(id), Some(failure)) => {
-                    findings.push(self.check_row(key, &id, &failure.of(&id), repair).await?);
-                }
-                (Err(_), _) => findings.push(self.check_name(key, repair).await?),
-            }
+        let named = within!(self.reading, |it| upkeep::names(it))?;
+        let checks = stream::iter(named).map(|named| self.check_named(named, repair));
+        let mut checks = pin!(checks.buffered(AT_ONCE));
+        while let Some(finding) = checks.next().await {
+            findings.extend(finding?);
         }
         for id in self.database.lost() {
             let repaired = repair.then(|| {
