@@ -22,9 +22,6 @@ const CALLS: [&str; 14] = [
     "mkdirat",
 ];
 
-/// How many instants are tried of each call, by default.
-const SAMPLE: usize = 4;
-
 /// A system call at which a program is killed: it does not take effect.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Instant {
@@ -69,9 +66,9 @@ pub(crate) fn killed_at(command: &Command, instant: Instant) -> Option<Output> {
     (output.status.signal() == Some(9)).then_some(output)
 }
 
-/// Runs a command to its end, and returns the instants at which it can be killed: all with `LOOPWRIGHT_LONG`, or some
-/// of each kind of call.
-pub(crate) fn instants(command: &Command) -> Vec<Instant> {
+/// Runs a command to its end, and returns the instants at which it can be killed: all with `LOOPWRIGHT_LONG`, or about
+/// so many of each kind of call.
+pub(crate) fn instants(command: &Command, sample: usize) -> Vec<Instant> {
     let log = tempfile::NamedTempFile::new().unwrap();
     let path = log.path().to_str().unwrap();
     let trace = format!("trace={}", CALLS.map(|call| format!("?{call}")).join(","));
@@ -81,7 +78,7 @@ pub(crate) fn instants(command: &Command) -> Vec<Instant> {
     let is_long = std::env::var_os("LOOPWRIGHT_LONG").is_some();
     let of = |call: &'static str| {
         let most = most_in_a_thread(&log, call);
-        let step = if is_long { 1 } else { most.div_ceil(SAMPLE).max(1) };
+        let step = if is_long { 1 } else { most.div_ceil(sample).max(1) };
         // The last one is tried, whatever the step.
         let numbers = (1..=most).rev().step_by(step).collect::<Vec<_>>();
         numbers.into_iter().rev().map(move |number| Instant { call, number })

@@ -375,18 +375,18 @@ impl Database for Sqlite {
     async fn back_up(&self, to: &Path) -> Result<(), SqlError> {
         let failed =
             |source| SqlError::Place { place: format!("`{}`", to.display()).into(), source };
-        file::make_new(to).map_err(failed)?;
-        let name = to.to_string_lossy().into_owned();
+        let partial = file::make_partial(to).map_err(failed)?;
+        let name = partial.to_string_lossy().into_owned();
         let written = sqlx::query("VACUUM INTO $1").bind(name).execute(&self.writer).await;
-        let synced = match written {
-            Ok(_) => std::fs::File::open(to).and_then(|it| it.sync_all()).map_err(failed),
+        let published = match written {
+            Ok(_) => file::publish(&partial, to).map_err(failed),
             Err(error) => Err(transaction::failed(&self.place, error)),
         };
-        if synced.is_err() {
+        if published.is_err() {
             // Half a copy is of no use.
-            let _removed = std::fs::remove_file(to);
+            let _removed = std::fs::remove_file(partial);
         }
-        synced
+        published
     }
 
     async fn give_back(&self) -> Result<(), SqlError> {
