@@ -280,3 +280,69 @@ fn a_backup_that_is_killed_leaves_no_part_of_a_store_and_can_be_done_again() {
 fn a_check_that_is_killed_changes_nothing() {
     command_killed(&["doctor", "--repair"], Outcome::Same, None);
 }
+
+/// Damages a store: the beginning of the file, or the middle of the first session's log.
+fn damage(kept: &Kept) {
+    let copy = kept.place.world.path("copy");
+    if kept.kind == 0 {
+        let mut bytes = fs::read(&copy).unwrap();
+        bytes[..512].fill(0);
+        fs::write(copy, bytes).unwrap();
+    } else {
+        let log = copy.join("sessions").join(&kept.ids[0]).join("log");
+        let mut bytes = fs::read(&log).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(log, bytes).unwrap();
+    }
+}
+
+/// Tells whether a file or directory holds what begins so.
+fn holds(folder: &std::path::Path, beginning: &str) -> bool {
+    let names = fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name());
+    names.into_iter().any(|it| it.to_str().unwrap().starts_with(beginning))
+}
+
+#[test]
+fn a_repair_that_is_killed_loses_nothing_that_can_be_read_and_can_be_done_again() {
+    if !can_kill() {
+        return;
+    }
+    for kind in [0, 1] {
+        let kept = Kept::new(kind);
+        let repair = |store: &str| {
+            kept.place.world.command(&["sessions", "doctor", "--repair", "--store", store])
+        };
+        let damaged = || {
+            kept.remove("copy");
+            let store = kept.copy();
+            damage(&kept);
+            store
+        };
+        let mut killed = 0;
+        for instant in instants(&repair(&damaged()), 3) {
+            let store = damaged();
+            if killed_at(&repair(&store), instant).is_none() {
+                continue;
+            }
+            killed += 1;
+            let told = format!("{kind} {instant:?}");
+            let again = kept.place.sessions(&["doctor", "--repair", "--store", &store]);
+            assert_eq!(again.status, 0, "{told}: {again:?}");
+            is_whole(&kept.place, &store, &told);
+            let said = kept.said(&store, &told);
+            assert_eq!(said[&kept.ids[1]], TURNS, "{told}");
+            let first = &said[&kept.ids[0]];
+            assert!(TURNS.starts_with(&first.iter().map(String::as_str).collect::<Vec<_>>()));
+            // What was damaged is kept as it was.
+            let home = kept.place.world.path("");
+            let log = home.join("copy/sessions").join(&kept.ids[0]);
+            let (folder, aside) =
+                if kind == 0 { (home, "copy.damaged-1") } else { (log, "log.damaged-1") };
+            assert!(holds(&folder, aside), "{told}");
+            assert!(kind == 1 || *first == TURNS, "{told}: {first:?}");
+        }
+        println!("a repair in {}: killed {killed} times", ["SQLite", "files"][kind]);
+        assert!(killed > 0);
+    }
+}
