@@ -41,7 +41,7 @@ fn listing_opens_no_conversation() {
 
 #[test]
 fn an_index_that_is_missing_or_damaged_is_made_anew() {
-    let world = World::new();
+    let world = World::in_memory();
     for (name, millis) in [("a", 3), ("b", 1), ("c", 2)] {
         create(&world.store, name, 1);
         append_at(&world.store, name, 1, 1, 1, at(5_000 + millis)).unwrap();
