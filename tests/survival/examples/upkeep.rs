@@ -69,7 +69,8 @@ async fn measure() -> Result<(), Failure> {
 
 fn told(what: &str, began: Instant, count: u64) {
     let took = began.elapsed();
-    println!("{what}: {took:.2?}, {:.1} µs each", took.as_secs_f64() * 1e6 / count as f64);
+    let each = u32::try_from(count.max(1)).map_or(took, |count| took / count);
+    println!("{what}: {took:.2?}, {each:.1?} each");
 }
 
 async fn session(store: &dyn SessionStore, number: u64) -> Result<SessionId, Failure> {
