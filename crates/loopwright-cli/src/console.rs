@@ -29,6 +29,13 @@ pub fn tell(line: &str) {
     writeln!(AutoStream::auto(io::stderr()), "{line}").ok();
 }
 
+/// Says a line on standard error in the middle of what else is shown there: a line that moves is removed first, and
+/// comes again below.
+pub fn interrupt(line: &str) {
+    progress(None);
+    tell(line);
+}
+
 /// Shows how far something is that takes long, in the last line of a terminal. `None` removes the line.
 pub fn progress(done: Option<&str>) {
     let mut stderr = io::stderr();

@@ -141,6 +141,7 @@ impl Conversation {
                 Ok(_) if !has_begun.load(Relaxed) => (Some(id.clone()), Report::left(&id)),
                 Ok(session) => {
                     let report = Report::of(session.state(), brake.why(), began.elapsed());
+                    let report = report.within(&self.budget, session.state());
                     let report = report.expecting(&self.setup.model()).of_session(&id);
                     (Some(id.clone()), report)
                 }

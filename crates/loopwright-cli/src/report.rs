@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loopwright_core::{
-    AgentState, Status, StopReason,
+    AgentState, Budget, Status, StopReason,
     messages::{Cost, Usage},
 };
 use loopwright_sessions::SessionId;
@@ -92,6 +92,25 @@ impl Report {
             session_id: None,
             remark: with_excess(remark(state, ending), state),
         }
+    }
+
+    /// Says so if a limit that stopped the turn is what the session had left, and not the turn's own.
+    #[must_use]
+    pub fn within(mut self, turn: &Budget, state: &AgentState) -> Self {
+        let Some(signal) = state.stop_signal() else { return self };
+        let budget = state.budget();
+        let is_own = match signal.reason {
+            StopReason::StepsLimitReached => budget.steps == turn.steps,
+            StopReason::TokenLimitReached => budget.tokens == turn.tokens,
+            StopReason::TimeLimitReached => budget.time == turn.time,
+            StopReason::CostLimitReached => budget.cost == turn.cost,
+            _ => true,
+        };
+        if !is_own && signal.source.as_deref() == Some("budget") {
+            let said = format!("limit of the session: {}", signal.message);
+            self.remark = with_excess(Some(stopped(&said, signal.reason, true)), state);
+        }
+        self
     }
 
     /// Says so if somebody else answered than was asked.
@@ -197,10 +216,7 @@ fn remark(state: &AgentState, ending: Ending) -> Option<String> {
             let said = state.stop_signal().map_or("", |signal| signal.message.as_str());
             let is_sessions = state.stop_signal().and_then(|it| it.source.as_deref())
                 == Some(session_budget::SOURCE);
-            match option_of(reason, is_sessions) {
-                Some(option) => format!("stopped: {said}; raise {option} to allow more"),
-                None => format!("stopped: {said}"),
-            }
+            stopped(said, reason, is_sessions)
         }
         Ending::ForbiddenAfterProvider => state.explain_stop(),
         Ending::Failed(_) => match state.status() {
@@ -214,6 +230,14 @@ fn remark(state: &AgentState, ending: Ending) -> Option<String> {
         }
         Ending::Unfinished => "the run gave up in the middle; this is a defect".to_owned(),
     })
+}
+
+/// Says what stopped a run, and how to allow more.
+fn stopped(said: &str, reason: StopReason, is_sessions: bool) -> String {
+    match option_of(reason, is_sessions) {
+        Some(option) => format!("stopped: {said}; raise {option} to allow more"),
+        None => format!("stopped: {said}"),
+    }
 }
 
 /// Returns what was spent above the limit of the turn.

@@ -17,7 +17,8 @@ pub const SOURCE: &str = "session_budget";
 /// Limits that were typed; they hold for all later turns of the session.
 const TYPED: Key<Budget> = Key::session("cli", "session_budget");
 
-/// Stops a session before a step if it has used what it may over all its turns.
+/// Keeps a session within what it may use over all its turns: a turn is given what is left, and no step begins once
+/// nothing is, or less than a step takes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionBudget {
     /// Typed now. The session keeps it.
@@ -45,24 +46,44 @@ impl SessionBudget {
         }
     }
 
-    fn signal(&self, state: &AgentState, env: &Env) -> Option<StopSignal> {
+    /// Returns the limits of a turn that also keep it within what the session has left, while a step is in progress
+    /// too. Where the session has nothing left, the hook stops the turn before its first step.
+    pub fn bound(&self, turn: Budget, state: &AgentState) -> Budget {
+        let left = self.limits(state).remaining(used(state));
+        let is_over = left.steps == Some(0)
+            || left.tokens == Some(0)
+            || left.time.is_some_and(|it| it.is_zero())
+            || left.cost == Some(Cost::ZERO);
+        if is_over { turn } else { turn.capped_by(&left) }
+    }
+
+    fn limits(&self, state: &AgentState) -> Budget {
         let typed = over(&state.get(&TYPED).unwrap_or_default(), &self.typed);
-        let budget = over(&typed, &self.configured);
+        over(&typed, &self.configured)
+    }
+
+    fn signal(&self, state: &AgentState, env: &Env) -> Option<StopSignal> {
+        let budget = self.limits(state);
         if budget.is_unlimited() {
             return None;
         }
-        let spent = state.total_spent();
-        let used = Used {
-            steps: u32::try_from(state.total_steps()).unwrap_or(u32::MAX),
-            tokens: spent.usage.total(),
-            time: state.cumulative_time(),
-            cost: spent.cost,
-        };
+        let used = used(state);
         let signal = budget.exhausted_by(used, env.clock.now());
         let mut signal = signal.or_else(|| lacking(&budget.remaining(used), state))?;
         signal.message = format!("limit of the session: {}", signal.message);
         signal.source = Some(SOURCE.into());
         Some(signal)
+    }
+}
+
+/// Returns what the session has used over all its turns.
+fn used(state: &AgentState) -> Used {
+    let spent = state.total_spent();
+    Used {
+        steps: u32::try_from(state.total_steps()).unwrap_or(u32::MAX),
+        tokens: spent.usage.total(),
+        time: state.cumulative_time(),
+        cost: spent.cost,
     }
 }
 

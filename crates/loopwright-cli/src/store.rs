@@ -8,11 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loopwright_core::BoxError;
-use loopwright_sessions::{FileStore, Finding, SessionStore, StoreError};
+use loopwright_core::{BoxError, Env};
+use loopwright_sessions::{
+    FileStore, Finding, ReportingStore, SessionStore, StoreError, StoreWait, WaitReporter,
+};
 use loopwright_store_sql::{SqlError, SqliteStore};
 
 use crate::config::{Config, Sources, Text};
+use crate::console;
+use crate::render::duration;
 
 /// The stores that this process opened.
 static OPENED: Mutex<Vec<Arc<dyn SessionStore>>> = Mutex::new(Vec::new());
@@ -159,7 +163,9 @@ impl Place {
     ///
     /// If that is not possible.
     pub async fn open(&self) -> Result<Arc<dyn SessionStore>, PlaceError> {
-        let store = self.opened().await?;
+        let waits = waits();
+        let store = waits.watch(self.opened()).await?;
+        let store: Arc<dyn SessionStore> = Arc::new(ReportingStore::new(store, waits));
         OPENED.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&store));
         Ok(store)
     }
@@ -212,6 +218,19 @@ impl Place {
             Self::Postgres(_) => false,
         }
     }
+}
+
+/// For how long a store is waited for in silence.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// Returns what tells people that a store makes them wait, and when it does not any more.
+fn waits() -> WaitReporter {
+    WaitReporter::new(Env::system().clock, SILENCE, |wait| match wait {
+        StoreWait::Started(_) => console::interrupt("waiting for the session store …"),
+        StoreWait::Ended(waited) => {
+            console::interrupt(&format!("waited {} for the session store", duration(waited)));
+        }
+    })
 }
 
 impl fmt::Display for Place {

@@ -68,10 +68,11 @@ impl<B> Turn<B> {
         if state.is_resumable() {
             state = state.renew_budget();
         }
-        if *state.budget() != self.budget {
-            state = state.with_budget(self.budget);
-        }
         state = self.session_budget.keep(state);
+        let budget = self.session_budget.bound(self.budget, &state);
+        if *state.budget() != budget {
+            state = state.with_budget(budget);
+        }
         if state.llm() != Some(&self.llm) {
             state = state.with_llm(self.llm.clone());
         }

@@ -3,7 +3,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "the lints spare tests, but not what they share"
+    clippy::print_stdout,
+    reason = "the lints spare tests, but not what they share; how much was tried is told"
 )]
 
 mod agents;
@@ -13,6 +14,7 @@ mod completions;
 mod demo;
 mod documented;
 mod files;
+mod killed;
 mod models;
 mod pages;
 mod program;

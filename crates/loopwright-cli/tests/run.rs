@@ -438,6 +438,39 @@ fn a_limit_of_the_session_holds_over_its_turns_and_is_told_apart() {
 }
 
 #[test]
+fn a_limit_of_the_session_holds_within_a_step() {
+    let (done, _) = run(vec![Reply::Nothing], &["--max-session-seconds", "0.2"]);
+    assert_eq!((done.status, done.stdout.as_str()), (6, ""), "{}", done.stderr);
+    let told =
+        "stopped: limit of the session: 0.2 seconds are used up; raise --max-session-seconds";
+    assert!(done.stderr.contains(told), "{}", done.stderr);
+    // What a request costs at least is known before it is sent.
+    let (world, server) = priced(vec![streamed("Never.", "stop")]);
+    let done = world.run(&["run", "--max-session-cost", "0.000001", "hi"]);
+    assert_eq!((done.status, done.stdout.as_str()), (6, ""), "{}", done.stderr);
+    assert!(done.stderr.contains("limit of the session"), "{}", done.stderr);
+    assert!(done.stderr.contains("raise --max-session-cost to allow more"), "{}", done.stderr);
+    assert!(!server.was_asked());
+}
+
+#[test]
+fn money_that_was_spent_above_the_limit_of_the_session_is_told() {
+    let costly = Reply::Whole(
+        200,
+        serde_json::json!({
+            "id": "c", "object": "chat.completion", "created": 0, "model": "m",
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": "Done."}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 6000, "completion_tokens": 0, "total_tokens": 6000},
+        }),
+    );
+    let (world, _server) = priced(vec![costly]);
+    let done = world.run(&["run", "--no-stream", "--max-session-cost", "0.05", "hi"]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "Done.\n"), "{}", done.stderr);
+    let told = "$0.0600 were spent, $0.0100 more than the limit of $0.0500";
+    assert!(done.stderr.contains(told), "{}", done.stderr);
+}
+
+#[test]
 fn an_empty_answer_has_an_exit_code_of_its_own() {
     let (done, _) = run(vec![streamed("", "stop")], &["--json"]);
     assert_eq!(done.status, 10, "{}", done.stderr);

@@ -2,6 +2,7 @@
 
 mod damaged;
 mod following;
+mod killed;
 mod moving;
 mod resuming;
 mod running;

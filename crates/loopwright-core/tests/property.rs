@@ -10,6 +10,7 @@ mod world;
 use std::{
     env,
     sync::{Arc, Mutex},
+    thread,
 };
 
 use async_trait::async_trait;
@@ -25,7 +26,7 @@ use proptest::{
     collection::vec,
     prelude::*,
     sample::select,
-    test_runner::{Config, TestRunner},
+    test_runner::{Config, RngAlgorithm, TestRunner},
 };
 use serde_json::{Value, json};
 
@@ -39,12 +40,27 @@ fn cases() -> u32 {
 
 #[test]
 fn a_run_survives_whatever_befalls_it() {
-    let config = Config { cases: cases(), failure_persistence: None, ..Config::default() };
-    let result = TestRunner::new(config)
-        .run(&case(), |case| World::live_through(&case).map_err(TestCaseError::fail));
-    if let Err(error) = result {
-        panic!("{error}");
-    }
+    let threads =
+        thread::available_parallelism().map_or(1, |it| u32::try_from(it.get()).unwrap_or(1));
+    let config = Config {
+        cases: cases().div_ceil(threads),
+        failure_persistence: None,
+        // Cases are no secrets: numbers that are quick to make are as good.
+        rng_algorithm: RngAlgorithm::XorShift,
+        ..Config::default()
+    };
+    let live = || {
+        let result = TestRunner::new(config.clone())
+            .run(&case(), |case| World::live_through(&case).map_err(TestCaseError::fail));
+        if let Err(error) = result {
+            panic!("{error}");
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(live);
+        }
+    });
 }
 
 // ------------------------------------------------------------------------------------------------

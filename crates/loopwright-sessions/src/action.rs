@@ -85,6 +85,13 @@ impl ActionCx<'_> {
         }
     }
 
+    /// Has the next [`run`](ActionCx::run) heed requests to stop or cancel that were accepted before this action began.
+    /// Call it when the action continues the work of a process that ended before it could heed them. Otherwise they
+    /// are dropped: they were meant for a run that is over.
+    pub fn heed_earlier_requests(&self) {
+        self.wishes.heed_earlier();
+    }
+
     fn options(&self) -> RunOptions {
         RunOptions {
             env: self.env.clone(),

@@ -28,6 +28,7 @@ mod undo;
 mod event_log;
 mod follow;
 mod slim;
+mod slow;
 
 pub mod conformance;
 pub mod rules;
@@ -60,6 +61,7 @@ pub use crate::{
         SlimCall, SlimContinuation, SlimError, SlimExecution, SlimMessage, SlimMetadata,
         SlimSerializationConfig, SlimState, SlimStep, SlimUsage,
     },
+    slow::{ReportingStore, StoreWait, WaitReporter},
     status::{RefusedTransition, SessionStatus},
     steps::step_end,
     store::{

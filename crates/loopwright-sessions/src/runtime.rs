@@ -212,8 +212,8 @@ impl SessionRuntime {
             Ok(lease) => lease,
             Err(error) => return self.when_busy(id, action, error).await,
         };
-        // What was wished of an earlier run is over, but for what was said. What is posted from here on is for
-        // this one.
+        // What was wished of an earlier run is over, but for what was said, and unless the action goes on with what
+        // that run left. What is posted from here on is for this one.
         let posted = self.store().collect(&lease).await.unwrap_or_default();
         let leased = Leased { lease: lease.clone(), taken, posted };
         let done = contained(async {
@@ -269,11 +269,14 @@ impl SessionRuntime {
         let lease = Some(lease);
         let journal = StoreJournal::new(&self.repository, before.clone(), lease, None);
         let journal = Arc::new(journal);
-        let said = journal.receive(posted).into_iter().filter_map(|wish| match wish {
-            Wish::Say(message) => Some(message),
-            _ => None,
-        });
-        let waiting = Mutex::new(said.collect());
+        let (mut said, mut earlier) = (Vec::new(), Vec::new());
+        for wish in journal.receive(posted) {
+            match wish {
+                Wish::Say(message) => said.push(message),
+                other => earlier.push(other),
+            }
+        }
+        let waiting = Mutex::new(said);
         let wishes = Wishes {
             store: Arc::clone(self.store()),
             journal: Arc::clone(&journal),
@@ -281,6 +284,8 @@ impl SessionRuntime {
             lasts: self.lasts,
             leave: self.leave.clone(),
             waiting,
+            earlier: Mutex::new(earlier),
+            heeded: Mutex::default(),
             renewed: Mutex::new(taken),
         };
         let (sinks, telling) = self.telling(&before.id);

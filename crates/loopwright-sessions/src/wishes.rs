@@ -31,6 +31,10 @@ pub struct Wishes {
     pub(crate) leave: CancellationToken,
     /// Messages that no run has heard.
     pub(crate) waiting: Mutex<Vec<Message>>,
+    /// Requests to stop or cancel that were sent before the lease was taken.
+    pub(crate) earlier: Mutex<Vec<Wish>>,
+    /// Those of them that the next run heeds.
+    pub(crate) heeded: Mutex<Vec<Wish>>,
     /// When the lease was taken or renewed last.
     pub(crate) renewed: Mutex<Instant>,
 }
@@ -76,6 +80,7 @@ impl Wishes {
         let handle = run.handle();
         let (mut is_last_step, mut is_between) = (false, true);
         let mut wishes: Vec<Wish> = self.take_waiting().into_iter().map(Wish::Say).collect();
+        wishes.append(&mut self.heeded.lock().unwrap_or_else(PoisonError::into_inner));
         let mut watch = self.watch();
         loop {
             for wish in wishes.drain(..) {
@@ -119,6 +124,12 @@ impl Wishes {
     /// Returns the messages that no run has heard, for a run that begins with them.
     pub(crate) fn take_waiting(&self) -> Vec<Message> {
         std::mem::take(&mut *self.waiting())
+    }
+
+    /// Has the next run heed the requests to stop or cancel that were sent before the lease was taken.
+    pub(crate) fn heed_earlier(&self) {
+        let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+        self.heeded.lock().unwrap_or_else(PoisonError::into_inner).append(&mut earlier);
     }
 
     fn renewed(&self) -> MutexGuard<'_, Instant> {

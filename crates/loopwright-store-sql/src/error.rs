@@ -131,6 +131,15 @@ pub enum SqlError {
     },
 }
 
+#[cfg(feature = "sqlite")]
+impl SqlError {
+    /// Says that there is no space left before the database does.
+    pub(crate) fn full(place: &Arc<str>) -> Self {
+        let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        Self::Full { place: Arc::clone(place), source: sqlx::Error::Io(full) }
+    }
+}
+
 impl From<SqlError> for StoreError {
     fn from(error: SqlError) -> Self {
         Self::Unavailable(Box::new(error))

@@ -9,12 +9,14 @@ use crate::{
     database::Transaction,
     error::Failure,
     row::{Cell, Row, values},
+    seal::{self, SEALED, Sealed, WIDTH},
 };
 
 /// What the header of a session is made of; [`header`] reads it.
 pub(crate) const HEADER: &str = "
     SELECT s.id, s.status, s.version, s.length, s.line, f.id, l.from_line, l.at, s.parent, s.call,
-        s.workdir, s.agent_name, s.agent_label, s.title, s.created_at, s.updated_at, s.key
+        s.workdir, s.agent_name, s.agent_label, s.title, s.created_at, s.updated_at, s.key,
+        s.format, s.last, s.missing, s.sum
     FROM sessions s
     LEFT JOIN lines l ON l.session = s.key AND l.line = s.line
     LEFT JOIN sessions f ON f.key = l.from_session";
@@ -22,8 +24,15 @@ pub(crate) const HEADER: &str = "
 /// Where [`HEADER`] has the key of the row.
 const KEY: usize = 16;
 
+/// Where [`HEADER`] has the columns that a checksum covers, in the order of these.
+const COVERED: [usize; WIDTH] = [0, 17, 1, 2, 4, 3, 8, 9, 10, 11, 12, 13, 14, 15, 18, 19];
+/// Where [`HEADER`] has the checksum.
+const SUM: usize = 20;
+
 /// Reads a row of [`HEADER`].
 pub(crate) fn header(row: &mut Row) -> Result<SessionHeader, Failure> {
+    let sum = row.maybe_int(SUM)?;
+    seal::check(COVERED.iter().filter_map(|place| row.0.get(*place)), sum)?;
     let from = match row.maybe_text(5)? {
         Some(session) => Some(ForkPoint {
             session: session_id(session)?,
@@ -63,6 +72,8 @@ pub(crate) struct Head {
     /// How many leases there were; the last one has this number.
     pub(crate) leases: u64,
     pub(crate) lease: Option<Lease>,
+    /// What the checksum of the row covers.
+    pub(crate) sealed: Sealed,
 }
 
 impl Head {
@@ -90,33 +101,36 @@ impl Head {
         lock: &str,
     ) -> Result<Self, Failure> {
         let sql = format!(
-            "SELECT key, status, version, line, length, updated_at, last, leases, lease_owner,
-                lease_until, format
+            "SELECT key, leases, lease_owner, lease_until, sum, {SEALED}
             FROM sessions WHERE id = $1{lock}"
         );
         let not_found = || StoreError::NotFound(id.clone());
         let mut row = transaction.row(&sql, values![id.as_str()]).await?.ok_or_else(not_found)?;
-        if status(&row.text(1)?)? == SessionStatus::Deleted {
+        let sealed = Sealed::split_off(&mut row, 5);
+        let mut covered = sealed.row();
+        if status(&covered.text(2)?)? == SessionStatus::Deleted {
             return Err(not_found().into());
         }
-        check_form(id, row.number(10)?)?;
-        let leases = row.number(7)?;
-        let lease = match row.maybe_text(8)? {
+        check_form(id, covered.number(1)?)?;
+        sealed.check(row.maybe_int(4)?)?;
+        let leases = row.number(1)?;
+        let lease = match row.maybe_text(2)? {
             Some(owner) => {
-                let (owner, until) = (owner.into(), row.moment(9)?);
+                let (owner, until) = (owner.into(), row.moment(3)?);
                 Some(Lease { id: id.clone(), owner, number: leases, until })
             }
             None => None,
         };
         Ok(Self {
             key: row.int(0)?,
-            version: row.number(2)?,
-            line: row.number(3)?,
-            length: row.number(4)?,
-            updated_at: row.moment(5)?,
-            last: row.maybe_bytes(6)?,
+            version: covered.number(3)?,
+            line: covered.number(4)?,
+            length: covered.number(5)?,
+            updated_at: covered.moment(13)?,
+            last: covered.maybe_bytes(14)?,
             leases,
             lease,
+            sealed,
         })
     }
 

@@ -18,6 +18,7 @@
 mod database;
 mod error;
 mod schema;
+mod seal;
 mod row;
 mod store;
 mod head;

@@ -67,6 +67,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/postgres/2.sql"),
     include_str!("../migrations/postgres/3.sql"),
     include_str!("../migrations/postgres/4.sql"),
+    include_str!("../migrations/postgres/5.sql"),
 ];
 
 impl PostgresStore {

@@ -87,6 +87,28 @@ impl<'a> From<&'a [u8]> for Value<'a> {
     }
 }
 
+impl<'a> From<&'a Cell> for Value<'a> {
+    fn from(cell: &'a Cell) -> Self {
+        match cell {
+            Cell::Null => Self::Int(None),
+            Cell::Int(value) => Self::Int(Some(*value)),
+            Cell::Text(value) => Self::Text(Some(value)),
+            Cell::Bytes(value) => Self::Bytes(Some(value)),
+        }
+    }
+}
+
+impl From<&Value<'_>> for Cell {
+    fn from(value: &Value<'_>) -> Self {
+        match *value {
+            Value::Int(Some(value)) => Self::Int(value),
+            Value::Text(Some(value)) => Self::Text(value.to_owned()),
+            Value::Bytes(Some(value)) => Self::Bytes(value.to_vec()),
+            Value::Int(None) | Value::Text(None) | Value::Bytes(None) => Self::Null,
+        }
+    }
+}
+
 /// Makes a list of values of whatever they are.
 macro_rules! values {
     ($($value:expr),* $(,)?) => { &[$($crate::row::Value::from($value)),*] };

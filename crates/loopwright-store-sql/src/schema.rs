@@ -3,10 +3,10 @@
 use crate::{database::Transaction, error::SqlError};
 
 /// The version of the tables that this program writes.
-pub(crate) const VERSION: i64 = 4;
+pub(crate) const VERSION: i64 = 5;
 
 /// The steps from no tables to the present ones; each makes the version of its place.
-pub(crate) type Steps = [&'static str; 4];
+pub(crate) type Steps = [&'static str; 5];
 
 /// Brings tables of some version to the present one, and tells whether there was anything to do.
 ///

@@ -2,11 +2,13 @@
 
 use std::{
     path::Path,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use async_trait::async_trait;
+use futures::future::{Either, select};
 use loopwright_sessions::{Finding, SessionId};
 use sqlx::{
     Sqlite as Driver,
@@ -76,6 +78,7 @@ const STEPS: &Steps = &[
     include_str!("../migrations/sqlite/2.sql"),
     include_str!("../migrations/sqlite/3.sql"),
     include_str!("../migrations/sqlite/4.sql"),
+    include_str!("../migrations/sqlite/5.sql"),
 ];
 
 impl SqliteStore {
@@ -95,6 +98,14 @@ impl SqliteStore {
         file::make(&path)
             .map_err(|source| SqlError::Place { place: Arc::clone(&place), source })?;
         let open = |mode| Sqlite::connect(&path, &place, patience, mode);
+        if !Guard::of(&path).has_room(&path) {
+            // Also who only reads would map a file for which there is no space.
+            let database = match Mode::of_read_only(&path) {
+                Mode::Immutable => open(Mode::Immutable).await?,
+                Mode::Writable | Mode::ReadOnly => return Err(SqlError::full(&place)),
+            };
+            return Ok(Self { database, place });
+        }
         let database = match open(Mode::Writable).await {
             // SQLite needs a file beside the database, which cannot be made there.
             Err(error @ (SqlError::Closed { .. } | SqlError::ReadOnly { .. })) => {
@@ -257,13 +268,11 @@ impl Sqlite {
 
     /// Refuses to write what could not be kept.
     fn guard(&self) -> Result<(), SqlError> {
-        let place = || Arc::clone(&self.place);
         if !self.guard.is_there(&self.path) {
-            return Err(SqlError::Gone { place: place() });
+            return Err(SqlError::Gone { place: Arc::clone(&self.place) });
         }
         if !self.guard.has_room(&self.path) {
-            let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-            return Err(SqlError::Full { place: place(), source: sqlx::Error::Io(full) });
+            return Err(SqlError::full(&self.place));
         }
         Ok(())
     }
@@ -318,7 +327,16 @@ impl Database for Sqlite {
         if access == Access::Write {
             self.guard()?;
         }
-        let begun = SqliteTransaction::begin(pool, Arc::clone(&self.place), sql).await;
+        let begun = pin!(SqliteTransaction::begin(pool, Arc::clone(&self.place), sql));
+        let begun = match access {
+            Access::Read => begun.await,
+            Access::Write => match select(begun, pin!(holder::stopped(&self.path))).await {
+                Either::Left((begun, _)) => begun,
+                Either::Right((owner, _)) => {
+                    return Err(SqlError::InUse { place: Arc::clone(&self.place), owner });
+                }
+            },
+        };
         Ok(Box::new(begun.map_err(|error| holder::named(error, &self.path))?))
     }
 
@@ -357,18 +375,18 @@ impl Database for Sqlite {
     async fn back_up(&self, to: &Path) -> Result<(), SqlError> {
         let failed =
             |source| SqlError::Place { place: format!("`{}`", to.display()).into(), source };
-        file::make_new(to).map_err(failed)?;
-        let name = to.to_string_lossy().into_owned();
+        let partial = file::make_partial(to).map_err(failed)?;
+        let name = partial.to_string_lossy().into_owned();
         let written = sqlx::query("VACUUM INTO $1").bind(name).execute(&self.writer).await;
-        let synced = match written {
-            Ok(_) => std::fs::File::open(to).and_then(|it| it.sync_all()).map_err(failed),
+        let published = match written {
+            Ok(_) => file::publish(&partial, to).map_err(failed),
             Err(error) => Err(transaction::failed(&self.place, error)),
         };
-        if synced.is_err() {
+        if published.is_err() {
             // Half a copy is of no use.
-            let _removed = std::fs::remove_file(to);
+            let _removed = std::fs::remove_file(partial);
         }
-        synced
+        published
     }
 
     async fn give_back(&self) -> Result<(), SqlError> {

@@ -1,8 +1,9 @@
 //! The store: each of its methods is one transaction.
 
-use std::{fmt, path::Path, sync::Arc, time::Duration};
+use std::{fmt, path::Path, pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use futures::{StreamExt as _, stream};
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
@@ -15,7 +16,7 @@ use crate::{
     error::Failure,
     head::stands_for,
     leasing, listing, loading, notes,
-    upkeep::{self, Health},
+    upkeep::{self, Health, Named, Restored},
     writing,
 };
 
@@ -53,6 +54,18 @@ impl<D: Database> SqlStore<D> {
 
     pub(crate) async fn writing(&self) -> Result<Box<dyn Transaction>, StoreError> {
         self.begin(Access::Write).await
+    }
+
+    /// Looks for what is wrong with one session, and repairs it.
+    async fn check_named(&self, named: Named, repair: bool) -> Result<Option<Finding>, StoreError> {
+        let Named { key, id, deleted } = named;
+        match (id, deleted) {
+            (Ok(id), None) => self.check_session(key, &id, repair).await,
+            (Ok(id), Some(failure)) => {
+                self.check_row(key, &id, &failure.of(&id), repair).await.map(Some)
+            }
+            (Err(_), _) => self.check_name(key, repair).await.map(Some),
+        }
     }
 
     /// Makes one session look for what is wrong with it, and repairs it.
@@ -96,13 +109,20 @@ impl<D: Database> SqlStore<D> {
             return Ok(upkeep::finding(id, error, None));
         }
         let restored = within!(self.writing, id, |it| upkeep::restore_row(it, key))?;
-        let agent = within!(self.writing, id, |it| upkeep::restore_definition(it, id, key))?;
-        let repaired = match (&*restored, agent) {
-            ([], None) => None,
-            ([], Some(agent)) => Some(format!("the session is suspended, and has {agent}")),
-            (columns, _) => {
+        let agent = match restored {
+            Restored::Deleted => None,
+            _ => within!(self.writing, id, |it| upkeep::restore_definition(it, id, key))?,
+        };
+        let repaired = match (restored, agent) {
+            (Restored::Nothing, None) => None,
+            (Restored::Nothing, Some(agent)) => {
+                Some(format!("the session is suspended, and has {agent}"))
+            }
+            (Restored::Columns(columns), _) => {
                 Some(format!("the session is suspended, and without its {}", columns.join(", ")))
             }
+            (Restored::Altered, _) => Some(LOOK.to_owned()),
+            (Restored::Deleted, _) => Some(STAYS.to_owned()),
         };
         Ok(upkeep::finding(id, error, repaired))
     }
@@ -122,6 +142,14 @@ impl<D: Database> SqlStore<D> {
 
 /// What is said of a session that was acknowledged and is not in the database.
 const LOST: &str = "nothing is left of it: the `-wal` file that the database needs is damaged";
+
+/// How many sessions are checked at once.
+const AT_ONCE: usize = 3;
+/// What is done about a session of which some column was altered.
+const LOOK: &str =
+    "the session is suspended: look whether its title, directory and steps are right";
+/// What is done about one of which nothing else is left.
+const STAYS: &str = "it stays deleted, as nothing else is left of it";
 
 /// Makes what was done happen, or undoes it if it failed.
 pub(crate) async fn end<T>(
@@ -296,11 +324,11 @@ impl<D: Database> SessionStore for SqlStore<D> {
 
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
         let mut findings = self.database.look_below(repair).await?;
-        for (key, name) in within!(self.reading, |it| upkeep::names(it))? {
-            match name {
-                Ok(id) => findings.extend(self.check_session(key, &id, repair).await?),
-                Err(_) => findings.push(self.check_name(key, repair).await?),
-            }
+        let named = within!(self.reading, |it| upkeep::names(it))?;
+        let checks = stream::iter(named).map(|named| self.check_named(named, repair));
+        let mut checks = pin!(checks.buffered(AT_ONCE));
+        while let Some(finding) = checks.next().await {
+            findings.extend(finding?);
         }
         for id in self.database.lost() {
             let repaired = repair.then(|| {

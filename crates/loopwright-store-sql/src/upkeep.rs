@@ -12,6 +12,7 @@ use crate::{
     head::{Head, session_id},
     loading::{Stored, read},
     row::{Row, values},
+    seal::{SEALED, Sealed, seal},
     writing::go_back,
 };
 
@@ -55,15 +56,34 @@ pub(crate) async fn reclaim(
     Ok(Reclaimed { sessions, batches })
 }
 
-/// Returns the keys and names of all sessions that can be loaded, those first that were there first. A damaged
-/// name is an error.
-pub(crate) async fn names(
-    transaction: &mut dyn Transaction,
-) -> Result<Vec<(i64, Result<SessionId, Failure>)>, Failure> {
-    let sql = "SELECT key, id FROM sessions WHERE status <> 'deleted' ORDER BY key";
-    let rows = transaction.rows(sql, &[]).await?;
-    let name = |mut row: Row| Ok((row.int(0)?, row.text(1).and_then(session_id)));
-    rows.into_iter().map(name).collect()
+/// A session to look at.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) key: i64,
+    /// A damaged name is an error.
+    pub(crate) id: Result<SessionId, Failure>,
+    /// What is wrong with the row of a session that says that it was deleted.
+    pub(crate) deleted: Option<Failure>,
+}
+
+/// Returns all sessions that can be loaded, and those whose row says without being right that they were deleted. Those
+/// come first that were there first.
+pub(crate) async fn names(transaction: &mut dyn Transaction) -> Result<Vec<Named>, Failure> {
+    let sql = format!("SELECT key, sum, {SEALED} FROM sessions ORDER BY key");
+    let mut names = Vec::new();
+    let mut take = |mut row: Row| {
+        let (key, sum) = (row.int(0)?, row.maybe_int(1));
+        let sealed = Sealed::split_off(&mut row, 2);
+        let mut covered = sealed.row();
+        let is_deleted = covered.text(2).is_ok_and(|it| it == SessionStatus::Deleted.as_str());
+        let deleted = sum.and_then(|sum| sealed.check(sum)).err().filter(|_| is_deleted);
+        if !is_deleted || deleted.is_some() {
+            names.push(Named { key, id: covered.text(0).and_then(session_id), deleted });
+        }
+        Ok(())
+    };
+    transaction.each(&sql, &[], &mut take).await?;
+    Ok(names)
 }
 
 /// Columns of a session's row that hold text, and what takes the place of a damaged one.
@@ -77,9 +97,63 @@ const TEXTS: [(&str, Option<&str>); 7] = [
     ("agent_label", Some("unknown")),
 ];
 
-/// Puts the columns of a session's row right that hold no text or no status any more, and returns their names.
-/// The session is suspended.
+/// What was put right of a session's row.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Restored {
+    /// Nothing: it was right.
+    Nothing,
+    /// These columns held no text or no status any more.
+    Columns(Vec<&'static str>),
+    /// Some column was altered.
+    Altered,
+    /// Some column was altered of a session of which nothing else is left, so that it stays deleted.
+    Deleted,
+}
+
+/// Puts the row of a session right: columns that hold no text or no status any more, and its checksum. The session
+/// is suspended.
 pub(crate) async fn restore_row(
+    transaction: &mut dyn Transaction,
+    key: i64,
+) -> Result<Restored, Failure> {
+    let is_altered = is_altered(transaction, key).await?;
+    let columns = restore_columns(transaction, key).await?;
+    if columns.is_empty() && !is_altered {
+        return Ok(Restored::Nothing);
+    }
+    let agent = "SELECT session FROM definitions WHERE session = $1";
+    let is_gone = transaction.row(agent, values![key]).await?.is_none();
+    let status = "SELECT key FROM sessions WHERE key = $1 AND status = 'deleted'";
+    let is_deleted = is_gone && transaction.row(status, values![key]).await?.is_some();
+    if !is_deleted {
+        // A line is never left for an earlier one, and what it holds is beyond doubt.
+        let sql = "UPDATE sessions SET status = 'suspended',
+                line = COALESCE((SELECT MAX(line) FROM lines WHERE session = $1), line)
+            WHERE key = $1";
+        transaction.run(sql, values![key]).await?;
+        let sql = "UPDATE sessions SET length = (SELECT MAX(first + count) FROM batches b
+                WHERE b.session = sessions.key AND b.line = sessions.line)
+            WHERE key = $1 AND length < (SELECT MAX(first + count) FROM batches b
+                WHERE b.session = sessions.key AND b.line = sessions.line)";
+        transaction.run(sql, values![key]).await?;
+    }
+    seal(transaction, &[key]).await?;
+    Ok(match (is_deleted, columns) {
+        (true, _) => Restored::Deleted,
+        (false, columns) if columns.is_empty() => Restored::Altered,
+        (false, columns) => Restored::Columns(columns),
+    })
+}
+
+/// Tells whether the row of a session has another checksum than it says.
+async fn is_altered(transaction: &mut dyn Transaction, key: i64) -> Result<bool, Failure> {
+    let sql = format!("SELECT sum, {SEALED} FROM sessions WHERE key = $1");
+    let Some(mut row) = transaction.row(&sql, values![key]).await? else { return Ok(false) };
+    let sealed = Sealed::split_off(&mut row, 1);
+    Ok(row.maybe_int(0).and_then(|sum| sealed.check(sum)).is_err())
+}
+
+async fn restore_columns(
     transaction: &mut dyn Transaction,
     key: i64,
 ) -> Result<Vec<&'static str>, Failure> {
@@ -102,10 +176,6 @@ pub(crate) async fn restore_row(
     let status = row.and_then(|mut row| row.text(0).ok());
     if status.and_then(|it| SessionStatus::named(&it)).is_none() {
         restored.push("status");
-    }
-    if !restored.is_empty() {
-        let sql = "UPDATE sessions SET status = $1 WHERE key = $2";
-        transaction.run(sql, values![SessionStatus::Suspended.as_str(), key]).await?;
     }
     Ok(restored)
 }
@@ -144,6 +214,7 @@ pub(crate) async fn restore_definition(
     transaction.run(sql, values![key, &*body, checksum(&body)]).await?;
     let sql = "UPDATE sessions SET status = 'suspended' WHERE key = $1 AND status = 'active'";
     transaction.run(sql, values![key]).await?;
+    seal(transaction, &[key]).await?;
     Ok(Some(what))
 }
 
@@ -153,6 +224,7 @@ pub(crate) async fn rename(transaction: &mut dyn Transaction, key: i64) -> Resul
     let sql = "UPDATE sessions SET id = $1, status = $2 WHERE key = $3";
     let suspended = SessionStatus::Suspended.as_str();
     transaction.run(sql, values![&*name, suspended, key]).await?;
+    seal(transaction, &[key]).await?;
     Ok(name)
 }
 
@@ -197,7 +269,7 @@ pub(crate) async fn go_on_from(
     let missing = format!("what it did after its first {readable} changes is missing: {problem}");
     let sql = "UPDATE sessions SET missing = $1 WHERE key = $2";
     transaction.run(sql, values![&*missing, head.key]).await?;
-    Ok(())
+    seal(transaction, &[head.key]).await
 }
 
 /// Says what was found out about a session.

@@ -13,6 +13,7 @@ use crate::{
     head::{Head, session_id},
     leasing,
     row::{Value, values},
+    seal::{Column, Sealed, seal},
 };
 
 /// Does what [`SessionStore::create`](loopwright_sessions::SessionStore::create) says.
@@ -44,10 +45,10 @@ pub(crate) async fn create(
 async fn insert(transaction: &mut dyn Transaction, header: &SessionHeader) -> Result<i64, Failure> {
     let sql = "
         INSERT INTO sessions (id, format, status, version, line, length, parent, call, workdir,
-            agent_name, agent_label, title, created_at, updated_at)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+            agent_name, agent_label, title, created_at, updated_at, sum)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
         ON CONFLICT (id) DO NOTHING RETURNING key";
-    let values = values![
+    let mut values = values![
         header.id.as_str(),
         FORMAT,
         header.status.as_str(),
@@ -62,8 +63,10 @@ async fn insert(transaction: &mut dyn Transaction, header: &SessionHeader) -> Re
         header.title.as_deref(),
         header.created_at,
         header.updated_at,
-    ];
-    let row = transaction.row(sql, values).await?;
+    ]
+    .to_vec();
+    values.push(Sealed::of(&values).sum().into());
+    let row = transaction.row(sql, &values).await?;
     row.ok_or_else(|| StoreError::Exists(header.id.clone()))?.int(0)
 }
 
@@ -119,22 +122,36 @@ pub(crate) async fn append(
     rules::check_version(id, expected, head.version)?;
     let count = batch.changes.len();
     rules::check_follows(id, expected, head.length, batch.first, count)?;
+    let (length, updated_at) = (head.length + count as u64, written_at(head.updated_at, now));
+    let status = status.map(SessionStatus::as_str);
+    let (title, workdir) = (title.map(|it| &**it), workdir.map(|it| &**it));
+    let parent = parent.map(SessionId::as_str);
+    let mut sealed = head.sealed;
+    sealed.set(Column::Version, expected + 1);
+    sealed.set(Column::Length, length);
+    sealed.set(Column::UpdatedAt, updated_at);
+    sealed.set(Column::Last, &print[..]);
+    sealed.set(Column::Missing, None::<&str>);
+    let others = [
+        (Column::Status, status),
+        (Column::Title, title),
+        (Column::Workdir, workdir),
+        (Column::Parent, parent),
+    ];
+    for (column, text) in others {
+        if let Some(text) = text {
+            sealed.set(column, text);
+        }
+    }
     let sql = "
         UPDATE sessions SET version = $1, length = $2, updated_at = $3, last = $4, missing = NULL,
             status = COALESCE($5, status), title = COALESCE($6, title),
-            workdir = COALESCE($7, workdir), parent = COALESCE($8, parent)
-        WHERE key = $9";
-    let values = values![
-        expected + 1,
-        head.length + count as u64,
-        written_at(head.updated_at, now),
-        &print[..],
-        status.map(SessionStatus::as_str),
-        title.map(|title| &**title),
-        workdir.map(|workdir| &**workdir),
-        parent.map(SessionId::as_str),
-        head.key,
-    ];
+            workdir = COALESCE($7, workdir), parent = COALESCE($8, parent), sum = $9
+        WHERE key = $10";
+    let sum = sealed.sum();
+    let (version, last) = (expected + 1, &print[..]);
+    let values =
+        values![version, length, updated_at, last, status, title, workdir, parent, sum, head.key];
     transaction.run(sql, values).await?;
     if count > 0 {
         insert_batch(transaction, head.key, head.line, batch.first, count, &body).await?;
@@ -161,10 +178,11 @@ pub(crate) async fn rewind(
         return Err(StoreError::NotFound(id.clone()).into());
     }
     go_back(transaction, id, &head, at, now).await?;
+    seal(transaction, &[head.key]).await?;
     Ok((head.key, expected + 1))
 }
 
-/// Begins a new line of a session.
+/// Begins a new line of a session, whose row is to be sealed then.
 pub(crate) async fn go_back(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -209,8 +227,10 @@ pub(crate) async fn delete_unused(
             deleted.push((row.int(0)?, session_id(row.text(1)?)?, row.number(2)?));
         }
     }
-    for (key, ..) in &deleted {
-        transaction.run("DELETE FROM wishes WHERE session = $1", values![*key]).await?;
+    let keys: Vec<_> = deleted.iter().map(|(key, ..)| *key).collect();
+    seal(transaction, &keys).await?;
+    for key in keys {
+        transaction.run("DELETE FROM wishes WHERE session = $1", values![key]).await?;
     }
     deleted.sort_by_key(|(key, ..)| *key);
     Ok(deleted)
@@ -234,6 +254,7 @@ pub(crate) async fn delete(
         WHERE key = $3";
     let updated_at = written_at(head.updated_at, now);
     transaction.run(sql, values![head.version + 1, updated_at, head.key]).await?;
+    seal(transaction, &[head.key]).await?;
     transaction.run("DELETE FROM wishes WHERE session = $1", values![head.key]).await?;
     Ok(Some((head.key, head.version + 1)))
 }

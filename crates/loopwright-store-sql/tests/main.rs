@@ -1,6 +1,9 @@
 //! Stores in databases, through the public interface.
 
 #[cfg(test)]
+#[cfg(all(feature = "sqlite", feature = "postgres"))]
+mod altered;
+#[cfg(test)]
 #[cfg(feature = "sqlite")]
 mod damage;
 #[cfg(test)]

@@ -76,6 +76,10 @@ impl SessionAction for Deliver<'_> {
             return Err(SessionError::Action(Lost.into()));
         }
         let (state, job) = (session.state().clone(), &self.claimed.job);
+        if self.claimed.deaths > 0 || Heard::of(&state, &job.id).is_some() {
+            // Who was asked to stop was doing this very job.
+            cx.heed_earlier_requests();
+        }
         if let Some(heard) = Heard::of(&state, &job.id) {
             let is_open = heard.is_ahead(&state) || state.is_interrupted();
             let goes_on = is_open || has_failed_for_now(&state);

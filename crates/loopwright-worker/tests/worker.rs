@@ -17,6 +17,7 @@ use loopwright_core::{
 use loopwright_sessions::{
     Continue, Decide, Followed, Following, Job, JobQueue, JobRecord, JobStatus, Log, MemoryStore,
     NewSession, SessionHeader, SessionId, SessionRepository, SessionRuntime, SessionStore as _,
+    Wish,
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, loop_of};
@@ -215,6 +216,58 @@ async fn a_worker_that_drains_ends_its_step_and_leaves_the_rest_to_another_one()
     let tally = world.worker(&agent).run(&CancellationToken::new()).await;
     assert_eq!((tally, model.asked()), (Tally { done: 2, ..Tally::default() }, 6));
     assert_eq!(world.state("a").await.execution_count(), 1);
+}
+
+/// Lets a worker leave a job after its first step, and posts a control message that it does not receive any more.
+async fn left_with(wish: &Wish) -> (World, Job, AgentLoop, FakeModel) {
+    let world = World::with(&["a"]).await;
+    let job = world.push("a", "hi").await;
+    let drain = CancellationToken::new();
+    let drains = drain.clone();
+    let (agent, model) = working(move || drains.cancel());
+    let tally = world.worker(&agent).run(&drain).await;
+    assert_eq!((tally, model.asked()), (Tally { left: 1, ..Tally::default() }, 1));
+    world.store.post(&id("a"), wish).await.unwrap();
+    (world, job, agent, model)
+}
+
+#[tokio::test]
+async fn a_request_to_stop_that_its_worker_could_not_heed_stops_the_next_one_with_the_job() {
+    for wish in [Wish::Stop, Wish::Cancel] {
+        let (world, job, agent, model) = left_with(&wish).await;
+        let tally = world.worker(&agent).run(&CancellationToken::new()).await;
+        let stopped = Tally { stopped: 1, ..Tally::default() };
+        // No step was in progress, and none began.
+        assert_eq!((tally, model.asked()), (stopped, 1), "{wish:?}");
+        assert_eq!(world.record(&job).await.status, JobStatus::Stopped, "{wish:?}");
+        // It was for that job only.
+        world.push("a", "and now?").await;
+        let tally = world.worker(&agent).run(&CancellationToken::new()).await;
+        assert_eq!(tally, Tally { done: 1, ..Tally::default() }, "{wish:?}");
+        assert!(matches!(world.state("a").await.status(), Status::Completed), "{wish:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_to_stop_that_a_dead_worker_could_not_heed_stops_the_next_one_with_the_job() {
+    let world = World::with(&["a"]).await;
+    world.push("a", "hi").await;
+    let now = FrozenClock::new().env(0).clock.now();
+    let lasts = WorkerOptions::default().lease;
+    assert!(world.queue().claim("gone", now, lasts).await.unwrap().is_some());
+    world.store.post(&id("a"), &Wish::Cancel).await.unwrap();
+    assert_eq!(world.queue().give_back("gone", now).await.unwrap(), 1);
+    let tally = world.work(&agent(&FakeModel::echo())).await;
+    assert_eq!(tally, Tally { stopped: 1, ..Tally::default() });
+}
+
+#[tokio::test]
+async fn a_request_to_stop_an_earlier_run_stops_no_job() {
+    let world = World::with(&["a"]).await;
+    world.store.post(&id("a"), &Wish::Stop).await.unwrap();
+    world.push("a", "hi").await;
+    let tally = world.work(&agent(&FakeModel::echo())).await;
+    assert_eq!(tally, Tally { done: 1, ..Tally::default() });
 }
 
 #[tokio::test]

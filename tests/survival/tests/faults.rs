@@ -34,11 +34,11 @@ fn faulty(place: &Place, session: &str, what: What) -> Task {
 }
 
 /// What the runtime says of a store that fails, whatever the reason.
-const UNAVAILABLE: &str = "the session store is not available: ";
+pub(crate) const UNAVAILABLE: &str = "the session store is not available: ";
 
 /// Checks that the worker said why it stopped, and that nothing began since the fault.
 #[track_caller]
-fn check_stopped(entries: &[Entry], fault: usize, told: &[&str]) {
+pub(crate) fn check_stopped(entries: &[Entry], fault: usize, told: &[&str]) {
     let Some(Entry::Refused { chain }) = entries.last() else { panic!("{:?}", entries.last()) };
     assert!(told.iter().all(|text| chain[0].contains(text)), "{chain:?}");
     let begins = |entry: &&Entry| matches!(entry, Entry::Asked { .. } | Entry::Began { .. });

@@ -11,6 +11,7 @@ mod crash;
 mod decisions;
 mod faults;
 mod fleet;
+mod full_disk;
 mod hammer;
 mod numbers;
 mod places;

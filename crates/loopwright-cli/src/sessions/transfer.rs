@@ -6,7 +6,7 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{AgentState, Stamped};
@@ -58,17 +58,39 @@ pub(super) async fn export(
         write(&mut bytes, loaded).map_err(|source| unusable(Path::new("-"), "written", source))?;
         return Ok(console::print(&bytes));
     };
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(unusable(path, "made", io::ErrorKind::AlreadyExists.into()));
+    }
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    // A process that was killed left it.
+    fs::remove_file(&partial).ok();
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial);
     let file = file.map_err(|source| unusable(path, "made", source))?;
     let mut buffered = BufWriter::new(&file);
     let written = write(&mut buffered, loaded).and_then(|()| buffered.flush());
     drop(buffered);
-    written.and_then(|()| file.sync_all()).map_err(|source| {
-        // Half a session is of no use.
-        fs::remove_file(path).ok();
-        unusable(path, "written", source)
-    })?;
+    written.and_then(|()| file.sync_all()).and_then(|()| publish(&partial, path)).map_err(
+        |source| {
+            // Half a session is of no use.
+            fs::remove_file(&partial).ok();
+            unusable(path, "written", source)
+        },
+    )?;
     Ok(ExitCode::Done)
+}
+
+/// Gives a file that is whole its name, which no file may have, and makes it survive a loss of power.
+fn publish(partial: &Path, path: &Path) -> io::Result<()> {
+    match fs::hard_link(partial, path) {
+        Ok(()) => fs::remove_file(partial)?,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+        // Some disks know no links.
+        Err(_) => fs::rename(partial, path)?,
+    }
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+    fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 fn write(to: &mut impl Write, loaded: Loaded) -> io::Result<()> {

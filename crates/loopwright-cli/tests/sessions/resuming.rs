@@ -2,7 +2,7 @@
 //! model is shown what came before.
 
 use std::fs;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -23,6 +23,12 @@ enum Ending {
     InterruptInAnswer,
     Steps,
     Cancelled,
+    /// Nobody reads the answer any more.
+    ClosedOutput,
+    /// Killed, and killed again while it was resumed.
+    KillInResume,
+    /// No file may grow any more while the call is made.
+    DiskFull,
 }
 
 /// How it is taken up again.
@@ -46,12 +52,41 @@ impl Ending {
             }
             // One piece of text, and then none for as long as anybody waits.
             Self::InterruptInAnswer => Some(Reply::Flood(1)),
-            Self::Steps => None,
+            // More than a pipe holds.
+            Self::ClosedOutput => Some(Reply::Flood(200_000)),
+            Self::Steps | Self::DiskFull => None,
             _ => Some(Reply::Nothing),
         }
     }
 
-    fn end(self, place: &Place, child: &Child) {
+    /// Returns the first call. It is made once, also if it waits until the disk is full.
+    fn call(self) -> Reply {
+        let wait = "; until [ -e go ]; do sleep 0.02; done";
+        let wait = if matches!(self, Self::DiskFull) { wait } else { "" };
+        streamed_call("", &format!("echo made >> made{wait}"))
+    }
+
+    /// Starts the run.
+    fn start(self, place: &Place) -> Child {
+        let options: &[&str] =
+            if matches!(self, Self::Steps) { &["--max-steps", "1"] } else { &[] };
+        let line = place.line(&[options, &["go"]].concat());
+        if !matches!(self, Self::DiskFull) {
+            return place.world.start(&line);
+        }
+        // A write beyond a limit is an error then, as on a full disk.
+        let run = place.world.command(&line);
+        let mut command = Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
+        command.arg(run.get_program()).args(run.get_args());
+        let variables = run.get_envs().filter_map(|(name, value)| Some((name, value?)));
+        command.env_clear().envs(variables).current_dir(place.world.path("project"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    }
+
+    /// Ends the run, and returns the last request if there was another one.
+    fn end(self, place: &Place, child: &mut Child) -> Option<Value> {
         match self {
             Self::Interrupt => kill("-INT", child),
             Self::InterruptTwice => {
@@ -69,8 +104,29 @@ impl Ending {
                 let id = session(place);
                 assert_eq!(place.sessions(&["cancel", &id]).status, 0);
             }
+            Self::ClosedOutput => drop(child.stdout.take()),
+            Self::KillInResume => {
+                kill("-KILL", child);
+                child.wait().unwrap();
+                let mut resumed = place.world.start(&place.line(&["--continue"]));
+                let request = place.server.request();
+                kill("-KILL", &resumed);
+                resumed.wait().unwrap();
+                return Some(request);
+            }
+            Self::DiskFull => {
+                let made = place.world.path("project/made");
+                while !made.exists() {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                let process = child.id().to_string();
+                let limit = Command::new("prlimit").args(["--fsize=0", "--pid", &process]).status();
+                assert!(limit.unwrap().success());
+                fs::write(place.world.path("project/go"), "").unwrap();
+            }
             Self::Refused | Self::BrokenStream | Self::Steps => {}
         }
+        None
     }
 }
 
@@ -84,17 +140,15 @@ fn session(place: &Place) -> String {
 
 /// Runs until the ending, takes it up again and returns what is wrong.
 fn problems(ending: Ending, way: Way) -> Vec<String> {
-    let first = streamed_call("", "echo made >> made");
-    let replies = [Some(first), ending.reply(), Some(streamed("done", "stop"))];
+    let again = matches!(ending, Ending::KillInResume).then_some(Reply::Nothing);
+    let replies = [Some(ending.call()), ending.reply(), again, Some(streamed("done", "stop"))];
     let place = Place::new(replies.into_iter().flatten());
-    let options: &[&str] =
-        if matches!(ending, Ending::Steps) { &["--max-steps", "1"] } else { &[] };
-    let child = place.world.start(&place.line(&[options, &["go"]].concat()));
+    let mut child = ending.start(&place);
     let mut last = place.server.request();
     if ending.reply().is_some() {
         last = place.server.request();
     }
-    ending.end(&place, &child);
+    last = ending.end(&place, &mut child).unwrap_or(last);
     let ended = child.wait_with_output().unwrap().status;
     let id = session(&place);
     let done = match way {
@@ -109,7 +163,15 @@ fn problems(ending: Ending, way: Way) -> Vec<String> {
             let model = ["-m", "openai-compatible/test", "--base-url", &place.server.url];
             let submit = [&["submit", "--session", &id], &model[..], &["and now?"]].concat();
             assert_eq!(place.world.run(&submit).status, 0);
-            place.world.run(&[&["worker", "--until-idle"], &model[..]].concat())
+            let worked = place.world.run(&[&["worker", "--until-idle"], &model[..]].concat());
+            if matches!(ending, Ending::DiskFull) {
+                // A worker asks about a call of which nobody knows whether it took effect.
+                assert!(worked.stdout.starts_with("parked "), "{worked:?}");
+                assert_eq!(place.sessions(&["decide", &id, "skip"]).status, 0);
+                place.run(&["--continue"])
+            } else {
+                worked
+            }
         }
         Way::Fork => {
             assert_eq!(place.sessions(&["fork", &id]).status, 0);
@@ -125,7 +187,7 @@ fn problems(ending: Ending, way: Way) -> Vec<String> {
         problems.push(format!("the call was made {} times", made.lines().count()));
     }
     let Some(next) = place.server.taken() else {
-        problems.push("the model was not called again".to_owned());
+        problems.push(format!("the model was not called again: {ended} {done:?}"));
         return problems;
     };
     let (before, after) = (messages(&last), messages(&next));
@@ -218,4 +280,23 @@ fn a_command_that_was_killed_in_its_middle_did_not_happen_and_is_run_again() {
     assert_eq!(fs::read_to_string(made).unwrap(), "made\n");
     let last = Value::from(messages(&place.server.taken().unwrap())).to_string();
     assert!(last.contains("(no output)") && !last.contains("unknown"), "{last}");
+}
+
+#[test]
+fn a_run_whose_output_was_closed_resumes() {
+    resumes(Ending::ClosedOutput);
+}
+
+#[test]
+fn a_run_that_was_killed_while_it_was_resumed_resumes() {
+    resumes(Ending::KillInResume);
+}
+
+#[test]
+fn a_run_whose_disk_was_full_resumes() {
+    if Command::new("prlimit").arg("--version").output().is_err() {
+        println!("skipped: `prlimit`, which lets no file grow, is missing");
+        return;
+    }
+    resumes(Ending::DiskFull);
 }

@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{self, ErrorKind, Write as _},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use super::{
@@ -15,13 +15,31 @@ use super::{
 use crate::{id::SessionId, store::StoreError};
 
 impl Root {
-    /// Copies all sessions into a new directory. The index is made anew there.
+    /// Copies all sessions into a new directory, which gets its name once it is whole. The index is made anew there.
     pub(super) fn back_up(&self, to: &Path) -> Result<(), StoreError> {
-        let sessions = to.join("sessions");
         match fs::symlink_metadata(to) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             found => return found.and(Err(ErrorKind::AlreadyExists.into())).at(to),
         }
+        let mut partial = to.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        // A process that was killed left it.
+        remove(&partial).at(&partial)?;
+        let copied = self.copy_all(&partial);
+        let published = copied.and_then(|()| fs::rename(&partial, to).at(to));
+        if published.is_err() {
+            // Half a copy is of no use.
+            let _removed = remove(&partial);
+        }
+        published?;
+        let parent = to.parent().filter(|it| !it.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        disk::sync_dir(parent).at(parent)
+    }
+
+    fn copy_all(&self, to: &Path) -> Result<(), StoreError> {
+        let sessions = to.join("sessions");
         disk::create_dirs(&sessions).at(&sessions)?;
         let names: Vec<_> = self.names()?.into_iter().flatten().collect();
         spread(&names, |id| self.copy(id, &sessions.join(id.as_str())))?;
@@ -41,6 +59,13 @@ impl Root {
             copy_file(&from, &to, name == LOCK).at(&to)?;
         }
         disk::sync_dir(to).at(to)
+    }
+}
+
+fn remove(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

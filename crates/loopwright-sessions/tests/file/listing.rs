@@ -39,13 +39,42 @@ fn listing_opens_no_conversation() {
     assert_eq!(world.names()[..2], ["s19", "s18"]);
 }
 
-#[test]
-fn an_index_that_is_missing_or_damaged_is_made_anew() {
-    let world = World::new();
+/// A world of three sessions, the latest of which is `a`, then `c`.
+fn three() -> World {
+    let world = World::in_memory();
     for (name, millis) in [("a", 3), ("b", 1), ("c", 2)] {
         create(&world.store, name, 1);
         append_at(&world.store, name, 1, 1, 1, at(5_000 + millis)).unwrap();
     }
+    world
+}
+
+/// How many worlds are damaged at the same time: most of the time is spent waiting for the threads of stores.
+const AT_ONCE: usize = 8;
+
+#[test]
+fn an_index_of_which_any_byte_is_damaged_is_made_anew() {
+    let damage = |first: usize| {
+        let world = three();
+        let index = world.path().join("index");
+        let whole = fs::read(&index).unwrap();
+        for place in (first..whole.len()).step_by(AT_ONCE) {
+            let mut bytes = whole.clone();
+            bytes[place] ^= 0x40;
+            fs::write(&index, bytes).unwrap();
+            assert_eq!(world.names(), ["a", "c", "b"], "byte {place}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for first in 0..AT_ONCE {
+            scope.spawn(move || damage(first));
+        }
+    });
+}
+
+#[test]
+fn an_index_that_is_missing_or_damaged_is_made_anew() {
+    let world = three();
     let index = world.path().join("index");
     let whole = fs::read(&index).unwrap();
     let mut world = world;
@@ -57,12 +86,6 @@ fn an_index_that_is_missing_or_damaged_is_made_anew() {
         world = world.reopened();
         assert_eq!(world.names(), ["a", "c", "b"]);
         assert_eq!(world.check(false), []);
-    }
-    for place in 0..whole.len() {
-        let mut bytes = whole.clone();
-        bytes[place] ^= 0x40;
-        fs::write(&index, bytes).unwrap();
-        assert_eq!(world.names(), ["a", "c", "b"], "byte {place}");
     }
     // A write makes it anew as well.
     fs::remove_file(&index).unwrap();

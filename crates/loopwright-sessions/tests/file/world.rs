@@ -28,8 +28,18 @@ impl World {
         Self::with(Blocking::Never)
     }
 
+    /// Makes a world in memory, where the machine has such a place: for what is written many times, and read, but need
+    /// not survive the machine.
+    pub(crate) fn in_memory() -> Self {
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        Self::at(dir.unwrap(), Blocking::Never)
+    }
+
     pub(crate) fn with(blocking: Blocking) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::at(tempfile::tempdir().unwrap(), blocking)
+    }
+
+    fn at(dir: TempDir, blocking: Blocking) -> Self {
         let store = FileStore::open_with(dir.path().join("store"), blocking).unwrap();
         Self { dir, store }
     }

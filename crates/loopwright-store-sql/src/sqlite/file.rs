@@ -31,6 +31,31 @@ pub(super) fn make_new(path: &Path) -> io::Result<()> {
     sync(folder_of(path))
 }
 
+/// Makes an empty file that is to become another one, in place of what a process left that was killed.
+pub(super) fn make_partial(path: &Path) -> io::Result<PathBuf> {
+    let partial = beside(path, ".partial");
+    if fs::symlink_metadata(path).is_ok() {
+        return Err(ErrorKind::AlreadyExists.into());
+    }
+    match fs::remove_file(&partial) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    make_new(&partial).map(|()| partial)
+}
+
+/// Gives a file that is whole its name, which no file may have, and makes it survive a loss of power.
+pub(super) fn publish(partial: &Path, path: &Path) -> io::Result<()> {
+    File::open(partial)?.sync_all()?;
+    match fs::hard_link(partial, path) {
+        Ok(()) => fs::remove_file(partial)?,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Err(error),
+        // Some disks know no links.
+        Err(_) => fs::rename(partial, path)?,
+    }
+    sync_folder_of(path)
+}
+
 /// Returns `true` if the file, and files beside it, may be written.
 pub(super) fn is_writable(path: &Path) -> bool {
     #[cfg(target_os = "linux")]

@@ -1,29 +1,64 @@
 //! Which process keeps others from writing.
 
-use std::{fs, path::Path};
+use std::{fmt, fs, path::Path, time::Duration};
 
 use super::file;
 use crate::error::SqlError;
+
+/// For how long a process that keeps the file locked may be stopped before it is not waited for any more: it does not
+/// let go by itself, and one that is to continue soon, as after Ctrl-Z and `fg`, should not fail others.
+const STOPPED: Duration = Duration::from_secs(3);
+/// How often it is looked at.
+const LOOKS: Duration = Duration::from_millis(500);
 
 /// Names the process that keeps a file locked, if that is why something failed and the system tells.
 pub(super) fn named(error: SqlError, path: &Path) -> SqlError {
     match error {
         SqlError::Busy { place, source } => match holder(path) {
-            Some((process, is_stopped)) => {
-                let what = if is_stopped { ", which is stopped" } else { "" };
-                let owner = format!("process {process}{what}");
-                SqlError::InUse { place, owner }
-            }
+            Some(holder) => SqlError::InUse { place, owner: holder.to_string() },
             None => SqlError::Busy { place, source },
         },
         error => error,
     }
 }
 
-/// Returns the process that holds the lock of writers, and whether it is stopped.
+/// Waits until the same process has kept a file locked, and has been stopped, for a while. Returns its description.
+/// Never returns where the system does not tell.
+pub(super) async fn stopped(path: &Path) -> String {
+    let (mut found, mut looks) = (None, 0);
+    loop {
+        tokio::time::sleep(LOOKS).await;
+        let now = holder(path).filter(|it| it.is_stopped);
+        looks = if now.is_some() && now == found { looks + 1 } else { 0 };
+        if let Some(holder) = now.filter(|_| LOOKS * looks >= STOPPED) {
+            return holder.to_string();
+        }
+        found = now;
+    }
+}
+
+/// A process that holds the lock of writers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Holder {
+    process: u32,
+    is_stopped: bool,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { process, is_stopped } = *self;
+        write!(f, "process {process}")?;
+        if is_stopped {
+            write!(f, ", which is stopped (`kill -CONT {process}` continues it)")?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the process that holds the lock of writers.
 ///
 /// The file is not opened for it: closing it would end the locks of this process.
-fn holder(path: &Path) -> Option<(u32, bool)> {
+fn holder(path: &Path) -> Option<Holder> {
     #[cfg(target_os = "linux")]
     {
         use std::os::unix::fs::MetadataExt as _;
@@ -32,7 +67,7 @@ fn holder(path: &Path) -> Option<(u32, bool)> {
         let process = locks.lines().find_map(|line| writer(line, inode))?;
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
         let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-        Some((process, state == Some('T')))
+        Some(Holder { process, is_stopped: state == Some('T') })
     }
     #[cfg(not(target_os = "linux"))]
     {

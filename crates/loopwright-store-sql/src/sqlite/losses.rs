@@ -10,6 +10,7 @@ use crate::{
     error::{Failure, SqlError},
     head::Head,
     row::values,
+    seal::seal,
     store::end,
     writing::go_back,
 };
@@ -82,7 +83,7 @@ async fn note_loss(transaction: &mut dyn Transaction, mark: &Mark) -> Result<(),
     let (active, suspended) = (SessionStatus::Active.as_str(), SessionStatus::Suspended.as_str());
     let values = values![mark.version + 1, &*missing, active, suspended, head.key];
     transaction.run(sql, values).await?;
-    Ok(())
+    seal(transaction, &[head.key]).await
 }
 
 /// Returns the names of sessions that the index has and the table has not: what is damaged in one place need not

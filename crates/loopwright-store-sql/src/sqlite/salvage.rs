@@ -93,7 +93,7 @@ fn described(source: &sqlx::Error) -> String {
 /// The columns of all tables.
 const COLUMNS: [&str; 7] = [
     "SELECT key, id, format, status, version, line, length, parent, call, workdir, agent_name, agent_label, title,
-        created_at, updated_at, last, leases, lease_owner, lease_until, missing FROM sessions LIMIT 0",
+        created_at, updated_at, last, leases, lease_owner, lease_until, missing, sum FROM sessions LIMIT 0",
     "SELECT session, body, sum FROM definitions LIMIT 0",
     "SELECT session, line, from_session, from_line, at FROM lines LIMIT 0",
     "SELECT session, line, first, count, body, sum FROM batches LIMIT 0",

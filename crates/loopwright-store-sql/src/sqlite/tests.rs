@@ -81,6 +81,47 @@ async fn a_file_that_somebody_keeps_locked_is_told() {
     create(&store, "a").await.unwrap();
 }
 
+/// Names the file that a process of the next test locks.
+#[cfg(target_os = "linux")]
+const LOCKS: &str = "LOOPWRIGHT_TEST_LOCKS";
+
+/// Does nothing but in a process that the next test starts: there it locks a file and is stopped.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_that_locks_a_file_and_is_stopped() {
+    let Some(path) = std::env::var_os(LOCKS) else { return };
+    let store = SqliteStore::open(Path::new(&path)).await.unwrap();
+    let _lock = store.database.begin(Access::Write).await.unwrap();
+    let process = std::process::id().to_string();
+    std::process::Command::new("kill").args(["-STOP", &process]).status().unwrap();
+    std::future::pending::<()>().await;
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_writer_does_not_wait_to_the_end_for_a_process_that_is_stopped() {
+    // Far longer than a test may take.
+    let (_folder, store) = opened(Duration::from_mins(30)).await;
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "sqlite::tests::a_process_that_locks_a_file_and_is_stopped"]);
+    command.env(LOCKS, &*store.database.path).stdout(std::process::Stdio::null());
+    let mut holder = command.spawn().unwrap();
+    let stat = format!("/proc/{}/stat", holder.id());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let id = holder.id();
+    let told = format!(
+        "is in use by process {id}, which is stopped (`kill -CONT {id}` continues it): end that first"
+    );
+    is_unavailable(create(&store, "a").await, &told);
+    assert!(names(&store).await.is_empty());
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    create(&store, "a").await.unwrap();
+    assert_eq!(names(&store).await, ["a"]);
+}
+
 #[tokio::test]
 async fn what_was_begun_and_dropped_never_happened() {
     let (_folder, store) = opened(PATIENCE).await;

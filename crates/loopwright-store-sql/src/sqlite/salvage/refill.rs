@@ -39,12 +39,14 @@ enum Table {
 
 const SESSION: &str = "
     INSERT OR IGNORE INTO sessions VALUES
-        ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+        ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+            $21)
     ON CONFLICT (key) DO UPDATE SET
         status = excluded.status, version = excluded.version, line = excluded.line,
-        length = excluded.length, title = excluded.title, updated_at = excluded.updated_at,
-        missing = excluded.missing, last = excluded.last, leases = excluded.leases, lease_owner = excluded.lease_owner,
-        lease_until = excluded.lease_until
+        length = excluded.length, parent = excluded.parent, workdir = excluded.workdir, title = excluded.title,
+        updated_at = excluded.updated_at, missing = excluded.missing, last = excluded.last,
+        leases = excluded.leases, lease_owner = excluded.lease_owner, lease_until = excluded.lease_until,
+        sum = excluded.sum
     WHERE (excluded.version, excluded.leases, excluded.lease_until)
         > (sessions.version, sessions.leases, sessions.lease_until)";
 const JOB: &str = "
@@ -91,7 +93,7 @@ impl<'a> Refill<'a> {
         };
         // Rows of an earlier version have no column at the end that was added since.
         cells.resize(cells.len().max(table.columns()), Cell::Null);
-        let values: Vec<_> = cells.iter().map(value).collect();
+        let values: Vec<_> = cells.iter().map(Value::from).collect();
         match self.transaction.run(sql, &values).await {
             // It is of no form that the tables allow.
             Ok(_) | Err(SqlError::Refused { .. }) => Ok(()),
@@ -232,20 +234,11 @@ impl<'a> Refill<'a> {
 /// What an agent is called of which nothing is known.
 const UNKNOWN: &str = "unknown";
 
-fn value(cell: &Cell) -> Value<'_> {
-    match cell {
-        Cell::Null => Value::Int(None),
-        Cell::Int(value) => (*value).into(),
-        Cell::Text(value) => Value::Text(Some(value)),
-        Cell::Bytes(value) => Value::Bytes(Some(value)),
-    }
-}
-
 impl Table {
     /// Returns how many columns it has.
     fn columns(&self) -> usize {
         match self {
-            Self::Sessions => 20,
+            Self::Sessions => 21,
             Self::Names | Self::Definitions => 3,
             Self::Lines => 5,
             Self::Batches => 6,
@@ -269,7 +262,7 @@ fn table(unnamed: &SessionId, number: Option<i64>, cells: &[Cell]) -> Option<Tab
     use Cell::{Bytes, Int, Null, Text};
     let is_name = |it: &String| SessionId::new(it.clone()).is_ok();
     match (number, cells) {
-        (Some(_), [Null, Text(id), Int(_), Text(status), ..]) if matches!(cells.len(), 19 | 20) => {
+        (Some(_), [Null, Text(id), Int(_), Text(status), ..]) if matches!(cells.len(), 19..=21) => {
             (is_name(id) && SessionStatus::named(status).is_some()).then_some(Table::Sessions)
         }
         (Some(_), [Null, Text(_), Int(_), Bytes(_), Text(_), ..]) if cells.len() == 14 => {

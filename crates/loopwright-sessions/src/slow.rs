@@ -1,0 +1,278 @@
+//! A store that reports when it makes its callers wait.
+
+use std::{
+    fmt,
+    path::Path,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures::future::{Either, select};
+use loopwright_agent::AgentDefinition;
+use loopwright_core::{Clock, Seq, Timestamp};
+
+use crate::{
+    header::{SessionHeader, SessionList, SessionQuery},
+    id::SessionId,
+    jobs::JobQueue,
+    store::{
+        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed, Salvaged,
+        SessionStore, StoreError, Wish, Write,
+    },
+};
+
+/// A wait for a session store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreWait {
+    /// A call has waited for this long, and still waits. Calls that wait at the same time are one wait.
+    Started(Duration),
+    /// No call waits any more: all were answered, failed or were dropped. The wait took this long.
+    Ended(Duration),
+}
+
+/// Reports waits. It must not block.
+type Report = dyn Fn(StoreWait) + Send + Sync;
+
+/// Reports calls that wait for a while.
+#[derive(Clone)]
+pub struct WaitReporter {
+    clock: Arc<dyn Clock>,
+    after: Duration,
+    report: Arc<Report>,
+    waits: Arc<Mutex<Waits>>,
+}
+
+/// The calls that wait.
+#[derive(Debug, Default)]
+struct Waits {
+    calls: usize,
+    since: Duration,
+}
+
+impl WaitReporter {
+    /// Reports calls that wait for longer than `after` by `clock`. `report` must not block.
+    pub fn new(
+        clock: Arc<dyn Clock>,
+        after: Duration,
+        report: impl Fn(StoreWait) + Send + Sync + 'static,
+    ) -> Self {
+        Self { clock, after, report: Arc::new(report), waits: Arc::default() }
+    }
+
+    /// Waits for a call, and reports it if it takes long. Dropping this drops the call.
+    pub async fn watch<T>(&self, call: impl Future<Output = T>) -> T {
+        let began = self.clock.monotonic();
+        match select(pin!(call), self.clock.sleep(self.after)).await {
+            Either::Left((done, _)) => done,
+            Either::Right(((), call)) => {
+                let _waiting = Waiting::begin(self, began);
+                call.await
+            }
+        }
+    }
+}
+
+/// A call that waits, until this is dropped.
+struct Waiting<'a>(&'a WaitReporter);
+
+impl<'a> Waiting<'a> {
+    fn begin(reporter: &'a WaitReporter, since: Duration) -> Self {
+        let mut waits = reporter.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.calls += 1;
+        let is_first = waits.calls == 1;
+        if is_first {
+            waits.since = since;
+        }
+        drop(waits);
+        if is_first {
+            (reporter.report)(StoreWait::Started(reporter.after));
+        }
+        Self(reporter)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut waits = self.0.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        waits.calls -= 1;
+        let since = (waits.calls == 0).then_some(waits.since);
+        drop(waits);
+        if let Some(since) = since {
+            (self.0.report)(StoreWait::Ended(self.0.clock.monotonic().saturating_sub(since)));
+        }
+    }
+}
+
+impl fmt::Debug for WaitReporter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitReporter").field("after", &self.after).finish_non_exhaustive()
+    }
+}
+
+/// A store that reports when it makes its callers wait. Everything else is left to the store that it wraps.
+///
+/// Calls that take long by their nature are not reported: [`wait`](SessionStore::wait),
+/// [`check`](SessionStore::check), [`reclaim`](SessionStore::reclaim), [`back_up`](SessionStore::back_up),
+/// [`delete_unused`](SessionStore::delete_unused), [`close`](SessionStore::close), and those of the
+/// [queue](SessionStore::jobs).
+pub struct ReportingStore {
+    store: Arc<dyn SessionStore>,
+    reporter: WaitReporter,
+}
+
+impl ReportingStore {
+    /// Wraps a store.
+    pub fn new(store: Arc<dyn SessionStore>, reporter: WaitReporter) -> Self {
+        Self { store, reporter }
+    }
+}
+
+impl fmt::Debug for ReportingStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReportingStore").field("reporter", &self.reporter).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl SessionStore for ReportingStore {
+    async fn create(&self, new: NewSession<'_>) -> Result<SessionHeader, StoreError> {
+        self.reporter.watch(self.store.create(new)).await
+    }
+
+    async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError> {
+        self.reporter.watch(self.store.header(id)).await
+    }
+
+    async fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError> {
+        self.reporter.watch(self.store.definition(id)).await
+    }
+
+    async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
+        self.reporter.watch(self.store.load(id)).await
+    }
+
+    async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {
+        self.reporter.watch(self.store.append(write)).await
+    }
+
+    async fn rewind(
+        &self,
+        id: &SessionId,
+        expected: u64,
+        at: Seq,
+        lease: Option<&Lease>,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        self.reporter.watch(self.store.rewind(id, expected, at, lease, now)).await
+    }
+
+    async fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError> {
+        self.reporter.watch(self.store.list(query)).await
+    }
+
+    async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
+        self.reporter.watch(self.store.delete(id, now)).await
+    }
+
+    async fn delete_unused(
+        &self,
+        ids: &[SessionId],
+        before: Timestamp,
+        now: Timestamp,
+    ) -> Result<Vec<SessionId>, StoreError> {
+        self.store.delete_unused(ids, before, now).await
+    }
+
+    async fn named(&self, beginning: &str, most: usize) -> Result<Vec<SessionId>, StoreError> {
+        self.reporter.watch(self.store.named(beginning, most)).await
+    }
+
+    async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
+        self.reporter.watch(self.store.lease(id, claim)).await
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        now: Timestamp,
+        lasts: Duration,
+    ) -> Result<Lease, StoreError> {
+        self.reporter.watch(self.store.renew(lease, now, lasts)).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreError> {
+        self.reporter.watch(self.store.release(lease)).await
+    }
+
+    async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError> {
+        self.reporter.watch(self.store.post(id, wish)).await
+    }
+
+    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
+        self.reporter.watch(self.store.collect(lease)).await
+    }
+
+    async fn note(
+        &self,
+        id: &SessionId,
+        log: Log,
+        notes: &[Arc<[u8]>],
+        keep: Option<u64>,
+    ) -> Result<u64, StoreError> {
+        self.reporter.watch(self.store.note(id, log, notes, keep)).await
+    }
+
+    async fn notes(
+        &self,
+        id: &SessionId,
+        log: Log,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Note>, StoreError> {
+        self.reporter.watch(self.store.notes(id, log, after, limit)).await
+    }
+
+    async fn wait(
+        &self,
+        id: &SessionId,
+        log: Log,
+        after: u64,
+        clock: &dyn Clock,
+        at_most: Duration,
+    ) -> Result<(), StoreError> {
+        self.store.wait(id, log, after, clock, at_most).await
+    }
+
+    async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
+        self.store.reclaim(abandoned).await
+    }
+
+    async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
+        self.store.check(repair).await
+    }
+
+    async fn missing(&self, id: &SessionId) -> Result<Option<Finding>, StoreError> {
+        self.reporter.watch(self.store.missing(id)).await
+    }
+
+    async fn salvage(&self, id: &SessionId) -> Result<Option<Salvaged>, StoreError> {
+        self.reporter.watch(self.store.salvage(id)).await
+    }
+
+    async fn back_up(&self, to: &Path) -> Result<(), StoreError> {
+        self.store.back_up(to).await
+    }
+
+    async fn close(&self) {
+        self.store.close().await;
+    }
+
+    fn jobs(&self) -> Option<&dyn JobQueue> {
+        self.store.jobs()
+    }
+}
+
+#[cfg(test)]
+mod tests;
