@@ -462,3 +462,29 @@ fn a_session_is_listed_with_the_ending_of_its_last_run() {
     let (json, words) = listed();
     assert_eq!((json, words.contains(&"failed".to_owned())), ("failed".into(), true));
 }
+
+#[test]
+fn a_summary_that_is_made_on_the_way_is_no_part_of_the_answer() {
+    let agent = "---\nname: short\ndescription: d\ncapabilities:\n  - use_compaction: { at_tokens: 3000, \
+                 policy: { keep_exchanges: 1 } }\n---\nYou are short.\n";
+    let world = World::new().file("project/.loopwright/agents/short.md", agent);
+    let long = "word ".repeat(4000);
+    for format in ["text", "stream-json"] {
+        let server = Server::start([
+            streamed("one", "stop"),
+            streamed(&long, "stop"),
+            whole("the summary", None),
+            streamed("three", "stop"),
+        ]);
+        let options =
+            ["-m", "openai-compatible/test", "--base-url", &server.url, "--output-format", format];
+        let run = |more: &[&str]| world.run(&[&["run"], &options[..], more].concat());
+        run(&["--agent", "short", "1?"]);
+        run(&["--continue", "2?"]);
+        let done = run(&["--continue", "3?"]);
+        let requests: Vec<Value> = (0..4).map(|_| server.request()).collect();
+        assert!(requests[3].to_string().contains("the summary"), "{}", requests[3]);
+        assert_eq!((done.status, done.stdout.contains("summary")), (0, false), "{}", done.stdout);
+        assert!(done.stdout.contains("three"), "{}", done.stdout);
+    }
+}

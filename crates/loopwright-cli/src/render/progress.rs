@@ -213,8 +213,10 @@ impl Progress {
 
     fn answered(&mut self, answer: &Answer) {
         self.came(&answer.source, None);
-        let rest = self.calls.entry(answer.source.clone()).or_default().begin(answer);
-        self.show_calls(&rest);
+        if !answer.aside {
+            let rest = self.calls.entry(answer.source.clone()).or_default().begin(answer);
+            self.show_calls(&rest);
+        }
         if std::mem::take(&mut self.has_cost_limit) && !answer.is_priced {
             self.say(
                 "warning: prices are not known for this model, so --max-cost does not bound it",
