@@ -465,26 +465,23 @@ fn a_session_is_listed_with_the_ending_of_its_last_run() {
 
 #[test]
 fn a_summary_that_is_made_on_the_way_is_no_part_of_the_answer() {
-    let agent = "---\nname: short\ndescription: d\ncapabilities:\n  - use_compaction: { at_tokens: 3000, \
-                 policy: { keep_exchanges: 1 } }\n---\nYou are short.\n";
-    let world = World::new().file("project/.loopwright/agents/short.md", agent);
     let long = "word ".repeat(4000);
+    let said = [long.as_str(), "two", "three", "four", "five"].map(|text| streamed(text, "stop"));
+    let rest = [
+        error(400, "this model's maximum context length is 4096 tokens"),
+        whole("the summary", None),
+        streamed("six", "stop"),
+    ];
     for format in ["text", "stream-json"] {
-        let server = Server::start([
-            streamed("one", "stop"),
-            streamed(&long, "stop"),
-            whole("the summary", None),
-            streamed("three", "stop"),
-        ]);
-        let options =
-            ["-m", "openai-compatible/test", "--base-url", &server.url, "--output-format", format];
-        let run = |more: &[&str]| world.run(&[&["run"], &options[..], more].concat());
-        run(&["--agent", "short", "1?"]);
-        run(&["--continue", "2?"]);
-        let done = run(&["--continue", "3?"]);
-        let requests: Vec<Value> = (0..4).map(|_| server.request()).collect();
-        assert!(requests[3].to_string().contains("the summary"), "{}", requests[3]);
-        assert_eq!((done.status, done.stdout.contains("summary")), (0, false), "{}", done.stdout);
-        assert!(done.stdout.contains("three"), "{}", done.stdout);
+        let world = World::new();
+        let server = Server::start(said.iter().chain(&rest).cloned());
+        let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
+        world.run_with(&[&["chat"], &model[..]].concat(), "1?\n2?\n3?\n4?\n5?\n");
+        let last = ["--continue", "--output-format", format, "6?"];
+        let done = world.run(&[&["run"], &model[..], &last[..]].concat());
+        let sent = std::iter::from_fn(|| server.taken()).last().unwrap();
+        assert!(sent["messages"].to_string().contains("the summary"), "{}", sent["messages"]);
+        let (says_six, says_more) = (done.stdout.contains("six"), done.stdout.contains("summary"));
+        assert_eq!((done.status, says_six, says_more), (0, true, false), "{}", done.stdout);
     }
 }
