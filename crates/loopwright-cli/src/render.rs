@@ -84,8 +84,6 @@ pub struct Beginning {
 pub struct Answer {
     /// The agent whose model answered.
     pub source: Source,
-    /// The agent's name.
-    pub name: Arc<str>,
     /// The step that it belongs to.
     pub step: u32,
     /// Whether it is of an answer beside the conversation, such as a summary: nothing of it is shown.
@@ -199,7 +197,6 @@ impl Hook for Feed {
     ) -> Result<Flow, BoxError> {
         self.tell(Note::Answered(Answer {
             source: Source::of_state(state),
-            name: Arc::clone(&cx.agent().profile().name),
             step: state.step_count() + 1,
             aside: cx.aside,
             text: response.message.text(),
