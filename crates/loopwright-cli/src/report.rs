@@ -218,14 +218,19 @@ fn remark(state: &AgentState, ending: Ending) -> Option<String> {
 
 /// Returns what was spent above the limit of the turn.
 fn excess(state: &AgentState) -> Option<Cost> {
-    let (spent, limit) = (state.spent().cost, state.budget().cost?);
+    let (spent, limit) = (spent_of_turn(state), state.budget().cost?);
     (spent > limit).then(|| spent.saturating_sub(limit))
+}
+
+/// Returns what counts against the limit: a turn that continues an execution has a limit of its own.
+fn spent_of_turn(state: &AgentState) -> Cost {
+    state.execution().map_or(Cost::ZERO, |it| it.used(Duration::ZERO).cost)
 }
 
 /// Adds what was spent above the limit: a provider says what an answer costs after it is written.
 fn with_excess(remark: Option<String>, state: &AgentState) -> Option<String> {
     let Some(excess) = excess(state) else { return remark };
-    let (spent, limit) = (state.spent().cost, state.budget().cost.unwrap_or_default());
+    let (spent, limit) = (spent_of_turn(state), state.budget().cost.unwrap_or_default());
     let told = format!(
         "{spent} were spent, {excess} more than the limit of {limit}: the last answer cost more than was left"
     );

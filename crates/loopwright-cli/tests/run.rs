@@ -418,6 +418,28 @@ fn money_that_was_spent_above_the_limit_is_told() {
 }
 
 #[test]
+fn a_run_that_goes_on_after_a_limit_has_all_of_its_own_limit_of_money() {
+    // Each answer costs $0.06.
+    let costly = |command| match whole("Look.", command) {
+        Reply::Whole(status, mut answer) => {
+            answer["usage"] = serde_json::json!({"prompt_tokens": 6000, "completion_tokens": 0});
+            Reply::Whole(status, answer)
+        }
+        reply => reply,
+    };
+    let (world, _server) = priced(vec![costly(Some("ls")), costly(None)]);
+    let limits = ["run", "--no-stream", "--max-cost", "0.1", "--output-format", "json"];
+    let report = |more: &[&str]| {
+        let done = world.run(&[&limits[..], more].concat());
+        (lines(&done.stdout).pop().unwrap(), done.stderr)
+    };
+    assert_eq!(report(&["--max-steps", "1", "hi"]).0["stop_reason"], "steps_limit");
+    let (second, told) = report(&["--continue"]);
+    assert_eq!((&second["exit_code"], &second["cost_usd"]), (&0.into(), &0.12.into()), "{second}");
+    assert_eq!((&second["cost_over_limit_usd"], told.as_str()), (&Value::Null, ""));
+}
+
+#[test]
 fn a_limit_of_the_session_holds_over_its_turns_and_is_told_apart() {
     let answers = ["One.", "Two.", "Three."].map(|it| streamed(it, "stop"));
     let server = Server::start(answers);
