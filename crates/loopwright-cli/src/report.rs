@@ -195,9 +195,12 @@ fn remark(state: &AgentState, ending: Ending) -> Option<String> {
         Ending::Terminated => "terminated".to_owned(),
         Ending::Stopped(reason) => {
             let said = state.stop_signal().map_or("", |signal| signal.message.as_str());
-            let is_sessions = state.stop_signal().and_then(|it| it.source.as_deref())
-                == Some(session_budget::SOURCE);
+            let source = state.stop_signal().and_then(|it| it.source.as_deref());
+            let is_sessions = source == Some(session_budget::SOURCE);
             match option_of(reason, is_sessions) {
+                Some(_) if source.is_some_and(|it| it.starts_with("guard:")) => {
+                    format!("stopped: {said}; the agent's file sets this limit, in `use_guards`")
+                }
                 Some(option) => format!("stopped: {said}; raise {option} to allow more"),
                 None => format!("stopped: {said}"),
             }
