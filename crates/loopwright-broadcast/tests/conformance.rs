@@ -136,7 +136,7 @@ fn item_10_every_payload_has_the_keys_of_the_contract() {
     let completed = |outcome: Value, success: bool| {
         json!({
             "type": "tool_call_completed", "step": 1, "call": 0, "id": null, "tool": "look",
-            "outcome": outcome, "success": success, "took": { "secs": 2, "nanos": 0 },
+            "arguments": "{}", "outcome": outcome, "success": success, "took": { "secs": 2, "nanos": 0 },
         })
     };
     let returned = json!({ "returned": ToolOutput::text("seen") });
@@ -384,8 +384,7 @@ fn agents_that_run_at_the_same_time_do_not_mix() {
 fn an_execution_that_waits_for_a_decision_is_idle_and_goes_on() {
     let mut standard = broadcaster(BroadcastConfig::standard());
     let paused = json!({ "type": "execution_paused", "calls": [0] });
-    let resumed =
-        json!({ "type": "execution_started", "messages": 1, "tools": 1, "resumed": true });
+    let resumed = json!({ "type": "execution_started", "name": "a", "messages": 1, "tools": 1, "resumed": true });
     let told = ends(&mut standard, &[step_started(), paused, resumed]);
     let words: Vec<_> = told.iter().map(|it| it["status"].as_str().unwrap()).collect();
     assert_eq!(words, ["processing", "idle", "processing"]);

@@ -14,7 +14,7 @@ fn check(it: Value, expect: &str) {
 #[test]
 fn item_10_every_label_says_what_counts() {
     check(
-        json!({ "type": "execution_started", "messages": 2, "tools": 3, "resumed": false }),
+        json!({ "type": "execution_started", "name": "a", "messages": 2, "tools": 3, "resumed": false }),
         "[EXEC] execution begins: messages 2, tools 3",
     );
     check(
@@ -84,7 +84,7 @@ fn item_10_tools_are_shown_with_up_to_five_arguments_that_steer_no_terminal() {
     let outcome = json!({ "failed": { "kind": "tool", "chain": ["y".repeat(200)] } });
     let completed = json!({
         "type": "tool_call_completed", "step": 1, "call": 0, "id": "c", "tool": "look",
-        "outcome": outcome, "success": false, "took": { "secs": 0, "nanos": 5_000_000 },
+        "arguments": "{}", "outcome": outcome, "success": false, "took": { "secs": 0, "nanos": 5_000_000 },
     });
     check(completed, &format!("[TOOL] look failed, 5 ms: {}…", "y".repeat(79)));
 }

@@ -155,7 +155,7 @@ pub struct AgentArgs {
 }
 
 /// How much a run may use up.
-#[derive(Clone, Debug, PartialEq, Args)]
+#[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// Stop a turn after this many steps [default: 50]

@@ -309,7 +309,13 @@ impl Opening {
             (None, None) => self.setup_of_new(agent).await?,
         };
         let mut system = setup.system.take().map(Arc::from);
-        let mut session = None;
+        let (mut session, mut options) = (None, options(agent, typed));
+        if let Some(found) = &found {
+            // A session works in its own directory unless another one is typed each time.
+            let own = found.session.header().workdir.as_deref().map(Path::new);
+            let typed = Some(&*self.config.workdir).filter(|it| own.is_some_and(|own| own != *it));
+            options.extend(typed.map(|it| format!("-C {}", quoted(&it.to_string_lossy()))));
+        }
         if let Some(Found { session: old, fork: from }) = found {
             if let Some(llm) = old.state().llm() {
                 let stream = setup.llm.options.stream;
@@ -327,8 +333,7 @@ impl Opening {
                 None => old.id().clone(),
             });
         }
-        let command =
-            Command { name: if is_kept { name } else { "" }, options: options(agent, typed) };
+        let command = Command { name: if is_kept { name } else { "" }, options };
         let (budget, interrupted) = (self.budget(), typed.interrupted());
         Ok(Conversation { store, setup, system, budget, interrupted, session, command })
     }

@@ -84,10 +84,10 @@ pub struct Beginning {
 pub struct Answer {
     /// The agent whose model answered.
     pub source: Source,
-    /// The agent's name.
-    pub name: Arc<str>,
     /// The step that it belongs to.
     pub step: u32,
+    /// Whether it is of an answer beside the conversation, such as a summary: nothing of it is shown.
+    pub aside: bool,
     /// The words.
     pub text: String,
     /// The calls, by their positions.
@@ -197,8 +197,8 @@ impl Hook for Feed {
     ) -> Result<Flow, BoxError> {
         self.tell(Note::Answered(Answer {
             source: Source::of_state(state),
-            name: Arc::clone(&cx.agent().profile().name),
             step: state.step_count() + 1,
+            aside: cx.aside,
             text: response.message.text(),
             calls: response.message.tool_calls().cloned().collect(),
             is_priced: response.cost.is_some(),
@@ -283,7 +283,7 @@ impl Held {
     fn pass(&mut self, note: Note) -> impl Iterator<Item = Note> {
         let mut shown = match &note {
             // An answer that was asked for again is followed by another one.
-            Note::Answered(answer) => {
+            Note::Answered(answer) if !answer.aside => {
                 let earlier = self.take(&answer.source);
                 self.0.push((answer.source.clone(), note.clone()));
                 return earlier.into_iter();

@@ -108,7 +108,7 @@ impl Report {
         };
         if !is_own && signal.source.as_deref() == Some("budget") {
             let said = format!("limit of the session: {}", signal.message);
-            self.remark = with_excess(Some(stopped(&said, signal.reason, true)), state);
+            self.remark = with_excess(Some(stopped(&said, signal.reason, Some(session_budget::SOURCE))), state);
         }
         self
     }
@@ -214,9 +214,8 @@ fn remark(state: &AgentState, ending: Ending) -> Option<String> {
         Ending::Terminated => "terminated".to_owned(),
         Ending::Stopped(reason) => {
             let said = state.stop_signal().map_or("", |signal| signal.message.as_str());
-            let is_sessions = state.stop_signal().and_then(|it| it.source.as_deref())
-                == Some(session_budget::SOURCE);
-            stopped(said, reason, is_sessions)
+            let source = state.stop_signal().and_then(|it| it.source.as_deref());
+            stopped(said, reason, source)
         }
         Ending::ForbiddenAfterProvider => state.explain_stop(),
         Ending::Failed(_) => match state.status() {
@@ -233,8 +232,11 @@ fn remark(state: &AgentState, ending: Ending) -> Option<String> {
 }
 
 /// Says what stopped a run, and how to allow more.
-fn stopped(said: &str, reason: StopReason, is_sessions: bool) -> String {
-    match option_of(reason, is_sessions) {
+fn stopped(said: &str, reason: StopReason, source: Option<&str>) -> String {
+    match option_of(reason, source == Some(session_budget::SOURCE)) {
+        Some(_) if source.is_some_and(|it| it.starts_with("guard:")) => {
+            format!("stopped: {said}; the agent's file sets this limit, in `use_guards`")
+        }
         Some(option) => format!("stopped: {said}; raise {option} to allow more"),
         None => format!("stopped: {said}"),
     }
@@ -242,14 +244,19 @@ fn stopped(said: &str, reason: StopReason, is_sessions: bool) -> String {
 
 /// Returns what was spent above the limit of the turn.
 fn excess(state: &AgentState) -> Option<Cost> {
-    let (spent, limit) = (state.spent().cost, state.budget().cost?);
+    let (spent, limit) = (spent_of_turn(state), state.budget().cost?);
     (spent > limit).then(|| spent.saturating_sub(limit))
+}
+
+/// Returns what counts against the limit: a turn that continues an execution has a limit of its own.
+fn spent_of_turn(state: &AgentState) -> Cost {
+    state.execution().map_or(Cost::ZERO, |it| it.used(Duration::ZERO).cost)
 }
 
 /// Adds what was spent above the limit: a provider says what an answer costs after it is written.
 fn with_excess(remark: Option<String>, state: &AgentState) -> Option<String> {
     let Some(excess) = excess(state) else { return remark };
-    let (spent, limit) = (state.spent().cost, state.budget().cost.unwrap_or_default());
+    let (spent, limit) = (spent_of_turn(state), state.budget().cost.unwrap_or_default());
     let told = format!(
         "{spent} were spent, {excess} more than the limit of {limit}: the last answer cost more than was left"
     );

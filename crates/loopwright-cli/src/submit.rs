@@ -9,8 +9,8 @@ use loopwright_sessions::{
 };
 use serde_json::json;
 
-use crate::args::Cli;
 use crate::args::work::SubmitArgs;
+use crate::args::{Cli, LimitArgs};
 use crate::config::OutputFormat;
 use crate::console;
 use crate::conversation::Conversation;
@@ -38,6 +38,7 @@ pub fn submit(cli: &Cli, args: &SubmitArgs) -> ExitCode {
 }
 
 async fn perform(cli: &Cli, args: &SubmitArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
+    check_kept(args)?;
     let prompt = args.prompt().map(PromptSource::read_stdin).transpose()?;
     let mut conversation =
         opening.conversation(cli, &args.agent, &args.session_args(), "run").await?;
@@ -65,6 +66,22 @@ async fn perform(cli: &Cli, args: &SubmitArgs, opening: &mut Opening) -> Result<
     let began = Instant::now();
     let record = followed(queue, &record).await?;
     tell_end(&conversation, &record, began.elapsed(), is_json).await
+}
+
+/// Checks that nothing is typed for a session that keeps its own: no worker would see it.
+fn check_kept(args: &SubmitArgs) -> Result<(), SessionsError> {
+    let Some(session) = args.named() else { return Ok(()) };
+    let (limits, system) = (&args.agent.limits, args.agent.system.as_ref());
+    let what = match system {
+        Some(_) => "`--system` is",
+        None if *limits != LimitArgs::default() => "limits are",
+        None => return Ok(()),
+    };
+    let text = format!(
+        "{what} for sessions that begin, and workers take those of the session: leave them out, or use \
+         `loopwright run --resume {session}`"
+    );
+    Err(SessionsError::Usage(text))
 }
 
 /// Finds what was submitted under that name before.

@@ -49,6 +49,18 @@ fn system(request: &Value) -> &str {
 }
 
 #[test]
+fn a_limit_that_a_guard_of_the_file_sets_is_not_blamed_on_an_option() {
+    let guarded = "---\nname: guarded\ndescription: d\ncapabilities:\n  - use_guards: { limits: { maxSteps: 1 } }\n\
+                   ---\nYou are guarded.\n";
+    let world = World::new().file("project/.loopwright/agents/guarded.md", guarded);
+    let server = Server::start([streamed_call("Look.", "ls")]);
+    let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
+    let done = world.run(&[&["run", "--agent", "guarded", "hi"], &model[..]].concat());
+    let told = "stopped: the limit of steps, 1, is reached; the agent's file sets this limit, in `use_guards`\n";
+    assert_eq!((done.status, done.stderr.contains(told)), (6, true), "{}", done.stderr);
+}
+
+#[test]
 fn agents_of_the_project_and_of_the_user_are_listed() {
     let world = world().file("project/.claude/agents/bad.md", "no front matter");
     let done = world.run(&["agents", "list"]);

@@ -418,6 +418,28 @@ fn money_that_was_spent_above_the_limit_is_told() {
 }
 
 #[test]
+fn a_run_that_goes_on_after_a_limit_has_all_of_its_own_limit_of_money() {
+    // Each answer costs $0.06.
+    let costly = |command| match whole("Look.", command) {
+        Reply::Whole(status, mut answer) => {
+            answer["usage"] = serde_json::json!({"prompt_tokens": 6000, "completion_tokens": 0});
+            Reply::Whole(status, answer)
+        }
+        reply => reply,
+    };
+    let (world, _server) = priced(vec![costly(Some("ls")), costly(None)]);
+    let limits = ["run", "--no-stream", "--max-cost", "0.1", "--output-format", "json"];
+    let report = |more: &[&str]| {
+        let done = world.run(&[&limits[..], more].concat());
+        (lines(&done.stdout).pop().unwrap(), done.stderr)
+    };
+    assert_eq!(report(&["--max-steps", "1", "hi"]).0["stop_reason"], "steps_limit");
+    let (second, told) = report(&["--continue"]);
+    assert_eq!((&second["exit_code"], &second["cost_usd"]), (&0.into(), &0.12.into()), "{second}");
+    assert_eq!((&second["cost_over_limit_usd"], told.as_str()), (&Value::Null, ""));
+}
+
+#[test]
 fn a_limit_of_the_session_holds_over_its_turns_and_is_told_apart() {
     let answers = ["One.", "Two.", "Three."].map(|it| streamed(it, "stop"));
     let server = Server::start(answers);
@@ -494,4 +516,27 @@ fn a_session_is_listed_with_the_ending_of_its_last_run() {
     assert_eq!(world.run(&line(&server.url, &["--continue"], "go")).status, 5);
     let (json, words) = listed();
     assert_eq!((json, words.contains(&"failed".to_owned())), ("failed".into(), true));
+}
+
+#[test]
+fn a_summary_that_is_made_on_the_way_is_no_part_of_the_answer() {
+    let long = "word ".repeat(4000);
+    let said = [long.as_str(), "two", "three", "four", "five"].map(|text| streamed(text, "stop"));
+    let rest = [
+        error(400, "this model's maximum context length is 4096 tokens"),
+        whole("the summary", None),
+        streamed("six", "stop"),
+    ];
+    for format in ["text", "stream-json"] {
+        let world = World::new();
+        let server = Server::start(said.iter().chain(&rest).cloned());
+        let model = ["-m", "openai-compatible/test", "--base-url", &server.url];
+        world.run_with(&[&["chat"], &model[..]].concat(), "1?\n2?\n3?\n4?\n5?\n");
+        let last = ["--continue", "--output-format", format, "6?"];
+        let done = world.run(&[&["run"], &model[..], &last[..]].concat());
+        let sent = std::iter::from_fn(|| server.taken()).last().unwrap();
+        assert!(sent["messages"].to_string().contains("the summary"), "{}", sent["messages"]);
+        let (says_six, says_more) = (done.stdout.contains("six"), done.stdout.contains("summary"));
+        assert_eq!((done.status, says_six, says_more), (0, true, false), "{}", done.stdout);
+    }
 }

@@ -143,7 +143,7 @@ fn the_latest_session_of_the_directory_is_continued() {
 
 #[test]
 fn a_session_works_in_its_directory_unless_another_one_is_said() {
-    let place = Place::new(answers(["one", "two", "three"]));
+    let place = Place::new(answers(["one", "two", "three", "four", "five"]));
     let other = place.world.path("other");
     fs::create_dir(&other).unwrap();
     let id = place.ran(&["-C", "../other", "1?"]);
@@ -153,8 +153,14 @@ fn a_session_works_in_its_directory_unless_another_one_is_said() {
     let done = place.run(&["-r", &id, "-C", ".", "--json", "3?"]);
     let first: Value = serde_json::from_str(done.stdout.lines().next().unwrap()).unwrap();
     assert_eq!(first["workdir"], "/project");
+    let hint =
+        |done: &crate::world::Done| done.stderr.lines().last().unwrap_or_default().to_owned();
+    let here = place.run(&["-r", &id, "-C", ".", "4?"]);
+    assert!(hint(&here).ends_with(" -C /project"), "{}", here.stderr);
+    let there = place.run(&["-r", &id, "5?"]);
+    assert!(!hint(&there).contains(" -C "), "{}", there.stderr);
     fs::remove_dir(&other).unwrap();
-    let done = place.run(&["-r", &id, "4?"]);
+    let done = place.run(&["-r", &id, "6?"]);
     assert_eq!(done.status, 2);
     assert!(done.stderr.contains("/other, cannot be worked in: name another one with `-C`"));
 }

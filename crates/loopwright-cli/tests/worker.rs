@@ -131,6 +131,20 @@ fn whose_agent_it_is_cannot_be_said_again() {
 }
 
 #[test]
+fn limits_and_instructions_of_a_session_that_began_are_refused() {
+    let place = Place::new([]);
+    let (_, session) =
+        names(&place.submit(&["--max-steps", "5", "--system", "Be brief.", "Look."]));
+    for typed in [["--max-steps", "9"], ["--max-session-cost", "1"], ["--system", "Be long."]] {
+        let done = place.submit(&[&["--session", &session], &typed[..]].concat());
+        assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{}", done.stderr);
+        let remedy = format!("loopwright run --resume {session}");
+        assert!(done.stderr.contains(&remedy), "{}", done.stderr);
+    }
+    assert_eq!(place.json(&["jobs", "--json"])["counts"]["waiting"], 1);
+}
+
+#[test]
 fn other_words_under_a_name_that_is_taken_are_refused() {
     let place = Place::new([]);
     let (_, session) = names(&place.submit(&["--id", "nightly", "Sum up."]));

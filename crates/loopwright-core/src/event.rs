@@ -66,6 +66,8 @@ macro_rules! events {
 events! {
     /// An execution began, or goes on after an interruption.
     ExecutionStarted {
+        /// The agent's name.
+        name: Arc<str>,
         /// Turns in the conversation.
         messages: usize,
         /// Tools on offer.
@@ -146,6 +148,8 @@ events! {
         id: Option<Arc<str>>,
         /// The tool's name.
         tool: Arc<str>,
+        /// What the model wrote, as JSON text.
+        arguments: Arc<str>,
         /// What became of it.
         outcome: Arc<ToolOutcome>,
         /// Whether the tool answered.

@@ -173,6 +173,9 @@ pub struct HookCx<'a> {
     pub resolved: bool,
     /// How the execution is about to end; known when it is over.
     pub ending: Option<&'a Status>,
+    /// Whether the model call of this inference point is beside the conversation: a hook or a tool made it, and its
+    /// answer is no answer of the agent.
+    pub aside: bool,
     pub(crate) inference: &'a Inference,
 }
 

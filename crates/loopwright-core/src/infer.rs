@@ -168,7 +168,14 @@ impl Inference {
     }
 
     pub(crate) fn hook_cx<'a>(&'a self, inference: &'a Self) -> HookCx<'a> {
-        HookCx { events: &self.events, env: &self.env, resolved: false, ending: None, inference }
+        HookCx {
+            events: &self.events,
+            env: &self.env,
+            resolved: false,
+            ending: None,
+            aside: false,
+            inference,
+        }
     }
 
     pub(crate) async fn infer(
@@ -179,7 +186,7 @@ impl Inference {
         memory: Option<&SharedMemory>,
     ) -> Result<InferenceResponse, StepError> {
         let (answer, by) = if self.asks(HookPoint::BeforeInference) {
-            Box::pin(self.before(request, state)).await?
+            Box::pin(self.before(request, state, memory.is_none())).await?
         } else {
             (None, None)
         };
@@ -190,7 +197,7 @@ impl Inference {
             None => self.ask(state, model, request, memory).await?,
         };
         if self.asks(HookPoint::AfterInference) {
-            Box::pin(self.after(&mut response, state)).await?;
+            Box::pin(self.after(&mut response, state, memory.is_none())).await?;
         }
         self.events.emit(|| InferenceResponseReceived {
             step: self.step,
@@ -211,9 +218,11 @@ impl Inference {
         &self,
         request: &mut InferenceRequest,
         state: &AgentState,
+        aside: bool,
     ) -> Result<(Option<InferenceResponse>, Option<Arc<str>>), StepError> {
         let (hooks, inner) = (self.agent.interceptor(), self.scope(true));
-        let decided = hooks.before_inference(request, state, &self.hook_cx(&inner)).await;
+        let cx = HookCx { aside, ..self.hook_cx(&inner) };
+        let decided = hooks.before_inference(request, state, &cx).await;
         self.add(inner.ledger().spend);
         match decided? {
             (InferenceDecision::Go, _) => Ok((None, None)),
@@ -230,9 +239,11 @@ impl Inference {
         &self,
         response: &mut InferenceResponse,
         state: &AgentState,
+        aside: bool,
     ) -> Result<(), StepError> {
         let (hooks, inner) = (self.agent.interceptor(), self.scope(true));
-        let flow = hooks.after_inference(response, state, &self.hook_cx(&inner)).await;
+        let cx = HookCx { aside, ..self.hook_cx(&inner) };
+        let flow = hooks.after_inference(response, state, &cx).await;
         self.add(inner.ledger().spend);
         match flow? {
             Flow::Go => Ok(()),

@@ -12,7 +12,8 @@ use loopwright_core::{
     RegisteredHook, StateEdit, Status, Step, StepKind, StopSignal, ToolOutcome, Verdict,
     kinds::{HookExecuted, StepCompleted, StepStarted},
     messages::{
-        InferenceResponse, Message, Opaque, Part, PrefixBreak, Role, SectionName, Transcript, Usage,
+        InferenceRequest, InferenceResponse, Message, Opaque, Part, PrefixBreak, Role, SectionName,
+        Transcript, Usage,
     },
 };
 use loopwright_testing::{
@@ -501,4 +502,41 @@ fn whoever_listens_is_told_of_hooks_that_have_nothing_to_say() {
 #[test]
 fn a_hook_that_panics_as_it_is_asked_whether_it_is_idle_is_called() {
     assert_eq!(calls_of([3, 9], false), [3, 3]);
+}
+
+/// Asks a model before each step, and notes which answers are beside the conversation.
+#[derive(Default)]
+struct Curious(Mutex<Vec<(bool, String)>>);
+
+#[async_trait]
+impl Hook for Curious {
+    async fn before_step(
+        &self,
+        state: &mut StateEdit<'_>,
+        cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        let model = FakeModel::script([ScenarioStep::final_answer("a summary")]);
+        cx.infer(state, &model, InferenceRequest::default()).await?;
+        Ok(Flow::Go)
+    }
+
+    async fn after_inference(
+        &self,
+        response: &mut InferenceResponse,
+        _: &AgentState,
+        cx: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        lock(&self.0).push((cx.aside, response.message.text()));
+        Ok(Flow::Go)
+    }
+}
+
+#[test]
+fn hooks_know_which_answers_are_beside_the_conversation() {
+    let curious = Arc::new(Curious::default());
+    let model = ModelDriver::new(FakeModel::script([ScenarioStep::final_answer("an answer")]));
+    let agent = loop_of(model).with_interceptor(hooks([Arc::clone(&curious) as Arc<dyn Hook>]));
+    execute(&agent, asked());
+    let expect = [(true, "a summary".to_owned()), (false, "an answer".to_owned())];
+    assert_eq!(*lock(&curious.0), expect);
 }

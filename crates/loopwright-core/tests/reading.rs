@@ -67,6 +67,7 @@ fn the_events_of_a_run_carry_what_happened() {
 
     let begun = &events.of::<ExecutionStarted>()[0];
     assert_eq!((begun.messages, begun.tools, begun.resumed), (1, 2, false));
+    assert_eq!(begun.name, agent.profile().name);
     let [first, second] = &events.of::<StepStarted>()[..] else { panic!("two steps") };
     assert_eq!((first.step, first.messages), (1, 1));
     assert_eq!((second.step, second.messages), (2, 2));
@@ -79,6 +80,7 @@ fn the_events_of_a_run_carry_what_happened() {
     assert_eq!((&*call.tool, &*call.arguments), ("look", r#"{"at":"rye"}"#));
     let call = &events.of::<ToolCallCompleted>()[0];
     assert_eq!((call.step, call.call, &*call.tool, call.success), (1, 0, "look", true));
+    assert_eq!(&*call.arguments, r#"{"at":"rye"}"#);
     assert_eq!(call.outcome.output().unwrap().to_text(), "seen");
     assert_eq!(call.took, TWO_SECONDS);
 

@@ -91,6 +91,8 @@ impl SessionAction for Deliver<'_> {
                 SendMessage::new(message.clone()).execute(session, cx).await
             }
             JobTask::GoOn if session.is_unfinished() => {
+                // Whoever asks for it knows of the limit that was reached, and each job has the limits of a turn.
+                let state = if state.is_resumable() { state.renew_budget() } else { state };
                 cx.run(session, Heard::note(state, &job.id)?).await
             }
             JobTask::GoOn => Ok(session),

@@ -67,12 +67,12 @@ pub enum BashError {
     /// The sandbox did not run it.
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
-    /// The run was cancelled.
-    #[error("the command {outcome}; until then it said:\n{said}")]
+    /// The run was cancelled, or the command's watcher was ended from outside.
+    #[error("{said}")]
     Ended {
         /// How it ended.
         outcome: Outcome,
-        /// What it had said.
+        /// How it ended in words, and what it had said.
         said: String,
     },
     /// There is no command of that name in the background.

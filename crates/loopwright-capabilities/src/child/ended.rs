@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use loopwright_core::{AgentState, Status, ToolOutput};
+use loopwright_core::{
+    AgentState, Status, ToolOutput,
+    messages::{Message, TurnBody},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -35,8 +38,8 @@ impl Ended {
     /// If it failed, or waits for somebody.
     pub fn answer(&self) -> Result<Answer, ChildError> {
         let (name, steps) = (Arc::clone(&self.name), self.state.step_count());
-        let text = |message: &loopwright_core::messages::Message| message.text().trim().to_owned();
-        let text = self.state.current_response().map(text).unwrap_or_default();
+        let said = self.interrupted().or_else(|| self.state.current_response());
+        let text = said.map(|it| it.text().trim().to_owned()).unwrap_or_default();
         match self.state.status() {
             Status::Failed(failure) => {
                 let tokens = self.state.usage().total();
@@ -53,6 +56,14 @@ impl Ended {
                 Ok(Answer { text, cut_short: None })
             }
             _ => Ok(Answer { text, cut_short: Some(self.state.explain_stop()) }),
+        }
+    }
+
+    /// Returns an answer that was interrupted, as far as it came: it ends the conversation, and no step has it.
+    fn interrupted(&self) -> Option<&Message> {
+        match self.state.transcript().last()?.body() {
+            TurnBody::Reply(message) => Some(message),
+            _ => None,
         }
     }
 

@@ -2,15 +2,18 @@
 
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use loopwright_agent::{Capability, NameList};
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, CallableHook, Edit, Flow, HookStack, LlmConfig, Priority,
-    RunOptions, ToolDecision, ToolOutput, ToolSet, messages::InferenceRequest,
+    AgentLoop, AgentState, Budget, CallableHook, ChatModel, Delta, Edit, Flow, HookStack, InferCx,
+    LlmConfig, ModelError, ModelErrorKind, Priority, RunOptions, ToolDecision, ToolOutput, ToolSet,
+    messages::{InferenceRequest, InferenceResponse},
 };
 use loopwright_testing::{
     FakeModel, MockTool, ModelDriver, ScenarioStep, block_on, loop_of, test_env,
 };
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::tasks::UseTaskPlanning;
 
@@ -244,4 +247,31 @@ fn a_child_that_was_stopped_says_so_and_one_that_failed_is_an_error() {
         error.to_string().starts_with("`helper` failed after 1 steps and 0 tokens: "),
         "{error}"
     );
+}
+
+/// Is interrupted in its answer.
+struct Interrupted(CancellationToken);
+
+#[async_trait]
+impl ChatModel for Interrupted {
+    async fn infer(
+        &self,
+        _request: &InferenceRequest,
+        cx: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        cx.deltas.push(Delta::Text("as far as"));
+        self.0.cancel();
+        Err(ModelError::new(ModelErrorKind::Cancelled, "cancelled"))
+    }
+}
+
+#[test]
+fn a_child_that_was_interrupted_in_its_answer_has_said_what_came_of_it() {
+    let cancel = CancellationToken::new();
+    let agent = loop_of(ModelDriver::new(Interrupted(cancel.clone())));
+    let options = RunOptions { cancel, env: test_env(1), ..RunOptions::default() };
+    let state = block_on(agent.start(AgentState::new().with_user_message("go"), options).finish());
+    let answer = Ended { name: "helper".into(), state }.answer().unwrap();
+    assert_eq!(answer.text, "as far as\n\n[interrupted by the user]");
+    assert!(answer.cut_short.is_some(), "{answer:?}");
 }

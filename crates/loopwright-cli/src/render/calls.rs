@@ -5,15 +5,13 @@ use std::sync::Arc;
 
 use loopwright_core::{ToolOutcome, kinds::ToolCallCompleted};
 
-use super::{Answer, Change};
+use super::Change;
 
 /// The calls of the step that an agent takes.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     /// The name of the sub-agent; `None` for the agent that was given the task.
     pub(super) name: Option<Arc<str>>,
-    /// The arguments, by the position of the call.
-    arguments: BTreeMap<u16, Arc<str>>,
     /// Calls that are over and wait for those before them.
     settled: BTreeMap<u16, ToolCallCompleted>,
     next: u16,
@@ -31,12 +29,9 @@ pub(super) struct Shown {
 
 impl Calls {
     /// Begins a step with an answer. Returns the calls of the step before that were never shown.
-    pub(super) fn begin(&mut self, answer: &Answer) -> Vec<Shown> {
+    pub(super) fn begin(&mut self) -> Vec<Shown> {
         let rest = self.rest();
-        self.name = answer.source.is_subagent().then(|| Arc::clone(&answer.name));
         self.changes.clear();
-        let calls = (0u16..).zip(&answer.calls);
-        self.arguments = calls.map(|(at, call)| (at, Arc::clone(&call.arguments))).collect();
         rest
     }
 
@@ -64,7 +59,7 @@ impl Calls {
     }
 
     fn shown(&mut self, completed: ToolCallCompleted) -> Shown {
-        let arguments = self.arguments.get(&completed.call).cloned().unwrap_or_else(|| "".into());
+        let arguments = Arc::clone(&completed.arguments);
         let change = self.changes.iter().position(|it| it.arguments == arguments);
         let change = change.map(|at| self.changes.remove(at));
         Shown { name: self.name.clone(), arguments, completed, change }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anstream::AutoStream;
@@ -108,6 +109,9 @@ impl Progress {
     pub(super) fn take(&mut self, note: &Note) {
         match note {
             Note::Began(beginning) => self.has_cost_limit = beginning.has_cost_limit,
+            Note::Event(source, AgentEvent::ExecutionStarted(it)) if source.is_subagent() => {
+                self.calls.entry(source.clone()).or_default().name = Some(Arc::clone(&it.name));
+            }
             Note::Event(source, AgentEvent::InferenceRequestStarted(_)) => {
                 self.wait((source.clone(), None), "waiting for the model".to_owned());
             }
@@ -213,8 +217,10 @@ impl Progress {
 
     fn answered(&mut self, answer: &Answer) {
         self.came(&answer.source, None);
-        let rest = self.calls.entry(answer.source.clone()).or_default().begin(answer);
-        self.show_calls(&rest);
+        if !answer.aside {
+            let rest = self.calls.entry(answer.source.clone()).or_default().begin();
+            self.show_calls(&rest);
+        }
         if std::mem::take(&mut self.has_cost_limit) && !answer.is_priced {
             self.say(
                 "warning: prices are not known for this model, so --max-cost does not bound it",

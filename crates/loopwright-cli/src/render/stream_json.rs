@@ -83,6 +83,7 @@ impl Renderer for StreamJson {
                 self.has_begun = true;
                 self.write(&init(beginning))
             }
+            Note::Answered(answer) if answer.aside => Ok(()),
             Note::Answered(answer) => self.answered(answer),
             Note::Event(source, event) => {
                 if is_text(event) {

@@ -235,8 +235,8 @@ fn answer(of: &str, text: &str, calls: &[&str]) -> Note {
     let call = |path: &&str| ToolCall::new("c", "read_file", format!("{{\"path\":\"{path}\"}}"));
     Note::Answered(Answer {
         source: subagent(of),
-        name: of.into(),
         step: 1,
+        aside: false,
         text: text.to_owned(),
         calls: calls.iter().map(call).collect(),
         is_priced: true,
@@ -248,6 +248,14 @@ fn event(of: &str, event: Value) -> Note {
     Note::Event(subagent(of), serde_json::from_value(event).unwrap())
 }
 
+/// An agent begins, or goes on in another process.
+fn began(of: &str) -> Note {
+    let begun = json!({
+        "type": "execution_started", "name": of, "messages": 1, "tools": 1, "resumed": false,
+    });
+    event(of, begun)
+}
+
 fn completed(of: &str, call: u16, value: Option<Value>) -> Note {
     let output = ToolOutcome::Returned(loopwright_core::ToolOutput {
         value: value.map(Arc::new),
@@ -257,7 +265,7 @@ fn completed(of: &str, call: u16, value: Option<Value>) -> Note {
         of,
         json!({
             "type": "tool_call_completed", "step": 1, "call": call, "id": null, "tool": "read_file",
-            "outcome": output, "success": true, "took": {"secs": 0, "nanos": 1_000_000},
+            "arguments": format!("{{\"path\":\"{}{}\"}}", &of[..1], call + 1), "outcome": output, "success": true, "took": {"secs": 0, "nanos": 1_000_000},
         }),
     )
 }
@@ -272,6 +280,8 @@ fn calls_of_subagents_that_work_at_the_same_time_are_told_apart() {
     let progress = Progress::to(Box::new(stderr.clone()), Details::Calls);
     let mut text = Text::to(Box::new(stdout.clone()), progress, Scope::All, Target::File);
     for note in [
+        began("ann"),
+        began("ben"),
         answer("ann", "", &["a1", "a2"]),
         answer("ben", "", &["b1"]),
         delta("ann", &json!({"text": "inner"})),
@@ -288,23 +298,34 @@ fn calls_of_subagents_that_work_at_the_same_time_are_told_apart() {
 }
 
 #[test]
+fn a_call_that_another_process_began_is_shown_with_its_agent_and_its_arguments() {
+    let stderr = Sheet::default();
+    let mut progress = Progress::to(Box::new(stderr.clone()), Details::Calls);
+    for note in [began("ann"), completed("ann", 1, None), answer("ann", "done", &[])] {
+        progress.take(&note);
+    }
+    assert_eq!(plain(&redact(&stderr.text())), "  ✓ ann › read_file a2 · T\n");
+}
+
+#[test]
 fn a_command_that_fails_gets_no_tick_and_its_line_says_how_it_failed() {
     let line = |value: Value| {
         let stderr = Sheet::default();
         let mut progress = Progress::to(Box::new(stderr.clone()), Details::Calls);
-        progress.take(&answer("ann", "", &["x"]));
+        progress.take(&began("ann"));
+        progress.take(&answer("ann", "", &["a1"]));
         progress.take(&completed("ann", 0, Some(value)));
         plain(&redact(&stderr.text()))
     };
     let command = |code: i32, is_late: bool| {
         line(json!({"success": code == 0, "exit_code": code, "timed_out": is_late}))
     };
-    assert_eq!(command(0, false), "  ✓ ann › read_file x · T\n");
-    assert_eq!(command(3, false), "  ✗ ann › read_file x · exit 3 · T\n");
-    assert_eq!(command(124, true), "  ✗ ann › read_file x · timed out · T\n");
+    assert_eq!(command(0, false), "  ✓ ann › read_file a1 · T\n");
+    assert_eq!(command(3, false), "  ✗ ann › read_file a1 · exit 3 · T\n");
+    assert_eq!(command(124, true), "  ✗ ann › read_file a1 · timed out · T\n");
     let child = |status: &str| line(json!({"subagent": "b", "status": status}));
-    assert_eq!(child("completed"), "  ✓ ann › read_file x · T\n");
-    assert_eq!(child("stopped"), "  ✗ ann › read_file x · stopped · T\n");
+    assert_eq!(child("completed"), "  ✓ ann › read_file a1 · T\n");
+    assert_eq!(child("stopped"), "  ✗ ann › read_file a1 · stopped · T\n");
 }
 
 #[test]
@@ -354,8 +375,8 @@ fn looking() -> Note {
     let message = response.to_response().unwrap().message;
     Note::Answered(Answer {
         source: Source::default(),
-        name: "agent".into(),
         step: 1,
+        aside: false,
         text: message.text(),
         calls: message.tool_calls().cloned().collect(),
         is_priced: false,

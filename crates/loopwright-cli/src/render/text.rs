@@ -147,6 +147,7 @@ impl Renderer for Text {
                 self.end_line()?;
                 self.progress.take(note);
             }
+            Note::Answered(answer) if answer.aside => self.progress.take(note),
             Note::Answered(answer) => {
                 self.progress.take(note);
                 if is_wordy && !self.has_spoken {

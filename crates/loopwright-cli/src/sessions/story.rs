@@ -166,6 +166,9 @@ impl Teller {
                     model: origin.map(|it| format!("{}/{}", it.provider, it.model)),
                 }
             }
+            Change::AnswerInterrupted { message } => {
+                Entry::Answered { step: self.steps + 1, text: message.text(), model: None }
+            }
             Change::Asked { call, question } => Entry::Asked {
                 step: self.steps + 1,
                 call: *call,

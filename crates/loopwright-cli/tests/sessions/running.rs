@@ -1,6 +1,7 @@
 //! Sessions that somebody runs, or that were interrupted.
 
 use std::fs;
+use std::io::Read as _;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -46,6 +47,24 @@ fn a_session_in_use_is_refused_and_who_uses_it_can_be_told() {
     let ended = place.world.done(child.wait_with_output().unwrap());
     assert_eq!(ended.status, 130, "{}", ended.stderr);
     assert_eq!(said(&place.shown(&id)), ["1?", "one", "2?", "3?"]);
+}
+
+#[test]
+fn an_answer_that_was_interrupted_is_shown_as_far_as_it_came() {
+    let place = Place::new([Reply::Flood(100)]);
+    let mut child = place.world.start(&place.line(&["1?"]));
+    let mut begun = [0; 10];
+    child.stdout.as_mut().unwrap().read_exact(&mut begun).unwrap();
+    kill("-INT", &child);
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    let listed = place.sessions(&["list", "--json"]).stdout;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let words = said(&place.shown(listed["sessions"][0]["id"].as_str().unwrap()));
+    let [asked, came] = &words[..] else { panic!("{words:?}") };
+    let begun = String::from_utf8(begun.to_vec()).unwrap();
+    assert!(came.starts_with(begun.trim_end()), "{came}");
+    assert!(came.ends_with("\n\n[interrupted by the user]"), "{came}");
+    assert_eq!(asked, "1?");
 }
 
 #[test]

@@ -369,6 +369,7 @@ impl Run {
             call,
             id: made.id.clone(),
             tool: Arc::clone(&made.name),
+            arguments: Arc::clone(&made.arguments),
             success: !outcome.is_error(),
             outcome,
             took,

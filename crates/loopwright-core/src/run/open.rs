@@ -31,7 +31,8 @@ impl Run {
         self.start_timing();
         self.set_up();
         let (messages, tools) = (self.state.transcript().len(), self.agent.tools().len());
-        self.say(|_| ExecutionStarted { messages, tools, resumed });
+        let name = Arc::clone(&self.agent.profile().name);
+        self.say(|_| ExecutionStarted { name, messages, tools, resumed });
         if had_ended {
             self.ask_to_continue();
         }

@@ -2,10 +2,10 @@ use std::{sync::Arc, time::Duration};
 
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{
-    AgentLoop, Interrupted, ModelError, ModelErrorKind, Timestamp, messages::Message,
+    AgentLoop, Budget, Interrupted, ModelError, ModelErrorKind, Timestamp, messages::Message,
 };
 use loopwright_sessions::{
-    Job, JobOutcome, SessionFactory, SessionId, SessionRuntime, SessionStore as _,
+    ChangeBudget, Job, JobOutcome, SessionFactory, SessionId, SessionRuntime, SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
 use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, loop_of};
@@ -179,6 +179,27 @@ async fn a_failure_of_the_agent_is_kept_and_not_repeated() {
         assert!(why.contains("nonsense"), "{why}");
     }
     assert_eq!(world.model.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_job_that_continues_a_session_after_a_limit_may_use_as_much_again() {
+    let call = || ScenarioStep::tool_call("missing", serde_json::json!({}));
+    let world = World::new([call(), call(), ScenarioStep::final_answer("done")]).await;
+    let two_steps = Budget { steps: Some(2), ..Budget::unlimited() };
+    world.runtime().execute(&id(), &ChangeBudget(two_steps)).await.unwrap();
+    world.push("go").await;
+    let first = world.claim().await;
+    let verdict = world.deliver(&first).await;
+    let Verdict::Is(JobOutcome::Stopped(why)) = &verdict else { panic!("{verdict:?}") };
+    assert!(why.contains("steps_limit"), "{why}");
+    // The same job does not get more by being delivered again.
+    let first = world.claim_again().await;
+    assert_eq!(world.deliver(&first).await, verdict);
+    let stopped = JobOutcome::Stopped("a limit".into());
+    assert!(world.queue().settle(&first, &stopped, now()).await.unwrap());
+    world.queue().push(&Job::go_on(id()), now()).await.unwrap();
+    assert_eq!(world.deliver(&world.claim().await).await, done());
+    assert_eq!((world.said().await.last().unwrap().as_str(), world.model.asked()), ("done", 3));
 }
 
 #[tokio::test]
