@@ -426,3 +426,6 @@ impl From<Tier> for DriverChoice {
         Self::Only(tier)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,8 @@
 //! Which driver runs a command, and that none is used that was not allowed.
 
-use loopwright_sandbox::{DriverChoice, Guarantee, Outcome, SandboxError, Strength, Tier, auto};
+use loopwright_sandbox::{
+    Driver, DriverChoice, Guarantee, Outcome, Sandbox as _, SandboxError, Strength, Tier, auto,
+};
 
 use crate::world::{World, run, sh};
 
@@ -50,4 +52,12 @@ async fn landlock_says_what_it_does_not_enforce() {
         output.enforced.missing(),
         [Guarantee::FileMetadata, Guarantee::ProcessView, Guarantee::Scratch]
     );
+}
+
+#[tokio::test]
+async fn what_is_chosen_by_default_tells_what_the_strongest_tier_does() {
+    let _world = World::new();
+    let (auto, strongest) = (auto(), Driver::new(Tier::Namespaces));
+    assert_eq!(auto.name(), "auto");
+    assert_eq!(auto.probe().await.unwrap(), strongest.probe().await.unwrap());
 }

@@ -401,3 +401,49 @@ fn items_without_positions_are_told_apart_by_id() {
     let calls: Vec<_> = answer.message.tool_calls().cloned().collect();
     assert_eq!(calls, [ToolCall::new("c1", "f", "1"), ToolCall::new("c2", "f", "2")]);
 }
+
+#[test]
+fn what_is_said_at_the_end_of_a_part_makes_up_for_fragments_that_did_not_come() {
+    let refused = json!({ "type": "response.refusal.done", "output_index": 0, "refusal": "No" });
+    let (answer, _) = streamed(&[added(0, &message("")), refused, completed()]);
+    assert_eq!(answer.unwrap().message.refusal(), Some("No"));
+    let custom = json!({ "type": "custom_tool_call", "id": "ct", "call_id": "c", "name": "f" });
+    let input =
+        json!({ "type": "response.custom_tool_call_input.done", "output_index": 0, "input": "ls" });
+    let (answer, told) = streamed(&[added(0, &custom), input, completed()]);
+    assert!(answer.is_ok(), "{answer:?}");
+    assert_eq!(told[..2], ["call 0 Some(\"c\") f", "arguments 0 ls"]);
+}
+
+#[test]
+fn what_an_answer_consumed_is_passed_on_and_known_at_its_end() {
+    let usage = json!({ "input_tokens": 3, "output_tokens": 4 });
+    let events = [
+        done(0, &message("Hi")),
+        ended("completed", &json!({ "status": "completed", "usage": usage })),
+    ];
+    let mut passed_on = Vec::new();
+    let mut deltas = |delta: Delta<'_>| {
+        if let Delta::Usage(usage) = delta {
+            passed_on.push(usage);
+        }
+    };
+    let context = ErrorContext::new("p");
+    let mut decoder = AnswerDecoder::new(Wire::OpenAiResponses, origin(), context, true);
+    decoder.push(stream(&events).as_bytes(), &mut deltas).unwrap();
+    let answer = decoder.finish(&mut deltas).unwrap();
+    assert_eq!((answer.usage, passed_on), (Usage::new(3, 4), vec![Usage::new(3, 4)]));
+}
+
+#[test]
+fn fragments_of_a_later_part_are_not_followed_by_those_of_an_earlier_one() {
+    let say = |part: u64, text: &str| {
+        let mut event = delta("output_text", 0, text);
+        event["content_index"] = part.into();
+        event
+    };
+    let ordered = [added(0, &message("")), say(0, "a"), say(1, "b"), completed()];
+    assert_eq!(streamed(&ordered).0.unwrap().message.text(), "ab");
+    let (answer, _) = streamed(&[added(0, &message("")), say(1, "b"), say(0, "a"), completed()]);
+    assert!(answer.is_err(), "{answer:?}");
+}
