@@ -436,14 +436,12 @@ fn what_an_answer_consumed_is_passed_on_and_known_at_its_end() {
 }
 
 #[test]
-fn fragments_of_a_later_part_are_not_followed_by_those_of_an_earlier_one() {
-    let say = |part: u64, text: &str| {
-        let mut event = delta("output_text", 0, text);
-        event["content_index"] = part.into();
-        event
+fn an_item_that_was_followed_by_a_later_one_says_nothing_more() {
+    let said = |order: [(u64, &str); 2]| {
+        let [first, second] = order.map(|(index, text)| delta("output_text", index, text));
+        streamed(&[added(0, &message("")), added(1, &message("")), first, second, completed()]).0
     };
-    let ordered = [added(0, &message("")), say(0, "a"), say(1, "b"), completed()];
-    assert_eq!(streamed(&ordered).0.unwrap().message.text(), "ab");
-    let (answer, _) = streamed(&[added(0, &message("")), say(1, "b"), say(0, "a"), completed()]);
-    assert!(answer.is_err(), "{answer:?}");
+    assert_eq!(said([(0, "a"), (1, "b")]).unwrap().message.text(), "ab");
+    let contradiction = said([(1, "b"), (0, "a")]).unwrap_err();
+    assert!(contradiction.message.contains("contradicts itself"), "{contradiction}");
 }
