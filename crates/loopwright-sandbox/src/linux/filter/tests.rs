@@ -100,7 +100,8 @@ fn which_sockets_can_be_made_is_what_the_network_allows() {
         [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_PACKET];
     let made = |sockets: Sockets, call: i64, families: &[i32]| {
         let made = |family: &&i32| {
-            verdict(sockets, call, &[**family as u64, libc::SOCK_STREAM as u64]) == Allowed
+            verdict(sockets, call, &[u64::from(family.cast_unsigned()), libc::SOCK_STREAM as u64])
+                == Allowed
         };
         families.iter().filter(made).copied().collect::<Vec<_>>()
     };
@@ -122,7 +123,11 @@ fn which_sockets_can_be_made_is_what_the_network_allows() {
 #[test]
 fn where_nothing_else_confines_sockets_there_are_pairs_of_streams_only() {
     let pair = |kind: i32| {
-        verdict(Sockets::Pairs, libc::SYS_socketpair, &[libc::AF_UNIX as u64, kind as u64])
+        verdict(
+            Sockets::Pairs,
+            libc::SYS_socketpair,
+            &[libc::AF_UNIX as u64, u64::from(kind.cast_unsigned())],
+        )
     };
     assert_eq!(pair(libc::SOCK_STREAM), Allowed);
     assert_eq!(pair(libc::SOCK_STREAM | libc::SOCK_CLOEXEC), Allowed);
