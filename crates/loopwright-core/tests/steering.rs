@@ -12,8 +12,9 @@ use std::{
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use loopwright_core::{
-    CallableHook, ChatModel, Delta, Effects, Flow, InferCx, ModelError, ModelErrorKind, Run,
-    RunHandle, RunOptions, Status, StopReason, StopSignal, ToolOptions, ToolOutcome, ToolOutput,
+    BoxError, CallableHook, ChatModel, Delta, Effects, Flow, Hook, HookCx, InferCx, ModelError,
+    ModelErrorKind, Run, RunHandle, RunOptions, StateEdit, Status, StopReason, StopSignal,
+    ToolOptions, ToolOutcome, ToolOutput, Verdict,
     messages::{InferenceRequest, InferenceResponse, Message},
 };
 use loopwright_testing::{
@@ -479,4 +480,33 @@ fn a_hook_can_cancel_its_run_and_learns_how_it_ends() {
     assert_eq!(state.step_count(), 1);
     assert_eq!(*state.status(), Status::Stopped(StopSignal::user_requested("enough")));
     assert_eq!(*lock(&endings), [format!("{:?}", state.status())]);
+}
+
+/// Has the last word on endings, and does not say it the first time.
+struct Hesitating(AtomicU32);
+
+#[async_trait]
+impl Hook for Hesitating {
+    async fn on_stop(
+        &self,
+        _: Option<&StopSignal>,
+        _: &mut StateEdit<'_>,
+        _: &HookCx<'_>,
+    ) -> Result<Verdict, BoxError> {
+        if self.0.fetch_add(1, SeqCst) == 0 {
+            std::future::pending::<()>().await;
+        }
+        Ok(Verdict::Stop)
+    }
+}
+
+#[test]
+fn a_message_to_a_run_that_is_given_up_as_it_ends_is_answered_by_the_next_one() {
+    let agent = loop_of(FakeDriver::responses(["one", "two"]));
+    let agent = hooked(&agent, Hesitating(AtomicU32::new(0)));
+    let mut run = agent.start(asked(), options());
+    assert!(run_until_stuck(run.next()).is_none());
+    run.handle().steer(Message::user("and then?")).unwrap();
+    let state = block_on(agent.start(run.into_state(), options()).finish());
+    assert_eq!(said(&state), ["go", "one", "and then?", "two"]);
 }

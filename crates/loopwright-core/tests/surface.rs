@@ -251,7 +251,13 @@ fn a_renewed_budget_counts_from_where_the_execution_stands() {
     let budget = Budget { steps: Some(2), ..Budget::unlimited() };
     let stopped = execute(&agent, asked().with_budget(budget));
     assert_eq!((stopped.status().as_str(), stopped.step_count()), ("stopped", 2));
-    let state = execute(&agent, stopped.renew_budget());
+    let stored = |state: &AgentState| serde_json::to_value(state).unwrap();
+    let plain = stored(&stopped);
+    assert_eq!(plain["execution"].get("renewed"), None);
+    let renewed = stopped.renew_budget();
+    let restored: AgentState = serde_json::from_value(stored(&renewed)).unwrap();
+    assert_eq!(restored.execution(), renewed.execution());
+    let state = execute(&agent, renewed);
     assert_eq!((state.status().as_str(), state.step_count()), ("completed", 3));
 }
 
