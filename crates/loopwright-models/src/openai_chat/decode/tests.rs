@@ -522,3 +522,15 @@ fn an_empty_reason_ends_a_whole_answer_and_no_stream() {
     let chunk = json!({ "choices": [{ "delta": message, "finish_reason": "" }] });
     assert!(chunks_read(&[chunk], "").is_err());
 }
+
+#[test]
+fn fragments_without_an_index_go_to_the_call_of_their_id() {
+    let null = || Value::Null;
+    let deltas = [
+        fragment(null(), "a", "f", r#"{"x":"#),
+        fragment(null(), "b", "g", "{}"),
+        fragment(null(), "a", "", "1}"),
+    ];
+    let answer = streamed(&deltas, "tool_calls");
+    assert_eq!(calls(&answer), [(Some("a"), "f", r#"{"x":1}"#), (Some("b"), "g", "{}")]);
+}

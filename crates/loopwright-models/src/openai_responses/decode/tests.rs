@@ -445,3 +445,25 @@ fn an_item_that_was_followed_by_a_later_one_says_nothing_more() {
     let contradiction = said([(1, "b"), (0, "a")]).unwrap_err();
     assert!(contradiction.message.contains("contradicts itself"), "{contradiction}");
 }
+
+#[test]
+fn calls_are_numbered_in_order_and_keep_what_was_said_of_their_arguments() {
+    let arguments = |index| delta("function_call_arguments", index, "{}");
+    let events = [
+        added(0, &call("a", "f", "")),
+        arguments(0),
+        added(1, &call("b", "g", "")),
+        arguments(1),
+        // Some providers leave out at the end what was said before.
+        done(0, &call("a", "f", "")),
+        done(1, &call("b", "g", "{}")),
+        completed(),
+    ];
+    let (answer, told) = streamed(&events);
+    let expect =
+        ["call 0 Some(\"a\") f", "arguments 0 {}", "call 1 Some(\"b\") g", "arguments 1 {}", "end"];
+    assert_eq!(told, expect);
+    let message = answer.unwrap().message;
+    let calls: Vec<_> = message.tool_calls().map(|it| (&*it.name, &*it.arguments)).collect();
+    assert_eq!(calls, [("f", "{}"), ("g", "{}")]);
+}
