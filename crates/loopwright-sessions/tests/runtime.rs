@@ -350,3 +350,19 @@ fn a_session_has_something_to_do_if_its_first_message_was_not_answered() {
     assert!(!asked(answered.clone()));
     assert!(!asked(answered.with_user_message("2?")));
 }
+
+#[test]
+fn whoever_runs_a_session_is_asked_to_stop_or_to_cancel() {
+    let store = MemoryStore::new();
+    let (agent, _) = answering([""; 0]);
+    let runtime = runtime(&store, &agent).0;
+    block_on(runtime.create(session("a"))).unwrap();
+    block_on(runtime.stop(&id("a"))).unwrap();
+    block_on(runtime.cancel(&id("a"))).unwrap();
+    let lasts = Duration::from_secs(30);
+    let claim = Claim { owner: "me", instead_of: None, now: Timestamp::from_millis(0), lasts };
+    let lease = block_on(store.lease(&id("a"), claim)).unwrap();
+    let posted = block_on(store.collect(&lease)).unwrap();
+    let wishes: Vec<_> = posted.into_iter().map(|it| it.wish).collect();
+    assert_eq!(wishes, [Wish::Stop, Wish::Cancel]);
+}

@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use loopwright_core::{Change, Edit};
+
 use super::*;
 use crate::status::SessionStatus;
 
@@ -48,4 +50,33 @@ fn intact_changes_that_end_too_early_have_a_gap_at_their_end() {
     let missing: Range<Seq> = 0..3;
     assert_eq!(decode_intact(&id, 3, &batches), (Vec::new(), vec![missing]));
     assert_eq!(decode_intact(&id, 0, &batches), (Vec::new(), Vec::new()));
+}
+
+#[test]
+fn a_checksum_is_the_crc_32_of_the_body() {
+    assert_eq!(checksum(b"123456789"), 0xCBF4_3926);
+}
+
+#[test]
+fn many_changes_are_read_in_order_by_several_threads() {
+    let id = SessionId::new("a").unwrap();
+    let title = "x".repeat(1_000);
+    let change = |number: u64| {
+        let edit = Edit::SystemPrompt(Some(format!("{number} {title}").into()));
+        let change = Change::Edited { by: "test".into(), edit };
+        Stamped { at: Timestamp::from_millis(number), change }
+    };
+    let changes: Vec<_> = (0..600).map(change).collect();
+    let batch = |(first, changes): (u64, &[Stamped])| StoredBatch {
+        first: first * 7,
+        count: changes.len(),
+        body: serde_json::to_vec(changes).unwrap(),
+        sum: None,
+    };
+    let batches: Vec<_> = (0..).zip(changes.chunks(7)).map(batch).collect();
+    assert!(batches.iter().map(|it| it.body.len()).sum::<usize>() > SPREAD);
+    assert_eq!(decode_batches(&id, 600, &batches).unwrap(), changes);
+    let mut damaged = batches;
+    damaged[50].body.pop();
+    assert!(matches!(decode_batches(&id, 600, &damaged), Err(StoreError::Corrupt { .. })));
 }
