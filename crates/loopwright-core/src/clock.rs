@@ -222,6 +222,8 @@ mod tests {
             ids.extend(["agent", "execution", "turn"].map(|kind| env(seed).id(kind, number)));
         }
         assert_eq!(ids.len(), 32 * 32 * 3);
+        let ids: BTreeSet<_> = (0..200_000).map(|number| env(7).id("turn", number)).collect();
+        assert_eq!(ids.len(), 200_000);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use loopwright_testing::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{agent, asked, execute, hooked, options, outcomes};
+use crate::support::{agent, asked, execute, hooked, lock, options, outcomes};
 
 fn spend(tokens: u64, picodollars: u64) -> Spend {
     Spend { usage: Usage::new(tokens, 0), cost: Cost::from_picodollars(picodollars) }
@@ -346,8 +346,9 @@ fn a_first_request_that_costs_more_than_the_budget_is_not_sent() {
     assert_eq!(run(0.005), (None, 1));
 }
 
-/// Passes every request on.
-struct Passing;
+/// Passes every request on, and notes what it costs at least.
+#[derive(Default)]
+struct Passing(std::sync::Arc<std::sync::Mutex<Vec<Option<Cost>>>>);
 
 #[async_trait::async_trait]
 impl loopwright_core::ModelLayer for Passing {
@@ -357,8 +358,26 @@ impl loopwright_core::ModelLayer for Passing {
         request: &loopwright_core::messages::InferenceRequest,
         cx: loopwright_core::InferCx<'_>,
     ) -> Result<loopwright_core::messages::InferenceResponse, loopwright_core::ModelError> {
+        lock(&self.0).push(model.least_cost(request));
         model.infer(request, cx).await
     }
+}
+
+#[test]
+fn every_layer_knows_what_a_request_costs_at_least() {
+    let (one, two) = (Passing::default(), Passing::default());
+    let (least, notes) = (Cost::from_dollars(0.02), [one.0.clone(), two.0.clone()]);
+    let priced = Priced(FakeModel::script(["hello"]), least);
+    let agent = loop_of(ModelDriver::new(priced)).with(|parts| {
+        parts.layers.add(std::sync::Arc::new(one));
+        parts.layers.add(std::sync::Arc::new(two));
+    });
+    execute(&agent, asked());
+    for notes in notes {
+        assert_eq!(*lock(&notes), [Some(least)]);
+    }
+    let free = loopwright_core::ChatModel::least_cost(&FakeModel::echo(), &Default::default());
+    assert_eq!(free, None);
 }
 
 #[test]
@@ -366,7 +385,7 @@ fn a_layer_does_not_hide_what_a_request_costs_at_least() {
     let model = FakeModel::script(["hello"]);
     let priced = Priced(model.clone(), Cost::from_dollars(0.02));
     let agent = loop_of(ModelDriver::new(priced));
-    let agent = agent.with(|parts| parts.layers.add(std::sync::Arc::new(Passing)));
+    let agent = agent.with(|parts| parts.layers.add(std::sync::Arc::new(Passing::default())));
     let budget = Budget { cost: Some(Cost::from_dollars(0.01)), ..Budget::unlimited() };
     let state = execute(&agent, asked().with_budget(budget));
     let reason = state.stop_signal().map(|it| it.reason);

@@ -545,3 +545,14 @@ fn a_hook_may_remove_what_it_kept() {
     let state = execute(&hooked(&agent([]), hook), asked());
     assert_eq!((state.status(), state.get(&KEPT)), (&Status::Completed, None));
 }
+
+#[test]
+fn a_hook_is_added_with_its_own_name_and_in_the_middle() {
+    let mut stack = HookStack::default();
+    stack.add_at(Priority(-1), CallableHook::new("last"));
+    stack.add(CallableHook::new("middle").before_step(|_, _| Ok(Flow::Go)));
+    stack.add(Noting(Arc::default()));
+    let interceptor = stack.freeze();
+    let names: Vec<_> = interceptor.hooks().iter().map(RegisteredHook::name).collect();
+    assert_eq!(names, ["middle", "noting", "last"]);
+}

@@ -540,6 +540,18 @@ fn of_the_stops_of_one_point_the_strongest_counts_wherever_it_stands() {
 }
 
 #[test]
+fn of_equally_strong_stops_of_one_point_the_first_counts() {
+    let stop = |by: &'static str| -> Arc<dyn Hook> {
+        let stop = move || Ok(Flow::Stop(StopSignal::requested(by, "")));
+        Arc::new(CallableHook::new(by).after_inference(move |_, _, _| stop()))
+    };
+    let interceptor = hooks([stop("first"), stop("second")]);
+    let agent = loop_of(ModelDriver::new(FakeModel::echo())).with_interceptor(interceptor);
+    let by = execute(&agent, asked()).stop_signal().and_then(|it| it.source.clone());
+    assert_eq!(by.as_deref(), Some("first"));
+}
+
+#[test]
 fn reasons_rank_as_they_are_declared() {
     let ranks: Vec<_> = StopReason::ALL.map(StopReason::priority).into();
     assert_eq!(ranks, (0..StopReason::ALL.len()).collect::<Vec<_>>());

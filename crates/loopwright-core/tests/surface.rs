@@ -17,7 +17,7 @@ use loopwright_core::{
 use loopwright_testing::{EventRecorder, MockTool, ScenarioStep, Timeline, run_until_stuck};
 use serde_json::{Value, json};
 
-use crate::support::{agent, asked, execute, hooked, told};
+use crate::support::{agent, asked, execute, hooked, said, told};
 
 #[test]
 fn a_tap_hears_every_event_of_the_loop_it_is_on() {
@@ -259,6 +259,7 @@ fn a_renewed_budget_counts_from_where_the_execution_stands() {
     assert_eq!(restored.execution(), renewed.execution());
     let state = execute(&agent, renewed);
     assert_eq!((state.status().as_str(), state.step_count()), ("completed", 3));
+    assert_eq!(said(&state), ["go", "a", "b", "done"]);
 }
 
 #[test]

@@ -270,6 +270,21 @@ fn what_comes_after_an_append_has_the_time_after_it() {
 }
 
 #[test]
+fn what_hooks_take_to_decide_about_a_call_is_part_of_the_step() {
+    let clock = FrozenClock::new();
+    let slow = clock.clone();
+    let hook = CallableHook::new("slow").before_tool(move |_, _, _| {
+        slow.advance(seconds(3));
+        Ok(ToolDecision::Block { reason: "no".to_owned() })
+    });
+    let agent = hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook);
+    let options = RunOptions { env: clock.env(1), ..RunOptions::default() };
+    let state = block_on(agent.start(asked(), options).finish());
+    let durations: Vec<_> = state.steps().map(Step::duration).collect();
+    assert_eq!(durations, [seconds(3), seconds(0)]);
+}
+
+#[test]
 fn a_call_begins_after_the_hooks_that_decided_about_it() {
     let (journal, clock) = (MemoryJournal::new(), FrozenClock::new());
     let (slow, began) = (clock.clone(), clock.now());
@@ -288,15 +303,14 @@ fn a_call_begins_after_the_hooks_that_decided_about_it() {
 #[test]
 fn what_was_said_before_a_run_is_given_up_has_the_time_of_its_end() {
     let (journal, clock) = (MemoryJournal::new(), FrozenClock::new());
-    let options = RunOptions { env: clock.env(1), ..journaled(&journal) };
-    let mut run = agent([ScenarioStep::tool("looking"), "done".into()]).start(asked(), options);
-    assert!(block_on(run.next()).is_some());
-    clock.advance(seconds(5));
-    run.handle().steer(Message::user("and?")).unwrap();
-    let at = clock.now();
-    let mut state = run.into_state();
-    block_on(state.save(&journal, &clock)).unwrap();
-    let changes = journal.changes();
-    let last = changes.last().unwrap();
-    assert_eq!((last.change.name(), last.at), ("steered", at));
+    let plain = RunOptions { env: clock.env(1), ..RunOptions::default() };
+    let journaled = RunOptions { env: clock.env(1), ..journaled(&journal) };
+    for options in [plain, journaled] {
+        let mut run = agent([ScenarioStep::tool("looking"), "done".into()]).start(asked(), options);
+        assert!(block_on(run.next()).is_some());
+        clock.advance(seconds(5));
+        run.handle().steer(Message::user("and?")).unwrap();
+        let state = run.into_state();
+        assert_eq!(state.updated_at(), Some(clock.now()));
+    }
 }

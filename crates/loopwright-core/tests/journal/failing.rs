@@ -1,11 +1,14 @@
 //! Journals that fail: what a run does then, and how it goes on.
 
-use std::pin::pin;
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex},
+};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, BoxError, CallableHook, FailureKind, Flow, Hook, HookCx, Question, RunOptions,
-    StateEdit, Status, ToolDecision, messages::Message,
+    AgentLoop, BoxError, CallableHook, FailureKind, Flow, Hook, HookCx, Question, RunHandle,
+    RunOptions, StateEdit, Status, ToolDecision, messages::Message,
 };
 use loopwright_testing::{
     EventRecorder, FakeModel, Fault, FrozenClock, MemoryJournal, MockTool, ModelDriver,
@@ -13,7 +16,7 @@ use loopwright_testing::{
 };
 use serde_json::json;
 
-use crate::support::{agent, asked, execute_with, hooked, journaled, outcomes, replay, said};
+use crate::support::{agent, asked, execute_with, hooked, journaled, lock, outcomes, replay, said};
 
 /// An agent whose second step must not begin, and the tool that it would call.
 fn two_tools(journal: &MemoryJournal) -> (AgentLoop, MockTool, EventRecorder) {
@@ -170,15 +173,26 @@ fn a_message_that_came_while_the_journal_failed_is_answered_when_the_run_goes_on
 }
 
 #[test]
-fn what_was_said_before_the_journal_failed_is_part_of_the_state() {
-    let journal = MemoryJournal::new();
-    journal.fail_at(0, Fault::Unavailable);
-    let run = agent(["one".into()]).start(asked(), journaled(&journal));
-    let talking = run.handle();
-    talking.steer(Message::user("are you there?")).unwrap();
+fn what_was_said_while_the_journal_failed_is_answered_after_the_open_step() {
+    let (journal, slot) = (MemoryJournal::new(), Arc::new(Mutex::new(None::<RunHandle>)));
+    let (losing, talking) = (journal.clone(), Arc::clone(&slot));
+    let look = MockTool::new("look", "", move |_| {
+        if let Some(handle) = lock(&talking).take() {
+            handle.steer(Message::user("are you there?")).unwrap();
+            losing.lose_lease();
+        }
+        Ok::<_, BoxError>("seen")
+    });
+    let steps = [ScenarioStep::tool_call("look", json!({})), "one".into(), "two".into()];
+    let agent = agent(steps).with_tool(look);
+    let run = agent.start(asked(), journaled(&journal));
+    *lock(&slot) = Some(run.handle());
     let failed = block_on(run.finish());
     assert!(matches!(failed.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
-    assert_eq!(said(&failed), ["go", "are you there?"]);
+    journal.heal();
+    let state = execute_with(&agent, failed, &journal);
+    assert_eq!(said(&state), ["go", "", "are you there?", "one"]);
+    assert_eq!(replay(&journal), state);
 }
 
 /// Waits a little at the beginning of an execution, and then changes the state.
