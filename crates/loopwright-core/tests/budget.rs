@@ -376,7 +376,10 @@ fn every_layer_knows_what_a_request_costs_at_least() {
     for notes in notes {
         assert_eq!(*lock(&notes), [Some(least)]);
     }
-    let free = loopwright_core::ChatModel::least_cost(&FakeModel::echo(), &Default::default());
+    let free = loopwright_core::ChatModel::least_cost(
+        &FakeModel::echo(),
+        &loopwright_core::messages::InferenceRequest::default(),
+    );
     assert_eq!(free, None);
 }
 
