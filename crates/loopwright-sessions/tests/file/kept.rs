@@ -268,3 +268,12 @@ fn a_lease_file_that_was_overwritten_where_it_is_counts() {
         assert!(matches!(lost, StoreError::LeaseLost(_)), "{lost}");
     }
 }
+
+#[test]
+fn a_store_without_sessions_can_be_backed_up() {
+    let world = World::new();
+    let to = world.path().with_file_name("copy");
+    block_on(world.store.back_up(&to)).unwrap();
+    let copy = FileStore::open(&to).unwrap();
+    assert_eq!(block_on(copy.list(&SessionQuery::first(9))).unwrap().sessions, []);
+}
