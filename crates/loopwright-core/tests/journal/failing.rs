@@ -7,8 +7,9 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, BoxError, CallableHook, FailureKind, Flow, Hook, HookCx, Question, RunHandle,
-    RunOptions, StateEdit, Status, ToolDecision, messages::Message,
+    AgentLoop, BoxError, CallableHook, EffectKey, FailureKind, Flow, Hook, HookCx, Journal,
+    JournalError, Question, RunHandle, RunOptions, Seq, Stamped, StateEdit, Status, ToolDecision,
+    messages::Message,
 };
 use loopwright_testing::{
     EventRecorder, FakeModel, Fault, FrozenClock, MemoryJournal, MockTool, ModelDriver,
@@ -172,26 +173,34 @@ fn a_message_that_came_while_the_journal_failed_is_answered_when_the_run_goes_on
     assert_eq!(replay(&journal), state);
 }
 
+/// A journal that cannot be reached once, while the user says something.
+struct Interrupting(MemoryJournal, Mutex<Option<RunHandle>>);
+
+#[async_trait]
+impl Journal for Interrupting {
+    async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError> {
+        let Some(handle) = lock(&self.1).take() else { return self.0.append(first, changes).await };
+        handle.steer(Message::user("are you there?")).unwrap();
+        Err(JournalError::Unavailable("no answer".into()))
+    }
+
+    fn child(&self, call: &EffectKey) -> Arc<dyn Journal> {
+        self.0.child(call)
+    }
+}
+
 #[test]
 fn what_was_said_while_the_journal_failed_is_answered_after_the_open_step() {
-    let (journal, slot) = (MemoryJournal::new(), Arc::new(Mutex::new(None::<RunHandle>)));
-    let (losing, talking) = (journal.clone(), Arc::clone(&slot));
-    let look = MockTool::new("look", "", move |_| {
-        if let Some(handle) = lock(&talking).take() {
-            handle.steer(Message::user("are you there?")).unwrap();
-            losing.lose_lease();
-        }
-        Ok::<_, BoxError>("seen")
-    });
-    let steps = [ScenarioStep::tool_call("look", json!({})), "one".into(), "two".into()];
-    let agent = agent(steps).with_tool(look);
-    let run = agent.start(asked(), journaled(&journal));
-    *lock(&slot) = Some(run.handle());
+    let (journal, agent) = (MemoryJournal::new(), agent(["one".into(), "two".into()]));
+    let interrupting = Arc::new(Interrupting(journal.clone(), Mutex::default()));
+    let options =
+        RunOptions { journal: Some(Arc::clone(&interrupting) as _), ..journaled(&journal) };
+    let run = agent.start(asked(), options);
+    *lock(&interrupting.1) = Some(run.handle());
     let failed = block_on(run.finish());
     assert!(matches!(failed.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
-    journal.heal();
     let state = execute_with(&agent, failed, &journal);
-    assert_eq!(said(&state), ["go", "", "are you there?", "one"]);
+    assert_eq!(said(&state), ["go", "one", "are you there?", "two"]);
     assert_eq!(replay(&journal), state);
 }
 
