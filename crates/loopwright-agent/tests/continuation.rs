@@ -258,6 +258,10 @@ fn a_finish_reason_forbids_and_words_request_and_never_forbid() {
 fn tool_calls_request_and_always_says_the_same() {
     check(&only(tool_call_presence()), &AgentState::new(), RequestContinuation, None);
     check(&only(tool_call_presence()), &answered(), AllowStop, None);
+    let mut run = with(scripted([ScenarioStep::tool("looking")]), UseGuards::none())
+        .start(asked(), RunOptions::default());
+    let looking = block_on(run.next()).unwrap().clone();
+    check(&only(tool_call_presence()), &looking, RequestContinuation, None);
     for decision in DECISIONS {
         check(&only(always(decision)), &AgentState::new(), decision, None);
     }

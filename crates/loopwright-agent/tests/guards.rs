@@ -3,7 +3,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use async_trait::async_trait;
-use loopwright_agent::{AgentBuilder, UseDriver, UseGuards, UseHook, UseTools};
+use loopwright_agent::{
+    AgentBuilder, ErrorPolicy, UseDriver, UseErrorPolicy, UseGuards, UseHook, UseTools,
+};
 use loopwright_core::{
     AgentLoop, AgentState, Budget, CallableHook, Clock as _, Driver, Flow, Question, Resolution,
     RunOptions, Status, StepError, StopReason, StopSignal, ThinkCx, Thought, Timestamp,
@@ -321,4 +323,12 @@ fn the_budget_of_a_state_is_enforced_without_guards() {
     let state = execute(&endless().build().unwrap(), asked().with_budget(budget));
     assert_eq!(state.step_count(), 2);
     assert_eq!(stopped(&state), Some((StopReason::StepsLimitReached, "budget".into())));
+}
+
+#[test]
+fn guards_and_policies_are_hooks_with_their_names() {
+    let guards = UseGuards::none().finish_reasons([FinishReason::Refusal]);
+    let policy = UseErrorPolicy(ErrorPolicy::stop_on_any_error());
+    let names = hook_names(&with(scripted(["done"]).with_capability(policy), guards));
+    assert_eq!(names, ["error_policy", "guard:finish_reason"]);
 }

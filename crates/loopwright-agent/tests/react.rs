@@ -300,3 +300,9 @@ fn the_form_of_decisions_is_a_choice() {
     };
     assert_eq!(&*name, "decision");
 }
+
+#[test]
+fn what_was_written_of_a_decision_is_no_part_of_an_answer() {
+    let agent = agent(&FakeModel::echo());
+    assert_eq!((agent.driver().name(), agent.driver().answers_in_text()), ("react", false));
+}

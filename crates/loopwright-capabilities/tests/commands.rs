@@ -188,3 +188,17 @@ async fn a_command_in_the_background_ends_with_its_run() {
     let [told] = &told(&second)[..] else { panic!() };
     assert!(told.starts_with("Error: there is no command 1 in the background"), "{told}");
 }
+
+#[tokio::test]
+async fn a_command_begins_where_the_last_one_ended_if_that_is_wanted() {
+    loopwright_sandbox::use_helper(sandbox_helper());
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("sub")).unwrap();
+    let calls = ["cd sub", "basename \"$PWD\""];
+    let calls = calls.map(|command| ("bash", json!({ "command": command })));
+    let bash = |bash: Bash| UseTools::new().and(bash.driver(Tier::Host));
+    let plain = answers(bash(Bash::in_dir(home.path())), &calls).await;
+    assert_ne!(plain[1], "sub");
+    let keeping = answers(bash(Bash::in_dir(home.path()).keep_directory()), &calls).await;
+    assert_eq!(keeping, ["(no output)", "sub"]);
+}

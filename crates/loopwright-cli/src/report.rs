@@ -108,7 +108,10 @@ impl Report {
         };
         if !is_own && signal.source.as_deref() == Some("budget") {
             let said = format!("limit of the session: {}", signal.message);
-            self.remark = with_excess(Some(stopped(&said, signal.reason, Some(session_budget::SOURCE))), state);
+            self.remark = with_excess(
+                Some(stopped(&said, signal.reason, Some(session_budget::SOURCE))),
+                state,
+            );
         }
         self
     }

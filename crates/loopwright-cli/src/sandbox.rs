@@ -61,9 +61,7 @@ async fn exec(args: &ExecArgs) -> ProcessExitCode {
     let run = async {
         match transaction {
             Some(transaction) => {
-                sandbox
-                    .run_staged(transaction, &command, &policy, &mut observer, &cancel)
-                    .await
+                sandbox.run_staged(transaction, &command, &policy, &mut observer, &cancel).await
             }
             None => Ok((sandbox.run(&command, &policy, &mut observer, &cancel).await?, None)),
         }

@@ -204,3 +204,46 @@ fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     number ^ (number >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn env(seed: u64) -> Env {
+        Env { clock: Arc::new(SystemClock::default()), seed }
+    }
+
+    #[test]
+    fn ids_differ_by_seed_by_kind_and_by_number() {
+        let mut ids = BTreeSet::new();
+        for (seed, number) in (0..32).flat_map(|seed| (0..32).map(move |number| (seed, number))) {
+            ids.extend(["agent", "execution", "turn"].map(|kind| env(seed).id(kind, number)));
+        }
+        assert_eq!(ids.len(), 32 * 32 * 3);
+        let ids: BTreeSet<_> = (0..200_000).map(|number| env(7).id("turn", number)).collect();
+        assert_eq!(ids.len(), 200_000);
+    }
+
+    #[test]
+    fn the_random_bits_of_ids_are_set_in_half_of_them() {
+        let mut set = [0; 128];
+        for number in 0..4_000 {
+            let id = u128::from_str_radix(&env(7).id("agent", number).replace('-', ""), 16);
+            let id = id.unwrap();
+            set.iter_mut().enumerate().for_each(|(bit, count)| *count += (id >> bit) & 1);
+        }
+        let is_fixed = |bit: &usize| matches!(bit, 62 | 63 | 76..=79);
+        let biased = (0..128).filter(|bit| !is_fixed(bit) && !(1_800..2_200).contains(&set[*bit]));
+        assert_eq!(biased.collect::<Vec<_>>(), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn children_differ_by_their_parent_and_by_their_name() {
+        let names = (0..64).map(|name| format!("child {name}"));
+        let seeds: BTreeSet<u64> =
+            names.flat_map(|name| (0..64).map(move |seed| env(seed).child(&name).seed)).collect();
+        assert_eq!(seeds.len(), 64 * 64);
+    }
+}

@@ -12,7 +12,7 @@ use loopwright_testing::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{agent, asked, execute, hooked, options, outcomes};
+use crate::support::{agent, asked, execute, hooked, lock, options, outcomes};
 
 fn spend(tokens: u64, picodollars: u64) -> Spend {
     Spend { usage: Usage::new(tokens, 0), cost: Cost::from_picodollars(picodollars) }
@@ -344,4 +344,115 @@ fn a_first_request_that_costs_more_than_the_budget_is_not_sent() {
     };
     assert_eq!(run(0.02), (Some(StopReason::CostLimitReached), 0));
     assert_eq!(run(0.005), (None, 1));
+}
+
+/// Passes every request on, and notes what it costs at least.
+#[derive(Default)]
+struct Passing(std::sync::Arc<std::sync::Mutex<Vec<Option<Cost>>>>);
+
+#[async_trait::async_trait]
+impl loopwright_core::ModelLayer for Passing {
+    async fn infer(
+        &self,
+        model: &dyn loopwright_core::ChatModel,
+        request: &loopwright_core::messages::InferenceRequest,
+        cx: loopwright_core::InferCx<'_>,
+    ) -> Result<loopwright_core::messages::InferenceResponse, loopwright_core::ModelError> {
+        lock(&self.0).push(model.least_cost(request));
+        model.infer(request, cx).await
+    }
+}
+
+#[test]
+fn every_layer_knows_what_a_request_costs_at_least() {
+    let (one, two) = (Passing::default(), Passing::default());
+    let (least, notes) = (Cost::from_dollars(0.02), [one.0.clone(), two.0.clone()]);
+    let priced = Priced(FakeModel::script(["hello"]), least);
+    let agent = loop_of(ModelDriver::new(priced)).with(|parts| {
+        parts.layers.add(std::sync::Arc::new(one));
+        parts.layers.add(std::sync::Arc::new(two));
+    });
+    execute(&agent, asked());
+    for notes in notes {
+        assert_eq!(*lock(&notes), [Some(least)]);
+    }
+    let free = loopwright_core::ChatModel::least_cost(
+        &FakeModel::echo(),
+        &loopwright_core::messages::InferenceRequest::default(),
+    );
+    assert_eq!(free, None);
+}
+
+#[test]
+fn a_layer_does_not_hide_what_a_request_costs_at_least() {
+    let model = FakeModel::script(["hello"]);
+    let priced = Priced(model.clone(), Cost::from_dollars(0.02));
+    let agent = loop_of(ModelDriver::new(priced));
+    let agent = agent.with(|parts| parts.layers.add(std::sync::Arc::new(Passing::default())));
+    let budget = Budget { cost: Some(Cost::from_dollars(0.01)), ..Budget::unlimited() };
+    let state = execute(&agent, asked().with_budget(budget));
+    let reason = state.stop_signal().map(|it| it.reason);
+    assert_eq!((reason, model.asked()), (Some(StopReason::CostLimitReached), 0));
+}
+
+#[test]
+fn an_estimate_that_an_account_above_refuses_is_set_aside_nowhere() {
+    let tokens = |tokens| Budget { tokens: Some(tokens), ..Budget::unlimited() };
+    let family = Meter::new(&tokens(10));
+    let child = family.child(&tokens(8));
+    let other = family.reserve(5, Cost::ZERO).unwrap();
+    assert_eq!(child.reserve(8, Cost::ZERO).unwrap_err().reason, StopReason::TokenLimitReached);
+    drop(other);
+    assert!(child.reserve(8, Cost::ZERO).is_ok());
+}
+
+/// Is interrupted, and knows what the part of its answer has come to.
+struct Interrupted;
+
+#[async_trait::async_trait]
+impl loopwright_core::ChatModel for Interrupted {
+    async fn infer(
+        &self,
+        _: &loopwright_core::messages::InferenceRequest,
+        _: loopwright_core::InferCx<'_>,
+    ) -> Result<loopwright_core::messages::InferenceResponse, loopwright_core::ModelError> {
+        let kind = loopwright_core::ModelErrorKind::Cancelled;
+        let error = loopwright_core::ModelError::new(kind, "cancelled");
+        let (usage, cost) = (Usage::new(5, 2), Some(Cost::from_picodollars(9)));
+        Err(loopwright_core::ModelError { usage, cost, ..error })
+    }
+}
+
+#[test]
+fn an_interrupted_answer_costs_what_its_model_says() {
+    let state = execute(&loop_of(ModelDriver::new(Interrupted)), asked());
+    let spent = Spend { usage: Usage::new(5, 2), cost: Cost::from_picodollars(9) };
+    assert_eq!((state.status().as_str(), state.total_spent()), ("stopped", spent));
+}
+
+/// Asks a model of its own about every answer.
+struct Judge(FakeModel);
+
+#[async_trait::async_trait]
+impl loopwright_core::Hook for Judge {
+    async fn after_inference(
+        &self,
+        _: &mut loopwright_core::messages::InferenceResponse,
+        state: &loopwright_core::AgentState,
+        cx: &loopwright_core::HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        let prompt = loopwright_core::messages::Prompt::of(state.transcript().clone());
+        let request = loopwright_core::messages::InferenceRequest { prompt, ..Default::default() };
+        cx.infer(state, &self.0, request).await?;
+        Ok(Flow::Go)
+    }
+}
+
+#[test]
+fn what_a_hook_asks_about_an_answer_is_spent_and_asked_about_no_further() {
+    let judge = FakeModel::script([ScenarioStep::from("good").with_usage(Usage::new(30, 4))]);
+    let model = FakeModel::script([ScenarioStep::from("done").with_usage(Usage::new(1, 2))]);
+    let agent = hooked(&loop_of(ModelDriver::new(model)), Judge(judge.clone()));
+    let state = execute(&agent, asked());
+    assert_eq!((state.usage(), judge.asked()), (Usage::new(31, 6), 1));
 }

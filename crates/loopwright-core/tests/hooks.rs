@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use loopwright_core::{
     AgentLoop, AgentState, BoxError, CallableHook, Edit, Env, FailureKind, Flow, Hook, HookCx,
     HookPoint, HookPoints, HookStack, InferenceDecision, Interceptor, Key, Priority, Recovery,
-    RegisteredHook, StateEdit, Status, Step, StepKind, StopSignal, ToolOutcome, Verdict,
+    RegisteredHook, StateEdit, Status, Step, StepKind, StopSignal, ToolDecision, ToolOptions,
+    ToolOutcome, Verdict,
     kinds::{HookExecuted, StepCompleted, StepStarted},
     messages::{
         InferenceRequest, InferenceResponse, Message, Opaque, Part, PrefixBreak, Role, SectionName,
@@ -539,4 +540,57 @@ fn hooks_know_which_answers_are_beside_the_conversation() {
     execute(&agent, asked());
     let expect = [(true, "a summary".to_owned()), (false, "an answer".to_owned())];
     assert_eq!(*lock(&curious.0), expect);
+}
+
+#[test]
+fn no_call_begins_after_a_hook_that_failed_about_another_one() {
+    let exclusive = ToolOptions { exclusive: true, ..ToolOptions::default() };
+    let one = MockTool::returning("one", "", "1").with_options(exclusive);
+    let two = MockTool::returning("two", "", "2");
+    let hook = CallableHook::new("fails").after_tool(|_, _, _, _| Err("no paper".into()));
+    let calls = [("one", json!({})), ("two", json!({}))];
+    let agent = agent([ScenarioStep::tool_calls(calls)]).with_tool(one).with_tool(two.clone());
+    let state = execute(&hooked(&agent, hook), asked());
+    assert!(matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Hook));
+    assert_eq!(two.keys().len(), 0);
+    assert_eq!(outcomes(&state, 0).len(), 2);
+}
+
+#[test]
+fn of_equal_decisions_about_a_call_the_first_counts() {
+    let block = |reason: &'static str| -> Arc<dyn Hook> {
+        let block = move || Ok(ToolDecision::Block { reason: reason.to_owned() });
+        Arc::new(CallableHook::new(reason).before_tool(move |_, _, _| block()))
+    };
+    let agent = agent([ScenarioStep::tool("looking"), "done".into()]);
+    let state = execute(&agent.with_interceptor(hooks([block("first"), block("second")])), asked());
+    assert_eq!(outcomes(&state, 0), [ToolOutcome::Blocked { reason: "first".to_owned() }]);
+}
+
+#[test]
+fn a_hook_may_remove_what_it_kept() {
+    const KEPT: Key<u32> = Key::execution("test", "kept");
+    let hook = CallableHook::new("forgets")
+        .before_step(|state, _| {
+            state.set(&KEPT, &1)?;
+            Ok(Flow::Go)
+        })
+        .after_step(|state, _| {
+            assert_eq!(state.get(&KEPT), Some(1));
+            state.remove(&KEPT);
+            Ok(Flow::Go)
+        });
+    let state = execute(&hooked(&agent([]), hook), asked());
+    assert_eq!((state.status(), state.get(&KEPT)), (&Status::Completed, None));
+}
+
+#[test]
+fn a_hook_is_added_with_its_own_name_and_in_the_middle() {
+    let mut stack = HookStack::default();
+    stack.add_at(Priority(-1), CallableHook::new("last"));
+    stack.add(CallableHook::new("middle").before_step(|_, _| Ok(Flow::Go)));
+    stack.add(Noting(Arc::default()));
+    let interceptor = stack.freeze();
+    let names: Vec<_> = interceptor.hooks().iter().map(RegisteredHook::name).collect();
+    assert_eq!(names, ["middle", "noting", "last"]);
 }

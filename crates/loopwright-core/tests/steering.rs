@@ -12,9 +12,9 @@ use std::{
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use loopwright_core::{
-    CallableHook, ChatModel, Delta, Effects, Flow, InferCx, ModelError, ModelErrorKind, Run,
-    RunHandle, RunOptions, Status, Step, StopReason, StopSignal, ToolOptions, ToolOutcome,
-    ToolOutput,
+    BoxError, CallableHook, ChatModel, Delta, Effects, Flow, Hook, HookCx, InferCx, ModelError,
+    ModelErrorKind, Run, RunHandle, RunOptions, StateEdit, Status, Step, StopReason, StopSignal,
+    ToolError, ToolOptions, ToolOutcome, ToolOutput, Verdict,
     messages::{InferenceRequest, InferenceResponse, Message},
 };
 use loopwright_testing::{
@@ -26,7 +26,7 @@ use std::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    agent, asked, execute, hooked, is_valid, journaled, lock, options, outcomes, replay, said,
+    agent, asked, execute, hooked, is_valid, journaled, lock, options, outcomes, replay, said, told,
 };
 
 /// A place where a hook or tool finds the handle of the run that it belongs to.
@@ -483,4 +483,61 @@ fn a_hook_can_cancel_its_run_and_learns_how_it_ends() {
     assert_eq!(state.step_count(), 1);
     assert_eq!(*state.status(), Status::Stopped(StopSignal::user_requested("enough")));
     assert_eq!(*lock(&endings), [format!("{:?}", state.status())]);
+}
+
+/// Has the last word on endings, and does not say it the first time.
+struct Hesitating(AtomicU32);
+
+#[async_trait]
+impl Hook for Hesitating {
+    async fn on_stop(
+        &self,
+        _: Option<&StopSignal>,
+        _: &mut StateEdit<'_>,
+        _: &HookCx<'_>,
+    ) -> Result<Verdict, BoxError> {
+        if self.0.fetch_add(1, SeqCst) == 0 {
+            std::future::pending::<()>().await;
+        }
+        Ok(Verdict::Stop)
+    }
+}
+
+#[test]
+fn a_message_to_a_run_that_is_given_up_as_it_ends_is_answered_by_the_next_one() {
+    let agent = loop_of(FakeDriver::responses(["one", "two"]));
+    let agent = hooked(&agent, Hesitating(AtomicU32::new(0)));
+    let mut run = agent.start(asked(), options());
+    assert!(run_until_stuck(run.next()).is_none());
+    run.handle().steer(Message::user("and then?")).unwrap();
+    let state = block_on(agent.start(run.into_state(), options()).finish());
+    assert_eq!(said(&state), ["go", "one", "and then?", "two"]);
+}
+
+#[test]
+fn tools_of_a_step_after_a_stop_that_was_overruled_are_not_cancelled() {
+    let stop = MockTool::with_cx("stop", "", |_, _| {
+        let signal = StopSignal::requested("stop", "found it");
+        Box::pin(async move { Err(ToolError::Stop(signal)) })
+    });
+    let look = MockTool::with_cx("look", "", |_, cx| {
+        let is_cancelled = cx.cancel.is_cancelled();
+        Box::pin(
+            async move { Ok(ToolOutput::text(if is_cancelled { "cancelled" } else { "seen" })) },
+        )
+    });
+    let calls = [("hang", json!({})), ("stop", json!({}))];
+    let steps = [
+        ScenarioStep::tool_calls(calls),
+        ScenarioStep::tool_call("look", json!({})),
+        "done".into(),
+    ];
+    let veto = CallableHook::new("veto").on_stop(|_, state, _| {
+        Ok(if state.step_count() == 1 { Verdict::Continue } else { Verdict::Stop })
+    });
+    let agent = hooked(&agent(steps), veto).with_tool(MockTool::hanging("hang"));
+    let state = execute(&agent.with_tool(stop).with_tool(look), asked());
+    assert_eq!(outcomes(&state, 0)[0], ToolOutcome::Cancelled { started: true });
+    assert_eq!(told(&state).last().map(String::as_str), Some("seen"));
+    assert_eq!((state.status(), state.step_count()), (&Status::Completed, 3));
 }

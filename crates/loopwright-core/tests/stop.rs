@@ -459,3 +459,100 @@ fn a_veto_before_a_step_that_a_limit_forbids_hands_no_state_out_twice() {
     assert_eq!(handed_out(&agent), [0]);
     assert_eq!(execute(&agent, asked()).metadata().get("asked"), Some(&json!(1)));
 }
+
+#[test]
+fn a_limit_that_a_step_reaches_ends_the_run_together_with_the_step() {
+    let state = asked().with_budget(Budget { steps: Some(1), ..Budget::unlimited() });
+    let mut run = agent([ScenarioStep::tool("looking")]).start(state, options());
+    let status = block_on(run.next()).unwrap().status().as_str().to_owned();
+    assert_eq!((status.as_str(), run.has_next()), ("stopped", false));
+}
+
+#[test]
+fn only_an_answer_is_said_to_complete_the_run() {
+    let events = EventRecorder::new();
+    let agent = agent([ScenarioStep::tool("looking"), "done".into()]);
+    execute(&agent.with_event_sink(events.sink()), asked());
+    let rules = events.of::<ContinuationEvaluated>().into_iter().map(|it| {
+        let [rule] = &it.outcome.evaluations[..] else { panic!("{it:?}") };
+        (rule.decision, rule.stop_reason)
+    });
+    let expect = [
+        (ContinuationDecision::RequestContinuation, None),
+        (ContinuationDecision::AllowStop, Some(StopReason::Completed)),
+    ];
+    assert_eq!(rules.collect::<Vec<_>>(), expect);
+}
+
+#[test]
+fn an_execution_that_was_stopped_after_its_answer_is_over() {
+    let hook = CallableHook::new("enough").after_step(|_, _| {
+        Ok(Flow::Stop(StopSignal::new(StopReason::TokenLimitReached, "enough", "")))
+    });
+    let agent = hooked(&agent(["one".into(), "two".into()]), hook);
+    let state = execute(&agent, asked());
+    assert_eq!((state.status().as_str(), state.is_resumable()), ("stopped", false));
+    let state = execute(&agent, state.with_user_message("again"));
+    assert_eq!((state.execution_count(), state.step_count()), (2, 1));
+}
+
+#[test]
+fn an_execution_that_is_over_asks_for_no_further_step() {
+    let hook = CallableHook::new("torn").after_step(|state, _| {
+        state.request_continuation();
+        Ok(Flow::Stop(StopSignal::user_requested("enough")))
+    });
+    let state = execute(&hooked(&agent([]), hook), asked());
+    let execution = state.execution().unwrap();
+    assert_eq!(
+        (execution.status().as_str(), execution.continuation_requested_by()),
+        ("stopped", None)
+    );
+}
+
+#[test]
+fn every_step_may_be_followed_by_a_veto() {
+    let hook = CallableHook::new("again").on_stop(|_, state, _| {
+        Ok(if state.step_count() < 20 { Verdict::Continue } else { Verdict::Stop })
+    });
+    assert_eq!(execute(&hooked(&agent([]), hook), asked()).step_count(), 20);
+}
+
+#[test]
+fn of_the_stops_of_one_point_the_strongest_counts_wherever_it_stands() {
+    let stop = |reason| -> Arc<dyn Hook> {
+        let stop = move || Ok(Flow::Stop(StopSignal::new(reason, reason.as_str(), "")));
+        Arc::new(CallableHook::new("stop").after_inference(move |_, _, _| stop()))
+    };
+    let soft = || stop(StopReason::StopRequested);
+    let weaker = || stop(StopReason::FinishReasonReceived);
+    let hard = || stop(StopReason::CostLimitReached);
+    for (stops, expect) in [
+        ([soft(), weaker(), soft()], StopReason::StopRequested),
+        ([weaker(), soft(), weaker()], StopReason::StopRequested),
+        ([soft(), hard(), weaker()], StopReason::CostLimitReached),
+    ] {
+        let agent = loop_of(ModelDriver::new(FakeModel::echo())).with_interceptor(hooks(stops));
+        let state = execute(&agent, asked());
+        let reasons = state.execution().unwrap().signals().iter().map(|it| it.reason);
+        assert_eq!(reasons.collect::<Vec<_>>(), [expect]);
+    }
+}
+
+#[test]
+fn of_equally_strong_stops_of_one_point_the_first_counts() {
+    let stop = |by: &'static str| -> Arc<dyn Hook> {
+        let stop = move || Ok(Flow::Stop(StopSignal::requested(by, "")));
+        Arc::new(CallableHook::new(by).after_inference(move |_, _, _| stop()))
+    };
+    let interceptor = hooks([stop("first"), stop("second")]);
+    let agent = loop_of(ModelDriver::new(FakeModel::echo())).with_interceptor(interceptor);
+    let by = execute(&agent, asked()).stop_signal().and_then(|it| it.source.clone());
+    assert_eq!(by.as_deref(), Some("first"));
+}
+
+#[test]
+fn reasons_rank_as_they_are_declared() {
+    let ranks: Vec<_> = StopReason::ALL.map(StopReason::priority).into();
+    assert_eq!(ranks, (0..StopReason::ALL.len()).collect::<Vec<_>>());
+}

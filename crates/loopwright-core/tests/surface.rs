@@ -7,17 +7,17 @@ use std::sync::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, AnyTool, BoxError, Budget, CallableHook, Edit, Flow, NoArgs, Status, StepKind,
-    StopReason, StopSignal, Timestamp, ToolCx, ToolError, ToolExecutor, ToolOutput, ToolRunner,
-    ToolSet,
+    AgentState, AnyTool, BoxError, Budget, CallableHook, Edit, Effects, Flow, ModelMemory, NoArgs,
+    Profile, Spend, Status, StepKind, StopReason, StopSignal, Timestamp, ToolCx, ToolError,
+    ToolExecutor, ToolOptions, ToolOutput, ToolRunner, ToolSet,
     kinds::{StepCompleted, TokenUsageReported, ToolCallCompleted},
-    messages::{Message, PrefixBreak, SectionName, Transcript, Usage},
+    messages::{Cost, Message, PrefixBreak, SectionName, Transcript, Usage},
     tool_fn,
 };
-use loopwright_testing::{EventRecorder, MockTool, ScenarioStep, Timeline};
+use loopwright_testing::{EventRecorder, MockTool, ScenarioStep, Timeline, run_until_stuck};
 use serde_json::{Value, json};
 
-use crate::support::{agent, asked, execute, hooked, told};
+use crate::support::{agent, asked, execute, hooked, said, told};
 
 #[test]
 fn a_tap_hears_every_event_of_the_loop_it_is_on() {
@@ -207,4 +207,81 @@ fn a_closure_is_a_tool() {
     assert_eq!(told(&execute(&agent, asked())), ["4"]);
     let shown = agent.tools().get("roll").unwrap().descriptor();
     assert_eq!((shown.name(), shown.summary().as_str()), ("roll", "Rolls a die."));
+}
+
+#[test]
+fn a_closure_that_is_a_tool_is_treated_as_its_options_say() {
+    let dice = tool_fn("roll", "Rolls a die.", |_: NoArgs| async { Ok::<_, BoxError>(4) });
+    let options = ToolOptions { effects: Effects::Pure, ..ToolOptions::default() };
+    let agent = agent([]).with_tool(dice.with_options(options));
+    assert_eq!(agent.tools().get("roll").unwrap().options().effects, Effects::Pure);
+}
+
+#[test]
+fn a_note_of_a_profile_replaces_the_one_of_its_name() {
+    let mut profile = Profile::default();
+    profile.note("tools", |agent| Some(json!(agent.tools().len())));
+    profile.note("mood", |_| Some(json!("dull")));
+    profile.note("mood", |_| Some(json!("bright")));
+    profile.note("secret", |_| None);
+    let agent = agent([]);
+    let notes: Vec<_> = profile.notes(&agent).collect();
+    assert_eq!(notes, [("tools", json!(agent.tools().len())), ("mood", json!("bright"))]);
+}
+
+#[test]
+fn the_token_of_a_handle_is_the_one_that_ends_the_run() {
+    let run = agent([]).start(asked(), crate::support::options());
+    let handle = run.handle();
+    handle.cancellation().cancel();
+    assert_eq!(loopwright_testing::block_on(run.finish()).status().as_str(), "stopped");
+}
+
+#[test]
+fn a_step_knows_its_tokens_and_its_money() {
+    let cost = Cost::from_picodollars(8);
+    let step = ScenarioStep::from("done").with_usage(Usage::new(3, 4)).with_cost(cost);
+    let state = execute(&agent([step]), asked());
+    assert_eq!(state.last_step().unwrap().spend(), Spend { usage: Usage::new(3, 4), cost });
+}
+
+#[test]
+fn a_renewed_budget_counts_from_where_the_execution_stands() {
+    let agent = agent([ScenarioStep::tool("a"), ScenarioStep::tool("b"), "done".into()]);
+    let budget = Budget { steps: Some(2), ..Budget::unlimited() };
+    let stopped = execute(&agent, asked().with_budget(budget));
+    assert_eq!((stopped.status().as_str(), stopped.step_count()), ("stopped", 2));
+    let stored = |state: &AgentState| serde_json::to_value(state).unwrap();
+    let plain = stored(&stopped);
+    assert_eq!(plain["execution"].get("renewed"), None);
+    let renewed = stopped.renew_budget();
+    let restored: AgentState = serde_json::from_value(stored(&renewed)).unwrap();
+    assert_eq!(restored.execution(), renewed.execution());
+    let state = execute(&agent, renewed);
+    assert_eq!((state.status().as_str(), state.step_count()), ("completed", 3));
+    assert_eq!(said(&state), ["go", "a", "b", "done"]);
+}
+
+#[test]
+fn a_model_finds_what_it_kept_once_and_nothing_of_another_type() {
+    let mut memory = ModelMemory::default();
+    memory.keep("bytes".to_owned());
+    assert_eq!((memory.take::<String>(), memory.take::<String>()), (Some("bytes".into()), None));
+    memory.keep(1_u8);
+    assert_eq!((memory.take::<String>(), memory.take::<u8>()), (None, None));
+}
+
+#[test]
+fn what_calls_have_come_to_is_kept_when_their_execution_is_given_up() {
+    let exclusive = ToolOptions { exclusive: true, ..ToolOptions::default() };
+    let calls = [("quick", json!({})), ("endless", json!({}))];
+    let agent = agent([ScenarioStep::tool_calls(calls)])
+        .with_tool(MockTool::returning("quick", "", "seen").with_options(exclusive))
+        .with_tool(MockTool::hanging("endless"));
+    let mut run = agent.start(asked(), crate::support::options());
+    assert!(run_until_stuck(run.next()).is_none());
+    let state = run.into_state().for_next_execution();
+    let told = told(&state);
+    assert_eq!((told.len(), told[0].as_str()), (2, "seen"));
+    assert!(told[1].starts_with("Unknown"), "{told:?}");
 }

@@ -7,10 +7,11 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, CallState, CallableHook, Change, ChatModel, Clock as _, Effects,
-    Flow, InferCx, ModelError, Question, Resolution, RunOptions, Stamped, Status, Step, StopReason,
-    Timestamp, ToolDecision, ToolOptions, ToolOutcome, ToolOutput,
-    messages::{InferenceRequest, InferenceResponse},
+    AgentLoop, AgentState, Budget, CallState, CallableHook, Change, ChatModel, Clock as _,
+    EffectKey, Effects, Flow, InferCx, Journal, JournalError, ModelError, Question, Resolution,
+    RunOptions, Seq, Stamped, Status, Step, StopReason, Timestamp, ToolDecision, ToolOptions,
+    ToolOutcome, ToolOutput,
+    messages::{InferenceRequest, InferenceResponse, Message},
 };
 use loopwright_testing::{
     FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
@@ -346,4 +347,84 @@ fn a_model_that_does_not_answer_is_given_up_after_what_is_left_of_the_time() {
     let signal = state.stop_signal().unwrap();
     assert_eq!(signal.context["elapsed_seconds"], json!(5.0));
     assert_eq!(state.cumulative_time(), seconds(5));
+}
+
+/// A journal that takes a second for each append.
+struct SlowJournal(MemoryJournal, FrozenClock);
+
+#[async_trait]
+impl Journal for SlowJournal {
+    async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError> {
+        self.0.append(first, changes).await?;
+        self.1.advance(seconds(1));
+        Ok(())
+    }
+
+    fn child(&self, call: &EffectKey) -> Arc<dyn Journal> {
+        self.0.child(call)
+    }
+}
+
+#[test]
+fn what_comes_after_an_append_has_the_time_after_it() {
+    let (journal, clock) = (MemoryJournal::new(), FrozenClock::new());
+    let slow = SlowJournal(journal.clone(), clock.clone());
+    let began = clock.now();
+    let options =
+        RunOptions { env: clock.env(1), journal: Some(Arc::new(slow)), ..RunOptions::default() };
+    drop(block_on(agent([]).start(asked(), options).finish()));
+    let stamps: Vec<_> = journal
+        .changes()
+        .iter()
+        .map(|it| (it.change.name(), it.at.since(began).as_secs()))
+        .collect();
+    let expect = [("edited", 0), ("opened", 0), ("thinking", 0)];
+    let after = [("thought", 1), ("step_closed", 1), ("closed", 1)];
+    assert_eq!(stamps, [expect, after].concat());
+}
+
+#[test]
+fn what_hooks_take_to_decide_about_a_call_is_part_of_the_step() {
+    let clock = FrozenClock::new();
+    let slow = clock.clone();
+    let hook = CallableHook::new("slow").before_tool(move |_, _, _| {
+        slow.advance(seconds(3));
+        Ok(ToolDecision::Block { reason: "no".to_owned() })
+    });
+    let agent = hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook);
+    let options = RunOptions { env: clock.env(1), ..RunOptions::default() };
+    let state = block_on(agent.start(asked(), options).finish());
+    let durations: Vec<_> = state.steps().map(Step::duration).collect();
+    assert_eq!(durations, [seconds(3), seconds(0)]);
+}
+
+#[test]
+fn a_call_begins_after_the_hooks_that_decided_about_it() {
+    let (journal, clock) = (MemoryJournal::new(), FrozenClock::new());
+    let (slow, began) = (clock.clone(), clock.now());
+    let hook = CallableHook::new("slow").before_tool(move |_, _, _| {
+        slow.advance(seconds(3));
+        Ok(ToolDecision::Run)
+    });
+    let agent = hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook);
+    let options = RunOptions { env: clock.env(1), ..journaled(&journal) };
+    drop(block_on(agent.start(asked(), options).finish()));
+    let changes = journal.changes();
+    let started = changes.iter().find(|it| it.change.name() == "started").unwrap();
+    assert_eq!(started.at.since(began), seconds(3));
+}
+
+#[test]
+fn what_was_said_before_a_run_is_given_up_has_the_time_of_its_end() {
+    let (journal, clock) = (MemoryJournal::new(), FrozenClock::new());
+    let plain = RunOptions { env: clock.env(1), ..RunOptions::default() };
+    let journaled = RunOptions { env: clock.env(1), ..journaled(&journal) };
+    for options in [plain, journaled] {
+        let mut run = agent([ScenarioStep::tool("looking"), "done".into()]).start(asked(), options);
+        assert!(block_on(run.next()).is_some());
+        clock.advance(seconds(5));
+        run.handle().steer(Message::user("and?")).unwrap();
+        let state = run.into_state();
+        assert_eq!(state.updated_at(), Some(clock.now()));
+    }
 }

@@ -156,6 +156,18 @@ mod tests {
     }
 
     #[test]
+    fn a_model_thinks_if_the_least_budget_is_left_beside_its_answer() {
+        let budget = |most| {
+            let field = thinking_field("claude-sonnet-4", ReasoningEffort::High, most);
+            field.map(|it| it["budget_tokens"].clone())
+        };
+        let (least, most) = (LEAST_BUDGET, 2 * 16_384);
+        assert_eq!(budget(2 * least - 1), None);
+        assert_eq!(budget(2 * least), Some(least.into()));
+        assert_eq!((budget(most), budget(2 * most)), (Some(16_384.into()), Some(16_384.into())));
+    }
+
+    #[test]
     fn settings_that_a_model_refuses_are_left_out() {
         let wanted = Sampling { temperature: Some(0.5), top_p: Some(0.5) };
         let none = Sampling { temperature: None, top_p: None };
@@ -180,6 +192,7 @@ mod tests {
             ("claude-3-5-sonnet-20241022", (Thinking::Never, 8192)),
             ("us.anthropic.claude-3-7-sonnet-20250219-v1:0", (Thinking::Budget, 32_000)),
             ("claude-sonnet-4-20250514", (Thinking::Budget, 32_000)),
+            ("claude-sonnet-4-100", (Thinking::Budget, 32_000)),
             ("claude-haiku-4-5@20251001", (Thinking::Budget, 32_000)),
             ("anthropic/claude-opus-4.6", (Thinking::Adaptive, 32_000)),
             ("claude-opus-5", (Thinking::Adaptive, 32_000)),

@@ -363,3 +363,6 @@ pub(crate) fn model_answers_tools(before: Option<Side>, after: Option<Side>) -> 
         _ => user_speaks(before, after),
     }
 }
+
+#[cfg(test)]
+mod tests;

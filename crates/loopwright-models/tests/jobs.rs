@@ -159,3 +159,12 @@ async fn a_job_that_is_not_needed_any_more_is_cancelled() {
     assert_eq!(asked.0.unwrap_err().kind, ModelErrorKind::Cancelled);
     assert_eq!(asked.1, [BEGUN, "POST /responses/resp_1/cancel"]);
 }
+
+#[tokio::test]
+async fn an_answer_that_is_not_worked_on_in_the_background_is_begun_anew_when_it_breaks() {
+    let begun = event("response.created").replace("\"background\":true", "\"background\":false");
+    assert!(begun.contains("\"background\":false"), "{begun}");
+    let asked = ask(vec![Reply::Broken(vec![begun]), job("completed")], true).await;
+    assert_eq!(asked.answer.unwrap().message.text(), "done");
+    assert_eq!(asked.requests, [BEGUN, BEGUN]);
+}

@@ -153,3 +153,6 @@ impl Guarantees {
         Guarantee::ALL.into_iter().filter(|guarantee| self.strength(*guarantee).is_none()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

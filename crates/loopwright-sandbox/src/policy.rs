@@ -452,3 +452,6 @@ impl From<Tier> for DriverChoice {
         Self::Only(tier)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -277,13 +277,7 @@ impl Screen {
     }
 
     /// Judges a link. `..` counts only before the first name, where it leaves folders that are no links.
-    fn leads_out(
-        &self,
-        path: &Path,
-        root: &Path,
-        what: What,
-        after: &dyn After,
-    ) -> Option<Reason> {
+    fn leads_out(&self, path: &Path, root: &Path, what: What, after: &dyn After) -> Option<Reason> {
         const OUT: Reason = Reason("is a link that leads out of the folder");
         if what != What::Link {
             return None;

@@ -41,8 +41,8 @@ pub use self::error::TransactionError;
 pub use self::scan::{Change, ChangeKind, Changes, Conflict, Refused};
 pub use self::undo::{Undone, undo};
 
-use self::plan::Plan;
 pub(crate) use self::place::make_open_writable;
+use self::plan::Plan;
 use crate::screen::Screen;
 
 /// The parts of a transaction's folder. The first two are those of the file system that collects.
@@ -106,9 +106,8 @@ impl Transaction {
             .create(staging)
             .map_err(TransactionError::at(staging))?;
         let staging = fs::canonicalize(staging).map_err(TransactionError::at(staging))?;
-        let device = |path: &Path| {
-            fs::metadata(path).map(|it| it.dev()).map_err(TransactionError::at(path))
-        };
+        let device =
+            |path: &Path| fs::metadata(path).map(|it| it.dev()).map_err(TransactionError::at(path));
         if device(&staging)? != device(&root)?
             || staging.starts_with(&root)
             || root.starts_with(&staging)
@@ -206,8 +205,7 @@ impl Transaction {
         if changes.steps.is_empty() && changes.folders.is_empty() {
             return Ok(Applied { changed: changes.made, conflicts: Vec::new(), record: None });
         }
-        let plan =
-            Plan { root: self.root.clone(), steps: changes.steps, folders: changes.folders };
+        let plan = Plan { root: self.root.clone(), steps: changes.steps, folders: changes.folders };
         if !result.is_empty() {
             let path = self.folder.join(RESULT);
             fs::write(&path, result).map_err(TransactionError::at(&path))?;

@@ -174,3 +174,30 @@ async fn a_set_user_id_file_cannot_be_made() {
     let output = world.sh("touch f; chmod u+s f").await;
     assert_eq!(output.outcome, Outcome::Exited(1));
 }
+
+#[tokio::test]
+async fn a_command_has_no_capabilities_and_can_get_none() {
+    for tier in [Tier::Namespaces, Tier::Landlock] {
+        let world = World::in_tier(tier);
+        let status = world.says("cat /proc/self/status").await;
+        let value = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.unwrap_or_default().trim().to_owned()
+        };
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            assert_eq!(value(set), "0000000000000000", "{tier} {set}");
+        }
+        assert_eq!(value("NoNewPrivs"), "1", "{tier}");
+        assert_eq!(value("Seccomp"), "2", "{tier}");
+    }
+}
+
+#[tokio::test]
+async fn limits_are_those_of_the_policy() {
+    for tier in [Tier::Namespaces, Tier::Landlock] {
+        let world = World::in_tier(tier);
+        let policy = world.policy().open_files(77).file_size(512 << 10);
+        let output = world.run(&sh("ulimit -n; ulimit -f; ulimit -c"), &policy).await;
+        assert_eq!(output.stdout.to_text(), "77\n1024\n0\n", "{tier}");
+    }
+}

@@ -181,3 +181,24 @@ async fn a_folder_that_containers_cannot_mount_is_refused() {
     assert!(error.to_string().contains("which containers cannot mount"), "{error}");
     assert_eq!(logged(&world, "run"), "");
 }
+
+#[tokio::test]
+async fn the_path_of_an_image_stays_unless_the_policy_gives_another_one() {
+    let world = World::in_tier(Tier::Docker);
+    let driver = world.driver().program(recorder(&world, ""));
+    let paths = |log: String| log.lines().filter(|it| it.starts_with("PATH=")).count();
+    run(&driver, &sh("true"), &world.policy()).await.unwrap();
+    assert_eq!(paths(logged(&world, "env")), 0);
+    run(&driver, &sh("true"), &world.policy().env("PATH", "/x")).await.unwrap();
+    assert!(logged(&world, "env").lines().any(|line| line == "PATH=/x"));
+}
+
+#[tokio::test]
+async fn the_client_of_a_container_finds_its_daemon_as_the_agent_would() {
+    let world = World::in_tier(Tier::Docker);
+    let driver = world.driver().program(recorder(&world, ""));
+    run(&driver, &sh("true"), &world.policy()).await.unwrap();
+    let Ok(home) = std::env::var("HOME") else { return };
+    let home = format!("HOME={home}");
+    assert!(logged(&world, "client").lines().any(|line| line == home), "{home}");
+}

@@ -23,11 +23,7 @@ struct Case {
     needs: &'static str,
 }
 
-const fn case(
-    name: &'static str,
-    planted: &'static [&'static str],
-    later: &'static str,
-) -> Case {
+const fn case(name: &'static str, planted: &'static [&'static str], later: &'static str) -> Case {
     Case { name, before: "", planted, later, needs: "git" }
 }
 
@@ -39,7 +35,10 @@ const CASES: &[Case] = &[
     case("hook", &["cp run.sh .git/hooks/pre-commit"], "git commit -qm x --allow-empty"),
     case(
         "hook under another name, renamed",
-        &["cp run.sh .git/hooks/x", "mv .git/hooks/x .git/hooks/pre-commit || cp run.sh .git/hooks/pre-commit"],
+        &[
+            "cp run.sh .git/hooks/x",
+            "mv .git/hooks/x .git/hooks/pre-commit || cp run.sh .git/hooks/pre-commit",
+        ],
         "git commit -qm x --allow-empty",
     ),
     case(
@@ -59,7 +58,11 @@ const CASES: &[Case] = &[
         "git commit -qm x --allow-empty",
     ),
     case("alias", &["git config alias.st '!./run.sh'"], "git st"),
-    case("editor", &["git config core.editor ./run.sh"], "EDITOR=true VISUAL=true git commit --amend --allow-empty"),
+    case(
+        "editor",
+        &["git config core.editor ./run.sh"],
+        "EDITOR=true VISUAL=true git commit --amend --allow-empty",
+    ),
     case(
         "signing",
         &["git config gpg.program ./run.sh; git config commit.gpgsign true"],
@@ -74,7 +77,9 @@ const CASES: &[Case] = &[
     case("diff", &["git config diff.external ./run.sh; echo more >> a.txt"], "git diff"),
     case(
         "textconv",
-        &["echo '*.txt diff=x' > .gitattributes; git config diff.x.textconv ./run.sh; echo more >> a.txt"],
+        &[
+            "echo '*.txt diff=x' > .gitattributes; git config diff.x.textconv ./run.sh; echo more >> a.txt",
+        ],
         "git diff",
     ),
     case(
@@ -84,7 +89,9 @@ const CASES: &[Case] = &[
     ),
     case(
         "settings of a worktree",
-        &["git config extensions.worktreeConfig true; git config --worktree core.fsmonitor ./run.sh"],
+        &[
+            "git config extensions.worktreeConfig true; git config --worktree core.fsmonitor ./run.sh",
+        ],
         "git status",
     ),
     case(
@@ -98,10 +105,14 @@ const CASES: &[Case] = &[
         "git status",
     ),
     case("nested repository", &[NESTED], "git status"),
-    case("nested repository, then its settings", &[
-        "git init -q sub && cd sub && git -c user.name=a -c user.email=a commit -q --allow-empty -m x && cd .. && git add sub",
-        "git -C sub config core.fsmonitor ../run.sh",
-    ], "git status"),
+    case(
+        "nested repository, then its settings",
+        &[
+            "git init -q sub && cd sub && git -c user.name=a -c user.email=a commit -q --allow-empty -m x && cd .. && git add sub",
+            "git -C sub config core.fsmonitor ../run.sh",
+        ],
+        "git status",
+    ),
     case(
         "nested repository with hooks",
         &["git init -q sub; cp run.sh sub/.git/hooks/post-commit"],
@@ -129,15 +140,27 @@ const CASES: &[Case] = &[
         ],
         "cd b && git st",
     ),
-    case("file in place of the repository", &[EVIL, "mv .git real; echo 'gitdir: evil/.git' > .git"], "git status"),
-    case("link in place of the repository", &[EVIL, "mv .git real; ln -s evil/.git .git"], "git status"),
-    case("another repository in its place", &[EVIL, "mv .git real; mv evil/.git .git"], "git status"),
-    case("file that leads to a repository", &[EVIL, "mkdir s; echo 'gitdir: ../evil/.git' > s/.git"], "cd s && git status"),
     case(
-        "common folder",
-        &[EVIL, "echo ../evil/.git > .git/commondir"],
+        "file in place of the repository",
+        &[EVIL, "mv .git real; echo 'gitdir: evil/.git' > .git"],
         "git status",
     ),
+    case(
+        "link in place of the repository",
+        &[EVIL, "mv .git real; ln -s evil/.git .git"],
+        "git status",
+    ),
+    case(
+        "another repository in its place",
+        &[EVIL, "mv .git real; mv evil/.git .git"],
+        "git status",
+    ),
+    case(
+        "file that leads to a repository",
+        &[EVIL, "mkdir s; echo 'gitdir: ../evil/.git' > s/.git"],
+        "cd s && git status",
+    ),
+    case("common folder", &[EVIL, "echo ../evil/.git > .git/commondir"], "git status"),
     Case {
         before: "git worktree add -q ../wt",
         ..case(
@@ -164,7 +187,11 @@ const CASES: &[Case] = &[
     },
     Case {
         before: "git config core.hooksPath tools/hooks; mkdir -p tools/hooks",
-        ..case("hooks of the project", &["cp run.sh tools/hooks/pre-commit"], "git commit -qm x --allow-empty")
+        ..case(
+            "hooks of the project",
+            &["cp run.sh tools/hooks/pre-commit"],
+            "git commit -qm x --allow-empty",
+        )
     },
     Case {
         before: "git config core.hooksPath .husky; mkdir .husky",
@@ -185,7 +212,9 @@ const CASES: &[Case] = &[
         before: "echo '{\"name\":\"x\",\"scripts\":{\"test\":\"node -e 0\"}}' > package.json",
         ..case(
             "node's options",
-            &["echo \"node-options=--require $PWD/x.js\" > .npmrc; echo 'require(\"child_process\").execSync(\"./run.sh\")' > x.js"],
+            &[
+                "echo \"node-options=--require $PWD/x.js\" > .npmrc; echo 'require(\"child_process\").execSync(\"./run.sh\")' > x.js",
+            ],
             "npm test",
         )
     },
@@ -202,7 +231,9 @@ const CASES: &[Case] = &[
         before: "mkdir src; echo 'fn main() {}' > src/main.rs; printf '[package]\\nname = \"x\"\\nedition = \"2021\"\\n' > Cargo.toml",
         ..case(
             "cargo's compiler",
-            &["mkdir -p .cargo; printf '[build]\\nrustc-wrapper = \"./run.sh\"\\n' > .cargo/config.toml"],
+            &[
+                "mkdir -p .cargo; printf '[build]\\nrustc-wrapper = \"./run.sh\"\\n' > .cargo/config.toml",
+            ],
             "cargo check --offline -q",
         )
     },
@@ -210,7 +241,9 @@ const CASES: &[Case] = &[
         needs: "rustup",
         ..case(
             "rust's toolchain",
-            &["mkdir -p t/bin; cp run.sh t/bin/cargo; cp run.sh t/bin/rustc; printf '[toolchain]\\npath = \"'$PWD'/t\"\\n' > rust-toolchain.toml"],
+            &[
+                "mkdir -p t/bin; cp run.sh t/bin/cargo; cp run.sh t/bin/rustc; printf '[toolchain]\\npath = \"'$PWD'/t\"\\n' > rust-toolchain.toml",
+            ],
             "cargo --version",
         )
     },
@@ -223,7 +256,10 @@ fn world() -> World {
     let git = "[user]\n\tname = u\n\temail = u@localhost\n[init]\n\tdefaultBranch = main\n";
     fs::write(world.outside("home/.gitconfig"), git).unwrap();
     let mark = world.outside("mark");
-    world.file("run.sh", &format!("#!/bin/sh\ntouch {}\ncat >/dev/null 2>&1 </dev/null\n", mark.display()));
+    world.file(
+        "run.sh",
+        &format!("#!/bin/sh\ntouch {}\ncat >/dev/null 2>&1 </dev/null\n", mark.display()),
+    );
     world.file("a.txt", "text\n");
     user(&world, "chmod +x run.sh; git init -q; git add a.txt; git commit -qm x");
     world
@@ -343,7 +379,10 @@ async fn work_with_the_folders_own_repository_is_kept() {
     let changes = ran.changes();
     assert_eq!(changes.refused(), []);
     ran.transaction.apply(changes).unwrap();
-    user(&world, "git log --format=%s > ../log; git status --porcelain -b >> ../log; git fsck >> ../log 2>&1");
+    user(
+        &world,
+        "git log --format=%s > ../log; git status --porcelain -b >> ../log; git fsck >> ../log 2>&1",
+    );
     let log = fs::read_to_string(world.outside("log")).unwrap();
     assert_eq!(log, "two\nx\n## topic\n?? run.sh\n");
 }

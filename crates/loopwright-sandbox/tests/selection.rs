@@ -1,6 +1,8 @@
 //! Which driver runs a command, and that none is used that was not allowed.
 
-use loopwright_sandbox::{DriverChoice, Guarantee, Outcome, SandboxError, Strength, Tier, auto};
+use loopwright_sandbox::{
+    Driver, DriverChoice, Guarantee, Outcome, Sandbox as _, SandboxError, Strength, Tier, auto,
+};
 
 use crate::world::{World, run, sh};
 
@@ -50,4 +52,26 @@ async fn landlock_says_what_it_does_not_enforce() {
         output.enforced.missing(),
         [Guarantee::FileMetadata, Guarantee::ProcessView, Guarantee::Scratch]
     );
+}
+
+#[tokio::test]
+async fn what_is_chosen_by_default_tells_what_the_strongest_tier_does() {
+    let _world = World::new();
+    let (auto, strongest) = (auto(), Driver::new(Tier::Namespaces));
+    assert_eq!(auto.name(), "auto");
+    assert_eq!(auto.probe().await.unwrap(), strongest.probe().await.unwrap());
+}
+
+#[tokio::test]
+async fn the_first_process_in_bubblewrap_is_handed_its_job() {
+    let world = World::in_tier(Tier::Bubblewrap);
+    let log = world.outside("job");
+    // The last six arguments are descriptors, the job the first of them: its length, and then JSON.
+    let lines =
+        format!("shift $(($# - 6)); tail -c +5 /proc/self/fd/$1 > {}; exit 1", log.display());
+    let program = crate::containers::program(&world, &lines);
+    run(&world.driver().program(program), &sh(":"), &world.policy()).await.unwrap_err();
+    let job: serde_json::Value = serde_json::from_slice(&std::fs::read(log).unwrap()).unwrap();
+    let workdir = world.policy().workdir;
+    assert_eq!(job["policy"]["workdir"], serde_json::json!(workdir));
 }

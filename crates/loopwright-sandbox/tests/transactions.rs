@@ -163,7 +163,8 @@ async fn of_two_commands_at_once_neither_loses_what_the_other_wrote() {
     world.file("both", "zero");
     world.file("gone", "zero");
     world.file("folder/inner", "zero");
-    let first = staged(&world, "echo first > both; echo first > new; echo first >> folder/inner").await;
+    let first =
+        staged(&world, "echo first > both; echo first > new; echo first >> folder/inner").await;
     let second = staged(
         &world,
         "cat both; echo second > both; echo second > new; rm -r folder; echo second > own",
@@ -184,7 +185,8 @@ async fn of_two_commands_at_once_neither_loses_what_the_other_wrote() {
 async fn one_command_after_the_other_is_no_conflict() {
     let world = World::new();
     for number in 0..20 {
-        let applied = applied(&world, &format!("echo {number} >> file; echo {number} > f{number}")).await;
+        let applied =
+            applied(&world, &format!("echo {number} >> file; echo {number} > f{number}")).await;
         assert_eq!((applied.conflicts, applied.changed.len()), (vec![], 2));
     }
     assert_eq!(world.read("file").lines().count(), 20);
@@ -266,5 +268,9 @@ async fn what_would_be_obeyed_later_is_not_left_behind() {
     );
     ran.transaction.apply(changes).unwrap();
     let left: Vec<_> = snapshot(&world).into_keys().collect();
-    assert_eq!(left, ["", "sub", "sub/file", "web", "web/deep", "web/fine", "web/in"].map(Into::into) as [PathBuf; 7]);
+    assert_eq!(
+        left,
+        ["", "sub", "sub/file", "web", "web/deep", "web/fine", "web/in"].map(Into::into)
+            as [PathBuf; 7]
+    );
 }

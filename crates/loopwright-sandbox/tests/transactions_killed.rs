@@ -32,7 +32,17 @@ const CHANGING: &str = "renameat2,renameat,rename,chmod,fchmodat,?fchmodat2,utim
 
 fn prepared() -> World {
     let world = World::new();
-    for name in ["changed", "removed", "folder/a", "folder/b/c", "moved", "replaced/x", "dated", "rights/in", "closed/in"] {
+    for name in [
+        "changed",
+        "removed",
+        "folder/a",
+        "folder/b/c",
+        "moved",
+        "replaced/x",
+        "dated",
+        "rights/in",
+        "closed/in",
+    ] {
         world.file(name, "1");
     }
     world

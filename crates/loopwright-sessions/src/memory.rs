@@ -240,7 +240,6 @@ impl SessionStore for MemoryStore {
         kept.header.line += 1;
         kept.header.from = Some(from);
         kept.header.length = at;
-        kept.last = None;
         sessions.touch(id, now);
         Ok(expected + 1)
     }

@@ -101,6 +101,17 @@ mod tests {
     #[test]
     fn this_process_is_there() {
         assert!(!Owner::this_process().is_gone());
+        assert_eq!(Owner::this_process().process(), process::id());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_place_is_a_boot_of_a_machine_and_a_space_of_processes() {
+        let space = fs::read_link("/proc/self/ns/pid").unwrap();
+        let (boot, number) =
+            place().rsplit_once('-').map(|it| (it.0.to_owned(), it.1.to_owned())).unwrap();
+        assert_eq!(boot, boot_id());
+        assert_eq!(format!("pid:[{number}]"), space.to_string_lossy());
     }
 
     #[cfg(target_os = "linux")]

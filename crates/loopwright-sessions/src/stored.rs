@@ -227,3 +227,6 @@ pub fn written_at(before: Timestamp, now: Timestamp) -> Timestamp {
 fn corrupt(id: &SessionId, reason: impl fmt::Display) -> StoreError {
     StoreError::Corrupt { id: id.clone(), reason: reason.to_string() }
 }
+
+#[cfg(test)]
+mod tests;

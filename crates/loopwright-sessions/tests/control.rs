@@ -172,6 +172,41 @@ fn messages_that_a_runner_took_and_did_not_keep_are_heard_once_by_the_next_one()
     assert_eq!(block_on(store.collect(&lease)).unwrap(), []);
 }
 
+#[test]
+fn a_message_stays_in_the_store_until_it_is_part_of_the_conversation() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let asleep = clock.clone();
+    let slow = MockTool::with_cx("slow", "", move |_, _| {
+        let sleep = asleep.env(0).clock.sleep(Duration::from_secs(3));
+        Box::pin(async move {
+            sleep.await;
+            Ok(ToolOutput::text("slept"))
+        })
+    });
+    let calls = [("hang", json!({})), ("slow", json!({}))];
+    let script = [ScenarioStep::tool_calls(calls), "done".into()];
+    let (model, hanging) = (FakeModel::script(script), hanging());
+    let agent = loop_of(ModelDriver::new(model)).with_tools(hanging.tools().clone());
+    let agent = agent.with_tool(slow);
+    let first = running(&store, &agent, &clock);
+    block_on(first.create(session("a"))).unwrap();
+    let (a, go) = (id("a"), SendMessage::text("go"));
+    let mut run = Box::pin(first.execute(&a, &go));
+    assert!(run_until_stuck(&mut run).is_none());
+    block_on(say(&store, "one"));
+    clock.advance(Duration::from_secs(1));
+    assert!(run_until_stuck(&mut run).is_none(), "it is collected");
+    let before = block_on(store.header(&a)).unwrap().unwrap().length;
+    clock.advance(Duration::from_secs(3));
+    assert!(run_until_stuck(&mut run).is_none());
+    let after = block_on(store.header(&a)).unwrap().unwrap().length;
+    assert!(after > before, "other changes were kept meanwhile");
+    drop(run);
+    clock.advance(Duration::from_mins(1));
+    let done = block_on(running(&store, &agent, &clock).execute(&a, &Continue)).unwrap();
+    assert_eq!(said(done.state()), ["go", "one", "done"]);
+}
+
 fn claim(now: Timestamp) -> Claim<'static> {
     Claim { owner: "another", instead_of: None, now, lasts: Duration::from_secs(30) }
 }

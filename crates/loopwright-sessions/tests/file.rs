@@ -93,6 +93,12 @@ fn a_link_is_not_followed() {
     std::os::unix::fs::symlink(elsewhere.session("a"), world.session("a")).unwrap();
     let error = world.load("a").unwrap_err().to_string();
     assert!(error.contains("is no directory"), "{error}");
+    let found = world.check(false);
+    let found: Vec<_> = found.iter().map(|it| (it.session.clone(), &*it.problem)).collect();
+    assert!(
+        matches!(&found[..], [(Some(it), problem)] if *it == id("a") && problem.contains("is no directory")),
+        "{found:?}"
+    );
 
     create(&world.store, "b", 1);
     fs::remove_file(world.session("b").join("log")).unwrap();

@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use loopwright_core::{BoxError, Priority, Timestamp};
+use loopwright_core::{AgentState, BoxError, Priority, Timestamp};
 use loopwright_sessions::{
     AgentSession, Claim, MemoryStore, Posted, SendMessage, SessionAction, SessionError,
     SessionEvent, SessionHeader, SessionHook, SessionId, SessionList, SessionQuery,
     SessionRepository, SessionStage, SessionStatus, SessionStore as _, Sessions, StoreError,
     SuspendSession, Wish, WriteMetadata, action_fn,
 };
-use loopwright_testing::{FrozenClock, block_on};
+use loopwright_testing::{EventRecorder, FrozenClock, block_on};
 
 use crate::support::{Notes, answering, id, runtime, session};
 
@@ -365,4 +365,56 @@ fn a_listener_that_panics_changes_nothing() {
     let told = ["saved 1 active", "loaded 1 active", "suspend_session 1 1", "saved 2 suspended"];
     assert_eq!(notes.take(), told);
     is_free(&store);
+}
+
+#[test]
+fn a_sink_of_the_runtime_is_told_what_its_agents_do() {
+    let store = MemoryStore::new();
+    let (agent, _) = answering(["one"]);
+    let events = EventRecorder::new();
+    let runtime = runtime(&store, &agent).0.with_event_sink(events.sink());
+    block_on(runtime.create(session("a"))).unwrap();
+    block_on(runtime.execute(&id("a"), &SendMessage::text("1?"))).unwrap();
+    assert_eq!(events.names().last(), Some(&"ExecutionCompleted"));
+}
+
+#[test]
+fn a_session_is_saved_at_the_time_of_its_surroundings() {
+    let store = MemoryStore::new();
+    let (agent, _) = answering([""; 0]);
+    let clock = FrozenClock::new();
+    clock.advance(Duration::from_hours(24));
+    let runtime = runtime(&store, &agent).0.with_env(clock.env(0));
+    block_on(runtime.create(session("a"))).unwrap();
+    let saved = block_on(runtime.execute(&id("a"), &WriteMetadata::one("k", 1))).unwrap();
+    assert_eq!(saved.header().updated_at, clock.env(0).clock.now());
+}
+
+#[test]
+fn a_session_has_something_to_do_if_its_first_message_was_not_answered() {
+    let (agent, _) = answering(["one"]);
+    let asked = |state: AgentState| session("a").with_state(state).is_unfinished();
+    let state = AgentState::new();
+    assert!(!asked(state.clone()));
+    let state = state.with_user_message("1?");
+    assert!(asked(state.clone()));
+    let answered = block_on(agent.execute(state));
+    assert!(!asked(answered.clone()));
+    assert!(!asked(answered.with_user_message("2?")));
+}
+
+#[test]
+fn whoever_runs_a_session_is_asked_to_stop_or_to_cancel() {
+    let store = MemoryStore::new();
+    let (agent, _) = answering([""; 0]);
+    let runtime = runtime(&store, &agent).0;
+    block_on(runtime.create(session("a"))).unwrap();
+    block_on(runtime.stop(&id("a"))).unwrap();
+    block_on(runtime.cancel(&id("a"))).unwrap();
+    let lasts = Duration::from_secs(30);
+    let claim = Claim { owner: "me", instead_of: None, now: Timestamp::from_millis(0), lasts };
+    let lease = block_on(store.lease(&id("a"), claim)).unwrap();
+    let posted = block_on(store.collect(&lease)).unwrap();
+    let wishes: Vec<_> = posted.into_iter().map(|it| it.wish).collect();
+    assert_eq!(wishes, [Wish::Stop, Wish::Cancel]);
 }

@@ -97,3 +97,25 @@ async fn what_is_no_file_any_more_is_left_and_the_rest_is_undone() {
     assert_eq!(came, [&Undone::Conflict, &Undone::Restored]);
     assert_eq!((session.state().total_steps(), read(at, "b")), (2, None));
 }
+
+#[tokio::test]
+async fn the_changes_of_files_after_a_step_are_listed_oldest_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let (runtime, _) = written(directory.path()).await;
+    let listed = runtime.recorded_files(&id("a"), 2).await.unwrap();
+    let paths: Vec<_> = listed.iter().map(|it| &**it).collect();
+    assert_eq!(paths, ["b", "a"]);
+    assert_eq!(runtime.recorded_files(&id("a"), 4).await.unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn only_what_was_done_without_a_note_of_it_is_told_to_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let (runtime, _) = written(directory.path()).await;
+    assert_eq!(runtime.unrecorded_files(&id("a"), 0).await.unwrap(), []);
+    // A fork has none of the notes of the session that it began with.
+    let fork = runtime.fork(&id("a"), None, None).await.unwrap();
+    let calls = runtime.unrecorded_files(&fork.id, 2).await.unwrap();
+    let calls: Vec<_> = calls.iter().map(|it| (&*it.tool, &*it.path)).collect();
+    assert_eq!(calls, [("write_file", "b"), ("write_file", "a")]);
+}

@@ -64,3 +64,6 @@ impl BashPolicy {
         (head, self.max_output_chars - head)
     }
 }
+
+#[cfg(test)]
+mod tests;

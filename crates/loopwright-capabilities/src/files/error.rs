@@ -179,3 +179,6 @@ impl FileError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

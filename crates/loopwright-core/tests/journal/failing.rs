@@ -1,15 +1,23 @@
 //! Journals that fail: what a run does then, and how it goes on.
 
-use std::pin::pin;
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex},
+};
 
-use loopwright_core::{AgentLoop, FailureKind, RunOptions, Status, messages::Message};
+use async_trait::async_trait;
+use loopwright_core::{
+    AgentLoop, BoxError, CallableHook, EffectKey, FailureKind, Flow, Hook, HookCx, Journal,
+    JournalError, Question, RunHandle, RunOptions, Seq, Stamped, StateEdit, Status, ToolDecision,
+    messages::Message,
+};
 use loopwright_testing::{
     EventRecorder, FakeModel, Fault, FrozenClock, MemoryJournal, MockTool, ModelDriver,
-    ScenarioStep, block_on, loop_of, poll_times,
+    ScenarioStep, block_on, loop_of, pause, poll_times,
 };
 use serde_json::json;
 
-use crate::support::{agent, asked, execute_with, journaled, outcomes, replay};
+use crate::support::{agent, asked, execute_with, hooked, journaled, lock, outcomes, replay, said};
 
 /// An agent whose second step must not begin, and the tool that it would call.
 fn two_tools(journal: &MemoryJournal) -> (AgentLoop, MockTool, EventRecorder) {
@@ -163,4 +171,77 @@ fn a_message_that_came_while_the_journal_failed_is_answered_when_the_run_goes_on
     let state = execute_with(&agent, failed, &journal);
     assert_eq!(state.text(), "one");
     assert_eq!(replay(&journal), state);
+}
+
+/// A journal that cannot be reached once, while the user says something.
+struct Interrupting(MemoryJournal, Mutex<Option<RunHandle>>);
+
+#[async_trait]
+impl Journal for Interrupting {
+    async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError> {
+        let Some(handle) = lock(&self.1).take() else { return self.0.append(first, changes).await };
+        handle.steer(Message::user("are you there?")).unwrap();
+        Err(JournalError::Unavailable("no answer".into()))
+    }
+
+    fn child(&self, call: &EffectKey) -> Arc<dyn Journal> {
+        self.0.child(call)
+    }
+}
+
+#[test]
+fn what_was_said_while_the_journal_failed_is_answered_after_the_open_step() {
+    let (journal, agent) = (MemoryJournal::new(), agent(["one".into(), "two".into()]));
+    let interrupting = Arc::new(Interrupting(journal.clone(), Mutex::default()));
+    let options =
+        RunOptions { journal: Some(Arc::clone(&interrupting) as _), ..journaled(&journal) };
+    let run = agent.start(asked(), options);
+    *lock(&interrupting.1) = Some(run.handle());
+    let failed = block_on(run.finish());
+    assert!(matches!(failed.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+    let state = execute_with(&agent, failed, &journal);
+    assert_eq!(said(&state), ["go", "one", "are you there?", "two"]);
+    assert_eq!(replay(&journal), state);
+}
+
+/// Waits a little at the beginning of an execution, and then changes the state.
+struct Slow;
+
+#[async_trait]
+impl Hook for Slow {
+    async fn before_execution(
+        &self,
+        state: &mut StateEdit<'_>,
+        _: &HookCx<'_>,
+    ) -> Result<Flow, BoxError> {
+        pause(2).await;
+        state.set_metadata("seen", json!(true));
+        Ok(Flow::Go)
+    }
+}
+
+#[test]
+fn what_is_kept_while_a_hook_is_at_work_is_sent_once() {
+    let journal = MemoryJournal::new();
+    let mut run = hooked(&agent([]), Slow).start(asked(), journaled(&journal));
+    assert!(poll_times(pin!(run.next()), 1).is_none(), "the hook is at work");
+    block_on(run.keep());
+    assert_eq!(journal.names(), ["edited", "opened"]);
+    let state = block_on(run.finish());
+    assert_eq!((state.status(), replay(&journal)), (&Status::Completed, state.clone()));
+}
+
+#[test]
+fn an_edit_of_a_state_that_waits_for_a_decision_is_kept_by_a_step_that_does_nothing() {
+    let journal = MemoryJournal::new();
+    let ask = CallableHook::new("ask").before_tool(|_, _, _| {
+        Ok(ToolDecision::Ask(Question { text: "really?".into(), source: "ask".into() }))
+    });
+    let agent = hooked(&agent([ScenarioStep::tool_call("scripted", json!({}))]), ask);
+    let paused = execute_with(&agent, asked(), &journal);
+    assert_eq!(paused.status(), &Status::Paused);
+    let mut run = agent.start(paused.with_metadata("seen", true), journaled(&journal));
+    assert!(block_on(run.step()));
+    assert_eq!(journal.names().last(), Some(&"edited"));
+    assert_eq!(replay(&journal), *run.state());
 }

@@ -106,3 +106,32 @@ fn a_header_may_name_what_went_wrong() {
     assert_eq!(quota, (RateLimited, named("ServiceQuotaExceededException")));
     assert_eq!(read(""), (InvalidRequest, None));
 }
+
+#[test]
+fn without_a_status_the_words_of_an_error_say_its_kind() {
+    use ModelErrorKind::{Auth, InvalidRequest, NotFound, RateLimited, Timeout, Unavailable};
+    for (word, kind) in [
+        ("rate_limit_error", RateLimited),
+        ("RESOURCE_EXHAUSTED", RateLimited),
+        ("too_many_requests", RateLimited),
+        ("throttlingException", RateLimited),
+        ("overloaded_error", Unavailable),
+        ("server_error", Unavailable),
+        ("timeout_error", Timeout),
+        ("authentication_error", Auth),
+        ("permission_error", Auth),
+        ("not_found_error", NotFound),
+        ("invalid_request_error", InvalidRequest),
+        ("bad_request", InvalidRequest),
+        ("validationException", InvalidRequest),
+        ("other", Unavailable),
+    ] {
+        let body = format!(r#"{{"error":{{"type":"{word}","message":"m"}}}}"#);
+        assert_eq!(ErrorContext::new("p").of_body(body.as_bytes()).kind, kind, "{word}");
+    }
+}
+
+#[test]
+fn a_text_is_a_message() {
+    check(400, r#""too long""#, ModelErrorKind::InvalidRequest, "too long", None);
+}

@@ -33,6 +33,9 @@ fn the_window_at_the_end_slides_to_the_last_byte() {
 fn cuts_fall_on_whole_characters() {
     let captured = captured(&["aé€😀é€z".as_bytes()], 2, 3);
     assert_eq!(captured.to_text(), "a\n[14 bytes omitted]\nz");
+    // What ends with a whole character ends there, wherever the last four bytes begin.
+    let captured = self::captured(&["€€zzz".as_bytes()], 6, 1);
+    assert_eq!(captured.to_text(), "€€\n[2 bytes omitted]\nz");
 }
 
 #[test]

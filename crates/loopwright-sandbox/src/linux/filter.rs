@@ -241,3 +241,6 @@ fn no_x32() -> BpfProgram {
         step(0x06, 0, 0, 0x7FFF_0000),
     ]
 }
+
+#[cfg(test)]
+mod tests;

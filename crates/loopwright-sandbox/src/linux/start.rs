@@ -76,11 +76,7 @@ pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
             let pid = container::launch(job, &view, streams, &scratch).inspect_err(|_| {
                 fs::remove_dir_all(&scratch).ok();
             })?;
-            Ok(Started {
-                sweep,
-                scratch: Some(scratch),
-                ..started(pid, Inner::Client)
-            })
+            Ok(Started { sweep, scratch: Some(scratch), ..started(pid, Inner::Client) })
         }
         Tier::Host => {
             let job = &with_user_limit(job);

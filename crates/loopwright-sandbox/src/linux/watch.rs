@@ -13,8 +13,8 @@ use rustix::process::{
 
 use super::cgroup::Groups;
 use super::helper::read_some;
-use super::start::{Inner, Started};
 use super::quarantine::Sweep;
+use super::start::{Inner, Started};
 use super::{container, enforced, first, tree};
 use crate::guarantee::{Guarantee, Strength};
 use crate::job::{self, Control, Event, Job, Refusal, Report};

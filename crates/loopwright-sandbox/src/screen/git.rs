@@ -71,12 +71,7 @@ fn is_repository(folder: &Path, after: &dyn After) -> bool {
 }
 
 /// Judges a part of a repository.
-fn judge_part(
-    path: &Path,
-    below: &Path,
-    what: What,
-    after: &dyn After,
-) -> Option<Reason> {
+fn judge_part(path: &Path, below: &Path, what: What, after: &dyn After) -> Option<Reason> {
     if what == What::Link {
         return Some(FINDS);
     }
@@ -133,7 +128,9 @@ fn has_settings(folder: &Path, after: &dyn After) -> bool {
     let obeyed = ["commondir", "gitdir", "rebase-merge", "rebase-apply", "sequencer"];
     let deeper = ["info/attributes", "objects/info/alternates", "objects/info/http-alternates"];
     obeyed.iter().chain(&deeper).any(|name| stays(&folder.join(name)))
-        || ["modules", "worktrees", "remotes", "branches"].iter().any(|name| entries(name).count() > 0)
+        || ["modules", "worktrees", "remotes", "branches"]
+            .iter()
+            .any(|name| entries(name).count() > 0)
         || entries("hooks").any(|hook| !is_sample(&hook))
         || after.what(&folder.join("hooks")) == Some(What::Link)
         || plain.iter().any(|path| stays(path) && settings_of(path, after) != [""; 0])

@@ -6,14 +6,16 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, RenameFlags, Timespec, Timestamps, fstat, renameat_with, utimensat};
+use rustix::fs::{
+    AtFlags, CWD, RenameFlags, Timespec, Timestamps, fstat, renameat_with, utimensat,
+};
 use rustix::io::Errno;
 
+use super::UPPER;
 use super::error::TransactionError;
 use super::place::{self, Place};
 use super::plan::{Attributes, Look, Mark, Plan, Step, kept};
 use super::scan::Conflict;
-use super::UPPER;
 
 /// The file whose time says when a change was last applied, beside all transactions.
 pub(super) const LAST: &str = "last";

@@ -29,7 +29,9 @@ pub enum TransactionError {
         source: io::Error,
     },
     /// A record of a transaction is damaged.
-    #[error("the record {path} cannot be read ({reason}): remove its folder to give up its changes")]
+    #[error(
+        "the record {path} cannot be read ({reason}): remove its folder to give up its changes"
+    )]
     Record {
         /// The record.
         path: PathBuf,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::scan::{Changes, Conflict};
 use super::Applied;
+use super::scan::{Changes, Conflict};
 
 /// How many paths are named in one note.
 const MOST_NAMED: usize = 8;
@@ -32,7 +32,9 @@ impl Applied {
 fn refusal(reason: &str, paths: &[&Path]) -> String {
     let named = named(paths);
     match paths {
-        [_] => format!("{named} {reason}: the change to it was not kept, unless the user allows it"),
+        [_] => {
+            format!("{named} {reason}: the change to it was not kept, unless the user allows it")
+        }
         _ => format!("not kept, unless the user allows it, because each {reason}: {named}"),
     }
 }

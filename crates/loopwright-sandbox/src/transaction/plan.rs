@@ -117,7 +117,8 @@ impl Mark {
         let is_alike = (self.size, self.mode) == (there.size, there.mode);
         is_alike
             && self.digest.is_some_and(|digest| {
-                fs::read(path).is_ok_and(|content| digest == <[u8; 32]>::from(Sha256::digest(content)))
+                fs::read(path)
+                    .is_ok_and(|content| digest == <[u8; 32]>::from(Sha256::digest(content)))
             })
     }
 
@@ -170,8 +171,7 @@ impl Plan {
             Err(error) => return Err(TransactionError::at(&path)(error)),
         };
         let plan = serde_json::from_slice(&text);
-        plan.map(Some)
-            .map_err(|error| TransactionError::Record { path, reason: error.to_string() })
+        plan.map(Some).map_err(|error| TransactionError::Record { path, reason: error.to_string() })
     }
 }
 

@@ -75,5 +75,5 @@ fn copy_file(from: &Path, to: &Path, is_empty: bool) -> io::Result<()> {
         io::copy(&mut from, &mut file)?;
     }
     file.flush()?;
-    file.sync_all()
+    disk::sync_all(&file, to)
 }

@@ -113,7 +113,7 @@ fn make(dir: &Path, log: &[u8]) -> io::Result<()> {
         let mut file = disk::options().write(true).create_new(true).open(dir.join(name))?;
         file.write_all(bytes)?;
         if name == LOG {
-            file.sync_all()?;
+            disk::sync_all(&file, &dir.join(name))?;
         }
     }
     disk::sync_dir(dir)

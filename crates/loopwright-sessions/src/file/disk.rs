@@ -66,8 +66,21 @@ pub(super) fn create_dirs(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
+/// Waits until the content of a file is on the disk.
+pub(super) fn sync_data(file: &File, path: &Path) -> io::Result<()> {
+    note_synced(path);
+    file.sync_data()
+}
+
+/// Waits until a file is on the disk, its metadata included.
+pub(super) fn sync_all(file: &File, path: &Path) -> io::Result<()> {
+    note_synced(path);
+    file.sync_all()
+}
+
 /// Waits until the names in a directory are on the disk.
 pub(super) fn sync_dir(path: &Path) -> io::Result<()> {
+    note_synced(path);
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
@@ -77,7 +90,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let put = || {
         let mut file = options().write(true).create(true).truncate(true).open(&new)?;
         file.write_all(bytes)?;
-        file.sync_all()?;
+        sync_all(&file, &new)?;
         fs::rename(&new, path)
     };
     put().inspect_err(|_| {
@@ -240,3 +253,13 @@ impl Identity {
         }
     }
 }
+
+/// Notes for tests what was waited for: only a power cut shows it otherwise.
+fn note_synced(path: &Path) {
+    #[cfg(test)]
+    tests::note_synced(path);
+    let _ = path;
+}
+
+#[cfg(test)]
+mod tests;

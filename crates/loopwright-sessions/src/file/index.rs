@@ -157,7 +157,7 @@ impl Index {
             Slot { updated_at: updated_at.plus(ahead), statuses, is_settled: false, ..entry };
         write_at(&mut file, slot, &entry)?;
         if self.boot.is_empty() {
-            file.sync_data()?;
+            disk::sync_data(&file, &self.path)?;
         }
         Ok(Announcement::Made(Announced::new(file, slot, entry, lock)?))
     }
@@ -193,7 +193,7 @@ impl Index {
         file.write_all(&entry.to_bytes())?;
         let end = file.stream_position()?;
         if self.boot.is_empty() {
-            file.sync_data()?;
+            disk::sync_data(&file, &self.path)?;
         }
         let slot = end.saturating_sub((HEAD + SLOT) as u64) / SLOT as u64;
         // What is open for appending is not written in its middle.

@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
         let Files { trail, last, .. } = &self.files;
         if last.print.as_ref() == Some(&print) && last.version == expected + 1 {
             // Whoever wrote it may have ended before it was on the disk.
-            trail.file.sync_data().at(&trail.path)?;
+            disk::sync_data(&trail.file, &trail.path).at(&trail.path)?;
             return Ok(last.version);
         }
         rules::check_version(self.id, expected, last.version)?;

@@ -72,7 +72,7 @@ impl Trail {
 
     fn write(&mut self, frames: &[u8]) -> io::Result<()> {
         disk::write_all_at(&mut self.file, frames, self.end)?;
-        self.file.sync_data()
+        disk::sync_data(&self.file, &self.path)
     }
 
     /// Moves what is torn to a file beside this one, whose name is returned.
@@ -81,7 +81,7 @@ impl Trail {
         let aside = disk::aside(&self.path, "torn");
         let mut file = disk::options().write(true).create_new(true).open(&aside)?;
         file.write_all(&torn)?;
-        file.sync_all()?;
+        disk::sync_all(&file, &aside)?;
         aside.parent().map_or(Ok(()), disk::sync_dir)?;
         self.file.set_len(self.end)?;
         self.length = self.end;

@@ -79,6 +79,13 @@ fn item_11_the_last_messages_are_kept_and_cut_between_characters() {
         .with_user_message("abcd");
     let config = SlimSerializationConfig { max_messages: 2, max_content_length: 4, ..OFF };
     assert_eq!(said(&SlimState::of(&state, &config)), [("user", "äöüß..."), ("user", "abcd")]);
+    // Arguments are whole or not there.
+    let arguments = |max_content_length| {
+        let config = SlimSerializationConfig { max_content_length, ..OFF };
+        let slim = serde_json::to_value(SlimState::of(&looked(), &config)).unwrap();
+        slim["messages"][1]["_metadata"]["tool_calls"][0]["arguments"].clone()
+    };
+    assert_eq!((arguments(10), arguments(9)), (json!(r#"{"q":"hi"}"#), json!(null)));
     let none = SlimSerializationConfig { max_messages: 0, ..OFF };
     assert_eq!(said(&SlimState::of(&state, &none)), []);
 }

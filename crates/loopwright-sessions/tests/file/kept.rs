@@ -252,3 +252,28 @@ fn a_backup_of_a_store_is_whole_and_replaces_nothing() {
         assert_eq!((loaded.header.version, loaded.changes), (2, said(0, 3)));
     }
 }
+
+#[test]
+fn a_lease_file_that_was_overwritten_where_it_is_counts() {
+    for (world, other, lease) in both() {
+        let theirs = block_on(other.lease(&id("b"), claim("they"))).unwrap();
+        block_on(other.release(&theirs)).unwrap();
+        let released = fs::read(world.session("b").join("lease")).unwrap();
+        let path = world.session("a").join("lease");
+        let written = fs::metadata(&path).unwrap().modified().unwrap();
+        fs::write(&path, released).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(written + Duration::from_secs(1)).unwrap();
+        let lost = append_under(&world.store, &lease, 2, later(2)).unwrap_err();
+        assert!(matches!(lost, StoreError::LeaseLost(_)), "{lost}");
+    }
+}
+
+#[test]
+fn a_store_without_sessions_can_be_backed_up() {
+    let world = World::new();
+    let to = world.path().with_file_name("copy");
+    block_on(world.store.back_up(&to)).unwrap();
+    let copy = FileStore::open(&to).unwrap();
+    assert_eq!(block_on(copy.list(&SessionQuery::first(9))).unwrap().sessions, []);
+}

@@ -1,11 +1,12 @@
 //! Listing, and the index that makes it quick.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
 use futures::executor::block_on;
 use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{
-    FileStore, Kinship, SessionHeader, SessionId, SessionQuery, SessionStatus, SessionStore as _,
+    Batch, FileStore, Kinship, SessionHeader, SessionId, SessionQuery, SessionStatus,
+    SessionStore as _, Write,
 };
 
 use super::world::{World, append_at, append_under, claim, create, create_as, header, id, now};
@@ -270,5 +271,36 @@ fn a_session_whose_log_is_put_back_is_listed_and_written_as_before() {
     assert_eq!(world.check(false), []);
     append_at(&world.store, "a", 1, 1, 1, at(9_000)).unwrap();
     assert_eq!(listed(&world.store, &query), (vec![id("a")], vec![]));
+    assert_eq!(world.check(false), []);
+}
+
+#[test]
+fn a_session_is_listed_where_it_works_and_whom_it_works_for_since_its_last_write() {
+    let world = World::new();
+    for name in ["a", "b"] {
+        create(&world.store, name, 0);
+    }
+    let (workdir, parent): (Arc<str>, _) = ("/w".into(), id("b"));
+    let write = |id, expected| Write {
+        id,
+        expected,
+        batch: Batch { first: 0, changes: &[] },
+        status: None,
+        title: None,
+        workdir: None,
+        parent: None,
+        handled: None,
+        lease: None,
+        now: at(2_000),
+    };
+    let (a, all) = (id("a"), SessionQuery::first(9));
+    block_on(world.store.append(Write { workdir: Some(&workdir), ..write(&a, 1) })).unwrap();
+    let there = SessionQuery { workdir: Some("/w".into()), ..all.clone() };
+    assert_eq!(listed(&world.store, &there), (vec![id("a")], vec![]));
+    let children = SessionQuery { kinship: Kinship::ChildOf(id("b")), ..all };
+    assert_eq!(listed(&world.store, &children), (vec![], vec![]));
+    block_on(world.store.append(Write { parent: Some(&parent), ..write(&a, 2) })).unwrap();
+    assert_eq!(listed(&world.store, &children), (vec![id("a")], vec![]));
+    assert_eq!(listed(&world.store, &there), (vec![id("a")], vec![]));
     assert_eq!(world.check(false), []);
 }

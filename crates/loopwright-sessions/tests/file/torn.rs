@@ -383,3 +383,21 @@ fn a_damaged_lease_is_put_right_and_none_before_it_is_in_force() {
     let new = block_on(world.store.lease(&id("a"), super::world::claim("you"))).unwrap();
     assert!(new.number > old.number);
 }
+
+#[test]
+fn nothing_is_added_to_notes_that_are_damaged_before_intact_ones() {
+    let world = World::new();
+    create(&world.store, "a", 0);
+    let bodies = ["one", "two", "three"].map(|it| it.as_bytes().into());
+    block_on(world.store.note(&id("a"), Log::Files, &bodies, None)).unwrap();
+    let file = world.session("a").join("files");
+    let mut bytes = fs::read(&file).unwrap();
+    let one = bytes.windows(3).position(|it| it == b"one").unwrap();
+    bytes[one] = b'O';
+    // The last one is torn as well, so that its end does not tell where the others end.
+    bytes.pop();
+    fs::write(&file, &bytes).unwrap();
+    let noted = block_on(world.store.note(&id("a"), Log::Files, &[b"four"[..].into()], None));
+    assert!(matches!(noted, Err(StoreError::Corrupt { .. })), "{noted:?}");
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+}

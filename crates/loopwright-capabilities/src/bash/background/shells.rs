@@ -174,3 +174,6 @@ impl fmt::Debug for Shells {
         f.debug_list().entries(self.table().shells.keys()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -158,3 +158,6 @@ impl Tool for BashStop {
         Ok(answer(&args.id, &said))
     }
 }
+
+#[cfg(test)]
+mod tests;

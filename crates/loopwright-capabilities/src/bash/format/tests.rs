@@ -76,3 +76,10 @@ fn characters_are_not_cut() {
     assert_eq!(lines[1..4], ["ä", "...", "äää"]);
     assert!(!shown.contains('\u{FFFD}'));
 }
+
+#[test]
+fn only_the_beginning_or_only_the_end_is_shown_without_dots() {
+    assert_eq!(window(b"abcdef", b"abcdef", 2, 0), "ab");
+    assert_eq!(window(b"abcdef", b"abcdef", 0, 2), "ef");
+    assert_eq!(window(b"abcdef", b"abcdef", 2, 2), "ab\n...\nef");
+}

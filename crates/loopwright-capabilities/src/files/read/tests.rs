@@ -170,3 +170,22 @@ fn text_of_another_encoding_is_shown_with_a_note() {
         "     1\tcaf\u{FFFD}, au lait\n\n[Bytes that are not UTF-8 text are shown as \u{FFFD}.]"
     );
 }
+
+#[test]
+fn a_page_has_as_many_bytes_as_was_set() {
+    let (_home, tool) = world("one\ntwo\nthree\n");
+    let page = said(&tool.bytes(4), json!({ "path": "f" }));
+    assert!(page.starts_with("     1\tone\n\n["), "{page}");
+}
+
+#[test]
+fn a_picture_of_just_the_most_bytes_is_shown() {
+    let picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+    let read = |most| {
+        let (_home, tool) = world(picture);
+        call(&tool.max_image_bytes(most), json!({ "path": "f" }))
+    };
+    let length = picture.len() as u64;
+    assert!(read(length).is_ok());
+    assert!(matches!(read(length - 1), Err(FileError::TooLarge { .. })));
+}

@@ -69,3 +69,13 @@ fn bytes_that_are_not_text_stay_as_they_are() {
     let (new, count) = apply(b"\xff a \xfe", &[one("a", "b")]).unwrap();
     assert_eq!((new.as_slice(), count), (&b"\xff b \xfe"[..], 1));
 }
+
+#[test]
+fn of_many_places_the_first_five_are_told() {
+    let told = |count: usize| {
+        let text = "x\n".repeat(count);
+        apply(text.as_bytes(), &[one("x", "y")]).unwrap_err()
+    };
+    assert!(told(5).contains("5 times (lines 1, 2, 3, 4, 5);"), "{}", told(5));
+    assert!(told(6).contains("6 times (lines 1, 2, 3, 4, 5, …);"), "{}", told(6));
+}

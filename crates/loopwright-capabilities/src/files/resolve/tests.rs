@@ -157,3 +157,15 @@ fn a_root_that_is_not_there_is_named() {
     let error = Root::new("/no/such/root").read("a").unwrap_err();
     assert_eq!(error.to_string(), "the working directory `/no/such/root` cannot be opened");
 }
+
+#[test]
+fn an_absolute_link_leads_from_the_root_wherever_it_stands() {
+    let (home, root) = world();
+    let base = home.path().join("root");
+    symlink(base.join("a.txt"), base.join("sub/deep/absolute")).unwrap();
+    symlink(base.join("sub"), base.join("sub/deep/folder")).unwrap();
+    assert_eq!(said(&root, "sub/deep/absolute"), "a.txt: a");
+    assert_eq!(said(&root, "sub/deep/folder/b.txt"), "sub/b.txt: b");
+    fs::write(base.join("sub/deep/a.txt"), "another").unwrap();
+    assert_eq!(said(&root, "sub/deep/absolute"), "a.txt: a");
+}

@@ -100,3 +100,26 @@ fn a_pattern_that_makes_no_sense_is_refused() {
         "error: the pattern `a[b` cannot be understood: unclosed character class; missing ']'",
     );
 }
+
+#[test]
+fn up_to_thirty_two_patterns_are_looked_for() {
+    let home = world();
+    let tool = SearchFiles::in_dir(home.path());
+    let search = |count: usize| {
+        let patterns: Vec<_> = (0..count).map(|it| format!("{it}.rs")).collect();
+        let args = serde_json::from_value(json!({ "patterns": patterns })).unwrap();
+        tool.search(&args, &CancellationToken::new())
+    };
+    assert!(search(32).is_ok());
+    let error = search(33).unwrap_err().to_string();
+    assert!(error.contains("there are more than 32 patterns"), "{error}");
+}
+
+#[test]
+fn what_was_not_looked_at_is_told() {
+    let cut = "[There is too much to look at all of it; search in a part of it.]";
+    let unread = "[2 directories could not be read.]";
+    assert_eq!(notes(Missed { is_cut: true, folders: 2 }), [cut, unread]);
+    assert_eq!(notes(Missed { is_cut: false, folders: 2 }), [unread]);
+    assert!(notes(Missed::default()).is_empty());
+}

@@ -13,6 +13,16 @@ fn text_is_what_is_mostly_text() {
 }
 
 #[test]
+fn text_with_more_than_three_odd_bytes_of_ten_is_none() {
+    let odd = |count: usize| [vec![0x01; count], vec![b'a'; 10 - count]].concat();
+    assert_eq!(kind(&odd(3)), Kind::Text);
+    assert!(matches!(kind(&odd(4)), Kind::Binary("binary data", _)));
+    let foreign = |count: usize| [vec![0xE9; count], vec![b'a'; 10 - count]].concat();
+    assert_eq!(kind(&foreign(3)), Kind::Text);
+    assert!(matches!(kind(&foreign(4)), Kind::Binary("binary data", _)));
+}
+
+#[test]
 fn pictures_are_known_by_their_beginning() {
     let check = |head: &[u8], mime| assert_eq!(kind(head), Kind::Image(mime));
     check(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "image/png");

@@ -107,3 +107,20 @@ fn a_full_disk_changes_nothing() {
     assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "old");
     assert_eq!(names(home.path()), ["a"], "what was staged is gone");
 }
+
+#[test]
+fn a_replaced_file_keeps_its_owner() {
+    use std::os::unix::fs::chown;
+
+    let (home, root) = world();
+    let path = home.path().join("a");
+    fs::write(&path, "old").unwrap();
+    if chown(&path, Some(12_345), Some(23_456)).is_err() {
+        // Only an administrator can show it.
+        return;
+    }
+    look(&root, "a").unwrap().replace(b"new").unwrap();
+    let metadata = path.metadata().unwrap();
+    assert_eq!((metadata.uid(), metadata.gid()), (12_345, 23_456));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+}

@@ -83,3 +83,17 @@ fn a_walk_that_is_too_deep_says_so() {
     let missed = walk(&root, ".", Rules::Honoured, &stop, &mut |_| Ok(Next::On)).unwrap();
     assert_eq!(missed, Missed { is_cut: true, folders: 0 });
 }
+
+#[test]
+fn a_walk_that_is_cancelled_visits_nothing_more() {
+    let home = tree(&[("a", ""), ("b", "")]);
+    let (root, stop) = (Root::new(home.path()), CancellationToken::new());
+    let mut seen = 0;
+    let walked = walk(&root, ".", Rules::Honoured, &stop, &mut |_| {
+        seen += 1;
+        stop.cancel();
+        Ok(Next::On)
+    });
+    assert!(matches!(walked, Err(FileError::Cancelled)));
+    assert_eq!(seen, 1);
+}

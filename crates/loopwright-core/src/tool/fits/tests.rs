@@ -12,6 +12,9 @@ fn common_arguments_need_no_compiled_schema() {
             "lines": { "type": ["integer", "null"], "format": "uint32", "minimum": 0 },
             "how": { "enum": ["all", "some"] },
             "names": { "type": "array", "items": { "type": "string" } },
+            "size": { "type": "number" },
+            "hour": { "minimum": 1, "maximum": 12 },
+            "other": true,
         },
         "required": ["path"],
         "additionalProperties": false,
@@ -19,6 +22,10 @@ fn common_arguments_need_no_compiled_schema() {
     let shape = Shape::of(&schema);
     for arguments in
         [json!({ "path": "a" }), json!({ "path": "a", "lines": 3, "how": "all", "names": ["b"] })]
+            .into_iter()
+            .chain([json!({ "path": "a", "size": 1 }), json!({ "path": "a", "size": 1.5 })])
+            .chain([json!({ "path": "a", "hour": 1 }), json!({ "path": "a", "hour": 12 })])
+            .chain([json!({ "path": "a", "other": [{}] })])
     {
         assert!(shape.takes(&arguments) && shape.takes_text(&arguments.to_string()), "{arguments}");
     }
@@ -28,6 +35,8 @@ fn common_arguments_need_no_compiled_schema() {
         json!({ "path": "a", "lines": -1 }),
         json!({ "path": "a", "lines": 1.5 }),
         json!({ "path": "a", "how": "none" }),
+        json!({ "path": "a", "hour": 0 }),
+        json!({ "path": "a", "hour": 13 }),
         json!({ "path": "a", "names": [1] }),
         json!({ "path": "a", "more": 1 }),
         json!([]),
@@ -76,6 +85,18 @@ fn text_that_is_more_than_a_value_does_not_fit() {
         assert!(!shape.takes_text(text), "{text}");
         assert!(serde_json::from_str::<Value>(text).is_err() || text == "null", "{text}");
     }
+}
+
+#[test]
+fn a_schema_that_is_nested_too_deeply_is_not_looked_at() {
+    let nested = |depth| (0..depth).fold(json!({}), |schema, _| json!({ "items": schema }));
+    assert!(Shape::of(&nested(DEPTH - 1)).takes(&nested_list(DEPTH - 1)));
+    assert!(!Shape::of(&nested(DEPTH)).takes(&nested_list(DEPTH)));
+    assert!(Shape::of(&nested(DEPTH)).takes(&json!([])));
+}
+
+fn nested_list(depth: usize) -> Value {
+    (0..depth).fold(json!(1), |list, _| json!([list]))
 }
 
 fn any_value() -> impl Strategy<Value = Value> {

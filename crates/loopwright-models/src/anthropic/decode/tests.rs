@@ -382,3 +382,35 @@ fn what_is_added_to_an_unknown_block_is_kept_whatever_it_is() {
     let kind = Content::Provider { kind: "novel".into() };
     assert_eq!(parts(&blocks, "\"end_turn\""), [(kind, some(expect))]);
 }
+
+#[test]
+fn an_error_ends_the_answer_however_it_is_written() {
+    let error = r#"{"type":"overloaded_error","message":"busy"}"#;
+    for event in [
+        format!(r#"{{"type":"error","error":{error}}}"#),
+        format!(r#"{{"type":"other","error":{error}}}"#),
+        r#"{"type":"error"}"#.to_owned(),
+    ] {
+        let start = START.replace('\n', "");
+        let failed = read(&stream(&[&start, &event, STOP]), &mut NoDeltas);
+        let Err(failed) = failed else { panic!("{event}") };
+        assert_eq!(failed.usage.input, 3 + 5, "{event}");
+    }
+}
+
+#[test]
+fn an_answer_that_says_nothing_of_what_it_consumed_has_no_usage() {
+    let mut decoder = decoder(true);
+    assert_eq!(decoder.usage(), None);
+    let start = START.replace('\n', "");
+    decoder.push(stream(&[&start]).as_bytes(), &mut NoDeltas).unwrap();
+    assert!(decoder.usage().is_some());
+}
+
+#[test]
+fn a_stream_without_its_beginning_is_an_answer_if_it_has_a_block() {
+    let (stopped, block) = (stopped(r#""end_turn""#), begin(0, r#"{"type":"text","text":"a"}"#));
+    let answer = read(&stream(&[&block, &stopped, STOP]), &mut NoDeltas).unwrap();
+    assert_eq!(answer.message.text(), "a");
+    assert!(read(&stream(&[&stopped, STOP]), &mut NoDeltas).is_err());
+}

@@ -388,3 +388,41 @@ fn settings_that_the_model_refuses_are_not_sent() {
     assert_eq!(sent("us.anthropic.claude-opus-4-7-v1:0"), Value::Null);
     assert_eq!(sent("meta.llama4"), json!({ "temperature": 0.5, "topP": 0.5 }));
 }
+
+#[test]
+fn every_kind_of_file_has_its_word() {
+    let word = |content: fn(Media) -> Content, mime: &str| {
+        let source = MediaSource::Base64("QUI=".into());
+        let part = Part::new(content(Media { mime: mime.into(), source, name: None }));
+        let body = body(&asking([said(Message::new(Role::User, [part]))]));
+        let blocks = body["messages"][0]["content"].as_array().unwrap().clone();
+        let format = |block: &Value| {
+            let block = block.get("image").or(block.get("document"))?;
+            block["format"].as_str().map(str::to_owned)
+        };
+        blocks.iter().find_map(format)
+    };
+    for (mime, expect) in [
+        ("image/png", Some("png")),
+        ("image/jpeg", Some("jpeg")),
+        ("image/gif", Some("gif")),
+        ("image/webp", Some("webp")),
+        ("image/tiff", None),
+    ] {
+        assert_eq!(word(Content::Image, mime).as_deref(), expect, "{mime}");
+    }
+    for (mime, expect) in [
+        ("application/pdf", Some("pdf")),
+        ("text/csv", Some("csv")),
+        ("text/html", Some("html")),
+        ("text/markdown", Some("md")),
+        ("text/x-rust", Some("txt")),
+        ("application/msword", Some("doc")),
+        ("application/vnd.openxmlformats-officedocument.wordprocessingml.document", Some("docx")),
+        ("application/vnd.ms-excel", Some("xls")),
+        ("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", Some("xlsx")),
+        ("application/zip", None),
+    ] {
+        assert_eq!(word(Content::Document, mime).as_deref(), expect, "{mime}");
+    }
+}

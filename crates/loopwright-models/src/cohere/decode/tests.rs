@@ -234,3 +234,9 @@ fn a_call_that_was_not_begun_does_not_go_on() {
     let error = streamed(&[more(0, "{}"), ended("TOOL_CALL")]).0.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Protocol);
 }
+
+#[test]
+fn a_whole_answer_has_its_id() {
+    let message = json!({ "content": [{ "type": "text", "text": "a" }] });
+    assert_eq!(whole(&message, "COMPLETE").unwrap().id.as_deref(), Some("i"));
+}

@@ -412,3 +412,22 @@ proptest! {
         drop(read(&body, &[], &mut NoDeltas));
     }
 }
+
+#[test]
+fn a_list_of_events_that_ends_too_early_is_no_answer() {
+    let list = json!([said(&json!([{ "text": "a" }]))]).to_string();
+    assert!(read(list.as_bytes(), &[], &mut NoDeltas).is_err());
+    let list = json!([said(&json!([{ "text": "a" }])), stopped("STOP")]).to_string();
+    assert_eq!(read(list.as_bytes(), &[], &mut NoDeltas).unwrap().message.text(), "a");
+}
+
+#[test]
+fn the_first_id_of_an_answer_counts() {
+    let with_id = |mut chunk: Value, id: &str| {
+        chunk["responseId"] = id.into();
+        chunk
+    };
+    let text = || said(&json!([{ "text": "a" }]));
+    let chunks = [with_id(text(), ""), with_id(text(), "1"), with_id(stopped("STOP"), "2")];
+    assert_eq!(streamed(&chunks).unwrap().id.as_deref(), Some("1"));
+}

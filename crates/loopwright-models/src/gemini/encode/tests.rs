@@ -319,3 +319,21 @@ fn a_request_begins_with_the_one_before_it() {
     let second = text_for("gemini-3-flash", &request);
     assert!(second.starts_with(&first[..first.len() - 2]));
 }
+
+#[test]
+fn a_json_object_is_asked_for_by_its_type() {
+    let mut request = asking([said(Message::user("a"))]);
+    request.response_format = Some(ResponseFormat::JsonObject);
+    let config = body_for("gemini-3-flash", &request)["generationConfig"].clone();
+    assert_eq!(config, json!({ "responseMimeType": "application/json" }));
+}
+
+#[test]
+fn a_document_is_written_like_an_image() {
+    let source = MediaSource::Base64("AAAA".into());
+    let file = Media { mime: "application/pdf".into(), source, name: None };
+    let part = Part::new(Content::Document(file));
+    let contents = contents("gemini-3-flash", [said(Message::new(Role::User, [part]))]);
+    let data = json!({ "mimeType": "application/pdf", "data": "AAAA" });
+    assert_eq!(contents, json!([{ "role": "user", "parts": [{ "inlineData": data }] }]));
+}

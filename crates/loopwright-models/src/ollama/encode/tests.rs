@@ -89,6 +89,8 @@ fn settings_are_written_as_the_wire_calls_them() {
         "messages": [],
     });
     assert_eq!(body(&request), expect);
+    request.options.extra.clear();
+    assert_eq!(body(&request)["options"]["seed"], 9);
 }
 
 #[test]

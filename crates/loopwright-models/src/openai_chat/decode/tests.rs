@@ -479,3 +479,58 @@ fn a_signature_of_the_message_is_kept_with_its_words() {
     let empty = json!({ "content": "Hi", "extra_content": {} });
     assert_eq!(opaque(&whole(&empty, &json!("stop")), 0).1, None);
 }
+
+#[test]
+fn content_that_is_no_text_says_nothing() {
+    for content in [json!(null), json!({ "text": "a" }), json!(true), json!(3), json!(1.5)] {
+        let call = json!({ "id": "c", "function": { "name": "f", "arguments": "{}" } });
+        let message = json!({ "content": content, "tool_calls": [call] });
+        let answer = whole(&message, &json!("tool_calls"));
+        assert_eq!(calls(&answer), [(Some("c"), "f", "{}")], "{content}");
+        assert_eq!(answer.unwrap().message.text(), "", "{content}");
+    }
+}
+
+#[test]
+fn what_an_answer_consumed_is_known_before_its_end() {
+    let mut decoder = AnswerDecoder::new(Wire::OpenAiChat, origin(), ErrorContext::new("p"), true);
+    let usage = json!({ "prompt_tokens": 3, "completion_tokens": 4 });
+    let chunk = json!({ "choices": [{ "delta": { "content": "a" } }], "usage": usage });
+    decoder.push(format!("data: {chunk}\n\n").as_bytes(), &mut NoDeltas).unwrap();
+    assert_eq!(decoder.usage(), Some(Usage::new(3, 4)));
+}
+
+#[test]
+fn fragments_with_an_id_that_come_after_whole_arguments_go_on_with_their_call() {
+    let deltas =
+        [fragment(0, "c", "f", "{}"), fragment(0, "c", "f", " "), fragment(0, "d", "f", "{}")];
+    let answer = streamed(&deltas, "tool_calls");
+    assert_eq!(calls(&answer), [(Some("c"), "f", "{} "), (Some("d"), "f", "{}")]);
+    // Without ids only the arguments tell.
+    let deltas = [fragment(0, "", "f", "{}"), fragment(0, "", "f", "{}")];
+    assert_eq!(calls(&streamed(&deltas, "tool_calls")).len(), 2);
+    let deltas = [fragment(0, "", "f", r#"{"a":"#), fragment(0, "", "f", "1}")];
+    assert_eq!(calls(&streamed(&deltas, "tool_calls")), [(None, "f", r#"{"a":1}"#)]);
+    let deltas = [fragment(0, "", "f", "{}"), fragment(0, "", "f", "")];
+    assert_eq!(calls(&streamed(&deltas, "tool_calls")), [(None, "f", "{}")]);
+}
+
+#[test]
+fn an_empty_reason_ends_a_whole_answer_and_no_stream() {
+    let message = json!({ "content": "a" });
+    assert!(whole(&message, &json!("")).is_ok());
+    let chunk = json!({ "choices": [{ "delta": message, "finish_reason": "" }] });
+    assert!(chunks_read(&[chunk], "").is_err());
+}
+
+#[test]
+fn fragments_without_an_index_go_to_the_call_of_their_id() {
+    let null = || Value::Null;
+    let deltas = [
+        fragment(null(), "a", "f", r#"{"x":"#),
+        fragment(null(), "b", "g", "{}"),
+        fragment(null(), "a", "", "1}"),
+    ];
+    let answer = streamed(&deltas, "tool_calls");
+    assert_eq!(calls(&answer), [(Some("a"), "f", r#"{"x":1}"#), (Some("b"), "g", "{}")]);
+}

@@ -426,3 +426,13 @@ fn where_tools_must_be_answered_by_the_model_it_notes_them_before_the_user_speak
     let answered = vec![user(), said(Message::assistant("a"))];
     assert_eq!(roles(answered, vec![]), ["user", "assistant", "user"]);
 }
+
+#[test]
+fn each_effort_has_its_word() {
+    use ReasoningEffort::{High, Low, Medium, Minimal};
+    for (effort, word) in [(Minimal, "minimal"), (Low, "low"), (Medium, "medium"), (High, "high")] {
+        let mut request = asking([]);
+        request.options.reasoning_effort = Some(effort);
+        assert_eq!(body(&request)["reasoning_effort"], word);
+    }
+}

@@ -401,3 +401,69 @@ fn items_without_positions_are_told_apart_by_id() {
     let calls: Vec<_> = answer.message.tool_calls().cloned().collect();
     assert_eq!(calls, [ToolCall::new("c1", "f", "1"), ToolCall::new("c2", "f", "2")]);
 }
+
+#[test]
+fn what_is_said_at_the_end_of_a_part_makes_up_for_fragments_that_did_not_come() {
+    let refused = json!({ "type": "response.refusal.done", "output_index": 0, "refusal": "No" });
+    let (answer, _) = streamed(&[added(0, &message("")), refused, completed()]);
+    assert_eq!(answer.unwrap().message.refusal(), Some("No"));
+    let custom = json!({ "type": "custom_tool_call", "id": "ct", "call_id": "c", "name": "f" });
+    let input =
+        json!({ "type": "response.custom_tool_call_input.done", "output_index": 0, "input": "ls" });
+    let (answer, told) = streamed(&[added(0, &custom), input, completed()]);
+    assert!(answer.is_ok(), "{answer:?}");
+    assert_eq!(told[..2], ["call 0 Some(\"c\") f", "arguments 0 ls"]);
+}
+
+#[test]
+fn what_an_answer_consumed_is_passed_on_and_known_at_its_end() {
+    let usage = json!({ "input_tokens": 3, "output_tokens": 4 });
+    let events = [
+        done(0, &message("Hi")),
+        ended("completed", &json!({ "status": "completed", "usage": usage })),
+    ];
+    let mut passed_on = Vec::new();
+    let mut deltas = |delta: Delta<'_>| {
+        if let Delta::Usage(usage) = delta {
+            passed_on.push(usage);
+        }
+    };
+    let context = ErrorContext::new("p");
+    let mut decoder = AnswerDecoder::new(Wire::OpenAiResponses, origin(), context, true);
+    decoder.push(stream(&events).as_bytes(), &mut deltas).unwrap();
+    let answer = decoder.finish(&mut deltas).unwrap();
+    assert_eq!((answer.usage, passed_on), (Usage::new(3, 4), vec![Usage::new(3, 4)]));
+}
+
+#[test]
+fn an_item_that_was_followed_by_a_later_one_says_nothing_more() {
+    let said = |order: [(u64, &str); 2]| {
+        let [first, second] = order.map(|(index, text)| delta("output_text", index, text));
+        streamed(&[added(0, &message("")), added(1, &message("")), first, second, completed()]).0
+    };
+    assert_eq!(said([(0, "a"), (1, "b")]).unwrap().message.text(), "ab");
+    let contradiction = said([(1, "b"), (0, "a")]).unwrap_err();
+    assert!(contradiction.message.contains("contradicts itself"), "{contradiction}");
+}
+
+#[test]
+fn calls_are_numbered_in_order_and_keep_what_was_said_of_their_arguments() {
+    let arguments = |index| delta("function_call_arguments", index, "{}");
+    let events = [
+        added(0, &call("a", "f", "")),
+        arguments(0),
+        added(1, &call("b", "g", "")),
+        arguments(1),
+        // Some providers leave out at the end what was said before.
+        done(0, &call("a", "f", "")),
+        done(1, &call("b", "g", "{}")),
+        completed(),
+    ];
+    let (answer, told) = streamed(&events);
+    let expect =
+        ["call 0 Some(\"a\") f", "arguments 0 {}", "call 1 Some(\"b\") g", "arguments 1 {}", "end"];
+    assert_eq!(told, expect);
+    let message = answer.unwrap().message;
+    let calls: Vec<_> = message.tool_calls().map(|it| (&*it.name, &*it.arguments)).collect();
+    assert_eq!(calls, [("f", "{}"), ("g", "{}")]);
+}

@@ -370,3 +370,15 @@ fn reasoning_that_nothing_follows_is_not_sent() {
     ];
     assert_eq!(input(turns), json!([of_user("a"), { "type": "reasoning" }, of_model("b")]));
 }
+
+#[test]
+fn the_developer_speaks_as_such_where_the_provider_tells_roles_apart() {
+    let request = asking([said(Message::new(Role::Developer, [Part::text("d")]))]);
+    for (developer_role, role) in [(false, "system"), (true, "developer")] {
+        let quirks = Quirks { developer_role, ..Quirks::default() };
+        let body = Encoder::new(Wire::OpenAiResponses, origin("m"), quirks).encode(&request);
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let expect = json!([{ "type": "message", "role": role, "content": "d" }]);
+        assert_eq!(body["input"], expect);
+    }
+}

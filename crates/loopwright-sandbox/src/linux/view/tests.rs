@@ -53,6 +53,28 @@ fn folders_on_the_way_to_what_is_protected_are_pinned_before_it() {
 }
 
 #[test]
+fn what_a_link_of_the_system_leads_to_is_seen_once() {
+    let folder = folder(&["lib/a"]);
+    let real = fs::canonicalize(folder.path()).unwrap();
+    let (link, lib) = (real.join("link"), real.join("lib"));
+    symlink("lib", &link).unwrap();
+    let at = |entries: &[Entry]| entries.iter().map(|it| it.at.clone()).collect::<Vec<_>>();
+    let seen = |at: &Path, seen| Entry { at: at.into(), seen };
+    let mut entries = Vec::new();
+    add_system(&mut entries, &link);
+    let system = Seen::System(Shape::Folder);
+    let expect = [seen(&link, Seen::Link("lib".into())), seen(&lib, system.clone())];
+    assert_eq!(entries, expect);
+    // A link shows nothing of what it leads to, a folder does.
+    let mut entries = vec![seen(&real, Seen::Link("/elsewhere".into()))];
+    add_system(&mut entries, &link);
+    assert_eq!(at(&entries), [real.clone(), link.clone(), lib]);
+    let mut entries = vec![seen(&real, system)];
+    add_system(&mut entries, &link);
+    assert_eq!(at(&entries), [real, link]);
+}
+
+#[test]
 fn a_link_on_the_way_is_refused() {
     let folder = folder(&[]);
     symlink("/tmp", folder.path().join(".git")).unwrap();

@@ -1,0 +1,16 @@
+use super::*;
+
+#[test]
+fn what_the_system_refuses_is_told_as_what_it_is() {
+    let of = |errno: Errno| FileError::of("a", io::Error::from(errno));
+    assert!(matches!(of(Errno::NOENT), FileError::Missing(_)));
+    assert!(matches!(of(Errno::NOTDIR), FileError::NotADirectory(_)));
+    assert!(matches!(of(Errno::LOOP), FileError::LinkLoop(_)));
+    for errno in [Errno::NOSPC, Errno::DQUOT, Errno::FBIG] {
+        assert!(matches!(of(errno), FileError::NoSpace { .. }), "{errno}");
+    }
+    for errno in [Errno::ACCESS, Errno::PERM, Errno::ROFS] {
+        assert!(matches!(of(errno), FileError::Denied { .. }), "{errno}");
+    }
+    assert!(matches!(of(Errno::IO), FileError::Io { .. }));
+}

@@ -1,0 +1,13 @@
+use super::*;
+
+#[test]
+fn the_best_effort_is_not_enforced_and_not_missing() {
+    let guarantees = Guarantees::default()
+        .with(Strength::Enforced, [Guarantee::FileReads])
+        .with(Strength::BestEffort, [Guarantee::KillTree]);
+    let enforced = Guarantee::ALL.into_iter().filter(|it| guarantees.enforces(*it));
+    assert_eq!(enforced.collect::<Vec<_>>(), [Guarantee::FileReads]);
+    let missing = guarantees.missing();
+    assert_eq!(missing.len(), Guarantee::ALL.len() - 2);
+    assert!(!missing.contains(&Guarantee::KillTree));
+}
