@@ -180,7 +180,7 @@ struct Interrupting(MemoryJournal, Mutex<Option<RunHandle>>);
 impl Journal for Interrupting {
     async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError> {
         let Some(handle) = lock(&self.1).take() else { return self.0.append(first, changes).await };
-        handle.steer(Message::user("are you there?")).unwrap();
+        assert_eq!(handle.steer(Message::user("are you there?")), Ok(()));
         Err(JournalError::Unavailable("no answer".into()))
     }
 
