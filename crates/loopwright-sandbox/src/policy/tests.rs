@@ -28,7 +28,8 @@ fn a_policy_holds_what_it_was_given() {
         .accept(Tier::Host)
         .cgroup(Cgroup::IfWritable)
         .broad(Broad::Allowed)
-        .image("i");
+        .image("i")
+        .direct("target");
     let limits = Limits {
         wall: seconds(1),
         idle: Some(seconds(2)),
@@ -56,6 +57,8 @@ fn a_policy_holds_what_it_was_given() {
         cgroup: Cgroup::IfWritable,
         broad: Broad::Allowed,
         image: "i".to_owned(),
+        staging: None,
+        direct: vec!["target".into()],
     };
     assert_eq!(policy, expect);
     let protected = policy.protect("more").protected;
