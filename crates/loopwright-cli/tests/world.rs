@@ -122,16 +122,21 @@ pub(crate) fn mark() -> String {
     format!("31{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Waits until `sleep` runs with this mark.
-pub(crate) fn until_asleep(mark: &str) {
+/// Waits until `sleep` runs with this mark, and returns its process.
+pub(crate) fn until_asleep(mark: &str) -> u32 {
     let line = format!("sleep\0{mark}\0");
-    let is_asleep = || {
+    let asleep = || {
         let processes = fs::read_dir("/proc").unwrap().flatten();
-        let lines = processes.filter_map(|it| fs::read(it.path().join("cmdline")).ok());
-        lines.into_iter().any(|it| it == line.as_bytes())
+        let is_one = |it: &fs::DirEntry| {
+            fs::read(it.path().join("cmdline")).is_ok_and(|it| it == line.as_bytes())
+        };
+        processes.into_iter().find(is_one)?.file_name().to_str()?.parse().ok()
     };
     let began = Instant::now();
-    while !is_asleep() {
+    loop {
+        if let Some(process) = asleep() {
+            return process;
+        }
         assert!(began.elapsed() < Duration::from_secs(60), "the command does not run");
         std::thread::sleep(Duration::from_millis(10));
     }

@@ -62,7 +62,7 @@ impl Ending {
     /// Returns the first call. It is made once, also if it waits until the disk is full.
     fn call(self) -> Reply {
         let wait = match self {
-            Self::DiskFull => format!("; until [ -e go ]; do sleep {}; done", Self::nap()),
+            Self::DiskFull => format!("; [ -e go ] || sleep {}", Self::nap()),
             _ => String::new(),
         };
         streamed_call("", &format!("echo made >> made{wait}"))
@@ -70,7 +70,7 @@ impl Ending {
 
     /// A time that no other test sleeps.
     fn nap() -> String {
-        format!("0.02{}", std::process::id())
+        format!("32{}", std::process::id())
     }
 
     /// Starts the run.
@@ -122,11 +122,12 @@ impl Ending {
                 return Some(request);
             }
             Self::DiskFull => {
-                until_asleep(&Self::nap());
+                let asleep = until_asleep(&Self::nap());
                 let process = child.id().to_string();
                 let limit = Command::new("prlimit").args(["--fsize=0", "--pid", &process]).status();
                 assert!(limit.unwrap().success());
                 fs::write(place.world.path("project/go"), "").unwrap();
+                Command::new("kill").arg(asleep.to_string()).status().unwrap();
             }
             Self::Refused | Self::BrokenStream | Self::Steps => {}
         }
