@@ -264,9 +264,10 @@ impl Fate {
             }
         }
         let kept = kept(&folder);
-        Ok(match kept.exists() {
-            true => Self::Applied(fs::read(kept.join(RESULT)).unwrap_or_default()),
-            false => Self::NeverWas,
+        Ok(if kept.exists() {
+            Self::Applied(fs::read(kept.join(RESULT)).unwrap_or_default())
+        } else {
+            Self::NeverWas
         })
     }
 }

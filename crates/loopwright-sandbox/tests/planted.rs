@@ -1,6 +1,7 @@
 //! What a command plants for a program that the user runs later is not there then. Each case is real: the same lines
 //! without a sandbox make the program run what was planted.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::{Command as Program, Stdio};
@@ -352,7 +353,8 @@ async fn no_name_that_is_obeyed_is_left_behind_at_any_depth() {
     let mut line = String::new();
     for (name, _) in Screen::OBEYED {
         for folder in [".", "deep/er", "new/est"] {
-            line += &format!("mkdir -p \"$(dirname {folder}/{name})\"; echo x > {folder}/{name}; ");
+            write!(line, "mkdir -p \"$(dirname {folder}/{name})\"; echo x > {folder}/{name}; ")
+                .unwrap();
         }
     }
     let ran = staged(&world, &line).await;

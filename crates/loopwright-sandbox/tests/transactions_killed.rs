@@ -99,7 +99,7 @@ fn killed(folder: &Path, at: usize) -> bool {
 fn same(tree: &Tree) -> Vec<String> {
     let look = |(path, node): (&PathBuf, &crate::tree::Node)| {
         let at = if node.modified.0 < 1000 { node.modified.0 } else { 0 };
-        format!("{path:?} {:o} {:?} {at}", node.mode, node.content)
+        format!("{} {:o} {:?} {at}", path.display(), node.mode, node.content)
     };
     tree.iter().map(look).collect()
 }

@@ -53,7 +53,8 @@ fn same(tree: Tree) -> BTreeMap<PathBuf, String> {
     tree.into_iter()
         .map(|(path, node)| {
             let mut text = String::new();
-            write!(text, "{:o} {:?} {:?}", node.mode, node.same_as, node.content).unwrap();
+            let same_as = node.same_as.display();
+            write!(text, "{:o} {same_as} {:?}", node.mode, node.content).unwrap();
             if node.modified.0 < 1_000_000_000 {
                 write!(text, " {:?}", node.modified).unwrap();
             }

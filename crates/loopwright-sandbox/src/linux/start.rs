@@ -64,7 +64,7 @@ pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
             let namespaces::Launched { pid, control, reports, notes, groups } =
                 namespaces::launch(job, &view, streams)?;
             let inner = Inner::First { control, reports, complaints: None };
-            Ok(Started { notes, groups, sweep, ..started(pid, inner) })
+            Ok(Started { notes, sweep, groups, ..started(pid, inner) })
         }
         Tier::Bubblewrap => {
             let (pid, inner) = bubblewrap::launch(job, &view, streams)?;

@@ -82,11 +82,10 @@ fn judge_part(path: &Path, below: &Path, what: What, after: &dyn After) -> Optio
         ["config" | "config.worktree"] => settings(path, after),
         ["hooks"] if what != What::Folder => Some(RUNS),
         ["hooks", _, ..] if !is_sample(path) => Some(RUNS),
-        ["rebase-merge" | "rebase-apply" | "sequencer", ..] => Some(RUNS),
+        ["rebase-merge" | "rebase-apply" | "sequencer", ..] | ["info", "attributes"] => Some(RUNS),
         ["commondir" | "gitdir"]
         | ["modules" | "worktrees" | "remotes" | "branches", _, ..]
         | ["objects", "info", "alternates" | "http-alternates"] => Some(FINDS),
-        ["info", "attributes"] => Some(RUNS),
         [first, ..] if first.starts_with("fsmonitor--daemon") => Some(RUNS),
         _ => None,
     }

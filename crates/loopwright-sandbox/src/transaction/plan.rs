@@ -182,16 +182,13 @@ pub(super) fn kept(folder: &Path, old: usize) -> PathBuf {
 
 /// Paths need not be text, so their names are kept as they are.
 mod path {
-    use super::{OsString, PathBuf};
+    use super::{OsString, Path, PathBuf};
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(
-        path: &PathBuf,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
         match path.to_str() {
             Some(text) => Written::Text(text.to_owned()).serialize(serializer),
-            None => Written::Bytes(path.clone().into_os_string()).serialize(serializer),
+            None => Written::Bytes(path.as_os_str().to_owned()).serialize(serializer),
         }
     }
 

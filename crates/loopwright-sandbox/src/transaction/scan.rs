@@ -168,7 +168,7 @@ impl Scan<'_> {
         let was = old.as_ref().map(Mark::of);
         if is_whiteout(&new) {
             if let Some(was) = was {
-                self.removed(path, was)?;
+                self.removed(path, was);
             }
             return Ok(());
         }
@@ -194,14 +194,14 @@ impl Scan<'_> {
                     self.conflict(path);
                     return Ok(());
                 }
-                let is = self.taken(&upper, &new)?;
+                let is = taken(&upper, &new)?;
                 let old = self.keep();
                 self.changes.steps.push(Step::Replace { path: path.into(), old, was, is });
                 self.say(path, ChangeKind::Modified);
                 Ok(())
             }
             (Some(_), Some(was)) => {
-                if self.removed(path, was)? {
+                if self.removed(path, was) {
                     self.added(path, &upper, &new)?;
                 }
                 Ok(())
@@ -211,24 +211,24 @@ impl Scan<'_> {
     }
 
     /// Plans the removal of what is at a path. Returns whether it is planned.
-    fn removed(&mut self, path: &Path, was: Mark) -> Result<bool, TransactionError> {
+    fn removed(&mut self, path: &Path, was: Mark) -> bool {
         if let Some(reason) = self.screen.judge_removal(path) {
             self.refuse(path, reason);
-            return Ok(false);
+            return false;
         }
         if self.changed_since(&self.layers.root.join(path)) {
             self.conflict(path);
-            return Ok(false);
+            return false;
         }
         let old = self.keep();
         self.changes.steps.push(Step::Remove { path: path.into(), old, was });
         self.say(path, ChangeKind::Removed);
-        Ok(true)
+        true
     }
 
     /// Plans what is new at a path, with all that is in it but what is refused.
     fn added(&mut self, path: &Path, upper: &Path, new: &Metadata) -> Result<(), TransactionError> {
-        let is = self.taken(upper, new)?;
+        let is = taken(upper, new)?;
         let mut parts = Vec::new();
         self.say(path, ChangeKind::Added);
         if new.is_dir() {
@@ -252,9 +252,10 @@ impl Scan<'_> {
             let path = folder.join(&name);
             let at = upper.join(&name);
             let new = fs::symlink_metadata(&at).map_err(TransactionError::at(&at))?;
-            let refused = match is_whiteout(&new) {
-                true => None,
-                false => self.screen.judge(&path, self.layers.root, &self.layers),
+            let refused = if is_whiteout(&new) {
+                None
+            } else {
+                self.screen.judge(&path, self.layers.root, &self.layers)
             };
             if let Some(reason) = refused {
                 self.refuse(&path, reason);
@@ -264,7 +265,7 @@ impl Scan<'_> {
                 take_out(&at).map_err(TransactionError::at(&at))?;
                 continue;
             }
-            let is = self.taken(&at, &new)?;
+            let is = taken(&at, &new)?;
             self.say(&path, ChangeKind::Added);
             parts.push(Part { path: path.clone(), is });
             if new.is_dir() {
@@ -275,19 +276,6 @@ impl Scan<'_> {
             place::set_times(&upper, &status).map_err(TransactionError::at(&upper))?;
         }
         Ok(())
-    }
-
-    /// Takes from a file what the file system noted on it for itself.
-    fn taken(&self, upper: &Path, new: &Metadata) -> Result<Mark, TransactionError> {
-        if new.is_dir() || new.is_file() {
-            let mut list = [0_u8; 4096];
-            let length = llistxattr(upper, &mut list).unwrap_or(0);
-            for name in list[..length].split(|byte| *byte == 0).filter(|it| it.starts_with(NOTES)) {
-                let removed = lremovexattr(upper, name);
-                removed.map_err(|error| TransactionError::at(upper)(error.into()))?;
-            }
-        }
-        Ok(Mark::digested(upper, new))
     }
 
     /// Tells whether a file was only opened, not changed.
@@ -338,6 +326,19 @@ impl Scan<'_> {
     fn conflict(&mut self, path: &Path) {
         self.changes.conflicts.push(Conflict { path: path.into() });
     }
+}
+
+/// Takes from a file what the file system noted on it for itself.
+fn taken(upper: &Path, new: &Metadata) -> Result<Mark, TransactionError> {
+    if new.is_dir() || new.is_file() {
+        let mut list = [0_u8; 4096];
+        let length = llistxattr(upper, &mut list).unwrap_or(0);
+        for name in list[..length].split(|byte| *byte == 0).filter(|it| it.starts_with(NOTES)) {
+            let removed = lremovexattr(upper, name);
+            removed.map_err(|error| TransactionError::at(upper)(error.into()))?;
+        }
+    }
+    Ok(Mark::digested(upper, new))
 }
 
 /// The folder as it is, and what was collected above it.
