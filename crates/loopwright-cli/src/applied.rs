@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_agent::{AgentDefinition, BuildError, DefinitionError, Definitions as _};
-use loopwright_core::messages::InferenceOptions;
+use loopwright_core::{Budget, messages::InferenceOptions};
 use loopwright_models::Providers;
 use loopwright_templates::{DefinitionFileError, DefinitionScope};
 
@@ -19,6 +19,8 @@ pub struct Applied {
     pub definition: Arc<AgentDefinition>,
     /// What capabilities may look for.
     pub defined: Defined,
+    /// Whether a session kept it, so that it is not what a file says today.
+    pub is_kept: bool,
 }
 
 /// Why an agent cannot be made by a definition.
@@ -145,13 +147,16 @@ impl Applied {
             prompt.push(skill.render(Some("")));
         }
         definition.system_prompt = prompt.join("\n\n");
-        Ok(Self { definition: Arc::new(definition), defined })
+        Ok(Self { definition: Arc::new(definition), defined, is_kept: false })
     }
 
     /// Takes the definition that a session was begun with; nothing if it was the program's own agent.
     pub fn kept(definition: &AgentDefinition, defined: Defined) -> Option<Self> {
-        (definition.name != AGENT)
-            .then(|| Self { definition: Arc::new(definition.clone()), defined })
+        (definition.name != AGENT).then(|| Self {
+            definition: Arc::new(definition.clone()),
+            defined,
+            is_kept: true,
+        })
     }
 
     /// Asks for the definition's model, unless another one was typed.
@@ -185,9 +190,29 @@ impl Applied {
         Ok(())
     }
 
-    /// Tells whether the user defined it, and no project.
-    pub fn is_users(&self) -> bool {
-        matches!(self.origin(), Origin::User(_))
+    /// Returns what a run may use up, as far as the definition says: what the user's own file says, or else what
+    /// `lowered` makes of it. A session may be from somewhere else, whatever its agent is called, so that what it
+    /// keeps raises nothing beyond what the user's file of that name says.
+    pub fn budget(&self, lowered: impl Fn(Budget) -> Budget) -> Budget {
+        let own = self.definition.budget.unwrap_or_default();
+        if !matches!(self.origin(), Origin::User(_)) {
+            return lowered(own);
+        }
+        if !self.is_kept {
+            return own;
+        }
+        let today = self.defined.agents.get(&self.definition.name).ok().and_then(|it| it.budget);
+        let (low, today) = (lowered(own), today.unwrap_or_default());
+        fn raised<T: Ord>(low: Option<T>, own: Option<T>, today: Option<T>) -> Option<T> {
+            let today = own.zip(today).map(|(own, today)| own.min(today));
+            low.max(today)
+        }
+        Budget {
+            steps: raised(low.steps, own.steps, today.steps),
+            tokens: raised(low.tokens, own.tokens, today.tokens),
+            time: raised(low.time, own.time, today.time),
+            ..low
+        }
     }
 
     /// A project's file is not the user's promise.

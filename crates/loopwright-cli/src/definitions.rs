@@ -17,7 +17,7 @@ use loopwright_models::Providers;
 use loopwright_sandbox::DriverChoice;
 use loopwright_templates::{
     AgentDefinitionRegistry, DefinitionLoader, DefinitionPlaces, DefinitionValidator,
-    UseAgentDefinitions,
+    DefinitionWarning, ProblemKind, UseAgentDefinitions,
 };
 use serde::Deserialize;
 
@@ -152,7 +152,14 @@ impl Defined {
     /// Says what is odd about the file of an agent.
     pub(crate) fn tell_warnings(&self, agent: &str) {
         let path = self.agents.source(agent).and_then(|it| it.path);
-        for warning in self.agents.warnings().iter().filter(|it| Some(&it.path) == path.as_ref()) {
+        let is_about = |it: &&DefinitionWarning| {
+            let shadowed = match &it.problem.kind {
+                ProblemKind::Shadowed { by } => Some(by) == path.as_ref(),
+                _ => false,
+            };
+            shadowed || Some(&it.path) == path.as_ref()
+        };
+        for warning in self.agents.warnings().iter().filter(is_about) {
             console::warn(warning);
         }
     }

@@ -28,6 +28,7 @@ pub mod doctor;
 pub mod ending;
 pub mod exit;
 pub mod files;
+mod granted;
 mod guide;
 pub mod jobs;
 pub mod man;

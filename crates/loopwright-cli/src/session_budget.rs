@@ -17,6 +17,11 @@ pub const SOURCE: &str = "session_budget";
 /// Limits that were typed; they hold for all later turns of the session.
 const TYPED: Key<Budget> = Key::session("cli", "session_budget");
 
+/// Returns the edit that forgets the limits which were typed for a session, if it has some.
+pub(crate) fn forget(state: &AgentState) -> Option<Edit> {
+    state.get(&TYPED).map(|_| Edit::Set(TYPED.slot(), None))
+}
+
 /// Stops a session before a step if it has used what it may over all its turns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SessionBudget {

@@ -13,6 +13,7 @@ mod completions;
 mod demo;
 mod documented;
 mod files;
+mod granted;
 mod models;
 mod pages;
 mod program;

@@ -115,6 +115,20 @@ pub enum SessionsError {
     /// The name is taken.
     #[error("there is a session `{0}` already, or was one: give this one another name with `--id`")]
     Taken(SessionId),
+    /// A file sets what only the user's own agents may set.
+    #[error(
+        "line {line} of {} sets `{key}`, which is not taken in: it decides what is sent with your key; remove \
+         it from the file, and set it in an agent of your own if you want it",
+        path.display()
+    )]
+    Privileged {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: u64,
+        /// What it sets.
+        key: String,
+    },
     /// What was typed makes no sense here.
     #[error("{0}")]
     Usage(String),

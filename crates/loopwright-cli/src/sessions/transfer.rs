@@ -7,18 +7,22 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::time::Duration;
 
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{AgentState, Stamped};
+use loopwright_core::{AgentState, Budget, Change, Edit, Stamped};
 use loopwright_sessions::{
     Loaded, NewSession, SessionHeader, SessionStatus, SessionStore, StoreError, stored::FORMAT,
 };
+use loopwright_templates::privileged_settings;
 use serde::{Deserialize, Serialize};
 
 use super::{SessionsError, find, now, short};
 use crate::args::sessions::{ExportArgs, ImportArgs};
+use crate::config::{STEPS, TIME, TOKENS};
 use crate::console;
 use crate::exit::ExitCode;
+use crate::session_budget;
 
 /// The most bytes of a line.
 const LINE: u64 = 1 << 30;
@@ -155,9 +159,18 @@ fn read(path: &Path, mut lines: impl BufRead) -> Result<(Head, Vec<Stamped>, boo
         return Err(SessionsError::Usage(text));
     }
     let head: Head = serde_json::from_str(&line).map_err(|error| wrong(1, &error))?;
+    let refused = |line: u64, keys: Vec<String>| match keys.into_iter().next() {
+        Some(key) => Err(SessionsError::Privileged { path: path.to_path_buf(), line, key }),
+        None => Ok(()),
+    };
+    refused(1, privileged_settings(&head.definition))?;
     let mut changes = Vec::new();
     while let Some(number) = next(&mut line)? {
-        changes.push(serde_json::from_str(&line).map_err(|error| wrong(number, &error))?);
+        let change: Stamped = serde_json::from_str(&line).map_err(|error| wrong(number, &error))?;
+        if let Change::Edited { edit: Edit::Llm(Some(llm)), .. } = &change.change {
+            refused(number, llm.options.privileged())?;
+        }
+        changes.push(change);
     }
     if changes.len() as u64 != head.header.length {
         let (has, path) = (changes.len(), path.display());
@@ -170,7 +183,27 @@ fn read(path: &Path, mut lines: impl BufRead) -> Result<(Head, Vec<Stamped>, boo
     let state = AgentState::new().replay(changes.iter().cloned()).map_err(|error| {
         SessionsError::Usage(format!("the changes in {} make no session: {error}", path.display()))
     })?;
-    Ok((head, changes, state.is_interrupted()))
+    let is_interrupted = state.is_interrupted();
+    changes.extend(limited(&state));
+    Ok((head, changes, is_interrupted))
+}
+
+/// Returns the changes that take from a session the limits that its author typed where they are wider than
+/// those of a run without any: they are not the word of whoever takes it in.
+fn limited(state: &AgentState) -> Vec<Stamped> {
+    let own = *state.budget();
+    let budget = Budget {
+        steps: Some(own.steps.unwrap_or(u32::MAX).min(STEPS.get())),
+        tokens: Some(own.tokens.unwrap_or(u64::MAX).min(TOKENS.get())),
+        time: Some(own.time.unwrap_or(Duration::MAX).min(TIME)),
+        ..own
+    };
+    let budget = (budget != own).then_some(Edit::Budget(budget));
+    let typed = session_budget::forget(state);
+    let edits = budget.into_iter().chain(typed);
+    edits
+        .map(|edit| Stamped { at: now(), change: Change::Edited { by: "import".into(), edit } })
+        .collect()
 }
 
 fn unusable(path: &Path, doing: &'static str, source: io::Error) -> SessionsError {
