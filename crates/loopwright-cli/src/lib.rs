@@ -53,3 +53,4 @@ pub mod submit;
 pub mod tools;
 mod turn;
 pub mod worker;
+mod worker_roots;

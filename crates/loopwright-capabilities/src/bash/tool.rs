@@ -296,9 +296,8 @@ impl Bash {
         cancel: &CancellationToken,
         begun: Option<Transaction>,
     ) -> Result<(Output, Option<Transaction>), BashError> {
-        let run = async |policy: &Policy| {
-            self.sandbox.run(command, policy, &mut |_, _| {}, cancel).await
-        };
+        let run =
+            async |policy: &Policy| self.sandbox.run(command, policy, &mut |_, _| {}, cancel).await;
         let Some(transaction) = begun else { return Ok((run(policy).await?, None)) };
         match run(&policy.clone().staged(&transaction)).await {
             Err(SandboxError::NotStaged { reason }) => {

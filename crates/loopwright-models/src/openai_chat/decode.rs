@@ -90,6 +90,10 @@ impl ChatReading {
                 Entries::Fragments => choice.delta.as_ref(),
             };
             if let Some(said) = said {
+                // Each of them is looked for among those before.
+                if said.tool_calls.iter().count() > MOST_CALLS {
+                    return Err(self.fail(TOO_MANY_CALLS));
+                }
                 self.answer.take(said, entries, deltas).map_err(|error| {
                     self.fail("the answer's reasoning is not what it should be").with_source(error)
                 })?;
