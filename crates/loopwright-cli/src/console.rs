@@ -86,7 +86,11 @@ pub fn print_styled(text: &str) -> ExitCode {
 
 /// Writes a text of others to standard output: as it is, but harmlessly to a terminal.
 pub fn print_text(text: &str) -> ExitCode {
-    if io::stdout().is_terminal() { print(harmless(text).as_bytes()) } else { print(text.as_bytes()) }
+    if io::stdout().is_terminal() {
+        print(harmless(text).as_bytes())
+    } else {
+        print(text.as_bytes())
+    }
 }
 
 /// Writes to standard output; a reader that hangs up has read enough.

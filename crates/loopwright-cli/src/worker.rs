@@ -56,8 +56,13 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
     let roots = roots(args, &config, &sources)?;
     let place = Place::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
-    let agents =
-        Here { cli: cli.clone(), agent: args.agent.clone(), typed, store: Arc::clone(&store), roots: roots.clone() };
+    let agents = Here {
+        cli: cli.clone(),
+        agent: args.agent.clone(),
+        typed,
+        store: Arc::clone(&store),
+        roots: roots.clone(),
+    };
     let options = WorkerOptions {
         concurrency: args.concurrency,
         drain: args.drain,
@@ -72,7 +77,9 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
         .with_listener(move |event: &WorkerEvent| tell(event, is_json));
     if !args.agent.surroundings.quiet {
         let roots = harmless(&roots.names());
-        console::tell(&format!("working on the sessions in {place} whose folders are in {roots}; Ctrl-C ends it"));
+        console::tell(&format!(
+            "working on the sessions in {place} whose folders are in {roots}; Ctrl-C ends it"
+        ));
     }
     let drain = CancellationToken::new();
     let signals = async {
@@ -91,7 +98,11 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
 
 /// Returns where it may work: in the folders that were typed, else in those that are configured, else in the one
 /// that it was started in.
-fn roots(args: &WorkerArgs, config: &Config, sources: &Sources) -> Result<WorkerRoots, SessionsError> {
+fn roots(
+    args: &WorkerArgs,
+    config: &Config,
+    sources: &Sources,
+) -> Result<WorkerRoots, SessionsError> {
     let home = sources.home.as_deref();
     if !args.roots.is_empty() {
         let typed: Vec<_> = args.roots.iter().map(|it| sources.cwd.join(it)).collect();

@@ -12,8 +12,8 @@ use crate::sessions::SessionsError;
 
 /// Folders of the system, in which no worker works; nor in what holds one of them.
 const SYSTEM: [&str; 16] = [
-    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin",
-    "/sys", "/tmp", "/usr", "/var",
+    "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run",
+    "/sbin", "/sys", "/tmp", "/usr", "/var",
 ];
 
 /// Folders of the system of which nothing is worked in, however deep.
@@ -76,7 +76,9 @@ impl WorkerRoots {
     fn is_broad(&self, folder: &Path) -> bool {
         let broad = SYSTEM.iter().map(Path::new).chain(self.home.as_deref());
         let in_home = self.home.as_deref().and_then(|home| folder.strip_prefix(home).ok());
-        let is_hidden = in_home.and_then(|it| it.iter().next()).is_some_and(|it| it.as_encoded_bytes().starts_with(b"."));
+        let is_hidden = in_home
+            .and_then(|it| it.iter().next())
+            .is_some_and(|it| it.as_encoded_bytes().starts_with(b"."));
         broad.into_iter().any(|broad| broad.starts_with(folder))
             || NEVER.iter().any(|never| folder.starts_with(never))
             || is_hidden

@@ -77,7 +77,11 @@ fn a_worker_works_only_in_folders_that_were_allowed_and_in_none_that_is_broad() 
     };
     let configured = work(&[]);
     assert_eq!(configured.status, 2, "{configured:?}");
-    assert!(configured.stderr.contains("/nowhere/at/all cannot be a root"), "{}", configured.stderr);
+    assert!(
+        configured.stderr.contains("/nowhere/at/all cannot be a root"),
+        "{}",
+        configured.stderr
+    );
     let home = folder("");
     let home = home.trim_end_matches('/');
     let cases = [
@@ -88,7 +92,10 @@ fn a_worker_works_only_in_folders_that_were_allowed_and_in_none_that_is_broad() 
     for (name, options, expect) in cases {
         place.submit(&["-C", &folder(name), "Look."]);
         let done = work(&options);
-        assert!(done.stdout.starts_with("failed ") && done.stdout.contains(expect), "{name}: {done:?}");
+        assert!(
+            done.stdout.starts_with("failed ") && done.stdout.contains(expect),
+            "{name}: {done:?}"
+        );
         assert!(!place.server.was_asked(), "{name}");
     }
     place.submit(&["-C", &folder("other"), "Look."]);

@@ -121,7 +121,8 @@ struct Place {
 impl Replay {
     /// Reads a recording. A last line that was cut off is left out: whoever wrote it was stopped.
     pub(crate) fn open(path: &Path) -> Result<Self, RecordingError> {
-        let text = read(path).map_err(|source| RecordingError::File { path: path.into(), source })?;
+        let text =
+            read(path).map_err(|source| RecordingError::File { path: path.into(), source })?;
         let mut lines = text.lines().enumerate();
         let header = lines.next().and_then(|(_, line)| serde_json::from_str::<Header>(line).ok());
         if !header.is_some_and(|header| header.is_own()) {
@@ -253,4 +254,16 @@ fn excerpt(value: &Value, other: &Value) -> String {
     let shown: String = text.chars().skip(begin).take(SHOWN).collect();
     let is_cut = text.chars().count() > begin + SHOWN;
     format!("{}{shown}{}", if begin > 0 { "…" } else { "" }, if is_cut { "…" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_that_does_not_end_is_not_read_to_its_end() {
+        assert_eq!(read_at_most(&b"12345"[..], 5).unwrap(), "12345");
+        let error = read_at_most(io::repeat(b'1'), 5).unwrap_err();
+        assert_eq!(error.to_string(), "it is longer than 5 bytes");
+    }
 }

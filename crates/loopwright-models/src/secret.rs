@@ -3,7 +3,9 @@
 use std::{collections::HashSet, fmt, sync::Arc};
 
 use base64::Engine as _;
-use base64::prelude::{BASE64_STANDARD_NO_PAD as STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD};
+use base64::prelude::{
+    BASE64_STANDARD_NO_PAD as STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD as URL_SAFE_NO_PAD,
+};
 use serde::{Deserialize, Serialize};
 
 /// How many characters of a key in a row are a part of it, and no accident.
@@ -191,7 +193,8 @@ mod tests {
         for before in ["", "u", "us", "user:", "Bearer "] {
             for after in ["", ":", ":x"] {
                 let text = format!("{before}{KEY}{after}");
-                for encoded in [BASE64_STANDARD.encode(&text), BASE64_URL_SAFE_NO_PAD.encode(&text)] {
+                for encoded in [BASE64_STANDARD.encode(&text), BASE64_URL_SAFE_NO_PAD.encode(&text)]
+                {
                     let redacted = shown(&format!("got {encoded} here"));
                     assert!(redacted.contains("[redacted]"), "{text}: {redacted}");
                     let left = redacted.replace("[redacted]", "").len();
@@ -206,7 +209,8 @@ mod tests {
 
     #[test]
     fn words_stay() {
-        for text in ["", "sk-proj-Ab1", "no key at all", "the model sk-proj is not known", "äöü"] {
+        for text in ["", "sk-proj-Ab1", "no key at all", "the model sk-proj is not known", "äöü"]
+        {
             assert_eq!(shown(text), text);
         }
         let mut text = "none is no key".to_owned();

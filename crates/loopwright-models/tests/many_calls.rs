@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use loopwright_core::{NoDeltas, messages::{Content, Origin}};
+use loopwright_core::{
+    NoDeltas,
+    messages::{Content, Origin},
+};
 use loopwright_models::{AnswerDecoder, ErrorContext, Wire};
 use serde_json::{Value, json};
 
@@ -25,11 +28,11 @@ fn openai_call(index: usize) -> Value {
 
 fn chat(calls: usize) -> [String; 2] {
     let all: Vec<Value> = (0..calls).map(openai_call).collect();
-    let choice = |said: &str, value: Value, reason: Value| {
-        json!({ "id": "a", "choices": [{ "index": 0, said: value, "finish_reason": reason }] })
-    };
-    let whole = choice("message", json!({ "role": "assistant", "tool_calls": all }), "tool_calls".into());
-    let pieces = all.into_iter().map(|it| choice("delta", json!({ "tool_calls": [it] }), Value::Null));
+    let choice = |said: &str, value: Value, reason: Value| json!({ "id": "a", "choices": [{ "index": 0, said: value, "finish_reason": reason }] });
+    let whole =
+        choice("message", json!({ "role": "assistant", "tool_calls": all }), "tool_calls".into());
+    let pieces =
+        all.into_iter().map(|it| choice("delta", json!({ "tool_calls": [it] }), Value::Null));
     let last = choice("delta", json!({}), "tool_calls".into());
     [whole.to_string(), sse(pieces.chain([last])) + "data: [DONE]\n\n"]
 }
@@ -41,9 +44,7 @@ fn responses(calls: usize) -> [String; 2] {
             "name": "f", "arguments": "{}", "status": "completed",
         })
     };
-    let response = |output: Vec<Value>| {
-        json!({ "id": "r", "object": "response", "status": "completed", "output": output })
-    };
+    let response = |output: Vec<Value>| json!({ "id": "r", "object": "response", "status": "completed", "output": output });
     let whole = response((0..calls).map(item).collect());
     let pieces = (0..calls).flat_map(|index| {
         ["added", "done"].map(|what| {
@@ -110,9 +111,7 @@ fn ollama(calls: usize) -> [String; 2] {
 }
 
 fn cohere(calls: usize) -> [String; 2] {
-    let call = |index: usize| {
-        json!({ "id": format!("c{index}"), "type": "function", "function": { "name": "f", "arguments": "{}" } })
-    };
+    let call = |index: usize| json!({ "id": format!("c{index}"), "type": "function", "function": { "name": "f", "arguments": "{}" } });
     let whole = json!({
         "id": "a", "finish_reason": "TOOL_CALL",
         "message": { "role": "assistant", "tool_calls": (0..calls).map(call).collect::<Vec<_>>() },
@@ -133,7 +132,8 @@ fn cohere(calls: usize) -> [String; 2] {
 
 /// Reads an answer, and returns how many calls it has.
 fn read(wire: Wire, text: &str, is_streamed: bool) -> Result<usize, String> {
-    let origin = Arc::new(Origin { wire: wire.name().into(), provider: "p".into(), model: "m".into() });
+    let origin =
+        Arc::new(Origin { wire: wire.name().into(), provider: "p".into(), model: "m".into() });
     let mut decoder = AnswerDecoder::new(wire, origin, ErrorContext::new("p"), is_streamed);
     let read = text
         .as_bytes()
@@ -163,7 +163,10 @@ fn an_answer_has_at_most_1024_calls_on_every_wire() {
         {
             assert_eq!(read(wire, &few, is_streamed), Ok(MOST), "{wire} {is_streamed}");
             let error = read(wire, &many, is_streamed).unwrap_err();
-            assert!(error.contains("too many tool calls: an answer may have 1024"), "{wire} {is_streamed}: {error}");
+            assert!(
+                error.contains("too many tool calls: an answer may have 1024"),
+                "{wire} {is_streamed}: {error}"
+            );
         }
     }
 }

@@ -90,7 +90,10 @@ mod tests {
     #[test]
     fn files_of_the_user_and_of_the_administrator_count_and_no_others() {
         let told = [(1000, 1000), (1000, 0), (0, 0), (1000, 1001), (0, 1000)];
-        assert_eq!(told.map(|(user, owner)| is_foreign_to(user, owner)), [false, false, false, true, true]);
+        assert_eq!(
+            told.map(|(user, owner)| is_foreign_to(user, owner)),
+            [false, false, false, true, true]
+        );
     }
 
     #[test]

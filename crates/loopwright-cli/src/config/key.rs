@@ -107,8 +107,11 @@ pub const KEYS: &[Key] = &[
     key::<Text>("store.url", "where sessions are kept")
         .option("--store")
         .variable("LOOPWRIGHT_STORE"),
-    key::<Roots>("worker.roots", "below which folders a worker may work; where it is started, if left out")
-        .option("--root"),
+    key::<Roots>(
+        "worker.roots",
+        "below which folders a worker may work; where it is started, if left out",
+    )
+    .option("--root"),
     key::<BaseUrl>("providers.NAME.base_url", "where it is reached"),
     key::<SecretRef>("providers.NAME.key", "where its key is"),
     key::<String>(

@@ -9,8 +9,8 @@ use super::layer::Layer;
 use super::secret::is_secret_name;
 use super::value::SettingValue as _;
 use super::{
-    ConfigError, Limits, ModelFacts, ModelRef, PriceFacts, Provider, Rate, Roots, SessionLimits, Setting,
-    Text, Timeouts, Warning,
+    ConfigError, Limits, ModelFacts, ModelRef, PriceFacts, Provider, Rate, Roots, SessionLimits,
+    Setting, Text, Timeouts, Warning,
 };
 
 impl Layer {

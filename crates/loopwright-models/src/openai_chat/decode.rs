@@ -14,6 +14,7 @@ use super::{
     wire::{Chunk, WireUsage},
 };
 use crate::{
+    decoder::{MOST_CALLS, TOO_MANY_CALLS},
     error::{ErrorContext, with_usage},
     lenient::{Count, Few},
 };
