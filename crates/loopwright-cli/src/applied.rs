@@ -235,3 +235,48 @@ impl Applied {
         settings
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use loopwright_capabilities::skills::SkillLibrary;
+    use loopwright_templates::{AgentDefinitionRegistry, DefinitionPlaces};
+
+    use super::*;
+
+    const LOW: u32 = 50;
+
+    fn lowered(own: Budget) -> Budget {
+        Budget { steps: own.steps.map(|it| it.min(LOW)), ..own }
+    }
+
+    /// What an agent that asks for so many steps gets.
+    fn steps(users: Option<u32>, is_kept: bool, asked: u32) -> Option<u32> {
+        let home = tempfile::tempdir().unwrap();
+        let agents = AgentDefinitionRegistry::new();
+        if let Some(steps) = users {
+            let file = format!("---\nname: a\ndescription: D.\nmaxTurns: {steps}\n---\nGo.\n");
+            std::fs::write(home.path().join("a.md"), file).unwrap();
+            agents.auto_discover(&DefinitionPlaces::new().user(home.path()));
+        }
+        let budget = Budget { steps: Some(asked), ..Budget::default() };
+        let definition =
+            AgentDefinition { budget: Some(budget), ..AgentDefinition::new("a", "D.", "Go.") };
+        let defined = Defined { root: home.path().into(), agents, skills: SkillLibrary::default() };
+        Applied { definition: Arc::new(definition), defined, is_kept }.budget(lowered).steps
+    }
+
+    #[test]
+    fn a_session_raises_no_limit_beyond_what_the_users_file_of_its_agents_name_says() {
+        // The user's own file says what it likes.
+        assert_eq!(steps(Some(200), false, 200), Some(200));
+        let kept = |users, asked| steps(users, true, asked);
+        let told = [
+            kept(None, 1000),
+            kept(Some(200), 1000),
+            kept(Some(200), 100),
+            kept(Some(2), 1000),
+            kept(Some(200), 7),
+        ];
+        assert_eq!(told, [Some(LOW), Some(200), Some(100), Some(LOW), Some(7)]);
+    }
+}

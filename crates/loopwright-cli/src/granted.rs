@@ -109,3 +109,68 @@ impl ChatModel for GrantedModel {
         self.model.least_cost(request)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use loopwright_core::messages::InferenceOptions;
+    use loopwright_core::{ModelMemory, NoDeltas, OneModel, SystemClock};
+    use serde_json::json;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+
+    /// Says that it was asked.
+    struct Asked;
+
+    #[async_trait]
+    impl ChatModel for Asked {
+        async fn infer(
+            &self,
+            _: &InferenceRequest,
+            _: InferCx<'_>,
+        ) -> Result<InferenceResponse, ModelError> {
+            Err(ModelError::new(ModelErrorKind::NoModel, "asked"))
+        }
+    }
+
+    fn options(value: Value) -> InferenceOptions {
+        serde_json::from_value(value).unwrap()
+    }
+
+    async fn told(grants: &[Value], asked: Value) -> (ModelErrorKind, String) {
+        let grants = grants.iter().map(|it| serde_json::from_value(it.clone()).unwrap()).collect();
+        let models = Granted::new(Arc::new(OneModel(Arc::new(Asked))), Grants(grants));
+        let request = InferenceRequest { options: options(asked), ..InferenceRequest::default() };
+        let cx = InferCx {
+            deltas: &mut NoDeltas,
+            cancel: &CancellationToken::new(),
+            deadline: None,
+            clock: &SystemClock::default(),
+            memory: &mut ModelMemory::default(),
+        };
+        let error = models.resolve(None).unwrap().infer(&request, cx).await.unwrap_err();
+        (error.kind, error.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_model_is_asked_with_nothing_that_was_not_granted() {
+        let header = |value: &str| json!({ "headers": { "X-Team": value } });
+        let asked = (ModelErrorKind::NoModel, "asked".to_owned());
+        assert_eq!(told(&[], json!({ "temperature": 1.0, "extra": { "top_k": 3 } })).await, asked);
+        assert_eq!(told(&[header("a")], header("a")).await, asked);
+        let extra = json!({ "extra": { "service_tier": "flex" } });
+        assert_eq!(told(&[header("a"), extra.clone()], extra.clone()).await, asked);
+        for (grants, request, key) in [
+            (vec![], header("a"), "headers.X-Team"),
+            (vec![header("a")], header("b"), "headers.X-Team"),
+            (vec![header("a")], extra, "extra.service_tier"),
+        ] {
+            let (kind, text) = told(&grants, request).await;
+            assert_eq!(kind, ModelErrorKind::InvalidRequest);
+            assert!(
+                text.starts_with(&format!("`llm.options.{key}` of the request is not sent")),
+                "{text}"
+            );
+        }
+    }
+}

@@ -11,8 +11,6 @@ enum Source {
     ProjectFile,
     ProjectSubagent,
     ImportedSession,
-    /// A session that somebody else put where sessions are kept.
-    ForeignStore,
     UserFile,
     UserSubagent,
 }
@@ -29,11 +27,10 @@ enum Field {
     Temperature,
 }
 
-const SOURCES: [Source; 6] = [
+const SOURCES: [Source; 5] = [
     Source::ProjectFile,
     Source::ProjectSubagent,
     Source::ImportedSession,
-    Source::ForeignStore,
     Source::UserFile,
     Source::UserSubagent,
 ];
@@ -117,42 +114,6 @@ fn session(field: Field) -> (String, String) {
     (id, text.replace(r#"{"seed":5}"#, &options.to_string()))
 }
 
-/// Puts a session where sessions are kept, as somebody can who writes to the same database.
-fn planted(world: World, id: &str, text: &str) -> World {
-    let plain = world.run_with(&["sessions", "import", "-"], &text_without(text));
-    assert_eq!(plain.status, 0, "{}", plain.stderr);
-    let folder = world.path(".local/state/loopwright/sessions");
-    let mut found = 0;
-    for entry in walk(&folder) {
-        let kept = std::fs::read_to_string(&entry).unwrap_or_default();
-        let planted = kept.replace(r#"{"seed":5}"#, &options_of(text));
-        if planted != kept {
-            found += 1;
-            std::fs::write(&entry, planted).unwrap();
-        }
-    }
-    assert!(found > 0, "{id} is kept in {}", folder.display());
-    world
-}
-
-fn options_of(text: &str) -> String {
-    let head: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-    head["definition"]["llm"]["options"].to_string()
-}
-
-fn text_without(text: &str) -> String {
-    text.replace(&options_of(text), r#"{"seed":5}"#)
-}
-
-fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() { found.extend(walk(&path)) } else { found.push(path) }
-    }
-    found
-}
-
 /// What was sent, and what was said about it.
 fn outcome(source: Source, field: Field) -> (bool, String) {
     let own = "project/.loopwright/agents/it.json";
@@ -191,11 +152,6 @@ fn outcome(source: Source, field: Field) -> (bool, String) {
             let mut done = run(&world, &server, &["-r", &id, "Go."]);
             done.stderr = imported.stderr + &done.stderr;
             (done, server)
-        }
-        Source::ForeignStore => {
-            let (id, text) = session(field);
-            let (world, server) = (planted(World::new(), &id, &text), Server::start(one()));
-            (run(&world, &server, &["-r", &id, "Go."]), server)
         }
     };
     let is_sent = server.heard().iter().any(|(heads, body)| field.is_in(heads, body));

@@ -14,6 +14,7 @@ mod demo;
 mod documented;
 mod files;
 mod granted;
+mod hostile;
 mod models;
 mod pages;
 mod program;
