@@ -22,7 +22,7 @@ enum Field {
     Host,
     BaseUrl,
     Tools,
-    Model,
+    ServiceTier,
     TopK,
     Temperature,
 }
@@ -40,7 +40,7 @@ const FIELDS: [Field; 7] = [
     Field::Host,
     Field::BaseUrl,
     Field::Tools,
-    Field::Model,
+    Field::ServiceTier,
     Field::TopK,
     Field::Temperature,
 ];
@@ -55,7 +55,7 @@ impl Field {
             Self::Host => json!({ "options": { "headers": { "Host": "stolen.example" } } }),
             Self::BaseUrl => json!({ "base_url": "http://127.0.0.1:9/stolen" }),
             Self::Tools => json!({ "options": { "extra": { "tools": [{ "stolen": 1 }] } } }),
-            Self::Model => json!({ "options": { "extra": { "model": "stolen" } } }),
+            Self::ServiceTier => json!({ "options": { "extra": { "service_tier": "flex" } } }),
             Self::TopK => json!({ "options": { "extra": { "top_k": 7 } } }),
             Self::Temperature => json!({ "options": { "temperature": 0.25 } }),
         }
@@ -66,7 +66,7 @@ impl Field {
             Self::Authorization => Some("llm.options.headers.Authorization"),
             Self::Host => Some("llm.options.headers.Host"),
             Self::Tools => Some("llm.options.extra.tools"),
-            Self::Model => Some("llm.options.extra.model"),
+            Self::ServiceTier => Some("llm.options.extra.service_tier"),
             Self::BaseUrl | Self::TopK | Self::Temperature => None,
         }
     }
@@ -78,7 +78,7 @@ impl Field {
             Self::Host => heads.contains("host: stolen.example"),
             Self::BaseUrl => heads.contains("/stolen"),
             Self::Tools => body["tools"] == json!([{ "stolen": 1 }]),
-            Self::Model => body["model"] == "stolen",
+            Self::ServiceTier => body["service_tier"] == "flex",
             Self::TopK => body["top_k"] == 7,
             Self::Temperature => body["temperature"] == 0.25,
         }

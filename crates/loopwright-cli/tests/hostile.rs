@@ -175,6 +175,9 @@ fn cases() -> Vec<(&'static str, Brings)> {
             Brings::Link(".loopwright/agents/stolen.md", "../../../elsewhere/agent.md"),
         ),
         ("agents by a link", Brings::Link(".claude/agents/more", "../../../elsewhere")),
+        ("the folder of agents by a link", Brings::Link(".claude/agents", "../../elsewhere")),
+        ("our folder of agents by a link", Brings::Link(".loopwright/agents", "../../elsewhere")),
+        ("the folder of skills by a link", Brings::Link(".agents/skills", "../..")),
         ("an agent without an end", Brings::Link(".loopwright/agents/theirs.md", "/dev/zero")),
         ("a long agent", agent(&format!("metadata: {{a: {}}}", "x".repeat(2 << 20)))),
         // Skills and instructions.

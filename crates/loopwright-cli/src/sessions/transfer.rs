@@ -91,14 +91,15 @@ pub(super) async fn import(
     workdir: &Path,
 ) -> Result<ExitCode, SessionsError> {
     let path = &args.file;
-    let (head, changes, is_interrupted) = if path == Path::new("-") {
+    let (head, mut changes, state) = if path == Path::new("-") {
         read(path, io::stdin().lock())?
     } else {
         let file = fs::File::open(path).map_err(|source| unusable(path, "read", source))?;
         read(path, BufReader::new(file))?
     };
+    changes.extend(limited(&state));
     let status = match head.header.status {
-        SessionStatus::Deleted | SessionStatus::Active if is_interrupted => {
+        SessionStatus::Deleted | SessionStatus::Active if state.is_interrupted() => {
             SessionStatus::Suspended
         }
         SessionStatus::Deleted => SessionStatus::Active,
@@ -128,8 +129,11 @@ pub(super) async fn import(
     Ok(console::print(format!("{}\n", created.id).as_bytes()))
 }
 
-/// Reads a session, and tells whether its run was interrupted.
-fn read(path: &Path, mut lines: impl BufRead) -> Result<(Head, Vec<Stamped>, bool), SessionsError> {
+/// Reads a session, and returns what its changes come to.
+fn read(
+    path: &Path,
+    mut lines: impl BufRead,
+) -> Result<(Head, Vec<Stamped>, AgentState), SessionsError> {
     let mut line = String::new();
     let mut number = 0_u64;
     let mut next = |line: &mut String| {
@@ -183,9 +187,7 @@ fn read(path: &Path, mut lines: impl BufRead) -> Result<(Head, Vec<Stamped>, boo
     let state = AgentState::new().replay(changes.iter().cloned()).map_err(|error| {
         SessionsError::Usage(format!("the changes in {} make no session: {error}", path.display()))
     })?;
-    let is_interrupted = state.is_interrupted();
-    changes.extend(limited(&state));
-    Ok((head, changes, is_interrupted))
+    Ok((head, changes, state))
 }
 
 /// Returns the changes that take from a session the limits that its author typed where they are wider than
