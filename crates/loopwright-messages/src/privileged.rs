@@ -66,7 +66,6 @@ impl InferenceSettings {
 mod tests {
     use serde_json::json;
 
-    use super::*;
     use crate::InferenceOptions;
 
     fn options() -> InferenceOptions {

@@ -22,6 +22,7 @@ use crate::args::sessions::{ExportArgs, ImportArgs};
 use crate::config::{STEPS, TIME, TOKENS};
 use crate::console;
 use crate::exit::ExitCode;
+use crate::render::json_line;
 use crate::session_budget;
 
 /// The most bytes of a line.
@@ -79,8 +80,8 @@ fn write(to: &mut impl Write, loaded: Loaded) -> io::Result<()> {
     let Loaded { header, definition, changes } = loaded;
     let header = SessionHeader { from: None, line: 0, ..header };
     let head = Head { kind: Kind::Session, format: FORMAT, header, definition };
-    writeln!(to, "{}", serde_json::to_string(&head)?)?;
-    changes.iter().try_for_each(|it| writeln!(to, "{}", serde_json::to_string(it)?))
+    writeln!(to, "{}", json_line(&head)?)?;
+    changes.iter().try_for_each(|it| writeln!(to, "{}", json_line(it)?))
 }
 
 /// Takes in a session that was exported, and prints its name. It works in this directory from now on:
