@@ -203,10 +203,6 @@ impl Applied {
         }
         let today = self.defined.agents.get(&self.definition.name).ok().and_then(|it| it.budget);
         let (low, today) = (lowered(own), today.unwrap_or_default());
-        fn raised<T: Ord>(low: Option<T>, own: Option<T>, today: Option<T>) -> Option<T> {
-            let today = own.zip(today).map(|(own, today)| own.min(today));
-            low.max(today)
-        }
         Budget {
             steps: raised(low.steps, own.steps, today.steps),
             tokens: raised(low.tokens, own.tokens, today.tokens),
@@ -234,6 +230,11 @@ impl Applied {
         settings.stream = stream;
         settings
     }
+}
+
+/// Returns the wider of two limits: what holds without a file of the user's, and what that allows of what is kept.
+fn raised<T: Ord>(low: Option<T>, own: Option<T>, today: Option<T>) -> Option<T> {
+    low.max(own.zip(today).map(|(own, today)| own.min(today)))
 }
 
 #[cfg(test)]

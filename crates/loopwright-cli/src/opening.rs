@@ -147,7 +147,7 @@ impl Opening {
             chosen.llm.options = applied.settings(chosen.llm.options);
         }
         let grants = self.grants();
-        self.limit(&mut chosen.llm.options, &grants);
+        limit_options(&mut chosen.llm.options, &grants);
         let workdir = tools::workdir(&config.workdir).map_err(|error| Refusal {
             error: error.into(),
             exit_code: ExitCode::Usage,
@@ -176,14 +176,6 @@ impl Opening {
 
     fn grants(&self) -> Grants {
         Grants::of(self.applied.as_ref().map(|it| &it.defined))
-    }
-
-    /// Takes out of settings what only the user's own agents may set, and says so.
-    fn limit(&self, options: &mut InferenceOptions, grants: &Grants) {
-        let keys = grants.limit(options);
-        if !keys.is_empty() {
-            console::warn(&withheld(&keys, "the session's agent"));
-        }
     }
 
     /// Takes the definition that was typed, and puts together what its agent is made of.
@@ -332,7 +324,7 @@ impl Opening {
                 let stream = setup.llm.options.stream;
                 setup.llm.options = llm.options.clone();
                 setup.llm.options.stream = stream;
-                self.limit(&mut setup.llm.options, &self.grants());
+                limit_options(&mut setup.llm.options, &self.grants());
             }
             // What is written in a file is for sessions that begin.
             let is_typed = self.config.system.as_ref().is_some_and(|it| it.origin.is_typed());
@@ -408,6 +400,14 @@ fn load(
         flags.workdir = workdir.to_path_buf();
     }
     configured::load(flags)
+}
+
+/// Takes out of settings what only the user's own agents may set, and says so.
+fn limit_options(options: &mut InferenceOptions, grants: &Grants) {
+    let keys = grants.limit(options);
+    if !keys.is_empty() {
+        console::warn(&withheld(&keys, "the session's agent"));
+    }
 }
 
 /// Keeps the model of the session, unless another one was typed.

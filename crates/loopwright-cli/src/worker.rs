@@ -1,6 +1,6 @@
 //! `loopwright worker`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -106,7 +106,7 @@ fn roots(
     let home = sources.home.as_deref();
     if !args.roots.is_empty() {
         let typed: Vec<_> = args.roots.iter().map(|it| sources.cwd.join(it)).collect();
-        return WorkerRoots::new(typed.iter().map(|it| it.as_path()), home);
+        return WorkerRoots::new(typed.iter().map(PathBuf::as_path), home);
     }
     match &config.worker_roots {
         Some(configured) => WorkerRoots::new(configured.value.iter(), home),

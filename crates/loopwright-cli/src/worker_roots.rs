@@ -39,9 +39,8 @@ impl WorkerRoots {
         home: Option<&Path>,
     ) -> Result<Self, SessionsError> {
         let real = |path: &Path| {
-            let real = path.canonicalize().and_then(|it| match it.is_dir() {
-                true => Ok(it),
-                false => Err(io::ErrorKind::NotADirectory.into()),
+            let real = path.canonicalize().and_then(|it| {
+                if it.is_dir() { Ok(it) } else { Err(io::ErrorKind::NotADirectory.into()) }
             });
             real.map_err(|source| SessionsError::WorkerRoot { path: path.to_owned(), source })
         };
