@@ -19,6 +19,7 @@ mod write;
 mod replacement;
 mod edit;
 mod list;
+mod made;
 mod walk;
 mod search;
 mod grep;

@@ -20,7 +20,7 @@ mod tests;
 use std::borrow::Cow;
 
 pub use self::{
-    file::{MOST_BYTES, TextError, read_file, read_within},
+    file::{MOST_BYTES, TextError, is_foreign, read_file, read_within},
     yaml::{Lines, MOST_LEVELS, Repeated, Yaml, YamlError},
 };
 

@@ -142,7 +142,14 @@ fn validate(check: &Check<'_>, args: &ValidateArgs) -> ExitCode {
         found(check)
     } else {
         let loader = defined.agents.loader();
-        args.paths.iter().map(|path| one(path, loader.load(path), check)).collect()
+        let of_project = |path: &Path| {
+            let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+            DefinitionPlaces::PROJECT.iter().any(|it| real.starts_with(defined.root.join(it)))
+        };
+        let load = |path: &Path| {
+            if of_project(path) { loader.load_of_project(path) } else { loader.load(path) }
+        };
+        args.paths.iter().map(|path| one(path, load(path), check)).collect()
     };
     checked.sort_by(|one, other| one.path.cmp(&other.path));
     let is_fine = checked.iter().all(|it| it.errors.is_empty());

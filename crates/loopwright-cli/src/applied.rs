@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_agent::{AgentDefinition, BuildError, DefinitionError, Definitions as _};
-use loopwright_core::messages::InferenceOptions;
+use loopwright_core::{Budget, messages::InferenceOptions};
 use loopwright_models::Providers;
 use loopwright_templates::{DefinitionFileError, DefinitionScope};
 
@@ -19,6 +19,8 @@ pub struct Applied {
     pub definition: Arc<AgentDefinition>,
     /// What capabilities may look for.
     pub defined: Defined,
+    /// Whether a session kept it, so that it is not what a file says today.
+    pub is_kept: bool,
 }
 
 /// Why an agent cannot be made by a definition.
@@ -145,13 +147,16 @@ impl Applied {
             prompt.push(skill.render(Some("")));
         }
         definition.system_prompt = prompt.join("\n\n");
-        Ok(Self { definition: Arc::new(definition), defined })
+        Ok(Self { definition: Arc::new(definition), defined, is_kept: false })
     }
 
     /// Takes the definition that a session was begun with; nothing if it was the program's own agent.
     pub fn kept(definition: &AgentDefinition, defined: Defined) -> Option<Self> {
-        (definition.name != AGENT)
-            .then(|| Self { definition: Arc::new(definition.clone()), defined })
+        (definition.name != AGENT).then(|| Self {
+            definition: Arc::new(definition.clone()),
+            defined,
+            is_kept: true,
+        })
     }
 
     /// Asks for the definition's model, unless another one was typed.
@@ -185,9 +190,25 @@ impl Applied {
         Ok(())
     }
 
-    /// Tells whether the user defined it, and no project.
-    pub fn is_users(&self) -> bool {
-        matches!(self.origin(), Origin::User(_))
+    /// Returns what a run may use up, as far as the definition says: what the user's own file says, or else what
+    /// `lowered` makes of it. A session may be from somewhere else, whatever its agent is called, so that what it
+    /// keeps raises nothing beyond what the user's file of that name says.
+    pub fn budget(&self, lowered: impl Fn(Budget) -> Budget) -> Budget {
+        let own = self.definition.budget.unwrap_or_default();
+        if !matches!(self.origin(), Origin::User(_)) {
+            return lowered(own);
+        }
+        if !self.is_kept {
+            return own;
+        }
+        let today = self.defined.agents.get(&self.definition.name).ok().and_then(|it| it.budget);
+        let (low, today) = (lowered(own), today.unwrap_or_default());
+        Budget {
+            steps: raised(low.steps, own.steps, today.steps),
+            tokens: raised(low.tokens, own.tokens, today.tokens),
+            time: raised(low.time, own.time, today.time),
+            ..low
+        }
     }
 
     /// A project's file is not the user's promise.
@@ -208,5 +229,55 @@ impl Applied {
         let mut settings = llm.options.clone();
         settings.stream = stream;
         settings
+    }
+}
+
+/// Returns the wider of two limits: what holds without a file of the user's, and what that allows of what is kept.
+fn raised<T: Ord>(low: Option<T>, own: Option<T>, today: Option<T>) -> Option<T> {
+    low.max(own.zip(today).map(|(own, today)| own.min(today)))
+}
+
+#[cfg(test)]
+mod tests {
+    use loopwright_capabilities::skills::SkillLibrary;
+    use loopwright_templates::{AgentDefinitionRegistry, DefinitionPlaces};
+
+    use super::*;
+
+    const LOW: u32 = 50;
+
+    fn lowered(own: Budget) -> Budget {
+        Budget { steps: own.steps.map(|it| it.min(LOW)), ..own }
+    }
+
+    /// What an agent that asks for so many steps gets.
+    fn steps(users: Option<u32>, is_kept: bool, asked: u32) -> Option<u32> {
+        let home = tempfile::tempdir().unwrap();
+        let agents = AgentDefinitionRegistry::new();
+        if let Some(steps) = users {
+            let file = format!("---\nname: a\ndescription: D.\nmaxTurns: {steps}\n---\nGo.\n");
+            std::fs::write(home.path().join("a.md"), file).unwrap();
+            agents.auto_discover(&DefinitionPlaces::new().user(home.path()));
+        }
+        let budget = Budget { steps: Some(asked), ..Budget::default() };
+        let definition =
+            AgentDefinition { budget: Some(budget), ..AgentDefinition::new("a", "D.", "Go.") };
+        let defined = Defined { root: home.path().into(), agents, skills: SkillLibrary::default() };
+        Applied { definition: Arc::new(definition), defined, is_kept }.budget(lowered).steps
+    }
+
+    #[test]
+    fn a_session_raises_no_limit_beyond_what_the_users_file_of_its_agents_name_says() {
+        // The user's own file says what it likes.
+        assert_eq!(steps(Some(200), false, 200), Some(200));
+        let kept = |users, asked| steps(users, true, asked);
+        let told = [
+            kept(None, 1000),
+            kept(Some(200), 1000),
+            kept(Some(200), 100),
+            kept(Some(2), 1000),
+            kept(Some(200), 7),
+        ];
+        assert_eq!(told, [Some(LOW), Some(200), Some(100), Some(LOW), Some(7)]);
     }
 }

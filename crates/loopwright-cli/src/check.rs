@@ -52,8 +52,9 @@ impl Check<'_> {
             problems.push(format!("`name`: {}", AgentError::Own));
         }
         let mut config = self.config.clone();
-        let applied =
-            Applied { definition: Arc::new(definition.clone()), defined: self.defined.clone() };
+        let definition_of = || Arc::new(definition.clone());
+        let defined = self.defined.clone();
+        let applied = Applied { definition: definition_of(), defined, is_kept: false };
         if let Err(error) = applied.choose(&mut config, self.providers) {
             problems.push(format!("`llm`: {error}"));
         } else if let Some(provider) = definition.llm.as_ref().and_then(|it| it.provider.as_deref())

@@ -29,6 +29,7 @@ mod output_format;
 mod provider;
 mod reading;
 mod refusal;
+mod roots;
 mod secret;
 mod sources;
 mod timeouts;
@@ -48,6 +49,7 @@ pub use origin::{Origin, Setting};
 pub use output_format::OutputFormat;
 pub use provider::{Provider, Rate};
 pub use refusal::Reason;
+pub use roots::Roots;
 pub use secret::{SecretRef, Text};
 pub use sources::Sources;
 pub use timeouts::Timeouts;
@@ -87,6 +89,8 @@ pub struct Config {
     pub sandbox_tier: Option<Setting<DriverChoice>>,
     /// Where sessions are kept.
     pub store_url: Option<Setting<Text>>,
+    /// Below which folders a worker may work.
+    pub worker_roots: Option<Setting<Roots>>,
 }
 
 /// A configuration, and what the user should hear about it.
@@ -127,6 +131,7 @@ impl Config {
             timeouts: layer.timeouts,
             sandbox_tier: layer.sandbox_tier,
             store_url: layer.store_url,
+            worker_roots: layer.worker_roots,
         }
     }
 }
@@ -140,7 +145,7 @@ fn project_layer(
     user_file: &UserFile,
     warnings: &mut Vec<Warning>,
 ) -> Result<Layer, ConfigError> {
-    let found = files::project(workdir)?.filter(|found| !user_file.is_named(&found.path));
+    let found = files::project(workdir, warnings)?.filter(|found| !user_file.is_named(&found.path));
     let Some(Found { path, text }) = found else { return Ok(Layer::default()) };
     let path: Arc<Path> = path.into();
     let document = Document::parse(&text, path.clone(), Origin::Project(path))?;

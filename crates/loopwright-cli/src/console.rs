@@ -9,7 +9,7 @@ use clap::ColorChoice;
 use serde_json::Value;
 
 use crate::exit::ExitCode;
-use crate::render::harmless;
+use crate::render::{harmless, json_line};
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -75,7 +75,10 @@ pub fn with_causes(error: &dyn Error) -> Vec<String> {
 
 /// Writes a value to standard output, as one line of JSON.
 pub fn print_json(value: &Value) -> ExitCode {
-    print(format!("{value}\n").as_bytes())
+    match json_line(value) {
+        Ok(line) => print(format!("{line}\n").as_bytes()),
+        Err(error) => fail(&error, ExitCode::Internal),
+    }
 }
 
 /// Writes a text to standard output, without its styles where nobody wants them.
@@ -85,6 +88,15 @@ pub fn print_styled(text: &str) -> ExitCode {
             print(anstream::adapter::strip_str(text).to_string().as_bytes())
         }
         _ => print(text.as_bytes()),
+    }
+}
+
+/// Writes a text of others to standard output: as it is, but harmlessly to a terminal.
+pub fn print_text(text: &str) -> ExitCode {
+    if io::stdout().is_terminal() {
+        print(harmless(text).as_bytes())
+    } else {
+        print(text.as_bytes())
     }
 }
 

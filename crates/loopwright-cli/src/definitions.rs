@@ -16,8 +16,8 @@ use loopwright_capabilities::subagents::{SubagentPolicy, UseSubagents};
 use loopwright_models::Providers;
 use loopwright_sandbox::DriverChoice;
 use loopwright_templates::{
-    AgentDefinitionRegistry, DefinitionLoader, DefinitionPlaces, DefinitionValidator,
-    UseAgentDefinitions,
+    AgentDefinitionRegistry, DefinitionLoader, DefinitionPlaces, DefinitionScope,
+    DefinitionValidator, DefinitionWarning, ProblemKind, UseAgentDefinitions,
 };
 use serde::Deserialize;
 
@@ -129,8 +129,18 @@ impl Defined {
         let root = project_root(workdir);
         let loader = DefinitionLoader::new().with_providers(providers.names());
         let agents = AgentDefinitionRegistry::with_loader(loader);
-        let mut places = DefinitionPlaces::new().project(&root);
-        let mut skills = SkillLibrary::default();
+        let mut places = DefinitionPlaces::new();
+        for directory in DefinitionPlaces::PROJECT.map(|it| root.join(it)) {
+            if leads_out(&root, &directory) {
+                let directory = plain(&directory);
+                console::warn(&format!(
+                    "{directory} is left out: it is a link that leads out of the project"
+                ));
+            } else {
+                places = places.and(DefinitionScope::Project, directory);
+            }
+        }
+        let mut skills = SkillLibrary::default().within(&root);
         for directory in PROJECT_SKILLS {
             skills = skills.and(SkillScope::Project, root.join(directory));
         }
@@ -152,7 +162,14 @@ impl Defined {
     /// Says what is odd about the file of an agent.
     pub(crate) fn tell_warnings(&self, agent: &str) {
         let path = self.agents.source(agent).and_then(|it| it.path);
-        for warning in self.agents.warnings().iter().filter(|it| Some(&it.path) == path.as_ref()) {
+        let is_about = |it: &&DefinitionWarning| {
+            let shadowed = match &it.problem.kind {
+                ProblemKind::Shadowed { by } => Some(by) == path.as_ref(),
+                _ => false,
+            };
+            shadowed || Some(&it.path) == path.as_ref()
+        };
+        for warning in self.agents.warnings().iter().filter(is_about) {
             console::warn(warning);
         }
     }
@@ -281,6 +298,12 @@ pub(crate) fn completed(definition: &AgentDefinition) -> AgentDefinition {
         BROUGHT.iter().filter(|(tool, _)| is_named(tool)).map(|(_, capability)| *capability);
     let capabilities = definition.capabilities.iter().chain(brought).collect();
     AgentDefinition { capabilities, ..definition.clone() }
+}
+
+/// Tells whether a directory of a project is reached by a link that leads out of it.
+fn leads_out(root: &Path, directory: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(directory).zip(real(root)).is_some_and(|(directory, root)| !directory.starts_with(root))
 }
 
 /// Returns the root of the project that a directory is in: the nearest directory with definitions of

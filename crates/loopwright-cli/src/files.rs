@@ -20,7 +20,7 @@ pub fn files(command: &FilesCommand) -> ExitCode {
         Err(error) => return console::fail(&error, ExitCode::Usage),
     };
     match answer(command, root) {
-        Ok(text) => console::print((text.trim_end().to_owned() + "\n").as_bytes()),
+        Ok(text) => console::print_text(&(text.trim_end().to_owned() + "\n")),
         Err(error) => console::fail(&error, exit_code(&error)),
     }
 }

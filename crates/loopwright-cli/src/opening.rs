@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use loopwright_agent::AgentDefinition;
 use loopwright_capabilities::files::Root;
-use loopwright_core::{BoxError, Budget, Hook, HookPoints, LlmConfig, messages::Cost};
+use loopwright_core::{
+    BoxError, Budget, Hook, HookPoints, LlmConfig,
+    messages::{Cost, InferenceOptions},
+};
 use loopwright_models::Providers;
 use loopwright_sessions::{
     AgentSession, MemoryStore, SessionHeader, SessionRepository, SessionStore,
@@ -28,6 +31,7 @@ use crate::conversation::{AGENT, Command, Conversation, caretaker};
 use crate::definitions::{Defined, project_root};
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
+use crate::granted::{Granted, Grants, withheld};
 use crate::model::{self, ChoiceError};
 use crate::prompt::PromptError;
 use crate::session_budget::SessionBudget;
@@ -142,13 +146,15 @@ impl Opening {
         if let Some(applied) = &self.applied {
             chosen.llm.options = applied.settings(chosen.llm.options);
         }
+        let grants = self.grants();
+        limit_options(&mut chosen.llm.options, &grants);
         let workdir = tools::workdir(&config.workdir).map_err(|error| Refusal {
             error: error.into(),
             exit_code: ExitCode::Usage,
             stop_reason: "usage",
         })?;
         let setup = Setup {
-            models: chosen.models,
+            models: Arc::new(Granted::new(chosen.models, grants)),
             llm: chosen.llm,
             context_window: chosen.context_window,
             workdir: self.without_own(workdir),
@@ -166,6 +172,10 @@ impl Opening {
             })?;
         }
         Ok(setup)
+    }
+
+    fn grants(&self) -> Grants {
+        Grants::of(self.applied.as_ref().map(|it| &it.defined))
     }
 
     /// Takes the definition that was typed, and puts together what its agent is made of.
@@ -270,9 +280,8 @@ impl Opening {
 
     /// Returns what a run may use up.
     pub fn budget(&self) -> Budget {
-        let own = self.applied.as_ref().and_then(|it| it.definition.budget).unwrap_or_default();
-        let is_users = self.applied.as_ref().is_some_and(Applied::is_users);
-        budget(&self.config.limits, &if is_users { own } else { lowered(own) })
+        let own = self.applied.as_ref().map(|it| it.budget(lowered)).unwrap_or_default();
+        budget(&self.config.limits, &own)
     }
 
     /// Opens the store, finds the session that was asked for, and puts the agent together. A session
@@ -321,6 +330,7 @@ impl Opening {
                 let stream = setup.llm.options.stream;
                 setup.llm.options = llm.options.clone();
                 setup.llm.options.stream = stream;
+                limit_options(&mut setup.llm.options, &self.grants());
             }
             // What is written in a file is for sessions that begin.
             let is_typed = self.config.system.as_ref().is_some_and(|it| it.origin.is_typed());
@@ -395,6 +405,14 @@ fn load(
         flags.workdir = workdir.to_path_buf();
     }
     configured::load(flags)
+}
+
+/// Takes out of settings what only the user's own agents may set, and says so.
+fn limit_options(options: &mut InferenceOptions, grants: &Grants) {
+    let keys = grants.limit(options);
+    if !keys.is_empty() {
+        console::warn(&withheld(&keys, "the session's agent"));
+    }
 }
 
 /// Keeps the model of the session, unless another one was typed.

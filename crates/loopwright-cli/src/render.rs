@@ -34,7 +34,9 @@ use self::changes::Watch;
 use crate::report::Report;
 
 pub(crate) use self::calls::failure;
-pub(crate) use self::words::{WIDTH, count, cut, duration, harmless, line, number, summary, wrap};
+pub(crate) use self::words::{
+    WIDTH, count, cut, duration, harmless, json as json_line, line, number, summary, wrap,
+};
 pub use self::{
     changes::FileDiff,
     events::Events,

@@ -17,6 +17,11 @@ pub const SOURCE: &str = "session_budget";
 /// Limits that were typed; they hold for all later turns of the session.
 const TYPED: Key<Budget> = Key::session("cli", "session_budget");
 
+/// Returns the edit that forgets the limits which were typed for a session, if it has some.
+pub(crate) fn forget(state: &AgentState) -> Option<Edit> {
+    state.get(&TYPED).map(|_| Edit::Set(TYPED.slot(), None))
+}
+
 /// Keeps a session within what it may use over all its turns: a turn is given what is left, and no step begins once
 /// nothing is, or less than a step takes.
 #[derive(Clone, Copy, Debug, Default)]

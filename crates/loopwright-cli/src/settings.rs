@@ -152,6 +152,9 @@ pub(crate) fn rows(config: &Config, sources: &Sources) -> Vec<Row> {
     let place = Place::of(&Config { store_url: None, ..config.clone() }, sources).ok();
     let place = place.map(|it| format!("sqlite:{it}"));
     rows.add("store.url", config.store_url.as_ref(), place, ToString::to_string);
+    rows.add("worker.roots", config.worker_roots.as_ref(), None, |it| {
+        it.iter().map(|it| it.display().to_string()).collect::<Vec<_>>().join(", ")
+    });
     for (name, provider) in &config.providers {
         provider_rows(&mut rows, name, provider);
     }

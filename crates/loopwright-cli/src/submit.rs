@@ -170,14 +170,14 @@ async fn tell_end(
         report = Report::refused(ExitCode::Internal, "session", why).of_session(session);
     }
     if is_json {
-        let text = serde_json::to_string(&report).map_err(|error| Refusal {
+        let text = crate::render::json_line(&report).map_err(|error| Refusal {
             error: error.into(),
             exit_code: ExitCode::Internal,
             stop_reason: "other",
         })?;
         let _told = console::print(format!("{text}\n").as_bytes());
     } else if !report.text.is_empty() {
-        let _told = console::print(format!("{}\n", report.text).as_bytes());
+        let _told = console::print_text(&format!("{}\n", report.text));
     }
     if record.status != JobStatus::Done {
         let why = record.why.as_deref().unwrap_or("nobody said why");

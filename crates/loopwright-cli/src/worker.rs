@@ -1,6 +1,6 @@
 //! `loopwright worker`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -18,18 +18,19 @@ use crate::agent::Setup;
 use crate::args::session::SessionArgs;
 use crate::args::work::WorkerArgs;
 use crate::args::{AgentArgs, Cli};
-use crate::config::OutputFormat;
+use crate::config::{Config, OutputFormat, Sources};
 use crate::console;
 use crate::conversation::{Same, noting_files};
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
 use crate::opening::{Opening, Refusal, Silent};
-use crate::render::line;
+use crate::render::{harmless, line};
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
 use crate::sessions::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
 use crate::store::Place;
+use crate::worker_roots::WorkerRoots;
 
 /// The most characters of a reason that are shown.
 const WHY: usize = 200;
@@ -52,10 +53,16 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
     }
     let typed = args.session_args();
     let Opening { config, sources, .. } = Opening::load(cli, &args.agent, &typed)?;
+    let roots = roots(args, &config, &sources)?;
     let place = Place::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
-    let agents =
-        Here { cli: cli.clone(), agent: args.agent.clone(), typed, store: Arc::clone(&store) };
+    let agents = Here {
+        cli: cli.clone(),
+        agent: args.agent.clone(),
+        typed,
+        store: Arc::clone(&store),
+        roots: roots.clone(),
+    };
     let options = WorkerOptions {
         concurrency: args.concurrency,
         drain: args.drain,
@@ -69,7 +76,10 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
         .with_event_log(BroadcastConfig::standard())
         .with_listener(move |event: &WorkerEvent| tell(event, is_json));
     if !args.agent.surroundings.quiet {
-        console::tell(&format!("working on the sessions in {place}; Ctrl-C ends it"));
+        let roots = harmless(&roots.names());
+        console::tell(&format!(
+            "working on the sessions in {place} whose folders are in {roots}; Ctrl-C ends it"
+        ));
     }
     let drain = CancellationToken::new();
     let signals = async {
@@ -84,6 +94,24 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
         Either::Right((why, _)) => return Ok(exit_code(why)),
     };
     Ok(tell_end(tally, is_json))
+}
+
+/// Returns where it may work: in the folders that were typed, else in those that are configured, else in the one
+/// that it was started in.
+fn roots(
+    args: &WorkerArgs,
+    config: &Config,
+    sources: &Sources,
+) -> Result<WorkerRoots, SessionsError> {
+    let home = sources.home.as_deref();
+    if !args.roots.is_empty() {
+        let typed: Vec<_> = args.roots.iter().map(|it| sources.cwd.join(it)).collect();
+        return WorkerRoots::new(typed.iter().map(PathBuf::as_path), home);
+    }
+    match &config.worker_roots {
+        Some(configured) => WorkerRoots::new(configured.value.iter(), home),
+        None => WorkerRoots::new([config.workdir.as_path()], home),
+    }
 }
 
 fn tell(event: &WorkerEvent, is_json: bool) {
@@ -129,15 +157,21 @@ struct Here {
     agent: AgentArgs,
     typed: SessionArgs,
     store: Arc<dyn SessionStore>,
+    roots: WorkerRoots,
 }
 
 #[async_trait]
 impl Agents for Here {
     async fn of(&self, header: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
+        // Before anything of the folder is read. A session without one works where the worker was started.
+        if let Some(folder) = header.workdir.as_deref() {
+            self.roots.check(header, Path::new(folder))?;
+        }
         let session = SessionRepository::new(Arc::clone(&self.store)).load(&header.id).await?;
         let opening = Opening::of_session(&self.cli, &self.agent, &self.typed, &session);
         let opening = opening.map_err(|refusal| refusal.error)?;
         let setup = opening.setup(&self.agent).await.map_err(|refusal| refusal.error)?;
+        self.roots.check(header, setup.workdir.path())?;
         // What was put in the place of its directory is not what somebody left work for.
         let (real, path) = (setup.workdir.path(), header.workdir.as_deref().map(Path::new));
         if let Some(path) = path.filter(|it| *it != real) {

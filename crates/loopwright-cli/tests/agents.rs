@@ -376,17 +376,40 @@ fn an_agent_with_a_restriction_that_is_not_supported_is_refused_with_the_way_out
         ("denied", "disallowedTools: Bash(rm:*)\n", "the rule `Bash(rm:*)`", "write `Bash`"),
     ];
     for (name, lines, restriction, remedy) in cases {
-        // The file has another name than its agent, and the user has one of that name too.
-        let world = World::new()
-            .file("project/.claude/agents/file.md", &agent(name, lines))
-            .file(".claude/agents/mine.md", &agent(name, ""));
-        let (done, _) = run(&world, Vec::new(), &["--agent", name]);
-        assert_eq!((done.status, done.stdout.as_str()), (3, ""), "{name}: {}", done.stderr);
-        for part in [restriction, remedy, "which is not supported yet"] {
-            assert!(done.stderr.contains(part), "{name}: {part}: {}", done.stderr);
+        // The file has another name than its agent. Of the user's, the project's takes the place in no case.
+        let alone = World::new().file("project/.claude/agents/file.md", &agent(name, lines));
+        let users = World::new()
+            .file(".claude/agents/mine.md", &agent(name, lines))
+            .file("project/.claude/agents/file.md", &agent(name, ""));
+        for world in [alone, users] {
+            let (done, _) = run(&world, Vec::new(), &["--agent", name]);
+            assert_eq!((done.status, done.stdout.as_str()), (3, ""), "{name}: {}", done.stderr);
+            for part in [restriction, remedy, "which is not supported yet"] {
+                assert!(done.stderr.contains(part), "{name}: {part}: {}", done.stderr);
+            }
+            assert_eq!(world.run(&["agents", "validate"]).status, 3, "{name}");
         }
-        assert_eq!(world.run(&["agents", "validate"]).status, 3, "{name}");
     }
+}
+
+#[test]
+fn the_users_agent_counts_before_the_projects_and_both_files_are_named() {
+    let agent =
+        |prompt: &str| format!("---\nname: same\ndescription: D.\ntools: []\n---\n{prompt}\n");
+    let world = World::new()
+        .file(
+            "project/.loopwright/agents/theirs.md",
+            &agent("Be theirs.").replace("tools: []\n", ""),
+        )
+        .file(".claude/agents/mine.md", &agent("Be mine."));
+    let (done, server) = run(&world, vec![streamed("Done.", "stop")], &["--agent", "same"]);
+    assert_eq!(done.status, 0, "{}", done.stderr);
+    let request = server.request();
+    assert!(system(&request).starts_with("Be mine."), "{}", system(&request));
+    assert_eq!(tools(&request), Vec::<&str>::new());
+    let expect = "warning: /project/.loopwright/agents/theirs.md: the file does not count: \
+                  /.claude/agents/mine.md defines the agent of the same name\n";
+    assert!(done.stderr.starts_with(expect), "{}", done.stderr);
 }
 
 #[test]

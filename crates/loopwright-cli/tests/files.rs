@@ -1,5 +1,8 @@
 //! `files`: the tools by hand.
 
+use std::fs;
+
+use crate::terminal::Terminal;
 use crate::world::World;
 
 #[test]
@@ -33,4 +36,19 @@ fn what_is_refused_ends_with_8() {
     assert!(done.stderr.contains("is protected"), "{}", done.stderr);
     let done = world.run(&["files", "read", "-C", "missing", "a"]);
     assert_eq!(done.status, 2);
+}
+
+#[test]
+fn what_a_file_holds_does_not_steer_a_terminal_and_is_whole_in_a_pipe() {
+    let text = "one \u{1b}[2J\u{1b}]0;title\u{7} \u{9b}31m \u{202e}two";
+    let world = World::new().file("project/b.txt", text);
+    fs::write(world.path("project/\u{1b}[31mred.txt"), "").unwrap();
+    for line in [["files", "read", "b.txt"], ["files", "grep", "one"], ["files", "list", "."]] {
+        let seen = Terminal::new(80).run(&world, &line);
+        let steering: Vec<char> =
+            seen.written.chars().filter(|c| c.is_control() && !"\r\n\t".contains(*c)).collect();
+        assert_eq!((seen.status, steering), (0, vec![]), "{line:?} {:?}", seen.written);
+        assert!(!seen.written.contains('\u{202e}'), "{line:?}");
+    }
+    assert_eq!(world.run(&["files", "read", "b.txt"]).stdout, format!("     1\t{text}\n"));
 }

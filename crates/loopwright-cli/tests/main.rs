@@ -14,6 +14,8 @@ mod completions;
 mod demo;
 mod documented;
 mod files;
+mod granted;
+mod hostile;
 mod killed;
 mod models;
 mod pages;

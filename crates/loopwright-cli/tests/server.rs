@@ -23,7 +23,7 @@ pub(crate) enum Reply {
 /// A provider on this machine. Each request gets the next reply.
 pub(crate) struct Server {
     pub(crate) url: String,
-    requests: Receiver<Value>,
+    requests: Receiver<(String, Value)>,
 }
 
 impl Server {
@@ -49,12 +49,17 @@ impl Server {
 
     /// Returns the body of a request that came and that nobody has taken.
     pub(crate) fn taken(&self) -> Option<Value> {
-        self.requests.try_recv().ok()
+        self.requests.try_recv().ok().map(|(_, body)| body)
     }
 
     /// Waits for the next request and returns its body.
     pub(crate) fn request(&self) -> Value {
-        self.requests.recv_timeout(Duration::from_mins(1)).unwrap()
+        self.requests.recv_timeout(Duration::from_mins(1)).unwrap().1
+    }
+
+    /// Returns the heads, in small letters, and the bodies of all requests that came.
+    pub(crate) fn heard(&self) -> Vec<(String, Value)> {
+        self.requests.try_iter().collect()
     }
 }
 
@@ -64,9 +69,9 @@ pub(crate) fn nowhere() -> String {
     format!("http://{}/v1", listener.local_addr().unwrap())
 }
 
-fn answer(mut stream: TcpStream, reply: &Reply, requests: &Sender<Value>) {
-    let body = read_request(&stream);
-    requests.send(serde_json::from_slice(&body).unwrap_or(Value::Null)).ok();
+fn answer(mut stream: TcpStream, reply: &Reply, requests: &Sender<(String, Value)>) {
+    let (heads, body) = read_request(&stream);
+    requests.send((heads, serde_json::from_slice(&body).unwrap_or(Value::Null))).ok();
     let head = |status: u16, kind: &str| {
         format!("HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n")
     };
@@ -101,13 +106,14 @@ fn wait(stream: &mut TcpStream) {
     stream.read_to_end(&mut rest).ok();
 }
 
-fn read_request(stream: &TcpStream) -> Vec<u8> {
+fn read_request(stream: &TcpStream) -> (String, Vec<u8>) {
     let mut reader = BufReader::new(stream);
-    let mut length = 0;
+    let (mut length, mut heads) = (0, String::new());
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).unwrap();
         let line = line.trim().to_ascii_lowercase();
+        heads = heads + &line + "\n";
         if line.is_empty() {
             break;
         }
@@ -117,7 +123,7 @@ fn read_request(stream: &TcpStream) -> Vec<u8> {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    body
+    (heads, body)
 }
 
 /// A piece of a streamed answer.

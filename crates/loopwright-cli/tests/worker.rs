@@ -65,6 +65,47 @@ fn what_is_submitted_is_done_by_a_worker() {
 }
 
 #[test]
+fn a_worker_works_only_in_folders_that_were_allowed_and_in_none_that_is_broad() {
+    let elsewhere = World::new()
+        .file("other/a.txt", "secret\n")
+        .file(".ssh/id", "key\n")
+        .file(".config/loopwright/config.toml", "[worker]\nroots = ['/nowhere/at/all']\n");
+    let place = Place { world: elsewhere, server: Server::start([streamed("Done.", "stop")]) };
+    let folder = |name: &str| place.world.path(name).display().to_string();
+    let work = |options: &[&str]| {
+        place.world.run(&place.line("worker", &[&["--until-idle"], options].concat()))
+    };
+    let configured = work(&[]);
+    assert_eq!(configured.status, 2, "{configured:?}");
+    assert!(
+        configured.stderr.contains("/nowhere/at/all cannot be a root"),
+        "{}",
+        configured.stderr
+    );
+    let home = folder("");
+    let home = home.trim_end_matches('/');
+    let cases = [
+        ("other", vec!["--root", "."], "is in none of the folders that this worker works in"),
+        (".ssh", vec!["--root", home], "holds more than a project"),
+        ("", vec!["--root", home], "holds more than a project"),
+    ];
+    for (name, options, expect) in cases {
+        place.submit(&["-C", &folder(name), "Look."]);
+        let done = work(&options);
+        assert!(
+            done.stdout.starts_with("failed ") && done.stdout.contains(expect),
+            "{name}: {done:?}"
+        );
+        assert!(!place.server.was_asked(), "{name}");
+    }
+    place.submit(&["-C", &folder("other"), "Look."]);
+    let done = work(&["--root", "../other"]);
+    assert!(done.stdout.starts_with("done "), "{done:?}");
+    assert!(done.stderr.starts_with("working on the sessions in "), "{}", done.stderr);
+    assert!(done.stderr.contains("whose folders are in /other; Ctrl-C"), "{}", done.stderr);
+}
+
+#[test]
 fn whoever_follows_hears_the_answer() {
     let place = Place::new(["Hello."]);
     let mut worker = place.world.start(&place.line("worker", &["--json"]));

@@ -17,6 +17,7 @@ mod transcript;
 mod sections;
 mod prompt;
 mod inference;
+mod privileged;
 
 pub mod shared;
 

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use loopwright_core::{
     Delta, DeltaSink, ModelError, ModelErrorKind,
-    messages::{Content, InferenceResponse, Origin, Usage},
+    messages::{Content, InferenceResponse, Origin, Part, Usage},
 };
 
 #[cfg(feature = "bedrock")]
@@ -21,6 +21,27 @@ const MOST: usize = 64 << 20;
 
 /// The most bytes of a streamed answer: whoever says more than this says it for ever.
 const MOST_STREAMED: usize = 256 << 20;
+
+/// The most tool calls of an answer. What comes after is read no further.
+pub(crate) const MOST_CALLS: usize = 1024;
+
+/// What an answer with more calls fails with.
+pub(crate) const TOO_MANY_CALLS: &str = "too many tool calls: an answer may have 1024";
+
+/// Passes fragments on, and counts the calls that they begin.
+struct Counted<'a> {
+    deltas: &'a mut dyn DeltaSink,
+    calls: usize,
+}
+
+impl DeltaSink for Counted<'_> {
+    fn push(&mut self, delta: Delta<'_>) {
+        if let Delta::ToolCall { index, .. } = delta {
+            self.calls = self.calls.max(usize::from(index) + 1);
+        }
+        self.deltas.push(delta);
+    }
+}
 
 /// What a wire makes of the events, or of the JSON text, of one answer.
 pub(crate) trait Reading: fmt::Debug + Send {
@@ -101,6 +122,8 @@ pub struct AnswerDecoder {
     is_streamed: bool,
     /// How many bytes there were so far.
     taken: usize,
+    /// How many calls there were so far.
+    calls: usize,
     form: Form,
     reading: Box<dyn Reading>,
 }
@@ -121,7 +144,7 @@ impl AnswerDecoder {
     pub fn new(wire: Wire, origin: Arc<Origin>, context: ErrorContext, is_streamed: bool) -> Self {
         let protocol = wire.protocol();
         let (framing, reading) = (protocol.framing(), protocol.read(origin, context.clone()));
-        Self { context, framing, is_streamed, taken: 0, form: Form::Unknown, reading }
+        Self { context, framing, is_streamed, taken: 0, calls: 0, form: Form::Unknown, reading }
     }
 
     /// Takes the next bytes; fragments of a stream are passed on at once.
@@ -141,8 +164,9 @@ impl AnswerDecoder {
             // What came before was let go, and half a byte order mark must not be left over.
             bytes = &bytes[begin..];
         }
-        let reading = &mut *self.reading;
-        let mut take = |event: Event<'_>| take(reading, event, deltas);
+        let (reading, context) = (&mut *self.reading, &self.context);
+        let mut counted = Counted { deltas, calls: self.calls };
+        let mut take = |event: Event<'_>| take(reading, event, &mut counted, context);
         let held = match &mut self.form {
             Form::Unknown => 0,
             Form::Json(body) => {
@@ -166,6 +190,7 @@ impl AnswerDecoder {
                 Err(fault) => return Err(self.fault(fault)),
             },
         };
+        self.calls = counted.calls;
         if held > MOST {
             return Err(self.fail("the answer, or an event of it, is too long to be one"));
         }
@@ -220,8 +245,10 @@ impl AnswerDecoder {
     ///
     /// As [`finish`](Self::finish), but for an answer that the provider still works on.
     pub(crate) fn conclude(mut self, deltas: &mut dyn DeltaSink) -> Result<Concluded, ModelError> {
+        let context = self.context.clone();
         let reading = &mut *self.reading;
-        let mut take = |event: Event<'_>| take(reading, event, deltas);
+        let mut counted = Counted { deltas, calls: self.calls };
+        let mut take = |event: Event<'_>| take(reading, event, &mut counted, &context);
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => return Err(self.fail("the answer is empty")),
             Form::Json(body) => {
@@ -229,8 +256,8 @@ impl AnswerDecoder {
                 if let Some(job) = self.job() {
                     return Ok(Concluded::Job(job));
                 }
-                let response = self.reading.end()?;
-                pass_on(&response, deltas);
+                let response = few_calls(self.reading.end()?, &context)?;
+                pass_on(&response, counted.deltas);
                 return Ok(Concluded::Response(response.into()));
             }
             Form::Events(events) => events.finish(&mut take)?,
@@ -238,8 +265,8 @@ impl AnswerDecoder {
             #[cfg(feature = "bedrock")]
             Form::Messages(messages) => messages.finish().map_err(|fault| self.fault(fault))?,
         }
-        let response = self.reading.end()?;
-        deltas.push(Delta::End);
+        let response = few_calls(self.reading.end()?, &context)?;
+        counted.deltas.push(Delta::End);
         Ok(Concluded::Response(response.into()))
     }
 
@@ -262,13 +289,32 @@ impl AnswerDecoder {
 fn take(
     reading: &mut dyn Reading,
     event: Event<'_>,
-    deltas: &mut dyn DeltaSink,
+    deltas: &mut Counted<'_>,
+    context: &ErrorContext,
 ) -> Result<(), ModelError> {
     let event = Event { data: event.data.trim_ascii(), ..event };
     if reading.is_done() || event.data.is_empty() {
         return Ok(());
     }
-    reading.event(event, deltas)
+    reading.event(event, deltas)?;
+    if deltas.calls > MOST_CALLS {
+        let error = context.error(ModelErrorKind::Protocol, TOO_MANY_CALLS);
+        return Err(ModelError { usage: reading.usage().unwrap_or_default(), ..error });
+    }
+    Ok(())
+}
+
+/// Refuses an answer with more calls than anybody makes.
+fn few_calls(
+    response: InferenceResponse,
+    context: &ErrorContext,
+) -> Result<InferenceResponse, ModelError> {
+    let is_call = |part: &&Part| matches!(part.content(), Content::ToolCall(_));
+    if response.message.parts().iter().filter(is_call).count() <= MOST_CALLS {
+        return Ok(response);
+    }
+    let error = context.error(ModelErrorKind::Protocol, TOO_MANY_CALLS);
+    Err(ModelError { usage: response.usage, ..error })
 }
 
 /// Passes on a whole answer as the fragments that it would have come in.

@@ -1,7 +1,9 @@
 //! Answers from a recording, without a network.
 
 use std::{
-    fmt, fs, io,
+    fmt,
+    fs::File,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -13,6 +15,9 @@ use crate::{
     http::HttpError,
     record::{Exchange, Header, Request},
 };
+
+/// The longest recording that is read.
+const MOST_BYTES: u64 = 256 << 20;
 
 /// Why there is no recording to write to or to answer from.
 #[derive(Debug)]
@@ -88,6 +93,20 @@ impl fmt::Display for ReplayMiss {
 
 impl std::error::Error for ReplayMiss {}
 
+/// Reads a file that is no longer than a recording may be, whatever it says of its length.
+fn read(path: &Path) -> io::Result<String> {
+    read_at_most(File::open(path)?, MOST_BYTES)
+}
+
+fn read_at_most(file: impl io::Read, most: u64) -> io::Result<String> {
+    let mut text = String::new();
+    file.take(most + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > most {
+        return Err(io::Error::other(format!("it is longer than {most} bytes")));
+    }
+    Ok(text)
+}
+
 /// The exchanges of a recording. Each answers one request.
 #[derive(Debug)]
 pub(crate) struct Replay(Mutex<Vec<Place>>);
@@ -102,8 +121,8 @@ struct Place {
 impl Replay {
     /// Reads a recording. A last line that was cut off is left out: whoever wrote it was stopped.
     pub(crate) fn open(path: &Path) -> Result<Self, RecordingError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| RecordingError::File { path: path.into(), source })?;
+        let text =
+            read(path).map_err(|source| RecordingError::File { path: path.into(), source })?;
         let mut lines = text.lines().enumerate();
         let header = lines.next().and_then(|(_, line)| serde_json::from_str::<Header>(line).ok());
         if !header.is_some_and(|header| header.is_own()) {
@@ -235,4 +254,16 @@ fn excerpt(value: &Value, other: &Value) -> String {
     let shown: String = text.chars().skip(begin).take(SHOWN).collect();
     let is_cut = text.chars().count() > begin + SHOWN;
     format!("{}{shown}{}", if begin > 0 { "…" } else { "" }, if is_cut { "…" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_that_does_not_end_is_not_read_to_its_end() {
+        assert_eq!(read_at_most(&b"12345"[..], 5).unwrap(), "12345");
+        let error = read_at_most(io::repeat(b'1'), 5).unwrap_err();
+        assert_eq!(error.to_string(), "it is longer than 5 bytes");
+    }
 }

@@ -283,6 +283,26 @@ async fn what_is_only_announced_does_not_end_the_request() {
     assert_eq!(answer.message.text(), "all of it");
 }
 
+#[tokio::test]
+async fn a_server_that_only_announces_an_answer_is_given_up() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        while stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.is_ok() {}
+    });
+    let chat = RemoteModel::new(Wire::OpenAiChat, "test", &address, "m").unwrap();
+    let error = ask_long(&chat.with_retry(RetryPolicy::never()), 8).await.unwrap_err();
+    let causes: Vec<String> = std::iter::successors(
+        error.source.as_deref().map(|it| it as &dyn std::error::Error),
+        |it| it.source(),
+    )
+    .map(ToString::to_string)
+    .collect();
+    let told = format!("{error} {causes:?}");
+    assert!(told.contains("it announces an answer over and over again"), "{told}");
+}
+
 #[test]
 fn a_connection_of_another_runtime_is_not_used_again() {
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -45,6 +45,7 @@ pub use crate::{
     instructions::{ProjectInstructions, UseProjectInstructions},
     loader::{DefinitionLoader, LoadedDefinition},
     problem::{DefinitionFileError, DefinitionWarning, Problem, ProblemKind},
+    reading::privileged_settings,
     registry::{
         AgentDefinitionRegistry, DefinitionPlaces, DefinitionScope, DefinitionSource, Depth,
     },

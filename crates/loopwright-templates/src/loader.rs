@@ -13,7 +13,7 @@ use crate::document::{
     DefinitionParser, Document, JsonDefinitions, MarkdownDefinitions, YamlDefinitions,
 };
 use crate::problem::{DefinitionFileError, Problem, ProblemKind};
-use crate::reading::{ModelNames, Reading, definition, is_name};
+use crate::reading::{Author, ModelNames, Reading, definition, is_name};
 
 /// Reads files that define agents.
 ///
@@ -75,13 +75,23 @@ impl DefinitionLoader {
         extension(path).is_some_and(|it| self.parsers.contains_key(&it))
     }
 
-    /// Reads a file that somebody named. Blocks.
+    /// Reads a file that the user named, and that may say everything. Blocks.
     ///
     /// # Errors
     ///
     /// If it cannot be read or is wrong; the error tells everything that is.
     pub fn load(&self, path: &Path) -> Result<LoadedDefinition, DefinitionFileError> {
-        self.load_text(path, || read_file(path).map_err(Problem::from))
+        self.load_text(path, Author::User, || read_file(path).map_err(Problem::from))
+    }
+
+    /// Reads a file of a repository: it sets no header, and no field of the provider's own but a few that say
+    /// only how words are chosen. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be read or is wrong; the error tells everything that is.
+    pub fn load_of_project(&self, path: &Path) -> Result<LoadedDefinition, DefinitionFileError> {
+        self.load_text(path, Author::Other, || read_file(path).map_err(Problem::from))
     }
 
     /// Reads a file that was found in a directory, if it does not lead out of it.
@@ -89,13 +99,15 @@ impl DefinitionLoader {
         &self,
         directory: &Path,
         path: &Path,
+        author: Author,
     ) -> Result<LoadedDefinition, DefinitionFileError> {
-        self.load_text(path, || read_within(directory, path).map_err(Problem::from))
+        self.load_text(path, author, || read_within(directory, path).map_err(Problem::from))
     }
 
     fn load_text(
         &self,
         path: &Path,
+        author: Author,
         text: impl FnOnce() -> Result<String, Problem>,
     ) -> Result<LoadedDefinition, DefinitionFileError> {
         let extension = extension(path).unwrap_or_default();
@@ -103,7 +115,7 @@ impl DefinitionLoader {
             .parser(&extension)
             .and_then(|parser| parser.parse(&text()?))
             .map_err(|problem| (None, vec![problem]))
-            .and_then(|document| self.interpret(document));
+            .and_then(|document| self.interpret(document, author));
         let path = || path.to_owned();
         read.map_err(|(name, problems)| DefinitionFileError { path: path(), name, problems })
     }
@@ -118,21 +130,22 @@ impl DefinitionLoader {
         extension: &str,
         text: &str,
     ) -> Result<LoadedDefinition, DefinitionFileError> {
-        self.load_text(Path::new(&format!(".{extension}")), || Ok(text.to_owned()))
+        self.load_text(Path::new(&format!(".{extension}")), Author::User, || Ok(text.to_owned()))
             .map_err(|error| DefinitionFileError { path: "text".into(), ..error })
     }
 
     /// Reads values by their keys, with whatever is wrong with them.
     pub(crate) fn reading(&self, values: Map<String, Value>) -> Reading {
-        definition(Document { values, ..Document::default() }, &self.models)
+        definition(Document { values, ..Document::default() }, &self.models, Author::User)
     }
 
     /// Returns the definition of a document, or the name in it, if it has one, and its errors.
     fn interpret(
         &self,
         document: Document,
+        author: Author,
     ) -> Result<LoadedDefinition, (Option<String>, Vec<Problem>)> {
-        let Reading { definition, errors, warnings } = definition(document, &self.models);
+        let Reading { definition, errors, warnings } = definition(document, &self.models, author);
         if errors.is_empty() {
             return Ok(LoadedDefinition { definition, warnings });
         }

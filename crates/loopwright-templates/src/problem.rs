@@ -79,6 +79,12 @@ pub enum ProblemKind {
     /// A key that must not be in a definition. It is ignored.
     #[error("is ignored: keys and addresses belong to the configuration of the provider")]
     Elsewhere,
+    /// A key could send the user's key elsewhere, or change what is asked. Only the user's own file may have it.
+    #[error(
+        "is only for agents of your own, because it decides what is sent with your key: remove it, write \
+         a header under `providers.NAME.headers` of your configuration, or keep the file among your own agents"
+    )]
+    UsersOnly,
     /// A key says what is said better elsewhere in the file. It is ignored.
     #[error("is ignored: the text below the front matter is the prompt")]
     BodyCounts,

@@ -4,6 +4,7 @@ mod budget;
 mod capabilities;
 mod fields;
 mod llm;
+mod own;
 mod restrictions;
 mod tools;
 
@@ -16,6 +17,8 @@ use crate::problem::{Problem, ProblemKind};
 
 use self::fields::{Fields, Findings};
 pub(crate) use self::llm::ModelNames;
+pub use self::own::privileged_settings;
+pub(crate) use self::own::settings;
 
 /// Keys of other programs that do nothing here yet.
 const UNSUPPORTED: [&str; 6] =
@@ -37,15 +40,24 @@ pub(crate) struct Reading {
     pub(crate) warnings: Vec<Problem>,
 }
 
+/// Whose word a document is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Author {
+    /// The user, or the program: it may say everything.
+    User,
+    /// Somebody else, such as the author of a repository.
+    Other,
+}
+
 /// Reads what a document says.
-pub(crate) fn definition(document: Document, models: &ModelNames) -> Reading {
+pub(crate) fn definition(document: Document, models: &ModelNames, author: Author) -> Reading {
     let Document { values, lines, body, repeated, warnings } = document;
     let mut found = Findings { errors: Vec::new(), warnings };
     for repeated in repeated {
         let (line, key) = (Some(repeated.line), Some(repeated.key));
         found.errors.push(Problem { line, key, kind: ProblemKind::Repeated });
     }
-    let mut fields = Fields::new(values, lines, &mut found);
+    let mut fields = Fields::new(values, lines.clone(), &mut found);
     let capabilities = capabilities::read(&mut fields);
     let definition = AgentDefinition {
         name: name(&mut fields),
@@ -65,6 +77,9 @@ pub(crate) fn definition(document: Document, models: &ModelNames) -> Reading {
     fields.ignore(&UNSUPPORTED, &ProblemKind::Unsupported);
     fields.rest();
     let Findings { mut errors, mut warnings } = found;
+    if author == Author::Other {
+        errors.extend(own::problems(&definition, &lines));
+    }
     // What has no line comes last.
     let place = |it: &Problem| it.line.unwrap_or(usize::MAX);
     errors.sort_by_key(place);

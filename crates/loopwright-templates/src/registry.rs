@@ -8,17 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use loopwright_agent::{AgentDefinition, DefinitionError, Definitions};
+use loopwright_core::messages::InferenceSettings;
 
 use crate::directory;
 use crate::loader::DefinitionLoader;
 use crate::problem::{DefinitionFileError, DefinitionWarning, Problem, ProblemKind};
+use crate::reading::{Author, settings};
 
 pub use self::places::{DefinitionPlaces, DefinitionScope};
 
 /// The definitions there are, by name.
 ///
 /// What is added later counts, so [`auto_discover`](Self::auto_discover) adds packages first, then the
-/// user's, then the project's. A file that is wrong keeps no other from being read: what is wrong is
+/// project's, then the user's: no project takes the place of an agent of the user. A file that is wrong keeps no other from being read: what is wrong is
 /// kept in [`errors`](Self::errors). Clones are the same registry, so that agents that were given one see
 /// what is added.
 ///
@@ -125,7 +127,7 @@ impl AgentDefinitionRegistry {
         self.load_directory(path.as_ref(), depth, None);
     }
 
-    /// Adds what is found in the usual places: packages first, then the user's, then the project's,
+    /// Adds what is found in the usual places: packages first, then the project's, then the user's,
     /// which count. Blocks while it reads.
     pub fn auto_discover(&self, places: &DefinitionPlaces) {
         for (scope, directory) in places.in_order() {
@@ -134,11 +136,15 @@ impl AgentDefinitionRegistry {
     }
 
     fn load_directory(&self, root: &Path, depth: Depth, scope: Option<DefinitionScope>) {
+        let author = match scope {
+            Some(DefinitionScope::Project) => Author::Other,
+            _ => Author::User,
+        };
         let found = directory::find(root, depth, &|path| self.loader.reads(path));
         let loaded: Vec<_> = found
             .files
             .into_iter()
-            .map(|path| (self.loader.load_within(root, &path), path))
+            .map(|path| (self.loader.load_within(root, &path, author), path))
             .collect();
         let mut state = self.write();
         state.forget_directory(root, depth);
@@ -157,7 +163,7 @@ impl AgentDefinitionRegistry {
                     state.warn(&path, loaded.warnings);
                     state.put(loaded.definition, DefinitionSource { path: Some(path), scope });
                 }
-                Err(error) => state.refuse(error),
+                Err(error) => state.refuse(error, scope),
             }
         }
     }
@@ -165,6 +171,17 @@ impl AgentDefinitionRegistry {
     /// Tells whether there is a definition of that name.
     pub fn has(&self, name: &str) -> bool {
         self.read().definitions.contains_key(name)
+    }
+
+    /// Returns the settings of model calls in the definitions that are not of a project: the headers and
+    /// fields that requests may carry.
+    pub fn granted_settings(&self) -> Vec<InferenceSettings> {
+        let state = self.read();
+        let own = state
+            .definitions
+            .values()
+            .filter(|it| it.source.scope != Some(DefinitionScope::Project));
+        own.flat_map(|it| settings(&it.definition)).map(|(_, settings)| settings).collect()
     }
 
     /// Tells where a definition comes from; nothing if there is none of that name.
@@ -178,7 +195,8 @@ impl AgentDefinitionRegistry {
     }
 
     /// Returns the error of the file that would define the agent of a name, had it none. `get` may return
-    /// a definition of that name all the same, from a place that counts less.
+    /// a definition of that name all the same, from a place that counts less; but none of a project in the
+    /// place of the user's.
     pub fn refused(&self, name: &str) -> Option<DefinitionFileError> {
         let state = self.read();
         state.errors.get(state.refused.get(name)?).cloned()
@@ -218,8 +236,14 @@ impl State {
         definition
     }
 
-    fn refuse(&mut self, error: DefinitionFileError) {
+    fn refuse(&mut self, error: DefinitionFileError, scope: Option<DefinitionScope>) {
         if let Some(name) = &error.name {
+            let of_project = |it: &Entry| it.source.scope == Some(DefinitionScope::Project);
+            if scope == Some(DefinitionScope::User)
+                && self.definitions.get(name).is_some_and(of_project)
+            {
+                self.definitions.remove(name);
+            }
             self.refused.insert(name.clone(), error.path.clone());
         }
         self.errors.insert(error.path.clone(), error);

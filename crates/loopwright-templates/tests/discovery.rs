@@ -31,7 +31,7 @@ fn pair(name: &str, prompt: &str) -> (String, String) {
 }
 
 #[test]
-fn the_project_counts_before_the_user_and_both_before_packages() {
+fn the_user_counts_before_the_project_and_both_before_packages() {
     let folder = TempDir::new().unwrap();
     put(&folder, "package/a.md", &agent("a", "package"));
     put(&folder, "package/b.md", &agent("b", "package"));
@@ -47,21 +47,28 @@ fn the_project_counts_before_the_user_and_both_before_packages() {
     // The order in which places are named makes no difference.
     let places = DefinitionPlaces::new().project(at("project")).user(at("user"));
     agents.auto_discover(&places.package(at("package")).user(at("not there")));
-    let expect = [pair("a", "package"), pair("b", "user"), pair("c", "claude"), pair("d", "own")];
+    let expect = [pair("a", "package"), pair("b", "user"), pair("c", "user"), pair("d", "user")];
     assert_eq!(prompts(&agents), expect);
     assert_eq!(agents.errors().len(), 0);
-    let shadowed: Vec<String> = agents
+    let shown = |path: &Path| path.strip_prefix(folder.path()).unwrap().display().to_string();
+    let shadowed: Vec<(String, String)> = agents
         .warnings()
         .into_iter()
-        .map(|it| it.path.strip_prefix(folder.path()).unwrap().display().to_string())
+        .map(|it| match it.problem.kind {
+            ProblemKind::Shadowed { by } => (shown(&it.path), shown(&by)),
+            other => panic!("{other}"),
+        })
         .collect();
-    let lost =
-        ["package/b.md", "package/c.md", "user/c.md", "user/d.md", "project/.claude/agents/d.md"];
+    let lost = [
+        pair("package/c.md", "project/.claude/agents/c.md"),
+        pair("project/.claude/agents/d.md", "project/.loopwright/agents/d.yaml"),
+        pair("package/b.md", "user/b.md"),
+        pair("project/.claude/agents/c.md", "user/c.md"),
+        pair("project/.loopwright/agents/d.yaml", "user/d.md"),
+    ];
     assert_eq!(shadowed, lost);
-    let source = DefinitionSource {
-        path: Some(at("project/.claude/agents/c.md")),
-        scope: Some(DefinitionScope::Project),
-    };
+    let source =
+        DefinitionSource { path: Some(at("user/c.md")), scope: Some(DefinitionScope::User) };
     assert_eq!(agents.source("c"), Some(source));
 }
 
@@ -79,12 +86,15 @@ fn the_error_of_the_file_that_would_count_is_found_by_its_agents_name() {
     let at = |name: &str| folder.path().join(name);
     let places = DefinitionPlaces::new().project(at("project")).user(at("user"));
     agents.auto_discover(&places);
-    let refused = agents.refused("a").map(|it| it.path);
-    assert_eq!(refused, Some(at("project/.claude/agents/first.md")));
-    assert_eq!(agents.refused("b"), None);
-    put(&folder, "project/.claude/agents/first.md", &agent("a", "project"));
-    agents.auto_discover(&places);
+    // The user's counts, and the project's takes its place in no case.
     assert_eq!(agents.refused("a"), None);
+    assert_eq!(prompts(&agents), [pair("a", "user")]);
+    let refused = agents.refused("b").map(|it| it.path);
+    assert_eq!(refused, Some(at("user/b.md")));
+    put(&folder, "user/b.md", &agent("b", "user"));
+    agents.auto_discover(&places);
+    assert_eq!(agents.refused("b"), None);
+    assert_eq!(prompts(&agents), [pair("a", "user"), pair("b", "user")]);
 }
 
 #[test]
@@ -249,4 +259,48 @@ fn other_formats_can_be_read_too() {
     let agents = AgentDefinitionRegistry::with_loader(loader);
     agents.load_from_directory(folder.path(), Depth::Flat);
     assert_eq!((prompts(&agents), agents.errors().len()), (vec![pair("a", "Go.")], 1));
+}
+
+#[test]
+fn a_project_sets_no_headers_and_no_fields_that_could_do_harm() {
+    let folder = TempDir::new().unwrap();
+    let options = "{headers: {Host: x}, extra: {tools: [], top_k: 3}, temperature: 0.5}";
+    let deep = format!("capabilities:\n  - use_critique: {{llm: {{options: {options}}}}}\n");
+    let text = |name: &str, what: &str| {
+        format!("name: {name}\ndescription: D.\n{what}systemPrompt: Go.\n")
+    };
+    let own = format!("llm:\n  options: {options}\n");
+    let good = "llm:\n  options: {extra: {top_k: 3}, temperature: 0.5}\n";
+    for place in ["project/.loopwright/agents", "user"] {
+        put(&folder, &format!("{place}/a.yaml"), &text(&format!("{}a", &place[..1]), &own));
+        put(&folder, &format!("{place}/b.yaml"), &text(&format!("{}b", &place[..1]), &deep));
+        put(&folder, &format!("{place}/c.yaml"), &text(&format!("{}c", &place[..1]), good));
+    }
+    let at = |name: &str| folder.path().join(name);
+    let agents = AgentDefinitionRegistry::new();
+    agents.auto_discover(&DefinitionPlaces::new().project(at("project")).user(at("user")));
+    assert_eq!(agents.names(), ["pc", "ua", "ub", "uc"]);
+    let users = ProblemKind::UsersOnly.to_string();
+    let told: Vec<String> = agents.errors().values().map(ToString::to_string).collect();
+    let file =
+        |name: &str| at(&format!("project/.loopwright/agents/{name}.yaml")).display().to_string();
+    let expect = [
+        format!(
+            "{}: line 4: `llm.options.headers.Host` {users}; line 4: `llm.options.extra.tools` {users}",
+            file("a")
+        ),
+        format!(
+            "{}: line 3: `capabilities.use_critique.llm.options.headers.Host` {users}; line 3: \
+             `capabilities.use_critique.llm.options.extra.tools` {users}",
+            file("b")
+        ),
+    ];
+    assert_eq!(told, expect);
+    // What the user's own files set is granted.
+    let granted: Vec<usize> =
+        agents.granted_settings().iter().map(|it| it.privileged().len()).collect();
+    assert_eq!(granted, [2, 2, 0]);
+    let typed = DefinitionLoader::new();
+    assert!(typed.load(&at("project/.loopwright/agents/a.yaml")).is_ok());
+    assert!(typed.load_of_project(&at("project/.loopwright/agents/a.yaml")).is_err());
 }

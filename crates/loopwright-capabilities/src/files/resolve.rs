@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::files::FileError;
+use crate::files::made::Made;
 use crate::files::root::{Leg, Root};
 
 /// How many links are followed before it is a circle.
@@ -43,6 +44,8 @@ pub(super) struct Place {
     pub(super) folder: Folder,
     pub(super) name: OsString,
     pub(super) found: Option<FileType>,
+    /// What was made on the way.
+    pub(super) made: Made,
 }
 
 enum Resolved {
@@ -109,6 +112,24 @@ impl Root {
         })
     }
 
+    /// Reads a whole text, if it has at most so many bytes. `None` means that it is longer, or no text. Nothing outside
+    /// of the directory is opened. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such file, or it cannot be read.
+    pub fn read_text(&self, path: &str, most_bytes: u64) -> Result<Option<String>, FileError> {
+        let (file, _, _) = self.read(path)?;
+        let mut bytes = Vec::new();
+        // What a file says of its length is not always so.
+        let mut reader = file.take(most_bytes.saturating_add(1));
+        reader.read_to_end(&mut bytes).map_err(|error| FileError::of(path, error))?;
+        if bytes.len() as u64 > most_bytes {
+            return Ok(None);
+        }
+        Ok(String::from_utf8(bytes).ok())
+    }
+
     /// Opens a directory.
     pub(super) fn folder(&self, path: &str) -> Result<Folder, FileError> {
         self.attempt(path, || match self.walk(path, Parents::Expect)? {
@@ -169,6 +190,7 @@ impl Root {
             levels: Vec::new(),
             pending: self.legs(path)?.into_iter().rev().collect(),
             links: 0,
+            made: Made::default(),
         };
         while let Some(leg) = walk.pending.pop() {
             match leg {
@@ -192,6 +214,7 @@ struct Walk<'a> {
     levels: Vec<(OwnedFd, OsString)>,
     pending: Vec<Leg>,
     links: u32,
+    made: Made,
 }
 
 impl Walk<'_> {
@@ -211,7 +234,7 @@ impl Walk<'_> {
             found if is_last => {
                 let folder = std::mem::take(&mut self.levels);
                 let folder = self.folder_of(folder)?;
-                Ok(Some(Place { folder, name, found }))
+                Ok(Some(Place { folder, name, found, made: std::mem::take(&mut self.made) }))
             }
             Some(_) => Err(FileError::NotADirectory(self.path.to_owned()).into()),
             None if parents == Parents::Create => self.create(name).map(|()| None),
@@ -286,7 +309,14 @@ impl Walk<'_> {
             None => rustix::fs::mkdirat(self.root.directory()?, &name, rights),
         };
         match made {
-            Ok(()) | Err(Errno::EXIST) => self.enter(name),
+            Ok(()) => {
+                match self.levels.last() {
+                    Some((fd, _)) => self.made.push(fd, &name),
+                    None => self.made.push(self.root.directory()?, &name),
+                }
+                self.enter(name)
+            }
+            Err(Errno::EXIST) => self.enter(name),
             Err(error) => Err(FileError::of(self.path, error).into()),
         }
     }

@@ -227,6 +227,7 @@ impl Staged<'_> {
             self.create()?;
         }
         self.is_committed = true;
+        self.current.place.made.keep();
         if self.current.root.waits_for_disk() {
             rustix::fs::fsync(folder).map_err(|error| self.current.refusal(error))?;
         }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// The longest file that is read.
@@ -23,6 +24,9 @@ pub enum TextError {
     /// It is a link to somewhere else.
     #[error("it is a link that leads out of its directory")]
     Outside,
+    /// It belongs to another user.
+    #[error("it belongs to another user: make it your own if you want it to count")]
+    Foreign,
     /// It holds what is no text.
     #[error("it is not UTF-8")]
     NotUtf8,
@@ -47,15 +51,65 @@ pub fn read_file(path: &Path) -> Result<String, TextError> {
     String::from_utf8(bytes).map_err(|_| TextError::NotUtf8)
 }
 
+/// Tells whether a file, or a link to it, belongs to neither the user of this process nor the administrator. What
+/// is found, and not named, does not count then: where everybody may write, anybody could decide for everybody.
+///
+/// # Errors
+///
+/// If it cannot be looked at.
+pub fn is_foreign(path: &Path) -> io::Result<bool> {
+    let user = rustix::process::geteuid().as_raw();
+    let owners = [fs::symlink_metadata(path)?.uid(), fs::metadata(path)?.uid()];
+    Ok(owners.into_iter().any(|owner| is_foreign_to(user, owner)))
+}
+
+fn is_foreign_to(user: u32, owner: u32) -> bool {
+    owner != user && owner != 0
+}
+
 /// Reads a file that was found in a directory, and does not lead out of it. Blocks.
 ///
 /// # Errors
 ///
-/// As [`read_file`], and if it is a link that leads out of the directory.
+/// As [`read_file`], and if it is a link that leads out of the directory, or [belongs to another user](is_foreign).
 pub fn read_within(directory: &Path, path: &Path) -> Result<String, TextError> {
     let real = fs::canonicalize(path)?;
     if !real.starts_with(fs::canonicalize(directory)?) {
         return Err(TextError::Outside);
     }
+    if is_foreign(path)? {
+        return Err(TextError::Foreign);
+    }
     read_file(&real)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_user_and_of_the_administrator_count_and_no_others() {
+        let told = [(1000, 1000), (1000, 0), (0, 0), (1000, 1001), (0, 1000)];
+        assert_eq!(
+            told.map(|(user, owner)| is_foreign_to(user, owner)),
+            [false, false, false, true, true]
+        );
+    }
+
+    #[test]
+    fn a_link_of_another_user_counts_no_more_than_a_file() {
+        let home = tempfile::tempdir().unwrap();
+        let (file, link) = (home.path().join("a"), home.path().join("b"));
+        fs::write(&file, "text").unwrap();
+        std::os::unix::fs::symlink("a", &link).unwrap();
+        assert_eq!((is_foreign(&file).unwrap(), is_foreign(&link).unwrap()), (false, false));
+        // Only the administrator can give files away.
+        if std::os::unix::fs::lchown(&link, Some(4711), None).is_ok() {
+            assert_eq!((is_foreign(&file).unwrap(), is_foreign(&link).unwrap()), (false, true));
+            assert!(matches!(read_within(home.path(), &link), Err(TextError::Foreign)));
+            std::os::unix::fs::chown(&file, Some(4711), None).unwrap();
+            assert!(matches!(read_within(home.path(), &file), Err(TextError::Foreign)));
+            assert_eq!(read_file(&file).unwrap(), "text");
+        }
+    }
 }

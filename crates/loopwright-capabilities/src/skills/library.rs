@@ -32,6 +32,8 @@ use crate::skills::warning::{SkillProblem, SkillWarning};
 pub struct SkillLibrary {
     roots: Vec<(SkillScope, PathBuf)>,
     own: Vec<Arc<Skill>>,
+    /// What the project's directories may not lead out of.
+    bound: Option<PathBuf>,
     index: Arc<Mutex<Index>>,
 }
 
@@ -90,6 +92,13 @@ impl SkillLibrary {
     pub fn and(mut self, scope: SkillScope, directory: impl Into<PathBuf>) -> Self {
         self.roots.push((scope, directory.into()));
         self.roots.sort_by_key(|(scope, _)| *scope);
+        self.index = Arc::default();
+        self
+    }
+
+    /// Leaves out skills of the project that links lead out of a directory for, such as the project's root.
+    pub fn within(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.bound = Some(directory.into());
         self.index = Arc::default();
         self
     }
@@ -161,8 +170,9 @@ impl SkillLibrary {
     fn scan(&self, index: &mut Index) {
         let mut before = std::mem::take(&mut index.files);
         *index = Index { is_scanned: true, ..Index::default() };
-        for (_, root) in &self.roots {
-            let (files, problem) = list(root);
+        for (scope, root) in &self.roots {
+            let bound = self.bound.as_deref().filter(|_| *scope == SkillScope::Project);
+            let (files, problem) = list(root, bound);
             index.warn(root, problem);
             for listed in files {
                 let known = before.remove(&listed.path).filter(|it| it.listed == listed);

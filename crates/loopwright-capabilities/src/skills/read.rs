@@ -26,22 +26,24 @@ pub(super) struct Listed {
     pub(super) path: PathBuf,
     changed: Option<SystemTime>,
     length: u64,
+    /// What its directory may not lead out of.
+    bound: Option<PathBuf>,
 }
 
 impl Listed {
-    fn at(path: PathBuf) -> Option<Self> {
+    fn at(path: PathBuf, bound: Option<PathBuf>) -> Option<Self> {
         let metadata = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
-        Some(Self { path, changed: metadata.modified().ok(), length: metadata.len() })
+        Some(Self { path, changed: metadata.modified().ok(), length: metadata.len(), bound })
     }
 
     /// Looks at the file again; nothing if it is not there any more.
     pub(super) fn again(&self) -> Option<Self> {
-        Self::at(self.path.clone())
+        Self::at(self.path.clone(), self.bound.clone())
     }
 }
 
 /// Finds the skills of a directory, in alphabetical order.
-pub(super) fn list(root: &Path) -> (Vec<Listed>, Option<SkillProblem>) {
+pub(super) fn list(root: &Path, bound: Option<&Path>) -> (Vec<Listed>, Option<SkillProblem>) {
     let Ok(entries) = fs::read_dir(root) else { return (Vec::new(), None) };
     let mut names: Vec<_> =
         entries.take(MOST_ENTRIES + 1).filter_map(|it| it.ok().map(|it| it.file_name())).collect();
@@ -50,12 +52,25 @@ pub(super) fn list(root: &Path) -> (Vec<Listed>, Option<SkillProblem>) {
     names.sort();
     let is_skipped = |name: &std::ffi::OsString| name == ".git" || name == "node_modules";
     let names = names.into_iter().filter(|it| !is_skipped(it));
-    (names.filter_map(|it| Listed::at(root.join(it).join(FILE))).collect(), problem)
+    (
+        names
+            .filter_map(|it| Listed::at(root.join(it).join(FILE), bound.map(Path::to_owned)))
+            .collect(),
+        problem,
+    )
 }
 
 /// Reads a skill and finds its files.
 pub(super) fn read(listed: &Listed) -> Result<(Skill, Vec<SkillProblem>), SkillProblem> {
     let directory = listed.path.parent().unwrap_or(Path::new(""));
+    if let Some(bound) = &listed.bound {
+        let real = |path: &Path| {
+            fs::canonicalize(path).map_err(|error| SkillProblem::Unreadable(error.to_string()))
+        };
+        if !real(directory)?.starts_with(real(bound)?) {
+            return Err(SkillProblem::Outside);
+        }
+    }
     let text = read_within(directory, &listed.path)
         .map_err(|error| SkillProblem::Unreadable(error.to_string()))?;
     let name = directory.file_name().map(|it| it.to_string_lossy()).unwrap_or_default();

@@ -25,6 +25,9 @@ pub enum SkillProblem {
     /// It cannot be read, so there is no such skill.
     #[error("the skill is left out: the file cannot be read: {0}")]
     Unreadable(String),
+    /// Its directory is a link that leads out of the project.
+    #[error("the skill is left out: its directory is a link that leads out of the project")]
+    Outside,
     /// The front matter is no YAML. The skill is left out, because what it forbids is not known.
     #[error("the skill is left out: its front matter is not valid YAML: {0}")]
     BadFrontMatter(String),

@@ -1,6 +1,7 @@
 //! What can be left for workers, and what can be said to them.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -50,6 +51,9 @@ pub struct WorkerArgs {
     /// Once asked to end, give the steps under way so many seconds
     #[arg(long, value_name = "S", default_value = "30", value_parser = parsed::<Duration>)]
     pub drain: Duration,
+    /// Work only on sessions of this folder and those in it; may be repeated [default: where it is started]
+    #[arg(long = "root", value_name = "DIR")]
+    pub roots: Vec<PathBuf>,
     /// Where sessions are kept [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser, help_heading = "Session")]
     pub store: Option<Text>,

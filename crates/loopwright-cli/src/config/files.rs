@@ -1,10 +1,12 @@
 //! Finding and reading the two files.
 
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use super::{ConfigError, Sources};
+use loopwright_capabilities::front_matter::{MOST_BYTES, is_foreign};
+
+use super::{ConfigError, Sources, Warning};
 
 const PROJECT_FILE: &str = "loopwright.toml";
 
@@ -70,14 +72,21 @@ pub(super) fn workdir(typed: &Path, sources: &Sources) -> Result<PathBuf, Config
 }
 
 /// Looks for the project file from the directory of the run upwards, and not beyond a repository.
-pub(super) fn project(workdir: &Path) -> Result<Option<Found>, ConfigError> {
+///
+/// A file that belongs to another user is not one: where everybody may write, such as in `/tmp`, anybody could
+/// decide for everybody.
+pub(super) fn project(
+    workdir: &Path,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Found>, ConfigError> {
     for directory in workdir.ancestors() {
         let path = directory.join(PROJECT_FILE);
-        if path.exists() && !path.is_file() {
+        if is_foreign(&path).unwrap_or(false) {
+            warnings.push(Warning::Foreign { path });
+        } else if path.exists() && !path.is_file() {
             let source = io::Error::other("it is not a regular file");
             return Err(ConfigError::Read { path, source });
-        }
-        if let Some(found) = read(&path)? {
+        } else if let Some(found) = read(&path)? {
             return Ok(Some(found));
         }
         if directory.join(".git").exists() {
@@ -88,11 +97,20 @@ pub(super) fn project(workdir: &Path) -> Result<Option<Found>, ConfigError> {
 }
 
 fn read(path: &Path) -> Result<Option<Found>, ConfigError> {
-    match fs::read_to_string(path) {
+    match read_text(path) {
         Ok(text) => Ok(Some(Found { path: path.to_path_buf(), text })),
         Err(error) if is_absent(&error) => Ok(None),
         Err(source) => Err(ConfigError::Read { path: path.to_path_buf(), source }),
     }
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(io::Error::other(format!("it is longer than {MOST_BYTES} bytes")));
+    }
+    Ok(text)
 }
 
 fn is_absent(error: &io::Error) -> bool {

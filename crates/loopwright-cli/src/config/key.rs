@@ -7,7 +7,7 @@ use loopwright_sandbox::DriverChoice;
 
 use super::value::SettingValue;
 use super::{
-    BaseUrl, Capabilities, Dollars, DollarsPerMillion, ModelRef, ModelRefs, OutputFormat,
+    BaseUrl, Capabilities, Dollars, DollarsPerMillion, ModelRef, ModelRefs, OutputFormat, Roots,
     SecretRef, Text, refusal,
 };
 
@@ -107,6 +107,11 @@ pub const KEYS: &[Key] = &[
     key::<Text>("store.url", "where sessions are kept")
         .option("--store")
         .variable("LOOPWRIGHT_STORE"),
+    key::<Roots>(
+        "worker.roots",
+        "below which folders a worker may work; where it is started, if left out",
+    )
+    .option("--root"),
     key::<BaseUrl>("providers.NAME.base_url", "where it is reached"),
     key::<SecretRef>("providers.NAME.key", "where its key is"),
     key::<String>(
@@ -200,6 +205,7 @@ mod tests {
                 "base_url",
                 "sandbox.tier",
                 "store.url",
+                "worker.roots",
                 "providers.NAME.base_url",
                 "providers.NAME.key",
                 "providers.NAME.headers.HEADER",

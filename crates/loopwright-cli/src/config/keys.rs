@@ -16,6 +16,7 @@ pub(super) const TOP: &[&str] = &[
     "stream",
     "system",
     "timeouts",
+    "worker",
 ];
 pub(super) const LIMITS: &[&str] = &["cost", "seconds", "session", "steps", "tokens"];
 pub(super) const SESSION_LIMITS: &[&str] = &["cost", "seconds", "steps", "tokens"];
@@ -25,6 +26,7 @@ pub(super) const PROVIDER: &[&str] = &["base_url", "headers", "key", "model", "r
 pub(super) const RATE: &[&str] = &["requests_per_minute", "tokens_per_minute"];
 pub(super) const SANDBOX: &[&str] = &["tier"];
 pub(super) const STORE: &[&str] = &["url"];
+pub(super) const WORKER: &[&str] = &["roots"];
 pub(super) const TIMEOUTS: &[&str] = &["connect", "first_byte", "idle", "total"];
 
 /// Where else a key may belong; the name of a provider is the reader's to fill in.
@@ -37,6 +39,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("sandbox.", SANDBOX),
     ("store.", STORE),
     ("timeouts.", TIMEOUTS),
+    ("worker.", WORKER),
     ("models.\"PROVIDER/NAME\".", MODEL),
     ("models.\"PROVIDER/NAME\".prices.", PRICES),
 ];
@@ -48,7 +51,7 @@ const SIMILAR: f64 = 0.8;
 pub(super) fn warn_unknown(section: &Section<'_>, known: &[&str], warnings: &mut Vec<Warning>) {
     for name in section.names().filter(|name| !known.contains(name)) {
         let here = closest(name, known).map(|known| section.key(known));
-        warnings.push(Warning {
+        warnings.push(Warning::UnknownKey {
             key: section.key(name),
             path: section.path(),
             suggestion: here.or_else(|| elsewhere(name)),

@@ -4,7 +4,7 @@ use loopwright_sandbox::DriverChoice;
 use std::collections::BTreeMap;
 
 use super::{
-    BaseUrl, Limits, ModelFacts, ModelRef, ModelRefs, OutputFormat, Provider, Setting, Text,
+    BaseUrl, Limits, ModelFacts, ModelRef, ModelRefs, OutputFormat, Provider, Roots, Setting, Text,
     Timeouts,
 };
 
@@ -24,6 +24,7 @@ pub(super) struct Layer {
     pub(super) timeouts: Timeouts,
     pub(super) sandbox_tier: Option<Setting<DriverChoice>>,
     pub(super) store_url: Option<Setting<Text>>,
+    pub(super) worker_roots: Option<Setting<Roots>>,
 }
 
 impl Layer {
@@ -42,6 +43,7 @@ impl Layer {
             timeouts: self.timeouts.or(weaker.timeouts),
             sandbox_tier: self.sandbox_tier.or(weaker.sandbox_tier),
             store_url: self.store_url.or(weaker.store_url),
+            worker_roots: self.worker_roots.or(weaker.worker_roots),
         }
     }
 }

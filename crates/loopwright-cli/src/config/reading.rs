@@ -9,8 +9,8 @@ use super::layer::Layer;
 use super::secret::is_secret_name;
 use super::value::SettingValue as _;
 use super::{
-    ConfigError, Limits, ModelFacts, ModelRef, PriceFacts, Provider, Rate, SessionLimits, Setting,
-    Text, Timeouts, Warning,
+    ConfigError, Limits, ModelFacts, ModelRef, PriceFacts, Provider, Rate, Roots, SessionLimits,
+    Setting, Text, Timeouts, Warning,
 };
 
 impl Layer {
@@ -33,6 +33,7 @@ impl Layer {
             timeouts: within(root, "timeouts", |section| timeouts(section, warnings))?,
             sandbox_tier: within(root, "sandbox", |section| sandbox_tier(section, warnings))?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
+            worker_roots: within(root, "worker", |section| worker_roots(section, warnings))?,
         })
     }
 }
@@ -177,6 +178,14 @@ fn sandbox_tier(
 ) -> Result<Option<Setting<DriverChoice>>, ConfigError> {
     warn_unknown(section, keys::SANDBOX, warnings);
     section.value("tier")
+}
+
+fn worker_roots(
+    section: &Section<'_>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Setting<Roots>>, ConfigError> {
+    warn_unknown(section, keys::WORKER, warnings);
+    section.value("roots")
 }
 
 fn store_url(

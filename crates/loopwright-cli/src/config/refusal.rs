@@ -24,6 +24,8 @@ pub enum Reason {
     Prices,
     /// More would be asked than the user's account allows.
     Rate,
+    /// Workers would work in more folders.
+    Worker,
 }
 
 const ANYWHERE: &[(&str, Reason)] = &[
@@ -31,6 +33,7 @@ const ANYWHERE: &[(&str, Reason)] = &[
     ("sandbox", Reason::Sandbox),
     ("store", Reason::Store),
     ("models", Reason::Prices),
+    ("worker", Reason::Worker),
 ];
 
 const IN_A_PROVIDER: &[(&str, Reason)] = &[
@@ -51,6 +54,7 @@ impl fmt::Display for Reason {
             Self::Store => "a repository could choose where your conversations are kept",
             Self::Prices => "a repository could hide what a run costs you",
             Self::Rate => "a repository could use up what your account allows",
+            Self::Worker => "a repository could have your worker work in other folders",
         })
     }
 }

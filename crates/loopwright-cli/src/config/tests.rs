@@ -120,6 +120,7 @@ fn without_files_variables_and_options_the_defaults_apply() {
         timeouts: Timeouts::default(),
         sandbox_tier: None,
         store_url: None,
+        worker_roots: None,
     };
     assert_eq!(world.load().unwrap(), Loaded { config, warnings: Vec::new() });
 }

@@ -3,21 +3,39 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// A key that is ignored because nothing knows it.
+/// What is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// The key with the tables that it is in.
-    pub key: String,
-    /// The file.
-    pub path: PathBuf,
-    /// The key that was probably meant.
-    pub suggestion: Option<String>,
+pub enum Warning {
+    /// A key, because nothing knows it.
+    UnknownKey {
+        /// The key with the tables that it is in.
+        key: String,
+        /// The file.
+        path: PathBuf,
+        /// The key that was probably meant.
+        suggestion: Option<String>,
+    },
+    /// A file that was found, because it is somebody else's.
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown key `{}` in {}: ", self.key, self.path.display())?;
-        match &self.suggestion {
+        let (key, path, suggestion) = match self {
+            Self::UnknownKey { key, path, suggestion } => (key, path, suggestion),
+            Self::Foreign { path } => {
+                return write!(
+                    f,
+                    "{} is ignored, because it belongs to another user: make it your own, or name it with `--config`",
+                    path.display()
+                );
+            }
+        };
+        write!(f, "unknown key `{key}` in {}: ", path.display())?;
+        match suggestion {
             Some(suggestion) => write!(f, "did you mean `{suggestion}`?"),
             None => f.write_str("it is ignored; remove it"),
         }

@@ -1,12 +1,12 @@
 //! What tools do to files, as people read it: a few lines of a diff.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
+use loopwright_capabilities::files::{FileError, Root};
 use loopwright_core::{ToolOutcome, messages::ToolCall};
 use serde_json::Value;
 use similar::DiffTag;
@@ -36,7 +36,8 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Remembers what files held while tools are at work on them.
 #[derive(Debug)]
 pub(super) struct Watch {
-    directory: PathBuf,
+    /// What the model names is read as tools read it: nothing leads out of the directory.
+    directory: Root,
     /// By the arguments of the call.
     before: Mutex<BTreeMap<Arc<str>, String>>,
 }
@@ -74,7 +75,7 @@ impl Row {
 
 impl Watch {
     pub(super) fn new(directory: &Path) -> Self {
-        Self { directory: directory.to_path_buf(), before: Mutex::default() }
+        Self { directory: Root::new(directory), before: Mutex::default() }
     }
 
     /// Looks at the file before a tool changes it.
@@ -99,11 +100,10 @@ impl Watch {
             return None;
         }
         let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-        let path = self.directory.join(arguments.get("path")?.as_str()?);
-        match fs::metadata(&path) {
-            Ok(there) if there.is_file() && there.len() <= LARGEST => fs::read_to_string(path).ok(),
-            Ok(_) => None,
-            Err(_) => Some(String::new()),
+        match self.directory.read_text(arguments.get("path")?.as_str()?, LARGEST) {
+            Ok(text) => text,
+            Err(FileError::Missing(_)) => Some(String::new()),
+            Err(_) => None,
         }
     }
 
@@ -174,6 +174,9 @@ impl FileDiff {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use loopwright_core::ToolOutput;
 
     use super::*;
@@ -208,6 +211,34 @@ mod tests {
     fn a_line_is_cut_and_cannot_steer_a_terminal() {
         let long = format!("\u{1b}[2J{}", "x".repeat(60));
         assert_eq!(shown("", &long), format!("1 + \u{fffd}[2J{}…", "x".repeat(21)));
+    }
+
+    #[test]
+    fn nothing_outside_of_the_directory_is_looked_at() {
+        let home = tempfile::tempdir().unwrap();
+        let inside = home.path().join("project");
+        fs::create_dir(&inside).unwrap();
+        let outside = home.path().join("outside");
+        symlink(&outside, inside.join("link")).unwrap();
+        symlink("/proc/self/pagemap", inside.join("endless")).unwrap();
+        let watch = Watch::new(&inside);
+        let returned = ToolOutcome::Returned(ToolOutput::text("done"));
+        let paths = [
+            "../outside",
+            "link",
+            outside.to_str().unwrap(),
+            "a/../../outside",
+            "endless",
+            "/proc/self/pagemap",
+        ];
+        for path in paths {
+            fs::write(&outside, "one\n").unwrap();
+            let arguments = serde_json::json!({ "path": path }).to_string();
+            let call = ToolCall::new("1", "edit_file", arguments);
+            watch.begin(&call);
+            fs::write(&outside, "two\n").unwrap();
+            assert_eq!((path, watch.end(&call, &returned)), (path, None));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Write as _};
 
+use super::words::json;
 use super::{Note, Output, Progress, Renderer};
 
 /// Writes the report to standard output, and everything else to standard error.
@@ -30,7 +31,7 @@ impl Renderer for Json {
             return Ok(());
         };
         self.progress.over(report);
-        writeln!(self.output, "{}", serde_json::to_string(report)?)?;
+        writeln!(self.output, "{}", json(report)?)?;
         self.output.flush()
     }
 

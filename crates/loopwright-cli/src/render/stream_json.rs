@@ -13,6 +13,7 @@ use loopwright_core::{AgentEvent, OwnedDelta, ToolOutcome};
 use serde_json::{Value, json};
 
 use super::text::Scope;
+use super::words;
 use super::{Answer, Beginning, Details, Note, Output, Progress, Renderer, Source};
 use crate::report::{SCHEMA_VERSION, Tokens};
 
@@ -38,7 +39,7 @@ impl StreamJson {
     }
 
     fn write(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
-        writeln!(self.output, "{}", serde_json::to_string(value)?)?;
+        writeln!(self.output, "{}", words::json(value)?)?;
         self.output.flush()
     }
 

@@ -1,12 +1,42 @@
 //! Texts of others, made fit for a line of a terminal.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 pub(crate) use loopwright_broadcast::text::{cut, harmless, line};
+use serde::Serialize;
 use serde_json::Value;
 
 /// The width that lines keep to.
 pub(crate) const WIDTH: usize = 80;
+
+/// Writes a value as a line of JSON in which no character can move what a terminal shows: those that could are
+/// written as `\u` and their number.
+pub(crate) fn json(value: &impl Serialize) -> serde_json::Result<String> {
+    let text = serde_json::to_string(value)?;
+    if !text.chars().any(steers) {
+        return Ok(text);
+    }
+    let mut harmless = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        if steers(c) {
+            // All of them have four digits. They stand in strings only.
+            let _infallible = write!(harmless, "\\u{:04x}", u32::from(c));
+        } else {
+            harmless.push(c);
+        }
+    }
+    Ok(harmless)
+}
+
+/// Tells whether a character is one of the controls that JSON leaves as they are, or changes the direction or the
+/// line of a text.
+fn steers(c: char) -> bool {
+    matches!(
+        c,
+        '\u{7f}'..='\u{9f}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
 
 /// Breaks a text between words into at most so many lines.
 pub(crate) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
@@ -81,6 +111,15 @@ mod tests {
         assert_eq!(wrap("one two three four five", 9, 2), ["one two", "three fo…"]);
         assert_eq!(wrap("one two three", 9, 2), ["one two", "three"]);
         assert_eq!(wrap("", 9, 2), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_line_of_json_cannot_steer_a_terminal_and_says_the_same() {
+        let text = "ä \u{1b}[2J \u{9b}2J \u{7f} \u{202e}txt\u{2066} \u{2028}";
+        let written = json(&text).unwrap();
+        let expect = r#""ä \u001b[2J \u009b2J \u007f \u202etxt\u2066 \u2028""#;
+        assert_eq!(written, expect);
+        assert_eq!(serde_json::from_str::<String>(&written).unwrap(), text);
     }
 
     #[test]

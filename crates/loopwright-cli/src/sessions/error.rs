@@ -99,6 +99,38 @@ pub enum SessionsError {
         /// Where it leads.
         real: PathBuf,
     },
+    /// A worker may not work in its directory.
+    #[error(
+        "the folder of session {}, {}, is in none of the folders that this worker works in ({roots}): name another one with `--root`, or under `worker.roots` of your configuration",
+        short(id), path.display()
+    )]
+    OutsideRoots {
+        /// The session.
+        id: SessionId,
+        /// Its directory.
+        path: PathBuf,
+        /// Where the worker may work.
+        roots: String,
+    },
+    /// Its directory holds more than a project.
+    #[error(
+        "the folder of session {}, {}, holds more than a project, or what programs keep for you: no worker works there",
+        short(id), path.display()
+    )]
+    Broad {
+        /// The session.
+        id: SessionId,
+        /// Its directory.
+        path: PathBuf,
+    },
+    /// A worker cannot work below a folder.
+    #[error("{} cannot be a root of a worker: name a folder that exists", path.display())]
+    WorkerRoot {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// Its directory is gone.
     #[error(
         "the directory of session {}, {}, cannot be worked in: name another one with `-C`",
@@ -115,6 +147,20 @@ pub enum SessionsError {
     /// The name is taken.
     #[error("there is a session `{0}` already, or was one: give this one another name with `--id`")]
     Taken(SessionId),
+    /// A file sets what only the user's own agents may set.
+    #[error(
+        "line {line} of {} sets `{key}`, which is not taken in: it decides what is sent with your key; remove \
+         it from the file, and set it in an agent of your own if you want it",
+        path.display()
+    )]
+    Privileged {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: u64,
+        /// What it sets.
+        key: String,
+    },
     /// What was typed makes no sense here.
     #[error("{0}")]
     Usage(String),

@@ -7,18 +7,23 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{AgentState, Stamped};
+use loopwright_core::{AgentState, Budget, Change, Edit, Stamped};
 use loopwright_sessions::{
     Loaded, NewSession, SessionHeader, SessionStatus, SessionStore, StoreError, stored::FORMAT,
 };
+use loopwright_templates::privileged_settings;
 use serde::{Deserialize, Serialize};
 
 use super::{SessionsError, find, now, short};
 use crate::args::sessions::{ExportArgs, ImportArgs};
+use crate::config::{STEPS, TIME, TOKENS};
 use crate::console;
 use crate::exit::ExitCode;
+use crate::render::json_line;
+use crate::session_budget;
 
 /// The most bytes of a line.
 const LINE: u64 = 1 << 30;
@@ -97,8 +102,8 @@ fn write(to: &mut impl Write, loaded: Loaded) -> io::Result<()> {
     let Loaded { header, definition, changes } = loaded;
     let header = SessionHeader { from: None, line: 0, ..header };
     let head = Head { kind: Kind::Session, format: FORMAT, header, definition };
-    writeln!(to, "{}", serde_json::to_string(&head)?)?;
-    changes.iter().try_for_each(|it| writeln!(to, "{}", serde_json::to_string(it)?))
+    writeln!(to, "{}", json_line(&head)?)?;
+    changes.iter().try_for_each(|it| writeln!(to, "{}", json_line(it)?))
 }
 
 /// Takes in a session that was exported, and prints its name. It works in this directory from now on:
@@ -109,14 +114,15 @@ pub(super) async fn import(
     workdir: &Path,
 ) -> Result<ExitCode, SessionsError> {
     let path = &args.file;
-    let (head, changes, is_interrupted) = if path == Path::new("-") {
+    let (head, mut changes, state) = if path == Path::new("-") {
         read(path, io::stdin().lock())?
     } else {
         let file = fs::File::open(path).map_err(|source| unusable(path, "read", source))?;
         read(path, BufReader::new(file))?
     };
+    changes.extend(limited(&state));
     let status = match head.header.status {
-        SessionStatus::Deleted | SessionStatus::Active if is_interrupted => {
+        SessionStatus::Deleted | SessionStatus::Active if state.is_interrupted() => {
             SessionStatus::Suspended
         }
         SessionStatus::Deleted => SessionStatus::Active,
@@ -146,8 +152,11 @@ pub(super) async fn import(
     Ok(console::print(format!("{}\n", created.id).as_bytes()))
 }
 
-/// Reads a session, and tells whether its run was interrupted.
-fn read(path: &Path, mut lines: impl BufRead) -> Result<(Head, Vec<Stamped>, bool), SessionsError> {
+/// Reads a session, and returns what its changes come to.
+fn read(
+    path: &Path,
+    mut lines: impl BufRead,
+) -> Result<(Head, Vec<Stamped>, AgentState), SessionsError> {
     let mut line = String::new();
     let mut number = 0_u64;
     let mut next = |line: &mut String| {
@@ -177,9 +186,18 @@ fn read(path: &Path, mut lines: impl BufRead) -> Result<(Head, Vec<Stamped>, boo
         return Err(SessionsError::Usage(text));
     }
     let head: Head = serde_json::from_str(&line).map_err(|error| wrong(1, &error))?;
+    let refused = |line: u64, keys: Vec<String>| match keys.into_iter().next() {
+        Some(key) => Err(SessionsError::Privileged { path: path.to_path_buf(), line, key }),
+        None => Ok(()),
+    };
+    refused(1, privileged_settings(&head.definition))?;
     let mut changes = Vec::new();
     while let Some(number) = next(&mut line)? {
-        changes.push(serde_json::from_str(&line).map_err(|error| wrong(number, &error))?);
+        let change: Stamped = serde_json::from_str(&line).map_err(|error| wrong(number, &error))?;
+        if let Change::Edited { edit: Edit::Llm(Some(llm)), .. } = &change.change {
+            refused(number, llm.options.privileged())?;
+        }
+        changes.push(change);
     }
     if changes.len() as u64 != head.header.length {
         let (has, path) = (changes.len(), path.display());
@@ -192,7 +210,25 @@ fn read(path: &Path, mut lines: impl BufRead) -> Result<(Head, Vec<Stamped>, boo
     let state = AgentState::new().replay(changes.iter().cloned()).map_err(|error| {
         SessionsError::Usage(format!("the changes in {} make no session: {error}", path.display()))
     })?;
-    Ok((head, changes, state.is_interrupted()))
+    Ok((head, changes, state))
+}
+
+/// Returns the changes that take from a session the limits that its author typed where they are wider than
+/// those of a run without any: they are not the word of whoever takes it in.
+fn limited(state: &AgentState) -> Vec<Stamped> {
+    let own = *state.budget();
+    let budget = Budget {
+        steps: Some(own.steps.unwrap_or(u32::MAX).min(STEPS.get())),
+        tokens: Some(own.tokens.unwrap_or(u64::MAX).min(TOKENS.get())),
+        time: Some(own.time.unwrap_or(Duration::MAX).min(TIME)),
+        ..own
+    };
+    let budget = (budget != own).then_some(Edit::Budget(budget));
+    let typed = session_budget::forget(state);
+    let edits = budget.into_iter().chain(typed);
+    edits
+        .map(|edit| Stamped { at: now(), change: Change::Edited { by: "import".into(), edit } })
+        .collect()
 }
 
 fn unusable(path: &Path, doing: &'static str, source: io::Error) -> SessionsError {

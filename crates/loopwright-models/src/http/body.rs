@@ -11,6 +11,9 @@ use super::{direct::names, head::invalid};
 /// A line between two chunks that is longer than this is none.
 const LONGEST_LINE: usize = 16 * 1024;
 
+/// What follows the last chunk is no longer than this.
+const LONGEST_TRAILER: usize = 64 * 1024;
+
 /// What is still to come of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
@@ -31,8 +34,8 @@ pub(super) enum Chunk {
     Data(u64),
     /// Before the end of line that follows them.
     DataEnd,
-    /// After the last chunk, before a line that is empty.
-    Trailer,
+    /// After the last chunk and so many bytes of what follows it, before a line that is empty.
+    Trailer(usize),
     /// After everything.
     Done,
 }
@@ -99,7 +102,7 @@ impl Chunk {
                 Self::Data(0) => *self = Self::DataEnd,
                 Self::Data(left) => return Ok(data(left, buffer)),
                 Self::Done => return Ok(Piece::End),
-                Self::Size | Self::DataEnd | Self::Trailer => {
+                Self::Size | Self::DataEnd | Self::Trailer(_) => {
                     let Some(line) = line(buffer)? else { return Ok(Piece::Missing(0)) };
                     *self = self.after(&line)?;
                 }
@@ -112,13 +115,17 @@ impl Chunk {
         match self {
             Self::Size => {
                 match size(line).ok_or_else(|| invalid("the size of a chunk is no number"))? {
-                    0 => Ok(Self::Trailer),
+                    0 => Ok(Self::Trailer(0)),
                     size => Ok(Self::Data(size)),
                 }
             }
             Self::DataEnd if line.is_empty() => Ok(Self::Size),
             Self::DataEnd => Err(invalid("a chunk is longer than its size")),
-            _ if line.is_empty() => Ok(Self::Done),
+            Self::Trailer(_) if line.is_empty() => Ok(Self::Done),
+            Self::Trailer(before) => match before + line.len() + 1 {
+                most @ ..=LONGEST_TRAILER => Ok(Self::Trailer(most)),
+                _ => Err(invalid("what follows its answer does not come to an end")),
+            },
             at => Ok(at),
         }
     }

@@ -45,6 +45,9 @@ const READ: usize = 8 * 1024;
 /// The most that is read at once.
 const READ_MOST: usize = 64 * 1024;
 
+/// How often an answer may be announced before it comes.
+const MOST_ANNOUNCED: u32 = 32;
+
 /// Connections that wait to be used again, by the server that they lead to.
 #[derive(Debug, Default)]
 pub(super) struct Pool(Mutex<HashMap<Arc<str>, VecDeque<Idle>>>);
@@ -64,6 +67,8 @@ struct Connection {
     stream: TcpStream,
     /// What was read and not yet taken.
     buffer: BytesMut,
+    /// How often the answer to the request under way was only announced.
+    announced: u32,
 }
 
 /// An answer whose body is read piece by piece. Dropping it before its end closes the connection.
@@ -147,7 +152,7 @@ impl Connection {
         let probes = TcpKeepalive::new().with_time(PROBED).with_interval(PROBED).with_retries(3);
         SockRef::from(&stream).set_tcp_keepalive(&probes).ok();
         let (to, runtime) = (authority(url).into(), Handle::current().id());
-        Ok(Self { to, runtime, stream, buffer: BytesMut::new() })
+        Ok(Self { to, runtime, stream, buffer: BytesMut::new(), announced: 0 })
     }
 
     /// Tells whether the server neither closed the connection nor said anything that nobody asked for.
@@ -205,7 +210,10 @@ impl Connection {
             let _head = self.buffer.split_to(length);
             match head.status {
                 101 => return Err(invalid("it changes the protocol, which was not asked for")),
-                100..200 => {}
+                100..200 if self.announced == MOST_ANNOUNCED => {
+                    return Err(invalid("it announces an answer over and over again"));
+                }
+                100..200 => self.announced += 1,
                 _ => return Ok(Some(head)),
             }
         }
@@ -265,7 +273,7 @@ impl Response {
             && self.can_be_used_again
             && connection.buffer.is_empty()
         {
-            self.pool.give_back(Connection { buffer: BytesMut::new(), ..connection });
+            self.pool.give_back(Connection { buffer: BytesMut::new(), announced: 0, ..connection });
         }
     }
 }

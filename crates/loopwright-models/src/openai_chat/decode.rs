@@ -14,6 +14,7 @@ use super::{
     wire::{Chunk, WireUsage},
 };
 use crate::{
+    decoder::{MOST_CALLS, TOO_MANY_CALLS},
     error::{ErrorContext, with_usage},
     lenient::{Count, Few},
 };
@@ -90,6 +91,10 @@ impl ChatReading {
                 Entries::Fragments => choice.delta.as_ref(),
             };
             if let Some(said) = said {
+                // Each of them is looked for among those before.
+                if said.tool_calls.iter().count() > MOST_CALLS {
+                    return Err(self.fail(TOO_MANY_CALLS));
+                }
                 self.answer.take(said, entries, deltas).map_err(|error| {
                     self.fail("the answer's reasoning is not what it should be").with_source(error)
                 })?;

@@ -13,10 +13,10 @@ pub struct DefinitionPlaces(Vec<(DefinitionScope, PathBuf)>);
 pub enum DefinitionScope {
     /// Those that come with a program or a package.
     Package,
-    /// Those of the user.
-    User,
     /// Those of the project that is worked on.
     Project,
+    /// Those of the user.
+    User,
 }
 
 impl DefinitionPlaces {

@@ -48,6 +48,43 @@ fn a_directory_is_made_only_when_told() {
     assert_eq!(fs::read_to_string(home.path().join("x/y/a")).unwrap(), "text");
 }
 
+struct Refusing;
+
+impl crate::files::FileJournal for Refusing {
+    fn record(&self, _: &FileChange, _: Option<&[u8]>) -> Result<(), BoxError> {
+        Err("the disk is full".into())
+    }
+}
+
+#[test]
+fn a_write_that_fails_leaves_no_directory_behind() {
+    let (home, _) = world();
+    fs::create_dir(home.path().join("there")).unwrap();
+    let tool = WriteFile::in_dir(Root::new(home.path()).journal(std::sync::Arc::new(Refusing)));
+    for path in ["x/y/a", "there/y/z/a", "x/../a", "x/.git/hooks/a", "x/y/.", "new/there/"] {
+        let create = WriteFileArgs { create_dirs: Some(true), ..args(path, "text") };
+        assert!(said(&tool, &create).starts_with("error: "), "{path}");
+        let left: Vec<_> =
+            fs::read_dir(home.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!((path, left), (path, vec!["there".into()]));
+        assert_eq!(fs::read_dir(home.path().join("there")).unwrap().count(), 0, "{path}");
+    }
+}
+
+#[test]
+fn a_text_is_read_whole_or_not_at_all_however_long_its_file_says_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("a"), "12345").unwrap();
+    fs::write(home.path().join("b"), b"\xff").unwrap();
+    let root = Root::new(home.path());
+    assert_eq!(root.read_text("a", 5).unwrap(), Some("12345".to_owned()));
+    assert_eq!(root.read_text("a", 4).unwrap(), None);
+    assert_eq!(root.read_text("b", 4).unwrap(), None);
+    // It says that it is empty, and has no end.
+    let endless = Root::new("/proc/self").read_text("pagemap", 1 << 16);
+    assert!(!matches!(endless, Ok(Some(_))), "{endless:?}");
+}
+
 #[test]
 fn programs_are_told_what_was_changed() {
     let (_home, tool) = world();

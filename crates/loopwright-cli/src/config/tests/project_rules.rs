@@ -33,6 +33,35 @@ fn keys_and_headers_are_the_users() {
 }
 
 #[test]
+fn a_file_of_another_user_is_ignored_and_named() {
+    let world = World::new().project("base_url = 'http://evil'");
+    let path = world.path("repo/loopwright.toml");
+    // Only the administrator can give files away.
+    if std::os::unix::fs::chown(&path, Some(4711), None).is_ok() {
+        let expect = "/repo/loopwright.toml is ignored, because it belongs to another user: make it your own, or name it with `--config`";
+        assert_eq!(world.warnings(), [expect]);
+        assert_eq!(world.config().base_url, None);
+        let named = world.flags(|it| it.config = Some(path));
+        assert!(named.config().base_url.is_some());
+    } else {
+        world.error();
+    }
+}
+
+#[test]
+fn a_file_without_an_end_is_refused() {
+    let world = World::new().project(&"#".repeat((1 << 20) + 1));
+    let error = world.load().unwrap_err();
+    let told = crate::console::with_causes(&error).join(": ");
+    assert!(told.ends_with("it is longer than 1048576 bytes"), "{told}");
+    std::fs::remove_file(world.path("repo/loopwright.toml")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", world.path("home/.config/loopwright/config.toml"))
+        .unwrap();
+    let told = crate::console::with_causes(&world.load().unwrap_err()).join(": ");
+    assert!(told.ends_with("it is longer than 1048576 bytes"), "{told}");
+}
+
+#[test]
 fn the_sandbox_and_the_store_are_the_users() {
     check("[sandbox]\ntier = 'host'", "sandbox", SANDBOX);
     check("sandbox = 'host'", "sandbox", SANDBOX);

@@ -28,11 +28,24 @@ fn what_is_read_is_what_was_written() {
     let mut bytes = Vec::new();
     write(&mut bytes, loaded()).unwrap();
     assert_eq!(String::from_utf8(bytes.clone()).unwrap().lines().count(), 2);
-    let (head, changes, is_interrupted) = read(Path::new("f"), &bytes[..]).unwrap();
-    assert!(!is_interrupted);
+    let (head, changes, state) = read(Path::new("f"), &bytes[..]).unwrap();
+    assert!(!state.is_interrupted());
     let expect = loaded();
     assert_eq!((head.definition, changes), (expect.definition, expect.changes));
     assert_eq!(head.header, SessionHeader { line: 0, ..expect.header });
+}
+
+#[test]
+fn what_is_taken_in_has_the_limits_of_a_run_without_any_at_most() {
+    let wide = AgentState::new();
+    let budget = |state: AgentState| *state.replay(limited(&wide)).unwrap().budget();
+    let limits = budget(wide.clone());
+    assert_eq!(
+        (limits.steps, limits.tokens, limits.time, limits.cost),
+        (Some(STEPS.get()), Some(TOKENS.get()), Some(TIME), None)
+    );
+    let narrow = Budget { steps: Some(2), ..limits };
+    assert_eq!(limited(&AgentState::new().with_budget(narrow)), []);
 }
 
 #[test]

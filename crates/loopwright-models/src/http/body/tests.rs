@@ -86,6 +86,15 @@ fn what_is_no_chunk_is_refused() {
 }
 
 #[test]
+fn what_follows_the_last_chunk_comes_to_an_end() {
+    let trailer = |lines: usize| [b"0\r\n".to_vec(), b"x: yyyyyyyyyyy\r\n".repeat(lines)].concat();
+    let fits = [trailer(4096), b"\r\n".to_vec()].concat();
+    assert_eq!(read(Framing::Chunked(Chunk::Size), &fits, 100).unwrap(), (Vec::new(), true));
+    let error = read(Framing::Chunked(Chunk::Size), &trailer(5000), 100).unwrap_err();
+    assert_eq!(error.to_string(), "what follows its answer does not come to an end");
+}
+
+#[test]
 fn a_body_of_a_length_takes_no_more() {
     let mut buffer = BytesMut::from("abcdef");
     let mut framing = Framing::Length(4);

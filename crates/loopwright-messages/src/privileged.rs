@@ -1,0 +1,106 @@
+//! Settings of a model call that only the user may make.
+
+use serde_json::Value;
+
+use crate::inference::InferenceSettings;
+
+/// Fields of providers' own that say only how words are chosen, and how long or how thorough an answer is.
+const HARMLESS: [&str; 12] = [
+    "frequency_penalty",
+    "length_penalty",
+    "min_p",
+    "presence_penalty",
+    "reasoning_effort",
+    "repeat_penalty",
+    "repetition_penalty",
+    "seed",
+    "top_a",
+    "top_k",
+    "typical_p",
+    "verbosity",
+];
+
+impl InferenceSettings {
+    /// Returns the keys of what only the user may set, as `headers.NAME` and `extra.NAME`: every header, and
+    /// every field of the provider's own but a few that say only how words are chosen, such as `top_k`, with a
+    /// plain value. What is left could send the user's key elsewhere, or replace the conversation or the tools.
+    ///
+    /// ```
+    /// # use loopwright_messages::InferenceOptions;
+    /// let options = InferenceOptions::default().with_extra("top_k", 7.into()).with_extra("tools", 1.into());
+    /// assert_eq!(options.privileged(), ["extra.tools"]);
+    /// ```
+    pub fn privileged(&self) -> Vec<String> {
+        let headers = self.headers.keys().map(|name| format!("headers.{name}"));
+        let is_harmless = |name: &str, value: &Value| {
+            HARMLESS.contains(&name) && !value.is_object() && !value.is_array()
+        };
+        let fields = self.extra.iter().filter(|(name, value)| !is_harmless(name, value));
+        headers.chain(fields.map(|(name, _)| format!("extra.{name}"))).collect()
+    }
+
+    /// Takes out what [`privileged`](Self::privileged) names, but for what `is_granted` accepts by its key and
+    /// value, and returns the keys of what was taken out. The value of a header is a text.
+    pub fn withhold(&mut self, is_granted: impl Fn(&str, &Value) -> bool) -> Vec<String> {
+        let mut withheld = self.privileged();
+        withheld.retain(|key| {
+            let value = match key.split_once('.') {
+                Some(("headers", name)) => self.headers.get(name).map(|it| Value::from(&**it)),
+                Some((_, name)) => self.extra.get(name).cloned(),
+                None => None,
+            };
+            !value.is_some_and(|value| is_granted(key, &value))
+        });
+        for key in &withheld {
+            match key.split_once('.') {
+                Some(("headers", name)) => drop(self.headers.remove(name)),
+                Some((_, name)) => drop(self.extra.remove(name)),
+                None => {}
+            }
+        }
+        withheld
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::InferenceOptions;
+
+    fn options() -> InferenceOptions {
+        serde_json::from_value(json!({
+            "temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["x"], "max_output_tokens": 9,
+            "reasoning_effort": "low",
+            "extra": { "top_k": 3, "min_p": [1], "tools": [], "base_url": "x", "a.b": 1 },
+            "headers": { "Host": "x", "x.y": "z" },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn headers_and_all_fields_but_a_few_with_plain_values_are_privileged() {
+        let keys = [
+            "headers.Host",
+            "headers.x.y",
+            "extra.a.b",
+            "extra.base_url",
+            "extra.min_p",
+            "extra.tools",
+        ];
+        assert_eq!(options().privileged(), keys);
+        assert_eq!(InferenceOptions::default().privileged(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_privileged_is_taken_out_unless_it_is_granted_with_that_very_value() {
+        let mut options = options();
+        let granted =
+            [("headers.x.y", json!("z")), ("extra.a.b", json!(2)), ("extra.tools", json!([]))];
+        let withheld = options.withhold(|key, value| granted.contains(&(key, value.clone())));
+        assert_eq!(withheld, ["headers.Host", "extra.a.b", "extra.base_url", "extra.min_p"]);
+        assert_eq!(json!(options.extra), json!({ "top_k": 3, "tools": [] }));
+        assert_eq!(json!(options.headers), json!({ "x.y": "z" }));
+        assert_eq!(options.temperature, Some(0.5));
+    }
+}
