@@ -101,5 +101,5 @@ fn commands_of_the_page_on_the_sandbox_run_as_they_are_written() {
         .file("project/Cargo.toml", "[package]\nname = \"a\"\nedition = \"2024\"\n")
         .file("project/src/lib.rs", "#[test]\nfn adds() {\n    assert_eq!(1 + 1, 2);\n}\n")
         .env("HOME", home.to_str().unwrap());
-    check("sandbox.md", 3, world);
+    check("sandbox.md", 5, world);
 }

@@ -6,10 +6,13 @@
 #![expect(clippy::expect_used, reason = "a bench may give up")]
 
 use std::hint::black_box;
+use std::path::Path;
 use std::sync::OnceLock;
 
 use divan::Bencher;
 use divan::counter::BytesCount;
+use loopwright_sandbox::screen::Screen;
+use loopwright_sandbox::transaction::{Transaction, forget};
 use loopwright_sandbox::{Command, Driver, Outcome, OutputCaps, Policy, Sandbox, Tier};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +51,47 @@ fn in_tier(bencher: Bencher<'_, '_>, tier: Tier) {
     let folder = tempfile::tempdir().expect("a folder");
     let policy = Policy::in_dir(folder.path());
     bencher.bench_local(|| run(&runtime, tier, ":", &policy));
+}
+
+/// From the start of a transaction to the end of its application.
+fn collected(runtime: &Runtime, staging: &Path, line: &str, policy: &Policy) {
+    let transaction = Transaction::begin(staging, &policy.workdir).expect("a transaction");
+    run(runtime, Tier::Namespaces, line, &policy.clone().staged(&transaction));
+    let changes = transaction.changes(&Screen::standard()).expect("changes");
+    if let Some(record) = transaction.apply(changes).expect("an application").record {
+        forget(&record);
+    }
+}
+
+#[divan::bench(sample_count = 200)]
+fn with_changes_collected(bencher: Bencher<'_, '_>) {
+    let runtime = runtime();
+    let (folder, staging) = (folder(), folder());
+    let policy = Policy::in_dir(folder.path());
+    bencher.bench_local(|| collected(&runtime, staging.path(), ":", &policy));
+}
+
+const THOUSAND: &str = "i=0; while [ $i -lt 1000 ]; do echo $i > $i; i=$((i + 1)); done";
+
+#[divan::bench(sample_count = 40)]
+fn a_thousand_new_files_at_once(bencher: Bencher<'_, '_>) {
+    let runtime = runtime();
+    bencher.with_inputs(folder).bench_local_refs(|folder| {
+        run(&runtime, Tier::Namespaces, THOUSAND, &Policy::in_dir(folder.path()));
+    });
+}
+
+#[divan::bench(sample_count = 40)]
+fn a_thousand_new_files_collected(bencher: Bencher<'_, '_>) {
+    let runtime = runtime();
+    let staging = folder();
+    bencher.with_inputs(folder).bench_local_refs(|folder| {
+        collected(&runtime, staging.path(), THOUSAND, &Policy::in_dir(folder.path()));
+    });
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
 }
 
 #[divan::bench(sample_count = 5)]
