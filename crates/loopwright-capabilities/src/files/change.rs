@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs::Metadata;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use loopwright_core::BoxError;
 use serde::{Deserialize, Serialize};
@@ -34,11 +37,30 @@ pub struct FileVersion {
     pub bytes: u64,
     /// Its permissions, such as `0o644`.
     pub mode: u32,
+    /// When its content was last changed, in seconds and nanoseconds since 1970. `None` means that this is not kept: of what
+    /// a change makes, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub modified: Option<(i64, u32)>,
 }
 
 impl FileVersion {
     pub(super) fn of(content: &[u8], mode: u32) -> Self {
-        Self { sha256: sha256(content), bytes: content.len() as u64, mode: mode & 0o7777 }
+        let mode = mode & 0o7777;
+        Self { sha256: sha256(content), bytes: content.len() as u64, mode, modified: None }
+    }
+
+    /// The same of a file that is there.
+    pub(super) fn found(content: &[u8], metadata: &Metadata) -> Self {
+        let nanoseconds = u32::try_from(metadata.mtime_nsec()).unwrap_or(0);
+        let modified = Some((metadata.mtime(), nanoseconds));
+        Self { modified, ..Self::of(content, metadata.permissions().mode()) }
+    }
+
+    /// Returns when its content was last changed, if that is kept.
+    fn modified(&self) -> Option<SystemTime> {
+        let (seconds, nanoseconds) = self.modified?;
+        let after = Duration::new(u64::try_from(seconds).ok()?, nanoseconds);
+        SystemTime::UNIX_EPOCH.checked_add(after)
     }
 }
 
@@ -96,7 +118,9 @@ impl FileChange {
             return Ok(Undone::Conflict);
         }
         match (before, &self.before) {
-            (Some(content), Some(version)) => current.restore(content, version.mode)?,
+            (Some(content), Some(version)) => {
+                current.restore(content, version.mode, version.modified())?;
+            }
             _ => current.remove()?,
         }
         Ok(Undone::Restored)

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
 use rustix::io::Errno;
@@ -95,15 +96,16 @@ impl Current<'_> {
         if self.root.is_protected(&self.place.path(), Some(content)) {
             return Err(FileError::Protected(self.path.to_owned()));
         }
-        let staged = self.stage(content, None)?;
-        let change =
-            FileChange {
-                path: shown::path(&self.place.path()),
-                before: self.metadata.as_ref().zip(self.content.as_ref()).map(
-                    |(metadata, content)| FileVersion::of(content, metadata.permissions().mode()),
-                ),
-                after: FileVersion::of(content, staged.mode),
-            };
+        let staged = self.stage(content, None, None)?;
+        let change = FileChange {
+            path: shown::path(&self.place.path()),
+            before: self
+                .metadata
+                .as_ref()
+                .zip(self.content.as_ref())
+                .map(|(metadata, content)| FileVersion::found(content, metadata)),
+            after: FileVersion::of(content, staged.mode),
+        };
         if let Some(journal) = self.root.recorder() {
             journal
                 .record(&change, self.content.as_deref())
@@ -113,9 +115,14 @@ impl Current<'_> {
         Ok(change)
     }
 
-    /// Replaces what the file holds without putting it on record.
-    pub(super) fn restore(&self, content: &[u8], mode: u32) -> Result<(), FileError> {
-        self.stage(content, Some(mode))?.commit()
+    /// Replaces what the file holds without putting it on record, and says that it was changed at this time.
+    pub(super) fn restore(
+        &self,
+        content: &[u8],
+        mode: u32,
+        modified: Option<SystemTime>,
+    ) -> Result<(), FileError> {
+        self.stage(content, Some(mode), modified)?.commit()
     }
 
     /// Removes the file without putting it on record.
@@ -126,7 +133,12 @@ impl Current<'_> {
         removed.map_err(|error| self.refusal(error))
     }
 
-    fn stage(&self, content: &[u8], mode: Option<u32>) -> Result<Staged<'_>, FileError> {
+    fn stage(
+        &self,
+        content: &[u8],
+        mode: Option<u32>,
+        modified: Option<SystemTime>,
+    ) -> Result<Staged<'_>, FileError> {
         let failed = |error: io::Error| self.refusal(error);
         let (mut file, name) = self.temporary().map_err(failed)?;
         let mut staged = Staged { current: self, name, mode: 0, is_committed: false };
@@ -136,6 +148,9 @@ impl Current<'_> {
             keep_attributes(self, &file);
             let mode = mode.unwrap_or_else(|| metadata.permissions().mode()) & 0o1777;
             file.set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
+        }
+        if let Some(modified) = modified {
+            file.set_modified(modified).map_err(failed)?;
         }
         if self.root.waits_for_disk() {
             file.sync_all().map_err(failed)?;

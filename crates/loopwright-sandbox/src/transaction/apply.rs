@@ -105,17 +105,22 @@ fn replace(folder: &Path, plan: &Plan, path: &Path, old: usize, is: Mark) -> io:
 fn add(folder: &Path, plan: &Plan, path: &Path, is: Mark) -> io::Result<Made> {
     let from = folder.join(UPPER).join(path);
     let place = Place::of(&plan.root, path)?;
-    if place.status()?.is_some_and(|status| status.st_ino == is.inode) {
-        return Ok(Made::Done);
-    }
+    let is_there =
+        || io::Result::Ok(place.status()?.is_some_and(|status| status.st_ino == is.inode));
     let renamed = in_folder(plan, path, &place, || {
         renameat_with(CWD, &from, &place.folder, place.name, RenameFlags::NOREPLACE)
     });
     match renamed {
         Ok(()) => Ok(Made::Done),
+        // It was made before this process looked.
+        Err(error) if is_made_or_taken(&error) && is_there()? => Ok(Made::Done),
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(Made::Conflict),
         Err(error) => Err(error),
     }
+}
+
+fn is_made_or_taken(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EEXIST | libc::ENOENT))
 }
 
 /// Works in a folder, which is made writable for its owner if it has to be. What it is to be in the end is part of

@@ -23,11 +23,6 @@ impl<'a> Place<'a> {
         Ok(Self { folder: open(root, path.parent().unwrap_or(Path::new("")))?, name })
     }
 
-    /// A path to it, whatever becomes of the folders on the way.
-    pub(super) fn path(&self) -> PathBuf {
-        through(&self.folder).join(self.name)
-    }
-
     pub(super) fn status(&self) -> io::Result<Option<rustix::fs::Stat>> {
         match rustix::fs::statat(&self.folder, self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(status) => Ok(Some(status)),

@@ -7,7 +7,6 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use super::error::TransactionError;
 use super::{OLD, PLAN};
@@ -65,13 +64,7 @@ pub(super) struct Mark {
     pub(super) size: u64,
     pub(super) modified: (i64, i64),
     pub(super) mode: u32,
-    /// The SHA-256 of a file that is not large, by which it is recognised when its content was written anew.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) digest: Option<[u8; 32]>,
 }
-
-/// The largest file whose digest is kept.
-const MOST_DIGESTED: u64 = 4 << 20;
 
 /// Rights and times of a folder, before and after.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -97,29 +90,13 @@ impl Mark {
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
             mode: metadata.mode(),
-            digest: None,
         }
     }
 
-    /// The same with the digest of a file that is not large.
-    pub(super) fn digested(path: &Path, metadata: &Metadata) -> Self {
-        let is_digested = metadata.is_file() && metadata.size() <= MOST_DIGESTED;
-        let content = if is_digested { fs::read(path).ok() } else { None };
-        Self { digest: content.map(|it| Sha256::digest(it).into()), ..Self::of(metadata) }
-    }
-
-    /// Tells whether what is at a path is this version.
-    pub(super) fn is_at(&self, path: &Path, status: &rustix::fs::Stat) -> bool {
+    /// Tells whether what is at a path is this version. A file that was replaced and then restored with its times is.
+    pub(super) fn is_at(self, status: &rustix::fs::Stat) -> bool {
         let there = Self::of_status(status);
-        if (Self { digest: None, ..*self }) == there {
-            return true;
-        }
-        let is_alike = (self.size, self.mode) == (there.size, there.mode);
-        is_alike
-            && self.digest.is_some_and(|digest| {
-                fs::read(path)
-                    .is_ok_and(|content| digest == <[u8; 32]>::from(Sha256::digest(content)))
-            })
+        there == Self { inode: there.inode, ..self }
     }
 
     pub(super) fn of_status(status: &rustix::fs::Stat) -> Self {
@@ -128,7 +105,6 @@ impl Mark {
             size: u64::try_from(status.st_size).unwrap_or(0),
             modified: (status.st_mtime, i64::try_from(status.st_mtime_nsec).unwrap_or(0)),
             mode: status.st_mode,
-            digest: None,
         }
     }
 

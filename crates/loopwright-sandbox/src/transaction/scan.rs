@@ -1,5 +1,7 @@
 //! What was collected, compared with what is there.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, Metadata};
 use std::io;
@@ -108,7 +110,7 @@ pub(super) fn scan(
     screen: &Screen,
 ) -> Result<Changes, TransactionError> {
     let upper = folder.join(UPPER);
-    let layers = Layers { upper: &upper, root };
+    let layers = Layers { upper: &upper, root, found: RefCell::default() };
     let mut scan = Scan {
         layers,
         began,
@@ -338,13 +340,15 @@ fn taken(upper: &Path, new: &Metadata) -> Result<Mark, TransactionError> {
             removed.map_err(|error| TransactionError::at(upper)(error.into()))?;
         }
     }
-    Ok(Mark::digested(upper, new))
+    Ok(Mark::of(new))
 }
 
 /// The folder as it is, and what was collected above it.
 struct Layers<'a> {
     upper: &'a Path,
     root: &'a Path,
+    /// What was found where it is asked again and again: for what makes a repository, beside every file.
+    found: RefCell<HashMap<PathBuf, Option<What>>>,
 }
 
 impl Layers<'_> {
@@ -359,6 +363,14 @@ impl Layers<'_> {
         })
     }
 
+    fn look(&self, path: &Path) -> Option<What> {
+        match fs::symlink_metadata(self.upper.join(path)) {
+            Ok(status) => Some(What::of(&status)).filter(|_| !is_whiteout(&status)),
+            Err(_) if self.shows_below(path) => self.before(path),
+            Err(_) => None,
+        }
+    }
+
     /// Tells whether anything was collected in a folder besides its own look.
     fn changes_below(&self, path: &Path) -> bool {
         names(&self.upper.join(path)).is_ok_and(|names| !names.is_empty())
@@ -367,11 +379,12 @@ impl Layers<'_> {
 
 impl After for Layers<'_> {
     fn what(&self, path: &Path) -> Option<What> {
-        match fs::symlink_metadata(self.upper.join(path)) {
-            Ok(status) => Some(What::of(&status)).filter(|_| !is_whiteout(&status)),
-            Err(_) if self.shows_below(path) => self.before(path),
-            Err(_) => None,
+        if let Some(found) = self.found.borrow().get(path) {
+            return *found;
         }
+        let found = self.look(path);
+        self.found.borrow_mut().insert(path.into(), found);
+        found
     }
 
     fn before(&self, path: &Path) -> Option<What> {

@@ -74,7 +74,7 @@ fn exchange_back(root: &Path, path: &Path, kept: &Path, is: Mark) -> io::Result<
         return Ok(true);
     }
     let place = Place::of(root, path)?;
-    if place.status()?.is_none_or(|status| !is.is_at(&place.path(), &status)) {
+    if place.status()?.is_none_or(|status| !is.is_at(&status)) {
         return Ok(false);
     }
     renameat(CWD, kept, &place.folder, place.name)?;
@@ -108,7 +108,7 @@ fn take_one(root: &Path, path: &Path, is: Mark) -> io::Result<bool> {
             Err(error) => Err(error.into()),
         };
     }
-    if !is.is_at(&place.path(), &status) {
+    if !is.is_at(&status) {
         return Ok(false);
     }
     unlinkat(&place.folder, place.name, AtFlags::empty())?;

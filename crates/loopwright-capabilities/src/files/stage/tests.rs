@@ -103,7 +103,7 @@ fn a_full_disk_changes_nothing() {
     );
     let (home, root) = world();
     fs::write(home.path().join("a"), "old").unwrap();
-    drop(look(&root, "a").unwrap().stage(b"new", None).unwrap());
+    drop(look(&root, "a").unwrap().stage(b"new", None, None).unwrap());
     assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "old");
     assert_eq!(names(home.path()), ["a"], "what was staged is gone");
 }
