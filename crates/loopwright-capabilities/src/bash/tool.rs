@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bash::collect::{Begun, Collect, Entry, Place};
 use crate::bash::confinement;
 use crate::bash::danger::{self, OnDanger};
+use crate::bash::denied;
 use crate::bash::directory::{DIRECTORY, Wrapped};
 use crate::bash::format;
 use crate::bash::policy::BashPolicy;
@@ -307,6 +308,7 @@ impl Bash {
             None => (self.sandbox.run(&command, &policy, &mut observer, cancel).await?, None),
         };
         let left = wrapped.and_then(|it| it.unwrap(&mut output.stderr));
+        output.notes.extend(denied::notes(&output, &policy));
         let seconds = policy.limits.wall.as_secs_f64();
         if matches!(output.outcome, Outcome::Cancelled | Outcome::Lost) {
             if is_collected && output.staged {
