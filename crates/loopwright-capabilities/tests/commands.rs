@@ -143,6 +143,16 @@ async fn a_command_cannot_be_given_no_time() {
 }
 
 #[tokio::test]
+async fn a_command_is_told_what_the_sandbox_keeps_from_it() {
+    let stderr = "cat: /home/me/.netrc: No such file or directory";
+    let output = Output { driver: "namespaces".to_owned(), ..Output::exited(1, "", stderr) };
+    let bash = UseBash::in_dir("/srv").sandbox(says(output));
+    let told = answers(bash, &[("bash", json!({ "command": "cat ~/.netrc" }))]).await;
+    let note = "[`/home/me/.netrc` is not visible in the sandbox]";
+    assert_eq!(told, [format!("Exit code: 1\n\nSTDERR:\n{stderr}\n\n{note}")]);
+}
+
+#[tokio::test]
 async fn what_confines_commands_changes_without_their_time_and_output() {
     let sandbox = says(Output::exited(0, "", ""));
     let bash = UseBash::in_dir("/srv").sandbox(sandbox.clone());

@@ -6,6 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use loopwright_agent::{AgentBuilder, UseLlmConfig};
+use loopwright_core::AgentState;
+use loopwright_testing::{FakeModel, ScenarioStep};
+use serde_json::json;
 use tempfile::TempDir;
 
 /// A folder for a project, and beside it what the program keeps.
@@ -234,6 +238,37 @@ fn a_commit_bears_the_name_of_the_user_and_nothing_else_of_the_settings_is_seen(
     let output = run("git config --global --list --name-only");
     assert_eq!(said(&output), "user.name\nuser.email\n");
     assert!(said(&project.outside("git log --format=%an")).starts_with("A \"B\" C"));
+}
+
+/// The tools of an agent are the same.
+#[test]
+fn a_command_of_an_agent_finds_the_toolchain() {
+    use loopwright_cli::{commands::Commands, config, tools};
+    if !has(&["cargo"]) {
+        return;
+    }
+    loopwright_sandbox::use_helper(env!("CARGO_BIN_EXE_loopwright"));
+    let project = Project::with(&[("Cargo.toml", MEMBER), ("src/lib.rs", "")]);
+    let mut sources = config::Sources::from_process().unwrap();
+    let state = project.0.path().join("state");
+    sources.environment.insert("XDG_STATE_HOME".to_owned(), state.into());
+    let flags = config::Flags { workdir: project.path(""), ..config::Flags::default() };
+    let config = config::Config::load(flags, &sources).unwrap().config;
+    let root = tools::workdir(&project.path("")).unwrap();
+    let tools = tools::tools(&root, &Commands::of(&config, &sources));
+    let command = json!({ "command": "cargo check --offline --quiet && echo $CARGO_HOME checked" });
+    let steps = [ScenarioStep::tool_call("bash", command), ScenarioStep::final_answer("done")];
+    let agent = AgentBuilder::base()
+        .with_capability(UseLlmConfig::model(FakeModel::script(steps)))
+        .with_capability(tools)
+        .build()
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let state = runtime.block_on(agent.execute(AgentState::new().with_user_message("go")));
+    let calls: Vec<_> = state.step_at(0).unwrap().tool_executions().collect();
+    let told = calls[0].1.to_result().to_text();
+    assert!(told.ends_with("checked"), "{told}");
+    assert!(project.path("target").is_dir());
 }
 
 #[test]

@@ -55,8 +55,8 @@ fn complaint(line: &str) -> Option<(Said, PathBuf)> {
     ];
     let (_, said) = phrases.into_iter().find(|(phrase, _)| lower.contains(phrase))?;
     let words = line.split(|it: char| it.is_whitespace() || "'\"`‘’()".contains(it));
-    let mut paths = words.map(|it| it.trim_end_matches([':', ',', ';', '.']));
-    let mut paths = paths.by_ref().filter(|it| it.starts_with('/')).map(Path::new);
+    let words = words.map(|it| it.trim_end_matches([':', ',', ';', '.']));
+    let mut paths = words.filter(|it| it.starts_with('/')).map(Path::new);
     let path = paths.next().filter(|path| paths.all(|other| other == *path))?;
     let is_plain = path.components().all(|it| it != Component::ParentDir);
     is_plain.then(|| (said, path.to_path_buf()))
@@ -98,7 +98,7 @@ fn reason(said: Said, path: &Path, policy: &Policy) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn check(stderr: &str, expect: &[&str]) {
+    fn check(stderr: &'static str, expect: &[&str]) {
         let policy = Policy::in_dir("/srv/web").hide("keys").read("/home/me/.cargo/bin");
         let policy = policy.write("/srv/out").cache("/home/me/caches");
         let output = Output { driver: "namespaces".to_owned(), ..Output::exited(1, "", stderr) };
