@@ -95,12 +95,9 @@ impl Commands {
         policy = strings(settings.hide.as_ref()).iter().fold(policy, Policy::hide);
         policy = strings(settings.direct.as_ref()).iter().fold(policy, Policy::direct);
         for variable in strings(settings.environment.as_ref()) {
-            match variable.split_once('=') {
-                Some((name, value)) => policy = policy.env(name, value),
-                None => {
-                    let value = self.environment.get(variable).and_then(|it| it.to_str());
-                    policy = value.into_iter().fold(policy, |it, value| it.env(variable, value));
-                }
+            let of_user = || Some((variable.as_str(), self.environment.get(variable)?.to_str()?));
+            if let Some((name, value)) = variable.split_once('=').or_else(of_user) {
+                policy = policy.env(name, value);
             }
         }
         if shows_toolchains(policy.driver) {

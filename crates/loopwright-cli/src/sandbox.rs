@@ -129,7 +129,7 @@ async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
         }
     };
     if let Some(mut file) = report_file
-        && let Err(error) = writeln!(file, "{:#}", report(&result, changes))
+        && let Err(error) = writeln!(file, "{:#}", report(&result, &changes))
     {
         return console::fail(&error, ExitCode::Internal).into();
     }
@@ -316,7 +316,7 @@ fn refuse(error: &SandboxError) -> u8 {
     }
 }
 
-fn report(result: &Result<Output, SandboxError>, changes: Value) -> Value {
+fn report(result: &Result<Output, SandboxError>, changes: &Value) -> Value {
     let stream =
         |captured: &Captured| json!({ "total": captured.total, "omitted": captured.omitted() });
     match result {

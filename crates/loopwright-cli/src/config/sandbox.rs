@@ -121,7 +121,8 @@ impl SettingValue for Bytes {
 impl std::fmt::Display for Bytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let units = [(30, "G"), (20, "M"), (10, "K")];
-        let whole = units.into_iter().find(|(shift, _)| self.0 % (1 << shift) == 0 && self.0 > 0);
+        let whole =
+            units.into_iter().find(|(shift, _)| self.0.is_multiple_of(1 << shift) && self.0 > 0);
         match whole {
             Some((shift, unit)) => write!(f, "{}{unit}", self.0 >> shift),
             None => write!(f, "{}", self.0),

@@ -132,10 +132,10 @@ mod tests {
         let policy = caches.extend(Policy::in_dir(&workdir).env("UV_CACHE_DIR", "/elsewhere"));
         let files = caches.files();
         assert!(files.is_dir());
-        assert_eq!(policy.caches, [files.clone()]);
+        assert_eq!(policy.caches, std::slice::from_ref(&files));
         let git = files.with_file_name("gitconfig");
         assert_eq!(fs::read_to_string(&git).unwrap(), "[user]\n\tname = \"Me\"\n");
-        assert_eq!(policy.read_paths, [git.clone()]);
+        assert_eq!(policy.read_paths, std::slice::from_ref(&git));
         let values = &policy.environment.values;
         assert_eq!(values["GIT_CONFIG_GLOBAL"], git.to_str().unwrap());
         assert_eq!(values["XDG_CACHE_HOME"], files.to_str().unwrap());

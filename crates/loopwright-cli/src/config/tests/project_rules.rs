@@ -56,7 +56,7 @@ fn a_project_may_hide_more_and_lower_limits_of_commands() {
     let sandbox = world.config().sandbox;
     assert_eq!(sandbox.memory.unwrap().value, Bytes(1 << 30));
     assert_eq!(sandbox.processes.unwrap().value.get(), 100);
-    assert_eq!(sandbox.timeout.unwrap().value, Duration::from_secs(60));
+    assert_eq!(sandbox.timeout.unwrap().value, Duration::from_mins(1));
     // Where the user says nothing, what holds by default is not raised either.
     let world =
         World::new().project("[sandbox]\nmemory = '900000G'\nprocesses = 100000\ntimeout = 100000");
