@@ -7,6 +7,7 @@ mod policy;
 mod collect;
 mod confinement;
 mod danger;
+mod denied;
 mod format;
 mod directory;
 mod tool;

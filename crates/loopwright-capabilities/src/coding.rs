@@ -1,8 +1,9 @@
 //! Files and commands together.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_sandbox::{DriverChoice, Policy, Sandbox};
@@ -52,6 +53,18 @@ impl UseCodingTools {
         self
     }
 
+    /// Changes what commands may do; see [`Bash::confine`].
+    pub fn confine(mut self, change: impl FnOnce(Policy) -> Policy) -> Self {
+        self.bash = self.bash.confine(change);
+        self
+    }
+
+    /// Sets how long a command may take at most; see [`Bash::longest`].
+    pub fn longest(mut self, longest: Duration) -> Self {
+        self.bash = self.bash.longest(longest);
+        self
+    }
+
     /// Chooses what commands are run with; see [`Policy::driver`].
     pub fn driver(mut self, driver: impl Into<DriverChoice>) -> Self {
         self.bash = self.bash.driver(driver);
@@ -73,6 +86,12 @@ impl UseCodingTools {
     /// Lets commands make their changes at once; see [`Bash::write_at_once`].
     pub fn write_at_once(mut self) -> Self {
         self.bash = self.bash.write_at_once();
+        self
+    }
+
+    /// Lets commands leave behind what is refused otherwise; see [`Bash::allow`].
+    pub fn allow(mut self, path: impl AsRef<Path>) -> Self {
+        self.bash = self.bash.allow(path);
         self
     }
 

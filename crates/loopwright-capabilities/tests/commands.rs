@@ -20,11 +20,14 @@ fn says(output: Output) -> Arc<FakeSandbox> {
 }
 
 #[test]
-fn bash_takes_a_command_and_nothing_else() {
+fn bash_takes_a_command_and_how_long_it_may_take() {
     let tool = Bash::in_dir("/").into_tool();
     let schema = &*tool.spec().parameters;
     assert_eq!(schema["required"], json!(["command"]));
-    assert_eq!(schema["properties"].as_object().unwrap().len(), 1);
+    let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["command", "timeout_seconds"]);
+    assert_eq!(schema["properties"]["timeout_seconds"]["type"], "integer");
+    assert_eq!(schema["properties"]["timeout_seconds"]["minimum"], 1);
     assert_eq!(schema["properties"]["command"]["type"], "string");
     assert_eq!(schema["additionalProperties"], json!(false));
 }
@@ -103,6 +106,60 @@ async fn a_policy_of_ones_own_counts_as_a_whole() {
     let bash = bash.write_at_once();
     answers(bash, &[("bash", json!({ "command": "make" }))]).await;
     assert_eq!(sandbox.policies(), [own]);
+}
+
+/// Returns how many seconds a command gets for which this many are asked for.
+async fn granted(bash: UseBash, asked: &[Option<u32>]) -> Vec<u64> {
+    let sandbox = says(Output::exited(0, "", ""));
+    let call = |seconds: &Option<u32>| match seconds {
+        Some(seconds) => ("bash", json!({ "command": "make", "timeout_seconds": seconds })),
+        None => ("bash", json!({ "command": "make" })),
+    };
+    let calls: Vec<_> = asked.iter().map(call).collect();
+    answers(bash.sandbox(sandbox.clone()), &calls).await;
+    sandbox.policies().iter().map(|it| it.limits.wall.as_secs()).collect()
+}
+
+#[tokio::test]
+async fn a_command_may_take_as_long_as_is_asked_for_and_allowed() {
+    let asked = [None, Some(5), Some(300), Some(9999)];
+    let bash = || UseBash::in_dir("/srv");
+    assert_eq!(granted(bash(), &asked).await, [120, 5, 300, 600]);
+    let display = BashPolicy { timeout: Duration::from_mins(20), ..BashPolicy::default() };
+    assert_eq!(granted(bash().display(display.clone()), &asked).await, [1200, 5, 300, 1200]);
+    let minute = Duration::from_mins(1);
+    assert_eq!(granted(bash().display(display).longest(minute), &asked).await, [60, 5, 60, 60]);
+    let own = Policy::in_dir("/srv").wall(minute);
+    assert_eq!(granted(bash().policy(own), &asked).await, [60, 5, 60, 60]);
+}
+
+#[tokio::test]
+async fn a_command_cannot_be_given_no_time() {
+    let sandbox = says(Output::exited(0, "", ""));
+    let call = json!({ "command": "make", "timeout_seconds": 0 });
+    let told = answers(UseBash::in_dir("/srv").sandbox(sandbox.clone()), &[("bash", call)]).await;
+    assert!(told[0].starts_with("Error: "), "{}", told[0]);
+    assert_eq!(sandbox.commands(), []);
+}
+
+#[tokio::test]
+async fn a_command_is_told_what_the_sandbox_keeps_from_it() {
+    let stderr = "cat: /home/me/.netrc: No such file or directory";
+    let output = Output { driver: "namespaces".to_owned(), ..Output::exited(1, "", stderr) };
+    let bash = UseBash::in_dir("/srv").sandbox(says(output));
+    let told = answers(bash, &[("bash", json!({ "command": "cat ~/.netrc" }))]).await;
+    let note = "[`/home/me/.netrc` is not visible in the sandbox]";
+    assert_eq!(told, [format!("Exit code: 1\n\nSTDERR:\n{stderr}\n\n{note}")]);
+}
+
+#[tokio::test]
+async fn what_confines_commands_changes_without_their_time_and_output() {
+    let sandbox = says(Output::exited(0, "", ""));
+    let bash = UseBash::in_dir("/srv").sandbox(sandbox.clone());
+    let bash = bash.confine(|policy| policy.memory(7).wall(Duration::from_secs(1)));
+    answers(bash, &[("bash", json!({ "command": "make" }))]).await;
+    let limits = &sandbox.policies()[0].limits;
+    assert_eq!((limits.memory, limits.wall), (7, BashPolicy::default().timeout));
 }
 
 #[tokio::test]

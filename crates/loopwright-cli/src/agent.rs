@@ -8,10 +8,10 @@ use loopwright_agent::{
 };
 use loopwright_capabilities::{compaction::UseCompaction, files::Root};
 use loopwright_core::{AgentLoop, Hook, LlmConfig, Models, Priority};
-use loopwright_sandbox::DriverChoice;
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
 use crate::applied::Applied;
+use crate::commands::Commands;
 use crate::session_budget::SessionBudget;
 use crate::tools;
 
@@ -37,8 +37,8 @@ pub struct Setup {
     pub context_window: u64,
     /// Where it works.
     pub workdir: Root,
-    /// What its commands are run with.
-    pub driver: DriverChoice,
+    /// How its commands are run.
+    pub commands: Commands,
     /// What the user adds to its instructions; with a definition, those of the definition too.
     pub system: Option<String>,
     /// What it is defined by; nothing for the program's own agent.
@@ -63,7 +63,7 @@ impl Setup {
         let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
         let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
-            .with_capability(tools::tools(&self.workdir, self.driver))
+            .with_capability(tools::tools(&self.workdir, &self.commands))
             .with_capability(UseLlmConfig::of(Arc::clone(&self.models)).with_llm(self.llm.clone()))
             .with_capability(UseProjectInstructions::new(self.project.clone()))
             .with_capability(UseHook::new(self.session_budget).at(Priority::GUARD))
@@ -76,7 +76,7 @@ impl Setup {
             ),
         };
         let Some(applied) = &self.applied else { return builder.build() };
-        let capabilities = applied.defined.capabilities(&self.workdir, self.driver);
+        let capabilities = applied.defined.capabilities(&self.workdir, &self.commands);
         DefinitionLoopFactory::new(builder)
             .with_capabilities(Arc::new(capabilities))
             .instantiate(&applied.definition)

@@ -8,9 +8,9 @@ use loopwright_agent::{
 };
 use loopwright_capabilities::files::Root;
 use loopwright_models::Providers;
-use loopwright_sandbox::DriverChoice;
 
 use crate::applied::{AgentError, Applied};
+use crate::commands::Commands;
 use crate::config::Config;
 use crate::console::with_causes;
 use crate::conversation::AGENT;
@@ -35,11 +35,11 @@ impl Check<'_> {
         if !problems.is_empty() {
             return problems;
         }
-        let driver = DriverChoice::default();
+        let commands = Commands::default();
         let base = AgentBuilder::base()
-            .with_capability(tools::tools(self.workdir, driver))
+            .with_capability(tools::tools(self.workdir, &commands))
             .with_capability(UseLlmConfig::of(Arc::<Providers>::clone(self.providers)));
-        let capabilities = self.defined.capabilities(self.workdir, driver);
+        let capabilities = self.defined.capabilities(self.workdir, &commands);
         let factory = DefinitionLoopFactory::new(base).with_capabilities(Arc::new(capabilities));
         let built = factory.instantiate(&definition).map(drop);
         built.err().map(|error| with_causes(&error).join(": ")).into_iter().collect()

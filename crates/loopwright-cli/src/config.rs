@@ -5,7 +5,7 @@
 //! `limits.steps` leaves the user's `limits.cost` alone. A project file belongs to whoever wrote the
 //! repository: it may not say where prompts and keys go (see [`ConfigError::Refused`]).
 
-use loopwright_sandbox::DriverChoice;
+use loopwright_sandbox::Limits as Machine;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,6 +30,7 @@ mod provider;
 mod reading;
 mod refusal;
 mod roots;
+mod sandbox;
 mod secret;
 mod sources;
 mod timeouts;
@@ -50,6 +51,7 @@ pub use output_format::OutputFormat;
 pub use provider::{Provider, Rate};
 pub use refusal::Reason;
 pub use roots::Roots;
+pub use sandbox::{Bytes, LONGEST, SandboxSettings, Strings};
 pub use secret::{SecretRef, Text};
 pub use sources::Sources;
 pub use timeouts::Timeouts;
@@ -85,8 +87,8 @@ pub struct Config {
     pub models: BTreeMap<String, ModelFacts>,
     /// How long to wait for a provider.
     pub timeouts: Timeouts,
-    /// What confines the commands that are run.
-    pub sandbox_tier: Option<Setting<DriverChoice>>,
+    /// What the commands that are run may do.
+    pub sandbox: SandboxSettings,
     /// Where sessions are kept.
     pub store_url: Option<Setting<Text>>,
     /// Below which folders a worker may work.
@@ -112,6 +114,7 @@ impl Config {
         let mut project = project_layer(&workdir, &user_file, &mut warnings)?;
         let user = user_layer(&user_file, &mut warnings)?;
         project.limits = project.limits.of_project(&user.limits);
+        project.sandbox = project.sandbox.of_project(&user.sandbox, &Machine::of_machine());
         let layer = flags.into_layer().or(environment).or(project).or(user);
         Ok(Loaded { config: Self::with_defaults(layer, workdir), warnings })
     }
@@ -129,7 +132,7 @@ impl Config {
             providers: layer.providers,
             models: layer.models,
             timeouts: layer.timeouts,
-            sandbox_tier: layer.sandbox_tier,
+            sandbox: layer.sandbox,
             store_url: layer.store_url,
             worker_roots: layer.worker_roots,
         }

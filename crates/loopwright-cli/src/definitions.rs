@@ -14,7 +14,6 @@ use loopwright_capabilities::inventory;
 use loopwright_capabilities::skills::{SkillLibrary, SkillPolicy, SkillScope, UseSkills};
 use loopwright_capabilities::subagents::{SubagentPolicy, UseSubagents};
 use loopwright_models::Providers;
-use loopwright_sandbox::DriverChoice;
 use loopwright_templates::{
     AgentDefinitionRegistry, DefinitionLoader, DefinitionPlaces, DefinitionScope,
     DefinitionValidator, DefinitionWarning, ProblemKind, UseAgentDefinitions,
@@ -22,6 +21,7 @@ use loopwright_templates::{
 use serde::Deserialize;
 
 use crate::args::Cli;
+use crate::commands::Commands;
 use crate::config::{Config, ConfigError, Sources};
 use crate::configured::configured;
 use crate::console;
@@ -176,10 +176,10 @@ impl Defined {
 
     /// Returns the capabilities that definitions may name, for an agent that works in a directory. Those
     /// that are spawned may name them too, and spawn others that name all of them but `use_subagents`.
-    pub fn capabilities(&self, workdir: &Root, driver: DriverChoice) -> CapabilityRegistry {
+    pub fn capabilities(&self, workdir: &Root, commands: &Commands) -> CapabilityRegistry {
         let with_subagents = |of_children: CapabilityRegistry| {
             let of_children = Arc::new(of_children);
-            let mut registry = self.without_subagents(workdir, driver);
+            let mut registry = self.without_subagents(workdir, commands);
             let (agents, skills) = (self.agents.clone(), self.skills.clone());
             let known = Arc::clone(&of_children);
             registry.register_configured("use_subagents", move |config| {
@@ -191,7 +191,7 @@ impl Defined {
             self.offer_skills(&mut registry, of_children);
             registry
         };
-        with_subagents(with_subagents(self.without_subagents(workdir, driver)))
+        with_subagents(with_subagents(self.without_subagents(workdir, commands)))
     }
 
     fn offer_skills(&self, registry: &mut CapabilityRegistry, of_agents: Arc<CapabilityRegistry>) {
@@ -203,15 +203,15 @@ impl Defined {
         });
     }
 
-    fn without_subagents(&self, workdir: &Root, driver: DriverChoice) -> CapabilityRegistry {
+    fn without_subagents(&self, workdir: &Root, commands: &Commands) -> CapabilityRegistry {
         let mut registry = inventory::registry();
         // Every agent of the program has these tools, so that naming them must not change what they may
         // reach.
         for name in ["use_bash", "use_coding_tools", "use_file_tools"] {
-            let root = workdir.clone();
+            let (root, commands) = (workdir.clone(), commands.clone());
             registry.register_configured(name, move |config| {
                 let config: tools::ToolsConfig = inventory::read(config, name)?;
-                Ok(config.over(tools::tools(&root, driver)))
+                Ok(config.over(tools::tools(&root, &commands)))
             });
         }
         for (name, remedy) in ELSEWHERE {
@@ -235,9 +235,9 @@ impl Defined {
 
     /// Returns what checks definitions for agents that work in a directory.
     pub fn validator(&self, workdir: &Root, providers: Arc<Providers>) -> DefinitionValidator {
-        let driver = DriverChoice::default();
+        let commands = Commands::default();
         let base = AgentBuilder::base()
-            .with_capability(tools::tools(workdir, driver))
+            .with_capability(tools::tools(workdir, &commands))
             .with_capability(UseLlmConfig::of(providers))
             .build();
         let tools: NameList = match base {
@@ -245,7 +245,7 @@ impl Defined {
             Err(_) => NameList::default(),
         };
         DefinitionValidator::new()
-            .with_capabilities(Arc::new(self.capabilities(workdir, driver)))
+            .with_capabilities(Arc::new(self.capabilities(workdir, &commands)))
             .with_tools(tools)
             .with_skills(self.skills.clone())
     }

@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
 use loopwright_core::{AgentState, Budget, LlmConfig, OneModel};
-use loopwright_sandbox::DriverChoice;
 use loopwright_templates::ProjectInstructions;
 
 use self::folder::Folder;
 use self::script::{Pace, Script};
 use crate::agent::Setup;
 use crate::args::DemoArgs;
+use crate::commands::Commands;
 use crate::config::OutputFormat;
 use crate::console;
 use crate::exit::ExitCode;
@@ -151,7 +151,7 @@ fn setup(folder: &Folder) -> Setup {
         llm: LlmConfig::named("demo/script"),
         context_window: USUAL_WINDOW,
         workdir: folder.workdir.clone(),
-        driver: DriverChoice::Auto,
+        commands: Commands::default(),
         system: None,
         applied: None,
         project: ProjectInstructions::default(),

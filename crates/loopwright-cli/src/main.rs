@@ -49,7 +49,7 @@ fn dispatch(cli: &Cli) -> ProcessExitCode {
         Command::Man(args) => man::man(args),
         Command::Completions(args) => console::print(&completions::script(args.shell)),
         // The status is that of the command.
-        Command::Sandbox(command) => return sandbox::sandbox(command),
+        Command::Sandbox(command) => return sandbox::sandbox(cli, command),
     };
     exit_code.into()
 }

@@ -21,6 +21,7 @@ use crate::applied::{AgentError, Applied};
 use crate::args::session::{ForkRef, OriginArgs, SessionArgs};
 use crate::args::{AgentArgs, Cli};
 use crate::check::Check;
+use crate::commands::Commands;
 use crate::config::{
     Config, ConfigError, Dollars, Limits, Loaded, ModelRef, Origin, STEPS, Setting,
     SettingValue as _, Sources, TIME, TOKENS,
@@ -158,7 +159,7 @@ impl Opening {
             llm: chosen.llm,
             context_window: chosen.context_window,
             workdir: self.without_own(workdir),
-            driver: config.sandbox_tier.as_ref().map(|it| it.value).unwrap_or_default(),
+            commands: Commands::of(config, &self.sources),
             system: self.system(),
             applied: self.applied.clone(),
             project: self.project(agent),

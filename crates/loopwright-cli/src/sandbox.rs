@@ -1,5 +1,6 @@
 //! The command `sandbox exec`: one command, run as an agent's would be.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal, Write as _};
 use std::path::Path;
@@ -15,9 +16,14 @@ use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::sandbox::{ChangesArg, ExecArgs, SandboxCommand};
+use crate::args::Cli;
+use crate::args::sandbox::{ChangesArg, ExecArgs, ExplainArgs, SandboxCommand};
+use crate::commands::Commands;
+use crate::config::ConfigError;
+use crate::configured::configured;
 use crate::console;
 use crate::exit::ExitCode;
+use crate::explain::explain;
 use crate::render::harmless;
 
 const TIMED_OUT: u8 = 124;
@@ -27,17 +33,39 @@ const NOT_FOUND: u8 = 127;
 const LIMIT: u8 = 137;
 
 /// Does what was asked of the sandbox.
-pub fn sandbox(command: &SandboxCommand) -> ProcessExitCode {
-    let SandboxCommand::Exec(args) = command;
+pub fn sandbox(cli: &Cli, command: &SandboxCommand) -> ProcessExitCode {
+    let args = match command {
+        SandboxCommand::Exec(args) => args,
+        SandboxCommand::Explain(args) => return tell_what_is_seen(cli, args).into(),
+    };
+    let (sources, config) = match configured(cli, &args.workdir, None) {
+        Ok(read) => read,
+        Err(error) => {
+            console::fail(&error, ExitCode::Config);
+            return REFUSED.into();
+        }
+    };
+    let commands = Commands::with_driver(&config, &sources, args.driver.into());
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return console::fail(&error, ExitCode::Internal).into(),
     };
-    runtime.block_on(exec(args))
+    runtime.block_on(exec(args, &commands))
 }
 
-async fn exec(args: &ExecArgs) -> ProcessExitCode {
-    let policy = policy(args);
+fn tell_what_is_seen(cli: &Cli, args: &ExplainArgs) -> ExitCode {
+    match configured(cli, &args.workdir, None) {
+        Ok((sources, config)) => {
+            let command = args.command.first().map(OsString::as_os_str);
+            console::print(explain(&config, &sources, command).as_bytes())
+        }
+        Err(error @ ConfigError::Workdir { .. }) => console::fail(&error, ExitCode::Usage),
+        Err(error) => console::fail(&error, ExitCode::Config),
+    }
+}
+
+async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
+    let policy = policy(args, commands);
     let report_file = match args.report.as_deref().map(open_report).transpose() {
         Ok(file) => file,
         Err(error) => {
@@ -81,7 +109,7 @@ async fn exec(args: &ExecArgs) -> ProcessExitCode {
         Ok((mut output, transaction)) => {
             show_rest(&output);
             let kept = match transaction {
-                Some(transaction) => finish(transaction, args, &mut output),
+                Some(transaction) => finish(transaction, args, (commands, &policy), &mut output),
                 None => Ok(Value::Null),
             };
             tell(&output, args);
@@ -120,10 +148,12 @@ fn begin(args: &ExecArgs) -> Result<Option<Transaction>, TransactionError> {
 fn finish(
     transaction: Transaction,
     args: &ExecArgs,
+    (commands, policy): (&Commands, &Policy),
     output: &mut Output,
 ) -> Result<Value, TransactionError> {
     let screen = args.allow.iter().fold(Screen::standard(), Screen::allow);
-    let screen = args.read.iter().fold(screen, Screen::reach);
+    let screen = commands.allowed().iter().fold(screen, Screen::allow);
+    let screen = policy.read_paths.iter().fold(screen, Screen::reach);
     let changes = transaction.changes(&screen)?;
     output.notes.extend(changes.notes());
     let path = |path: &Path| path.to_string_lossy().into_owned();
@@ -165,17 +195,17 @@ fn open_report(path: &Path) -> io::Result<File> {
     })
 }
 
-fn policy(args: &ExecArgs) -> Policy {
-    let mut policy = Policy::in_dir(&args.workdir)
+fn policy(args: &ExecArgs, commands: &Commands) -> Policy {
+    let mut policy = commands
+        .extend(Policy::in_dir(&args.workdir))
         .network(args.network.into())
         .wall(args.timeout)
         .idle(args.idle)
-        .memory(args.memory)
-        .processes(args.pids)
-        .file_size(args.fsize)
-        .scratch(args.scratch)
-        .output(OutputCaps::keeping(usize::try_from(args.output).unwrap_or(usize::MAX)))
-        .driver(args.driver);
+        .output(OutputCaps::keeping(usize::try_from(args.output).unwrap_or(usize::MAX)));
+    policy = args.memory.into_iter().fold(policy, Policy::memory);
+    policy = args.pids.into_iter().fold(policy, Policy::processes);
+    policy = args.fsize.into_iter().fold(policy, Policy::file_size);
+    policy = args.scratch.into_iter().fold(policy, Policy::scratch);
     policy = args.read.iter().fold(policy, Policy::read);
     policy = args.write.iter().fold(policy, Policy::write);
     policy = args.hide.iter().fold(policy, Policy::hide);

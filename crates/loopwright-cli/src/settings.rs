@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ValueEnum as _;
 use loopwright_models as models;
-use loopwright_sandbox::DriverChoice;
+use loopwright_sandbox::{DriverChoice, Limits};
 use serde_json::{Value, json};
 
 use crate::args::Cli;
@@ -14,7 +14,7 @@ use crate::config::{
     Config, Dollars, Loaded, ModelFacts, ModelRefs, Origin, OutputFormat, Provider, Setting,
     Sources,
 };
-use crate::config::{STEPS, TIME, TOKENS};
+use crate::config::{LONGEST, STEPS, SandboxSettings, TIME, TOKENS};
 use crate::configured;
 use crate::console;
 use crate::exit::ExitCode;
@@ -148,7 +148,8 @@ pub(crate) fn rows(config: &Config, sources: &Sources) -> Vec<Row> {
     rows.add("timeouts.idle", set.idle.as_ref(), Some(seconds(&own.idle)), seconds);
     rows.add("timeouts.total", set.total.as_ref(), own.total.as_ref().map(seconds), seconds);
     let auto = Some(tier(DriverChoice::Auto));
-    rows.add("sandbox.tier", config.sandbox_tier.as_ref(), auto, |it| tier(*it));
+    rows.add("sandbox.tier", config.sandbox.tier.as_ref(), auto, |it| tier(*it));
+    sandbox_rows(&mut rows, &config.sandbox);
     let place = Place::of(&Config { store_url: None, ..config.clone() }, sources).ok();
     let place = place.map(|it| format!("sqlite:{it}"));
     rows.add("store.url", config.store_url.as_ref(), place, ToString::to_string);
@@ -162,6 +163,26 @@ pub(crate) fn rows(config: &Config, sources: &Sources) -> Vec<Row> {
         model_rows(&mut rows, name, facts);
     }
     rows.0
+}
+
+fn sandbox_rows(rows: &mut Rows, set: &SandboxSettings) {
+    let lists = [
+        ("read", &set.read),
+        ("write", &set.write),
+        ("hide", &set.hide),
+        ("allow", &set.allow),
+        ("direct", &set.direct),
+        ("path", &set.path),
+        ("environment", &set.environment),
+    ];
+    for (name, list) in lists {
+        rows.add(format!("sandbox.{name}"), list.as_ref(), None, |it| it.0.join(", "));
+    }
+    let half = Some("half of what the machine has".to_owned());
+    rows.add("sandbox.memory", set.memory.as_ref(), half, ToString::to_string);
+    let processes = Some(Limits::for_memory(0).processes.to_string());
+    rows.add("sandbox.processes", set.processes.as_ref(), processes, ToString::to_string);
+    rows.add("sandbox.timeout", set.timeout.as_ref(), Some(seconds(&LONGEST)), seconds);
 }
 
 fn provider_rows(rows: &mut Rows, name: &str, provider: &Provider) {

@@ -6,8 +6,9 @@ use std::path::Path;
 use loopwright_capabilities::bash::{Background, BashPolicy};
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_capabilities::files::Root;
-use loopwright_sandbox::DriverChoice;
 use serde::Deserialize;
+
+use crate::commands::Commands;
 
 /// Takes a directory to work in, by its path without links.
 ///
@@ -19,9 +20,9 @@ pub fn workdir(path: &Path) -> io::Result<Root> {
     if real.is_dir() { Ok(Root::new(real)) } else { Err(io::ErrorKind::NotADirectory.into()) }
 }
 
-/// Returns the tools for a directory, whose commands are run with this driver.
-pub fn tools(workdir: &Root, driver: DriverChoice) -> UseCodingTools {
-    UseCodingTools::in_dir(workdir.clone()).keep_directory().driver(driver)
+/// Returns the tools for a directory, whose commands are run so.
+pub fn tools(workdir: &Root, commands: &Commands) -> UseCodingTools {
+    commands.apply(UseCodingTools::in_dir(workdir.clone()).keep_directory())
 }
 
 /// What a definition may say of the tools. What they may reach is not among it.

@@ -12,12 +12,12 @@ use loopwright_agent::{
 };
 use loopwright_capabilities::files::Root;
 use loopwright_cli::applied::Applied;
-use loopwright_cli::config::{Config, Flags, Origin, Setting, Sources};
+use loopwright_cli::commands::Commands;
+use loopwright_cli::config::{Config, Flags, Origin, SandboxSettings, Setting, Sources};
 use loopwright_cli::definitions::Defined;
 use loopwright_cli::tools;
 use loopwright_core::Budget;
 use loopwright_models::Providers;
-use loopwright_sandbox::DriverChoice;
 use loopwright_templates::ProjectInstructions;
 use serde_json::{Value, json};
 
@@ -234,7 +234,12 @@ fn effects_of_config(world: &World, usual: &Config) -> Vec<String> {
         }
     };
     same("an address", config.base_url == usual.base_url);
-    same("the sandbox", config.sandbox_tier == usual.sandbox_tier);
+    // It may hide more and lower limits.
+    let granted = |config: &Config| {
+        let settings = config.sandbox.clone();
+        SandboxSettings { hide: None, memory: None, processes: None, timeout: None, ..settings }
+    };
+    same("the sandbox", granted(&config) == granted(usual));
     same("the store", config.store_url == usual.store_url);
     same("roots", config.worker_roots == usual.worker_roots);
     same("facts of models", config.models == usual.models);
@@ -279,11 +284,11 @@ fn effects_of_agents(world: &World) -> Vec<String> {
         effects.push("the user's agent".to_owned());
     }
     for definition in defined.agents.all().iter().filter(|it| it.name != "mine") {
-        let driver = DriverChoice::default();
+        let commands = Commands::default();
         let base = AgentBuilder::base()
-            .with_capability(tools::tools(&workdir, driver))
+            .with_capability(tools::tools(&workdir, &commands))
             .with_capability(UseLlmConfig::of(Arc::<Providers>::clone(&providers)));
-        let capabilities = Arc::new(defined.capabilities(&workdir, driver));
+        let capabilities = Arc::new(defined.capabilities(&workdir, &commands));
         let built = DefinitionLoopFactory::new(base)
             .with_capabilities(capabilities)
             .instantiate(definition);

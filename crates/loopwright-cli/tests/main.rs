@@ -20,6 +20,7 @@ mod killed;
 mod models;
 mod pages;
 mod program;
+mod projects;
 mod reference;
 mod run;
 mod sandbox;

@@ -67,6 +67,65 @@ fn the_report_tells_what_happened_and_what_was_enforced() {
     assert_eq!(report["not_enforced"], serde_json::json!([]));
 }
 
+/// A world with programs and data outside of the project, and a configuration that speaks of them.
+fn configured(sandbox: &str) -> World {
+    let world = World::new()
+        .file("tools/hello", "#!/bin/sh\necho hello\n")
+        .file("data/a", "data\n")
+        .file("project/keys/a", "key\n")
+        .file(".config/loopwright/config.toml", &format!("[sandbox]\n{sandbox}\n"));
+    let program = world.path("tools/hello");
+    std::fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    world
+}
+
+#[test]
+fn the_configuration_says_what_commands_see() {
+    let line = "read = ['~/data']\nwrite = ['~/out']\nhide = ['keys']\npath = ['~/tools']\nenvironment = ['A=1', 'B']";
+    let world = configured(line).env("B", "2").env("C", "3");
+    std::fs::create_dir(world.path("out")).unwrap();
+    let script = "hello; cat ../data/a; echo $A$B$C; echo x > ../out/x; cat keys/a";
+    let done = exec(&world, &[], &["sh", "-c", script]);
+    let stderr = "cat: keys/a: Permission denied\n";
+    let expected =
+        Done { status: 1, stdout: "hello\ndata\n12\n".to_owned(), stderr: stderr.to_owned() };
+    assert_eq!(done, expected);
+    assert_eq!(std::fs::read_to_string(world.path("out/x")).unwrap(), "x\n");
+}
+
+#[test]
+fn the_configuration_says_what_commands_leave_behind_and_use() {
+    let script = "echo a > .envrc; ulimit -u";
+    let world = configured("allow = ['.envrc']\nprocesses = 77");
+    let done = exec(&world, &[], &["bash", "-c", script]);
+    assert_eq!((done.status, done.stdout.as_str()), (0, "77\n"), "{}", done.stderr);
+    assert_eq!(std::fs::read_to_string(world.path("project/.envrc")).unwrap(), "a\n");
+    let world = configured("");
+    exec(&world, &[], &["bash", "-c", script]);
+    assert!(!world.path("project/.envrc").exists());
+}
+
+#[test]
+fn what_commands_see_is_explained() {
+    let world = configured("read = ['~/data']\npath = ['~/tools']\nmemory = '1G'\ntimeout = 60")
+        .file(".cargo/bin/cargo", "")
+        .file(".gitconfig", "[user]\n\tname = A\n\temail = a@b\n");
+    let done = world.run(&["sandbox", "explain", "--", "hello"]);
+    assert_eq!((done.status, done.stderr.as_str()), (0, ""));
+    let line = |name: &str| done.stdout.lines().find_map(|it| it.strip_prefix(name)).map(str::trim);
+    assert_eq!(line("folder"), Some("~/project"));
+    assert_eq!(line("toolchains"), Some("cargo: ~/.cargo"));
+    assert_eq!(line("PATH"), Some("~/tools"));
+    assert_eq!(line("commits as"), Some("A <a@b>"));
+    assert_eq!(line("program"), Some("hello: ~/tools/hello"));
+    assert!(line("caches").unwrap().starts_with("~/.local/state/loopwright/caches/project-"));
+    let limits = line("limits").unwrap();
+    assert!(limits.starts_with("1024 MiB of memory, 512 processes, files of 1G, "), "{limits}");
+    assert!(limits.ends_with(" in /tmp, 60 s and at most 60 s"), "{limits}");
+    let done = world.run(&["sandbox", "explain", "--", "no-such-program"]);
+    assert!(done.stdout.ends_with("no-such-program: not found\n"), "{}", done.stdout);
+}
+
 #[test]
 fn an_interruption_ends_the_command_and_a_kill_too() {
     for (signal, status) in [("-INT", Some(130)), ("-TERM", Some(143)), ("-KILL", None)] {

@@ -51,7 +51,9 @@ pub(crate) fn job(
     let mut policy = policy.clone();
     // The helper has no folder of its own that relative paths could begin at.
     policy.workdir = std::path::absolute(&policy.workdir).map_err(helper)?;
-    for path in policy.read_paths.iter_mut().chain(&mut policy.write_paths) {
+    for path in
+        policy.read_paths.iter_mut().chain(&mut policy.write_paths).chain(&mut policy.caches)
+    {
         *path = std::path::absolute(&*path).map_err(helper)?;
     }
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());

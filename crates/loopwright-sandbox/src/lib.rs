@@ -16,12 +16,14 @@ mod environment;
 mod error;
 mod fake;
 mod guarantee;
+mod machine;
 mod output;
 mod policy;
 mod probe;
 mod sandbox;
 pub mod screen;
 mod select;
+pub mod toolchains;
 
 #[cfg(target_os = "linux")]
 mod job;

@@ -86,6 +86,11 @@ pub struct Policy {
     /// collected, such as those of a build. One that does not exist when the command starts is not direct.
     #[serde(default)]
     pub direct: Vec<PathBuf>,
+    /// Folders that it may write as well and that hold only what can be made again, such as caches of package
+    /// managers. Nothing outside of the sandbox runs what is in them; a command that fills them counts as one that
+    /// leaves nothing behind, and what appears there is not screened.
+    #[serde(default)]
+    pub caches: Vec<PathBuf>,
 }
 
 /// Whether a command may write to the folder where it works.
@@ -218,6 +223,7 @@ impl Policy {
             image: "debian:stable-slim".to_owned(),
             staging: None,
             direct: Vec::new(),
+            caches: Vec::new(),
         }
     }
 
@@ -234,6 +240,12 @@ impl Policy {
     /// collected.
     pub fn direct(mut self, path: impl Into<PathBuf>) -> Self {
         self.direct.push(path.into());
+        self
+    }
+
+    /// Adds a folder for what can be made again; see [`Policy::caches`].
+    pub fn cache(mut self, path: impl Into<PathBuf>) -> Self {
+        self.caches.push(path.into());
         self
     }
 
@@ -289,6 +301,12 @@ impl Policy {
     /// Sets what the command's environment holds.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
+        self
+    }
+
+    /// Sets how much the command may use.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 

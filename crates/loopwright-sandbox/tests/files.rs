@@ -152,3 +152,23 @@ async fn a_repository_cannot_be_led_to_other_settings() {
     assert_eq!(output.notes.len(), 2, "{:?}", output.notes);
     assert!(!world.path(".git/commondir").exists() && !world.path(".git/config.worktree").exists());
 }
+
+#[tokio::test]
+async fn a_cache_is_written_to_and_what_appears_there_stays() {
+    let world = World::new();
+    let cache = world.outside("cache");
+    fs::create_dir(&cache).unwrap();
+    let line =
+        format!("cd {} && echo kept > a && mkdir .vscode && echo b > .vscode/b", cache.display());
+    let output = world.run(&sh(&line), &world.policy().cache(&cache)).await;
+    assert_eq!((output.outcome, output.notes), (Outcome::Exited(0), Vec::<String>::new()));
+    assert_eq!(fs::read_to_string(cache.join("a")).unwrap(), "kept\n");
+    assert_eq!(fs::read_to_string(cache.join(".vscode/b")).unwrap(), "b\n");
+}
+
+#[tokio::test]
+async fn a_home_is_no_cache() {
+    let world = World::new();
+    let refused = world.try_run(&sh(":"), &world.policy().cache("/home")).await;
+    assert!(matches!(refused, Err(SandboxError::Policy(_))), "{refused:?}");
+}

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_sandbox::{DriverChoice, Policy, Sandbox};
@@ -64,6 +65,18 @@ impl UseBash {
     /// Sets what commands may do; see [`Bash::policy`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.bash = self.bash.policy(policy);
+        self
+    }
+
+    /// Changes what commands may do; see [`Bash::confine`].
+    pub fn confine(mut self, change: impl FnOnce(Policy) -> Policy) -> Self {
+        self.bash = self.bash.confine(change);
+        self
+    }
+
+    /// Sets how long a command may take at most; see [`Bash::longest`].
+    pub fn longest(mut self, longest: Duration) -> Self {
+        self.bash = self.bash.longest(longest);
         self
     }
 

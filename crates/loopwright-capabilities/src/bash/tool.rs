@@ -1,8 +1,10 @@
 //! `bash`.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use loopwright_core::{AgentState, BoxError, Effects, Tool, ToolCx, ToolOptions, ToolOutput};
 use loopwright_sandbox::transaction::TransactionError;
@@ -18,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bash::collect::{Begun, Collect, Entry, Place};
 use crate::bash::confinement;
 use crate::bash::danger::{self, OnDanger};
+use crate::bash::denied;
 use crate::bash::directory::{DIRECTORY, Wrapped};
 use crate::bash::format;
 use crate::bash::policy::BashPolicy;
@@ -35,6 +38,8 @@ pub struct Bash {
     pub(super) display: BashPolicy,
     /// Whether the policy was given as a whole, with limits of its own.
     has_own_limits: bool,
+    /// How long a command may take at most, where the user says so.
+    longest: Option<Duration>,
     starts: Starts,
     collect: Collect,
     description: String,
@@ -55,7 +60,14 @@ enum Starts {
 pub struct BashArgs {
     /// The command, as it would be typed into bash.
     pub command: String,
+    /// After how many seconds it is ended; 120 by default, usually 600 at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u32", range(min = 1))]
+    pub timeout_seconds: Option<NonZeroU32>,
 }
+
+/// How long a command may take if the model asks for it, where nothing else is said.
+const LONGEST: Duration = Duration::from_mins(10);
 
 /// Why a command has no answer; the model is told.
 #[derive(Debug, thiserror::Error)]
@@ -108,6 +120,7 @@ impl Bash {
             policy: Policy::in_dir(path),
             display: BashPolicy::default(),
             has_own_limits: false,
+            longest: None,
             starts: Starts::AtRoot,
             collect: Collect::default(),
             description: String::new(),
@@ -139,6 +152,19 @@ impl Bash {
         self.policy = policy;
         self.has_own_limits = true;
         self.described()
+    }
+
+    /// Changes what commands may do, and leaves their time and the bounds on output to the [`BashPolicy`].
+    pub fn confine(mut self, change: impl FnOnce(Policy) -> Policy) -> Self {
+        self.policy = change(self.policy);
+        self.described()
+    }
+
+    /// Sets how long a command may take at most, whatever is asked for. By default the model may ask for 10 minutes, or
+    /// for the time of the [`BashPolicy`] if that is longer.
+    pub fn longest(mut self, longest: Duration) -> Self {
+        self.longest = Some(longest);
+        self
     }
 
     /// Chooses what commands are run with; see [`Policy::driver`].
@@ -195,10 +221,20 @@ impl Bash {
 
     /// Returns what commands may do.
     pub(super) fn rules(&self) -> Policy {
+        self.rules_for(None)
+    }
+
+    /// Returns what a command may do for which the model asks for this much time.
+    pub(super) fn rules_for(&self, seconds: Option<NonZeroU32>) -> Policy {
+        let policy = self.policy.clone();
+        let wanted = seconds.map(|it| Duration::from_secs(it.get().into()));
         if self.has_own_limits {
-            return self.policy.clone();
+            let given = policy.limits.wall;
+            return policy.wall(wanted.map_or(given, |it| it.min(given)));
         }
-        self.policy.clone().wall(self.display.timeout).output(self.display.caps())
+        let usual = self.display.timeout;
+        let longest = self.longest.unwrap_or(LONGEST.max(usual));
+        policy.wall(wanted.unwrap_or(usual).min(longest)).output(self.display.caps())
     }
 
     /// Returns the directory that commands begin in.
@@ -251,7 +287,7 @@ impl Bash {
             Starts::WhereTheLastEnded => Some(Wrapped::new(&args.command, directory)),
         };
         let line = wrapped.as_ref().map_or(&args.command, |it| &it.command);
-        let policy = self.rules();
+        let policy = self.rules_for(args.timeout_seconds);
         let begun = {
             let (collect, policy) = (self.collect.clone(), policy.clone());
             blocking(move || collect.begin(&policy, entry.as_ref())).await?
@@ -272,6 +308,7 @@ impl Bash {
             None => (self.sandbox.run(&command, &policy, &mut observer, cancel).await?, None),
         };
         let left = wrapped.and_then(|it| it.unwrap(&mut output.stderr));
+        output.notes.extend(denied::notes(&output, &policy));
         let seconds = policy.limits.wall.as_secs_f64();
         if matches!(output.outcome, Outcome::Cancelled | Outcome::Lost) {
             if is_collected && output.staged {
@@ -281,26 +318,31 @@ impl Bash {
             return Err(BashError::Ended { outcome: output.outcome, said });
         }
         let Some(transaction) = transaction else {
-            return Ok(self.answer(&output, note, left));
+            return Ok(self.answer(&output, seconds, note, left));
         };
         let bash = self.clone();
         blocking(move || {
             let (changes, notes) = bash.collect.look(&transaction, &policy)?;
             output.notes.extend(notes);
-            let answer = bash.answer(&output, note.clone(), left.clone());
+            let answer = bash.answer(&output, seconds, note.clone(), left.clone());
             let late = bash.collect.apply(transaction, changes, &answer)?;
             if late.is_empty() {
                 return Ok(answer);
             }
             output.notes.extend(late);
-            Ok(bash.answer(&output, note, left))
+            Ok(bash.answer(&output, seconds, note, left))
         })
         .await
     }
 
-    fn answer(&self, output: &Output, note: Option<String>, left: Option<String>) -> ToolOutput {
-        let mut text =
-            format::report(output, &self.display, self.rules().limits.wall.as_secs_f64());
+    fn answer(
+        &self,
+        output: &Output,
+        seconds: f64,
+        note: Option<String>,
+        left: Option<String>,
+    ) -> ToolOutput {
+        let mut text = format::report(output, &self.display, seconds);
         if let Some(note) = note {
             text = format!("{text}\n\n{note}");
         }

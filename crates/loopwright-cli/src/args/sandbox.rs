@@ -12,6 +12,19 @@ use loopwright_sandbox::{DriverChoice, Network, Tier};
 pub enum SandboxCommand {
     /// Run a command as an agent's would be run
     Exec(Box<ExecArgs>),
+    /// Show what commands of agents see here, and what they may use
+    Explain(ExplainArgs),
+}
+
+/// A folder that commands would work in.
+#[derive(Clone, Debug, PartialEq, Args)]
+pub struct ExplainArgs {
+    /// The folder where commands work
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, default_value = ".")]
+    pub workdir: PathBuf,
+    /// A command: show which program it would be
+    #[arg(last = true, value_name = "CMD")]
+    pub command: Vec<OsString>,
 }
 
 /// A command and what it may do.
@@ -41,18 +54,18 @@ pub struct ExecArgs {
     /// End it after this many seconds without output
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub idle: Option<Duration>,
-    /// End it when all its processes use more memory
-    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "512M")]
-    pub memory: u64,
-    /// How many processes it may have
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub pids: u64,
-    /// How large a file may be that it writes
-    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M")]
-    pub fsize: u64,
-    /// How large its private /tmp may be
-    #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "64M")]
-    pub scratch: u64,
+    /// End it when all its processes use more memory; half of the machine's by default
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub memory: Option<u64>,
+    /// How many processes it may have; 512 by default
+    #[arg(long, value_name = "N")]
+    pub pids: Option<u64>,
+    /// How large a file may be that it writes; 1G by default
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub fsize: Option<u64>,
+    /// How large its private /tmp may be; a sixteenth of the machine's memory by default
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub scratch: Option<u64>,
     /// How much is printed of each stream, half of its beginning and half of its end
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "256K")]
     pub output: u64,
@@ -173,7 +186,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     seconds.ok_or_else(|| "must be a number of seconds, such as `30` or `0.5`".to_owned())
 }
 
-fn bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'K' | b'k') => (&text[..text.len() - 1], 10),
         Some(b'M' | b'm') => (&text[..text.len() - 1], 20),

@@ -7,8 +7,8 @@ use loopwright_sandbox::DriverChoice;
 
 use super::value::SettingValue;
 use super::{
-    BaseUrl, Capabilities, Dollars, DollarsPerMillion, ModelRef, ModelRefs, OutputFormat, Roots,
-    SecretRef, Text, refusal,
+    BaseUrl, Bytes, Capabilities, Dollars, DollarsPerMillion, ModelRef, ModelRefs, OutputFormat,
+    Roots, SecretRef, Strings, Text, refusal,
 };
 
 /// A key of the configuration.
@@ -104,6 +104,25 @@ pub const KEYS: &[Key] = &[
     key::<Duration>("timeouts.idle", "seconds to wait for every further piece of it"),
     key::<Duration>("timeouts.total", "seconds to wait for a whole answer"),
     key::<DriverChoice>("sandbox.tier", "what confines the commands that are run"),
+    key::<Strings>("sandbox.read", "paths that commands may read as well"),
+    key::<Strings>("sandbox.write", "paths that they may write to as well"),
+    key::<Strings>("sandbox.hide", "paths below the working directory that they may not read"),
+    key::<Strings>("sandbox.allow", "names that they may leave behind although others obey them"),
+    key::<Strings>(
+        "sandbox.direct",
+        "folders below the working directory in which their changes are made at once",
+    ),
+    key::<Strings>(
+        "sandbox.path",
+        "folders that come first in their `PATH`, and that they may read",
+    ),
+    key::<Strings>(
+        "sandbox.environment",
+        "variables that they have: `NAME` as the user has it, or `NAME=VALUE`",
+    ),
+    key::<Bytes>("sandbox.memory", "memory of all processes of a command"),
+    key::<NonZeroU64>("sandbox.processes", "processes and threads of a command"),
+    key::<Duration>("sandbox.timeout", "seconds that a command may take at most"),
     key::<Text>("store.url", "where sessions are kept")
         .option("--store")
         .variable("LOOPWRIGHT_STORE"),
@@ -204,6 +223,12 @@ mod tests {
             [
                 "base_url",
                 "sandbox.tier",
+                "sandbox.read",
+                "sandbox.write",
+                "sandbox.allow",
+                "sandbox.direct",
+                "sandbox.path",
+                "sandbox.environment",
                 "store.url",
                 "worker.roots",
                 "providers.NAME.base_url",

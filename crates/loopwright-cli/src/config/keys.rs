@@ -24,7 +24,19 @@ pub(super) const MODEL: &[&str] = &["capabilities", "context_window", "max_outpu
 pub(super) const PRICES: &[&str] = &["cache_write", "cached", "input", "output"];
 pub(super) const PROVIDER: &[&str] = &["base_url", "headers", "key", "model", "rate", "wire"];
 pub(super) const RATE: &[&str] = &["requests_per_minute", "tokens_per_minute"];
-pub(super) const SANDBOX: &[&str] = &["tier"];
+pub(super) const SANDBOX: &[&str] = &[
+    "allow",
+    "direct",
+    "environment",
+    "hide",
+    "memory",
+    "path",
+    "processes",
+    "read",
+    "tier",
+    "timeout",
+    "write",
+];
 pub(super) const STORE: &[&str] = &["url"];
 pub(super) const WORKER: &[&str] = &["roots"];
 pub(super) const TIMEOUTS: &[&str] = &["connect", "first_byte", "idle", "total"];

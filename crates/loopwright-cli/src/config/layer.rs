@@ -1,11 +1,10 @@
 //! What one layer says, and laying one over the other.
 
-use loopwright_sandbox::DriverChoice;
 use std::collections::BTreeMap;
 
 use super::{
-    BaseUrl, Limits, ModelFacts, ModelRef, ModelRefs, OutputFormat, Provider, Roots, Setting, Text,
-    Timeouts,
+    BaseUrl, Limits, ModelFacts, ModelRef, ModelRefs, OutputFormat, Provider, Roots,
+    SandboxSettings, Setting, Text, Timeouts,
 };
 
 /// The values that one flag set, environment or file holds, each with its origin.
@@ -22,7 +21,7 @@ pub(super) struct Layer {
     /// Only the user's own file has any.
     pub(super) models: BTreeMap<String, ModelFacts>,
     pub(super) timeouts: Timeouts,
-    pub(super) sandbox_tier: Option<Setting<DriverChoice>>,
+    pub(super) sandbox: SandboxSettings,
     pub(super) store_url: Option<Setting<Text>>,
     pub(super) worker_roots: Option<Setting<Roots>>,
 }
@@ -41,7 +40,7 @@ impl Layer {
             providers: overlay(self.providers, weaker.providers),
             models: if self.models.is_empty() { weaker.models } else { self.models },
             timeouts: self.timeouts.or(weaker.timeouts),
-            sandbox_tier: self.sandbox_tier.or(weaker.sandbox_tier),
+            sandbox: self.sandbox.or(weaker.sandbox),
             store_url: self.store_url.or(weaker.store_url),
             worker_roots: self.worker_roots.or(weaker.worker_roots),
         }

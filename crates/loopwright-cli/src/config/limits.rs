@@ -76,7 +76,7 @@ impl Limits {
     }
 }
 
-fn within<T: Ord>(
+pub(super) fn within<T: Ord>(
     project: Option<Setting<T>>,
     user: Option<&Setting<T>>,
     default: T,
@@ -87,7 +87,7 @@ fn within<T: Ord>(
     }
 }
 
-fn stricter<T: PartialOrd>(
+pub(super) fn stricter<T: PartialOrd>(
     strong: Option<Setting<T>>,
     weak: Option<Setting<T>>,
 ) -> Option<Setting<T>> {

@@ -1,6 +1,5 @@
 //! The third and fourth layer: what a file says.
 
-use loopwright_sandbox::DriverChoice;
 use std::collections::BTreeMap;
 
 use super::document::Section;
@@ -9,8 +8,8 @@ use super::layer::Layer;
 use super::secret::is_secret_name;
 use super::value::SettingValue as _;
 use super::{
-    ConfigError, Limits, ModelFacts, ModelRef, PriceFacts, Provider, Rate, Roots, SessionLimits,
-    Setting, Text, Timeouts, Warning,
+    ConfigError, Limits, ModelFacts, ModelRef, PriceFacts, Provider, Rate, Roots, SandboxSettings,
+    SessionLimits, Setting, Text, Timeouts, Warning,
 };
 
 impl Layer {
@@ -31,7 +30,7 @@ impl Layer {
             providers: within(root, "providers", |section| providers(section, warnings))?,
             models: within(root, "models", |section| models(section, warnings))?,
             timeouts: within(root, "timeouts", |section| timeouts(section, warnings))?,
-            sandbox_tier: within(root, "sandbox", |section| sandbox_tier(section, warnings))?,
+            sandbox: within(root, "sandbox", |section| sandbox(section, warnings))?,
             store_url: within(root, "store", |section| store_url(section, warnings))?,
             worker_roots: within(root, "worker", |section| worker_roots(section, warnings))?,
         })
@@ -172,12 +171,24 @@ fn headers(section: &Section<'_>) -> Result<BTreeMap<String, Setting<Text>>, Con
     Ok(headers)
 }
 
-fn sandbox_tier(
+fn sandbox(
     section: &Section<'_>,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<Setting<DriverChoice>>, ConfigError> {
+) -> Result<SandboxSettings, ConfigError> {
     warn_unknown(section, keys::SANDBOX, warnings);
-    section.value("tier")
+    Ok(SandboxSettings {
+        tier: section.value("tier")?,
+        read: section.value("read")?,
+        write: section.value("write")?,
+        hide: section.value("hide")?,
+        allow: section.value("allow")?,
+        direct: section.value("direct")?,
+        path: section.value("path")?,
+        environment: section.value("environment")?,
+        memory: section.value("memory")?,
+        processes: section.value("processes")?,
+        timeout: section.value("timeout")?,
+    })
 }
 
 fn worker_roots(

@@ -30,7 +30,6 @@ pub enum Reason {
 
 const ANYWHERE: &[(&str, Reason)] = &[
     ("base_url", Reason::Address),
-    ("sandbox", Reason::Sandbox),
     ("store", Reason::Store),
     ("models", Reason::Prices),
     ("worker", Reason::Worker),
@@ -59,9 +58,17 @@ impl fmt::Display for Reason {
     }
 }
 
+/// What it may say of the sandbox: more is hidden, and limits are lower.
+const OF_THE_SANDBOX: &[&str] = &["hide", "memory", "processes", "timeout"];
+
 /// Fails if the file decides something that is the user's; a value of the wrong type is not looked into.
 pub(super) fn check(root: &Section<'_>, user_file: Option<&Path>) -> Result<(), ConfigError> {
     refuse(root, ANYWHERE, user_file)?;
+    if let Ok(Some(sandbox)) = root.section("sandbox") {
+        let others = sandbox.names().filter(|name| !OF_THE_SANDBOX.contains(name));
+        let others: Vec<_> = others.map(|name| (name, Reason::Sandbox)).collect();
+        refuse(&sandbox, &others, user_file)?;
+    }
     let Ok(Some(providers)) = root.section("providers") else { return Ok(()) };
     for name in providers.names() {
         if let Ok(Some(provider)) = providers.section(name) {
@@ -74,11 +81,15 @@ pub(super) fn check(root: &Section<'_>, user_file: Option<&Path>) -> Result<(), 
 /// Tells whether a key is one of those, by its name with the tables that it is in.
 pub(super) fn concerns(key: &str) -> bool {
     let mut parts = key.split('.');
-    let (first, third) = (parts.next(), parts.nth(1));
+    let (first, second, third) = (parts.next(), parts.next(), parts.next());
     let is_one = |keys: &[(&str, Reason)], part: Option<&str>| {
         keys.iter().any(|(name, _)| Some(*name) == part)
     };
-    is_one(ANYWHERE, first) || (first == Some("providers") && is_one(IN_A_PROVIDER, third))
+    let is_of_sandbox =
+        first == Some("sandbox") && second.is_none_or(|second| !OF_THE_SANDBOX.contains(&second));
+    is_one(ANYWHERE, first)
+        || is_of_sandbox
+        || (first == Some("providers") && is_one(IN_A_PROVIDER, third))
 }
 
 fn refuse(

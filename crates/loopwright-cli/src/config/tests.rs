@@ -118,7 +118,7 @@ fn without_files_variables_and_options_the_defaults_apply() {
         providers: BTreeMap::new(),
         models: BTreeMap::new(),
         timeouts: Timeouts::default(),
-        sandbox_tier: None,
+        sandbox: SandboxSettings::default(),
         store_url: None,
         worker_roots: None,
     };

@@ -117,7 +117,7 @@ pub(super) async fn checkup(cli: &Cli) -> Vec<Check> {
                 }
             }
             checks.push(
-                sandbox(config.sandbox_tier.as_ref().map(|it| it.value).unwrap_or_default()).await,
+                sandbox(config.sandbox.tier.as_ref().map(|it| it.value).unwrap_or_default()).await,
             );
             checks.push(sessions(&config, &sources).await);
         }

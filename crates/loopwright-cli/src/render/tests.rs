@@ -2,7 +2,6 @@ use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use loopwright_core::{LlmConfig, OneModel, RunOptions, Sinks, messages::Usage};
-use loopwright_sandbox::DriverChoice;
 use loopwright_templates::ProjectInstructions;
 use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, block_on, loop_of};
 use serde_json::{Value, json};
@@ -58,7 +57,7 @@ fn show(
         llm: LlmConfig::named("fake/model"),
         context_window: crate::model::USUAL_WINDOW,
         workdir: tools::workdir(root.path()).unwrap(),
-        driver: DriverChoice::Auto,
+        commands: crate::commands::Commands::default(),
         system: None,
         applied: None,
         project: ProjectInstructions::default(),

@@ -155,8 +155,11 @@ impl View {
         for path in &policy.write_paths {
             writable.push(existing("writable path", path)?);
         }
+        let caches = policy.caches.iter().map(|path| existing("cache", path));
+        let caches = caches.collect::<Result<Vec<_>, _>>()?;
         if policy.broad == Broad::Refused {
-            writable.iter().try_for_each(|path| not_broad(path, job.home.as_deref()))?;
+            let both = writable.iter().chain(&caches);
+            both.into_iter().try_for_each(|path| not_broad(path, job.home.as_deref()))?;
         }
         let mut entries = Vec::new();
         for path in
@@ -174,7 +177,7 @@ impl View {
         if policy.workdir_access == WorkdirAccess::ReadOnly {
             entries.push(Entry { at: workdir.clone(), seen: Seen::Readable(Shape::Folder) });
         }
-        for path in &writable {
+        for path in writable.iter().chain(&caches) {
             entries.push(Entry { seen: Seen::Writable(shape(path)), at: path.clone() });
         }
         let mut parts = Parts::default();

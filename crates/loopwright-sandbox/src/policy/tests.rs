@@ -29,7 +29,8 @@ fn a_policy_holds_what_it_was_given() {
         .cgroup(Cgroup::IfWritable)
         .broad(Broad::Allowed)
         .image("i")
-        .direct("target");
+        .direct("target")
+        .cache("/c");
     let limits = Limits {
         wall: seconds(1),
         idle: Some(seconds(2)),
@@ -59,6 +60,7 @@ fn a_policy_holds_what_it_was_given() {
         image: "i".to_owned(),
         staging: None,
         direct: vec!["target".into()],
+        caches: vec!["/c".into()],
     };
     assert_eq!(policy, expect);
     let protected = policy.protect("more").protected;

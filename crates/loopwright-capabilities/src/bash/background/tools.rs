@@ -110,7 +110,8 @@ impl Tool for BashStart {
             Some(it) => Wrapped::entering(&args.command, it),
             None => args.command,
         };
-        let spawned = self.bash.sandbox.spawn(&Command::shell(line), &self.bash.rules()).await;
+        let policy = self.bash.rules_for(args.timeout_seconds);
+        let spawned = self.bash.sandbox.spawn(&Command::shell(line), &policy).await;
         let child = spawned.map_err(BashError::from)?;
         let id = self.shells.keep(&run, child, cx.cancel)?;
         let started = format!("Command {id} is running; read what it says with bash_read.");

@@ -215,7 +215,7 @@ fn keys_that_only_the_user_may_set() {
         |config| show(config.providers["local"].headers.get("x-title"), ToString::to_string),
     );
     check_user_only("sandbox.tier", ("sandbox.tier = 'host'", "host"), |config| {
-        show(config.sandbox_tier.as_ref(), |choice| match choice {
+        show(config.sandbox.tier.as_ref(), |choice| match choice {
             DriverChoice::Only(tier) => tier.to_string(),
             DriverChoice::Auto => "auto".to_owned(),
         })

@@ -1,5 +1,7 @@
 //! What a project file may not decide, and what it says about it.
 
+use std::time::Duration;
+
 use super::*;
 
 const ADDRESS: &str = "a repository could send your prompts and keys to a server of its choice";
@@ -63,9 +65,35 @@ fn a_file_without_an_end_is_refused() {
 
 #[test]
 fn the_sandbox_and_the_store_are_the_users() {
-    check("[sandbox]\ntier = 'host'", "sandbox", SANDBOX);
-    check("sandbox = 'host'", "sandbox", SANDBOX);
+    check("[sandbox]\ntier = 'host'", "sandbox.tier", SANDBOX);
+    for key in ["read", "write", "allow", "direct", "path", "environment"] {
+        check(&format!("sandbox.{key} = ['x']"), &format!("sandbox.{key}"), SANDBOX);
+    }
+    // Also one that will be known some day.
+    check("[sandbox]\nnetwork = 'host'", "sandbox.network", SANDBOX);
     check("[store]\nurl = 'postgres://evil'", "store", STORE);
+}
+
+#[test]
+fn a_project_may_hide_more_and_lower_limits_of_commands() {
+    let lists = |world: &World| world.config().sandbox.hide.map(|it| it.value.0.join(" "));
+    let user = "[sandbox]\nhide = ['a']\nmemory = '2G'\nprocesses = 100\ntimeout = 60";
+    let world = World::new()
+        .user(user)
+        .project("[sandbox]\nhide = ['b']\nmemory = '1G'\nprocesses = 200\ntimeout = 90");
+    assert_eq!(lists(&world), Some("a b".to_owned()));
+    let sandbox = world.config().sandbox;
+    assert_eq!(sandbox.memory.unwrap().value, Bytes(1 << 30));
+    assert_eq!(sandbox.processes.unwrap().value.get(), 100);
+    assert_eq!(sandbox.timeout.unwrap().value, Duration::from_mins(1));
+    // Where the user says nothing, what holds by default is not raised either.
+    let world =
+        World::new().project("[sandbox]\nmemory = '900000G'\nprocesses = 100000\ntimeout = 100000");
+    let sandbox = world.config().sandbox;
+    let machine = loopwright_sandbox::Limits::of_machine();
+    assert_eq!(sandbox.memory.unwrap().value, Bytes(machine.memory));
+    assert_eq!(sandbox.processes.unwrap().value.get(), machine.processes);
+    assert_eq!(sandbox.timeout.unwrap().value, LONGEST);
 }
 
 #[test]

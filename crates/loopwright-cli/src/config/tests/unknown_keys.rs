@@ -15,7 +15,7 @@ fn a_misspelled_key_is_ignored_with_a_suggestion() {
 #[test]
 fn every_table_is_looked_through() {
     let world = World::new().user(
-        "max_steps = 1\nlimits.step = 1\nproviders.local.url = 'x'\nsandbox.teir = 'x'\nstore.path = 'x'",
+        "max_steps = 1\nlimits.step = 1\nproviders.local.url = 'x'\nsandbox.teir = 'x'\nstore.place = 'x'",
     );
     assert_eq!(
         world.warnings(),
@@ -24,7 +24,7 @@ fn every_table_is_looked_through() {
             "unknown key `limits.step` in FILE: did you mean `limits.steps`?",
             "unknown key `providers.local.url` in FILE: did you mean `providers.local.base_url`?",
             "unknown key `sandbox.teir` in FILE: did you mean `sandbox.tier`?",
-            "unknown key `store.path` in FILE: it is ignored; remove it",
+            "unknown key `store.place` in FILE: it is ignored; remove it",
         ]
         .map(|line| line.replace("FILE", "/home/.config/loopwright/config.toml"))
     );

@@ -1,0 +1,149 @@
+//! How commands of agents are run here: with the toolchains of the user, limits of the machine, and what the user has
+//! configured.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use loopwright_capabilities::coding::UseCodingTools;
+use loopwright_sandbox::toolchains::{Author, Caches, Toolchains};
+use loopwright_sandbox::{DriverChoice, Limits, Policy, Tier};
+
+use crate::config::{Config, LONGEST, SandboxSettings, Setting, Sources, Strings};
+use crate::store::state_directory;
+
+/// How commands are run. The default is a sandbox in which there is only the system.
+#[derive(Clone, Debug, Default)]
+pub struct Commands {
+    /// What the user has configured.
+    pub(crate) settings: SandboxSettings,
+    /// What is there of the user's toolchains.
+    pub(crate) toolchains: Toolchains,
+    /// What package managers keep. `None` means that there is no place for it.
+    pub(crate) caches: Option<Caches>,
+    /// Who commits.
+    pub(crate) author: Author,
+    driver: DriverChoice,
+    limits: Limits,
+    home: Option<PathBuf>,
+    environment: BTreeMap<String, OsString>,
+}
+
+/// How much of the user's a driver can show.
+fn shows_toolchains(driver: DriverChoice) -> bool {
+    // A container has programs of its own.
+    !matches!(driver, DriverChoice::Only(Tier::Docker | Tier::Podman))
+}
+
+/// A command that is not confined has the user's home.
+fn has_own_home(driver: DriverChoice) -> bool {
+    shows_toolchains(driver) && driver != DriverChoice::Only(Tier::Host)
+}
+
+impl Commands {
+    /// Looks at what there is for commands in the directory of a configuration. Blocks while it looks.
+    pub fn of(config: &Config, sources: &Sources) -> Self {
+        Self::with_driver(config, sources, chosen(&config.sandbox))
+    }
+
+    /// The same with another driver than the one that is configured.
+    pub(crate) fn with_driver(config: &Config, sources: &Sources, driver: DriverChoice) -> Self {
+        let settings = config.sandbox.clone();
+        let workdir = &config.workdir;
+        let mut commands = Self {
+            settings,
+            driver,
+            limits: Limits::of_machine(),
+            home: sources.home.clone(),
+            environment: sources.environment.clone(),
+            ..Self::default()
+        };
+        if shows_toolchains(driver) {
+            let home = sources.home.as_deref();
+            commands.toolchains = Toolchains::found(&sources.environment, home, workdir);
+            let own = commands.paths(commands.settings.path.as_ref(), workdir);
+            commands.toolchains.read.extend(own.iter().cloned());
+            commands.toolchains.path.splice(0..0, own);
+        }
+        if has_own_home(driver)
+            && let Some(state) = state_directory(sources)
+        {
+            commands.author = Author::of_git(workdir);
+            let caches = Caches::in_folder(&state.join("caches"), workdir, &commands.author);
+            // Without them everything works that needs no cache.
+            commands.caches = caches.ok().flatten();
+        }
+        commands
+    }
+
+    /// Lets commands do what they may do here.
+    pub(crate) fn extend(&self, mut policy: Policy) -> Policy {
+        let settings = &self.settings;
+        let (wall, workdir) = (policy.limits.wall, policy.workdir.clone());
+        policy = policy.limits(self.limits.clone()).wall(wall).driver(self.driver);
+        if let Some(memory) = &settings.memory {
+            policy = policy.memory(memory.value.0);
+        }
+        if let Some(processes) = &settings.processes {
+            policy = policy.processes(processes.value.get());
+        }
+        policy =
+            self.paths(settings.read.as_ref(), &workdir).into_iter().fold(policy, Policy::read);
+        policy =
+            self.paths(settings.write.as_ref(), &workdir).into_iter().fold(policy, Policy::write);
+        policy = strings(settings.hide.as_ref()).iter().fold(policy, Policy::hide);
+        policy = strings(settings.direct.as_ref()).iter().fold(policy, Policy::direct);
+        for variable in strings(settings.environment.as_ref()) {
+            let of_user = || Some((variable.as_str(), self.environment.get(variable)?.to_str()?));
+            if let Some((name, value)) = variable.split_once('=').or_else(of_user) {
+                policy = policy.env(name, value);
+            }
+        }
+        if shows_toolchains(policy.driver) {
+            policy = self.toolchains.extend(policy);
+        }
+        match &self.caches {
+            Some(caches) => caches.extend(policy),
+            None => policy,
+        }
+    }
+
+    /// Lets tools run commands so.
+    pub(crate) fn apply(&self, tools: UseCodingTools) -> UseCodingTools {
+        let tools = self.allowed().iter().fold(tools, UseCodingTools::allow);
+        let tools = match &self.settings.timeout {
+            Some(timeout) => tools.longest(timeout.value),
+            None => tools,
+        };
+        tools.confine(|policy| self.extend(policy))
+    }
+
+    /// What commands may leave behind that is refused otherwise.
+    pub(crate) fn allowed(&self) -> &[String] {
+        strings(self.settings.allow.as_ref())
+    }
+
+    /// How long a command may take at most.
+    pub(crate) fn longest(&self) -> Duration {
+        self.settings.timeout.as_ref().map_or(LONGEST, |it| it.value)
+    }
+
+    /// Reads paths as people write them: from the home, or from the working folder.
+    fn paths(&self, setting: Option<&Setting<Strings>>, workdir: &Path) -> Vec<PathBuf> {
+        let path = |text: &String| match (text.strip_prefix('~'), &self.home) {
+            (Some(""), Some(home)) => home.clone(),
+            (Some(below), Some(home)) if below.starts_with('/') => home.join(&below[1..]),
+            _ => workdir.join(text),
+        };
+        strings(setting).iter().map(path).collect()
+    }
+}
+
+fn chosen(settings: &SandboxSettings) -> DriverChoice {
+    settings.tier.as_ref().map(|it| it.value).unwrap_or_default()
+}
+
+fn strings(setting: Option<&Setting<Strings>>) -> &[String] {
+    setting.map_or(&[], |it| it.value.0.as_slice())
+}

@@ -1,0 +1,154 @@
+//! What commands may do and how much they may use.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use loopwright_sandbox::{DriverChoice, Limits as Machine};
+use toml::Value;
+
+use super::limits::{stricter, within};
+use super::value::{Mismatch, SettingValue};
+use super::{Origin, Setting};
+
+/// How long a command may take where nobody says more or less.
+pub const LONGEST: Duration = Duration::from_mins(10);
+
+/// The keys of the table `sandbox`. A project may hide more and lower limits, and nothing else.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SandboxSettings {
+    /// `sandbox.tier`
+    pub tier: Option<Setting<DriverChoice>>,
+    /// `sandbox.read`
+    pub read: Option<Setting<Strings>>,
+    /// `sandbox.write`
+    pub write: Option<Setting<Strings>>,
+    /// `sandbox.hide`
+    pub hide: Option<Setting<Strings>>,
+    /// `sandbox.allow`
+    pub allow: Option<Setting<Strings>>,
+    /// `sandbox.direct`
+    pub direct: Option<Setting<Strings>>,
+    /// `sandbox.path`
+    pub path: Option<Setting<Strings>>,
+    /// `sandbox.environment`
+    pub environment: Option<Setting<Strings>>,
+    /// `sandbox.memory`, of all processes of a command
+    pub memory: Option<Setting<Bytes>>,
+    /// `sandbox.processes`
+    pub processes: Option<Setting<NonZeroU64>>,
+    /// `sandbox.timeout`
+    pub timeout: Option<Setting<Duration>>,
+}
+
+impl SandboxSettings {
+    /// Fills what is not set from a weaker layer. A project may lower a limit and not raise it; what is hidden adds up.
+    pub(super) fn or(self, weaker: Self) -> Self {
+        Self {
+            tier: self.tier.or(weaker.tier),
+            read: self.read.or(weaker.read),
+            write: self.write.or(weaker.write),
+            hide: both(self.hide, weaker.hide),
+            allow: self.allow.or(weaker.allow),
+            direct: self.direct.or(weaker.direct),
+            path: self.path.or(weaker.path),
+            environment: self.environment.or(weaker.environment),
+            memory: stricter(self.memory, weaker.memory),
+            processes: stricter(self.processes, weaker.processes),
+            timeout: stricter(self.timeout, weaker.timeout),
+        }
+    }
+
+    /// Keeps a project from raising what holds where its user says nothing.
+    pub(super) fn of_project(self, user: &Self, machine: &Machine) -> Self {
+        let processes = NonZeroU64::new(machine.processes).unwrap_or(NonZeroU64::MIN);
+        Self {
+            memory: within(self.memory, user.memory.as_ref(), Bytes(machine.memory)),
+            processes: within(self.processes, user.processes.as_ref(), processes),
+            timeout: within(self.timeout, user.timeout.as_ref(), LONGEST),
+            ..self
+        }
+    }
+}
+
+fn both(
+    strong: Option<Setting<Strings>>,
+    weak: Option<Setting<Strings>>,
+) -> Option<Setting<Strings>> {
+    match (strong, weak) {
+        (Some(Setting { value, origin: origin @ Origin::Project(_) }), Some(weak)) => {
+            let all = weak.value.0.into_iter().chain(value.0).collect();
+            Some(Setting::new(Strings(all), origin))
+        }
+        (strong, weak) => strong.or(weak),
+    }
+}
+
+/// Texts in the order in which they are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Strings(pub Vec<String>);
+
+impl SettingValue for Strings {
+    const EXPECTED: &'static str = "an array of strings that are not empty";
+    const EXAMPLE: &'static str = "[\"…\"]";
+
+    fn from_text(text: &str) -> Option<Self> {
+        let parts =
+            text.split(',').map(|it| Some(it.trim().to_owned()).filter(|it| !it.is_empty()));
+        parts.collect::<Option<_>>().map(Self)
+    }
+
+    fn from_toml(value: &Value) -> Result<Self, Mismatch> {
+        let text = |it: &Value| it.as_str().map(str::to_owned).ok_or(Mismatch::Type);
+        let texts = value.as_array().ok_or(Mismatch::Type)?.iter().map(text);
+        let texts = texts.collect::<Result<Vec<_>, _>>()?;
+        if texts.iter().any(String::is_empty) { Err(Mismatch::Value) } else { Ok(Self(texts)) }
+    }
+}
+
+/// A size in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(pub u64);
+
+impl SettingValue for Bytes {
+    const EXPECTED: &'static str = "a size, such as `\"512M\"` or `\"4G\"`";
+    const EXAMPLE: &'static str = "\"4G\"";
+
+    fn from_text(text: &str) -> Option<Self> {
+        crate::args::sandbox::bytes(text).ok().map(Self)
+    }
+}
+
+impl std::fmt::Display for Bytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let units = [(30, "G"), (20, "M"), (10, "K")];
+        let whole =
+            units.into_iter().find(|(shift, _)| self.0.is_multiple_of(1 << shift) && self.0 > 0);
+        match whole {
+            Some((shift, unit)) => write!(f, "{}{unit}", self.0 >> shift),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_and_written_alike() {
+        for (text, bytes) in [("4G", 4 << 30), ("512M", 512 << 20), ("3K", 3072), ("1000", 1000)] {
+            assert_eq!(Bytes::from_text(text), Some(Bytes(bytes)));
+            assert_eq!(Bytes(bytes).to_string(), text);
+        }
+        assert_eq!(Bytes::from_text("0"), None);
+        assert_eq!(Bytes::from_toml(&Value::from(4)), Err(Mismatch::Type));
+    }
+
+    #[test]
+    fn texts_are_not_empty() {
+        let read = |texts: &[&str]| Strings::from_toml(&Value::from(texts.to_vec()));
+        assert_eq!(read(&["a", "b c"]), Ok(Strings(vec!["a".to_owned(), "b c".to_owned()])));
+        assert_eq!(read(&["a", ""]), Err(Mismatch::Value));
+        assert_eq!(Strings::from_toml(&Value::from("a")), Err(Mismatch::Type));
+    }
+}

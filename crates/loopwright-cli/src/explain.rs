@@ -1,0 +1,107 @@
+//! The command `sandbox explain`: what commands of agents see in a folder, and what they may use.
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use loopwright_capabilities::bash::BashPolicy;
+use loopwright_sandbox::toolchains::Author;
+use loopwright_sandbox::transaction::staging_for;
+use loopwright_sandbox::{DriverChoice, Policy, Tier};
+
+use crate::commands::Commands;
+use crate::config::{Bytes, Config, Sources};
+use crate::definitions::{plain, shown};
+
+/// Says it in lines of a name and what it stands for.
+pub(crate) fn explain(config: &Config, sources: &Sources, command: Option<&OsStr>) -> String {
+    let commands = Commands::of(config, sources);
+    let policy = commands.extend(Policy::in_dir(&config.workdir));
+    let home = sources.home.as_deref();
+    let short = |path: &PathBuf| plain(Path::new(&shown(path, Path::new("/dev/null"), home)));
+    let list = |paths: &[PathBuf]| paths.iter().map(short).collect::<Vec<_>>();
+    let mut text = String::new();
+    let mut row = |name: &str, lines: Vec<String>| {
+        for (index, line) in lines.iter().enumerate() {
+            let name = if index == 0 { name } else { "" };
+            writeln!(text, "{name:<13} {line}").ok();
+        }
+    };
+    row("folder", vec![short(&policy.workdir)]);
+    row("changes", vec![changes(&policy)]);
+    row("confined by", vec![confined(policy.driver).to_owned()]);
+    row(
+        "reads",
+        [vec!["the system's programs and libraries".to_owned()], list(&policy.read_paths)].concat(),
+    );
+    row("writes", list(&policy.write_paths));
+    row("hidden", list(&policy.hidden));
+    row("at once", list(&policy.direct));
+    row("may leave", commands.allowed().to_vec());
+    row("caches", list(&policy.caches));
+    let found = commands.toolchains.found.iter();
+    row("toolchains", found.map(|(name, root)| format!("{name}: {}", short(root))).collect());
+    let path = policy.environment.values.get("PATH").map_or("", String::as_str);
+    row("PATH", path.split(':').map(|it| short(&it.into())).collect());
+    row("commits as", vec![author(&commands.author)]);
+    row("network", vec!["none but a loopback of its own".to_owned()]);
+    row("limits", vec![limits(&policy, &commands)]);
+    if let Some(command) = command {
+        let found = program(command, &policy).map_or("not found".to_owned(), |it| short(&it));
+        row("program", vec![format!("{}: {found}", plain(Path::new(command)))]);
+    }
+    text
+}
+
+fn changes(policy: &Policy) -> String {
+    if policy.driver == DriverChoice::Only(Tier::Host) {
+        return "made at once".to_owned();
+    }
+    match staging_for(&policy.workdir) {
+        Some(place) => format!("collected in {}, and made when a command has ended", plain(&place)),
+        None => "made at once: no folder of yours is on the same file system".to_owned(),
+    }
+}
+
+fn confined(driver: DriverChoice) -> &'static str {
+    match driver {
+        DriverChoice::Auto => "the strongest sandbox that works here",
+        DriverChoice::Only(Tier::Host) => "nothing: a command can do what you can",
+        DriverChoice::Only(tier) => tier.name(),
+    }
+}
+
+fn author(author: &Author) -> String {
+    match (&author.name, &author.email) {
+        (Some(name), Some(email)) => plain(Path::new(&format!("{name} <{email}>"))),
+        _ => "nobody: git has no name and address".to_owned(),
+    }
+}
+
+fn limits(policy: &Policy, commands: &Commands) -> String {
+    let (limits, longest) = (&policy.limits, commands.longest());
+    let usual = BashPolicy::default().timeout.min(longest);
+    format!(
+        "{} MiB of memory, {} processes, files of {}, {} MiB in /tmp, {} s and at most {} s",
+        limits.memory >> 20,
+        limits.processes,
+        Bytes(limits.file_size),
+        limits.scratch >> 20,
+        usual.as_secs_f64(),
+        longest.as_secs_f64(),
+    )
+}
+
+/// Finds a program as a command would.
+fn program(command: &OsStr, policy: &Policy) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    if command.to_string_lossy().contains('/') {
+        return Some(policy.workdir.join(command)).filter(is_program);
+    }
+    let path = policy.environment.values.get("PATH")?;
+    path.split(':').map(|folder| Path::new(folder).join(command)).find(is_program)
+}
