@@ -44,7 +44,14 @@ fn has_own_home(driver: DriverChoice) -> bool {
 impl Commands {
     /// Looks at what there is for commands in the directory of a configuration. Blocks while it looks.
     pub fn of(config: &Config, sources: &Sources) -> Self {
-        Self::with_driver(config, sources, chosen(&config.sandbox))
+        let mut commands = Self::with_driver(config, sources, chosen(&config.sandbox));
+        // A run that keeps no session leaves nothing behind, so caches that are not there are not made.
+        if let Some(state) = commands.place(sources)
+            && state.is_dir()
+        {
+            commands = commands.with_caches(config, sources);
+        }
+        commands
     }
 
     /// The same with another driver than the one that is configured.
@@ -66,15 +73,24 @@ impl Commands {
             commands.toolchains.read.extend(own.iter().cloned());
             commands.toolchains.path.splice(0..0, own);
         }
-        if has_own_home(driver)
-            && let Some(state) = state_directory(sources)
-        {
+        if has_own_home(driver) {
             commands.author = Author::of_git(workdir);
-            let caches = Caches::in_folder(&state.join("caches"), workdir, &commands.author);
-            // Without them everything works that needs no cache.
-            commands.caches = caches.ok().flatten();
         }
         commands
+    }
+
+    fn place(&self, sources: &Sources) -> Option<PathBuf> {
+        let state = state_directory(sources).filter(|_| has_own_home(self.driver));
+        state.map(|it| it.join("caches"))
+    }
+
+    /// Makes caches for commands, unless they are there. Without them everything works that needs no cache.
+    pub(crate) fn with_caches(mut self, config: &Config, sources: &Sources) -> Self {
+        if let Some(place) = self.place(sources) {
+            let caches = Caches::in_folder(&place, &config.workdir, &self.author);
+            self.caches = caches.ok().flatten();
+        }
+        self
     }
 
     /// Lets commands do what they may do here.
@@ -105,8 +121,21 @@ impl Commands {
         }
         match &self.caches {
             Some(caches) => caches.extend(policy),
-            None => policy,
+            None => self.signed(policy),
         }
+    }
+
+    /// Names the user to git by variables.
+    fn signed(&self, mut policy: Policy) -> Policy {
+        let author = [("NAME", &self.author.name), ("EMAIL", &self.author.email)];
+        for (part, value) in author {
+            for role in ["AUTHOR", "COMMITTER"] {
+                let value = value.iter();
+                policy =
+                    value.fold(policy, |it, value| it.env(format!("GIT_{role}_{part}"), value));
+            }
+        }
+        policy
     }
 
     /// Lets tools run commands so.

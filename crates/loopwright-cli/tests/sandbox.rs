@@ -110,6 +110,7 @@ fn what_commands_see_is_explained() {
     let world = configured("read = ['~/data']\npath = ['~/tools']\nmemory = '1G'\ntimeout = 60")
         .file(".cargo/bin/cargo", "")
         .file(".gitconfig", "[user]\n\tname = A\n\temail = a@b\n");
+    exec(&world, &[], &["true"]);
     let done = world.run(&["sandbox", "explain", "--", "hello"]);
     assert_eq!((done.status, done.stderr.as_str()), (0, ""));
     let line = |name: &str| done.stdout.lines().find_map(|it| it.strip_prefix(name)).map(str::trim);
