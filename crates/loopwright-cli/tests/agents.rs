@@ -553,7 +553,8 @@ fn lines_of_stream_json_name_their_agent_and_those_of_a_subagent_its_parent() {
 
 #[test]
 fn an_agent_that_is_spawned_has_the_capabilities_that_its_definition_names() {
-    let lead = "name: lead\ndescription: Leads.\ncapabilities: [use_subagents, use_task_planning]\nsystemPrompt: Lead.\n";
+    let lead =
+        "name: lead\ndescription: Leads.\ncapabilities: [use_subagents]\nsystemPrompt: Lead.\n";
     let child = "name: child\ndescription: Works.\ncapabilities: [use_task_planning]\nsystemPrompt: Work.\n";
     let world = World::new()
         .file("project/.loopwright/agents/lead.yaml", lead)
@@ -566,7 +567,8 @@ fn an_agent_that_is_spawned_has_the_capabilities_that_its_definition_names() {
     ];
     let (done, server) = run(&world, replies, &["--agent", "lead"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "led\n"), "{}", done.stderr);
-    server.request();
+    let request = server.request();
+    assert!(!tools(&request).contains(&"todo_write"), "its parent has none: {request}");
     let request = server.request();
     assert!(system(&request).contains("Work."), "{request}");
     assert!(tools(&request).contains(&"todo_write"), "{request}");

@@ -76,6 +76,7 @@ impl dyn Sandbox + '_ {
                 output.notes.push(format!(
                     "changes were made at once and cannot be undone, because they cannot be collected here: {reason}"
                 ));
+                transaction.discard();
                 Ok((output, None))
             }
             output => {

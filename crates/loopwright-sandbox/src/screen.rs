@@ -130,6 +130,9 @@ impl Screen {
         (".envrc", DIRECTORY),
         ("mise.toml", DIRECTORY),
         (".mise.toml", DIRECTORY),
+        ("mise.local.toml", DIRECTORY),
+        (".mise.local.toml", DIRECTORY),
+        (".mise", DIRECTORY),
         (".vscode", EDITOR),
         (".idea", EDITOR),
         (".zed", EDITOR),
@@ -142,9 +145,21 @@ impl Screen {
         (".exrc", EDITOR),
         (".nvimrc", EDITOR),
         (".nvim.lua", EDITOR),
-        (".lvimrc", EDITOR),
         (".dir-locals.el", EDITOR),
         (".dir-locals-2.el", EDITOR),
+        (".lvimrc", EDITOR),
+        (".local.vimrc", EDITOR),
+        (".vim", EDITOR),
+        (".lazygit.yml", EDITOR),
+        ("lazygit.yml", EDITOR),
+        (".project", EDITOR),
+        (".kiro", AGENT),
+        (".amazonq", AGENT),
+        (".roo", AGENT),
+        (".qwen", AGENT),
+        (".factory", AGENT),
+        (".crush.json", AGENT),
+        ("opencode.json", AGENT),
         (".mcp.json", AGENT),
         (".claude", AGENT),
         (".codex", AGENT),
@@ -163,10 +178,16 @@ impl Screen {
         ("lefthook.yaml", HOOK),
         (".lefthook.yml", HOOK),
         (".lefthook.yaml", HOOK),
+        ("lefthook.toml", HOOK),
         ("lefthook-local.yml", HOOK),
+        ("lefthook-local.toml", HOOK),
+        (".lefthook-local.yml", HOOK),
         (".overcommit.yml", HOOK),
         (".simple-git-hooks.json", HOOK),
         (".gitmodules", CONTROL),
+        (".gitconfig", CONTROL),
+        (".sl/config", CONTROL),
+        (".jj/workspace-config.toml", CONTROL),
         (".hg/hgrc", CONTROL),
         (".hg/hgrc-not-shared", CONTROL),
         (".hg/sharedpath", CONTROL),
@@ -184,6 +205,9 @@ impl Screen {
         (".bundle/config", PACKAGES),
         (".mvn", PACKAGES),
         ("gradle/wrapper", PACKAGES),
+        (".sbtopts", PACKAGES),
+        (".jvmopts", PACKAGES),
+        (".corepack.env", PACKAGES),
         (".bazelrc", PACKAGES),
         (".bazeliskrc", PACKAGES),
         (".gdbinit", PROGRAM),
@@ -193,6 +217,15 @@ impl Screen {
         (".rprofile", PROGRAM),
         (".octaverc", PROGRAM),
         (".ghci", PROGRAM),
+        (".renviron", PROGRAM),
+        (".rdata", PROGRAM),
+        (".ocamlinit", PROGRAM),
+        (".iex.exs", PROGRAM),
+        (".erlang", PROGRAM),
+        (".pdbrc", PROGRAM),
+        (".byebugrc", PROGRAM),
+        (".rdbgrc", PROGRAM),
+        ("jupyter_server_config.py", PROGRAM),
         (".user.ini", PROGRAM),
         ("sitecustomize.py", PROGRAM),
         ("usercustomize.py", PROGRAM),
@@ -215,7 +248,8 @@ impl Screen {
     }
 
     /// Allows a name, or several joined by `/`, wherever it is, and all that is below it. It takes precedence over
-    /// the table and over what is said of repositories: `.git/hooks` allows hooks.
+    /// the table and over what is said of repositories: `.git/hooks` allows hooks. Devices, set-user-id programs and links
+    /// that lead out are not allowed by it.
     pub fn allow(mut self, path: impl AsRef<Path>) -> Self {
         let names = names(path.as_ref());
         if !names.is_empty() {
@@ -253,14 +287,12 @@ impl Screen {
         if let Some(reason) = self.by_name(path) {
             return Some(reason);
         }
-        if self.is_allowed(&names(path)) {
-            return None;
-        }
         let what = after.what(path)?;
-        kind(what)
-            .or_else(|| git::judge(path, what, after))
-            .or_else(|| self.leads_out(path, root, what, after))
-            .or_else(|| toolchain(path, what, after))
+        let plain = kind(what).or_else(|| self.leads_out(path, root, what, after));
+        if plain.is_some() || self.is_allowed(&names(path)) {
+            return plain;
+        }
+        git::judge(path, what, after).or_else(|| toolchain(path, what, after))
     }
 
     /// Judges the removal of what is at a path below the folder. `None` means that nothing speaks against it.
@@ -374,7 +406,10 @@ fn toolchain(path: &Path, what: What, after: &dyn After) -> Option<Reason> {
         return None;
     }
     let is_data = |content: &Vec<u8>| {
-        !content.windows(4).any(|part| part == b"path") && !content.contains(&b'\\')
+        what == What::File
+            && (content.len() as u64) < LOOKED_AT
+            && !content.windows(4).any(|part| part == b"path")
+            && !content.contains(&b'\\')
     };
     let names_path = after.is_decided(path) && !after.content(path).as_ref().is_some_and(is_data);
     names_path.then_some(Reason("names a folder whose programs are run in place of Rust's"))

@@ -29,9 +29,11 @@ mod undo;
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
@@ -76,6 +78,8 @@ pub struct Transaction {
     began: Moment,
     /// Held until the end, so that others do not recover what is under way.
     lock: File,
+    /// Held from the look at the changes on: what was judged is what is applied, whatever others apply.
+    turn: OnceLock<File>,
     applied: bool,
 }
 
@@ -114,7 +118,12 @@ impl Transaction {
         {
             return Err(TransactionError::Elsewhere { staging, root });
         }
-        recover(&staging)?;
+        for (record, error) in recover_all(&staging)?.1 {
+            // What cannot be finished elsewhere is no hindrance here.
+            if Plan::read(&record).ok().flatten().is_some_and(|plan| plan.root == root) {
+                return Err(error);
+            }
+        }
         let folder = staging.join(format!("{:016x}", crate::linux::quarantine::random()));
         let make = |path: &Path| {
             DirBuilder::new().mode(0o700).create(path).map_err(TransactionError::at(path))
@@ -126,7 +135,7 @@ impl Transaction {
         }
         like(&root, &folder.join(UPPER))?;
         let began = after_the_last(&staging, &folder)?;
-        Ok(Self { folder, root, began, lock, applied: false })
+        Ok(Self { folder, root, began, lock, turn: OnceLock::new(), applied: false })
     }
 
     /// Gives it a name, by which [`Fate::of`] finds it. An earlier one of that name is not found any more.
@@ -172,12 +181,26 @@ impl Transaction {
         &self.root
     }
 
-    /// Compares what was collected with what is there, and judges it. For the time after the command's end.
+    /// Compares what was collected with what is there, and judges it. For the time after the command's end. Waits for
+    /// transactions of the same folder that were looked at and are neither applied nor dropped; there is to be one at a
+    /// time in a thread.
     ///
     /// # Errors
     ///
     /// If what was collected, or what is there, cannot be read.
     pub fn changes(&self, screen: &Screen) -> Result<Changes, TransactionError> {
+        if self.turn.get().is_none() {
+            let (staging, _) = self.parts()?;
+            let mut hasher = DefaultHasher::new();
+            self.root.hash(&mut hasher);
+            let path = staging.join(format!("turn-{:016x}", hasher.finish()));
+            let turn = File::options().create(true).truncate(false).write(true).open(&path);
+            let turn = turn.map_err(TransactionError::at(&path))?;
+            let taken = flock(&turn, FlockOperation::LockExclusive);
+            taken.map_err(|error| TransactionError::at(&path)(error.into()))?;
+            // Another thread cannot have taken it meanwhile and hold it still.
+            self.turn.set(turn).ok();
+        }
         scan::scan(&self.folder, &self.root, self.began, &screen.clone().of(&self.root))
     }
 
@@ -227,9 +250,10 @@ impl Transaction {
         fs::write(&path, b"").map_err(TransactionError::at(&path))
     }
 
-    /// Forgets what was collected. Dropping the transaction does the same.
+    /// Forgets what was collected. Dropping the transaction does the same, unless changes are made at once: then the note
+    /// of that stays, because the command may have been interrupted.
     pub fn discard(self) {
-        drop(self);
+        forget(&self.folder);
     }
 }
 
@@ -251,8 +275,11 @@ impl Fate {
     ///
     /// If a record cannot be read, a step fails, or another process works on it.
     pub fn of(staging: &Path, name: &str) -> Result<Self, TransactionError> {
-        let Ok(own) = fs::read_to_string(staging.join(NAMES).join(name)) else {
-            return Ok(Self::NeverWas);
+        let path = staging.join(NAMES).join(name);
+        let own = match fs::read_to_string(&path) {
+            Ok(own) => own,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::NeverWas),
+            Err(error) => return Err(TransactionError::at(&path)(error)),
         };
         let folder = staging.join(own.trim());
         if folder.exists() {
@@ -274,7 +301,7 @@ impl Fate {
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if !self.applied {
+        if !self.applied && !self.folder.join(DIRECT).exists() {
             forget(&self.folder);
         }
         flock(&self.lock, FlockOperation::Unlock).ok();
@@ -288,7 +315,15 @@ impl Drop for Transaction {
 ///
 /// If a plan cannot be read, or a step fails.
 pub fn recover(staging: &Path) -> Result<Vec<PathBuf>, TransactionError> {
-    let mut finished = Vec::new();
+    let (finished, failed) = recover_all(staging)?;
+    failed.into_iter().next().map_or(Ok(finished), |(_, error)| Err(error))
+}
+
+/// The same, and goes on after what cannot be finished, which is returned with its record.
+fn recover_all(
+    staging: &Path,
+) -> Result<(Vec<PathBuf>, Vec<(PathBuf, TransactionError)>), TransactionError> {
+    let (mut finished, mut failed) = (Vec::new(), Vec::new());
     for folder in entries(staging) {
         let is_one = folder.join(LOCK).exists();
         let is_unknown = folder.join(DIRECT).exists();
@@ -296,16 +331,18 @@ pub fn recover(staging: &Path) -> Result<Vec<PathBuf>, TransactionError> {
             continue;
         }
         let Ok(Some(_lock)) = lock(&folder) else { continue };
-        match Plan::read(&folder)? {
-            Some(plan) => {
-                apply::carry_out(&folder, &plan)?;
-                finished.push(plan.root);
-            }
-            None => forget(&folder),
+        let done = Plan::read(&folder).and_then(|plan| match plan {
+            Some(plan) => apply::carry_out(&folder, &plan).map(|_| Some(plan.root)),
+            None => Ok(None),
+        });
+        match done {
+            Ok(Some(root)) => finished.push(root),
+            Ok(None) => forget(&folder),
+            Err(error) => failed.push((folder, error)),
         }
     }
     sweep(staging);
-    Ok(finished)
+    Ok((finished, failed))
 }
 
 /// Forgets what was kept for long enough. Looks through it once in a while only.
@@ -418,12 +455,15 @@ fn like(root: &Path, upper: &Path) -> Result<(), TransactionError> {
 fn after_the_last(staging: &Path, folder: &Path) -> Result<Moment, TransactionError> {
     let last = fs::metadata(staging.join(apply::LAST)).ok().map(|it| (it.ctime(), it.ctime_nsec()));
     let probe = folder.join(WORK);
+    let mut left = 50;
     loop {
         let there = fs::metadata(folder.join(LOCK)).map_err(TransactionError::at(&probe))?;
         let now = (there.ctime(), there.ctime_nsec());
-        if last.is_none_or(|last| last < now) {
+        // Where the clock was set back, the last change seems to be to come.
+        if left == 0 || last.is_none_or(|last| last < now) {
             return Ok(now);
         }
+        left -= 1;
         thread::sleep(Duration::from_millis(1));
         let file = File::options().write(true).open(folder.join(LOCK));
         file.and_then(|file| file.set_modified(std::time::SystemTime::now()))

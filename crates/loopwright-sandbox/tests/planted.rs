@@ -388,3 +388,18 @@ async fn work_with_the_folders_own_repository_is_kept() {
     let log = fs::read_to_string(world.outside("log")).unwrap();
     assert_eq!(log, "two\nx\n## topic\n?? run.sh\n");
 }
+
+#[tokio::test]
+async fn what_two_commands_make_together_is_no_repository_with_settings() {
+    let world = world();
+    let first = staged(&world, "mkdir -p d/objects d/refs").await;
+    let second = staged(
+        &world,
+        "mkdir -p d; printf '[alias]\\n\\tst = !./run.sh\\n' > d/config; echo 'ref: x' > d/HEAD",
+    )
+    .await;
+    first.apply();
+    second.apply();
+    user(&world, "cd d && cp ../run.sh . && git st");
+    assert!(!world.outside("mark").exists());
+}

@@ -274,3 +274,66 @@ async fn what_would_be_obeyed_later_is_not_left_behind() {
             as [PathBuf; 7]
     );
 }
+
+#[tokio::test]
+async fn what_is_changed_after_the_look_and_before_the_application_is_kept() {
+    let world = World::new();
+    for name in ["replaced", "removed"] {
+        world.file(name, "one");
+    }
+    let ran = staged(&world, "echo two > replaced; rm removed; echo two > other").await;
+    let changes = ran.changes();
+    for name in ["replaced", "removed"] {
+        world.file(name, "three");
+    }
+    let applied = ran.transaction.apply(changes).unwrap();
+    let conflict = |path: &str| Conflict { path: path.into() };
+    assert_eq!(applied.conflicts, ["removed", "replaced"].map(conflict));
+    let now = ["replaced", "removed", "other"].map(|name| world.read(name));
+    assert_eq!(now, ["three", "three", "two\n"]);
+}
+
+#[tokio::test]
+async fn folders_without_rights_are_applied_and_undone() {
+    let world = World::new();
+    world.file("closed/in", "one");
+    world.file("gone/in", "one");
+    let before = snapshot(&world);
+    let applied = applied(
+        &world,
+        "mkdir -p new/deep; echo two > new/deep/file; chmod 555 new/deep; chmod 000 new; \
+         echo two > closed/in; chmod 500 closed; rm -r gone",
+    )
+    .await;
+    assert_eq!(applied.conflicts, []);
+    assert_ne!(snapshot(&world), before);
+    undo(&applied.record.unwrap()).unwrap();
+    assert_eq!(snapshot(&world), before);
+}
+
+#[tokio::test]
+async fn a_record_of_another_folder_that_cannot_be_finished_is_no_hindrance() {
+    let world = World::new();
+    let broken = world.outside("staging").join("broken");
+    fs::create_dir_all(&broken).unwrap();
+    fs::write(broken.join("lock"), "").unwrap();
+    fs::write(broken.join("plan"), "{").unwrap();
+    assert!(recover(&world.outside("staging")).is_err());
+    applied(&world, "echo one > file").await;
+    assert!(broken.exists());
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_read_are_refused() {
+    let world = World::new();
+    world.file(".git/config", "[core]\n\tbare = false\n");
+    let ran = staged(
+        &world,
+        "printf '[core]\\n\\tfsmonitor = ./x\\n' > c; chmod 000 c; mv c .git/config; ln -s x rust-toolchain.toml",
+    )
+    .await;
+    let changes = ran.changes();
+    let refused: Vec<_> = changes.refused().iter().map(|it| it.path.to_str().unwrap()).collect();
+    // The administrator can read it all the same.
+    assert_eq!(refused, [".git/config", "rust-toolchain.toml"]);
+}

@@ -33,15 +33,20 @@ const NAMED: [(&str, &str); 7] = [
 
 /// Returns the settings that may make git run or find something, in their order. Whatever is not plainly one of those
 /// that are data is one of these, and so is a line that is written in an unusual way.
-pub(super) fn obeyed(content: &[u8]) -> Vec<String> {
+/// `None` means that this cannot be told: it is too long, no text, or has values of more than one line.
+pub(super) fn obeyed(content: &[u8]) -> Option<Vec<String>> {
     if content.len() as u64 >= super::LOOKED_AT {
-        return vec!["too long".to_owned()];
+        return None;
     }
-    let Ok(text) = std::str::from_utf8(content) else { return vec!["not UTF-8".to_owned()] };
+    let text = std::str::from_utf8(content).ok()?;
     let mut section: Option<(String, Option<String>)> = None;
     let mut obeyed = Vec::new();
     for line in text.lines() {
         let line = line.trim();
+        // What follows is part of a value, however it looks.
+        if line.ends_with('\\') || line.matches('"').count() % 2 == 1 {
+            return None;
+        }
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
@@ -62,7 +67,7 @@ pub(super) fn obeyed(content: &[u8]) -> Vec<String> {
             });
         }
     }
-    obeyed
+    Some(obeyed)
 }
 
 /// Reads `[name]` or `[name "sub"]`.
@@ -85,15 +90,18 @@ fn setting(line: &str) -> Option<(String, &str)> {
     let (key, value) = line.split_once('=').unwrap_or((line, ""));
     let key = key.trim();
     let is_word = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    // A line that goes on in the next one is not read.
-    (is_word && !line.contains('\\')).then(|| (key.to_ascii_lowercase(), value.trim()))
+    // A line that goes on in the next one is not read, and quotes could hide what is in a value.
+    (is_word && !line.contains(['\\', '"'])).then(|| (key.to_ascii_lowercase(), value.trim()))
 }
 
 fn is_data(section: &str, sub: Option<&str>, key: &str, value: &str) -> bool {
     match sub {
         None => PLAIN.contains(&(section, key)),
-        Some(_) if key == "url" => {
-            section == "remote" && !value.starts_with('-') && !value.contains("::")
+        // Both may be an address, and an address may name a program.
+        Some(_)
+            if (section, key) == ("remote", "url") || (section, key) == ("branch", "remote") =>
+        {
+            !value.starts_with('-') && !value.contains("::")
         }
         Some(_) => NAMED.contains(&(section, key)),
     }

@@ -93,10 +93,11 @@ fn judge_part(path: &Path, below: &Path, what: What, after: &dyn After) -> Optio
 
 /// Settings that are data may change; the others stay as they are.
 fn settings(path: &Path, after: &dyn After) -> Option<Reason> {
-    let obeyed = |content: Option<Vec<u8>>| content.map(|content| config::obeyed(&content));
-    let Some(new) = obeyed(after.content(path)) else { return Some(SETTINGS) };
-    let old = obeyed(after.content_before(path)).unwrap_or_default();
-    (new != old).then_some(SETTINGS)
+    let Some(new) = after.content(path).and_then(|it| config::obeyed(&it)) else {
+        return Some(SETTINGS);
+    };
+    let old = after.content_before(path).map_or(Some(Vec::new()), |it| config::obeyed(&it));
+    (Some(new) != old).then_some(SETTINGS)
 }
 
 fn is_sample(path: &Path) -> bool {
@@ -108,7 +109,9 @@ pub(super) fn hooks(root: &Path) -> Option<PathBuf> {
     let text = String::from_utf8(super::look(&root.join(".git").join("config"))?).ok()?;
     let value = text.lines().rev().find_map(|line| {
         let (key, value) = line.split_once('=')?;
-        key.trim().eq_ignore_ascii_case("hookspath").then(|| value.trim().trim_matches('"'))
+        let is_one = key.trim().to_ascii_lowercase().ends_with("hookspath");
+        let end = value.find([';', '#']).unwrap_or(value.len());
+        is_one.then(|| value[..end].trim().trim_matches('"'))
     })?;
     let path = Path::new(value);
     let below = if path.is_absolute() { path.strip_prefix(root).ok()? } else { path };
@@ -132,13 +135,8 @@ fn has_settings(folder: &Path, after: &dyn After) -> bool {
             .any(|name| entries(name).count() > 0)
         || entries("hooks").any(|hook| !is_sample(&hook))
         || after.what(&folder.join("hooks")) == Some(What::Link)
-        || plain.iter().any(|path| stays(path) && settings_of(path, after) != [""; 0])
-}
-
-/// The settings in a file that git may obey. One that cannot be read is taken for one.
-fn settings_of(path: &Path, after: &dyn After) -> Vec<String> {
-    match after.content(path) {
-        Some(content) => config::obeyed(&content),
-        None => vec!["unreadable".to_owned()],
-    }
+        || plain.iter().any(|path| {
+            let obeyed = after.content(path).and_then(|content| config::obeyed(&content));
+            stays(path) && obeyed.is_none_or(|it| !it.is_empty())
+        })
 }

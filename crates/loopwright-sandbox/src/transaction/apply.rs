@@ -24,22 +24,28 @@ pub(super) const LAST: &str = "last";
 /// the path was changed since.
 pub(super) fn carry_out(folder: &Path, plan: &Plan) -> Result<Vec<Conflict>, TransactionError> {
     let mut conflicts = Vec::new();
+    for Attributes { path, .. } in plan.folders.iter().rev() {
+        // What was collected is taken out of these, whatever rights they have; one that cannot be changed needs none.
+        place::make_writable(&folder.join(UPPER).join(path)).ok();
+    }
     for step in &plan.steps {
         let (path, made) = match step {
             Step::Remove { path, old, was } => (path, remove(folder, plan, path, *old, *was)),
-            Step::Replace { path, old, is, .. } => (path, replace(folder, plan, path, *old, *is)),
+            Step::Replace { path, old, was, is } => {
+                (path, replace(folder, plan, path, *old, *was, *is))
+            }
             Step::Add { path, is, .. } => (path, add(folder, plan, path, *is)),
         };
         match made {
             Ok(Made::Done) => {}
             Ok(Made::Conflict) => conflicts.push(Conflict { path: path.clone() }),
-            Err(error) if is_in_the_way(&error) => conflicts.push(Conflict { path: path.clone() }),
+            Err(error) if is_refused(&error) => conflicts.push(Conflict { path: path.clone() }),
             Err(error) => return Err(TransactionError::at(&plan.root.join(path))(error)),
         }
     }
-    for Attributes { path, after, .. } in plan.folders.iter().rev() {
+    for Attributes { path, before, after } in plan.folders.iter().rev() {
         // A folder that is gone since needs none.
-        set(&plan.root, path, *after).ok();
+        set(&plan.root, path, *before, *after).ok();
     }
     let to = super::kept(folder);
     let noted = folder.parent().map_or(Ok(()), |staging| touch(&staging.join(LAST)));
@@ -69,16 +75,30 @@ fn remove(folder: &Path, plan: &Plan, path: &Path, old: usize, was: Mark) -> io:
     }
     let place = Place::of(&plan.root, path)?;
     let Some(status) = place.status()? else { return Ok(Made::Done) };
-    if status.st_ino != was.inode {
+    if Mark::of_status(&status) != was {
         return Ok(Made::Conflict);
     }
-    in_folder(plan, path, &place, || {
-        renameat_with(&place.folder, place.name, CWD, &to, RenameFlags::NOREPLACE)
-    })?;
+    let rename = || renameat_with(&place.folder, place.name, CWD, &to, RenameFlags::NOREPLACE);
+    match in_folder(&plan.root, path, &place, rename) {
+        // A folder that nobody may write to cannot be moved.
+        Err(error) if is_denied(&error) && was.is_folder() => {
+            change_mode(&plan.root, path, was.mode | 0o700)?;
+            in_folder(&plan.root, path, &place, rename)?;
+            fs::set_permissions(&to, fs::Permissions::from_mode(was.mode & 0o7777))?;
+        }
+        done => done?,
+    }
     Ok(Made::Done)
 }
 
-fn replace(folder: &Path, plan: &Plan, path: &Path, old: usize, is: Mark) -> io::Result<Made> {
+fn replace(
+    folder: &Path,
+    plan: &Plan,
+    path: &Path,
+    old: usize,
+    was: Mark,
+    is: Mark,
+) -> io::Result<Made> {
     let to = kept(folder, old);
     if exists(&to)? {
         return Ok(Made::Done);
@@ -91,10 +111,11 @@ fn replace(folder: &Path, plan: &Plan, path: &Path, old: usize, is: Mark) -> io:
             // Somebody has removed it since; what takes its place is not lost for that.
             return add(folder, plan, path, is);
         };
-        if Mark::of_status(&there).is_folder() {
+        // It was changed since the plan was made.
+        if Mark::of_status(&there) != was {
             return Ok(Made::Conflict);
         }
-        in_folder(plan, path, &place, || {
+        in_folder(&plan.root, path, &place, || {
             renameat_with(CWD, &from, &place.folder, place.name, RenameFlags::EXCHANGE)
         })?;
     }
@@ -107,11 +128,15 @@ fn add(folder: &Path, plan: &Plan, path: &Path, is: Mark) -> io::Result<Made> {
     let place = Place::of(&plan.root, path)?;
     let is_there =
         || io::Result::Ok(place.status()?.is_some_and(|status| status.st_ino == is.inode));
-    let renamed = in_folder(plan, path, &place, || {
-        renameat_with(CWD, &from, &place.folder, place.name, RenameFlags::NOREPLACE)
-    });
-    match renamed {
+    let rename = || renameat_with(CWD, &from, &place.folder, place.name, RenameFlags::NOREPLACE);
+    match in_folder(&plan.root, path, &place, rename) {
         Ok(()) => Ok(Made::Done),
+        Err(error) if is_denied(&error) && is.is_folder() => {
+            place::make_writable(&from)?;
+            in_folder(&plan.root, path, &place, rename)?;
+            change_mode(&plan.root, path, is.mode & 0o7777)?;
+            Ok(Made::Done)
+        }
         // It was made before this process looked.
         Err(error) if is_made_or_taken(&error) && is_there()? => Ok(Made::Done),
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(Made::Conflict),
@@ -125,8 +150,8 @@ fn is_made_or_taken(error: &io::Error) -> bool {
 
 /// Works in a folder, which is made writable for its owner if it has to be. What it is to be in the end is part of
 /// the plan.
-fn in_folder(
-    plan: &Plan,
+pub(super) fn in_folder(
+    root: &Path,
     path: &Path,
     place: &Place<'_>,
     work: impl Fn() -> Result<(), Errno>,
@@ -135,24 +160,28 @@ fn in_folder(
         Err(Errno::ACCESS) => {
             let parent = path.parent().unwrap_or(Path::new(""));
             let before = fstat(&place.folder)?.st_mode & 0o7777;
-            change_mode(&plan.root, parent, before | 0o700)?;
+            change_mode(root, parent, before | 0o700)?;
             let done = work();
-            change_mode(&plan.root, parent, before)?;
+            change_mode(root, parent, before)?;
             Ok(done?)
         }
         done => Ok(done?),
     }
 }
 
-fn change_mode(root: &Path, path: &Path, mode: u32) -> io::Result<()> {
+pub(super) fn change_mode(root: &Path, path: &Path, mode: u32) -> io::Result<()> {
     let folder = place::open(root, path)?;
     fs::set_permissions(place::through(&folder), fs::Permissions::from_mode(mode))
 }
 
-/// Gives a folder its rights and times.
-pub(super) fn set(root: &Path, path: &Path, look: Look) -> io::Result<()> {
+/// Gives a folder its rights and times, unless its rights were changed since to others than these.
+pub(super) fn set(root: &Path, path: &Path, was: Look, look: Look) -> io::Result<()> {
     let folder = place::open(root, path)?;
     let through = place::through(&folder);
+    let mode = fs::metadata(&through)?.permissions().mode() & 0o7777;
+    if mode != was.mode && mode != look.mode {
+        return Ok(());
+    }
     fs::set_permissions(&through, fs::Permissions::from_mode(look.mode))?;
     let time = |(tv_sec, tv_nsec): (i64, i64)| Timespec { tv_sec, tv_nsec };
     let times =
@@ -168,9 +197,25 @@ fn exists(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Tells whether a folder on the way is gone, or is something else now.
-fn is_in_the_way(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP))
+pub(super) fn is_denied(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EACCES)
+}
+
+/// Tells whether a step will never be possible: a folder on the way is gone or something else now, belongs to another
+/// user, or is where something is mounted.
+fn is_refused(error: &io::Error) -> bool {
+    const REFUSALS: [i32; 9] = [
+        libc::ENOENT,
+        libc::ENOTDIR,
+        libc::ELOOP,
+        libc::EACCES,
+        libc::EPERM,
+        libc::EBUSY,
+        libc::EXDEV,
+        libc::EROFS,
+        libc::ENAMETOOLONG,
+    ];
+    error.raw_os_error().is_some_and(|error| REFUSALS.contains(&error))
 }
 
 fn touch(path: &Path) -> io::Result<()> {

@@ -144,11 +144,12 @@ impl Scan<'_> {
         let held = self.changes.refused.len() + self.changes.conflicts.len();
         let planned = self.changes.steps.len();
         let (upper, below) = (self.layers.upper.join(path), self.layers.root.join(path));
+        let opened = Opened::of(&upper).map_err(TransactionError::at(&upper))?;
         for name in names(&upper).map_err(TransactionError::at(&upper))? {
             self.entry(&path.join(name))?;
         }
-        let status = |path: &Path| fs::symlink_metadata(path).map_err(TransactionError::at(path));
-        let (after, before) = (Look::of(&status(&upper)?), Look::of(&status(&below)?));
+        let before = fs::symlink_metadata(&below).map_err(TransactionError::at(&below))?;
+        let (after, before) = (Look::of(&opened.status), Look::of(&before));
         let is_whole = held == self.changes.refused.len() + self.changes.conflicts.len();
         let is_touched = is_whole && before.modified != after.modified;
         // Every step in it changes its times, whatever the command did.
@@ -183,15 +184,15 @@ impl Scan<'_> {
                 None => self.merged(path),
             };
         }
+        if old.as_ref().is_some_and(|old| self.is_same(path, old, &new)) {
+            return Ok(());
+        }
         if let Some(reason) = self.screen.judge(path, self.layers.root, &self.layers) {
             self.refuse(path, reason);
             return Ok(());
         }
         match (&old, was) {
             (Some(old), Some(was)) if !new.is_dir() && !old.is_dir() => {
-                if self.is_same(path, old, &new) {
-                    return Ok(());
-                }
                 if self.is_newer(old) {
                     self.conflict(path);
                     return Ok(());
@@ -248,7 +249,7 @@ impl Scan<'_> {
     /// Goes through a folder that is new, and takes out of it what is refused.
     fn parts(&mut self, folder: &Path, parts: &mut Vec<Part>) -> Result<(), TransactionError> {
         let upper = self.layers.upper.join(folder);
-        let status = fs::symlink_metadata(&upper).map_err(TransactionError::at(&upper))?;
+        let opened = Opened::of(&upper).map_err(TransactionError::at(&upper))?;
         let mut is_whole = true;
         for name in names(&upper).map_err(TransactionError::at(&upper))? {
             let path = folder.join(&name);
@@ -275,7 +276,7 @@ impl Scan<'_> {
             }
         }
         if !is_whole {
-            place::set_times(&upper, &status).map_err(TransactionError::at(&upper))?;
+            place::set_times(&upper, &opened.status).map_err(TransactionError::at(&upper))?;
         }
         Ok(())
     }
@@ -393,7 +394,11 @@ impl After for Layers<'_> {
 
     fn content(&self, path: &Path) -> Option<Vec<u8>> {
         self.what(path)?;
-        screen::look(&self.upper.join(path)).or_else(|| screen::look(&self.root.join(path)))
+        let upper = self.upper.join(path);
+        match fs::symlink_metadata(&upper) {
+            Ok(_) => screen::look(&upper),
+            Err(_) => screen::look(&self.root.join(path)),
+        }
     }
 
     fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
@@ -462,18 +467,35 @@ fn take_out(path: &Path) -> io::Result<()> {
     })
 }
 
-/// The names in a folder, in their order. One that its owner may not read is made readable for the time of the look.
-fn names(folder: &Path) -> io::Result<Vec<OsString>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            let status = fs::symlink_metadata(folder)?;
+/// A folder that its owner may look into while this is held.
+struct Opened<'a> {
+    folder: &'a Path,
+    /// What it was before.
+    status: Metadata,
+}
+
+impl<'a> Opened<'a> {
+    fn of(folder: &'a Path) -> io::Result<Self> {
+        let status = fs::symlink_metadata(folder)?;
+        if status.mode() & 0o700 != 0o700 {
             place::make_writable(folder)?;
-            let entries = fs::read_dir(folder);
-            fs::set_permissions(folder, status.permissions())?;
-            entries?
         }
-        entries => entries?,
-    };
+        Ok(Self { folder, status })
+    }
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        if self.status.mode() & 0o700 != 0o700 {
+            // The plan says what it is to be in the end.
+            fs::set_permissions(self.folder, self.status.permissions()).ok();
+        }
+    }
+}
+
+/// The names in a folder, in their order.
+fn names(folder: &Path) -> io::Result<Vec<OsString>> {
+    let entries = fs::read_dir(folder)?;
     let mut names = entries.map(|it| Ok(it?.file_name())).collect::<io::Result<Vec<_>>>()?;
     names.sort();
     Ok(names)

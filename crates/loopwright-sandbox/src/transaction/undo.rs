@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, RenameFlags, renameat, renameat_with, unlinkat};
 
 use super::error::TransactionError;
-use super::place::Place;
+use super::place::{self, Place};
 use super::plan::{Attributes, Mark, Part, Plan, Step, kept};
 use super::{apply, forget};
 
@@ -34,7 +34,9 @@ pub fn undo(record: &Path) -> Result<Vec<Undone>, TransactionError> {
     for step in plan.steps.iter().rev() {
         let root = &plan.root;
         let (path, came) = match step {
-            Step::Remove { path, old, .. } => (path, put_back(root, path, &kept(record, *old))),
+            Step::Remove { path, old, was } => {
+                (path, put_back(root, path, &kept(record, *old), *was))
+            }
             Step::Replace { path, old, is, .. } => {
                 (path, exchange_back(root, path, &kept(record, *old), *is))
             }
@@ -47,16 +49,19 @@ pub fn undo(record: &Path) -> Result<Vec<Undone>, TransactionError> {
             Err(error) => return Err(TransactionError::at(&root.join(path))(error)),
         }
     }
-    for Attributes { path, before, .. } in plan.folders.iter().rev() {
-        apply::set(&plan.root, path, *before).ok();
+    for Attributes { path, before, after } in plan.folders.iter().rev() {
+        apply::set(&plan.root, path, *after, *before).ok();
     }
-    forget(record);
+    // What could not be put back is kept for another try.
+    if !undone.iter().any(|it| matches!(it, Undone::Conflict(_))) {
+        forget(record);
+    }
     undone.reverse();
     Ok(undone)
 }
 
 /// Puts back what was removed, unless something is there now.
-fn put_back(root: &Path, path: &Path, kept: &Path) -> io::Result<bool> {
+fn put_back(root: &Path, path: &Path, kept: &Path, was: Mark) -> io::Result<bool> {
     if fs::symlink_metadata(kept).is_err() {
         return Ok(true);
     }
@@ -64,7 +69,16 @@ fn put_back(root: &Path, path: &Path, kept: &Path) -> io::Result<bool> {
     if place.status()?.is_some() {
         return Ok(false);
     }
-    renameat_with(CWD, kept, &place.folder, place.name, RenameFlags::NOREPLACE)?;
+    let rename = || renameat_with(CWD, kept, &place.folder, place.name, RenameFlags::NOREPLACE);
+    match apply::in_folder(root, path, &place, rename) {
+        // A folder that nobody may write to cannot be moved.
+        Err(error) if apply::is_denied(&error) && was.is_folder() => {
+            place::make_writable(kept)?;
+            apply::in_folder(root, path, &place, rename)?;
+            apply::change_mode(root, path, was.mode & 0o7777)?;
+        }
+        done => done?,
+    }
     Ok(true)
 }
 
@@ -77,7 +91,7 @@ fn exchange_back(root: &Path, path: &Path, kept: &Path, is: Mark) -> io::Result<
     if place.status()?.is_none_or(|status| !is.is_at(&status)) {
         return Ok(false);
     }
-    renameat(CWD, kept, &place.folder, place.name)?;
+    apply::in_folder(root, path, &place, || renameat(CWD, kept, &place.folder, place.name))?;
     Ok(true)
 }
 
@@ -102,17 +116,22 @@ fn take_one(root: &Path, path: &Path, is: Mark) -> io::Result<bool> {
         if there.inode != is.inode {
             return Ok(false);
         }
-        return match unlinkat(&place.folder, place.name, AtFlags::REMOVEDIR) {
+        let remove = || unlinkat(&place.folder, place.name, AtFlags::REMOVEDIR);
+        return match apply::in_folder(root, path, &place, remove) {
             Ok(()) => Ok(true),
-            Err(rustix::io::Errno::NOTEMPTY | rustix::io::Errno::EXIST) => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(error) if holds_something(&error) => Ok(false),
+            Err(error) => Err(error),
         };
     }
     if !is.is_at(&status) {
         return Ok(false);
     }
-    unlinkat(&place.folder, place.name, AtFlags::empty())?;
+    apply::in_folder(root, path, &place, || unlinkat(&place.folder, place.name, AtFlags::empty()))?;
     Ok(true)
+}
+
+fn holds_something(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOTEMPTY | libc::EEXIST))
 }
 
 /// Tells whether the folder that a path lies in is gone, or is something else now.
