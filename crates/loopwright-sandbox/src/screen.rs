@@ -258,7 +258,7 @@ impl Screen {
         self
     }
 
-    /// Lets links lead into this folder outside of the working folder, such as that of a toolchain.
+    /// Allows links into this folder outside the working folder, such as a toolchain.
     pub fn reach(mut self, path: impl Into<PathBuf>) -> Self {
         self.reachable.push(path.into());
         self
@@ -272,7 +272,7 @@ impl Screen {
         }
     }
 
-    /// Judges a path below the folder by its names alone. `None` means that nothing speaks against it.
+    /// Judges a path below the folder by its names alone. Returns `None` if it is allowed.
     pub fn by_name(&self, path: &Path) -> Option<Reason> {
         let path = names(path);
         if self.is_allowed(&path) {
@@ -282,7 +282,7 @@ impl Screen {
         found.map(|(_, why)| Reason(why))
     }
 
-    /// Judges what will be at a path below the folder. `None` means that nothing speaks against it.
+    /// Judges what will be at a path below the folder. Returns `None` if it is allowed.
     pub fn judge(&self, path: &Path, root: &Path, after: &dyn After) -> Option<Reason> {
         if let Some(reason) = self.by_name(path) {
             return Some(reason);
@@ -295,7 +295,7 @@ impl Screen {
         git::judge(path, what, after).or_else(|| toolchain(path, what, after))
     }
 
-    /// Judges the removal of what is at a path below the folder. `None` means that nothing speaks against it.
+    /// Judges the removal of what is at a path below the folder. Returns `None` if it is allowed.
     pub fn judge_removal(&self, path: &Path) -> Option<Reason> {
         let path_names = names(path);
         if self.is_allowed(&path_names) {
@@ -349,7 +349,7 @@ impl Default for Screen {
     }
 }
 
-/// Refuses what no project consists of.
+/// Refuses devices and set-user-id files.
 fn kind(what: What) -> Option<Reason> {
     match what {
         What::Device => Some(Reason("is a device")),

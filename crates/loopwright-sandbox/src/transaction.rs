@@ -70,7 +70,7 @@ pub const KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 /// A moment by the clock of a file system.
 type Moment = (i64, i64);
 
-/// Changes that are collected and not made yet. Dropping it forgets them.
+/// Changes that are collected but not applied. Dropping it discards them.
 #[derive(Debug)]
 pub struct Transaction {
     folder: PathBuf,
@@ -88,7 +88,7 @@ pub struct Transaction {
 pub struct Applied {
     /// What was changed, in the order of paths.
     pub changed: Vec<Change>,
-    /// What somebody else changed between the plan and its step, so that it was left as it is.
+    /// Paths that changed after the plan was recorded, left unchanged.
     pub conflicts: Vec<Conflict>,
     /// Where the change is on record, for [`undo`]. `None` means that nothing was changed.
     pub record: Option<PathBuf>,
@@ -118,7 +118,7 @@ impl Transaction {
         {
             return Err(TransactionError::Elsewhere { staging, root });
         }
-        for (record, error) in recover_all(&staging)?.1 {
+        for (record, error) in recover_all(&staging).failed {
             // What cannot be finished elsewhere is no hindrance here.
             if Plan::read(&record).ok().flatten().is_some_and(|plan| plan.root == root) {
                 return Err(error);
@@ -315,15 +315,22 @@ impl Drop for Transaction {
 ///
 /// If a plan cannot be read, or a step fails.
 pub fn recover(staging: &Path) -> Result<Vec<PathBuf>, TransactionError> {
-    let (finished, failed) = recover_all(staging)?;
+    let Recovered { finished, failed } = recover_all(staging);
     failed.into_iter().next().map_or(Ok(finished), |(_, error)| Err(error))
 }
 
+/// What came of all transactions whose processes have ended.
+#[derive(Default)]
+struct Recovered {
+    /// The folders whose changes were finished.
+    finished: Vec<PathBuf>,
+    /// The records that cannot be finished, and why.
+    failed: Vec<(PathBuf, TransactionError)>,
+}
+
 /// The same, and goes on after what cannot be finished, which is returned with its record.
-fn recover_all(
-    staging: &Path,
-) -> Result<(Vec<PathBuf>, Vec<(PathBuf, TransactionError)>), TransactionError> {
-    let (mut finished, mut failed) = (Vec::new(), Vec::new());
+fn recover_all(staging: &Path) -> Recovered {
+    let mut recovered = Recovered::default();
     for folder in entries(staging) {
         let is_one = folder.join(LOCK).exists();
         let is_unknown = folder.join(DIRECT).exists();
@@ -336,13 +343,13 @@ fn recover_all(
             None => Ok(None),
         });
         match done {
-            Ok(Some(root)) => finished.push(root),
+            Ok(Some(root)) => recovered.finished.push(root),
             Ok(None) => forget(&folder),
-            Err(error) => failed.push((folder, error)),
+            Err(error) => recovered.failed.push((folder, error)),
         }
     }
     sweep(staging);
-    Ok((finished, failed))
+    recovered
 }
 
 /// Forgets what was kept for long enough. Looks through it once in a while only.

@@ -350,7 +350,7 @@ impl Bash {
     }
 }
 
-/// Does what blocks away from the threads that answer.
+/// Runs blocking work on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, BashError> + Send + 'static,
 ) -> Result<T, BashError> {

@@ -184,7 +184,7 @@ fn rename(from: &OwnedFd, name: &OsStr, to: &OwnedFd, new: &str) -> io::Result<(
     Ok(renameat(from, name, to, new)?)
 }
 
-/// A number that nobody guesses.
+/// Returns an unpredictable number.
 pub(crate) fn random() -> u64 {
     let mut bytes = [0_u8; 8];
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {

@@ -18,7 +18,7 @@ pub enum TransactionError {
         root: PathBuf,
     },
     /// Another process is at work on this transaction.
-    #[error("another process works on the transaction {0}: try again when it has ended")]
+    #[error("another process is using transaction {0}; try again when it has finished")]
     Busy(PathBuf),
     /// A file cannot be read or written.
     #[error("{path}: {source}")]
