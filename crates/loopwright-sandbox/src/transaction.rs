@@ -34,7 +34,6 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
@@ -134,7 +133,7 @@ impl Transaction {
             make(&folder.join(part))?;
         }
         like(&root, &folder.join(UPPER))?;
-        let began = after_the_last(&staging, &folder)?;
+        let began = now(&folder)?;
         Ok(Self { folder, root, began, lock, turn: OnceLock::new(), applied: false })
     }
 
@@ -457,23 +456,9 @@ fn like(root: &Path, upper: &Path) -> Result<(), TransactionError> {
     place::set_times(upper, &there).map_err(TransactionError::at(upper))
 }
 
-/// Waits until the file system's clock is past the last change that was applied, which takes a few milliseconds at
-/// most, and returns the time. So a change by somebody else while the command runs is told from one before it.
-fn after_the_last(staging: &Path, folder: &Path) -> Result<Moment, TransactionError> {
-    let last = fs::metadata(staging.join(apply::LAST)).ok().map(|it| (it.ctime(), it.ctime_nsec()));
-    let probe = folder.join(WORK);
-    let mut left = 50;
-    loop {
-        let there = fs::metadata(folder.join(LOCK)).map_err(TransactionError::at(&probe))?;
-        let now = (there.ctime(), there.ctime_nsec());
-        // Where the clock was set back, the last change seems to be to come.
-        if left == 0 || last.is_none_or(|last| last < now) {
-            return Ok(now);
-        }
-        left -= 1;
-        thread::sleep(Duration::from_millis(1));
-        let file = File::options().write(true).open(folder.join(LOCK));
-        file.and_then(|file| file.set_modified(std::time::SystemTime::now()))
-            .map_err(TransactionError::at(&probe))?;
-    }
+/// Returns the time by the clock of the file system, as it is when a transaction's lock is made.
+fn now(folder: &Path) -> Result<Moment, TransactionError> {
+    let path = folder.join(LOCK);
+    let status = fs::metadata(&path).map_err(TransactionError::at(&path))?;
+    Ok((status.ctime(), status.ctime_nsec()))
 }

@@ -1,7 +1,7 @@
 //! Carrying a plan out, from wherever it was left. Every step looks at what it finds: the file that was collected
 //! has an inode of its own, which says whether the step was made.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -16,9 +16,6 @@ use super::error::TransactionError;
 use super::place::{self, Place};
 use super::plan::{Attributes, Look, Mark, Plan, Step, kept};
 use super::scan::Conflict;
-
-/// The file whose time says when a change was last applied, beside all transactions.
-pub(super) const LAST: &str = "last";
 
 /// Makes every step that was not made yet, and puts on record that all are. Returns what could not be done because
 /// the path was changed since.
@@ -48,8 +45,7 @@ pub(super) fn carry_out(folder: &Path, plan: &Plan) -> Result<Vec<Conflict>, Tra
         set(&plan.root, path, *before, *after).ok();
     }
     let to = super::kept(folder);
-    let noted = folder.parent().map_or(Ok(()), |staging| touch(&staging.join(LAST)));
-    noted.and_then(|()| put_away(folder, &to)).map_err(TransactionError::at(&to))?;
+    put_away(folder, &to).map_err(TransactionError::at(&to))?;
     Ok(conflicts)
 }
 
@@ -216,9 +212,4 @@ fn is_refused(error: &io::Error) -> bool {
         libc::ENAMETOOLONG,
     ];
     error.raw_os_error().is_some_and(|error| REFUSALS.contains(&error))
-}
-
-fn touch(path: &Path) -> io::Result<()> {
-    let file = File::options().create(true).truncate(false).write(true).open(path)?;
-    file.set_modified(std::time::SystemTime::now())
 }

@@ -289,9 +289,10 @@ impl Scan<'_> {
             && same_content(&self.layers.upper.join(path), &self.layers.root.join(path), old)
     }
 
-    /// Tells whether something was changed since the command began.
+    /// Tells whether something was changed since the command began. What was changed in the same tick of the clock was
+    /// changed before the command could look at it, because starting it takes longer than a tick.
     fn is_newer(&self, old: &Metadata) -> bool {
-        (old.ctime(), old.ctime_nsec()) >= self.began
+        (old.ctime(), old.ctime_nsec()) > self.began
     }
 
     /// The same of anything in a tree.
