@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::environment::Environment;
+use crate::screen::Screen;
 
 /// Paths below a writable folder that a command may read and never change: what they hold is run or obeyed
 /// later, outside of the sandbox.
@@ -247,6 +248,12 @@ impl Policy {
     pub fn cache(mut self, path: impl Into<PathBuf>) -> Self {
         self.caches.push(path.into());
         self
+    }
+
+    /// Adds to a screen what this policy protects, and lets links lead to what it lets commands read.
+    pub fn screen(&self, screen: Screen) -> Screen {
+        let screen = self.protected.iter().fold(screen, Screen::refuse);
+        self.read_paths.iter().fold(screen, Screen::reach)
     }
 
     /// Adds a path that may be read.

@@ -10,7 +10,9 @@ mod git;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, Metadata};
+use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
 
 /// What is at a path, without following a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +68,8 @@ pub(crate) const LOOKED_AT: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Screen {
-    obeyed: Vec<(Vec<OsString>, &'static str)>,
+    /// What is refused besides the table.
+    refused: Vec<Vec<OsString>>,
     allowed: Vec<Vec<OsString>>,
     reachable: Vec<PathBuf>,
 }
@@ -101,6 +104,12 @@ const PACKAGES: &str = "makes package managers and build tools run other program
 const PROGRAM: &str = "is run by its program when that starts here";
 const CONTROL: &str = "makes version control run code";
 const SECRETS: &str = "holds keys";
+
+/// [`Screen::OBEYED`], taken apart once.
+static TABLE: LazyLock<Vec<(Vec<OsString>, &str)>> = LazyLock::new(|| {
+    let listed = Screen::OBEYED.iter();
+    listed.map(|(path, why)| (names(Path::new(path)), *why)).collect()
+});
 
 /// Folders of the system, into which a link may lead.
 const SYSTEM: [&str; 9] =
@@ -234,15 +243,14 @@ impl Screen {
 
     /// The table, with nothing allowed.
     pub fn standard() -> Self {
-        let obeyed = Self::OBEYED.iter().map(|(path, why)| (names(Path::new(path)), *why));
-        Self { obeyed: obeyed.collect(), allowed: Vec::new(), reachable: Vec::new() }
+        Self { refused: Vec::new(), allowed: Vec::new(), reachable: Vec::new() }
     }
 
     /// Refuses a name, or several joined by `/`, wherever it is, and all that is below it.
     pub fn refuse(mut self, path: impl AsRef<Path>) -> Self {
         let names = names(path.as_ref());
-        if !names.is_empty() && !self.obeyed.iter().any(|(known, _)| *known == names) {
-            self.obeyed.push((names, "is protected"));
+        if !names.is_empty() && !self.refused.contains(&names) {
+            self.refused.push(names);
         }
         self
     }
@@ -278,8 +286,12 @@ impl Screen {
         if self.is_allowed(&path) {
             return None;
         }
-        let found = self.obeyed.iter().find(|(names, _)| contains(&path, names));
-        found.map(|(_, why)| Reason(why))
+        let listed = TABLE.iter().find(|(names, _)| contains(&path, names));
+        let is_refused = || self.refused.iter().any(|names| contains(&path, names));
+        match listed {
+            Some((_, why)) => Some(Reason(why)),
+            None => is_refused().then_some(Reason("is protected")),
+        }
     }
 
     /// Judges what will be at a path below the folder. Returns `None` if it is allowed.
@@ -446,6 +458,18 @@ fn os_to_bytes(text: &OsStr) -> Vec<u8> {
 #[cfg(not(unix))]
 fn os_to_bytes(text: &OsStr) -> Vec<u8> {
     text.to_string_lossy().into_owned().into_bytes()
+}
+
+/// Returns the names in a folder, in their order.
+///
+/// # Errors
+///
+/// If the folder cannot be read.
+pub fn entries(folder: &Path) -> io::Result<Vec<OsString>> {
+    let entries = fs::read_dir(folder)?;
+    let mut names = entries.map(|it| Ok(it?.file_name())).collect::<io::Result<Vec<_>>>()?;
+    names.sort();
+    Ok(names)
 }
 
 /// Reads the beginning of a file, at most 64 KiB, or the target of a link. `None` means that it cannot be read.

@@ -1,9 +1,9 @@
 //! A folder with all that is in it, to be compared with another.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// What is at each path, the folder itself included.
@@ -65,11 +65,19 @@ fn read(root: &Path, path: &Path, tree: &mut Tree, inodes: &mut BTreeMap<u64, Pa
     };
     tree.insert(path.into(), node);
     if kind.is_dir() {
+        // Only the administrator may look into a folder without rights. Others get them for the time of the look.
+        let is_closed = status.mode() & 0o500 != 0o500;
+        if is_closed {
+            fs::set_permissions(&at, Permissions::from_mode(status.mode() | 0o700)).unwrap();
+        }
         let mut names: Vec<_> =
             fs::read_dir(&at).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         for name in names {
             read(root, &path.join(name), tree, inodes);
+        }
+        if is_closed {
+            fs::set_permissions(&at, status.permissions()).unwrap();
         }
     }
 }

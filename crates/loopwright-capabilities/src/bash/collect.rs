@@ -125,8 +125,7 @@ impl Collect {
         transaction: &Transaction,
         policy: &Policy,
     ) -> Result<(Changes, Vec<String>), BashError> {
-        let screen = policy.protected.iter().fold(self.screen.clone(), Screen::refuse);
-        let screen = policy.read_paths.iter().fold(screen, Screen::reach);
+        let screen = policy.screen(self.screen.clone());
         let changes = transaction.changes(&screen).map_err(BashError::Changes)?;
         let notes = changes.notes();
         Ok((changes, notes))

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use loopwright_sandbox::screen::{After, Reason, Screen, What, look};
+use loopwright_sandbox::screen::{After, Reason, Screen, What, entries, look};
 
 /// Judges a file that is about to be written, with the directories on its way.
 pub(super) fn judge(
@@ -45,10 +45,10 @@ impl After for Writing<'_> {
     }
 
     fn names(&self, path: &Path) -> Vec<OsString> {
-        let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
+        let there = entries(&self.root.join(path)).unwrap_or_default();
         let written = self.path.strip_prefix(path).ok().and_then(|rest| rest.components().next());
         let written = written.map(|part| part.as_os_str().to_owned());
-        entries.map(|entry| entry.file_name()).chain(written).collect()
+        there.into_iter().chain(written).collect()
     }
 
     fn is_decided(&self, path: &Path) -> bool {

@@ -48,13 +48,12 @@ impl Sweep {
             }
             _ => None,
         });
-        let screen = policy.protected.iter().fold(Screen::standard(), Screen::refuse);
         // The clock that file systems read.
         let now = clock_gettime(ClockId::RealtimeCoarse);
         Self {
             roots: roots.chain(direct).collect(),
             covered: covered.collect(),
-            screen: policy.read_paths.iter().fold(screen, Screen::reach),
+            screen: policy.screen(Screen::standard()),
             began: (now.tv_sec, now.tv_nsec),
         }
     }
@@ -118,11 +117,9 @@ impl Sweep {
     }
 }
 
+/// One that cannot be read has none that could be looked at.
 fn names(folder: &Path) -> Vec<OsString> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<OsString> = entries.map(|entry| entry.file_name()).collect();
-    names.sort();
-    names
+    screen::entries(folder).unwrap_or_default()
 }
 
 /// A folder as a command has left it.

@@ -75,15 +75,12 @@ fn remove(folder: &Path, plan: &Plan, path: &Path, old: usize, was: Mark) -> io:
         return Ok(Made::Conflict);
     }
     let rename = || renameat_with(&place.folder, place.name, CWD, &to, RenameFlags::NOREPLACE);
-    match in_folder(&plan.root, path, &place, rename) {
-        // A folder that nobody may write to cannot be moved.
-        Err(error) if is_denied(&error) && was.is_folder() => {
-            change_mode(&plan.root, path, was.mode | 0o700)?;
-            in_folder(&plan.root, path, &place, rename)?;
-            fs::set_permissions(&to, fs::Permissions::from_mode(was.mode & 0o7777))?;
-        }
-        done => done?,
-    }
+    relocate(
+        was,
+        || in_folder(&plan.root, path, &place, rename),
+        |mode| change_mode(&plan.root, path, mode),
+        |mode| fs::set_permissions(&to, fs::Permissions::from_mode(mode)),
+    )?;
     Ok(Made::Done)
 }
 
@@ -125,14 +122,14 @@ fn add(folder: &Path, plan: &Plan, path: &Path, is: Mark) -> io::Result<Made> {
     let is_there =
         || io::Result::Ok(place.status()?.is_some_and(|status| status.st_ino == is.inode));
     let rename = || renameat_with(CWD, &from, &place.folder, place.name, RenameFlags::NOREPLACE);
-    match in_folder(&plan.root, path, &place, rename) {
+    let moved = relocate(
+        is,
+        || in_folder(&plan.root, path, &place, rename),
+        |mode| fs::set_permissions(&from, fs::Permissions::from_mode(mode)),
+        |mode| change_mode(&plan.root, path, mode),
+    );
+    match moved {
         Ok(()) => Ok(Made::Done),
-        Err(error) if is_denied(&error) && is.is_folder() => {
-            place::make_writable(&from)?;
-            in_folder(&plan.root, path, &place, rename)?;
-            change_mode(&plan.root, path, is.mode & 0o7777)?;
-            Ok(Made::Done)
-        }
         // It was made before this process looked.
         Err(error) if is_made_or_taken(&error) && is_there()? => Ok(Made::Done),
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(Made::Conflict),
@@ -142,6 +139,25 @@ fn add(folder: &Path, plan: &Plan, path: &Path, is: Mark) -> io::Result<Made> {
 
 fn is_made_or_taken(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EEXIST | libc::ENOENT))
+}
+
+/// Moves something to another folder. A folder that its owner may not write to cannot be moved, so it has that right
+/// for the time of it: `before` sets its rights where it is, `after` where it is then.
+pub(super) fn relocate(
+    moved: Mark,
+    rename: impl Fn() -> io::Result<()>,
+    before: impl Fn(u32) -> io::Result<()>,
+    after: impl Fn(u32) -> io::Result<()>,
+) -> io::Result<()> {
+    let mode = moved.mode & 0o7777;
+    match rename() {
+        Err(error) if error.raw_os_error() == Some(libc::EACCES) && moved.is_folder() => {
+            before(mode | 0o700)?;
+            rename()?;
+            after(mode)
+        }
+        done => done,
+    }
 }
 
 /// Works in a folder, which is made writable for its owner if it has to be. What it is to be in the end is part of
@@ -193,13 +209,9 @@ fn exists(path: &Path) -> io::Result<bool> {
     }
 }
 
-pub(super) fn is_denied(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::EACCES)
-}
-
 /// Tells whether a step will never be possible: a folder on the way is gone or something else now, belongs to another
 /// user, or is where something is mounted.
-fn is_refused(error: &io::Error) -> bool {
+pub(super) fn is_refused(error: &io::Error) -> bool {
     const REFUSALS: [i32; 9] = [
         libc::ENOENT,
         libc::ENOTDIR,

@@ -61,15 +61,12 @@ pub(super) fn make_writable(folder: &Path) -> io::Result<()> {
 
 /// The same for a folder that is open; where it cannot be, what needs it says so.
 pub(crate) fn make_open_writable(folder: &OwnedFd) {
-    make_writable_through(&through(folder)).ok();
-}
-
-fn make_writable_through(folder: &Path) -> io::Result<()> {
-    let mode = fs::metadata(folder)?.permissions().mode();
-    if mode & 0o300 == 0o300 {
-        return Ok(());
+    let folder = through(folder);
+    if let Ok(status) = fs::metadata(&folder)
+        && status.mode() & 0o300 != 0o300
+    {
+        fs::set_permissions(folder, fs::Permissions::from_mode(status.mode() | 0o700)).ok();
     }
-    fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o700))
 }
 
 /// The same for every folder of a tree.

@@ -13,7 +13,7 @@ use rustix::fs::{lgetxattr, llistxattr, lremovexattr};
 use super::error::TransactionError;
 use super::plan::{Attributes, Look, Mark, Part, Step};
 use super::{Moment, UPPER, place};
-use crate::screen::{self, After, Reason, Screen, What};
+use crate::screen::{self, After, Reason, Screen, What, entries};
 
 /// How the names begin of what the file system notes for itself.
 const NOTES: &[u8] = b"user.overlay.";
@@ -145,7 +145,7 @@ impl Scan<'_> {
         let planned = self.changes.steps.len();
         let (upper, below) = (self.layers.upper.join(path), self.layers.root.join(path));
         let opened = Opened::of(&upper).map_err(TransactionError::at(&upper))?;
-        for name in names(&upper).map_err(TransactionError::at(&upper))? {
+        for name in entries(&upper).map_err(TransactionError::at(&upper))? {
             self.entry(&path.join(name))?;
         }
         let before = fs::symlink_metadata(&below).map_err(TransactionError::at(&below))?;
@@ -251,7 +251,7 @@ impl Scan<'_> {
         let upper = self.layers.upper.join(folder);
         let opened = Opened::of(&upper).map_err(TransactionError::at(&upper))?;
         let mut is_whole = true;
-        for name in names(&upper).map_err(TransactionError::at(&upper))? {
+        for name in entries(&upper).map_err(TransactionError::at(&upper))? {
             let path = folder.join(&name);
             let at = upper.join(&name);
             let new = fs::symlink_metadata(&at).map_err(TransactionError::at(&at))?;
@@ -300,7 +300,7 @@ impl Scan<'_> {
         let Ok(status) = fs::symlink_metadata(path) else { return false };
         self.is_newer(&status)
             || (status.is_dir()
-                && names(path)
+                && entries(path)
                     .unwrap_or_default()
                     .into_iter()
                     .any(|name| self.changed_since(&path.join(name))))
@@ -375,7 +375,7 @@ impl Layers<'_> {
 
     /// Tells whether anything was collected in a folder besides its own look.
     fn changes_below(&self, path: &Path) -> bool {
-        names(&self.upper.join(path)).is_ok_and(|names| !names.is_empty())
+        entries(&self.upper.join(path)).is_ok_and(|names| !names.is_empty())
     }
 }
 
@@ -407,8 +407,8 @@ impl After for Layers<'_> {
     }
 
     fn names(&self, path: &Path) -> Vec<OsString> {
-        let upper = names(&self.upper.join(path)).unwrap_or_default();
-        let below = names(&self.root.join(path)).unwrap_or_default();
+        let upper = entries(&self.upper.join(path)).unwrap_or_default();
+        let below = entries(&self.root.join(path)).unwrap_or_default();
         let mut all: Vec<OsString> = upper.into_iter().chain(below).collect();
         all.sort();
         all.dedup();
@@ -492,12 +492,4 @@ impl Drop for Opened<'_> {
             fs::set_permissions(self.folder, self.status.permissions()).ok();
         }
     }
-}
-
-/// The names in a folder, in their order.
-fn names(folder: &Path) -> io::Result<Vec<OsString>> {
-    let entries = fs::read_dir(folder)?;
-    let mut names = entries.map(|it| Ok(it?.file_name())).collect::<io::Result<Vec<_>>>()?;
-    names.sort();
-    Ok(names)
 }

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, RenameFlags, renameat, renameat_with, unlinkat};
 
 use super::error::TransactionError;
-use super::place::{self, Place};
+use super::place::Place;
 use super::plan::{Attributes, Mark, Part, Plan, Step, kept};
 use super::{apply, forget};
 
@@ -45,7 +46,7 @@ pub fn undo(record: &Path) -> Result<Vec<Undone>, TransactionError> {
         match came {
             Ok(true) => undone.push(Undone::Restored(path.clone())),
             Ok(false) => undone.push(Undone::Conflict(path.clone())),
-            Err(error) if is_elsewhere(&error) => undone.push(Undone::Conflict(path.clone())),
+            Err(error) if apply::is_refused(&error) => undone.push(Undone::Conflict(path.clone())),
             Err(error) => return Err(TransactionError::at(&root.join(path))(error)),
         }
     }
@@ -70,15 +71,12 @@ fn put_back(root: &Path, path: &Path, kept: &Path, was: Mark) -> io::Result<bool
         return Ok(false);
     }
     let rename = || renameat_with(CWD, kept, &place.folder, place.name, RenameFlags::NOREPLACE);
-    match apply::in_folder(root, path, &place, rename) {
-        // A folder that nobody may write to cannot be moved.
-        Err(error) if apply::is_denied(&error) && was.is_folder() => {
-            place::make_writable(kept)?;
-            apply::in_folder(root, path, &place, rename)?;
-            apply::change_mode(root, path, was.mode & 0o7777)?;
-        }
-        done => done?,
-    }
+    apply::relocate(
+        was,
+        || apply::in_folder(root, path, &place, rename),
+        |mode| fs::set_permissions(kept, fs::Permissions::from_mode(mode)),
+        |mode| apply::change_mode(root, path, mode),
+    )?;
     Ok(true)
 }
 
@@ -98,10 +96,34 @@ fn exchange_back(root: &Path, path: &Path, kept: &Path, is: Mark) -> io::Result<
 /// Takes away what was added, as far as it is as it was. What is in a folder goes first.
 fn take_away(root: &Path, path: &Path, is: Mark, parts: &[Part]) -> io::Result<bool> {
     let mut is_whole = true;
+    let all = || [(path, is)].into_iter().chain(parts.iter().map(|it| (it.path.as_path(), it.is)));
+    let closed = || all().filter(|(_, is)| is.is_folder() && is.mode & 0o700 != 0o700);
+    for (path, is) in closed() {
+        // What is in it could not be reached. One that is gone needs no rights.
+        set_mode(root, path, is, 0o700).ok();
+    }
     for Part { path, is } in parts.iter().rev() {
         is_whole &= take_one(root, path, *is)?;
     }
-    Ok(take_one(root, path, is)? && is_whole)
+    is_whole &= take_one(root, path, is)?;
+    if !is_whole {
+        // From the inside out, while all of them can be reached.
+        let closed: Vec<_> = closed().collect();
+        for (path, is) in closed.into_iter().rev() {
+            set_mode(root, path, is, 0).ok();
+        }
+    }
+    Ok(is_whole)
+}
+
+/// Gives a folder that was added the rights that it had, and these, if it is there still.
+fn set_mode(root: &Path, path: &Path, is: Mark, more: u32) -> io::Result<()> {
+    match Place::of(root, path)?.status()? {
+        Some(status) if status.st_ino == is.inode => {
+            apply::change_mode(root, path, is.mode & 0o7777 | more)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn take_one(root: &Path, path: &Path, is: Mark) -> io::Result<bool> {
@@ -132,9 +154,4 @@ fn take_one(root: &Path, path: &Path, is: Mark) -> io::Result<bool> {
 
 fn holds_something(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOTEMPTY | libc::EEXIST))
-}
-
-/// Tells whether the folder that a path lies in is gone, or is something else now.
-fn is_elsewhere(error: &io::Error) -> bool {
-    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENOTDIR | libc::ELOOP))
 }
