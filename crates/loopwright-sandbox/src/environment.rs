@@ -153,7 +153,7 @@ pub fn looks_secret(name: &str) -> bool {
 }
 
 /// Whether a value is an address with a password in it, as in `scheme://user:password@host`.
-fn holds_password(value: &OsStr) -> bool {
+pub(crate) fn holds_password(value: &OsStr) -> bool {
     let value = value.to_string_lossy();
     value.split_once("://").is_some_and(|(_, rest)| {
         rest.split(['/', '?']).next().is_some_and(|authority| authority.contains('@'))

@@ -67,9 +67,9 @@ impl Toolchains {
                 found.add(known, &root, is_fit);
             }
         }
-        for name in known::CHOICES {
-            if let Some(value) = environment.get(*name).and_then(|it| it.to_str()) {
-                found.variables.insert((*name).to_owned(), value.to_owned());
+        for (name, value) in environment {
+            if let (true, Some(text)) = (known::is_setting(name, value), value.to_str()) {
+                found.variables.insert(name.clone(), text.to_owned());
             }
         }
         let path = environment.get("PATH").cloned().unwrap_or_default();

@@ -1,15 +1,46 @@
 //! The toolchains that are looked for.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+
+use crate::environment::holds_password;
 
 /// Folders that every command sees.
 pub(super) const SYSTEM: [&str; 8] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"];
 
-/// Variables by which the user chooses one of several versions.
-pub(super) const CHOICES: &[&str] = &["RUSTUP_TOOLCHAIN", "PYENV_VERSION"];
+/// Variables that choose a version, or that a build depends on: with other values than the user's, everything that the
+/// user has built would be built again, or differently.
+const SETTINGS: &[&str] = &[
+    "RUSTUP_TOOLCHAIN",
+    "PYENV_VERSION",
+    "RUSTFLAGS",
+    "RUSTDOCFLAGS",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_INCREMENTAL",
+    "CARGO_BUILD_TARGET",
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "CPPFLAGS",
+    "LDFLAGS",
+    "GOFLAGS",
+    "NODE_ENV",
+    "SOURCE_DATE_EPOCH",
+    "CI",
+];
+
+/// Beginnings of the names of such variables.
+const SETTINGS_PREFIXES: &[&str] = &["CARGO_PROFILE_"];
+
+/// Returns `true` if a command has the user's value of a variable.
+pub(super) fn is_setting(name: &str, value: &OsStr) -> bool {
+    let is_named =
+        SETTINGS.contains(&name) || SETTINGS_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
+    is_named && !holds_password(value)
+}
 
 /// A toolchain, and what commands may have of it.
 pub(super) struct Known {

@@ -73,6 +73,23 @@ fn a_variable_says_where_a_toolchain_is() {
 }
 
 #[test]
+fn a_build_has_the_settings_of_the_users_builds() {
+    let world = World::with(&[".cargo/bin/cargo"]);
+    let value = |text: &str| PathBuf::from(text);
+    let set = [
+        ("CARGO_INCREMENTAL", value("0")),
+        ("CARGO_PROFILE_DEV_DEBUG", value("false")),
+        ("RUSTFLAGS", value("-C debuginfo=0")),
+        ("CARGO_REGISTRY_TOKEN", value("secret")),
+        ("GOFLAGS", value("-mod=mod https://user:word@host")),
+    ];
+    let found = world.found(&[".cargo/bin"], &set);
+    let mut names: Vec<&str> = found.variables.keys().map(String::as_str).collect();
+    names.retain(|name| *name != "CARGO_HOME");
+    assert_eq!(names, ["CARGO_INCREMENTAL", "CARGO_PROFILE_DEV_DEBUG", "RUSTFLAGS"]);
+}
+
+#[test]
 fn a_variable_cannot_show_the_home_or_the_project() {
     let world = World::with(&["bin/java", "project/jdk/bin/java", ".ssh/id"]);
     for named in ["", "project/jdk"] {
