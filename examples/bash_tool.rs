@@ -27,7 +27,7 @@ async fn work() -> Result<(), BoxError> {
     ]);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().and(Bash::in_dir(folder.path())))
+        .with_capability(UseTools::new().with_tool(Bash::in_dir(folder.path())))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Who is first?")).await;

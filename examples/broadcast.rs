@@ -20,11 +20,12 @@ async fn main() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("told.jsonl");
     let broadcasting = Broadcasting::new(BroadcastConfig::standard()).with_session("demo");
-    let lines = broadcasting.send_to(JsonLines::to(fs::File::create(&file)?), CAPACITY)?;
+    let lines =
+        broadcasting.attach_transport(JsonLines::new(fs::File::create(&file)?), CAPACITY)?;
     let mut subscription = broadcasting.subscribe(CAPACITY);
     let options =
         ConsoleOptions { use_colors: false, show_timestamps: false, ..Default::default() };
-    let console = Arc::new(ConsoleObserver::to(io::stdout(), options)?);
+    let console = Arc::new(ConsoleObserver::new(io::stdout(), options)?);
 
     let model = FakeModel::script([
         ScenarioStep::tool("I have to look."),
@@ -32,8 +33,8 @@ async fn main() -> Result<(), BoxError> {
     ]);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.streaming(8)))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
-        .with_capability(UseBroadcasting::through(broadcasting.clone()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
+        .with_capability(UseBroadcasting::from_broadcasting(broadcasting.clone()))
         .build()?
         .with_event_sink(console.clone());
     // A clock that stands still, so that this prints the same each time.
@@ -44,7 +45,7 @@ async fn main() -> Result<(), BoxError> {
     // Whoever listens gets what waits, and then the end.
     broadcasting.close();
     console.finish(Duration::from_secs(5));
-    while let Some(frame) = subscription.next().await {
+    while let Some(frame) = subscription.recv().await {
         println!("{:<21} {}", frame.kind(), frame.channel());
     }
     println!("{:?}", lines.finish(Duration::from_secs(5)));

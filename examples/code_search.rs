@@ -46,7 +46,7 @@ async fn main() -> Result<(), BoxError> {
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
         .with_capability(UseFileTools::in_dir(folder.path()))
-        .with_capability(UseSubagents::of(agents))
+        .with_capability(UseSubagents::new(agents))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("How is tax made?")).await;

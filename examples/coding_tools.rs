@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use loopwright::{
-    capabilities::files::{MemoryFileJournal, Root},
+    capabilities::files::{MemoryFileJournal, WorkspaceRoot},
     prelude::*,
 };
 use loopwright_testing::{FakeModel, ScenarioStep};
@@ -23,7 +23,7 @@ async fn work() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     // The journal is told of each change before it is made, so that it can be undone.
     let journal = Arc::new(MemoryFileJournal::new());
-    let root = Root::new(folder.path()).protect("Cargo.lock").journal(journal.clone());
+    let root = WorkspaceRoot::new(folder.path()).protect("Cargo.lock").journal(journal.clone());
 
     let new = |path, text| json!({ "path": path, "content": text, "create_dirs": true });
     let edit =

@@ -40,7 +40,7 @@ async fn main() -> Result<(), BoxError> {
     let model = FakeModel::script([look(), look(), "Nobody is there.".into()]);
     let agent = AgentBuilder::standard()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
         .with_capability(UseContextCompilerDecorator::new(|inner| Arc::new(WithTasks(inner))))
         .build()?;
 

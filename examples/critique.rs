@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use loopwright::{
-    capabilities::critique::{ITERATIONS, UseSelfCritique, VERDICT},
+    capabilities::critique::{CRITIC_VERDICT, ITERATIONS, UseSelfCritique},
     prelude::*,
 };
 use loopwright_testing::{FakeModel, ScenarioStep};
@@ -30,7 +30,7 @@ async fn main() -> Result<(), BoxError> {
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
         .with_capability(UseFileTools::in_dir(folder.path()))
-        .with_capability(UseSelfCritique::asking(critic).max_iterations(2))
+        .with_capability(UseSelfCritique::with_model(critic).max_iterations(2))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Who is older?")).await;
@@ -41,7 +41,7 @@ async fn main() -> Result<(), BoxError> {
     println!(
         "{} judgements, the last one: {:?}",
         state.get(&ITERATIONS).unwrap_or(0),
-        state.get(&VERDICT)
+        state.get(&CRITIC_VERDICT)
     );
     Ok(())
 }

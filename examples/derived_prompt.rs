@@ -24,7 +24,7 @@ async fn main() -> Result<(), BoxError> {
         .with_capability(UseContextConfig::new("Be friendly."))
         .with_capability(UseLlmConfig::model(model))
         .with_capability(prompt)
-        .with_capability(UseTools::new().and(weather))
+        .with_capability(UseTools::new().with_tool(weather))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Hello!")).await;

@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use loopwright::{
-    agent::{Describe as _, UseIdentity},
+    agent::{DescribeAgent as _, UseIdentity},
     capabilities::self_description::UseSelfDescription,
     prelude::*,
 };
@@ -27,7 +27,7 @@ async fn main() -> Result<(), BoxError> {
     let agent = AgentBuilder::base()
         .with_capability(UseIdentity::new("librarian", "Finds books."))
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().and(author))
+        .with_capability(UseTools::new().with_tool(author))
         .with_capability(UseGuards::default())
         .with_capability(UseSelfDescription)
         .build()?;

@@ -30,7 +30,7 @@ async fn main() -> Result<(), BoxError> {
     let agent = AgentBuilder::standard()
         .wiretap(|it| println!("{:>3} {}", it.seq, it.event.name()))
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
         .on_event(|it: &StreamDelta, _| println!("      a fragment: {:?}", it.delta))
         .on_event(|it: &ToolCallCompleted, _| println!("      {} answered", it.tool))
         .on_event(move |it: &StepCompleted, _| {

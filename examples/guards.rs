@@ -13,7 +13,7 @@ async fn run(guards: UseGuards) -> Result<AgentState, BoxError> {
         FakeModel::script([ScenarioStep::tool("One more look.").with_usage(Usage::new(8, 2))]);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
         .with_capability(guards)
         .build()?;
     Ok(agent.execute(AgentState::new().with_user_message("Look around.")).await)

@@ -34,7 +34,7 @@ async fn main() -> Result<(), BoxError> {
         if let ToolOutcome::Returned(output) = outcome {
             *output = ToolOutput::text(output.to_text().replace("hunter2", "***"));
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
 
     let model = FakeModel::script([
@@ -44,7 +44,7 @@ async fn main() -> Result<(), BoxError> {
     ]);
     let agent = AgentBuilder::standard()
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().and(read).and(delete))
+        .with_capability(UseTools::new().with_tool(read).with_tool(delete))
         .with_capability(UseHook::new(read_only))
         .with_capability(UseHook::new(no_secrets))
         .build()?;

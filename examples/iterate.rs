@@ -16,7 +16,7 @@ fn looking() -> Result<AgentLoop, BoxError> {
     ]);
     let builder = AgentBuilder::standard()
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().and(MockTool::scripted()));
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()));
     Ok(builder.build()?)
 }
 

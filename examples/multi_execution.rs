@@ -16,7 +16,7 @@ async fn main() -> Result<(), BoxError> {
     ]);
     let agent = AgentBuilder::standard()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
         .build()?;
 
     let state = AgentState::new().with_user_message("What is Piran?");

@@ -27,7 +27,7 @@ async fn main() -> Result<(), BoxError> {
     ]);
     let agent = AgentBuilder::standard()
         .with_capability(UseReActConfig::model(model.clone()).with_attempts(2))
-        .with_capability(UseTools::new().and(length))
+        .with_capability(UseTools::new().with_tool(length))
         .on_event(|it: &ValidationFailed, _| println!("sent back: {}", it.errors.join("; ")))
         .build()?;
 

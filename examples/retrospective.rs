@@ -27,7 +27,7 @@ async fn main() -> Result<(), BoxError> {
         .on_rewind(|rewind, _| println!("back to checkpoint {}", rewind.checkpoint));
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(MockTool::returning("look", "Looks.", "seen")))
+        .with_capability(UseTools::new().with_tool(MockTool::returning("look", "Looks.", "seen")))
         .with_capability(retrospective)
         .build()?;
     let state = agent.execute(AgentState::new().with_user_message("Why does it fail?")).await;

@@ -6,7 +6,7 @@
 
 use loopwright::{
     prelude::BoxError,
-    sandbox::{Command, Policy, auto},
+    sandbox::{Command, SandboxPolicy, auto_select},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -19,7 +19,7 @@ fn main() -> Result<(), BoxError> {
 async fn work() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("hello.txt"), "hello\n")?;
-    let policy = Policy::in_dir(folder.path());
+    let policy = SandboxPolicy::in_dir(folder.path());
     for line in [
         "ls",
         "cat hello.txt",
@@ -29,7 +29,7 @@ async fn work() -> Result<(), BoxError> {
     ] {
         let command = Command::shell(line);
         let output =
-            auto().run(&command, &policy, &mut |_, _| {}, &CancellationToken::new()).await?;
+            auto_select().run(&command, &policy, &mut |_, _| {}, &CancellationToken::new()).await?;
         let said = [output.stdout.to_text(), output.stderr.to_text()].concat();
         println!("$ {line}\n{said}[{}]\n", output.outcome);
     }

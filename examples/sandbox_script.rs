@@ -6,7 +6,7 @@
 
 use loopwright::{
     prelude::BoxError,
-    sandbox::{Command, Policy, Stdin, auto},
+    sandbox::{Command, SandboxPolicy, Stdin, auto_select},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -28,10 +28,11 @@ fn main() -> Result<(), BoxError> {
 async fn work() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("sum.sh"), SCRIPT)?;
-    let policy = Policy::in_dir(folder.path()).env("CURRENCY", "EUR").memory(64 << 20);
+    let policy = SandboxPolicy::in_dir(folder.path()).env("CURRENCY", "EUR").memory(64 << 20);
     let input = Stdin::Bytes("bread 3\napples 4\n".into());
     let command = Command::new("sh").args(["sum.sh"]).stdin(input);
-    let output = auto().run(&command, &policy, &mut |_, _| {}, &CancellationToken::new()).await?;
+    let output =
+        auto_select().run(&command, &policy, &mut |_, _| {}, &CancellationToken::new()).await?;
     println!("{}[{}]", output.stdout.to_text(), output.outcome);
     Ok(())
 }

@@ -6,7 +6,7 @@
 
 use loopwright::{
     prelude::BoxError,
-    sandbox::{Command, Policy, Stdin, Stream, auto},
+    sandbox::{Command, OutputStream, SandboxPolicy, Stdin, auto_select},
 };
 
 fn main() -> Result<(), BoxError> {
@@ -20,7 +20,7 @@ async fn work() -> Result<(), BoxError> {
     // It says a line for each line that it is told, so each piece is there before the next question.
     let line = "while read -r word; do echo \"you said $word\"; done; echo bye >&2";
     let command = Command::shell(line).stdin(Stdin::Piped);
-    let mut child = auto().spawn(&command, &Policy::in_dir(folder.path())).await?;
+    let mut child = auto_select().spawn(&command, &SandboxPolicy::in_dir(folder.path())).await?;
     for word in ["one\n", "two\n", "three\n"] {
         child.write_stdin(word.as_bytes()).await?;
         if let Some((stream, bytes)) = child.read().await {
@@ -29,7 +29,7 @@ async fn work() -> Result<(), BoxError> {
     }
     child.close_stdin();
     while let Some((stream, bytes)) = child.read().await {
-        let name = if stream == Stream::Stderr { "on standard error" } else { "and then" };
+        let name = if stream == OutputStream::Stderr { "on standard error" } else { "and then" };
         print!("{name}: {}", String::from_utf8_lossy(&bytes));
     }
     println!("[{}]", child.wait().await.outcome);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use loopwright::{
     prelude::BoxError,
-    sandbox::{Command, Policy, auto},
+    sandbox::{Command, SandboxPolicy, auto_select},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -20,10 +20,11 @@ fn main() -> Result<(), BoxError> {
 
 async fn work() -> Result<(), BoxError> {
     let folder = tempfile::tempdir()?;
-    let policy = Policy::in_dir(folder.path()).wall(Duration::from_secs(1));
+    let policy = SandboxPolicy::in_dir(folder.path()).timeout(Duration::from_secs(1));
     // The second process would outlive a plain `kill`.
     let command = Command::shell("echo begun; (sleep 100; touch late) & sleep 100");
-    let output = auto().run(&command, &policy, &mut |_, _| {}, &CancellationToken::new()).await?;
+    let output =
+        auto_select().run(&command, &policy, &mut |_, _| {}, &CancellationToken::new()).await?;
     println!("{}[{}]", output.stdout.to_text(), output.outcome);
     println!("it was ended in time: {}", output.elapsed < Duration::from_secs(20));
     println!("something came late: {}", folder.path().join("late").exists());

@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use loopwright::{
-    agent::Describe as _, capabilities::self_description::UseSelfKnowledge, prelude::*,
+    agent::DescribeAgent as _, capabilities::self_description::UseSelfKnowledge, prelude::*,
 };
 use loopwright_testing::FakeModel;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use loopwright::{
     agent::{AgentDefinition, DefinitionLoopFactory},
-    core::{Env, Priority},
+    core::{Priority, RunEnv},
     prelude::*,
     sessions::{
         AgentSession, MemoryStore, ResumeSession, SendMessage, SessionFactory, SessionHook,
@@ -46,7 +46,7 @@ async fn main() -> Result<(), BoxError> {
     let store = Arc::new(MemoryStore::new());
     let runtime = SessionRuntime::new(store, loops).with_hook(Priority(0), Resting);
     let definition = AgentDefinition::new("host", "Greets", "You greet people.");
-    let now = Env::system().clock.now();
+    let now = RunEnv::system().clock.now();
     println!("create");
     let id = runtime.create(SessionFactory::new().create(definition, now)).await?.id().clone();
     println!("say something");

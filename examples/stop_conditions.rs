@@ -28,7 +28,7 @@ async fn run(hook: CallableHook, guards: UseGuards) -> Result<(), BoxError> {
     ]);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().and(look).and(ask_owner))
+        .with_capability(UseTools::new().with_tool(look).with_tool(ask_owner))
         .with_capability(UseHook::new(hook))
         .with_capability(guards)
         .build()?;

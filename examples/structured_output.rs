@@ -42,7 +42,7 @@ async fn main() -> Result<(), BoxError> {
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
         .with_capability(UseStructuredOutputs::new(schemas))
-        .with_capability(UseTools::new().and(create_lead))
+        .with_capability(UseTools::new().with_tool(create_lead))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message(mail)).await;

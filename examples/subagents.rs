@@ -44,7 +44,7 @@ async fn main() -> Result<(), BoxError> {
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
         .with_capability(UseFileTools::in_dir(folder.path()))
-        .with_capability(UseSubagents::of(agents))
+        .with_capability(UseSubagents::new(agents))
         .on_event(|it: &SubagentCompleted, _| println!("  {} took {} steps", it.subagent, it.steps))
         .build()?;
 

@@ -6,7 +6,7 @@
 
 use loopwright::{
     capabilities::summarization::{SummarizationPolicy, UseSummarization},
-    core::kinds::{MessageBufferSummarized, MessagesMovedToBuffer, PrefixBroken},
+    core::kinds::{MessageBufferSummarized, MessagesMovedToBuffer, PromptCacheBroken},
     prelude::*,
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
@@ -27,8 +27,8 @@ async fn main() -> Result<(), BoxError> {
     };
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(look))
-        .with_capability(UseSummarization::new(policy).asking(summarizer))
+        .with_capability(UseTools::new().with_tool(look))
+        .with_capability(UseSummarization::new(policy).with_model(summarizer))
         .build()?
         .on_event(|moved: &MessagesMovedToBuffer, _| {
             println!("moved {} turns, {} stay", moved.moved.turns, moved.kept.turns);
@@ -36,7 +36,7 @@ async fn main() -> Result<(), BoxError> {
         .on_event(|summed: &MessageBufferSummarized, _| {
             println!("summed up {} turns: {}", summed.buffer.turns, summed.summary);
         })
-        .on_event(|broken: &PrefixBroken, _| {
+        .on_event(|broken: &PromptCacheBroken, _| {
             println!("the next request begins otherwise: {:?}", broken.cause);
         });
 

@@ -38,7 +38,7 @@ async fn main() -> Result<(), BoxError> {
     ]);
     let agent = AgentBuilder::standard()
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().and(price))
+        .with_capability(UseTools::new().with_tool(price))
         .build()?;
 
     let question = "What do an apple and a durian cost?";

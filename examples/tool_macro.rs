@@ -31,7 +31,7 @@ async fn main() -> Result<(), BoxError> {
     ]);
     let agent = AgentBuilder::standard()
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().and(add))
+        .with_capability(UseTools::new().with_tool(add))
         .build()?;
 
     let shown = &agent.tools().specs()[0];

@@ -35,9 +35,9 @@ use std::{
 use futures::future::join_all;
 use loopwright::{
     agent::{AgentDefinition, DefinitionLoopFactory},
-    core::{ChatModel, Env, InferCx, ModelError},
+    core::{ChatModel, InferCx, ModelError, RunEnv},
     messages::{Content, InferenceOptions, InferenceRequest, InferenceResponse, Usage},
-    models::{RemoteModel, Secret, Wire},
+    models::{RemoteModel, Secret, WireApi},
     prelude::*,
     sessions::{
         FileStore, SendMessage, SessionFactory, SessionRepository, SessionRuntime, SessionStore,
@@ -104,7 +104,7 @@ impl Work {
         let model = if self.is_fake {
             UseLlmConfig::model(Scripted { steps: self.steps, par: self.par })
         } else {
-            let model = RemoteModel::new(Wire::OpenAiChat, "mock", &self.base_url, "mock")?;
+            let model = RemoteModel::new(WireApi::OpenAiChat, "mock", &self.base_url, "mock")?;
             UseLlmConfig::model(model.with_key(Secret::new("sk-mock"))?)
         };
         let builder = match read("AGENT", String::new())?.as_str() {
@@ -117,7 +117,7 @@ impl Work {
         let agent = builder
             .with_capability(UseContextConfig::new(SYSTEM))
             .with_capability(model.with_llm(llm))
-            .with_capability(UseTools::new().and(add));
+            .with_capability(UseTools::new().with_tool(add));
         Ok(agent)
     }
 }
@@ -180,7 +180,7 @@ async fn keep(
 ) -> Result<(String, Option<Duration>), Failure> {
     let runtime = SessionRuntime::new(open(place).await?, DefinitionLoopFactory::new(agent));
     let definition = AgentDefinition::new("calculator", "Adds numbers", SYSTEM);
-    let session = SessionFactory::new().create(definition, Env::system().clock.now());
+    let session = SessionFactory::new().create(definition, RunEnv::system().clock.now());
     let id = runtime.create(session).await?.id().clone();
     let session = runtime.execute(&id, &SendMessage::text(prompt)).await?;
     if read("RESUME", 0)? == 0 {

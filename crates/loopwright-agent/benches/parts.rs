@@ -17,8 +17,8 @@ use loopwright_agent::{
     AgentBuilder, ConversationWithCurrentToolTrace, UseHook, UseLlmConfig, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, BoxError, ContextCompiler as _, EffectKey, Flow, Hook, HookCx,
-    HookPoint, HookPoints, Journal, JournalError, Run, RunOptions, Seq, Stamped, StateEdit,
+    AgentLoop, AgentState, BoxError, ChangeRecord, ContextCompiler as _, Flow, Hook, HookCx,
+    HookPoint, HookPoints, IdempotencyKey, Journal, JournalError, Run, RunOptions, Seq, StateEdit,
 };
 use tokio::runtime::Runtime;
 
@@ -37,7 +37,7 @@ struct Looking;
 #[async_trait]
 impl Hook for Looking {
     fn points(&self) -> HookPoints {
-        HookPoints::of([HookPoint::BeforeStep])
+        HookPoints::from_points([HookPoint::BeforeStep])
     }
 
     async fn before_step(
@@ -46,22 +46,22 @@ impl Hook for Looking {
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         black_box(state.step_count());
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 
 /// Keeps changes in memory.
 #[derive(Default)]
-struct Kept(Mutex<Vec<Stamped>>);
+struct Kept(Mutex<Vec<ChangeRecord>>);
 
 #[async_trait]
 impl Journal for Kept {
-    async fn append(&self, _first: Seq, changes: &[Stamped]) -> Result<(), JournalError> {
+    async fn append(&self, _first: Seq, changes: &[ChangeRecord]) -> Result<(), JournalError> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(changes);
         Ok(())
     }
 
-    fn child(&self, _call: &EffectKey) -> Arc<dyn Journal> {
+    fn child(&self, _call: &IdempotencyKey) -> Arc<dyn Journal> {
         Arc::new(Self::default())
     }
 }
@@ -69,9 +69,9 @@ impl Journal for Kept {
 fn agent(builder: AgentBuilder, hooks: usize) -> AgentLoop {
     let builder = builder
         .with_capability(UseLlmConfig::model(Busy))
-        .with_capability(UseTools::new().and(add()));
+        .with_capability(UseTools::new().with_tool(add()));
     let builder = (0..hooks).fold(builder, |builder, number| {
-        builder.with_capability(UseHook::new(Looking).named(format!("looking {number}")))
+        builder.with_capability(UseHook::new(Looking).with_name(format!("looking {number}")))
     });
     builder.build().expect("the agent is complete")
 }

@@ -21,7 +21,7 @@ mod busy;
 fn agent() -> AgentLoop {
     let builder = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(Busy))
-        .with_capability(UseTools::new().and(add()));
+        .with_capability(UseTools::new().with_tool(add()));
     builder.build().expect("the agent is complete")
 }
 

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{
-    AgentLoop, Envelope, EventKind, EventSink, Parts, Priority, Sinks, ToolExecutor,
+    AgentLoop, AgentParts, EventEnvelope, EventSink, EventSinks, EventType, Priority, ToolExecutor,
 };
 
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct AgentBuilder {
     capabilities: Vec<Arc<dyn Capability>>,
-    sinks: Sinks,
+    sinks: EventSinks,
 }
 
 impl AgentBuilder {
@@ -48,15 +48,15 @@ impl AgentBuilder {
     }
 
     /// Adds a listener to everything. When this is called makes no difference.
-    pub fn wiretap(mut self, listen: impl Fn(&Envelope) + Send + Sync + 'static) -> Self {
+    pub fn wiretap(mut self, listen: impl Fn(&EventEnvelope) + Send + Sync + 'static) -> Self {
         self.sinks.wiretap(listen);
         self
     }
 
     /// Adds a listener to one kind of event. When this is called makes no difference.
-    pub fn on_event<T: EventKind + 'static>(
+    pub fn on_event<T: EventType + 'static>(
         mut self,
-        listen: impl Fn(&T, &Envelope) + Send + Sync + 'static,
+        listen: impl Fn(&T, &EventEnvelope) + Send + Sync + 'static,
     ) -> Self {
         self.sinks.on_event(listen);
         self
@@ -101,21 +101,21 @@ impl AgentBuilder {
             agent.hooks.add_at(Priority::FINISH, CriteriaHook(agent.criteria));
         }
         let hooks = agent.hooks;
-        let interceptor = agent.interceptor.unwrap_or_else(|| hooks.freeze());
+        let interceptor = agent.interceptor.unwrap_or_else(|| hooks.into_interceptor());
         // 7. What runs the calls.
         let executor = ToolExecutor::default();
         // 8. The loop.
         let (instructions, head, response_format) = agent.prompt.resolve();
         let sinks = agent.sinks;
-        Ok(AgentLoop::new(Parts {
+        Ok(AgentLoop::new(AgentParts {
             driver,
             compiler,
             tools,
             executor,
             interceptor,
-            sinks,
+            event_sinks: sinks,
             instructions,
-            head,
+            preamble: head,
             response_format,
             layers: agent.layers,
             profile: agent.profile,

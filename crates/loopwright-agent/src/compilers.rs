@@ -22,9 +22,10 @@ impl ContextCompiler for ConversationWithCurrentToolTrace {
         previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError> {
         let current = state.execution().map(loopwright_core::Execution::id);
-        let shown = |turn: &Turn| !turn.meta().trace || turn.meta().execution.as_ref() == current;
+        let shown =
+            |turn: &Turn| !turn.meta().is_trace || turn.meta().execution.as_ref() == current;
         let sections = state.context().sections().in_order();
-        let selection = Selection::new("current_trace", sections).about(current);
+        let selection = Selection::new("current_trace", sections).for_execution(current);
         Ok(selection.select(previous, shown))
     }
 }

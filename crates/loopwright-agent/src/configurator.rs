@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{
-    AgentLoop, AnyTool, Audience, ContextCompiler, Driver, Fragment, HookStack, Instructions,
-    Interceptor, IntoTool, Layers, Profile, Sinks, ToolSet,
+    AgentLoop, AgentMeta, AnyTool, Audience, ContextCompiler, Driver, EventSinks, Fragment,
+    HookStack, Instructions, Interceptor, IntoTool, ModelLayers, ToolSet,
     messages::{ResponseFormat, Transcript},
 };
 
@@ -26,17 +26,17 @@ pub struct Configurator {
     /// What the model is told.
     pub prompt: PromptChannel,
     /// What chooses what the model sees.
-    pub compiler: Slot<dyn ContextCompiler>,
+    pub compiler: ComponentSlot<dyn ContextCompiler>,
     /// What makes answers.
-    pub driver: Slot<dyn Driver>,
+    pub driver: ComponentSlot<dyn Driver>,
     /// An interceptor that takes the place of all hooks.
     pub interceptor: Option<Interceptor>,
     /// Who listens.
-    pub sinks: Sinks,
+    pub sinks: EventSinks,
     /// What stands between the agent and its models.
-    pub layers: Layers,
+    pub layers: ModelLayers,
     /// What else is known of the agent.
-    pub profile: Profile,
+    pub profile: AgentMeta,
     pub(crate) processors: Processors,
     pub(crate) criteria: ContinuationCriteria,
 }
@@ -79,14 +79,14 @@ impl Configurator {
 
 /// A part that is set once and may be wrapped, in any order: wrappers go around whatever is set in
 /// the end.
-pub struct Slot<T: ?Sized> {
+pub struct ComponentSlot<T: ?Sized> {
     base: Option<Arc<T>>,
     wrappers: Vec<Box<Wrapper<T>>>,
 }
 
 type Wrapper<T> = dyn FnOnce(Arc<T>) -> Arc<T> + Send;
 
-impl<T: ?Sized> Slot<T> {
+impl<T: ?Sized> ComponentSlot<T> {
     /// Sets the part; the last one wins.
     pub fn set(&mut self, part: Arc<T>) {
         self.base = Some(part);
@@ -119,13 +119,13 @@ impl<T: ?Sized> Slot<T> {
     }
 }
 
-impl<T: ?Sized> Default for Slot<T> {
+impl<T: ?Sized> Default for ComponentSlot<T> {
     fn default() -> Self {
         Self { base: None, wrappers: Vec::new() }
     }
 }
 
-impl<T: ?Sized> fmt::Debug for Slot<T> {
+impl<T: ?Sized> fmt::Debug for ComponentSlot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slot")
             .field("is_set", &self.is_set())
@@ -148,22 +148,22 @@ pub trait DeferredTools: Send + Sync {
     /// # Errors
     ///
     /// If they cannot be made; the error names the remedy.
-    fn provide(&self, cx: &Resolved<'_>) -> Result<Vec<AnyTool>, BuildError>;
+    fn provide(&self, cx: &DeferredToolCx<'_>) -> Result<Vec<AnyTool>, BuildError>;
 }
 
 impl<F, T> DeferredTools for F
 where
-    F: Fn(&Resolved<'_>) -> Result<T, BuildError> + Send + Sync,
+    F: Fn(&DeferredToolCx<'_>) -> Result<T, BuildError> + Send + Sync,
     T: IntoTool,
 {
-    fn provide(&self, cx: &Resolved<'_>) -> Result<Vec<AnyTool>, BuildError> {
+    fn provide(&self, cx: &DeferredToolCx<'_>) -> Result<Vec<AnyTool>, BuildError> {
         Ok(vec![self(cx)?.into_tool()])
     }
 }
 
 /// What is decided when deferred tools are made.
 #[derive(Clone, Copy)]
-pub struct Resolved<'a> {
+pub struct DeferredToolCx<'a> {
     /// The finished driver, wrappers included.
     pub driver: &'a Arc<dyn Driver>,
     /// The finished compiler, wrappers included.
@@ -171,10 +171,10 @@ pub struct Resolved<'a> {
     /// The tools so far: all direct ones, and deferred ones that were added before.
     pub tools: &'a ToolSet,
     /// Who listens.
-    pub sinks: &'a Sinks,
+    pub sinks: &'a EventSinks,
 }
 
-impl fmt::Debug for Resolved<'_> {
+impl fmt::Debug for DeferredToolCx<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Resolved").field("tools", self.tools).finish_non_exhaustive()
     }
@@ -200,12 +200,12 @@ impl ToolChannel {
         self,
         driver: &Arc<dyn Driver>,
         compiler: &Arc<dyn ContextCompiler>,
-        sinks: &Sinks,
+        sinks: &EventSinks,
     ) -> Result<ToolSet, BuildError> {
         let mut tools = self.direct;
         for deferred in self.deferred {
             let provided =
-                deferred.provide(&Resolved { driver, compiler, tools: &tools, sinks })?;
+                deferred.provide(&DeferredToolCx { driver, compiler, tools: &tools, sinks })?;
             for tool in provided {
                 tools.add(tool);
             }

@@ -7,7 +7,8 @@ use std::{
 
 use futures::stream::Stream;
 use loopwright_core::{
-    AgentLoop, AgentState, Envelope, EventKind, EventSink, RunOptions, Sinks, Status,
+    AgentLoop, AgentState, EventEnvelope, EventSink, EventSinks, EventType, ExecutionStatus,
+    RunOptions,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -124,7 +125,7 @@ pub struct ContractAgent {
     build: Arc<dyn Fn() -> Result<AgentLoop, BuildError> + Send + Sync>,
     /// The agent without those who listen, once it was built.
     built: Arc<OnceLock<AgentLoop>>,
-    listeners: Sinks,
+    listeners: EventSinks,
     handler: Option<Arc<dyn EventSink>>,
 }
 
@@ -148,7 +149,7 @@ impl ContractAgent {
             config,
             build: Arc::new(move || contract.build()),
             built: Arc::default(),
-            listeners: Sinks::default(),
+            listeners: EventSinks::default(),
             handler: None,
         })
     }
@@ -179,16 +180,16 @@ impl ContractAgent {
 
     /// Adds a listener to everything. When this is called makes no difference.
     #[must_use]
-    pub fn wiretap(mut self, listen: impl Fn(&Envelope) + Send + Sync + 'static) -> Self {
+    pub fn wiretap(mut self, listen: impl Fn(&EventEnvelope) + Send + Sync + 'static) -> Self {
         self.listeners.wiretap(listen);
         self
     }
 
     /// Adds a listener to one kind of event. When this is called makes no difference.
     #[must_use]
-    pub fn on_event<T: EventKind + 'static>(
+    pub fn on_event<T: EventType + 'static>(
         mut self,
-        listen: impl Fn(&T, &Envelope) + Send + Sync + 'static,
+        listen: impl Fn(&T, &EventEnvelope) + Send + Sync + 'static,
     ) -> Self {
         self.listeners.on_event(listen);
         self
@@ -210,9 +211,9 @@ impl ContractAgent {
             return Ok(built.clone());
         }
         Ok(built.with(|parts| {
-            parts.sinks.extend(&self.listeners);
+            parts.event_sinks.extend(&self.listeners);
             if let Some(handler) = &self.handler {
-                parts.sinks.add(Arc::clone(handler));
+                parts.event_sinks.add(Arc::clone(handler));
             }
         }))
     }
@@ -245,7 +246,7 @@ impl ContractAgent {
 
     /// Tells whether there is a step left to take: the execution has not begun, or is in progress.
     pub fn has_next_step(state: &AgentState) -> bool {
-        matches!(state.status(), Status::Pending | Status::InProgress)
+        matches!(state.status(), ExecutionStatus::Pending | ExecutionStatus::InProgress)
     }
 
     /// Takes all steps that are left, if there are any.

@@ -6,8 +6,9 @@ use std::{borrow::Cow, fmt, sync::Arc};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, BoxError, ContinuationDecision, ContinuationOutcome, EVALUATIONS, Env, Evaluation,
-    Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopReason, StopSignal, Timestamp,
+    AgentState, BoxError, CRITERIA_RESULTS, ContinuationDecision, ContinuationOutcome, Evaluation,
+    Flow, Hook, HookCx, HookPoint, HookPoints, RunEnv, StateEdit, StopReason, StopSignal,
+    Timestamp,
 };
 
 /// A voice on whether another step is taken. It only looks.
@@ -16,12 +17,12 @@ pub trait ContinuationCriterion: Send + Sync {
     fn name(&self) -> Cow<'static, str>;
 
     /// Says what it thinks of another step.
-    fn evaluate(&self, state: &AgentState, now: Timestamp) -> Opinion;
+    fn evaluate(&self, state: &AgentState, now: Timestamp) -> CriterionResult;
 }
 
 /// What a criterion thinks, and why.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Opinion {
+pub struct CriterionResult {
     /// What it thinks.
     pub decision: ContinuationDecision,
     /// For people.
@@ -30,7 +31,7 @@ pub struct Opinion {
     pub stop_reason: Option<StopReason>,
 }
 
-impl Opinion {
+impl CriterionResult {
     /// Makes an opinion.
     pub fn new(decision: ContinuationDecision, reason: impl Into<String>) -> Self {
         Self { decision, reason: reason.into(), stop_reason: None }
@@ -97,8 +98,8 @@ impl ContinuationCriteria {
         decide: impl Fn(&AgentState) -> ContinuationDecision + Send + Sync + 'static,
     ) -> Self {
         let decide =
-            move |state: &AgentState, _| Opinion::new(decide(state), "the closure said so");
-        self.with(ready::Closure::new(name, decide))
+            move |state: &AgentState, _| CriterionResult::new(decide(state), "the closure said so");
+        self.with(ready::FnCriterion::new(name, decide))
     }
 
     /// Adds all criteria of another list after these.
@@ -114,7 +115,7 @@ impl ContinuationCriteria {
     /// Asks every criterion.
     pub fn evaluations(&self, state: &AgentState, now: Timestamp) -> Vec<Evaluation> {
         let evaluate = |it: &Arc<dyn ContinuationCriterion>| {
-            let Opinion { decision, reason, stop_reason } = it.evaluate(state, now);
+            let CriterionResult { decision, reason, stop_reason } = it.evaluate(state, now);
             Evaluation { criterion: it.name().into(), decision, reason, stop_reason }
         };
         self.0.iter().map(evaluate).collect()
@@ -137,10 +138,10 @@ impl fmt::Debug for ContinuationCriteria {
 pub(crate) struct CriteriaHook(pub(crate) ContinuationCriteria);
 
 impl CriteriaHook {
-    fn ask(&self, state: &mut StateEdit<'_>, env: &Env) -> Result<Flow, BoxError> {
+    fn ask(&self, state: &mut StateEdit<'_>, env: &RunEnv) -> Result<Flow, BoxError> {
         let evaluations = self.0.evaluations(state, env.clock.now());
         let outcome = ContinuationOutcome::resolve(evaluations);
-        state.set(&EVALUATIONS, &outcome.evaluations)?;
+        state.set(&CRITERIA_RESULTS, &outcome.evaluations)?;
         match outcome.decisive().map(|it| (it.decision, it)) {
             Some((ContinuationDecision::ForbidContinuation, by)) => {
                 let reason = by.stop_reason.unwrap_or(StopReason::StopRequested);
@@ -150,9 +151,9 @@ impl CriteriaHook {
             // A request for the first step is no request for the one after it.
             Some((ContinuationDecision::RequestContinuation, _)) if state.step_count() > 0 => {
                 state.request_continuation();
-                Ok(Flow::Go)
+                Ok(Flow::Continue)
             }
-            _ => Ok(Flow::Go),
+            _ => Ok(Flow::Continue),
         }
     }
 }
@@ -174,7 +175,7 @@ impl Hook for CriteriaHook {
     ) -> Result<Flow, BoxError> {
         match state.step_count() {
             0 => self.ask(state, cx.env),
-            _ => Ok(Flow::Go),
+            _ => Ok(Flow::Continue),
         }
     }
 

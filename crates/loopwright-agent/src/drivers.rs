@@ -9,18 +9,18 @@ pub use self::{react::ReActDriver, tool_calling::ToolCallingDriver};
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentState, ChatModel, LlmConfig, ModelError, Models,
+    AgentState, ChatModel, LlmConfig, ModelError, ModelProvider,
     messages::{InferenceOptions, InferenceRequest},
 };
 
 /// Which model a driver asks, where the state does not say.
 #[derive(Clone)]
-struct Asked {
-    models: Arc<dyn Models>,
+struct ModelSelection {
+    models: Arc<dyn ModelProvider>,
     llm: LlmConfig,
 }
 
-impl Asked {
+impl ModelSelection {
     /// Returns the model the state asks for, and fills in what the state leaves open.
     fn resolve(
         &self,
@@ -29,7 +29,7 @@ impl Asked {
     ) -> Result<Arc<dyn ChatModel>, ModelError> {
         let chosen = self.chosen(state);
         request.model.clone_from(&chosen.model);
-        request.options = request.options.over(&self.llm.options);
+        request.options = request.options.with_defaults(&self.llm.options);
         self.models.resolve(Some(&chosen).filter(|it| it.provider.is_some() || it.model.is_some()))
     }
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, BoxError, Env, Failure, FailureKind, Flow, Hook, HookCx, HookPoint, HookPoints,
-    Recovery, StateEdit, Step, StopReason, StopSignal, ToolOutcome,
+    AgentState, BoxError, ErrorDecision, Failure, FailureKind, Flow, Hook, HookCx, HookPoint,
+    HookPoints, RunEnv, StateEdit, Step, StopReason, StopSignal, ToolOutcome,
 };
 use serde::{Deserialize, Serialize};
 
@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct ErrorPolicy {
     /// Tools that failed, were blocked or did not run.
-    pub tool: Handling,
+    pub tool: ErrorAction,
     /// Models that did not answer.
-    pub model: Handling,
+    pub model: ErrorAction,
     /// Arguments and answers that do not have the form they must have.
-    pub validation: Handling,
+    pub validation: ErrorAction,
     /// Providers that ask to slow down.
-    pub rate_limit: Handling,
+    pub rate_limit: ErrorAction,
     /// What took too long.
-    pub timeout: Handling,
+    pub timeout: ErrorAction,
     /// Everything else.
-    pub unknown: Handling,
+    pub unknown: ErrorAction,
     /// How many failed steps in a row end the run where the handling is [`Handling::Retry`].
     pub max_retries: u32,
 }
@@ -32,7 +32,7 @@ pub struct ErrorPolicy {
 /// What is done about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Handling {
+pub enum ErrorAction {
     /// The run ends.
     Stop,
     /// Another step is taken, unless too many in a row have failed.
@@ -84,39 +84,39 @@ impl Default for ErrorPolicy {
 impl ErrorPolicy {
     /// Ends the run at the first error of any kind, a tool's included.
     pub fn stop_on_any_error() -> Self {
-        Self::all(Handling::Stop, 0)
+        Self::all(ErrorAction::Stop, 0)
     }
 
     /// Tries again after tool errors, invalid arguments, rate limits and timeouts.
     pub fn retry_tool_errors(max_retries: u32) -> Self {
         Self {
-            model: Handling::Stop,
-            unknown: Handling::Stop,
-            ..Self::all(Handling::Retry, max_retries)
+            model: ErrorAction::Stop,
+            unknown: ErrorAction::Stop,
+            ..Self::all(ErrorAction::Retry, max_retries)
         }
     }
 
     /// Leaves tool errors to the model. The loop does so without any policy.
     pub fn ignore_tool_errors() -> Self {
-        Self { model: Handling::Stop, ..Self::all(Handling::Ignore, 0) }
+        Self { model: ErrorAction::Stop, ..Self::all(ErrorAction::Ignore, 0) }
     }
 
     /// Tries again after every error.
     pub fn retry_all(max_retries: u32) -> Self {
-        Self::all(Handling::Retry, max_retries)
+        Self::all(ErrorAction::Retry, max_retries)
     }
 
     /// Leaves tool errors to the model, and tries again after rate limits and timeouts.
     pub fn retry_transient(max_retries: u32) -> Self {
         Self {
-            rate_limit: Handling::Retry,
-            timeout: Handling::Retry,
+            rate_limit: ErrorAction::Retry,
+            timeout: ErrorAction::Retry,
             max_retries,
             ..Self::ignore_tool_errors()
         }
     }
 
-    fn all(handling: Handling, max_retries: u32) -> Self {
+    fn all(handling: ErrorAction, max_retries: u32) -> Self {
         Self {
             tool: handling,
             model: handling,
@@ -130,7 +130,7 @@ impl ErrorPolicy {
 
     /// Returns what is done about a class of errors when so many steps in a row have failed: trying
     /// again ends where the retries are used up.
-    pub fn handling(&self, class: ErrorClass, failed_in_a_row: u32) -> Handling {
+    pub fn handling(&self, class: ErrorClass, failed_in_a_row: u32) -> ErrorAction {
         let handling = match class {
             ErrorClass::Tool => self.tool,
             ErrorClass::Model => self.model,
@@ -140,7 +140,7 @@ impl ErrorPolicy {
             ErrorClass::Unknown => self.unknown,
         };
         match handling {
-            Handling::Retry if failed_in_a_row >= self.max_retries => Handling::Stop,
+            ErrorAction::Retry if failed_in_a_row >= self.max_retries => ErrorAction::Stop,
             handling => handling,
         }
     }
@@ -161,10 +161,10 @@ impl ErrorPolicy {
     }
 
     /// Returns the signal that ends the run for what went wrong in its newest step.
-    pub fn verdict(&self, state: &AgentState) -> Option<StopSignal> {
+    pub fn stop_signal(&self, state: &AgentState) -> Option<StopSignal> {
         let class = Self::classify(state.last_step()?)?;
         let failed = state.execution()?.failed_in_a_row();
-        (self.handling(class, failed) == Handling::Stop).then(|| {
+        (self.handling(class, failed) == ErrorAction::Stop).then(|| {
             let text = format!("the error policy does not go on after {failed} failed steps");
             StopSignal::new(StopReason::ErrorForbade, "error_policy", text)
                 .with("error_class", format!("{class:?}").to_lowercase())
@@ -183,7 +183,7 @@ impl ErrorPolicyHook {
     /// `on_error`.
     fn signal(self, state: &AgentState) -> Option<StopSignal> {
         let is_answered = state.last_step().is_some_and(|step| step.failure().is_none());
-        is_answered.then(|| self.0.verdict(state)).flatten()
+        is_answered.then(|| self.0.stop_signal(state)).flatten()
     }
 }
 
@@ -197,7 +197,7 @@ impl Hook for ErrorPolicyHook {
         HookPoint::OnError | HookPoint::AfterStep
     }
 
-    fn is_idle(&self, point: HookPoint, state: &AgentState, _env: &Env) -> bool {
+    fn can_skip(&self, point: HookPoint, state: &AgentState, _env: &RunEnv) -> bool {
         point == HookPoint::AfterStep && self.signal(state).is_none()
     }
 
@@ -206,11 +206,11 @@ impl Hook for ErrorPolicyHook {
         failure: &Failure,
         state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
-    ) -> Result<Recovery, BoxError> {
+    ) -> Result<ErrorDecision, BoxError> {
         let failed = state.execution().map_or(0, loopwright_core::Execution::failed_in_a_row);
         Ok(match self.0.handling(failure.kind.into(), failed) {
-            Handling::Retry => Recovery::Retry,
-            Handling::Stop | Handling::Ignore => Recovery::Fail,
+            ErrorAction::Retry => ErrorDecision::Retry,
+            ErrorAction::Stop | ErrorAction::Ignore => ErrorDecision::Fail,
         })
     }
 
@@ -219,6 +219,6 @@ impl Hook for ErrorPolicyHook {
         state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        Ok(self.signal(state).map_or(Flow::Go, Flow::Stop))
+        Ok(self.signal(state).map_or(Flow::Continue, Flow::Stop))
     }
 }

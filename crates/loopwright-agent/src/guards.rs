@@ -7,8 +7,8 @@ use std::{borrow::Cow, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, BoxError, Env, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit, StopReason,
-    StopSignal, Timestamp, Used,
+    AgentState, BoxError, BudgetUsage, Flow, Hook, HookCx, HookPoint, HookPoints, RunEnv,
+    StateEdit, StopReason, StopSignal, Timestamp,
     messages::{Cost, FinishReason},
 };
 use serde_json::json;
@@ -16,7 +16,7 @@ use serde_json::json;
 macro_rules! before_step_guard {
     ($type:ident, $name:literal, |$self:ident, $state:ident, $env:ident| $signal:expr) => {
         impl $type {
-            fn signal(&self, state: &AgentState, env: &Env) -> Option<StopSignal> {
+            fn signal(&self, state: &AgentState, env: &RunEnv) -> Option<StopSignal> {
                 let ($self, $state, $env) = (self, state, env);
                 $signal
             }
@@ -32,7 +32,7 @@ macro_rules! before_step_guard {
                 HookPoint::BeforeStep.into()
             }
 
-            fn is_idle(&self, _point: HookPoint, state: &AgentState, env: &Env) -> bool {
+            fn can_skip(&self, _point: HookPoint, state: &AgentState, env: &RunEnv) -> bool {
                 self.signal(state, env).is_none()
             }
 
@@ -41,7 +41,7 @@ macro_rules! before_step_guard {
                 state: &mut StateEdit<'_>,
                 cx: &HookCx<'_>,
             ) -> Result<Flow, BoxError> {
-                Ok(self.signal(state, cx.env).map_or(Flow::Go, Flow::Stop))
+                Ok(self.signal(state, cx.env).map_or(Flow::Continue, Flow::Stop))
             }
         }
     };
@@ -123,8 +123,8 @@ before_step_guard!(CostLimit, "guard:cost_limit", |it, state, _env| {
 });
 
 /// Returns what counts against the limits of an execution.
-pub(crate) fn used(state: &AgentState) -> Used {
-    state.execution().map(|it| it.used(Duration::ZERO)).unwrap_or_default()
+pub(crate) fn used(state: &AgentState) -> BudgetUsage {
+    state.execution().map(|it| it.budget_usage(Duration::ZERO)).unwrap_or_default()
 }
 
 fn time_signal(source: &str, limit: &'static str, used: Duration, max: Duration) -> StopSignal {
@@ -156,7 +156,7 @@ impl Hook for FinishReasons {
         HookPoint::AfterStep.into()
     }
 
-    fn is_idle(&self, _point: HookPoint, state: &AgentState, _env: &Env) -> bool {
+    fn can_skip(&self, _point: HookPoint, state: &AgentState, _env: &RunEnv) -> bool {
         self.met(state).is_none()
     }
 
@@ -165,7 +165,7 @@ impl Hook for FinishReasons {
         state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        let Some(finish) = self.met(state) else { return Ok(Flow::Go) };
+        let Some(finish) = self.met(state) else { return Ok(Flow::Continue) };
         let reasons: Vec<&str> = self.0.iter().map(FinishReason::as_str).collect();
         let text = format!("the model stopped with `{}`", finish.as_str());
         let signal = StopSignal::new(StopReason::FinishReasonReceived, "guard:finish_reason", text);

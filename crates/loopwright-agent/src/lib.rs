@@ -34,15 +34,17 @@ pub use crate::{
     },
     capability::{BuildError, Capability},
     compilers::{AllSections, ConversationWithCurrentToolTrace, SelectedSections},
-    configurator::{Configurator, DeferredTools, PromptChannel, Resolved, Slot, ToolChannel},
+    configurator::{
+        ComponentSlot, Configurator, DeferredToolCx, DeferredTools, PromptChannel, ToolChannel,
+    },
     contract::{
         AgentContract, AgentContractRegistry, AgentDescriptor, AgentFactory, ContractAgent,
         ContractError, ContractLoopFactory, InvalidDescriptor,
     },
-    criteria::{ContinuationCriteria, ContinuationCriterion, Opinion},
+    criteria::{ContinuationCriteria, ContinuationCriterion, CriterionResult},
     definition::{AgentDefinition, DefinitionError, DefinitionRegistry, Definitions},
     drivers::{ReActDriver, ToolCallingDriver},
-    error_policy::{ErrorClass, ErrorPolicy, Handling},
+    error_policy::{ErrorAction, ErrorClass, ErrorPolicy},
     factories::{DefinitionLoopFactory, DefinitionStateFactory, LoopFactory, StateFactory},
     guards::{
         CostLimit, CumulativeTimeLimit, Deadline, FinishReasons, StepsLimit, TimeLimit, TokenLimit,
@@ -50,9 +52,9 @@ pub use crate::{
     names::NameList,
     on_demand::ACTIVATED_TOOLS,
     processor::StateProcessor,
-    profile::{AgentProfile, Describe, HookRow, LlmView, ToolRow},
+    profile::{AgentProfile, DescribeAgent, HookInfo, LlmInfo, ToolInfo},
     registry::{CapabilityEntry, CapabilityError, CapabilityRegistry},
-    simple::SimpleLoop,
+    simple::AgentLoopExt,
 };
 
 /// Ready-made continuation criteria.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loopwright_core::{AgentState, AnyTool, Key, ToolSet, Visibility};
+use loopwright_core::{AgentState, AnyTool, Key, ToolSet, ToolVisibility};
 
 /// The names of the tools on demand that the model has asked for, in that order. Where a state holds no
 /// list, the model is shown all tools.
@@ -10,7 +10,7 @@ pub const ACTIVATED_TOOLS: Key<Vec<Arc<str>>> = Key::session("tool_registry", "a
 
 /// Returns the tools that the model is shown.
 pub(crate) fn shown(state: &AgentState, tools: &ToolSet) -> ToolSet {
-    let is_on_demand = |tool: &AnyTool| tool.options().visibility == Visibility::OnDemand;
+    let is_on_demand = |tool: &AnyTool| tool.options().visibility == ToolVisibility::Deferred;
     if !tools.iter().any(is_on_demand) {
         return tools.clone();
     }

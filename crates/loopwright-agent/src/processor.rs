@@ -21,19 +21,19 @@ use loopwright_core::{
 /// the last after it. All hooks are outside of them: processors are called last before a step and first
 /// after it.
 ///
-/// Each processor that was opened is closed, once: one whose `before` returned [`Flow::Go`], or whose stop
+/// Each processor that was opened is closed, once: one whose `before` returned [`Flow::Continue`], or whose stop
 /// was overruled. One whose `before` stops the run, fails or panics is not open, nor are those inside of it.
 #[async_trait]
 pub trait StateProcessor: Send + Sync {
     /// Called before a step begins, unless a hook has kept the step from beginning.
     async fn before(&self, _state: &mut StateEdit<'_>, _cx: &HookCx<'_>) -> Result<Flow, BoxError> {
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     /// Called after the step, failed ones included. If a processor inside of this one keeps the step from
     /// beginning, or the run ends before the step is over, there is no such step in the state.
     async fn after(&self, _state: &mut StateEdit<'_>, _cx: &HookCx<'_>) -> Result<Flow, BoxError> {
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 
@@ -90,7 +90,7 @@ impl Processors {
         let mut fault = None;
         for processor in self.0.iter().take(opened).rev() {
             match contained(processor.after(state, cx)).await {
-                Ok(Flow::Go) => (),
+                Ok(Flow::Continue) => (),
                 Ok(Flow::Stop(signal)) => state.signal(signal),
                 Err(other) => fault = fault.or(Some(other)),
             }
@@ -119,7 +119,11 @@ impl Hook for Processors {
     }
 
     fn points(&self) -> HookPoints {
-        HookPoints::of([HookPoint::BeforeStep, HookPoint::AfterStep, HookPoint::AfterExecution])
+        HookPoints::from_points([
+            HookPoint::BeforeStep,
+            HookPoint::AfterStep,
+            HookPoint::AfterExecution,
+        ])
     }
 
     async fn before_step(
@@ -128,16 +132,16 @@ impl Hook for Processors {
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         if is_kept_from_stepping(state) || is_open_for(state, next_step(state)) {
-            return Ok(Flow::Go);
+            return Ok(Flow::Continue);
         }
         for (opened, processor) in self.0.iter().enumerate() {
             match contained(processor.before(state, cx)).await {
-                Ok(Flow::Go) => (),
+                Ok(Flow::Continue) => (),
                 Ok(Flow::Stop(signal)) => {
                     state.signal(signal);
                     if is_kept_from_stepping(state) {
                         self.close(opened, state, cx).await?;
-                        return Ok(Flow::Go);
+                        return Ok(Flow::Continue);
                     }
                 }
                 Err(fault) => {
@@ -149,7 +153,7 @@ impl Hook for Processors {
         }
         let step = next_step(state);
         state.set(&OPENED, &step)?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn after_step(
@@ -161,7 +165,7 @@ impl Hook for Processors {
         if is_open_for(state, state.step_count()) {
             self.close(self.0.len(), state, cx).await?;
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn after_execution(

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use loopwright_core::{AgentLoop, AnyTool, HookPoint, Visibility};
+use loopwright_core::{AgentLoop, AnyTool, HookPoint, ToolVisibility};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -35,13 +35,13 @@ pub struct AgentProfile {
     /// What makes its answers.
     pub driver: &'static str,
     /// Which model it asks where the state does not say, as far as that is known.
-    pub llm: LlmView,
+    pub llm: LlmInfo,
     /// The names of its capabilities, in the order in which they were added.
     pub capabilities: Vec<Arc<str>>,
     /// What it may call.
-    pub tools: Vec<ToolRow>,
+    pub tools: Vec<ToolInfo>,
     /// Its hooks, a row for each point, in the order of points and then of calling.
-    pub hooks: Vec<HookRow>,
+    pub hooks: Vec<HookInfo>,
     /// What capabilities tell about it, such as `selfKnowledge`.
     pub notes: Map<String, Value>,
 }
@@ -51,7 +51,7 @@ pub struct AgentProfile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct LlmView {
+pub struct LlmInfo {
     /// The provider's name.
     pub provider: Option<Arc<str>>,
     /// The model's name.
@@ -64,7 +64,7 @@ pub struct LlmView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct ToolRow {
+pub struct ToolInfo {
     /// The name.
     pub name: Arc<str>,
     /// What it does, written for the model.
@@ -74,14 +74,14 @@ pub struct ToolRow {
     /// Its group, if it has one.
     pub namespace: Option<String>,
     /// Whether models are shown it from the start.
-    pub visibility: Visibility,
+    pub visibility: ToolVisibility,
 }
 
 /// A hook at one of its points.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct HookRow {
+pub struct HookInfo {
     /// The point, as events name it.
     pub point: &'static str,
     /// Its place: higher is called earlier.
@@ -91,12 +91,12 @@ pub struct HookRow {
 }
 
 /// Says what an agent is made of.
-pub trait Describe {
+pub trait DescribeAgent {
     /// Looks at the agent as it is now: a copy with other tools describes itself with those.
     fn describe(&self) -> AgentProfile;
 }
 
-impl Describe for AgentLoop {
+impl DescribeAgent for AgentLoop {
     fn describe(&self) -> AgentProfile {
         let (profile, llm) = (self.profile(), self.driver().llm());
         let name = if profile.name.is_empty() { "anonymous" } else { &profile.name };
@@ -104,29 +104,29 @@ impl Describe for AgentLoop {
             name: name.into(),
             description: Arc::clone(&profile.description),
             driver: self.driver().name(),
-            llm: LlmView {
+            llm: LlmInfo {
                 provider: llm.provider,
                 model: llm.model,
                 max_output_tokens: llm.options.max_output_tokens,
             },
             capabilities: profile.capabilities.clone(),
-            tools: self.tools().iter().map(ToolRow::of).collect(),
-            hooks: HookPoint::EVERY.iter().flat_map(|point| hooks_at(self, *point)).collect(),
-            notes: profile.notes(self).map(|(name, note)| (name.to_owned(), note)).collect(),
+            tools: self.tools().iter().map(ToolInfo::of).collect(),
+            hooks: HookPoint::ALL.iter().flat_map(|point| hooks_at(self, *point)).collect(),
+            notes: profile.annotations(self).map(|(name, note)| (name.to_owned(), note)).collect(),
         }
     }
 }
 
-fn hooks_at(agent: &AgentLoop, point: HookPoint) -> impl Iterator<Item = HookRow> {
+fn hooks_at(agent: &AgentLoop, point: HookPoint) -> impl Iterator<Item = HookInfo> {
     let there = agent.interceptor().hooks().iter().filter(move |it| it.points().contains(point));
-    there.map(move |it| HookRow {
+    there.map(move |it| HookInfo {
         point: point.as_str(),
         priority: it.priority().0,
         name: it.name().to_owned(),
     })
 }
 
-impl ToolRow {
+impl ToolInfo {
     fn of(tool: &AnyTool) -> Self {
         let descriptor = tool.descriptor();
         Self {
@@ -166,7 +166,7 @@ fn section(title: &str, lines: impl Iterator<Item = String>) -> String {
     if lines.is_empty() { lines } else { format!("\n## {title}\n\n{lines}") }
 }
 
-impl fmt::Display for LlmView {
+impl fmt::Display for LlmInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.provider, &self.model) {
             (Some(provider), Some(model)) => write!(f, "{provider}/{model}"),

@@ -64,7 +64,7 @@ impl CapabilityEntry {
     /// # Errors
     ///
     /// Never: it is what a `make` ends with.
-    pub fn ready(capability: impl Capability + 'static) -> Result<Arc<dyn Capability>, BuildError> {
+    pub fn boxed(capability: impl Capability + 'static) -> Result<Arc<dyn Capability>, BuildError> {
         Ok(Arc::new(capability))
     }
 
@@ -153,7 +153,7 @@ impl CapabilityRegistry {
 
     /// Adds a capability that is made of what a configuration says, each time anew. Where no
     /// configuration is given, it is made of null once, and then kept.
-    pub fn register_configured<C: Capability + 'static>(
+    pub fn register_with_config<C: Capability + 'static>(
         &mut self,
         name: impl Into<String>,
         make: impl Fn(&Value) -> Result<C, BuildError> + Send + Sync + 'static,
@@ -163,7 +163,9 @@ impl CapabilityRegistry {
 
     /// Adds what a crate has on offer. What is registered under such a name already stays.
     pub fn register_all(&mut self, entries: &[CapabilityEntry]) {
-        for entry in entries.iter().copied().filter(|it| !self.has(it.name)).collect::<Vec<_>>() {
+        for entry in
+            entries.iter().copied().filter(|it| !self.contains(it.name)).collect::<Vec<_>>()
+        {
             self.add_maker(entry.name.to_owned(), Arc::new(move |config| entry.make(config)));
         }
     }
@@ -192,7 +194,7 @@ impl CapabilityRegistry {
             let known = self.makers.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             let not_configurable =
                 CapabilityError::NotConfigurable { name: name.to_owned(), known };
-            return Err(if self.has(name) { not_configurable } else { self.unknown(name) });
+            return Err(if self.contains(name) { not_configurable } else { self.unknown(name) });
         };
         maker(config).map_err(|source| CapabilityError::Factory { name: name.to_owned(), source })
     }
@@ -223,7 +225,7 @@ impl CapabilityRegistry {
     }
 
     /// Tells whether there is a capability of that name.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.instances.contains_key(name) || self.factories.contains_key(name)
     }
 
@@ -239,7 +241,7 @@ impl CapabilityRegistry {
     }
 
     /// Returns the number of capabilities.
-    pub fn count(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.names().count()
     }
 }

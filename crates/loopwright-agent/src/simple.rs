@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentLoop, ChatModel, Driver, Instructions, Interceptor, Layers, Parts, Profile, Sinks,
-    ToolExecutor, ToolSet, messages::Transcript,
+    AgentLoop, AgentMeta, AgentParts, ChatModel, Driver, EventSinks, Instructions, Interceptor,
+    ModelLayers, ToolExecutor, ToolSet, messages::Transcript,
 };
 
 use crate::{compilers::AllSections, drivers::ToolCallingDriver};
@@ -24,31 +24,31 @@ use crate::{compilers::AllSections, drivers::ToolCallingDriver};
 ///
 /// let agent = AgentLoop::simple(model());
 /// ```
-pub trait SimpleLoop: Sized {
+pub trait AgentLoopExt: Sized {
     /// Makes a loop that lets a model call tools, with the default compiler, and with neither tools
     /// nor hooks. It holds no limits: a model that never stops calling tools never ends.
     fn simple(model: impl ChatModel + 'static) -> Self {
-        Self::driven_by(Arc::new(ToolCallingDriver::new(model)))
+        Self::from_driver(Arc::new(ToolCallingDriver::new(model)))
     }
 
     /// Makes the same loop around another driver.
-    fn driven_by(driver: Arc<dyn Driver>) -> Self;
+    fn from_driver(driver: Arc<dyn Driver>) -> Self;
 }
 
-impl SimpleLoop for AgentLoop {
-    fn driven_by(driver: Arc<dyn Driver>) -> Self {
-        Self::new(Parts {
+impl AgentLoopExt for AgentLoop {
+    fn from_driver(driver: Arc<dyn Driver>) -> Self {
+        Self::new(AgentParts {
             driver,
             compiler: Arc::new(AllSections),
             tools: ToolSet::new(),
             executor: ToolExecutor::default(),
             interceptor: Interceptor::default(),
-            sinks: Sinks::default(),
+            event_sinks: EventSinks::default(),
             instructions: Instructions::default(),
-            head: Transcript::new(),
+            preamble: Transcript::new(),
             response_format: None,
-            layers: Layers::default(),
-            profile: Profile::default(),
+            layers: ModelLayers::default(),
+            profile: AgentMeta::default(),
         })
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use loopwright_agent::{
     AgentBuilder, BuildError, Capability, Configurator, ConversationWithCurrentToolTrace,
-    DeferredTools, Resolved, StateProcessor, UseContextCompiler, UseContextCompilerDecorator,
+    DeferredToolCx, DeferredTools, StateProcessor, UseContextCompiler, UseContextCompilerDecorator,
     UseDriver, UseDriverDecorator, UseGuards, UseHook, UseInterceptor, UseLlmConfig,
     UseStateProcessor, UseToolFactory, UseTools,
 };
@@ -50,12 +50,12 @@ struct Bracket(&'static str, Timeline);
 impl StateProcessor for Bracket {
     async fn before(&self, _: &mut StateEdit<'_>, _: &HookCx<'_>) -> Result<Flow, BoxError> {
         self.1.note(format!("before {}", self.0));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn after(&self, _: &mut StateEdit<'_>, _: &HookCx<'_>) -> Result<Flow, BoxError> {
         self.1.note(format!("after {}", self.0));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 
@@ -64,7 +64,7 @@ fn noting(name: &'static str, timeline: &Timeline) -> CallableHook {
     let timeline = timeline.clone();
     CallableHook::new(name).before_step(move |_, _| {
         timeline.note(name);
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     })
 }
 
@@ -83,14 +83,14 @@ impl Capability for Everything {
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
         let timeline = self.0.clone();
         agent.tools.add(tool("direct", "done"));
-        agent.tools.defer(Arc::new(|cx: &Resolved<'_>| {
+        agent.tools.defer(Arc::new(|cx: &DeferredToolCx<'_>| {
             let seen = format!("after {:?} by {}", cx.tools, cx.driver.name());
             Ok(MockTool::returning("deferred", &seen, "done"))
         }));
         agent.hooks.add_at(Priority::GUARD, noting("hook", &timeline));
         agent.prompt.add(0, "everything", "Be complete.");
         let head: Transcript =
-            [Turn::said(Message::user("example")).unwrap()].into_iter().collect();
+            [Turn::from_message(Message::user("example")).unwrap()].into_iter().collect();
         agent.prompt.extend_head(&head);
         agent.prompt.set_response_format(ResponseFormat::JsonObject);
         agent.compiler.wrap(|inner| Arc::new(Tail(inner, "tail")));
@@ -112,7 +112,7 @@ fn builder_essence() {
     let agent = base.with_capability(driver()).build().unwrap();
     let (tools, hooks) = (tool_names(&agent), hook_names(&agent));
     assert_eq!((tools, hooks), (vec![], vec![]));
-    assert_eq!((agent.sinks().is_empty(), agent.head().is_empty()), (true, true));
+    assert_eq!((agent.sinks().is_empty(), agent.preamble().is_empty()), (true, true));
     assert_eq!((agent.instructions().fragments().count(), agent.response_format()), (0, None));
     assert_eq!(agent.driver().name(), "fake");
 
@@ -181,7 +181,8 @@ fn determinism() {
 #[test]
 fn hook_ordering() {
     let timeline = Timeline::new();
-    let hook = |name, priority| UseHook::new(noting(name, &timeline)).at(Priority(priority));
+    let hook =
+        |name, priority| UseHook::new(noting(name, &timeline)).with_priority(Priority(priority));
     let agent = scripted(["done"])
         .with_capability(hook("tie one", 0))
         .with_capability(hook("low", -10))
@@ -201,7 +202,7 @@ fn event_commutativity() {
     let capabilities = |builder: AgentBuilder| {
         builder
             .with_capability(UseHook::new(noting("hook", &Timeline::new())))
-            .with_capability(UseTools::new().and(MockTool::scripted()))
+            .with_capability(UseTools::new().with_tool(MockTool::scripted()))
             .with_capability(UseDriver::new(FakeDriver::steps([
                 ScenarioStep::tool("looking"),
                 "done".into(),
@@ -253,7 +254,7 @@ fn tool_factory_timing() {
         .with_capability(decorator("inner"))
         .with_capability(UseDriver::new(FakeDriver::default()))
         .with_capability(decorator("outer"))
-        .with_capability(UseTools::new().and(tool("direct", "done")))
+        .with_capability(UseTools::new().with_tool(tool("direct", "done")))
         .build()
         .unwrap();
     assert_eq!(tool_names(&agent), ["direct", "one", "two"]);
@@ -274,7 +275,7 @@ fn wiring(agent: &AgentLoop) -> String {
         .map(|it| (it.name().to_owned(), it.priority(), it.points()))
         .collect();
     let fragments: Vec<_> = agent.instructions().fragments().collect();
-    let head: Vec<_> = agent.head().iter().map(|turn| turn.message()).collect();
+    let head: Vec<_> = agent.preamble().iter().map(|turn| turn.message()).collect();
     let (driver, tools) = (agent.driver().name(), agent.tools().specs());
     format!("{driver} {tools:?} {hooks:?} {fragments:?} {head:?}")
 }
@@ -327,7 +328,7 @@ fn a_builder_is_a_value() {
 #[test]
 fn an_explicit_interceptor_takes_the_place_of_all_hooks() {
     let timeline = Timeline::new();
-    let explicit = Interceptor::custom(Arc::new(noting("explicit", &timeline)));
+    let explicit = Interceptor::from_hook(Arc::new(noting("explicit", &timeline)));
     for first in [true, false] {
         let hooks = |builder: AgentBuilder| {
             builder
@@ -395,8 +396,8 @@ fn the_last_of_two_drivers_wins() {
 fn a_tool_takes_the_place_of_one_that_has_its_name() {
     let model = FakeModel::script([ScenarioStep::tool_call("a", json!({})), "done".into()]);
     let agent = asking(&model)
-        .with_capability(UseTools::new().and(tool("a", "old")).and(tool("b", "b")))
-        .with_capability(UseTools::new().and(tool("a", "new")))
+        .with_capability(UseTools::new().with_tool(tool("a", "old")).with_tool(tool("b", "b")))
+        .with_capability(UseTools::new().with_tool(tool("a", "new")))
         .build()
         .unwrap();
     assert_eq!(tool_names(&agent), [SCRIPTED_TOOL, "a", "b"]);
@@ -410,7 +411,7 @@ fn a_tool_takes_the_place_of_one_that_has_its_name() {
 struct Pair;
 
 impl DeferredTools for Pair {
-    fn provide(&self, cx: &Resolved<'_>) -> Result<Vec<AnyTool>, BuildError> {
+    fn provide(&self, cx: &DeferredToolCx<'_>) -> Result<Vec<AnyTool>, BuildError> {
         let known = format!("{:?}", cx.tools);
         Ok(vec![tool("left", "left").into_tool(), tool("right", &known).into_tool()])
     }
@@ -423,7 +424,7 @@ fn deferred_tools_come_after_all_others_and_may_replace_them() {
         .with_capability(UseToolFactory::new(|cx| {
             Ok(MockTool::returning("left", &format!("{:?}", cx.tools), "replaced"))
         }))
-        .with_capability(UseTools::new().and(tool("direct", "done")))
+        .with_capability(UseTools::new().with_tool(tool("direct", "done")))
         .build()
         .unwrap();
     assert_eq!(tool_names(&agent), [SCRIPTED_TOOL, "direct", "left", "right"]);
@@ -449,5 +450,5 @@ fn what_keeps_an_agent_from_being_built_names_the_remedy() {
 #[test]
 fn a_hook_that_nobody_calls_costs_nothing() {
     let agent = with(scripted(["done"]), UseHook::new(CallableHook::new("idle")));
-    assert!(HookPoint::EVERY.iter().all(|point| !agent.interceptor().has(*point)));
+    assert!(HookPoint::ALL.iter().all(|point| !agent.interceptor().contains(*point)));
 }

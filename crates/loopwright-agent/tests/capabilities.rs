@@ -7,20 +7,20 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_agent::{
-    AgentBuilder, BuildError, Capability, ContinuationCriteria, ErrorPolicy, SimpleLoop as _,
+    AgentBuilder, AgentLoopExt as _, BuildError, Capability, ContinuationCriteria, ErrorPolicy,
     StateProcessor, UseCachedContext, UseContextCompiler, UseContextCompilerDecorator,
     UseContextConfig, UseContinuation, UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards,
     UseHook, UseInterceptor, UseLlmConfig, UseReActConfig, UseStateProcessor, UseToolFactory,
     UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AnyTool, BoxError, CallableHook, Flow, Hook, HookCx, HookPoint, HookPoints,
-    Interceptor, Priority, Recovery, StateEdit, Status, StopReason, StopSignal, ToolSet,
+    AgentLoop, AnyTool, BoxError, CallableHook, ErrorDecision, ExecutionStatus, Flow, Hook, HookCx,
+    HookPoint, HookPoints, Interceptor, Priority, StateEdit, StopReason, StopSignal, ToolSet,
     kinds::HookExecuted,
     messages::{Content, Message, Part, ResponseFormat, Role, ToolCall},
 };
 use loopwright_testing::{
-    FakeDriver, FakeModel, MockTool, SCRIPTED_TOOL, ScenarioStep, Timeline, WholeConversation,
+    FakeDriver, FakeModel, FullTranscript, MockTool, SCRIPTED_TOOL, ScenarioStep, Timeline,
 };
 
 use crate::support::{
@@ -37,7 +37,7 @@ fn each_capability_is_known_by_its_name() {
         &UseGuards::default(),
         &UseDriver::new(FakeDriver::default()),
         &UseDriverDecorator::new(|driver| driver),
-        &UseContextCompiler::new(WholeConversation),
+        &UseContextCompiler::new(FullTranscript),
         &UseContextCompilerDecorator::new(|compiler| compiler),
         &UseContextConfig::new(""),
         &UseLlmConfig::model(model()),
@@ -100,13 +100,13 @@ impl Bracket {
 impl StateProcessor for Bracket {
     async fn before(&self, _: &mut StateEdit<'_>, _: &HookCx<'_>) -> Result<Flow, BoxError> {
         self.timeline.note(format!("{} opens", self.name));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn after(&self, _: &mut StateEdit<'_>, _: &HookCx<'_>) -> Result<Flow, BoxError> {
         self.timeline.note(format!("{} closes", self.name));
         match self.closes {
-            Closes::Well => Ok(Flow::Go),
+            Closes::Well => Ok(Flow::Continue),
             Closes::Stopping(reason) => Ok(Flow::Stop(StopSignal::new(reason, self.name, ""))),
             Closes::Failing => Err("no paper".into()),
         }
@@ -126,7 +126,7 @@ fn the_processor_that_was_added_first_is_outermost() {
     assert_eq!(hook_names(&agent), ["state_processors"; 2]);
     let state = execute(&agent, asked());
     // Of the two steps the second one failed.
-    assert!(matches!(state.status(), Status::Failed(_)));
+    assert!(matches!(state.status(), ExecutionStatus::Failed(_)));
     assert_eq!(timeline.notes(), [NESTED, NESTED].concat());
 }
 
@@ -156,7 +156,7 @@ fn every_processor_that_was_opened_is_closed() {
     );
     let (notes, state) = closed(Well, Failing);
     assert_eq!(notes, NESTED);
-    let Status::Failed(failure) = state.status() else { panic!("{:?}", state.status()) };
+    let ExecutionStatus::Failed(failure) = state.status() else { panic!("{:?}", state.status()) };
     let expect = "hook `state_processors` failed at after_step: no paper";
     assert_eq!(failure.to_string(), expect);
 }
@@ -220,7 +220,7 @@ fn the_agents_prompt_overwrites_neither_the_states_nor_what_hooks_make_of_it() {
     let hook = CallableHook::new("retrospective").before_execution(|state, _| {
         let own = state.context().system_prompt().map(ToString::to_string).unwrap_or_default();
         state.set_system_prompt(format!("{own} Look back."));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let agent = asking(&model)
         .with_capability(UseContextConfig::new("  You help.\n"))
@@ -264,7 +264,7 @@ impl Hook for Curious {
 
     async fn before_step(&self, _: &mut StateEdit<'_>, _: &HookCx<'_>) -> Result<Flow, BoxError> {
         self.note("before_step");
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn after_step(&self, _: &mut StateEdit<'_>, _: &HookCx<'_>) -> Result<Flow, BoxError> {
@@ -277,9 +277,9 @@ impl Hook for Curious {
         _: &loopwright_core::Failure,
         _: &mut StateEdit<'_>,
         _: &HookCx<'_>,
-    ) -> Result<Recovery, BoxError> {
+    ) -> Result<ErrorDecision, BoxError> {
         self.note("on_error");
-        Ok(Recovery::Fail)
+        Ok(ErrorDecision::Fail)
     }
 }
 
@@ -292,19 +292,22 @@ fn a_hook_is_added_at_a_priority_at_some_points_and_under_a_name() {
         let [hook] = agent.interceptor().hooks() else { panic!("one hook") };
         (hook.name().to_owned(), hook.priority(), hook.points())
     };
-    let plain = UseHook::shared(Arc::clone(&hook));
+    let plain = UseHook::from_arc(Arc::clone(&hook));
     assert_eq!(registered(plain.clone()), ("curious".into(), Priority(0), HookPoints::ALL));
-    let set = plain.at(Priority::CONTEXT).on(HookPoint::BeforeStep).named("renamed");
+    let set = plain
+        .with_priority(Priority::CONTEXT)
+        .with_points(HookPoint::BeforeStep)
+        .with_name("renamed");
     let points = HookPoint::BeforeStep.into();
     assert_eq!(registered(set.clone()), ("renamed".into(), Priority(100), points));
 
     let (state, events) = recorded(&with(scripted(["done"]), set), asked());
     assert_eq!(
         (state.status(), &*notes.lock().unwrap()),
-        (&Status::Completed, &vec!["before_step"])
+        (&ExecutionStatus::Completed, &vec!["before_step"])
     );
     let told: Vec<_> =
-        events.of::<HookExecuted>().into_iter().map(|it| (it.point, it.hook)).collect();
+        events.events_of::<HookExecuted>().into_iter().map(|it| (it.point, it.hook)).collect();
     assert_eq!(told, [("before_step".into(), "renamed".into())]);
 }
 
@@ -313,7 +316,7 @@ fn one_hook_may_be_shared_by_two_agents() {
     let notes = Arc::new(Mutex::new(Vec::new()));
     let hook: Arc<dyn Hook> = Arc::new(Curious(Arc::clone(&notes)));
     for _ in 0..2 {
-        let agent = with(scripted(["done"]), UseHook::shared(Arc::clone(&hook)));
+        let agent = with(scripted(["done"]), UseHook::from_arc(Arc::clone(&hook)));
         drop(execute(&agent, asked()));
     }
     let expect = ["before_step", "after_step", "before_step", "after_step"];
@@ -352,7 +355,7 @@ fn a_whole_set_of_tools_is_a_capability() {
 #[test]
 fn a_driver_may_be_shared() {
     let driver: Arc<dyn loopwright_core::Driver> = Arc::new(FakeDriver::responses(["done"]));
-    let agent = with(AgentBuilder::base(), UseDriver::shared(Arc::clone(&driver)));
+    let agent = with(AgentBuilder::base(), UseDriver::from_arc(Arc::clone(&driver)));
     assert!(Arc::ptr_eq(agent.driver(), &driver));
     assert_eq!(execute(&agent, asked()).text(), "done");
 }
@@ -369,6 +372,6 @@ fn the_simplest_loop_is_a_model_with_the_default_compiler_and_nothing_else() {
     let shown: Vec<_> = last.prompt.stable().map(|turn| turn.message().text()).collect();
     assert_eq!((shown.join(", "), last.system), ("go, looking, one, and now?".to_owned(), None));
 
-    let driven = AgentLoop::driven_by(Arc::new(FakeDriver::responses(["done"])));
+    let driven = AgentLoop::from_driver(Arc::new(FakeDriver::responses(["done"])));
     assert_eq!((execute(&driven, asked()).text(), tool_names(&driven)), ("done".into(), vec![]));
 }

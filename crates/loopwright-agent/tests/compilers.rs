@@ -8,7 +8,7 @@ use loopwright_agent::{
 };
 use loopwright_core::{
     AgentState, ContextCompiler, Edit,
-    messages::{Message, PrefixBreak, Prompt, SectionName, Transcript, Turn},
+    messages::{CacheBreak, Message, Prompt, SectionName, Transcript, Turn},
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on};
 use proptest::prelude::*;
@@ -29,8 +29,9 @@ fn append(state: AgentState, section: &str, text: &str) -> AgentState {
 }
 
 fn replace(state: AgentState, section: &str, text: &str) -> AgentState {
-    let turns: Transcript = [Turn::said(Message::user(text)).unwrap()].into_iter().collect();
-    let (section, cause) = (section.into(), PrefixBreak::Compaction);
+    let turns: Transcript =
+        [Turn::from_message(Message::user(text)).unwrap()].into_iter().collect();
+    let (section, cause) = (section.into(), CacheBreak::Compaction);
     state.edit(Edit::Replace { section, turns, cause })
 }
 
@@ -123,7 +124,8 @@ fn a_model_is_shown_the_traces_of_earlier_executions_unless_the_agent_hides_them
         drop(execute(&agent, first.with_user_message("and now?")));
         model.requests().iter().map(|it| shown(&it.prompt).join(", ")).collect::<Vec<_>>()
     };
-    let agent = || AgentBuilder::base().with_capability(UseTools::new().and(MockTool::scripted()));
+    let agent =
+        || AgentBuilder::base().with_capability(UseTools::new().with_tool(MockTool::scripted()));
     let all =
         ["go", "go, looking", "go, looking, one, and now?", "go, looking, one, and now?, looking"];
     assert_eq!(shown_by(agent()), all);
@@ -168,7 +170,7 @@ fn a_continued_prompt_shares_the_turns_it_had() {
         let grown = state.clone().with_user_message("more");
         let after = compile(&*compiler, &grown, Some(&before));
         assert!(after.turns.starts_with(&before.turns));
-        assert_eq!((after.turns.len(), after.broke), (before.turns.len() + 1, None));
+        assert_eq!((after.turns.len(), after.prefix_break), (before.turns.len() + 1, None));
         let shared =
             before.turns.iter().zip(&after.turns).all(|(one, same)| Arc::ptr_eq(one, same));
         assert!(shared);
@@ -180,19 +182,19 @@ fn a_prompt_that_is_not_continued_says_why() {
     let state = append(worked(1), SUMMARY, "before that");
     let compiler = ConversationWithCurrentToolTrace;
     let previous = compile(&compiler, &state, None);
-    assert_eq!(previous.broke, None);
+    assert_eq!(previous.prefix_break, None);
     let check = |compiler: &dyn ContextCompiler, state: &AgentState, expect| {
-        assert_eq!(compile(compiler, state, Some(&previous)).broke, expect);
+        assert_eq!(compile(compiler, state, Some(&previous)).prefix_break, expect);
     };
     check(&compiler, &state, None);
     check(&compiler, &state.clone().with_user_message("more"), None);
-    check(&compiler, &append(state.clone(), SUMMARY, "more"), Some(PrefixBreak::Compaction));
-    check(&compiler, &append(state.clone(), BUFFER, "new"), Some(PrefixBreak::Compaction));
-    check(&compiler, &replace(state.clone(), MESSAGES, "new"), Some(PrefixBreak::Compaction));
+    check(&compiler, &append(state.clone(), SUMMARY, "more"), Some(CacheBreak::Compaction));
+    check(&compiler, &append(state.clone(), BUFFER, "new"), Some(CacheBreak::Compaction));
+    check(&compiler, &replace(state.clone(), MESSAGES, "new"), Some(CacheBreak::Compaction));
     let next = state.clone().for_next_execution();
-    check(&compiler, &next, Some(PrefixBreak::TraceDropped));
-    check(&AllSections, &state, Some(PrefixBreak::CompilerChanged));
-    check(&SelectedSections::default(), &state, Some(PrefixBreak::CompilerChanged));
+    check(&compiler, &next, Some(CacheBreak::TraceDropped));
+    check(&AllSections, &state, Some(CacheBreak::CompilerChanged));
+    check(&SelectedSections::default(), &state, Some(CacheBreak::CompilerChanged));
 }
 
 fn compilers() -> [Box<dyn ContextCompiler>; 4] {
@@ -232,7 +234,7 @@ impl Happening {
             Self::Said(section) => append(state, section, &text),
             Self::Replaced(section) => replace(state, section, &text),
             Self::Cut(kept) => {
-                let turns = state.transcript().first(*kept);
+                let turns = state.transcript().prefix(*kept);
                 state.with_transcript(turns)
             }
             Self::Executed => {
@@ -265,7 +267,7 @@ proptest! {
                 prop_assert_eq!(&next.turns, &scratch.turns);
                 prop_assert_eq!(&next.tail, &scratch.tail);
                 // Where nothing is said to be broken, the turns before are the beginning.
-                if next.broke.is_none() {
+                if next.prefix_break.is_none() {
                     prop_assert!(next.turns.starts_with(&previous.turns));
                 }
                 previous = next;

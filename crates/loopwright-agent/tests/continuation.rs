@@ -3,16 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use loopwright_agent::{
-    AgentBuilder, ContinuationCriteria, ErrorPolicy, Opinion, UseContinuation, UseGuards, UseHook,
+    AgentBuilder, ContinuationCriteria, CriterionResult, ErrorPolicy, UseContinuation, UseGuards,
+    UseHook,
     continuation::{
-        Closure, always, cumulative_execution_time_limit, error_policy, error_presence,
+        FnCriterion, always, cumulative_execution_time_limit, error_policy, error_presence,
         execution_time_limit, finish_reason, response_content, retry_limit, steps_limit,
         token_usage_limit, tool_call_presence,
     },
 };
 use loopwright_core::{
-    AgentState, CallableHook, Clock as _, ContinuationDecision, ContinuationOutcome, Evaluation,
-    Flow, Recovery, RunOptions, Status, StopReason, StopSignal, Timestamp, Verdict,
+    AgentState, CallableHook, Clock as _, ContinuationDecision, ContinuationOutcome, ErrorDecision,
+    Evaluation, ExecutionStatus, Flow, RunOptions, StopDecision, StopReason, StopSignal, Timestamp,
     kinds::ContinuationEvaluated,
     messages::{FinishReason, Usage},
 };
@@ -169,7 +170,7 @@ fn worked(time: Duration) -> AgentState {
     let advance = clock.clone();
     let slow = CallableHook::new("slow").before_step(move |_, _| {
         advance.advance(time);
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let options = RunOptions { env: clock.env(1), ..RunOptions::default() };
     let agent = with(scripted(["done"]), UseHook::new(slow));
@@ -278,7 +279,7 @@ fn a_request_buys_steps_until_the_criterion_is_content() {
         ContinuationCriteria::new().with(response_content(|text| text.contains("three")));
     let state = execute(&counting(criteria).build().unwrap(), asked());
     assert_eq!((state.step_count(), state.text().as_str()), (3, "three"));
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
     assert_eq!(state.explain_stop(), "it completed after 3 steps: the model asked for no tools");
 }
 
@@ -315,7 +316,7 @@ fn decisions(builder: &AgentBuilder) -> Vec<(u32, bool, String, Vec<String>)> {
         let voices = voices.map(|it| format!("{} {:?}", it.criterion, it.decision)).collect();
         (it.step, it.outcome.should_continue, it.outcome.resolved_by.to_string(), voices)
     };
-    events.of::<ContinuationEvaluated>().into_iter().map(told).collect()
+    events.events_of::<ContinuationEvaluated>().into_iter().map(told).collect()
 }
 
 #[test]
@@ -401,14 +402,14 @@ fn insisting() -> UseHook {
     let hook = CallableHook::new("insisting")
         .after_step(|state, _| {
             state.request_continuation();
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
         .on_stop(|_, state, _| {
             for reason in StopReason::ALL {
                 state.withdraw(reason);
             }
             state.request_continuation();
-            Ok(Verdict::Continue)
+            Ok(StopDecision::Continue)
         });
     UseHook::new(hook)
 }
@@ -430,7 +431,7 @@ fn nothing_overrules_a_criterion_that_forbids() {
     assert_eq!(state.status().as_str(), "stopped");
     let finish = only(finish_reason([FinishReason::Stop]));
     let state = execute(&limited(finish), asked());
-    assert_eq!((state.step_count(), state.status()), (1, &Status::Completed));
+    assert_eq!((state.step_count(), state.status()), (1, &ExecutionStatus::Completed));
     assert_eq!(stopped(&state), Some((StopReason::FinishReasonReceived, "finish_reason".into())));
 }
 
@@ -449,14 +450,14 @@ fn what_criteria_said_of_one_step_does_not_speak_for_the_next() {
     let stop = CallableHook::new("stop").before_step(|state, _| {
         Ok(match state.step_count() {
             1 => Flow::Stop(StopSignal::requested("stop", "that is enough")),
-            _ => Flow::Go,
+            _ => Flow::Continue,
         })
     });
     let (state, events) = recorded(&with(limited, UseHook::new(stop)), asked());
     assert_eq!(state.step_count(), 1);
     assert_eq!(stopped(&state), Some((StopReason::StopRequested, "stop".into())));
     // The criterion has spoken after the step, and that counted; before the next one it has no voice.
-    let told = events.of::<ContinuationEvaluated>().into_iter().map(|it| it.outcome);
+    let told = events.events_of::<ContinuationEvaluated>().into_iter().map(|it| it.outcome);
     let voices = told.map(|it| it.evaluations.into_iter().map(|it| it.criterion.to_string()));
     let voices: Vec<Vec<_>> = voices.map(Iterator::collect).collect();
     assert_eq!(voices, [vec!["continuation", "always", "tool_calls"], vec!["stop"]]);
@@ -516,7 +517,7 @@ fn a_request_before_the_first_step_overrules_a_soft_stop_of_that_round_only() {
         let stop = CallableHook::new("stop").before_step(|state, _| {
             Ok(match state.step_count() {
                 0 => Flow::Stop(StopSignal::requested("stop", "not now")),
-                _ => Flow::Go,
+                _ => Flow::Continue,
             })
         });
         UseHook::new(stop)
@@ -556,8 +557,11 @@ fn a_run_that_stopped_after_one_step_says_why() {
 fn a_failed_step_is_not_tried_again_for_a_request_alone() {
     let builder = scripted([ScenarioStep::error("down"), "done".into()])
         .with_capability(UseContinuation(only(always(RequestContinuation))));
-    assert!(matches!(execute(&builder.build().unwrap(), asked()).status(), Status::Failed(_)));
-    let retry = CallableHook::new("retry").on_error(|_, _, _| Ok(Recovery::Retry));
+    assert!(matches!(
+        execute(&builder.build().unwrap(), asked()).status(),
+        ExecutionStatus::Failed(_)
+    ));
+    let retry = CallableHook::new("retry").on_error(|_, _, _| Ok(ErrorDecision::Retry));
     let limited = UseGuards::none().max_steps(2);
     let state = execute(&with(builder.with_capability(UseHook::new(retry)), limited), asked());
     assert_eq!(state.text(), "done");
@@ -566,11 +570,11 @@ fn a_failed_step_is_not_tried_again_for_a_request_alone() {
 #[test]
 fn a_closure_sees_the_time() {
     let moment = now();
-    let criterion = Closure::new("noon", move |_: &AgentState, at| {
+    let criterion = FnCriterion::new("noon", move |_: &AgentState, at| {
         if at >= moment {
-            Opinion::forbid(StopReason::TimeLimitReached, "it is noon")
+            CriterionResult::forbid(StopReason::TimeLimitReached, "it is noon")
         } else {
-            Opinion::allow("")
+            CriterionResult::allow("")
         }
     });
     let criteria = Arc::new(only(criterion));

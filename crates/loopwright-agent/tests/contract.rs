@@ -9,11 +9,11 @@ use loopwright_agent::{
     ContractAgent, ContractError, ContractLoopFactory, InvalidDescriptor, LoopFactory,
 };
 use loopwright_core::{
-    AgentEvent, AgentLoop, AgentState, Envelope, kinds,
+    AgentEvent, AgentLoop, AgentState, EventEnvelope, kinds,
     messages::{InferenceRequest, Role},
 };
 use loopwright_testing::{
-    FakeDriver, FakeModel, MockTool, ModelDriver, SCRIPTED_TOOL, ScenarioStep, block_on, loop_of,
+    FakeDriver, FakeModel, MockTool, ModelDriver, SCRIPTED_TOOL, ScenarioStep, block_on, test_loop,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -37,7 +37,7 @@ impl AgentContract for Greeter {
             turns.filter(|turn| turn.message().role() != Role::User).count()
         };
         let model = FakeModel::script_by(steps, [ScenarioStep::tool("look"), answer]);
-        Ok(loop_of(ModelDriver::new(model)).with_tool(MockTool::scripted()))
+        Ok(test_loop(ModelDriver::new(model)).with_tool(MockTool::scripted()))
     }
 }
 
@@ -79,7 +79,7 @@ fn a_descriptor_without_name_or_description_is_refused() {
 #[test]
 fn a_registry_makes_agents_of_their_configurations() {
     let (empty, registry) = (AgentContractRegistry::new(), registry());
-    assert_eq!((empty.has("greeter"), registry.has("greeter")), (false, true));
+    assert_eq!((empty.contains("greeter"), registry.contains("greeter")), (false, true));
     assert_eq!(registry.names().collect::<Vec<_>>(), ["greeter"]);
     let config = json!({ "greeting": "hi" });
     let agent = registry.create("greeter", &config).unwrap();
@@ -131,7 +131,7 @@ fn it_is_built_once_and_not_before_it_is_used() {
         }
         fn build(&self) -> Result<AgentLoop, BuildError> {
             COUNT.fetch_add(1, SeqCst);
-            Ok(loop_of(FakeDriver::responses(["done"])))
+            Ok(test_loop(FakeDriver::responses(["done"])))
         }
     }
     let agent = ContractAgent::new(Counted).unwrap();
@@ -150,19 +150,20 @@ fn listeners_hear_each_event_once_whenever_they_were_added() {
         move || heard.fetch_add(1, SeqCst)
     };
     let (before, after, handled) = (count(0), count(1), count(2));
-    let ended = |envelope: &Envelope| matches!(envelope.event, AgentEvent::ExecutionCompleted(_));
+    let ended =
+        |envelope: &EventEnvelope| matches!(envelope.event, AgentEvent::ExecutionCompleted(_));
     let agent = greeter("hi").wiretap(move |envelope| {
         if ended(envelope) {
             before();
         }
     });
     agent.agent().unwrap();
-    let agent = agent.with_event_handler(Arc::new(|_: &Envelope| panic!("it is replaced")));
+    let agent = agent.with_event_handler(Arc::new(|_: &EventEnvelope| panic!("it is replaced")));
     let agent = agent
         .on_event(move |_: &kinds::ExecutionCompleted, _| {
             after();
         })
-        .with_event_handler(Arc::new(move |envelope: &Envelope| {
+        .with_event_handler(Arc::new(move |envelope: &EventEnvelope| {
             if ended(envelope) {
                 handled();
             }
@@ -191,5 +192,5 @@ fn a_definition_is_all_that_a_worker_needs() {
     let other = loopwright_agent::AgentDefinition { name: "writer".to_owned(), ..definition };
     let refused = factory.instantiate(&other).unwrap_err().to_string();
     assert!(refused.contains("greeter"), "{refused}");
-    assert!(matches!(factory.or(Nobody).instantiate(&other), Err(BuildError::NoDriver)));
+    assert!(matches!(factory.with_fallback(Nobody).instantiate(&other), Err(BuildError::NoDriver)));
 }

@@ -133,8 +133,8 @@ fn a_registry_of_tools_knows_instances_and_makes_others_once() {
         });
     }
     assert_eq!(registry.names().collect::<Vec<_>>(), ["both", "early", "late", "zebra"]);
-    assert_eq!((registry.count(), made.load(SeqCst)), (4, 0));
-    assert!(registry.has("late") && registry.has("zebra") && !registry.has("none"));
+    assert_eq!((registry.len(), made.load(SeqCst)), (4, 0));
+    assert!(registry.contains("late") && registry.contains("zebra") && !registry.contains("none"));
 
     let (one, again) = (registry.get("late").unwrap(), registry.clone().get("late").unwrap());
     assert!(Arc::ptr_eq(one.name(), again.name()));
@@ -182,8 +182,10 @@ fn a_registry_of_capabilities_knows_instances_and_makes_others_once() {
     }
     registry.register_factory("broken", broken);
     assert_eq!(registry.names().collect::<Vec<_>>(), ["both", "broken", "late", "zebra"]);
-    assert_eq!((registry.count(), registry.all().len()), (4, 3));
-    assert!(registry.has("broken") && registry.has("zebra") && !registry.has("none"));
+    assert_eq!((registry.len(), registry.all().len()), (4, 3));
+    assert!(
+        registry.contains("broken") && registry.contains("zebra") && !registry.contains("none")
+    );
     // The name it is found by need not be its own.
     assert_eq!(registry.get("zebra").unwrap().name(), "stripes");
     assert_eq!(registry.get("both").unwrap().name(), "instance");
@@ -210,13 +212,13 @@ fn a_registry_makes_capabilities_of_what_a_configuration_says() {
         Ok(UseGuards::none().max_steps(u32::try_from(steps).ok()))
     }
     const ENTRIES: &[CapabilityEntry] = &[
-        CapabilityEntry::new("steps", "Limits steps.", |it| CapabilityEntry::ready(guards(it)?)),
+        CapabilityEntry::new("steps", "Limits steps.", |it| CapabilityEntry::boxed(guards(it)?)),
         CapabilityEntry::new("plain", "Is there already.", |_| Err(BuildError::NoDriver)),
     ];
     let mut registry = CapabilityRegistry::new();
     registry.register("plain", UseGuards::default());
     registry.register_all(ENTRIES);
-    registry.register_configured("more", guards);
+    registry.register_with_config("more", guards);
     assert_eq!(registry.names().collect::<Vec<_>>(), ["more", "steps", "plain"]);
     let built = |name: &str| {
         let capability = registry.configured(name, &json!({ "steps": 0 })).unwrap();
@@ -242,7 +244,7 @@ fn a_registry_makes_capabilities_of_what_a_configuration_says() {
 fn factory(model: &FakeModel) -> DefinitionLoopFactory {
     let base = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(tool("read")).and(tool("write")));
+        .with_capability(UseTools::new().with_tool(tool("read")).with_tool(tool("write")));
     let mut capabilities = CapabilityRegistry::new();
     capabilities.register("searching", Brings("search"));
     capabilities.register_factory("broken", broken);
@@ -292,7 +294,7 @@ impl Capability for Worded {
 #[test]
 fn a_capability_is_made_with_the_configuration_that_a_definition_has_for_it() {
     let mut registry = CapabilityRegistry::new();
-    registry.register_configured("worded", |config| {
+    registry.register_with_config("worded", |config| {
         Ok(Worded(config["words"].as_str().unwrap_or("as you like").to_owned()))
     });
     registry.register("fixed", Worded(String::new()));

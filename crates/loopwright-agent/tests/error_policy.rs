@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use loopwright_agent::{
-    AgentBuilder, ErrorClass, ErrorPolicy, Handling, UseErrorPolicy, UseGuards, UseHook,
+    AgentBuilder, ErrorAction, ErrorClass, ErrorPolicy, UseErrorPolicy, UseGuards, UseHook,
     UseLlmConfig, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, BoxError, CallableHook, FailureKind, ModelError, ModelErrorKind, Status,
-    StopReason, StopSignal, ToolDecision, ToolError, ToolOptions,
+    AgentLoop, AgentState, BoxError, CallableHook, ExecutionStatus, FailureKind, ModelError,
+    ModelErrorKind, StopReason, StopSignal, ToolDecision, ToolError, ToolOptions,
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
 
 use crate::support::{asked, execute, with};
 
-use Handling::{Ignore, Retry, Stop};
+use ErrorAction::{Ignore, Retry, Stop};
 
 /// A name, the preset, and what it does about each class of errors.
 type Preset = (&'static str, fn() -> ErrorPolicy, [&'static str; 6]);
@@ -47,7 +47,7 @@ const TABLE: [Preset; 5] = [
 fn stops_at(policy: ErrorPolicy, step: &ScenarioStep) -> Option<u32> {
     let steps = [step.clone(), step.clone(), step.clone(), "done".into()];
     let state = run(policy, steps);
-    matches!(state.status(), Status::Stopped(_)).then(|| state.step_count())
+    matches!(state.status(), ExecutionStatus::Stopped(_)).then(|| state.step_count())
 }
 
 #[test]
@@ -83,7 +83,9 @@ fn every_kind_of_failure_has_a_class() {
     check(FailureKind::UnknownTool, ErrorClass::Tool);
     check(FailureKind::InvalidArguments, ErrorClass::Validation);
     check(FailureKind::Validation, ErrorClass::Validation);
-    for kind in [FailureKind::Hook, FailureKind::Compile, FailureKind::Driver, FailureKind::Panic] {
+    for kind in
+        [FailureKind::Hook, FailureKind::ContextCompile, FailureKind::Driver, FailureKind::Panic]
+    {
         check(kind, ErrorClass::Unknown);
     }
 }
@@ -112,12 +114,12 @@ fn agent(model: &FakeModel, policy: ErrorPolicy) -> AgentLoop {
         Err::<(), BoxError>(Box::new(ToolError::InvalidArguments("no such day".into())))
     });
     let tools = UseTools::new()
-        .and(MockTool::scripted())
-        .and(MockTool::failing("broken", "no paper"))
-        .and(MockTool::panicking("mad"))
-        .and(picky)
-        .and(slow)
-        .and(confused);
+        .with_tool(MockTool::scripted())
+        .with_tool(MockTool::failing("broken", "no paper"))
+        .with_tool(MockTool::panicking("mad"))
+        .with_tool(picky)
+        .with_tool(slow)
+        .with_tool(confused);
     let block = CallableHook::new("block").before_tool(|call, _, _| {
         Ok(match &*call.arguments {
             r#"{"blocked":true}"# => ToolDecision::Block { reason: "not today".into() },
@@ -153,12 +155,12 @@ fn forbidden(class: &str, failed: u32, max_retries: u32) -> StopSignal {
 
 #[track_caller]
 fn check_stopped(state: &AgentState, steps: u32, signal: StopSignal) {
-    assert_eq!((state.step_count(), state.status()), (steps, &Status::Stopped(signal)));
+    assert_eq!((state.step_count(), state.status()), (steps, &ExecutionStatus::Stopped(signal)));
 }
 
 #[track_caller]
 fn check_answered(state: &AgentState, steps: u32) {
-    assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, "done"));
+    assert_eq!((state.status(), state.text().as_str()), (&ExecutionStatus::Completed, "done"));
     assert_eq!(state.step_count(), steps);
 }
 
@@ -224,8 +226,8 @@ fn in_trouble(kind: ModelErrorKind, calls: usize) -> FakeModel {
 #[track_caller]
 fn check_model(policy: ErrorPolicy, kind: ModelErrorKind, failures: usize, expect: (u32, bool)) {
     let state = execute(&agent(&in_trouble(kind, failures), policy), asked());
-    let is_failed = matches!(state.status(), Status::Failed(_));
-    assert_eq!((state.step_count(), state.status() == &Status::Completed), expect);
+    let is_failed = matches!(state.status(), ExecutionStatus::Failed(_));
+    assert_eq!((state.step_count(), state.status() == &ExecutionStatus::Completed), expect);
     assert_eq!(is_failed, !expect.1);
 }
 
@@ -263,7 +265,7 @@ fn a_hook_that_fails_is_of_no_known_class() {
     let failing = |policy| {
         let broken = CallableHook::new("broken").before_step(|state, _| match state.step_count() {
             0 => Err("no paper".into()),
-            _ => Ok(loopwright_core::Flow::Go),
+            _ => Ok(loopwright_core::Flow::Continue),
         });
         let model = FakeModel::script(["done"]);
         let builder = AgentBuilder::base()
@@ -273,7 +275,9 @@ fn a_hook_that_fails_is_of_no_known_class() {
     };
     check_answered(&failing(ErrorPolicy::retry_all(2)), 2);
     let state = failing(ErrorPolicy::retry_tool_errors(2));
-    assert!(matches!(state.status(), Status::Failed(failure) if failure.kind == FailureKind::Hook));
+    assert!(
+        matches!(state.status(), ExecutionStatus::Failed(failure) if failure.kind == FailureKind::Hook)
+    );
 }
 
 #[test]
@@ -281,10 +285,10 @@ fn without_a_policy_tool_errors_are_the_models_and_a_missing_answer_fails_the_ru
     let run = |steps: Vec<ScenarioStep>| {
         let builder = AgentBuilder::base()
             .with_capability(UseLlmConfig::model(FakeModel::script(steps)))
-            .with_capability(UseTools::new().and(MockTool::failing("broken", "no paper")));
+            .with_capability(UseTools::new().with_tool(MockTool::failing("broken", "no paper")));
         execute(&builder.build().unwrap(), asked())
     };
     check_answered(&run(vec![call("broken"), call("broken"), "done".into()]), 3);
     let state = run(vec![ScenarioStep::error("down"), "done".into()]);
-    assert!(matches!(state.status(), Status::Failed(_)));
+    assert!(matches!(state.status(), ExecutionStatus::Failed(_)));
 }

@@ -7,9 +7,9 @@ use loopwright_agent::{
     AgentBuilder, ErrorPolicy, UseDriver, UseErrorPolicy, UseGuards, UseHook, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, CallableHook, Clock as _, Driver, Flow, Question, Resolution,
-    RunOptions, Status, StepError, StopReason, StopSignal, ThinkCx, Thought, Timestamp,
-    ToolDecision, Verdict,
+    AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, Budget, CallableHook, Clock as _,
+    Driver, ExecutionStatus, Flow, RunOptions, StepError, StepResponse, StopDecision, StopReason,
+    StopSignal, ThinkCx, Timestamp, ToolDecision,
     messages::{Cost, FinishReason, Usage},
 };
 use loopwright_testing::{FakeDriver, FrozenClock, MockTool, ScenarioStep, block_on};
@@ -39,7 +39,7 @@ fn signal(reason: StopReason, source: &str, text: &str, context: &Value) -> Stop
 #[track_caller]
 fn check(agent: &AgentLoop, steps: u32, expect: StopSignal) {
     let state = execute(agent, asked());
-    assert_eq!((state.step_count(), state.status()), (steps, &Status::Stopped(expect)));
+    assert_eq!((state.step_count(), state.status()), (steps, &ExecutionStatus::Stopped(expect)));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_limit_of_n_steps_gives_exactly_n_steps() {
 fn a_run_that_ends_at_the_limit_completes() {
     let steps = [ScenarioStep::tool("looking"), "done".into()];
     let state = execute(&with(scripted(steps), UseGuards::none().max_steps(2)), asked());
-    assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, "done"));
+    assert_eq!((state.status(), state.text().as_str()), (&ExecutionStatus::Completed, "done"));
 }
 
 #[test]
@@ -90,7 +90,7 @@ struct Slow(FakeDriver);
 
 #[async_trait]
 impl Driver for Slow {
-    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         cx.env().clock.sleep(Duration::from_secs(2)).await;
         self.0.think(state, cx).await
     }
@@ -99,7 +99,7 @@ impl Driver for Slow {
 fn slow(steps: impl IntoIterator<Item = ScenarioStep>) -> AgentBuilder {
     AgentBuilder::base()
         .with_capability(UseDriver::new(Slow(FakeDriver::steps(steps))))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
 }
 
 fn looking() -> ScenarioStep {
@@ -155,13 +155,13 @@ fn worked_time_adds_up_over_executions_and_pauses_do_not_count() {
     let second = run(restored.with_user_message("and now?"));
     let source = "guard:cumulative_time_limit";
     let expect = seconds(source, "cumulative_seconds", 8.0, 7.0);
-    assert_eq!((second.step_count(), second.status()), (2, &Status::Stopped(expect)));
+    assert_eq!((second.step_count(), second.status()), (2, &ExecutionStatus::Stopped(expect)));
 }
 
 #[test]
 fn time_that_a_person_is_waited_for_does_not_count_against_a_guard() {
     let ask = CallableHook::new("policy").before_tool(|_, state, _| {
-        let question = Question { text: "?".into(), source: "policy".into() };
+        let question = ApprovalRequest { text: "?".into(), source: "policy".into() };
         Ok(if state.step_count() == 0 { ToolDecision::Ask(question) } else { ToolDecision::Run })
     });
     let script = [looking(), looking(), "done".into()];
@@ -174,8 +174,8 @@ fn time_that_a_person_is_waited_for_does_not_count_against_a_guard() {
     };
     let paused = run(asked());
     clock.advance(Duration::from_hours(24));
-    let state = run(paused.resolve(0, Resolution::Approve));
-    assert_eq!((state.step_count(), state.status()), (3, &Status::Completed));
+    let state = run(paused.decide(0, ApprovalDecision::Approve));
+    assert_eq!((state.step_count(), state.status()), (3, &ExecutionStatus::Completed));
     assert_eq!(state.cumulative_time().as_secs(), 6);
 }
 
@@ -186,13 +186,13 @@ fn a_clock_that_is_set_moves_no_limit_of_time() {
         let set = clock.clone();
         let jump = CallableHook::new("jump").after_step(move |_, _| {
             set.set_time_of_day(Timestamp::from_millis(day));
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         });
         let guarded = slow([looking()]).with_capability(UseGuards::none().max_seconds(4.0));
         let options = RunOptions { env: clock.env(1), ..RunOptions::default() };
         let state = block_on(with(guarded, UseHook::new(jump)).start(asked(), options).finish());
         let expect = seconds("guard:time_limit", "seconds", 4.0, 4.0);
-        assert_eq!((state.step_count(), state.status()), (2, &Status::Stopped(expect)));
+        assert_eq!((state.step_count(), state.status()), (2, &ExecutionStatus::Stopped(expect)));
     }
 }
 
@@ -206,7 +206,7 @@ fn time_of_one_execution_does_not_count_in_the_next() {
     };
     let first = run(asked());
     let second = run(first.with_user_message("and now?"));
-    assert_eq!(second.status(), &Status::Completed);
+    assert_eq!(second.status(), &ExecutionStatus::Completed);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn tokens_and_money_of_one_execution_do_not_count_in_the_next() {
     let guards = UseGuards::none().max_tokens(11).max_cost(Cost::from_dollars(1.5));
     let agent = with(scripted([step]), guards);
     let second = execute(&agent, execute(&agent, asked()).with_user_message("and now?"));
-    assert_eq!((second.status(), second.execution_count()), (&Status::Completed, 2));
+    assert_eq!((second.status(), second.execution_count()), (&ExecutionStatus::Completed, 2));
 }
 
 fn finishing(finish: FinishReason) -> ScenarioStep {
@@ -235,11 +235,11 @@ fn a_finish_reason_that_is_declared_final_ends_the_run_softly() {
     let source = "guard:finish_reason";
     let text = "the model stopped with `refusal`";
     let expect = signal(StopReason::FinishReasonReceived, source, text, &context);
-    assert_eq!((state.step_count(), state.status()), (2, &Status::Completed));
+    assert_eq!((state.step_count(), state.status()), (2, &ExecutionStatus::Completed));
     assert_eq!(state.stop_signal(), Some(&expect));
 
     let veto = CallableHook::new("veto")
-        .on_stop(|signal, _, _| Ok(signal.map_or(Verdict::Stop, |_| Verdict::Continue)));
+        .on_stop(|signal, _, _| Ok(signal.map_or(StopDecision::Stop, |_| StopDecision::Continue)));
     let state =
         execute(&with(scripted(steps()).with_capability(guards()), UseHook::new(veto)), asked());
     assert_eq!((state.step_count(), state.text().as_str()), (3, "done"));
@@ -266,9 +266,9 @@ fn a_veto_does_not_overrule_a_limit() {
     let veto = CallableHook::new("veto")
         .after_step(|state, _| {
             state.request_continuation();
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
-        .on_stop(|_, _, _| Ok(Verdict::Continue));
+        .on_stop(|_, _, _| Ok(StopDecision::Continue));
     let guards = endless().with_capability(UseGuards::none().max_steps(2));
     let state = execute(&with(guards, UseHook::new(veto)), asked());
     assert_eq!(state.step_count(), 2);
@@ -277,7 +277,8 @@ fn a_veto_does_not_overrule_a_limit() {
 
 #[test]
 fn failed_steps_count() {
-    let again = CallableHook::new("again").on_error(|_, _, _| Ok(loopwright_core::Recovery::Retry));
+    let again =
+        CallableHook::new("again").on_error(|_, _, _| Ok(loopwright_core::ErrorDecision::Retry));
     let guards =
         scripted([ScenarioStep::error("down")]).with_capability(UseGuards::none().max_steps(3));
     let state = execute(&with(guards, UseHook::new(again)), asked());

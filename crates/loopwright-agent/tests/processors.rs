@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_agent::{StateProcessor, UseHook, UseStateProcessor};
 use loopwright_core::{
-    AgentLoop, AgentState, BoxError, CallableHook, Driver, Flow, Hook, HookCx, RunOptions,
-    StateEdit, Status, StepError, StopReason, StopSignal, ThinkCx, Thought, Verdict,
+    AgentLoop, AgentState, BoxError, CallableHook, Driver, ExecutionStatus, Flow, Hook, HookCx,
+    RunOptions, StateEdit, StepError, StepResponse, StopDecision, StopReason, StopSignal, ThinkCx,
 };
 use loopwright_testing::{
     MemoryJournal, MockTool, ScenarioStep, Timeline, block_on, run_until_stuck,
@@ -36,20 +36,20 @@ impl StateProcessor for Bracket {
     async fn before(&self, _: &mut StateEdit<'_>, cx: &HookCx<'_>) -> Result<Flow, BoxError> {
         self.timeline.note(format!("{} opens", self.name));
         match &self.opens {
-            Opens::Well => Ok(Flow::Go),
+            Opens::Well => Ok(Flow::Continue),
             Opens::Stopping(reason) => Ok(Flow::Stop(StopSignal::new(*reason, self.name, ""))),
             Opens::Failing => Err("no paper".into()),
             Opens::Panicking => panic!("no paper"),
             Opens::Cancelling => {
                 cx.run().cancel();
-                Ok(Flow::Go)
+                Ok(Flow::Continue)
             }
         }
     }
 
     async fn after(&self, _: &mut StateEdit<'_>, _: &HookCx<'_>) -> Result<Flow, BoxError> {
         self.timeline.note(format!("{} closes", self.name));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 
@@ -91,7 +91,7 @@ fn a_processor_that_does_not_open_has_those_closed_that_were_opened_and_no_other
 #[test]
 fn a_panic_of_a_processor_is_still_told_as_one() {
     let state = execute(&nested(Opens::Panicking, &Timeline::new(), no_hook()), asked());
-    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    let ExecutionStatus::Failed(failure) = state.status() else { panic!("{state:?}") };
     assert_eq!(failure.kind, loopwright_core::FailureKind::Panic);
     assert!(failure.to_string().contains("no paper"), "{failure}");
 }
@@ -115,7 +115,7 @@ fn a_processor_whose_stop_is_overruled_takes_part_in_the_step() {
         if state.step_count() == 0 {
             state.request_continuation();
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let middle = Opens::Stopping(StopReason::StopRequested);
     let state = execute(&nested(middle, &timeline, request), asked());
@@ -129,7 +129,7 @@ fn processors_open_again_when_a_stop_of_theirs_is_vetoed() {
     let once = CallableHook::new("once").on_stop(|signal, state, _| {
         let is_first = state.metadata().get("vetoed").is_none();
         state.set_metadata("vetoed", true.into());
-        Ok(if signal.is_some() && is_first { Verdict::Continue } else { Verdict::Stop })
+        Ok(if signal.is_some() && is_first { StopDecision::Continue } else { StopDecision::Stop })
     });
     let middle = Opens::Stopping(StopReason::StopRequested);
     drop(execute(&nested(middle, &timeline, once), asked()));
@@ -149,7 +149,7 @@ struct Stopping;
 
 #[async_trait]
 impl Driver for Stopping {
-    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         Err(StepError::Stopped(StopSignal::requested("driver", "no more")))
     }
 }
@@ -178,7 +178,7 @@ fn a_step_that_another_process_goes_on_with_is_closed_there() {
     let agent = |tool: MockTool| {
         let steps = [ScenarioStep::tool_call("look", serde_json::json!({})), "done".into()];
         let builder = scripted(steps)
-            .with_capability(loopwright_agent::UseTools::new().and(tool))
+            .with_capability(loopwright_agent::UseTools::new().with_tool(tool))
             .with_capability(UseStateProcessor::new(bracket()));
         builder.build().unwrap()
     };

@@ -7,10 +7,12 @@ use loopwright_agent::{
     UseReActConfig, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, CallableHook, FailureKind, LlmConfig, Recovery, Status, Step, StepKind,
+    AgentLoop, AgentState, CallableHook, ErrorDecision, ExecutionStatus, FailureKind, LlmConfig,
+    Step, StepKind,
     kinds::{DecisionExtractionFailed, ExecutionFailed, ValidationFailed},
     messages::{
-        Dialect, FinishReason, InferenceOptions, InferenceRequest, ResponseFormat, TurnBody, Usage,
+        FinishReason, InferenceOptions, InferenceRequest, ResponseFormat, ToolCallFormat, TurnBody,
+        Usage,
     },
 };
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, validate};
@@ -33,7 +35,7 @@ fn add() -> MockTool {
 fn builder(react: UseReActConfig) -> AgentBuilder {
     AgentBuilder::base()
         .with_capability(react)
-        .with_capability(UseTools::new().and(add()))
+        .with_capability(UseTools::new().with_tool(add()))
         .with_capability(UseGuards::none().max_steps(5))
 }
 
@@ -56,12 +58,12 @@ fn retry_after(wrong: &str) -> String {
 fn a_call_and_an_answer_are_kept_as_those_of_any_other_driver() {
     let model = FakeModel::script([CALL, ANSWER]);
     let state = execute(&agent(&model), asked());
-    assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, "It is 3."));
+    assert_eq!((state.status(), state.text().as_str()), (&ExecutionStatus::Completed, "It is 3."));
     assert_eq!(said(&state), ["go", "I need the sum.", "It is 3."]);
     assert_eq!(validate(state.transcript()), Ok(()));
     let kinds: Vec<_> = state.execution().unwrap().steps().map(Step::kind).collect();
     assert_eq!(kinds, [StepKind::ToolExecution, StepKind::FinalResponse]);
-    let TurnBody::Exchange(exchange) = state.transcript().get(1).unwrap().body() else {
+    let TurnBody::ToolExchange(exchange) = state.transcript().get(1).unwrap().body() else {
         panic!("an exchange");
     };
     let pairs: Vec<_> = exchange
@@ -85,7 +87,7 @@ fn the_model_is_told_the_rules_and_the_tools_and_sees_text() {
     let (_, events) = recorded(&agent, asked());
     let requests = model.requests();
     for request in &requests {
-        assert_eq!(request.prompt.dialect, Dialect::Text);
+        assert_eq!(request.prompt.dialect, ToolCallFormat::Text);
         assert_eq!((request.tools.len(), request.model.as_deref()), (0, Some("small")));
         assert_eq!(request.response_format, Some(ResponseFormat::JsonObject));
         let system = request.system.as_deref().unwrap();
@@ -127,12 +129,12 @@ fn a_decision_that_cannot_be_read_goes_back_with_what_is_wrong() {
     let wrong = "it is not JSON: expected ident at line 1 column 2";
     let events = repaired("nothing useful", wrong);
     let told: Vec<_> = events
-        .of::<DecisionExtractionFailed>()
+        .events_of::<DecisionExtractionFailed>()
         .into_iter()
         .map(|it| (it.step, it.error, it.attempt, it.max_attempts))
         .collect();
     assert_eq!(told, [(1, wrong.to_owned(), 1, 3)]);
-    assert_eq!(events.of::<ValidationFailed>(), []);
+    assert_eq!(events.events_of::<ValidationFailed>(), []);
     repaired("[1, 2]", "it is not a JSON object");
 }
 
@@ -141,12 +143,12 @@ fn a_decision_that_is_not_valid_goes_back_with_what_is_wrong() {
     let check = |decision: Value, wrong: &str| {
         let events = repaired(&decision.to_string(), wrong);
         let told: Vec<_> = events
-            .of::<ValidationFailed>()
+            .events_of::<ValidationFailed>()
             .into_iter()
             .map(|it| (it.step, it.subject.into_owned(), it.errors))
             .collect();
         assert_eq!(told, [(1, "decision".to_owned(), vec![wrong.to_owned()])]);
-        assert_eq!(events.of::<DecisionExtractionFailed>(), []);
+        assert_eq!(events.events_of::<DecisionExtractionFailed>(), []);
     };
     check(json!({"type": "dance"}), "`type` must be call_tool or final_answer, not `dance`");
     check(json!({}), "`type` must be call_tool or final_answer, not ``");
@@ -176,13 +178,15 @@ fn attempts_that_are_used_up_fail_the_step_and_the_error_hook_is_asked() {
     let asked_about = Arc::clone(&failures);
     let hook = CallableHook::new("listener").on_error(move |failure, _, _| {
         asked_about.lock().unwrap().push(failure.clone());
-        Ok(Recovery::Fail)
+        Ok(ErrorDecision::Fail)
     });
     let bad = r#"{"type":"call_tool","tool":"add","args":{"a":"one"}}"#;
     let model = FakeModel::script([bad]);
     let react = UseReActConfig::model(model.clone()).with_attempts(2);
     let (state, events) = recorded(&with(builder(react), UseHook::new(hook)), asked());
-    let Status::Failed(failure) = state.status().clone() else { panic!("{:?}", state.status()) };
+    let ExecutionStatus::Failed(failure) = state.status().clone() else {
+        panic!("{:?}", state.status())
+    };
     assert_eq!(failure.kind, FailureKind::Validation);
     let expect = "the model's answer is not valid: no usable decision in 2 attempts: `args` do not \
                   fit the schema of `add`: at /a: \"one\" is not of type \"integer\"";
@@ -191,13 +195,14 @@ fn attempts_that_are_used_up_fail_the_step_and_the_error_hook_is_asked() {
     // It is no completion: there is no answer, and nothing that was not usable is recorded.
     assert_eq!((state.text(), said(&state)), (String::new(), vec!["go".to_owned()]));
     assert_eq!(state.last_step().unwrap().kind(), StepKind::Error);
-    let told = (events.of::<ValidationFailed>().len(), events.of::<ExecutionFailed>().len());
+    let told =
+        (events.events_of::<ValidationFailed>().len(), events.events_of::<ExecutionFailed>().len());
     assert_eq!((told, model.asked()), ((2, 1), 2));
 }
 
 #[test]
 fn a_failed_decision_can_be_tried_again_as_another_step() {
-    let hook = CallableHook::new("again").on_error(|_, _, _| Ok(Recovery::Retry));
+    let hook = CallableHook::new("again").on_error(|_, _, _| Ok(ErrorDecision::Retry));
     let model = FakeModel::script(["what?", ANSWER]);
     let react = UseReActConfig::model(model).with_attempts(1);
     let state = execute(&with(builder(react), UseHook::new(hook)), asked());

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_agent::{AgentBuilder, Capability, UseDriver, UseLlmConfig, UseTools};
 use loopwright_core::{
-    AgentLoop, AgentState, Driver, RunOptions, StepError, StopReason, ThinkCx, Thought,
-    kinds::PrefixBroken,
-    messages::{Message, PrefixBreak},
+    AgentLoop, AgentState, Driver, RunOptions, StepError, StepResponse, StopReason, ThinkCx,
+    kinds::PromptCacheBroken,
+    messages::{CacheBreak, Message},
 };
 use loopwright_testing::{
     EventRecorder, FakeDriver, FakeModel, MockTool, ScenarioStep, Timeline, block_on, test_env,
@@ -18,14 +18,14 @@ pub(crate) fn scripted<S: Into<ScenarioStep>>(steps: impl IntoIterator<Item = S>
     let driver = FakeDriver::steps(steps.into_iter().map(Into::into));
     AgentBuilder::base()
         .with_capability(UseDriver::new(driver))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
 }
 
 /// A builder whose agent asks a model and offers the scripted tool.
 pub(crate) fn asking(model: &FakeModel) -> AgentBuilder {
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
 }
 
 /// The agent of a builder and one more capability.
@@ -74,8 +74,8 @@ pub(crate) fn stopped(state: &AgentState) -> Option<(StopReason, String)> {
 }
 
 /// Why requests did not begin with the request before, by step.
-pub(crate) fn breaks(events: &EventRecorder) -> Vec<(u32, PrefixBreak)> {
-    events.of::<PrefixBroken>().into_iter().map(|it| (it.step, it.cause)).collect()
+pub(crate) fn breaks(events: &EventRecorder) -> Vec<(u32, CacheBreak)> {
+    events.events_of::<PromptCacheBroken>().into_iter().map(|it| (it.step, it.cause)).collect()
 }
 
 /// The names of an agent's hooks, in calling order.
@@ -107,7 +107,7 @@ impl Noting {
 
 #[async_trait]
 impl Driver for Noting {
-    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         self.timeline.note(self.name);
         self.inner.think(state, cx).await
     }

@@ -7,10 +7,10 @@ use loopwright_agent::{
     UseGuards, UseHook, UseLlmConfig, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, CallableHook, ChatModel, Failure, FailureKind, Flow, InferenceDecision,
-    LlmConfig, ModelError, ModelErrorKind, Models, Status,
+    AgentLoop, AgentState, CallableHook, ChatModel, ExecutionStatus, Failure, FailureKind, Flow,
+    InferenceDecision, LlmConfig, ModelError, ModelErrorKind, ModelProvider,
     messages::{
-        InferenceOptions, InferenceRequest, InferenceResponse, Message, PrefixBreak,
+        CacheBreak, InferenceOptions, InferenceRequest, InferenceResponse, Message,
         ReasoningEffort, ResponseFormat, Role, SectionName, ToolChoice, ToolResult, Transcript,
         Turn, TurnBody, Usage,
     },
@@ -45,7 +45,7 @@ impl Catalogue {
     }
 }
 
-impl Models for Catalogue {
+impl ModelProvider for Catalogue {
     fn resolve(&self, llm: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError> {
         self.asked.lock().unwrap().push(llm.cloned());
         Ok(Arc::new(self.model.clone()))
@@ -56,7 +56,8 @@ impl Models for Catalogue {
 fn a_state_selects_provider_and_model_and_the_driver_fills_in_what_it_leaves_open() {
     let check = |own: &str, state: Option<&str>, expect: (&str, Option<&str>)| {
         let catalogue = Catalogue::new();
-        let llm = UseLlmConfig::of(Arc::new(catalogue.clone())).with_llm(LlmConfig::named(own));
+        let llm =
+            UseLlmConfig::from_models(Arc::new(catalogue.clone())).with_llm(LlmConfig::named(own));
         let agent = with(AgentBuilder::base(), llm);
         let state = state.map_or_else(asked, |name| asked().with_llm(LlmConfig::named(name)));
         drop(execute(&agent, state));
@@ -78,14 +79,14 @@ fn a_state_selects_provider_and_model_and_the_driver_fills_in_what_it_leaves_ope
 #[test]
 fn a_model_that_cannot_be_found_fails_the_step() {
     struct Nothing;
-    impl Models for Nothing {
+    impl ModelProvider for Nothing {
         fn resolve(&self, _: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError> {
             Err(ModelError::new(ModelErrorKind::NoModel, "set a key"))
         }
     }
-    let agent = with(AgentBuilder::base(), UseLlmConfig::of(Arc::new(Nothing)));
+    let agent = with(AgentBuilder::base(), UseLlmConfig::from_models(Arc::new(Nothing)));
     let failure = Failure::new(FailureKind::NoModel, "set a key");
-    assert_eq!(execute(&agent, asked()).status(), &Status::Failed(failure));
+    assert_eq!(execute(&agent, asked()).status(), &ExecutionStatus::Failed(failure));
 }
 
 fn object(value: Value) -> serde_json::Map<String, Value> {
@@ -145,7 +146,7 @@ fn choice_and_parallel_calls_are_only_spoken_of_where_there_are_tools() {
         (request.tools.len(), request.tool_choice, request.parallel_tool_calls)
     };
     let base = AgentBuilder::base().with_capability(llm());
-    let tools = UseTools::new().and(MockTool::scripted());
+    let tools = UseTools::new().with_tool(MockTool::scripted());
     assert_eq!(spoken(base.clone()), (0, ToolChoice::Auto, None));
     assert_eq!(spoken(base.with_capability(tools)), (1, ToolChoice::Required, Some(false)));
     assert_eq!(spoken(asking(&model)), (1, ToolChoice::Auto, None));
@@ -183,7 +184,7 @@ fn prose_and_calls_are_one_message_with_the_results_beside_it() {
     let model = FakeModel::script([step, "done".into()]);
     let state = execute(&asking(&model).build().unwrap(), asked());
     assert_eq!(said(&state), ["go", "I look it up.", "done"]);
-    let TurnBody::Exchange(exchange) = state.transcript().get(1).unwrap().body() else {
+    let TurnBody::ToolExchange(exchange) = state.transcript().get(1).unwrap().body() else {
         panic!("an exchange");
     };
     let results: Vec<_> = exchange.results().iter().map(ToolResult::to_text).collect();
@@ -268,7 +269,7 @@ fn the_request_says_what_agent_and_state_say_and_nothing_else() {
         .unwrap();
     let request = request_of(&agent, &model, asked().with_response_format(ResponseFormat::Text));
     assert_eq!(request.system.as_deref(), Some("You help."));
-    assert!(request.tools.is_same(agent.tools().specs()));
+    assert!(request.tools.ptr_eq(agent.tools().specs()));
     assert_eq!(request.tool_choice, ToolChoice::Tool("scripted".into()));
     assert_eq!(request.response_format, Some(ResponseFormat::Text));
     // Neither the instructions nor the tools are messages.
@@ -291,7 +292,7 @@ fn the_cached_head_stands_before_the_conversation_of_every_request_and_is_not_re
     let requests = model.requests();
     assert_eq!(shown(&requests[0]), ["example", "like that", "go"]);
     assert_eq!(shown(&requests[1]), ["example", "like that", "go", "looking"]);
-    assert!(requests.iter().all(|it| it.prompt.head.mark() == agent.head().mark()));
+    assert!(requests.iter().all(|it| it.prompt.head.mark() == agent.preamble().mark()));
 }
 
 /// Asks for a tool so many times, then answers.
@@ -316,14 +317,14 @@ fn each_request_of_a_run_begins_with_the_one_before() {
     for pair in requests.windows(2) {
         assert_eq!(pair[0].prefix_broken_by(&pair[1]), None);
         assert!(pair[1].prompt.turns.starts_with(&pair[0].prompt.turns));
-        assert!(pair[0].tools.is_same(&pair[1].tools));
+        assert!(pair[0].tools.ptr_eq(&pair[1].tools));
         assert!(Arc::ptr_eq(pair[0].system.as_ref().unwrap(), pair[1].system.as_ref().unwrap()));
     }
 }
 
 /// What is told of the prefix in a run of four steps with this hook.
 #[track_caller]
-fn broken_by(hook: CallableHook) -> Vec<(u32, PrefixBreak)> {
+fn broken_by(hook: CallableHook) -> Vec<(u32, CacheBreak)> {
     let (_, events): (_, EventRecorder) =
         recorded(&with(asking(&busy(3)), UseHook::new(hook)), asked());
     breaks(&events)
@@ -338,24 +339,24 @@ fn a_request_that_does_not_begin_with_the_one_before_says_why() {
         if at_second(state) {
             state.set_system_prompt("Be brief.");
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
-    assert_eq!(broken_by(prompt), [(2, PrefixBreak::PromptEdited)]);
+    assert_eq!(broken_by(prompt), [(2, CacheBreak::PromptEdited)]);
 
     let model = hook().before_step(move |state, _| {
         if at_second(state) {
             state.set_llm(LlmConfig::named("large"));
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
-    assert_eq!(broken_by(model), [(2, PrefixBreak::ModelChanged)]);
+    assert_eq!(broken_by(model), [(2, CacheBreak::ModelChanged)]);
 
     let compaction = hook().before_step(move |state, _| {
         if at_second(state) {
-            let turns = state.transcript().first(1);
-            state.replace(SectionName::MESSAGES, turns, PrefixBreak::Compaction);
+            let turns = state.transcript().prefix(1);
+            state.replace(SectionName::MESSAGES, turns, CacheBreak::Compaction);
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     // What is left is the beginning of what was: the second request is the first one again.
     assert_eq!(broken_by(compaction), []);
@@ -363,31 +364,31 @@ fn a_request_that_does_not_begin_with_the_one_before_says_why() {
     let summary = hook().before_step(move |state, _| {
         if at_second(state) {
             let turns: Transcript =
-                [Turn::said(Message::user("summed up")).unwrap()].into_iter().collect();
-            state.replace(SectionName::SUMMARY, turns, PrefixBreak::Compaction);
+                [Turn::from_message(Message::user("summed up")).unwrap()].into_iter().collect();
+            state.replace(SectionName::SUMMARY, turns, CacheBreak::Compaction);
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
-    assert_eq!(broken_by(summary), [(2, PrefixBreak::Compaction)]);
+    assert_eq!(broken_by(summary), [(2, CacheBreak::Compaction)]);
 
     // What a hook does to one request is not part of the next one.
     let tools = hook().before_inference(move |request, state, _| {
         if at_second(state) {
             request.tools = [].into_iter().collect();
         }
-        Ok(InferenceDecision::Go)
+        Ok(InferenceDecision::Send)
     });
-    let twice = |cause: PrefixBreak| [(2, cause.clone()), (3, cause)];
-    assert_eq!(broken_by(tools), twice(PrefixBreak::ToolsChanged));
+    let twice = |cause: CacheBreak| [(2, cause.clone()), (3, cause)];
+    assert_eq!(broken_by(tools), twice(CacheBreak::ToolsChanged));
 
     let rewritten = hook().before_inference(move |request, state, _| {
         if at_second(state) {
             request.prompt.turns = Transcript::new();
-            request.prompt.turns.say(Message::user("something else"))?;
+            request.prompt.turns.push_message(Message::user("something else"))?;
         }
-        Ok(InferenceDecision::Go)
+        Ok(InferenceDecision::Send)
     });
-    assert_eq!(broken_by(rewritten), twice(PrefixBreak::HookRewrote));
+    assert_eq!(broken_by(rewritten), twice(CacheBreak::HookRewrote));
 }
 
 #[test]
@@ -395,7 +396,7 @@ fn what_a_hook_says_at_the_tail_breaks_nothing() {
     let tail = CallableHook::new("tail").before_inference(|request, state, _| {
         let text = format!("{} steps are over", state.step_count());
         request.prompt.tail.push(Message::user(text));
-        Ok(InferenceDecision::Go)
+        Ok(InferenceDecision::Send)
     });
     assert_eq!(broken_by(tail), []);
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::{
     payload::{Ordered, ToolArguments},
-    redact::Redaction,
+    redact::Redactor,
     text::shorten,
 };
 
@@ -22,7 +22,7 @@ const SHOWN: usize = 30;
 const KEPT: usize = 27;
 
 /// Returns the first arguments in a few words.
-pub(crate) fn summary(arguments: &str, redaction: &Redaction) -> ToolArguments {
+pub(crate) fn summary(arguments: &str, redaction: &Redactor) -> ToolArguments {
     let fields = match read(arguments) {
         Ordered::Fields(fields) => fields,
         Ordered::Other(other) => {
@@ -37,7 +37,7 @@ pub(crate) fn summary(arguments: &str, redaction: &Redaction) -> ToolArguments {
 }
 
 /// Returns the arguments as a whole; texts at the top that are longer than `most` are cut.
-pub(crate) fn whole(arguments: &str, most: usize, redaction: &Redaction) -> ToolArguments {
+pub(crate) fn whole(arguments: &str, most: usize, redaction: &Redactor) -> ToolArguments {
     let cut = |name: &str, value| redaction.shortened_value(name, value, most, most);
     ToolArguments::Whole(match read(arguments) {
         Ordered::Fields(fields) => {
@@ -51,7 +51,7 @@ pub(crate) fn whole(arguments: &str, most: usize, redaction: &Redaction) -> Tool
     })
 }
 
-impl Redaction {
+impl Redactor {
     /// Returns the arguments of a call without what is secret in them: as the model wrote them if nothing
     /// is, or else with the fields in its order.
     pub fn arguments<'a>(&self, arguments: &'a str) -> Cow<'a, str> {
@@ -69,7 +69,7 @@ impl Redaction {
     }
 }
 
-fn shown(name: &str, value: Value, redaction: &Redaction) -> String {
+fn shown(name: &str, value: Value, redaction: &Redactor) -> String {
     match redaction.shortened_value(name, value, SHOWN, KEPT) {
         Value::String(text) => format!("'{text}'"),
         value => shorten(&value.to_string(), SHOWN, KEPT),
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     fn check(arguments: &str, expect: &str) {
-        let told = serde_json::to_value(summary(arguments, &Redaction::default())).unwrap();
+        let told = serde_json::to_value(summary(arguments, &Redactor::default())).unwrap();
         assert_eq!(told["args_summary"], expect, "{arguments}");
     }
 
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn arguments_stay_as_they_were_written_but_for_secrets() {
         let check = |arguments: &str, clean: &str| {
-            assert_eq!(Redaction::of(["hunter2hunter2"]).arguments(arguments), clean);
+            assert_eq!(Redactor::new(["hunter2hunter2"]).arguments(arguments), clean);
         };
         check(
             r#"{ "z": 1, "api_key": "k", "a": [{ "token": "t" }] }"#,
@@ -143,7 +143,7 @@ mod tests {
         check(r#"{"say":"\u0068unter2hunter2"}"#, r#"{"say":"[redacted]"}"#);
         check(r#"{"say": "hunter2hunter2"#, r#"{"say": "[redacted]"#);
         for nothing_to_hide in [r#"{ "z": 1.50, "a": "\u0068i" }"#, "not json", "", "[1, 2]"] {
-            let clean = Redaction::default().arguments(nothing_to_hide);
+            let clean = Redactor::default().arguments(nothing_to_hide);
             assert!(matches!(clean, Cow::Borrowed(it) if it == nothing_to_hide), "{clean}");
         }
     }
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn whole_arguments_keep_their_order_and_cut_texts_at_the_top() {
         let arguments = r#"{"z":"äöüßäöüßäöü","a":{"deep":"äöüßäöüßäöü"},"api_key":"k"}"#;
-        let told = serde_json::to_string(&whole(arguments, 10, &Redaction::default())).unwrap();
+        let told = serde_json::to_string(&whole(arguments, 10, &Redactor::default())).unwrap();
         assert_eq!(
             told,
             r#"{"args":{"z":"äöüßäöüßäö...","a":{"deep":"äöüßäöüßäöü"},"api_key":"[redacted]"}}"#

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use loopwright_core::{
-    AgentEvent, Envelope, OwnedDelta, StopReason, Timestamp, ToolOutcome,
+    AgentEvent, EventEnvelope, StopReason, StreamFragment, Timestamp, ToolOutcome,
     kinds::{
         ContinuationEvaluated, StepCompleted, StepStarted, StreamDelta, ToolCallCompleted,
         ToolCallStarted,
@@ -14,9 +14,9 @@ use loopwright_core::{
 use crate::{
     arguments,
     config::BroadcastConfig,
-    frame::{Frame, Origin},
+    frame::{EncodedEnvelope, Origin},
     payload::{Payload, Voice},
-    redact::Redaction,
+    redact::Redactor,
     status::BroadcastStatus,
 };
 
@@ -26,7 +26,7 @@ use crate::{
 /// same time do not mix. It is a value without a clock or a listener; events go in, frames come out.
 pub struct Broadcaster {
     config: BroadcastConfig,
-    redaction: Redaction,
+    redaction: Redactor,
     origin: Arc<Origin>,
     status: BroadcastStatus,
     /// Why the execution ends, if that is what was decided last.
@@ -44,12 +44,12 @@ impl Broadcaster {
         session_id: impl Into<Arc<str>>,
         execution_id: ExecutionId,
     ) -> Self {
-        Self::of(config, Redaction::default(), Origin::new(session_id.into(), execution_id, None))
+        Self::of(config, Redactor::default(), Origin::new(session_id.into(), execution_id, None))
     }
 
     pub(crate) fn for_agent(
         config: BroadcastConfig,
-        redaction: Redaction,
+        redaction: Redactor,
         session: Arc<str>,
         execution: ExecutionId,
         parent: Option<AgentId>,
@@ -57,7 +57,7 @@ impl Broadcaster {
         Self::of(config, redaction, Origin::new(session, execution, parent))
     }
 
-    fn of(config: BroadcastConfig, redaction: Redaction, origin: Origin) -> Self {
+    fn of(config: BroadcastConfig, redaction: Redactor, origin: Origin) -> Self {
         Self {
             config,
             redaction,
@@ -71,7 +71,7 @@ impl Broadcaster {
 
     /// Keeps secrets out of what is told in this way.
     #[must_use]
-    pub fn with_redaction(self, redaction: Redaction) -> Self {
+    pub fn with_redaction(self, redaction: Redactor) -> Self {
         Self { redaction, ..self }
     }
 
@@ -87,12 +87,12 @@ impl Broadcaster {
     }
 
     /// Tells a status that no event told, also if it is the one told last.
-    pub fn tell_status(&mut self, status: BroadcastStatus, at: Timestamp) -> Frame {
+    pub fn publish_status(&mut self, status: BroadcastStatus, at: Timestamp) -> EncodedEnvelope {
         self.end(status, None, at)
     }
 
     /// Returns what is to be told of an event, mostly nothing or one frame.
-    pub fn hear(&mut self, envelope: &Envelope) -> Vec<Frame> {
+    pub fn on_event(&mut self, envelope: &EventEnvelope) -> Vec<EncodedEnvelope> {
         let at = envelope.at;
         let mut frames = Vec::new();
         match &envelope.event {
@@ -132,18 +132,23 @@ impl Broadcaster {
         frames
     }
 
-    fn frame(&self, at: Timestamp, payload: &Payload<'_>) -> Frame {
-        Frame::encode(&self.origin, at, payload)
+    fn frame(&self, at: Timestamp, payload: &Payload<'_>) -> EncodedEnvelope {
+        EncodedEnvelope::encode(&self.origin, at, payload)
     }
 
-    fn processing(&mut self, at: Timestamp, frames: &mut Vec<Frame>) {
+    fn processing(&mut self, at: Timestamp, frames: &mut Vec<EncodedEnvelope>) {
         self.ending = None;
         if self.config.auto_status_tracking {
             self.change(BroadcastStatus::Processing, at, frames);
         }
     }
 
-    fn change(&mut self, status: BroadcastStatus, at: Timestamp, frames: &mut Vec<Frame>) {
+    fn change(
+        &mut self,
+        status: BroadcastStatus,
+        at: Timestamp,
+        frames: &mut Vec<EncodedEnvelope>,
+    ) {
         let previous_status = std::mem::replace(&mut self.status, status);
         if status != previous_status {
             frames.push(self.frame(at, &Payload::Status { status, previous_status }));
@@ -156,7 +161,7 @@ impl Broadcaster {
         status: BroadcastStatus,
         error: Option<&str>,
         at: Timestamp,
-        frames: &mut Vec<Frame>,
+        frames: &mut Vec<EncodedEnvelope>,
     ) {
         self.close_stream(at, frames);
         self.chunk = 0;
@@ -166,13 +171,18 @@ impl Broadcaster {
         }
     }
 
-    fn end(&mut self, status: BroadcastStatus, error: Option<&str>, at: Timestamp) -> Frame {
+    fn end(
+        &mut self,
+        status: BroadcastStatus,
+        error: Option<&str>,
+        at: Timestamp,
+    ) -> EncodedEnvelope {
         let previous_status = std::mem::replace(&mut self.status, status);
         let (error_message, last_response) = (error, None);
         self.frame(at, &Payload::Ended { status, previous_status, error_message, last_response })
     }
 
-    fn step_started(&mut self, it: &StepStarted, at: Timestamp, frames: &mut Vec<Frame>) {
+    fn step_started(&mut self, it: &StepStarted, at: Timestamp, frames: &mut Vec<EncodedEnvelope>) {
         self.processing(at, frames);
         frames.push(self.frame(
             at,
@@ -184,7 +194,7 @@ impl Broadcaster {
         ));
     }
 
-    fn step_completed(&self, it: &StepCompleted, at: Timestamp) -> Frame {
+    fn step_completed(&self, it: &StepCompleted, at: Timestamp) -> EncodedEnvelope {
         let payload = Payload::StepCompleted {
             step_number: it.step,
             has_tool_calls: it.has_tool_calls,
@@ -196,34 +206,34 @@ impl Broadcaster {
         self.frame(at, &payload)
     }
 
-    fn delta(&mut self, it: &StreamDelta, at: Timestamp, frames: &mut Vec<Frame>) {
+    fn delta(&mut self, it: &StreamDelta, at: Timestamp, frames: &mut Vec<EncodedEnvelope>) {
         if it.aside || !self.config.include_stream_chunks {
             return;
         }
         match &it.delta {
-            OwnedDelta::Text(text) if !text.is_empty() => {
+            StreamFragment::Text(text) if !text.is_empty() => {
                 self.is_streaming = true;
                 frames.push(self.next_chunk(text, false, at));
             }
-            OwnedDelta::End => self.close_stream(at, frames),
+            StreamFragment::End => self.close_stream(at, frames),
             _ => (),
         }
     }
 
     /// Tells that an answer is complete, or broke off, if any of it was told.
-    fn close_stream(&mut self, at: Timestamp, frames: &mut Vec<Frame>) {
+    fn close_stream(&mut self, at: Timestamp, frames: &mut Vec<EncodedEnvelope>) {
         if std::mem::take(&mut self.is_streaming) {
             frames.push(self.next_chunk("", true, at));
         }
     }
 
-    fn next_chunk(&mut self, content: &str, is_complete: bool, at: Timestamp) -> Frame {
+    fn next_chunk(&mut self, content: &str, is_complete: bool, at: Timestamp) -> EncodedEnvelope {
         let chunk_index = self.chunk;
         self.chunk += 1;
         self.frame(at, &Payload::Chunk { content, is_complete, chunk_index })
     }
 
-    fn tool_started(&self, it: &ToolCallStarted, at: Timestamp) -> Frame {
+    fn tool_started(&self, it: &ToolCallStarted, at: Timestamp) -> EncodedEnvelope {
         let arguments = if self.config.include_tool_args {
             arguments::whole(&it.arguments, self.config.max_arg_length, &self.redaction)
         } else {
@@ -233,7 +243,7 @@ impl Broadcaster {
         self.frame(at, &Payload::ToolStarted { tool_name: &it.tool, tool_call_id, arguments })
     }
 
-    fn tool_completed(&self, it: &ToolCallCompleted, at: Timestamp) -> Frame {
+    fn tool_completed(&self, it: &ToolCallCompleted, at: Timestamp) -> EncodedEnvelope {
         let result_summary = match &*it.outcome {
             ToolOutcome::Returned(output) => Some(self.bounded(&output.to_text())),
             _ => None,
@@ -250,7 +260,12 @@ impl Broadcaster {
         self.frame(at, &payload)
     }
 
-    fn continuation(&mut self, it: &ContinuationEvaluated, at: Timestamp, frames: &mut Vec<Frame>) {
+    fn continuation(
+        &mut self,
+        it: &ContinuationEvaluated,
+        at: Timestamp,
+        frames: &mut Vec<EncodedEnvelope>,
+    ) {
         let outcome = &it.outcome;
         self.ending = outcome.stop_reason.filter(|_| !outcome.should_continue);
         if !self.config.include_continuation_trace {

@@ -9,14 +9,14 @@ use std::{
     },
 };
 
-use loopwright_core::{AgentEvent, Envelope, EventSink, Timestamp, messages::ExecutionId};
+use loopwright_core::{AgentEvent, EventEnvelope, EventSink, Timestamp, messages::ExecutionId};
 
 use crate::{
     broadcaster::Broadcaster,
     config::BroadcastConfig,
-    frame::Frame,
-    queue::{Entrance, Exit, queue},
-    redact::Redaction,
+    frame::EncodedEnvelope,
+    queue::{Receiver, Sender, queue},
+    redact::Redactor,
     status::BroadcastStatus,
 };
 
@@ -38,16 +38,16 @@ pub struct Broadcasting(Arc<Inner>);
 
 struct Inner {
     config: BroadcastConfig,
-    redaction: Redaction,
+    redaction: Redactor,
     session: Option<Arc<str>>,
-    telling: Mutex<Telling>,
+    telling: Mutex<BroadcastState>,
     listeners: AtomicUsize,
 }
 
 #[derive(Default)]
-struct Telling {
+struct BroadcastState {
     executions: HashMap<ExecutionId, Remembered>,
-    listeners: Vec<Entrance<Frame>>,
+    listeners: Vec<Sender<EncodedEnvelope>>,
     /// Counts events, to know who was heard of last.
     heard: u64,
 }
@@ -60,7 +60,7 @@ struct Remembered {
 impl Broadcasting {
     /// Tells what is wanted. Nobody listens yet.
     pub fn new(config: BroadcastConfig) -> Self {
-        Self::of(config, None, Redaction::default())
+        Self::of(config, None, Redactor::default())
     }
 
     /// Names the session that everything belongs to. Listeners of before are not taken along.
@@ -71,11 +71,11 @@ impl Broadcasting {
 
     /// Keeps secrets out of what is told in this way. Listeners of before are not taken along.
     #[must_use]
-    pub fn with_redaction(self, redaction: Redaction) -> Self {
+    pub fn with_redaction(self, redaction: Redactor) -> Self {
         Self::of(self.0.config, self.0.session.clone(), redaction)
     }
 
-    fn of(config: BroadcastConfig, session: Option<Arc<str>>, redaction: Redaction) -> Self {
+    fn of(config: BroadcastConfig, session: Option<Arc<str>>, redaction: Redactor) -> Self {
         let (telling, listeners) = (Mutex::default(), AtomicUsize::new(0));
         Self(Arc::new(Inner { config, redaction, session, telling, listeners }))
     }
@@ -88,7 +88,7 @@ impl Broadcasting {
         Subscription::of(exit)
     }
 
-    pub(crate) fn listen(&self, entrance: Entrance<Frame>) {
+    pub(crate) fn listen(&self, entrance: Sender<EncodedEnvelope>) {
         let mut telling = self.0.telling();
         telling.listeners.push(entrance);
         self.0.listeners.store(telling.listeners.len(), Relaxed);
@@ -104,10 +104,12 @@ impl Broadcasting {
     }
 
     /// Tells a status of an execution that no event told.
-    pub fn tell_status(&self, execution: &ExecutionId, status: BroadcastStatus, at: Timestamp) {
+    pub fn publish_status(&self, execution: &ExecutionId, status: BroadcastStatus, at: Timestamp) {
         let mut telling = self.0.telling();
-        let told =
-            telling.executions.get_mut(execution).map(|it| it.broadcaster.tell_status(status, at));
+        let told = telling
+            .executions
+            .get_mut(execution)
+            .map(|it| it.broadcaster.publish_status(status, at));
         if let Some(frame) = told {
             self.0.publish(&mut telling, &frame);
         }
@@ -115,7 +117,7 @@ impl Broadcasting {
 }
 
 impl EventSink for Broadcasting {
-    fn emit(&self, envelope: &Envelope) {
+    fn emit(&self, envelope: &EventEnvelope) {
         if self.0.listeners.load(Relaxed) == 0 {
             return;
         }
@@ -128,8 +130,8 @@ impl EventSink for Broadcasting {
     }
 }
 
-impl Telling {
-    fn hear(&mut self, envelope: &Envelope, inner: &Inner) -> Vec<Frame> {
+impl BroadcastState {
+    fn hear(&mut self, envelope: &EventEnvelope, inner: &Inner) -> Vec<EncodedEnvelope> {
         self.heard += 1;
         if !self.executions.contains_key(&envelope.execution) {
             if matches!(envelope.event, AgentEvent::ExecutionCompleted(_)) {
@@ -141,14 +143,14 @@ impl Telling {
             return Vec::new();
         };
         remembered.heard = self.heard;
-        let frames = remembered.broadcaster.hear(envelope);
+        let frames = remembered.broadcaster.on_event(envelope);
         if matches!(envelope.event, AgentEvent::ExecutionCompleted(_)) {
             self.executions.remove(&envelope.execution);
         }
         frames
     }
 
-    fn begin(&mut self, envelope: &Envelope, inner: &Inner) {
+    fn begin(&mut self, envelope: &EventEnvelope, inner: &Inner) {
         if self.executions.len() >= REMEMBERED {
             // Runs that were dropped never end.
             let eldest = self.executions.iter().min_by_key(|(_, it)| it.heard);
@@ -170,11 +172,11 @@ impl Telling {
 }
 
 impl Inner {
-    fn telling(&self) -> MutexGuard<'_, Telling> {
+    fn telling(&self) -> MutexGuard<'_, BroadcastState> {
         self.telling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn publish(&self, telling: &mut Telling, frame: &Frame) {
+    fn publish(&self, telling: &mut BroadcastState, frame: &EncodedEnvelope) {
         telling.listeners.retain(|it| it.push(frame.clone()));
         self.listeners.store(telling.listeners.len(), Relaxed);
     }
@@ -206,26 +208,26 @@ impl fmt::Debug for Broadcasting {
 /// `agent.dropped` before the next ones. Dropping the subscription ends it.
 #[derive(Debug)]
 pub struct Subscription {
-    exit: Exit<Frame>,
-    ready: VecDeque<Frame>,
+    exit: Receiver<EncodedEnvelope>,
+    ready: VecDeque<EncodedEnvelope>,
 }
 
 impl Subscription {
-    pub(crate) fn of(exit: Exit<Frame>) -> Self {
+    pub(crate) fn of(exit: Receiver<EncodedEnvelope>) -> Self {
         Self { exit, ready: VecDeque::new() }
     }
 
     /// Waits for the next envelope; nothing if there will be none. Nothing is lost if it is dropped.
-    pub async fn next(&mut self) -> Option<Frame> {
+    pub async fn recv(&mut self) -> Option<EncodedEnvelope> {
         if self.ready.is_empty() {
-            self.ready = self.batch(64).await?.into();
+            self.ready = self.recv_many(64).await?.into();
         }
         self.ready.pop_front()
     }
 
     /// Waits for envelopes, and takes those that there are, about so many at most; nothing if there will
     /// be none. Nothing is lost if it is dropped.
-    pub async fn batch(&mut self, most: usize) -> Option<Vec<Frame>> {
+    pub async fn recv_many(&mut self, most: usize) -> Option<Vec<EncodedEnvelope>> {
         if !self.ready.is_empty() {
             return Some(self.ready.drain(..).collect());
         }

@@ -10,12 +10,12 @@ use std::{
 };
 
 use futures::executor;
-use loopwright_core::{AgentEvent, Envelope, EventSink};
+use loopwright_core::{AgentEvent, EventEnvelope, EventSink};
 
 pub use self::options::ConsoleOptions;
 use crate::{
     broadcasting::CAPACITY,
-    queue::{Entrance, Exit, Queued, Worth, queue},
+    queue::{DropPriority, Queued, Receiver, Sender, queue},
     worker::Worker,
 };
 
@@ -27,16 +27,16 @@ use crate::{
 /// execution, and a line says how many.
 pub struct ConsoleObserver {
     options: ConsoleOptions,
-    entrance: Entrance<Line>,
+    entrance: Sender<Line>,
     worker: Worker,
 }
 
 /// A line that waits to be written.
 #[derive(Debug)]
-struct Line(String, Worth);
+struct Line(String, DropPriority);
 
 impl Queued for Line {
-    fn worth(&self) -> Worth {
+    fn worth(&self) -> DropPriority {
         self.1
     }
 }
@@ -49,7 +49,7 @@ impl ConsoleObserver {
     /// If the system has no thread for it.
     pub fn stdout(options: ConsoleOptions) -> io::Result<Self> {
         let use_colors = options.use_colors && io::stdout().is_terminal();
-        Self::to(io::stdout(), ConsoleOptions { use_colors, ..options })
+        Self::new(io::stdout(), ConsoleOptions { use_colors, ..options })
     }
 
     /// Writes here.
@@ -57,7 +57,7 @@ impl ConsoleObserver {
     /// # Errors
     ///
     /// If the system has no thread for it.
-    pub fn to(writer: impl Write + Send + 'static, options: ConsoleOptions) -> io::Result<Self> {
+    pub fn new(writer: impl Write + Send + 'static, options: ConsoleOptions) -> io::Result<Self> {
         let (entrance, exit) = queue(CAPACITY);
         let worker = Worker::spawn("console", move || {
             // Whoever does not take lines any more is not told.
@@ -81,7 +81,7 @@ impl Drop for ConsoleObserver {
 }
 
 impl EventSink for ConsoleObserver {
-    fn emit(&self, envelope: &Envelope) {
+    fn emit(&self, envelope: &EventEnvelope) {
         if let Some(line) = self.options.line(envelope) {
             // Whether it is written is nobody's concern here.
             let _is_taken = self.entrance.push(Line(line, worth(&envelope.event)));
@@ -95,19 +95,19 @@ impl fmt::Debug for ConsoleObserver {
     }
 }
 
-fn worth(event: &AgentEvent) -> Worth {
+fn worth(event: &AgentEvent) -> DropPriority {
     match event {
         AgentEvent::ExecutionStarted(_)
         | AgentEvent::ExecutionCompleted(_)
         | AgentEvent::ExecutionStopped(_)
-        | AgentEvent::ExecutionFailed(_) => Worth::Kept,
-        _ => Worth::Event,
+        | AgentEvent::ExecutionFailed(_) => DropPriority::Kept,
+        _ => DropPriority::Event,
     }
 }
 
-async fn write(mut writer: impl Write, mut exit: Exit<Line>) -> io::Result<()> {
-    const MOST: usize = 256;
-    while let Some(taken) = exit.take(MOST).await {
+async fn write(mut writer: impl Write, mut exit: Receiver<Line>) -> io::Result<()> {
+    const MAX: usize = 256;
+    while let Some(taken) = exit.take(MAX).await {
         if taken.dropped > 0 {
             writeln!(writer, "({} lines were dropped)", taken.dropped)?;
         }

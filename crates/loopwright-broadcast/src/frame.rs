@@ -11,12 +11,12 @@ use serde_json::Value;
 
 use crate::{
     payload::Payload,
-    queue::{Queued, Worth},
+    queue::{DropPriority, Queued},
     status::BroadcastStatus,
 };
 
 /// The types of envelopes.
-pub mod kinds {
+pub mod envelope_types {
     /// Where an execution stands has changed.
     pub const STATUS: &str = "agent.status";
     /// A step begins.
@@ -57,13 +57,13 @@ pub struct BroadcastEnvelope {
 impl BroadcastEnvelope {
     /// Returns the status that it tells; nothing if it tells of something else.
     pub fn status(&self) -> Option<BroadcastStatus> {
-        let status = self.payload.get("status").filter(|_| self.kind == kinds::STATUS)?;
+        let status = self.payload.get("status").filter(|_| self.kind == envelope_types::STATUS)?;
         BroadcastStatus::deserialize(status).ok()
     }
 
     /// Tells whether the agent itself, and not one that works for it, takes no further step by itself:
     /// it is over, or waits for somebody.
-    pub fn is_at_rest(&self) -> bool {
+    pub fn is_idle_or_terminal(&self) -> bool {
         let is_own = self.parent_agent_id.is_none();
         is_own && self.status().is_some_and(|it| it != BroadcastStatus::Processing)
     }
@@ -86,12 +86,12 @@ impl Origin {
 
 /// An envelope, encoded once for all who listen. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub struct EncodedEnvelope {
     kind: &'static str,
     origin: Arc<Origin>,
     at: Timestamp,
     json: Arc<str>,
-    worth: Worth,
+    worth: DropPriority,
 }
 
 /// An envelope as it is written.
@@ -107,7 +107,7 @@ struct Wire<'a> {
     payload: &'a Payload<'a>,
 }
 
-impl Frame {
+impl EncodedEnvelope {
     pub(crate) fn encode(origin: &Arc<Origin>, at: Timestamp, payload: &Payload<'_>) -> Self {
         let kind = kind_of(payload);
         let wire = Wire {
@@ -149,32 +149,32 @@ impl Frame {
     }
 }
 
-impl Queued for Frame {
-    fn worth(&self) -> Worth {
+impl Queued for EncodedEnvelope {
+    fn worth(&self) -> DropPriority {
         self.worth
     }
 }
 
 fn kind_of(payload: &Payload<'_>) -> &'static str {
     match payload {
-        Payload::Status { .. } | Payload::Ended { .. } => kinds::STATUS,
-        Payload::StepStarted { .. } => kinds::STEP_STARTED,
-        Payload::StepCompleted { .. } => kinds::STEP_COMPLETED,
-        Payload::ToolStarted { .. } => kinds::TOOL_STARTED,
-        Payload::ToolCompleted { .. } => kinds::TOOL_COMPLETED,
-        Payload::Chunk { .. } => kinds::STREAM_CHUNK,
-        Payload::Continuation { .. } => kinds::CONTINUATION,
-        Payload::Dropped { .. } => kinds::DROPPED,
+        Payload::Status { .. } | Payload::Ended { .. } => envelope_types::STATUS,
+        Payload::StepStarted { .. } => envelope_types::STEP_STARTED,
+        Payload::StepCompleted { .. } => envelope_types::STEP_COMPLETED,
+        Payload::ToolStarted { .. } => envelope_types::TOOL_STARTED,
+        Payload::ToolCompleted { .. } => envelope_types::TOOL_COMPLETED,
+        Payload::Chunk { .. } => envelope_types::STREAM_CHUNK,
+        Payload::Continuation { .. } => envelope_types::CONTINUATION,
+        Payload::Dropped { .. } => envelope_types::DROPPED,
     }
 }
 
-fn worth_of(payload: &Payload<'_>) -> Worth {
+fn worth_of(payload: &Payload<'_>) -> DropPriority {
     match payload {
         Payload::Status { .. }
         | Payload::Ended { .. }
         | Payload::Dropped { .. }
-        | Payload::Chunk { is_complete: true, .. } => Worth::Kept,
-        Payload::Chunk { .. } => Worth::Fragment,
-        _ => Worth::Event,
+        | Payload::Chunk { is_complete: true, .. } => DropPriority::Kept,
+        Payload::Chunk { .. } => DropPriority::Fragment,
+        _ => DropPriority::Event,
     }
 }

@@ -36,10 +36,10 @@ pub use crate::{
     broadcasting::{Broadcasting, CAPACITY, Subscription},
     config::BroadcastConfig,
     console::{ConsoleObserver, ConsoleOptions},
-    frame::{BroadcastEnvelope, Frame, kinds},
+    frame::{BroadcastEnvelope, EncodedEnvelope, envelope_types},
     lines::JsonLines,
-    outlet::{Delivery, Outlet},
-    redact::Redaction,
+    outlet::{DeliveryStats, TransportHandle},
+    redact::Redactor,
     status::BroadcastStatus,
     transport::{BroadcastTransport, deliver},
 };

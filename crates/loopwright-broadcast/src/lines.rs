@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use loopwright_core::BoxError;
 
-use crate::{frame::Frame, transport::BroadcastTransport};
+use crate::{frame::EncodedEnvelope, transport::BroadcastTransport};
 
 /// Writes each envelope as a line of JSON, and flushes when no more wait.
 ///
@@ -18,11 +18,11 @@ pub struct JsonLines<W>(Mutex<W>);
 
 impl<W: Write + Send> JsonLines<W> {
     /// Writes here.
-    pub fn to(writer: W) -> Self {
+    pub fn new(writer: W) -> Self {
         Self(Mutex::new(writer))
     }
 
-    fn write(&self, envelopes: &[Frame]) -> io::Result<()> {
+    fn write(&self, envelopes: &[EncodedEnvelope]) -> io::Result<()> {
         let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for envelope in envelopes {
             writer.write_all(envelope.json().as_bytes())?;
@@ -34,11 +34,11 @@ impl<W: Write + Send> JsonLines<W> {
 
 #[async_trait]
 impl<W: Write + Send> BroadcastTransport for JsonLines<W> {
-    async fn broadcast(&self, _channel: &str, envelope: &Frame) -> Result<(), BoxError> {
+    async fn broadcast(&self, _channel: &str, envelope: &EncodedEnvelope) -> Result<(), BoxError> {
         Ok(self.write(std::slice::from_ref(envelope))?)
     }
 
-    async fn broadcast_all(&self, envelopes: &[Frame]) -> Result<(), BoxError> {
+    async fn broadcast_all(&self, envelopes: &[EncodedEnvelope]) -> Result<(), BoxError> {
         Ok(self.write(envelopes)?)
     }
 }

@@ -14,22 +14,22 @@ use tokio::runtime::Handle;
 
 use crate::{
     broadcasting::{Broadcasting, Subscription},
-    frame::Frame,
-    queue::{Entrance, queue},
+    frame::EncodedEnvelope,
+    queue::{Sender, queue},
     transport::{BroadcastTransport, deliver},
     worker::Worker,
 };
 
 /// A transport at work on a thread of its own. Dropping this leaves it at work.
-pub struct Outlet {
-    entrance: Entrance<Frame>,
+pub struct TransportHandle {
+    entrance: Sender<EncodedEnvelope>,
     failed: Arc<AtomicU64>,
     worker: Worker,
 }
 
 /// How well a transport keeps up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Delivery {
+pub struct DeliveryStats {
     /// Envelopes that were dropped because it was too slow.
     pub dropped: u64,
     /// How often it failed or panicked.
@@ -47,11 +47,11 @@ impl Broadcasting {
     /// # Errors
     ///
     /// If the system has no thread for it.
-    pub fn send_to(
+    pub fn attach_transport(
         &self,
         transport: impl BroadcastTransport + 'static,
         capacity: usize,
-    ) -> io::Result<Outlet> {
+    ) -> io::Result<TransportHandle> {
         let (entrance, exit) = queue(capacity);
         let subscription = Subscription::of(exit);
         let failed = Arc::new(AtomicU64::new(0));
@@ -66,14 +66,14 @@ impl Broadcasting {
             }
         })?;
         self.listen(entrance.clone());
-        Ok(Outlet { entrance, failed, worker })
+        Ok(TransportHandle { entrance, failed, worker })
     }
 }
 
-impl Outlet {
+impl TransportHandle {
     /// Returns how well the transport keeps up.
-    pub fn delivery(&self) -> Delivery {
-        Delivery {
+    pub fn delivery(&self) -> DeliveryStats {
+        DeliveryStats {
             dropped: self.entrance.dropped(),
             failed: self.failed.load(Relaxed),
             waiting: self.entrance.waiting(),
@@ -82,14 +82,14 @@ impl Outlet {
 
     /// Takes nothing more, and waits until what waits is delivered, but no longer than this. Blocks the
     /// thread.
-    pub fn finish(self, at_most: Duration) -> Delivery {
+    pub fn finish(self, at_most: Duration) -> DeliveryStats {
         self.entrance.close();
         self.worker.wait(at_most);
         self.delivery()
     }
 }
 
-impl fmt::Debug for Outlet {
+impl fmt::Debug for TransportHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Outlet").field(&self.delivery()).finish()
     }

@@ -11,7 +11,7 @@ use futures::task::AtomicWaker;
 
 /// What something is worth where there is no room for everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Worth {
+pub(crate) enum DropPriority {
     /// A fragment, which goes first.
     Fragment,
     /// An event, which goes when there are no fragments.
@@ -23,33 +23,33 @@ pub(crate) enum Worth {
 /// Something that waits in a queue.
 pub(crate) trait Queued {
     /// Returns what it is worth.
-    fn worth(&self) -> Worth;
+    fn worth(&self) -> DropPriority;
 }
 
 /// Where a run puts what is to be heard. Never waits.
 #[derive(Debug)]
-pub(crate) struct Entrance<T>(Arc<Shared<T>>);
+pub(crate) struct Sender<T>(Arc<Shared<T>>);
 
 /// Where it is taken out again; dropping it lets nothing more in.
 #[derive(Debug)]
-pub(crate) struct Exit<T>(Arc<Shared<T>>);
+pub(crate) struct Receiver<T>(Arc<Shared<T>>);
 
 #[derive(Debug)]
 struct Shared<T> {
-    lanes: Mutex<Lanes<T>>,
+    lanes: Mutex<Queues<T>>,
     waker: AtomicWaker,
     capacity: usize,
 }
 
 #[derive(Debug)]
-struct Lanes<T> {
+struct Queues<T> {
     fragments: VecDeque<(u64, T)>,
     events: VecDeque<(u64, T)>,
     kept: VecDeque<(u64, T)>,
     next: u64,
     dropped: u64,
     /// How many were dropped since something was taken out.
-    untold: u64,
+    dropped_since_recv: u64,
     is_closed: bool,
 }
 
@@ -62,22 +62,22 @@ pub(crate) struct Taken<T> {
 }
 
 /// Makes a queue of so many fragments and events.
-pub(crate) fn queue<T>(capacity: usize) -> (Entrance<T>, Exit<T>) {
-    let lanes = Lanes {
+pub(crate) fn queue<T>(capacity: usize) -> (Sender<T>, Receiver<T>) {
+    let lanes = Queues {
         fragments: VecDeque::new(),
         events: VecDeque::new(),
         kept: VecDeque::new(),
         next: 0,
         dropped: 0,
-        untold: 0,
+        dropped_since_recv: 0,
         is_closed: false,
     };
     let shared = Shared { lanes: Mutex::new(lanes), waker: AtomicWaker::new(), capacity };
     let shared = Arc::new(shared);
-    (Entrance(Arc::clone(&shared)), Exit(shared))
+    (Sender(Arc::clone(&shared)), Receiver(shared))
 }
 
-impl<T: Queued> Entrance<T> {
+impl<T: Queued> Sender<T> {
     /// Puts something in, and drops what is worth least if there is no room. Tells whether anybody will
     /// take it out.
     pub(crate) fn push(&self, item: T) -> bool {
@@ -88,15 +88,15 @@ impl<T: Queued> Entrance<T> {
         let number = lanes.next;
         lanes.next += 1;
         let lane = match item.worth() {
-            Worth::Fragment => &mut lanes.fragments,
-            Worth::Event => &mut lanes.events,
-            Worth::Kept => &mut lanes.kept,
+            DropPriority::Fragment => &mut lanes.fragments,
+            DropPriority::Event => &mut lanes.events,
+            DropPriority::Kept => &mut lanes.kept,
         };
         lane.push_back((number, item));
         while lanes.fragments.len() + lanes.events.len() > self.0.capacity {
             let least = lanes.fragments.pop_front().or_else(|| lanes.events.pop_front());
             lanes.dropped += u64::from(least.is_some());
-            lanes.untold += u64::from(least.is_some());
+            lanes.dropped_since_recv += u64::from(least.is_some());
         }
         drop(lanes);
         self.0.waker.wake();
@@ -120,13 +120,13 @@ impl<T: Queued> Entrance<T> {
     }
 }
 
-impl<T> Clone for Entrance<T> {
+impl<T> Clone for Sender<T> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<T> Exit<T> {
+impl<T> Receiver<T> {
     /// Waits for something, and takes out what there is, at most so much; nothing if the queue is empty
     /// and closed. Nothing is lost if it is dropped.
     pub(crate) async fn take(&mut self, most: usize) -> Option<Taken<T>> {
@@ -147,7 +147,7 @@ impl<T> Exit<T> {
     }
 }
 
-impl<T> Drop for Exit<T> {
+impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         let mut lanes = self.0.lanes();
         lanes.is_closed = true;
@@ -158,12 +158,12 @@ impl<T> Drop for Exit<T> {
 }
 
 impl<T> Shared<T> {
-    fn lanes(&self) -> MutexGuard<'_, Lanes<T>> {
+    fn lanes(&self) -> MutexGuard<'_, Queues<T>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<T> Lanes<T> {
+impl<T> Queues<T> {
     fn len(&self) -> usize {
         self.fragments.len() + self.events.len() + self.kept.len()
     }
@@ -178,7 +178,7 @@ impl<T> Lanes<T> {
             let Some(lane) = lanes.min_by_key(first) else { break };
             items.extend(lane.pop_front().map(|(_, item)| item));
         }
-        Taken { dropped: std::mem::take(&mut self.untold), items }
+        Taken { dropped: std::mem::take(&mut self.dropped_since_recv), items }
     }
 }
 

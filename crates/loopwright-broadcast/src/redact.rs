@@ -10,26 +10,26 @@ use crate::text::shorten;
 const REDACTED: &str = "[redacted]";
 
 /// The shortest text that is taken for a secret of its own.
-const SHORTEST: usize = 8;
+const MIN_LENGTH: usize = 8;
 
 /// The longest secret that is looked for beyond what is shown, in characters, if none that is named is
 /// longer.
-const LONGEST: usize = 2048;
+const MAX_LENGTH: usize = 2048;
 
 /// Keeps secrets out of what is told: values whose names speak of secrets, words in the form of
 /// well-known keys, passwords in addresses, and texts that somebody named.
 ///
 /// An answer's fragments are told as they come: what a model writes is not looked into.
 #[derive(Clone, Debug, Default)]
-pub struct Redaction(Arc<[Box<str>]>);
+pub struct Redactor(Arc<[Box<str>]>);
 
-impl Redaction {
+impl Redactor {
     /// Blackens these texts wherever they stand, as well as what looks like a secret. Those of fewer than
     /// eight characters are words that stand for no secret, and stay.
-    pub fn of<S: Into<String>>(secrets: impl IntoIterator<Item = S>) -> Self {
+    pub fn new<S: Into<String>>(secrets: impl IntoIterator<Item = S>) -> Self {
         let secrets = secrets.into_iter().map(|it| it.into().into_boxed_str());
         let mut secrets: Vec<_> =
-            secrets.filter(|it| it.len() >= SHORTEST && !REDACTED.contains(&**it)).collect();
+            secrets.filter(|it| it.len() >= MIN_LENGTH && !REDACTED.contains(&**it)).collect();
         // One that is part of another must not take a piece out of it.
         secrets.sort_by_key(|it| Reverse(it.len()));
         Self(secrets.into())
@@ -55,7 +55,7 @@ impl Redaction {
     /// Returns the beginning of a text as [`shorten`] does, without what is secret in it. Of a long text
     /// only so much is looked at that no piece of a secret can be in what is returned.
     pub(crate) fn shortened(&self, text: &str, limit: usize, kept: usize) -> String {
-        let longest = self.0.first().map_or(0, |it| it.len()).max(LONGEST);
+        let longest = self.0.first().map_or(0, |it| it.len()).max(MAX_LENGTH);
         // What stands in the place of a secret may be longer than the secret.
         shorten(&self.beginning(text, limit, 2 * longest), limit, kept)
     }
@@ -215,7 +215,7 @@ fn token_around(text: &str, from: usize, word: &Range<usize>) -> Option<Range<us
     let start = from + ahead.len();
     let rest = &text[start..];
     let token = start..start + rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-    (ahead.ends_with([' ', '\t']) && token.len() >= SHORTEST).then_some(token)
+    (ahead.ends_with([' ', '\t']) && token.len() >= MIN_LENGTH).then_some(token)
 }
 
 /// Finds the words that a key may be.
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn keys_and_passwords_are_blackened_wherever_they_stand() {
         let check = |text: &str, clean: &str| {
-            assert_eq!(Redaction::of(["hunter2hunter2"]).text(text), clean);
+            assert_eq!(Redactor::new(["hunter2hunter2"]).text(text), clean);
         };
         check(
             "curl -H 'Authorization: Bearer abcd1234efgh' x",
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn a_password_may_look_like_a_key_or_begin_with_anything() {
         let check = |text: &str, clean: &str| {
-            assert_eq!(Redaction::default().text(text), clean);
+            assert_eq!(Redactor::default().text(text), clean);
         };
         let clean = "postgres://me:[redacted]@db/x";
         check("postgres://me:pa.sk-abcdef0123456789abcdef@db/x", clean);
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn a_bearer_token_is_blackened_to_its_end() {
         let check = |text: &str, clean: &str| {
-            assert_eq!(Redaction::default().text(text), clean);
+            assert_eq!(Redactor::default().text(text), clean);
         };
         check("Bearer eyJhbGci.eyJzdWIi.SflKxw/rJS+Mekbw==, x", "Bearer [redacted], x");
         check("bearer  ~a.b/c+d= x", "bearer  [redacted] x");
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_secret_that_is_part_of_another_takes_no_piece_out_of_it() {
-        let redaction = Redaction::of(["hunter2hunter2", "my-hunter2hunter2-is-it", "redacted"]);
+        let redaction = Redactor::new(["hunter2hunter2", "my-hunter2hunter2-is-it", "redacted"]);
         let text = "my-hunter2hunter2-is-it, hunter2hunter2, redacted";
         assert_eq!(redaction.text(text), "[redacted], [redacted], redacted");
     }
@@ -335,14 +335,14 @@ mod tests {
     #[test]
     fn a_text_of_megabytes_without_blanks_is_read_once() {
         let text = format!(r#"{{"url":"https://host/x"{}}}"#, r#","k":1"#.repeat(1 << 18));
-        assert_eq!(Redaction::default().text(&text), text);
+        assert_eq!(Redactor::default().text(&text), text);
     }
 
     #[test]
     fn of_a_long_text_only_the_beginning_is_looked_at() {
         let key = "sk-abcdef0123456789abcdef";
         let text = format!("{} {key} {}", "x".repeat(90), "y".repeat(1 << 20));
-        let redaction = Redaction::default();
+        let redaction = Redactor::default();
         let beginning = redaction.beginning(&text, 100, 50);
         let expect = format!("{} [redacted] {}", "x".repeat(90), "y".repeat(300 - 117));
         assert_eq!(beginning, expect);
@@ -355,7 +355,7 @@ mod tests {
     fn secrets_are_found_in_the_depth_of_values() {
         let value = json!({ "a": [{ "token": "x", "n": 1 }], "max": 3, "auth": true, "b": ["ok"] });
         assert_eq!(
-            Redaction::default().value("args", value),
+            Redactor::default().value("args", value),
             json!({ "a": [{ "token": "[redacted]", "n": 1 }], "max": 3, "auth": true, "b": ["ok"] })
         );
     }
@@ -376,7 +376,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_cleaned_once_and_for_all(text in around(), secret in "[a-z:/@ .]{8,12}") {
-            let redaction = Redaction::of([secret]);
+            let redaction = Redactor::new([secret]);
             let clean = redaction.text(&text).into_owned();
             prop_assert_eq!(redaction.text(&clean), &*clean, "{}", text);
         }
@@ -388,7 +388,7 @@ mod tests {
             after in around(),
         ) {
             let text = format!("{before} x://me:{password}@db/{after}");
-            let clean = Redaction::default().text(&text).into_owned();
+            let clean = Redactor::default().text(&text).into_owned();
             prop_assert!(!clean.contains(&password), "{clean}");
             prop_assert!(clean.contains(" x://me:[redacted]@db/"), "{clean}");
         }
@@ -403,7 +403,7 @@ mod tests {
             ];
             let piece = |(blanks, secret): (usize, usize)| " ".repeat(blanks) + secrets[secret];
             let text: String = pieces.into_iter().map(piece).collect();
-            let redaction = Redaction::of(["hunter2 hunter2"]);
+            let redaction = Redactor::new(["hunter2 hunter2"]);
             let part = redaction.beginning(&text, least, 60);
             prop_assert_eq!(shorten(&part, least, least), shorten(&redaction.text(&text), least, least));
         }

@@ -1,7 +1,7 @@
 //! Texts of others, made fit to be shown and cut between characters.
 
 /// Replaces what could steer a terminal; line breaks and tabs stay.
-pub fn harmless(text: &str) -> String {
+pub fn sanitize_terminal(text: &str) -> String {
     let replace = |c: char| if is_harmless(c) { c } else { char::REPLACEMENT_CHARACTER };
     text.chars().map(replace).collect()
 }
@@ -13,13 +13,13 @@ fn is_harmless(c: char) -> bool {
 }
 
 /// Makes one line of a text, of at most so many characters.
-pub fn line(text: &str, most: usize) -> String {
+pub fn single_line(text: &str, most: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    cut(&harmless(&words.join(" ")), most)
+    truncate(&sanitize_terminal(&words.join(" ")), most)
 }
 
 /// Keeps a text to so many characters, the mark of what is missing included.
-pub fn cut(text: &str, most: usize) -> String {
+pub fn truncate(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
@@ -43,16 +43,16 @@ mod tests {
     #[test]
     fn a_terminal_is_not_steered_by_texts_of_others() {
         assert_eq!(
-            harmless("a\u{1b}[31mb\tc\nd\u{7}\u{202E}e\r"),
+            sanitize_terminal("a\u{1b}[31mb\tc\nd\u{7}\u{202E}e\r"),
             "a\u{fffd}[31mb\tc\nd\u{fffd}\u{fffd}e\u{fffd}"
         );
-        assert_eq!(line(" a\n b\u{1b}  c ", 80), "a b\u{fffd} c");
+        assert_eq!(single_line(" a\n b\u{1b}  c ", 80), "a b\u{fffd} c");
     }
 
     #[test]
     fn long_texts_are_cut_between_characters() {
-        assert_eq!(cut("äöü", 3), "äöü");
-        assert_eq!(cut("äöüß", 3), "äö…");
+        assert_eq!(truncate("äöü", 3), "äöü");
+        assert_eq!(truncate("äöüß", 3), "äö…");
         assert_eq!(shorten("äöüß", 4, 2), "äöüß");
         assert_eq!(shorten("äöüßa", 4, 2), "äö...");
         assert_eq!(shorten("äöüßa", 0, 0), "...");

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use loopwright_core::BoxError;
 
-use crate::{broadcasting::Subscription, frame::Frame};
+use crate::{broadcasting::Subscription, frame::EncodedEnvelope};
 
 /// Takes envelopes to wherever they are wanted: a web socket, a queue, a file.
 ///
@@ -19,14 +19,14 @@ pub trait BroadcastTransport: Send + Sync {
     /// # Errors
     ///
     /// If it could not be taken; it is counted, and the next one is tried.
-    async fn broadcast(&self, channel: &str, envelope: &Frame) -> Result<(), BoxError>;
+    async fn broadcast(&self, channel: &str, envelope: &EncodedEnvelope) -> Result<(), BoxError>;
 
     /// Takes envelopes that came in a row; one after the other if this is not overridden.
     ///
     /// # Errors
     ///
     /// As of [`broadcast`](BroadcastTransport::broadcast), for all of them as one.
-    async fn broadcast_all(&self, envelopes: &[Frame]) -> Result<(), BoxError> {
+    async fn broadcast_all(&self, envelopes: &[EncodedEnvelope]) -> Result<(), BoxError> {
         let mut failed = Ok(());
         for envelope in envelopes {
             failed = failed.and(self.broadcast(envelope.channel(), envelope).await);
@@ -37,11 +37,11 @@ pub trait BroadcastTransport: Send + Sync {
 
 #[async_trait]
 impl<T: BroadcastTransport + ?Sized> BroadcastTransport for Arc<T> {
-    async fn broadcast(&self, channel: &str, envelope: &Frame) -> Result<(), BoxError> {
+    async fn broadcast(&self, channel: &str, envelope: &EncodedEnvelope) -> Result<(), BoxError> {
         (**self).broadcast(channel, envelope).await
     }
 
-    async fn broadcast_all(&self, envelopes: &[Frame]) -> Result<(), BoxError> {
+    async fn broadcast_all(&self, envelopes: &[EncodedEnvelope]) -> Result<(), BoxError> {
         (**self).broadcast_all(envelopes).await
     }
 }
@@ -59,7 +59,7 @@ pub async fn deliver(
     transport: &dyn BroadcastTransport,
     mut failed: impl FnMut(),
 ) {
-    while let Some(batch) = subscription.batch(BATCH).await {
+    while let Some(batch) = subscription.recv_many(BATCH).await {
         let taken =
             AssertUnwindSafe(async { transport.broadcast_all(&batch).await }).catch_unwind();
         if !matches!(taken.await, Ok(Ok(()))) {

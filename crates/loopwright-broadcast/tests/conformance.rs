@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use loopwright_broadcast::{
-    BroadcastConfig, BroadcastStatus, Broadcaster, Broadcasting, Redaction, kinds,
+    BroadcastConfig, BroadcastStatus, Broadcaster, Broadcasting, Redactor, envelope_types,
 };
 use loopwright_core::{
     AgentState, EventSink as _, RunOptions, StopReason, Timestamp, ToolOutput,
     messages::{ExecutionId, Usage},
 };
 use loopwright_testing::{
-    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
+    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, test_loop,
 };
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn looking() -> loopwright_core::AgentLoop {
 }
 
 fn hear(broadcaster: &mut Broadcaster, it: Value) -> Vec<Value> {
-    let frames = broadcaster.hear(&event(it));
+    let frames = broadcaster.on_event(&event(it));
     frames.iter().map(|it| serde_json::from_str(it.json()).unwrap()).collect()
 }
 
@@ -71,13 +71,13 @@ fn item_10_events_come_in_the_order_of_the_contract() {
     let minimal = words(&told(BroadcastConfig::minimal(), &looking()));
     assert_eq!(minimal, expect.into_iter().filter(|it| *it != "stream.chunk").collect::<Vec<_>>());
     let debug = told(BroadcastConfig::debug(), &looking());
-    assert_eq!(payloads(&debug, kinds::CONTINUATION).len(), 2);
+    assert_eq!(payloads(&debug, envelope_types::CONTINUATION).len(), 2);
 }
 
 #[test]
 fn item_10_an_envelope_has_the_keys_of_the_contract() {
     let mut broadcaster = broadcaster(BroadcastConfig::standard());
-    let frames = broadcaster.hear(&event(step_started()));
+    let frames = broadcaster.on_event(&event(step_started()));
     assert_eq!(
         frames.iter().map(|it| &**it.json()).collect::<Vec<_>>(),
         [
@@ -93,7 +93,7 @@ fn a_broadcasting_uses_its_configuration_and_the_name_of_its_session() {
     let broadcast = |config: BroadcastConfig| told(config, &answering(["done"]));
     let everything = broadcast(BroadcastConfig::debug());
     assert!(everything.iter().all(|envelope| &*envelope.session_id == "s"), "{everything:?}");
-    let chunks = |envelopes: &[_]| payloads(envelopes, kinds::STREAM_CHUNK).len();
+    let chunks = |envelopes: &[_]| payloads(envelopes, envelope_types::STREAM_CHUNK).len();
     assert!(chunks(&everything) > 1, "{everything:?}");
     assert_eq!(chunks(&broadcast(BroadcastConfig::minimal())), 0);
 }
@@ -172,12 +172,12 @@ fn item_10_every_payload_has_the_keys_of_the_contract() {
 #[test]
 fn item_10_a_summary_names_arguments_and_real_ids_go_with_them() {
     let told = told(BroadcastConfig::standard(), &looking());
-    let started = payloads(&told, kinds::TOOL_STARTED);
+    let started = payloads(&told, envelope_types::TOOL_STARTED);
     assert_eq!(
         started,
         [json!({ "tool_name": "look", "tool_call_id": "call_0", "args_summary": "q: 'hi'" })]
     );
-    let completed = payloads(&told, kinds::TOOL_COMPLETED);
+    let completed = payloads(&told, envelope_types::TOOL_COMPLETED);
     assert_eq!(
         (&completed[0]["tool_call_id"], &completed[0]["success"]),
         (&json!("call_0"), &json!(true))
@@ -282,18 +282,18 @@ fn item_10_without_tracking_only_bad_ends_are_told_and_a_status_by_hand() {
     assert_eq!(told[0]["status"], "stopped");
     let at = Timestamp::from_millis(0);
     for _ in 0..2 {
-        let frame = quiet.tell_status(BroadcastStatus::Stopped, at);
+        let frame = quiet.publish_status(BroadcastStatus::Stopped, at);
         assert_eq!(frame.envelope().unwrap().status(), Some(BroadcastStatus::Stopped));
     }
     assert_eq!(
-        frame_keys(&quiet.tell_status(BroadcastStatus::Idle, at)),
+        frame_keys(&quiet.publish_status(BroadcastStatus::Idle, at)),
         ["error_message", "last_response", "previous_status", "status",]
     );
     quiet.reset();
     assert_eq!(quiet.status(), BroadcastStatus::Idle);
 }
 
-fn frame_keys(frame: &loopwright_broadcast::Frame) -> Vec<String> {
+fn frame_keys(frame: &loopwright_broadcast::EncodedEnvelope) -> Vec<String> {
     frame.envelope().unwrap().payload.as_object().unwrap().keys().cloned().collect()
 }
 
@@ -350,7 +350,7 @@ fn item_10_texts_are_cut_between_characters_and_nothing_secret_is_told() {
         include_tool_args: true,
         ..BroadcastConfig::standard()
     };
-    let redaction = Redaction::of(["hunter2hunter2"]);
+    let redaction = Redactor::new(["hunter2hunter2"]);
     let mut debug = broadcaster(config).with_redaction(redaction);
     let arguments = r#"{"text":"ääääääääääääää","password":"x","n":["hunter2hunter2"]}"#;
     let told = hear(&mut debug, tool_started(arguments));
@@ -403,13 +403,15 @@ fn what_a_tool_asks_a_model_is_no_part_of_the_answer() {
         })
     });
     let script = [ScenarioStep::tool_call("ask", json!({})), "done".into()];
-    let agent = loop_of(ModelDriver::new(FakeModel::script(script).streaming(9)));
+    let agent = test_loop(ModelDriver::new(FakeModel::script(script).streaming(9)));
     let agent = agent.clone().with_tools(agent.tools().clone().with(asks));
     let told = told(BroadcastConfig::standard(), &agent);
-    let said: Vec<_> =
-        payloads(&told, kinds::STREAM_CHUNK).iter().map(|it| it["content"].clone()).collect();
+    let said: Vec<_> = payloads(&told, envelope_types::STREAM_CHUNK)
+        .iter()
+        .map(|it| it["content"].clone())
+        .collect();
     assert_eq!(said, [json!("done"), json!("")]);
-    assert_eq!(payloads(&told, kinds::TOOL_COMPLETED)[0]["result_summary"], "beside");
+    assert_eq!(payloads(&told, envelope_types::TOOL_COMPLETED)[0]["result_summary"], "beside");
 }
 
 #[test]
@@ -425,7 +427,8 @@ fn a_subscription_follows_every_turn_of_a_conversation() {
         executions.push(state.execution().unwrap().id().to_string());
     }
     drop(agent);
-    let steps = all(subscription).into_iter().filter(|it| it.kind == kinds::STEP_COMPLETED);
+    let steps =
+        all(subscription).into_iter().filter(|it| it.kind == envelope_types::STEP_COMPLETED);
     let told: Vec<_> = steps.map(|it| it.execution_id).collect();
     assert_eq!(told, executions);
 }

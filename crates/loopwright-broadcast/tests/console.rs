@@ -1,7 +1,7 @@
 //! Lines for people.
 
 use loopwright_broadcast::ConsoleOptions;
-use loopwright_core::Envelope;
+use loopwright_core::EventEnvelope;
 use serde_json::{Value, json};
 
 use crate::support::{event, event_of};
@@ -94,7 +94,7 @@ fn item_10_agents_that_run_at_the_same_time_are_told_apart_by_each_line() {
     let step = json!({ "type": "step_started", "step": 1, "messages": 1, "tools": [] });
     let bare =
         ConsoleOptions { use_colors: false, show_timestamps: false, ..ConsoleOptions::default() };
-    let child = Envelope {
+    let child = EventEnvelope {
         parent: Some(loopwright_core::messages::AgentId::new("agent-0001")),
         ..event_of("agent-0002", "e", step.clone())
     };

@@ -12,8 +12,8 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_broadcast::{
-    BroadcastConfig, BroadcastTransport, Broadcasting, ConsoleObserver, ConsoleOptions, Delivery,
-    Frame, JsonLines, kinds,
+    BroadcastConfig, BroadcastTransport, Broadcasting, ConsoleObserver, ConsoleOptions,
+    DeliveryStats, EncodedEnvelope, JsonLines, envelope_types,
 };
 use loopwright_core::{BoxError, EventSink as _};
 use serde_json::json;
@@ -51,14 +51,14 @@ struct Moody(AtomicUsize);
 
 #[async_trait]
 impl BroadcastTransport for Moody {
-    async fn broadcast(&self, _channel: &str, _envelope: &Frame) -> Result<(), BoxError> {
+    async fn broadcast(&self, _channel: &str, _envelope: &EncodedEnvelope) -> Result<(), BoxError> {
         match self.0.fetch_add(1, SeqCst) % 2 {
             0 => Err("not today".into()),
             _ => panic!("not at all"),
         }
     }
 
-    async fn broadcast_all(&self, envelopes: &[Frame]) -> Result<(), BoxError> {
+    async fn broadcast_all(&self, envelopes: &[EncodedEnvelope]) -> Result<(), BoxError> {
         self.broadcast(envelopes[0].channel(), &envelopes[0]).await
     }
 }
@@ -68,7 +68,7 @@ struct Gone;
 
 #[async_trait]
 impl BroadcastTransport for Gone {
-    async fn broadcast(&self, _channel: &str, _envelope: &Frame) -> Result<(), BoxError> {
+    async fn broadcast(&self, _channel: &str, _envelope: &EncodedEnvelope) -> Result<(), BoxError> {
         std::future::pending().await
     }
 }
@@ -78,16 +78,16 @@ impl BroadcastTransport for Gone {
 fn item_10_a_sink_that_blocks_for_ever_costs_the_run_nothing() {
     let broadcasting = Broadcasting::new(BroadcastConfig::standard()).with_session("s");
     let (hold, stuck) = Stuck::new();
-    let blocked = broadcasting.send_to(JsonLines::to(stuck), 4).unwrap();
-    let gone = broadcasting.send_to(Gone, 4).unwrap();
-    let moody = broadcasting.send_to(Moody::default(), 4).unwrap();
+    let blocked = broadcasting.attach_transport(JsonLines::new(stuck), 4).unwrap();
+    let gone = broadcasting.attach_transport(Gone, 4).unwrap();
+    let moody = broadcasting.attach_transport(Moody::default(), 4).unwrap();
     let well = broadcasting.subscribe(ROOM);
     let text = "word ".repeat(100);
     let state = run(&answering([text.as_str()]), Arc::new(broadcasting));
     assert_eq!(state.text(), text);
     let told = all(well);
     assert_eq!(words(&told).last().unwrap(), "status completed");
-    assert_eq!(told.iter().filter(|it| it.kind == kinds::STREAM_CHUNK).count(), 251);
+    assert_eq!(told.iter().filter(|it| it.kind == envelope_types::STREAM_CHUNK).count(), 251);
     assert!(blocked.delivery().dropped > 0);
     assert!(gone.delivery().dropped > 0);
     let moody = moody.finish(LONG);
@@ -99,7 +99,7 @@ fn item_10_a_sink_that_blocks_for_ever_costs_the_run_nothing() {
 #[test]
 fn item_10_a_console_that_blocks_for_ever_costs_the_run_nothing() {
     let (hold, stuck) = Stuck::new();
-    let console = ConsoleObserver::to(stuck, ConsoleOptions::default()).unwrap();
+    let console = ConsoleObserver::new(stuck, ConsoleOptions::default()).unwrap();
     let state = run(&answering(["done"]), Arc::new(console));
     assert_eq!(state.text(), "done");
     drop(hold);
@@ -129,9 +129,9 @@ fn what_a_slow_listener_missed_is_told_and_ends_are_never_missed() {
 fn lines_of_json_are_whole_when_they_are_finished() {
     let broadcasting = Broadcasting::new(BroadcastConfig::standard()).with_session("s");
     let (page, other) = (Page::default(), broadcasting.subscribe(ROOM));
-    let lines = broadcasting.send_to(JsonLines::to(page.clone()), ROOM).unwrap();
+    let lines = broadcasting.attach_transport(JsonLines::new(page.clone()), ROOM).unwrap();
     drop(run(&answering(["done"]), Arc::new(broadcasting)));
-    assert_eq!(lines.finish(LONG), Delivery::default());
+    assert_eq!(lines.finish(LONG), DeliveryStats::default());
     let text = page.text();
     let read: Vec<_> = text.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     assert_eq!(all(other), read);
@@ -146,7 +146,7 @@ fn all_listeners_share_what_was_encoded_once() {
         "type": "step_started", "step": 1, "messages": 1, "tools": []
     })));
     let [first, second] =
-        listeners.each_mut().map(|it| loopwright_testing::block_on(it.next()).unwrap());
+        listeners.each_mut().map(|it| loopwright_testing::block_on(it.recv()).unwrap());
     assert!(Arc::ptr_eq(first.json(), second.json()));
 }
 

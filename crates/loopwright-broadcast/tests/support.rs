@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex};
 
 use loopwright_broadcast::{BroadcastConfig, BroadcastEnvelope, Broadcasting, Subscription};
-use loopwright_core::{AgentLoop, AgentState, Envelope, EventSink, RunOptions};
-use loopwright_testing::{FakeModel, FrozenClock, ModelDriver, ScenarioStep, block_on, loop_of};
+use loopwright_core::{AgentLoop, AgentState, EventEnvelope, EventSink, RunOptions};
+use loopwright_testing::{FakeModel, FrozenClock, ModelDriver, ScenarioStep, block_on, test_loop};
 use serde_json::{Value, json};
 
 /// Enough for every test.
 pub(crate) const ROOM: usize = 10_000;
 
 pub(crate) fn answering<S: Into<ScenarioStep>>(answers: impl IntoIterator<Item = S>) -> AgentLoop {
-    loop_of(ModelDriver::new(FakeModel::script(answers).streaming(2)))
+    test_loop(ModelDriver::new(FakeModel::script(answers).streaming(2)))
 }
 
 /// Runs an agent to its end, at a clock that stands still.
@@ -32,7 +32,7 @@ pub(crate) fn told(config: BroadcastConfig, agent: &AgentLoop) -> Vec<BroadcastE
 /// Returns everything that is told until nobody tells anything any more.
 pub(crate) fn all(mut subscription: Subscription) -> Vec<BroadcastEnvelope> {
     let mut told = Vec::new();
-    while let Some(frame) = block_on(subscription.next()) {
+    while let Some(frame) = block_on(subscription.recv()) {
         assert_eq!(frame.channel(), format!("agent.{}", frame.envelope().unwrap().session_id));
         told.push(frame.envelope().unwrap());
     }
@@ -54,11 +54,11 @@ pub(crate) fn payloads(told: &[BroadcastEnvelope], kind: &str) -> Vec<Value> {
 }
 
 /// Makes an event out of its JSON form, told by an agent `a` in an execution `e` at a moment.
-pub(crate) fn event(event: Value) -> Envelope {
+pub(crate) fn event(event: Value) -> EventEnvelope {
     event_of("a", "e", event)
 }
 
-pub(crate) fn event_of(agent: &str, execution: &str, event: impl Into<Value>) -> Envelope {
+pub(crate) fn event_of(agent: &str, execution: &str, event: impl Into<Value>) -> EventEnvelope {
     let event: Value = event.into();
     let envelope = json!({
         "seq": 0, "at": "2026-03-04T05:06:07.089Z", "agent": agent, "execution": execution,

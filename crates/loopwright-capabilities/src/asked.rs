@@ -3,24 +3,24 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentLoop, AgentState, ChatModel, LlmConfig, ModelError, ModelErrorKind, Models,
+    AgentLoop, AgentState, ChatModel, LlmConfig, ModelError, ModelErrorKind, ModelProvider,
     messages::{InferenceRequest, Message, Prompt, Transcript},
 };
 
 /// Who is asked.
 #[derive(Clone)]
-pub(crate) enum Asked {
+pub(crate) enum ModelSource {
     /// This model, whatever the agent's own is.
     One(Arc<dyn ChatModel>),
     /// Of these models, the one that the state selects.
-    OfState(Arc<dyn Models>),
+    OfState(Arc<dyn ModelProvider>),
     /// Of these models, this one, or else their default.
-    These(Arc<dyn Models>, Option<LlmConfig>),
+    These(Arc<dyn ModelProvider>, Option<LlmConfig>),
     /// Of the agent's own models, this one, or else the one that the agent calls.
     Own(Option<LlmConfig>),
 }
 
-impl Asked {
+impl ModelSource {
     /// Returns who is asked, and a request of instructions and a question.
     pub(crate) fn request(
         &self,
@@ -31,7 +31,7 @@ impl Asked {
     ) -> Result<(Arc<dyn ChatModel>, InferenceRequest), ModelError> {
         let mut turns = Transcript::new();
         // A question of the user calls no tools, so it can be said.
-        let said = turns.say(Message::user(question));
+        let said = turns.push_message(Message::user(question));
         debug_assert!(said.is_ok());
         let request =
             InferenceRequest { system, prompt: Prompt::of(turns), ..InferenceRequest::default() };

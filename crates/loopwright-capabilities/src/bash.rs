@@ -18,7 +18,7 @@ pub use self::{
     background::{BashRead, BashReadArgs, BashStart, BashStop, BashStopArgs},
     capability::{Background, UseBash},
     collect::{Restored, undo_command},
-    danger::OnDanger,
+    danger::OnDangerousCommand,
     policy::BashPolicy,
     tool::{Bash, BashArgs, BashError},
 };

@@ -18,7 +18,7 @@ use std::{borrow::Cow, fmt, io, path::PathBuf, sync::Arc};
 
 use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_broadcast::{
-    BroadcastConfig, BroadcastTransport, Broadcasting, CAPACITY, JsonLines, Redaction,
+    BroadcastConfig, BroadcastTransport, Broadcasting, CAPACITY, JsonLines, Redactor,
 };
 
 use crate::private::appending;
@@ -32,10 +32,10 @@ use crate::private::appending;
 #[derive(Clone)]
 #[must_use]
 pub struct UseBroadcasting {
-    to: To,
+    target: To,
     config: BroadcastConfig,
     session: Option<Arc<str>>,
-    redaction: Redaction,
+    redaction: Redactor,
     capacity: usize,
 }
 
@@ -49,7 +49,7 @@ enum To {
 
 impl UseBroadcasting {
     /// Tells a transport. One that needs a tokio runtime needs the agent to be built within it.
-    pub fn to(transport: impl BroadcastTransport + 'static) -> Self {
+    pub fn to_transport(transport: impl BroadcastTransport + 'static) -> Self {
         Self::of(To::Transport(Arc::new(transport)))
     }
 
@@ -60,16 +60,16 @@ impl UseBroadcasting {
 
     /// Tells whoever listens to this, as it was set up: what is said here of configuration, session,
     /// secrets and room does not count.
-    pub fn through(broadcasting: Broadcasting) -> Self {
+    pub fn from_broadcasting(broadcasting: Broadcasting) -> Self {
         Self::of(To::Through(broadcasting))
     }
 
     fn of(to: To) -> Self {
         Self {
-            to,
+            target: to,
             config: BroadcastConfig::standard(),
             session: None,
-            redaction: Redaction::default(),
+            redaction: Redactor::default(),
             capacity: CAPACITY,
         }
     }
@@ -85,7 +85,7 @@ impl UseBroadcasting {
     }
 
     /// Keeps secrets out of what is told in this way.
-    pub fn with_redaction(self, redaction: Redaction) -> Self {
+    pub fn with_redaction(self, redaction: Redactor) -> Self {
         Self { redaction, ..self }
     }
 
@@ -101,11 +101,13 @@ impl UseBroadcasting {
             Some(session) => told.with_session(Arc::clone(session)),
             None => told,
         };
-        let outlet = match &self.to {
+        let outlet = match &self.target {
             To::Through(told) => return Ok(told.clone()),
-            To::Transport(transport) => told.send_to(Arc::clone(transport), self.capacity)?,
+            To::Transport(transport) => {
+                told.attach_transport(Arc::clone(transport), self.capacity)?
+            }
             To::File(path) => {
-                told.send_to(JsonLines::to(appending().open(path)?), self.capacity)?
+                told.attach_transport(JsonLines::new(appending().open(path)?), self.capacity)?
             }
         };
         // It goes on by itself.
@@ -122,7 +124,7 @@ impl Capability for UseBroadcasting {
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
         let broadcasting = self.broadcasting().map_err(|error| BuildError::Capability {
             capability: self.name(),
-            reason: match &self.to {
+            reason: match &self.target {
                 To::File(path) => format!("{} cannot be written", path.display()),
                 _ => "there is no thread for the transport".to_owned(),
             },

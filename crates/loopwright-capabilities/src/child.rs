@@ -53,7 +53,7 @@ pub const MAX_DEPTH: u32 = 3;
 
 /// An agent that is about to work for the agent of a call.
 #[must_use = "a child does nothing until it is run"]
-pub struct Child<'a> {
+pub struct ChildAgent<'a> {
     cx: ToolCx<'a>,
     name: Arc<str>,
     tools: ToolSet,
@@ -139,7 +139,7 @@ pub enum ChildError {
     },
 }
 
-impl<'a> Child<'a> {
+impl<'a> ChildAgent<'a> {
     /// Makes a child of the agent of a call: with its driver, its tools, its guards and what is left of
     /// its budget.
     pub fn of(cx: &ToolCx<'a>, name: impl Into<Arc<str>>) -> Self {
@@ -244,7 +244,7 @@ impl<'a> Child<'a> {
     fn put_together(&self) -> Result<AgentLoop, BuildError> {
         let parent = self.cx.agent;
         let builder =
-            AgentBuilder::base().with_capability(UseDriver::shared(parent.driver().clone()));
+            AgentBuilder::base().with_capability(UseDriver::from_arc(parent.driver().clone()));
         let may_call = self.may_call();
         let capabilities = self.capabilities.iter().cloned();
         let capabilities = capabilities.map(|it| UseIfCallable::new(it, Arc::clone(&may_call)));
@@ -259,7 +259,7 @@ impl<'a> Child<'a> {
                 parts.tools.add(tool.clone());
             }
             parts.instructions = parts.instructions.after_shared(parent.instructions());
-            parts.interceptor = hooks.freeze();
+            parts.interceptor = hooks.into_interceptor();
             parts.executor = parent.executor().clone();
             parts.profile.name = Arc::clone(&self.name);
             let mut layers = parent.layers().clone();
@@ -269,7 +269,7 @@ impl<'a> Child<'a> {
     }
 }
 
-impl Child<'_> {
+impl ChildAgent<'_> {
     /// Returns `true` for the tools of capabilities that the child may call.
     fn may_call(&self) -> Arc<dyn Fn(&AnyTool) -> bool + Send + Sync> {
         let (tools, filters) = (self.tools.clone(), self.filters.clone());
@@ -281,7 +281,7 @@ impl Child<'_> {
     }
 }
 
-impl fmt::Debug for Child<'_> {
+impl fmt::Debug for ChildAgent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Child")
             .field("name", &self.name)

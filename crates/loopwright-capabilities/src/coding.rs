@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_sandbox::{DriverChoice, Policy, Sandbox};
+use loopwright_sandbox::{BackendChoice, Sandbox, SandboxPolicy};
 
 use crate::bash::{Background, Bash, BashPolicy, UseBash};
-use crate::files::{Root, UseFileTools};
+use crate::files::{UseFileTools, WorkspaceRoot};
 
 /// Adds what working on the files of one directory takes: the tools of [`UseFileTools`] and
 /// [`UseBash`].
@@ -28,16 +28,16 @@ pub struct UseCodingTools {
 
 impl UseCodingTools {
     /// Works below a directory. A [`Root`] says more about it than a path does.
-    pub fn in_dir(root: impl Into<Root>) -> Self {
+    pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         let root = root.into();
         // What file tools may not change, commands may not either.
-        let bash = root.more_protected().fold(Bash::in_dir(root.path()), Bash::protect);
+        let bash = root.extra_protected_paths().fold(Bash::in_dir(root.path()), Bash::protect);
         let bash = root.allowed().fold(bash, Bash::allow);
         let bash = match root.recorder_shared() {
             Some(journal) => bash.journal(Arc::clone(journal)),
             None => bash,
         };
-        let bash = UseBash::of(bash);
+        let bash = UseBash::from_tool(bash);
         Self { files: UseFileTools::in_dir(root), bash }
     }
 
@@ -48,13 +48,13 @@ impl UseCodingTools {
     }
 
     /// Sets what commands may do.
-    pub fn policy(mut self, policy: Policy) -> Self {
+    pub fn policy(mut self, policy: SandboxPolicy) -> Self {
         self.bash = self.bash.policy(policy);
         self
     }
 
     /// Changes what commands may do; see [`Bash::confine`].
-    pub fn confine(mut self, change: impl FnOnce(Policy) -> Policy) -> Self {
+    pub fn confine(mut self, change: impl FnOnce(SandboxPolicy) -> SandboxPolicy) -> Self {
         self.bash = self.bash.confine(change);
         self
     }
@@ -66,14 +66,14 @@ impl UseCodingTools {
     }
 
     /// Chooses what commands are run with; see [`Policy::driver`].
-    pub fn driver(mut self, driver: impl Into<DriverChoice>) -> Self {
+    pub fn driver(mut self, driver: impl Into<BackendChoice>) -> Self {
         self.bash = self.bash.driver(driver);
         self
     }
 
     /// Sets what is shown of commands, and how long they may take.
-    pub fn display(mut self, display: BashPolicy) -> Self {
-        self.bash = self.bash.display(display);
+    pub fn with_output_policy(mut self, display: BashPolicy) -> Self {
+        self.bash = self.bash.with_output_policy(display);
         self
     }
 

@@ -28,4 +28,4 @@ mod spill;
 #[cfg(test)]
 mod tests;
 
-pub use self::{capability::UseCompaction, policy::CompactionPolicy, spill::FOLDER};
+pub use self::{capability::UseCompaction, policy::CompactionPolicy, spill::SPILL_DIR};

@@ -37,5 +37,5 @@ pub use self::{
     capability::UseSelfCritique,
     policy::{CritiquePolicy, OnCriticFailure},
     tool::{SelfCritic, SelfCriticArgs},
-    verdict::{ITERATIONS, VERDICT, Verdict},
+    verdict::{CRITIC_VERDICT, ITERATIONS, Verdict},
 };

@@ -31,13 +31,13 @@ pub(crate) use self::{
 };
 
 pub use self::{
-    change::{FileChange, FileJournal, FileVersion, MemoryFileJournal, Undone},
+    change::{FileChange, FileJournal, FileVersion, MemoryFileJournal, UndoOutcome},
     edit::{EditArgs, EditFile, EditFileArgs},
     error::FileError,
     grep::{Grep, GrepArgs},
     list::{ListDir, ListDirArgs},
     read::{ReadFile, ReadFileArgs},
-    root::Root,
+    root::WorkspaceRoot,
     search::{SearchFiles, SearchFilesArgs},
     shown::Size,
     stage::Durability,

@@ -20,8 +20,8 @@ mod tests;
 use std::borrow::Cow;
 
 pub use self::{
-    file::{MOST_BYTES, TextError, is_foreign, read_file, read_within},
-    yaml::{Lines, MOST_LEVELS, Repeated, Yaml, YamlError},
+    file::{MAX_BYTES, TextError, is_foreign, read_file, read_within},
+    yaml::{Lines, MAX_DEPTH, Repeated, Yaml, YamlError},
 };
 
 /// The line that front matter begins and ends with.

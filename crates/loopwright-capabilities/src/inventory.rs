@@ -175,7 +175,7 @@ fn tried<T: DeserializeOwned, C: Capability + 'static>(
     name: &'static str,
     make: impl FnOnce(T) -> Result<C, BuildError>,
 ) -> Result<Arc<dyn Capability>, BuildError> {
-    CapabilityEntry::ready(make(read(config, name)?)?)
+    CapabilityEntry::boxed(make(read(config, name)?)?)
 }
 
 /// Reads the configuration of a capability, of which null is an empty one.

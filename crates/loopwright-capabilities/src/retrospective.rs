@@ -40,7 +40,7 @@ mod tests;
 pub(crate) use self::prompt::is_guidance;
 pub use self::{
     capability::UseExecutionRetrospective,
-    checkpoint::{Checkpoints, Rewind},
+    checkpoint::{Checkpoints, RewindRequest},
     policy::RetrospectivePolicy,
     tool::RewindError,
 };

@@ -6,7 +6,7 @@ use crate::{critique::is_feedback, retrospective::is_guidance, structured::is_co
 
 /// Tells whether the user said a turn, and not a critic, the model's earlier self or whoever reads its
 /// answers in the user's place.
-pub(crate) fn said_by_user(turn: &Turn) -> bool {
+pub(crate) fn is_user_input(turn: &Turn) -> bool {
     let TurnBody::Input(message) = turn.body() else { return false };
     if message.role() != Role::User {
         return false;

@@ -19,7 +19,7 @@ mod capability;
 
 pub use self::{
     capability::UseSelfDescription,
-    knowledge::{ReadTool, UseSelfKnowledge},
+    knowledge::{ReadToolRequirement, UseSelfKnowledge},
     tool::{DescribeSelf, DescribeSelfArgs, Section},
 };
 

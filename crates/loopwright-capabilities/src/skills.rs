@@ -54,7 +54,7 @@ pub use self::{
     capability::UseSkills,
     library::{SkillAudience, SkillLibrary, SkillScope},
     policy::{SkillPolicy, is_foreign_model},
-    preload::SkilledStates,
+    preload::SkillStateFactory,
     rules::ToolRule,
     shell::SkillShell,
     skill::{Skill, SkillContext, SkillInfo},

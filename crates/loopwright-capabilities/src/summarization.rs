@@ -42,7 +42,7 @@ pub(crate) use self::{
 
 pub use self::{
     capability::UseSummarization,
-    counter::{ApproximateTokens, LazyTokens, TokenCounter, turn_tokens},
+    counter::{ApproximateCounter, LazyCounter, TokenCounter, turn_tokens},
     policy::SummarizationPolicy,
-    summarizer::{Material, ModelSummarizer, Summarizer},
+    summarizer::{ModelSummarizer, Summarizer, SummaryInput},
 };

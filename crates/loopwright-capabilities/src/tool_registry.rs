@@ -21,7 +21,7 @@ mod hook;
 mod capability;
 
 pub use self::{
-    capability::{Offer, UseToolRegistry},
+    capability::{ToolExposure, UseToolRegistry},
     tool::{ToolsAction, ToolsArgs, ToolsError, ToolsTool},
 };
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
-use loopwright_capabilities::bash::{Background, Bash, BashPolicy, OnDanger, UseBash};
+use loopwright_capabilities::bash::{Background, Bash, BashPolicy, OnDangerousCommand, UseBash};
 use loopwright_capabilities::coding::UseCodingTools;
-use loopwright_capabilities::files::Root;
+use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_core::{AgentState, IntoTool as _, ToolOutput};
-use loopwright_sandbox::{Command, FakeSandbox, Network, Output, Policy, Tier};
+use loopwright_sandbox::{Backend, Command, FakeSandbox, Network, Output, SandboxPolicy};
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
 
@@ -34,18 +34,18 @@ fn bash_takes_a_command_and_how_long_it_may_take() {
 
 #[test]
 fn bash_describes_what_its_policy_allows() {
-    let described = |policy: Policy| {
+    let described = |policy: SandboxPolicy| {
         let tools =
             calling(UseBash::in_dir("/srv").policy(policy).background(Background::Allowed), &[]);
         let text = |name| tools.tools().get(name).unwrap().spec().description.to_string();
         [text("bash"), text("bash_start")]
     };
-    let check = |policy: Policy, expect: &str| {
+    let check = |policy: SandboxPolicy, expect: &str| {
         for text in described(policy) {
             assert!(text.contains(expect), "{text}");
         }
     };
-    let policy = || Policy::in_dir("/srv");
+    let policy = || SandboxPolicy::in_dir("/srv");
     check(policy(), "a sandbox: it writes only there and in /tmp, and has no network.");
     check(policy().network(Network::Host), "in /tmp, and has the network of this machine.");
     check(
@@ -54,10 +54,10 @@ fn bash_describes_what_its_policy_allows() {
     );
     check(policy().read_only(), "it writes only in /tmp, and has no network.");
     check(policy().read_only().write("/srv/out"), "it writes only in `out` and in /tmp,");
-    check(policy().driver(Tier::Host), "It is not confined:");
-    check(policy().accept(Tier::Host), "in a sandbox where this machine has one:");
+    check(policy().backend(Backend::Host), "It is not confined:");
+    check(policy().allow_weaker(Backend::Host), "in a sandbox where this machine has one:");
     // What is chosen later counts too.
-    let host = Bash::in_dir("/srv").driver(Tier::Host).into_tool();
+    let host = Bash::in_dir("/srv").driver(Backend::Host).into_tool();
     assert!(host.spec().description.contains("It is not confined:"));
 }
 
@@ -80,7 +80,7 @@ async fn a_command_is_run_by_the_shell_under_the_policy() {
     let display = BashPolicy::default();
     let policy = &sandbox.policies()[0];
     assert_eq!(policy.workdir, std::path::Path::new("/srv"));
-    assert_eq!(policy.limits.wall, display.timeout);
+    assert_eq!(policy.limits.timeout, display.timeout);
     assert_eq!(policy.output.head + policy.output.tail, display.capture_bytes);
 }
 
@@ -88,20 +88,20 @@ async fn a_command_is_run_by_the_shell_under_the_policy() {
 async fn what_is_protected_from_file_tools_is_protected_from_commands() {
     let home = tempfile::tempdir().unwrap();
     let sandbox = says(Output::exited(0, "", ""));
-    let root = Root::new(home.path()).protect("Cargo.lock");
+    let root = WorkspaceRoot::new(home.path()).protect("Cargo.lock");
     let tools = UseCodingTools::in_dir(root).sandbox(sandbox.clone());
     let write = json!({ "path": "Cargo.lock", "content": "" });
     let calls = [("bash", json!({ "command": "make" })), ("write_file", write)];
     let told = answers(tools, &calls).await;
     assert!(told[1].starts_with("Error: `Cargo.lock` is protected"), "{}", told[1]);
-    let expect = Policy::in_dir(home.path()).protect("Cargo.lock").protected;
+    let expect = SandboxPolicy::in_dir(home.path()).protect("Cargo.lock").protected;
     assert_eq!(sandbox.policies()[0].protected, expect);
 }
 
 #[tokio::test]
 async fn a_policy_of_ones_own_counts_as_a_whole() {
     let sandbox = says(Output::exited(0, "", ""));
-    let own = Policy::in_dir("/srv").wall(Duration::from_secs(5));
+    let own = SandboxPolicy::in_dir("/srv").timeout(Duration::from_secs(5));
     let bash = UseBash::in_dir("/other").policy(own.clone()).sandbox(sandbox.clone());
     let bash = bash.write_at_once();
     answers(bash, &[("bash", json!({ "command": "make" }))]).await;
@@ -117,7 +117,7 @@ async fn granted(bash: UseBash, asked: &[Option<u32>]) -> Vec<u64> {
     };
     let calls: Vec<_> = asked.iter().map(call).collect();
     answers(bash.sandbox(sandbox.clone()), &calls).await;
-    sandbox.policies().iter().map(|it| it.limits.wall.as_secs()).collect()
+    sandbox.policies().iter().map(|it| it.limits.timeout.as_secs()).collect()
 }
 
 #[tokio::test]
@@ -126,10 +126,16 @@ async fn a_command_may_take_as_long_as_is_asked_for_and_allowed() {
     let bash = || UseBash::in_dir("/srv");
     assert_eq!(granted(bash(), &asked).await, [120, 5, 300, 600]);
     let display = BashPolicy { timeout: Duration::from_mins(20), ..BashPolicy::default() };
-    assert_eq!(granted(bash().display(display.clone()), &asked).await, [1200, 5, 300, 1200]);
+    assert_eq!(
+        granted(bash().with_output_policy(display.clone()), &asked).await,
+        [1200, 5, 300, 1200]
+    );
     let minute = Duration::from_mins(1);
-    assert_eq!(granted(bash().display(display).longest(minute), &asked).await, [60, 5, 60, 60]);
-    let own = Policy::in_dir("/srv").wall(minute);
+    assert_eq!(
+        granted(bash().with_output_policy(display).longest(minute), &asked).await,
+        [60, 5, 60, 60]
+    );
+    let own = SandboxPolicy::in_dir("/srv").timeout(minute);
     assert_eq!(granted(bash().policy(own), &asked).await, [60, 5, 60, 60]);
 }
 
@@ -156,10 +162,10 @@ async fn a_command_is_told_what_the_sandbox_keeps_from_it() {
 async fn what_confines_commands_changes_without_their_time_and_output() {
     let sandbox = says(Output::exited(0, "", ""));
     let bash = UseBash::in_dir("/srv").sandbox(sandbox.clone());
-    let bash = bash.confine(|policy| policy.memory(7).wall(Duration::from_secs(1)));
+    let bash = bash.confine(|policy| policy.memory(7).timeout(Duration::from_secs(1)));
     answers(bash, &[("bash", json!({ "command": "make" }))]).await;
     let limits = &sandbox.policies()[0].limits;
-    assert_eq!((limits.memory, limits.wall), (7, BashPolicy::default().timeout));
+    assert_eq!((limits.memory, limits.timeout), (7, BashPolicy::default().timeout));
 }
 
 #[tokio::test]
@@ -174,8 +180,8 @@ async fn a_dangerous_command_is_run_with_a_note_or_blocked() {
         ]
     );
     assert_eq!(sandbox.commands().len(), 1);
-    let display = BashPolicy { on_danger: OnDanger::Block, ..BashPolicy::default() };
-    let bash = UseBash::in_dir("/srv").sandbox(sandbox.clone()).display(display);
+    let display = BashPolicy { on_danger: OnDangerousCommand::Block, ..BashPolicy::default() };
+    let bash = UseBash::in_dir("/srv").sandbox(sandbox.clone()).with_output_policy(display);
     let told = answers(bash, &call).await;
     assert_eq!(
         told,
@@ -211,7 +217,7 @@ async fn a_command_in_the_background_is_read_and_stopped() {
 
 #[tokio::test]
 async fn a_command_in_the_background_ends_with_its_run() {
-    loopwright_sandbox::use_helper(sandbox_helper());
+    loopwright_sandbox::set_helper_path(sandbox_helper());
     // A length that no other process sleeps.
     let sleep = format!("sleep {}.375", 100_000 + std::process::id());
     let command = sleep.clone();
@@ -231,10 +237,10 @@ async fn a_command_in_the_background_ends_with_its_run() {
         "done".into(),
     ]);
     let home = tempfile::tempdir().unwrap();
-    let bash = UseBash::in_dir(home.path()).driver(Tier::Host).background(Background::Allowed);
+    let bash = UseBash::in_dir(home.path()).driver(Backend::Host).background(Background::Allowed);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().and(alive))
+        .with_capability(UseTools::new().with_tool(alive))
         .with_capability(bash)
         .build()
         .unwrap();
@@ -248,12 +254,12 @@ async fn a_command_in_the_background_ends_with_its_run() {
 
 #[tokio::test]
 async fn a_command_begins_where_the_last_one_ended_if_that_is_wanted() {
-    loopwright_sandbox::use_helper(sandbox_helper());
+    loopwright_sandbox::set_helper_path(sandbox_helper());
     let home = tempfile::tempdir().unwrap();
     std::fs::create_dir(home.path().join("sub")).unwrap();
     let calls = ["cd sub", "basename \"$PWD\""];
     let calls = calls.map(|command| ("bash", json!({ "command": command })));
-    let bash = |bash: Bash| UseTools::new().and(bash.driver(Tier::Host));
+    let bash = |bash: Bash| UseTools::new().with_tool(bash.driver(Backend::Host));
     let plain = answers(bash(Bash::in_dir(home.path())), &calls).await;
     assert_ne!(plain[1], "sub");
     let keeping = answers(bash(Bash::in_dir(home.path()).keep_directory()), &calls).await;

@@ -25,7 +25,7 @@ use loopwright_capabilities::{
     planning::UsePlanningSubagent,
     recording::{UseRecording, UseReplay},
     retrospective::UseExecutionRetrospective,
-    self_description::{ReadTool, UseSelfDescription, UseSelfKnowledge},
+    self_description::{ReadToolRequirement, UseSelfDescription, UseSelfKnowledge},
     skills::{SkillLibrary, UseSkills},
     structured::{SchemaDefinition, SchemaRegistry, UseStructuredOutputs},
     subagents::UseSubagents,
@@ -68,7 +68,7 @@ pub(crate) const PARTS: &[Part] = &[
     part("use_bash", |it| Arc::new(UseBash::in_dir(it.dir()).sandbox(sandbox())), Some(("bash", r#"{"command":"make"}"#))),
     part("use_file_tools", |it| Arc::new(UseFileTools::in_dir(it.dir())), Some(("read_file", r#"{"path":"a.txt"}"#))),
     part("use_coding_tools", |it| Arc::new(UseCodingTools::in_dir(it.dir()).sandbox(sandbox())), Some(("list_dir", "{}"))),
-    part("use_compaction", |it| Arc::new(UseCompaction::of_window(200_000).spilling_to(it.dir()).asking(FakeModel::script([SUMMARY]))), None),
+    part("use_compaction", |it| Arc::new(UseCompaction::for_context_window(200_000).with_spill_dir(it.dir()).with_model(FakeModel::script([SUMMARY]))), None),
     part("use_cooperative_cancellation", |_| Arc::new(UseCooperativeCancellation::new(Cancellation::new())), None),
     part("use_execution_history", |_| Arc::new(UseExecutionHistory::default()), None),
     part("use_execution_retrospective", |_| Arc::new(UseExecutionRetrospective::default()), Some((BACK, r#"{"checkpoint_id":0,"guidance":"Look."}"#))),
@@ -76,17 +76,17 @@ pub(crate) const PARTS: &[Part] = &[
     part("use_planning_subagent", |_| Arc::new(UsePlanningSubagent::default()), Some(("plan_with_subagent", r#"{"specification":"child: plan"}"#))),
     part("use_recording", |it| Arc::new(UseRecording::to_file(&it.recording)), None),
     part("use_replay", |it| Arc::new(UseReplay::from_file(&it.replay)), None),
-    part("use_self_critique", |_| Arc::new(UseSelfCritique::asking(FakeModel::script([APPROVED])).with_tool()), Some(("self_critic", r#"{"original_task":"go","proposed_response":"done"}"#))),
+    part("use_self_critique", |_| Arc::new(UseSelfCritique::with_model(FakeModel::script([APPROVED])).with_tool()), Some(("self_critic", r#"{"original_task":"go","proposed_response":"done"}"#))),
     part("use_self_description", |_| Arc::new(UseSelfDescription), Some(("describe_self", r#"{"section":"tools"}"#))),
-    part("use_self_knowledge", |it| Arc::new(UseSelfKnowledge::in_dir(it.dir()).read_tool(ReadTool::Waived)), None),
+    part("use_self_knowledge", |it| Arc::new(UseSelfKnowledge::in_dir(it.dir()).read_tool(ReadToolRequirement::Optional)), None),
     part("use_skills", |it| Arc::new(UseSkills::new(SkillLibrary::new(it.dir().join("skills")))), Some(("load_skill", r#"{"skill_name":"greet"}"#))),
     part("use_structured_outputs", |_| Arc::new(UseStructuredOutputs::new(schemas()).model(FakeModel::script([EXTRACTED]))), Some(("structured_output", r#"{"input":"Ann","schema":"lead","store_as":"lead"}"#))),
-    part("use_subagents", |_| Arc::new(UseSubagents::of(helpers()).with_research()), Some(("spawn_subagent", r#"{"subagent":"helper","prompt":"child: help"}"#))),
-    part("use_summarization", |_| Arc::new(UseSummarization::default().asking(FakeModel::script([SUMMARY]))), None),
+    part("use_subagents", |_| Arc::new(UseSubagents::new(helpers()).with_research()), Some(("spawn_subagent", r#"{"subagent":"helper","prompt":"child: help"}"#))),
+    part("use_summarization", |_| Arc::new(UseSummarization::default().with_model(FakeModel::script([SUMMARY]))), None),
     part("use_system_prompt", |_| Arc::new(UseSystemPrompt::new("You build things.")), None),
     part("use_task_planning", |_| Arc::new(UseTaskPlanning::default()), Some(("todo_write", r#"{"todos":[{"content":"Look","status":"pending","activeForm":"Looking"}]}"#))),
     part("use_tool_registry", |_| Arc::new(UseToolRegistry::new(extra())), Some(("tools", r#"{"action":"activate","tool":"extra"}"#))),
-    part("use_llm_query", |_| Arc::new(UseLlmQuery::of(LlmQueryTool::new(FakeModel::script(["42"])))), Some(("llm_query", r#"{"query":"What is six times seven?"}"#))),
+    part("use_llm_query", |_| Arc::new(UseLlmQuery::from_tool(LlmQueryTool::new(FakeModel::script(["42"])))), Some(("llm_query", r#"{"query":"What is six times seven?"}"#))),
 ];
 
 /// The tool that goes back.
@@ -189,7 +189,7 @@ pub(crate) fn is_of_child(request: &InferenceRequest) -> bool {
 pub(crate) fn builder(model: &FakeModel) -> AgentBuilder {
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
 }
 
 /// Everything but the one that answers in the model's place, and the second one of the same tools.

@@ -4,7 +4,7 @@ use std::fs;
 
 use loopwright_agent::{AgentBuilder, UseLlmConfig, UseTools};
 use loopwright_capabilities::files::{
-    EditFile, Grep, ListDir, ReadFile, Root, SearchFiles, UseFileTools, WriteFile,
+    EditFile, Grep, ListDir, ReadFile, SearchFiles, UseFileTools, WorkspaceRoot, WriteFile,
 };
 use loopwright_core::{AgentState, IntoTool as _};
 use loopwright_testing::FakeModel;
@@ -40,21 +40,21 @@ async fn each_tool_stands_alone_with_its_options() {
         counts.map(|(what, text)| text.matches(what).count()).collect::<Vec<_>>()
     };
     let tools = UseTools::new()
-        .and(ReadFile::in_dir(home.path()).lines(7))
-        .and(SearchFiles::in_dir(home.path()).max_results(8))
-        .and(ListDir::in_dir(home.path()).max_entries(9));
+        .with_tool(ReadFile::in_dir(home.path()).lines(7))
+        .with_tool(SearchFiles::in_dir(home.path()).max_results(8))
+        .with_tool(ListDir::in_dir(home.path()).max_entries(9));
     // The pattern of the search is told too.
     assert_eq!(shown(tools).await, [7, 8 + 1, 9]);
     let tools = UseTools::new()
-        .and(ReadFile::in_dir(home.path()))
-        .and(SearchFiles::in_dir(home.path()).max_results(50))
-        .and(ListDir::in_dir(home.path()));
+        .with_tool(ReadFile::in_dir(home.path()))
+        .with_tool(SearchFiles::in_dir(home.path()).max_results(50))
+        .with_tool(ListDir::in_dir(home.path()));
     assert_eq!(shown(tools).await, [12, 12 + 1, 13]);
 }
 
 #[test]
 fn schemas_name_what_is_required_and_accept_nothing_else() {
-    let root = Root::new("/");
+    let root = WorkspaceRoot::new("/");
     let tools = [
         (ReadFile::in_dir(root.clone()).into_tool(), json!(["path"])),
         (WriteFile::in_dir(root.clone()).into_tool(), json!(["path", "content"])),

@@ -3,8 +3,8 @@
 use loopwright_agent::AgentBuilder;
 use loopwright_core::{
     AgentState, RunOptions, Step,
-    kinds::{MessageBufferSummarized, PrefixBroken},
-    messages::{InferenceRequest, Message, PrefixBreak},
+    kinds::{MessageBufferSummarized, PromptCacheBroken},
+    messages::{CacheBreak, InferenceRequest, Message},
 };
 use loopwright_testing::{EventRecorder, FrozenClock};
 
@@ -20,7 +20,7 @@ fn goes_on(pair: &[InferenceRequest]) -> bool {
     let [before, next] = pair else { return false };
     before.model == next.model
         && before.system == next.system
-        && before.tools.is_same(&next.tools)
+        && before.tools.ptr_eq(&next.tools)
         && before.prompt.head.len() == next.prompt.head.len()
         && next.prompt.turns.starts_with(&before.prompt.turns)
 }
@@ -53,19 +53,20 @@ async fn with_everything_requests_go_on_where_the_last_one_ended_but_where_an_ev
     assert_eq!(requests.len(), steps());
     let broken = requests.windows(2).zip(2..).filter(|(pair, _)| !goes_on(pair));
     let broken: Vec<usize> = broken.map(|(_, step)| step).collect();
-    let told = events.of::<PrefixBroken>().into_iter().map(|it| (it.step as usize, it.cause));
+    let told =
+        events.events_of::<PromptCacheBroken>().into_iter().map(|it| (it.step as usize, it.cause));
     let (added, compacted): (Vec<_>, Vec<_>) =
-        told.partition(|(_, cause)| *cause == PrefixBreak::ToolAdded);
+        told.partition(|(_, cause)| *cause == CacheBreak::ToolAdded);
     let mut expect: Vec<usize> = added.iter().chain(&compacted).map(|(step, _)| *step).collect();
     expect.sort_unstable();
     assert_eq!(broken, expect);
     // The agent asks for a tool once, goes back at most three times, and older messages are summed up.
-    assert_eq!(added, [(tools + 2, PrefixBreak::ToolAdded)]);
-    assert!(compacted.iter().all(|(_, cause)| *cause == PrefixBreak::Compaction), "{compacted:?}");
+    assert_eq!(added, [(tools + 2, CacheBreak::ToolAdded)]);
+    assert!(compacted.iter().all(|(_, cause)| *cause == CacheBreak::Compaction), "{compacted:?}");
     let steps_taken = run.state().steps().flat_map(Step::tool_executions);
     let back =
         steps_taken.filter(|(call, outcome)| &*call.name == BACK && !outcome.is_error()).count();
-    let summed_up = events.of::<MessageBufferSummarized>().len();
+    let summed_up = events.events_of::<MessageBufferSummarized>().len();
     assert!(back > 0 && summed_up > 0, "{back} {summed_up}");
     assert_eq!(compacted.len(), back + summed_up);
     // What stands at the end of requests does not grow.

@@ -45,12 +45,12 @@ async fn run(pair: [&Part; 2], calls: [&Part; 2], world: &World) -> Seen {
     let notes = Arc::clone(&requests);
     let noting = CallableHook::new("noting").before_inference(move |request, _, _| {
         notes.lock().unwrap().push(shown(request));
-        Ok(InferenceDecision::Go)
+        Ok(InferenceDecision::Send)
     });
     let parts = pair.map(|it| it.make(world)).into_iter();
     let agent = parts
         .fold(builder(&model), AgentBuilder::with_shared_capability)
-        .with_capability(UseHook::new(noting).at(Priority::HISTORY))
+        .with_capability(UseHook::new(noting).with_priority(Priority::HISTORY))
         .with_event_sink(events.sink())
         .build()
         .unwrap();

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use loopwright_capabilities::files::{
     EditFile, EditFileArgs, FileError, Grep, GrepArgs, ListDir, ListDirArgs, ReadFile,
-    ReadFileArgs, Root, SearchFiles, SearchFilesArgs, WriteFile, WriteFileArgs,
+    ReadFileArgs, SearchFiles, SearchFilesArgs, WorkspaceRoot, WriteFile, WriteFileArgs,
 };
 use rustix::fs::{CWD, RenameFlags};
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ fn how_long() -> Duration {
 }
 
 /// A root whose directories and files have doubles that are links to the outside.
-fn world(home: &Path) -> (Root, std::path::PathBuf, std::path::PathBuf) {
+fn world(home: &Path) -> (WorkspaceRoot, std::path::PathBuf, std::path::PathBuf) {
     let (base, outside) = (home.join("root"), home.join("outside"));
     for folder in [&base, &outside, &outside.join("sub")] {
         fs::create_dir(folder).unwrap();
@@ -48,7 +48,7 @@ fn world(home: &Path) -> (Root, std::path::PathBuf, std::path::PathBuf) {
         fs::write(base.join(format!("f{place}")), "fine").unwrap();
         symlink("../outside/file", base.join(format!("flink{place}"))).unwrap();
     }
-    (Root::new(&base), base, outside)
+    (WorkspaceRoot::new(&base), base, outside)
 }
 
 fn swap(base: &Path, number: usize, is_over: &AtomicBool, swaps: &AtomicU64) {
@@ -64,7 +64,7 @@ fn swap(base: &Path, number: usize, is_over: &AtomicBool, swaps: &AtomicU64) {
 }
 
 /// Uses every tool on one place, and tells what came back.
-fn use_tools(root: &Root, place: usize) -> Vec<Result<String, FileError>> {
+fn use_tools(root: &WorkspaceRoot, place: usize) -> Vec<Result<String, FileError>> {
     let stop = CancellationToken::new();
     let paths = [format!("d{place}/file"), format!("d{place}/sub/file"), format!("f{place}")];
     let mut said = Vec::new();

@@ -85,7 +85,7 @@ fn tools(part: &Part, world: &World) -> Vec<AnyTool> {
 
 fn describe(tool: &AnyTool, page: &mut String) {
     let spec = tool.spec();
-    let effects = format!("{:?}", tool.options().effects).to_lowercase();
+    let effects = format!("{:?}", tool.options().side_effects).to_lowercase();
     let about = spec.description.lines().next().unwrap_or_default();
     write!(page, "\n### `{}`\n\n{about}\n\nEffects: `{effects}`.\n", spec.name).unwrap();
     let Some(arguments) = spec.parameters["properties"].as_object().filter(|it| !it.is_empty())

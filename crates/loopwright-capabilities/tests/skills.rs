@@ -11,15 +11,15 @@ use loopwright_agent::{
 };
 use loopwright_capabilities::child::NARROWED;
 use loopwright_capabilities::skills::{
-    ACTIVE, Skill, SkillContext, SkillInfo, SkillLibrary, SkillPolicy, SkilledStates, ToolRule,
+    ACTIVE, Skill, SkillContext, SkillInfo, SkillLibrary, SkillPolicy, SkillStateFactory, ToolRule,
     UseSkills,
 };
 use loopwright_capabilities::tasks::UseTaskPlanning;
 use loopwright_core::{
     AgentLoop, AgentState, ChatModel, ContextCompiler, LlmConfig, ModelError, ModelErrorKind,
-    Models,
-    kinds::PrefixBroken,
-    messages::{InferenceRequest, PrefixBreak, ToolResult, TurnBody},
+    ModelProvider,
+    kinds::PromptCacheBroken,
+    messages::{CacheBreak, InferenceRequest, ToolResult, TurnBody},
 };
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
@@ -80,7 +80,7 @@ fn agent_with(model: &FakeModel, skills: UseSkills) -> AgentLoop {
     let tools = tools.map(|name| MockTool::returning(name, "", format!("{name} did")));
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(tools.into_iter().fold(UseTools::new(), UseTools::and))
+        .with_capability(tools.into_iter().fold(UseTools::new(), UseTools::with_tool))
         .with_capability(skills)
         .build()
         .unwrap()
@@ -280,7 +280,7 @@ async fn a_model_that_no_provider_has_does_not_end_the_run() {
     #[derive(Debug)]
     struct OnlyOne(FakeModel);
 
-    impl Models for OnlyOne {
+    impl ModelProvider for OnlyOne {
         fn resolve(&self, llm: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError> {
             match llm.and_then(|it| it.model.as_deref()) {
                 None => Ok(Arc::new(self.0.clone())),
@@ -291,7 +291,7 @@ async fn a_model_that_no_provider_has_does_not_end_the_run() {
 
     let model = script(&[load("cheap")]);
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::of(Arc::new(OnlyOne(model.clone()))))
+        .with_capability(UseLlmConfig::from_models(Arc::new(OnlyOne(model.clone()))))
         .with_capability(UseSkills::new(library()))
         .build()
         .unwrap();
@@ -361,8 +361,9 @@ async fn a_skills_model_works_while_it_is_active() {
     let expect = ["big", "small", "small", "big", "big"].map(Some);
     assert_eq!(models(&requests), expect);
     assert_eq!(state.llm(), Some(&big), "nothing has to be put back");
-    let broken: Vec<_> = events.of::<PrefixBroken>().into_iter().map(|it| it.cause).collect();
-    assert_eq!(broken, [PrefixBreak::ModelChanged, PrefixBreak::ModelChanged]);
+    let broken: Vec<_> =
+        events.events_of::<PromptCacheBroken>().into_iter().map(|it| it.cause).collect();
+    assert_eq!(broken, [CacheBreak::ModelChanged, CacheBreak::ModelChanged]);
 }
 
 #[tokio::test]
@@ -414,7 +415,7 @@ async fn what_a_skill_says_of_itself_holds_where_it_works_by_itself() {
     assert_eq!(requests[1].system.as_deref(), Some("You read."));
     assert_eq!(models(&requests), [None, Some("small"), Some("small"), None]);
     let exchanges = requests[2].prompt.turns.iter().filter_map(|turn| match turn.body() {
-        TurnBody::Exchange(exchange) => Some(exchange.results()),
+        TurnBody::ToolExchange(exchange) => Some(exchange.results()),
         _ => None,
     });
     let results: Vec<String> = exchanges.flatten().map(ToolResult::to_text).collect();
@@ -496,7 +497,7 @@ async fn commands_in_a_skill_stay_text_unless_they_are_to_be_run() {
 async fn a_definitions_skills_are_part_of_its_instructions() {
     let mut definition = AgentDefinition::new("a", "d", "You work.");
     definition.skills = ["plain", "missing"].into_iter().collect();
-    let states = SkilledStates::new(library());
+    let states = SkillStateFactory::new(library());
     let model = FakeModel::script(["ok"]);
     let agent =
         AgentBuilder::base().with_capability(UseLlmConfig::model(model.clone())).build().unwrap();

@@ -6,7 +6,7 @@ use loopwright_capabilities::structured::{
     StructuredOutputPolicy, TypedFailure, TypedOptions, UseStructuredOutputs,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, LlmConfig, RunOptions, Status, StopReason,
+    AgentLoop, AgentState, ExecutionStatus, LlmConfig, RunOptions, StopReason,
     kinds::ValidationFailed,
     messages::{FinishReason, InferenceRequest, Message, ResponseFormat, ToolChoice, Usage},
 };
@@ -151,7 +151,7 @@ async fn a_model_is_told_what_is_wrong_and_asked_again() {
     let wrong = "That does not fit:\n- at /: \"age\" is a required property\n\
         Answer again, with the whole of it and nothing else.";
     assert_eq!((tail[0].as_str(), tail[1].as_str(), tail[2].as_str()), (WRONG, wrong, "no"));
-    let failed = events.of::<ValidationFailed>();
+    let failed = events.events_of::<ValidationFailed>();
     assert_eq!(failed.len(), 2);
     assert_eq!(failed[0].errors, ["at /: \"age\" is a required property"]);
 }
@@ -314,7 +314,7 @@ async fn what_extraction_takes_is_charged_to_the_execution() {
 fn plain(model: &FakeModel) -> AgentLoop {
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(MockTool::returning("look", "", "seen")))
+        .with_capability(UseTools::new().with_tool(MockTool::returning("look", "", "seen")))
         .build()
         .unwrap()
 }
@@ -325,7 +325,7 @@ async fn an_agent_answers_with_a_value_after_its_tools() {
     let model = FakeModel::script(steps);
     let typed = plain(&model).run_typed::<Lead>(start()).await.unwrap();
     assert_eq!(typed.value, ann());
-    assert_eq!(typed.state.status(), &Status::Completed);
+    assert_eq!(typed.state.status(), &ExecutionStatus::Completed);
     let format = model.requests()[0].response_format.clone();
     assert!(matches!(format, Some(ResponseFormat::JsonSchema { strict: true, .. })));
 }
@@ -371,7 +371,7 @@ async fn an_agent_can_answer_by_calling_a_tool() {
     let typed =
         agent.run_typed_with::<Lead>(start(), options, RunOptions::default()).await.unwrap();
     assert_eq!((typed.value, model.asked()), (ann(), 3));
-    assert_eq!(typed.state.status(), &Status::Completed);
+    assert_eq!(typed.state.status(), &ExecutionStatus::Completed);
     assert!(model.requests()[0].system.as_deref().unwrap().contains("calling `final_answer`"));
 }
 

@@ -25,14 +25,14 @@ use loopwright_capabilities::{
     subagents::{SubagentPolicy, UseSubagents},
 };
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, CallableHook, Effects, Env, RunOptions, Status, Step,
-    ToolDecision, ToolOptions, ToolOutput,
+    AgentLoop, AgentState, Budget, CallableHook, ExecutionStatus, RunEnv, RunOptions, SideEffects,
+    Step, ToolDecision, ToolOptions, ToolOutput,
     kinds::SubagentCompleted,
     messages::{Cost, InferenceRequest, Usage},
 };
-use loopwright_sandbox::Tier;
+use loopwright_sandbox::Backend;
 use loopwright_sessions::{
-    AgentSession, Continue, MemoryStore, SendMessage, SessionFactory, SessionId, SessionRuntime,
+    AgentSession, ContinueRun, MemoryStore, SendMessage, SessionFactory, SessionId, SessionRuntime,
 };
 use loopwright_testing::{
     EventRecorder, FakeModel, Fault, FrozenClock, MemoryJournal, MockTool, ScenarioStep, block_on,
@@ -61,7 +61,7 @@ fn go(budget: Budget) -> AgentState {
     AgentState::new().with_user_message("go").with_budget(budget)
 }
 
-fn options(env: Env) -> RunOptions {
+fn options(env: RunEnv) -> RunOptions {
     RunOptions { env, ..RunOptions::default() }
 }
 
@@ -108,8 +108,8 @@ fn shown_to_each(definitions: &[AgentDefinition]) -> BTreeMap<String, BTreeSet<S
     let policy = SubagentPolicy::for_depth(3);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(tools.fold(UseTools::new(), UseTools::and))
-        .with_capability(UseSubagents::of(agents(definitions.to_vec())).policy(policy))
+        .with_capability(tools.fold(UseTools::new(), UseTools::with_tool))
+        .with_capability(UseSubagents::new(agents(definitions.to_vec())).policy(policy))
         .build()
         .unwrap();
     block_on(agent.start(go(Budget::unlimited()), options(test_env(1))).finish());
@@ -157,9 +157,9 @@ fn what_the_one_who_asked_may_not_do_nobody_does_for_it() {
     });
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(wipe.clone()))
+        .with_capability(UseTools::new().with_tool(wipe.clone()))
         .with_capability(UseHook::new(never))
-        .with_capability(UseSubagents::of(agents([helper()])))
+        .with_capability(UseSubagents::new(agents([helper()])))
         .build()
         .unwrap();
     block_on(agent.execute(go(Budget::unlimited())));
@@ -201,7 +201,7 @@ pub(crate) async fn until(what: impl Fn() -> bool) {
 
 #[tokio::test]
 async fn cancelling_an_agent_ends_all_that_work_for_it_and_their_processes() {
-    loopwright_sandbox::use_helper(sandbox_helper());
+    loopwright_sandbox::set_helper_path(sandbox_helper());
     // A length that no other process sleeps.
     let sleep = format!("sleep {}.125", 100_000 + std::process::id());
     let command = sleep.clone();
@@ -221,12 +221,12 @@ async fn cancelling_an_agent_ends_all_that_work_for_it_and_their_processes() {
         step.to_response()
     });
     let home = tempfile::tempdir().unwrap();
-    let bash = UseBash::in_dir(home.path()).driver(Tier::Host).background(Background::Allowed);
+    let bash = UseBash::in_dir(home.path()).driver(Backend::Host).background(Background::Allowed);
     let events = EventRecorder::new();
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
         .with_capability(bash)
-        .with_capability(UseSubagents::of(agents([helper()])))
+        .with_capability(UseSubagents::new(agents([helper()])))
         .with_event_sink(events.sink())
         .build()
         .unwrap();
@@ -238,7 +238,7 @@ async fn cancelling_an_agent_ends_all_that_work_for_it_and_their_processes() {
     handle.cancel();
     let state = finished.await.unwrap();
     assert_eq!(state.status().as_str(), "stopped");
-    let ended = events.of::<SubagentCompleted>();
+    let ended = events.events_of::<SubagentCompleted>();
     assert_eq!(ended.iter().map(|it| &*it.status).collect::<Vec<_>>(), ["stopped"; 4]);
     until(|| processes(&sleep) == 0).await;
 }
@@ -255,12 +255,12 @@ fn interrupted(model: &FakeModel, levels: &[&'static str]) -> (AgentLoop, MockTo
             Ok(ToolOutput::text("it is there"))
         })
     });
-    let options = ToolOptions { effects: Effects::Idempotent, ..ToolOptions::default() };
+    let options = ToolOptions { side_effects: SideEffects::Idempotent, ..ToolOptions::default() };
     let definitions = levels.iter().map(|name| AgentDefinition::new(*name, "", *name));
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(look.clone().with_options(options)))
-        .with_capability(UseSubagents::of(agents(definitions)))
+        .with_capability(UseTools::new().with_tool(look.clone().with_options(options)))
+        .with_capability(UseSubagents::new(agents(definitions)))
         .build()
         .unwrap();
     (agent, look)
@@ -303,10 +303,10 @@ fn a_crash_in_the_middle_of_a_sub_agent_resumes_it_and_nothing_is_paid_twice() {
     let keys = look.keys();
     assert_eq!((model.asked(), keys.len(), &keys[0]), (6, 2, &keys[1]));
     assert_eq!(state.usage(), Usage::new(60, 0));
-    let resumed = events.of::<loopwright_core::kinds::ExecutionStarted>();
+    let resumed = events.events_of::<loopwright_core::kinds::ExecutionStarted>();
     assert!(resumed.iter().all(|it| it.resumed));
     assert_eq!(resumed.len(), 3);
-    let used: Vec<_> = events.of::<SubagentCompleted>().iter().map(|it| it.usage).collect();
+    let used: Vec<_> = events.events_of::<SubagentCompleted>().iter().map(|it| it.usage).collect();
     assert_eq!(used, [Usage::new(20, 0), Usage::new(40, 0)]);
 }
 
@@ -322,7 +322,7 @@ fn what_a_sub_agent_used_before_a_crash_still_counts_against_the_budget() {
     let found = AgentState::new().replay(journal.changes()).unwrap();
     let state = block_on(agent.start(found, journaled(2)).finish());
     assert_eq!((model.asked(), state.usage()), (3, Usage::new(30, 0)));
-    assert!(matches!(state.status(), Status::Stopped(_)), "{:?}", state.status());
+    assert!(matches!(state.status(), ExecutionStatus::Stopped(_)), "{:?}", state.status());
 }
 
 #[test]
@@ -361,8 +361,8 @@ fn wherever_the_one_who_asked_crashes_its_sub_agents_answer_once() {
     let whole = |journal: &MemoryJournal, model: &FakeModel, state: AgentState| {
         let agent = AgentBuilder::base()
             .with_capability(UseLlmConfig::model(model.clone()))
-            .with_capability(UseTools::new().and(MockTool::returning("look", "", "there")))
-            .with_capability(UseSubagents::of(agents([
+            .with_capability(UseTools::new().with_tool(MockTool::returning("look", "", "there")))
+            .with_capability(UseSubagents::new(agents([
                 AgentDefinition::new("one", "", "one"),
                 AgentDefinition::new("two", "", "two"),
             ])))
@@ -380,7 +380,7 @@ fn wherever_the_one_who_asked_crashes_its_sub_agents_answer_once() {
             let (journal, model) = (MemoryJournal::new(), chain());
             journal.fail_at(append, fault);
             assert!(run_until_stuck(whole(&journal, &model, go(Budget::unlimited()))).is_none());
-            journal.heal();
+            journal.recover();
             let found = match journal.changes() {
                 changes if changes.is_empty() => go(Budget::unlimited()),
                 changes => AgentState::new().replay(changes).unwrap(),
@@ -426,7 +426,7 @@ fn a_sub_agent_of_a_session_goes_on_in_its_own_session() {
     assert!(run_until_stuck(first.execute(&id, &SendMessage::text("go"))).is_none());
     // Its lease ends.
     clock.advance(Duration::from_mins(1));
-    let done = block_on(runtime(1).execute(&id, &Continue)).unwrap();
+    let done = block_on(runtime(1).execute(&id, &ContinueRun)).unwrap();
     assert_eq!(done.state().text(), "done");
     assert_eq!((model.asked(), look.calls().len()), (6, 2));
     assert_eq!(done.state().usage(), Usage::new(60, 0));
@@ -455,9 +455,9 @@ fn planning_handing_on_and_critique_go_together_over_two_turns() {
         ScenarioStep::from(r#"{ "approved": true }"#).to_response()
     });
     let agent = AgentBuilder::base()
-        .with_capability(UseSelfCritique::asking(critic))
+        .with_capability(UseSelfCritique::with_model(critic))
         .with_capability(UsePlanningSubagent::default())
-        .with_capability(UseSubagents::of(agents([helper()])))
+        .with_capability(UseSubagents::new(agents([helper()])))
         .with_capability(UseLlmConfig::model(script()))
         .build()
         .unwrap();

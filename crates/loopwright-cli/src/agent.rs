@@ -6,11 +6,11 @@ use loopwright_agent::{
     AgentBuilder, BuildError, DefinitionLoopFactory, LoopFactory as _, UseContextConfig, UseHook,
     UseLlmConfig,
 };
-use loopwright_capabilities::{compaction::UseCompaction, files::Root};
-use loopwright_core::{AgentLoop, Hook, LlmConfig, Models, Priority};
+use loopwright_capabilities::{compaction::UseCompaction, files::WorkspaceRoot};
+use loopwright_core::{AgentLoop, Hook, LlmConfig, ModelProvider, Priority};
 use loopwright_templates::{ProjectInstructions, UseProjectInstructions};
 
-use crate::applied::Applied;
+use crate::applied::SelectedAgent;
 use crate::commands::Commands;
 use crate::session_budget::SessionBudget;
 use crate::tools;
@@ -30,19 +30,19 @@ const COMPACTION: &str = "use_compaction";
 #[derive(Clone)]
 pub struct Setup {
     /// Who answers.
-    pub models: Arc<dyn Models>,
+    pub models: Arc<dyn ModelProvider>,
     /// Which of them, and how.
     pub llm: LlmConfig,
     /// How many tokens the model takes.
     pub context_window: u64,
     /// Where it works.
-    pub workdir: Root,
+    pub workdir: WorkspaceRoot,
     /// How its commands are run.
     pub commands: Commands,
     /// What the user adds to its instructions; with a definition, those of the definition too.
     pub system: Option<String>,
     /// What it is defined by; nothing for the program's own agent.
-    pub applied: Option<Applied>,
+    pub applied: Option<SelectedAgent>,
     /// What the project tells every agent.
     pub project: ProjectInstructions,
     /// What a session may use over all its turns.
@@ -64,15 +64,18 @@ impl Setup {
         let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))
             .with_capability(tools::tools(&self.workdir, &self.commands))
-            .with_capability(UseLlmConfig::of(Arc::clone(&self.models)).with_llm(self.llm.clone()))
+            .with_capability(
+                UseLlmConfig::from_models(Arc::clone(&self.models)).with_llm(self.llm.clone()),
+            )
             .with_capability(UseProjectInstructions::new(self.project.clone()))
-            .with_capability(UseHook::new(self.session_budget).at(Priority::GUARD))
+            .with_capability(UseHook::new(self.session_budget).with_priority(Priority::GUARD))
             .with_capability(UseHook::new(listener));
-        let compacts = |it: &Applied| it.definition.capabilities.contains(COMPACTION);
+        let compacts = |it: &SelectedAgent| it.definition.capabilities.contains(COMPACTION);
         let builder = match &self.applied {
             Some(applied) if compacts(applied) => builder,
             _ => builder.with_capability(
-                UseCompaction::of_window(self.context_window).spilling_to(self.workdir.clone()),
+                UseCompaction::for_context_window(self.context_window)
+                    .with_spill_dir(self.workdir.clone()),
             ),
         };
         let Some(applied) = &self.applied else { return builder.build() };

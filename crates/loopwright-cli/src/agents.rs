@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_agent::{AgentDefinition, Definitions as _};
-use loopwright_broadcast::Redaction;
+use loopwright_broadcast::Redactor;
 use loopwright_templates::writing::without_secrets;
 use loopwright_templates::{
-    DefinitionFileError, DefinitionFormat, DefinitionPlaces, Existing, FileDefinitionStore,
-    LoadedDefinition, StoreError,
+    DefinitionFileError, DefinitionFormat, DefinitionPaths, DefinitionStoreError,
+    FileDefinitionStore, LoadedDefinition, OnExisting,
 };
 use serde_json::{Value, json};
 
 use crate::args::Cli;
 use crate::args::agents::{AgentsArgs, AgentsCommand, NewArgs, ShowArgs, ValidateArgs};
 use crate::check::Check;
-use crate::config::Sources;
+use crate::config::ConfigSources;
 use crate::console;
 use crate::definitions::{self, Defined, plain, shown};
 use crate::exit::ExitCode;
-use crate::render::{harmless, line};
+use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::table::table;
 use crate::tools;
@@ -47,7 +47,7 @@ pub fn agents(cli: &Cli, args: &AgentsArgs) -> ExitCode {
         },
         AgentsCommand::New(args) => match new(&defined, &sources, args) {
             Ok(path) => console::print(format!("{}\n", path.display()).as_bytes()),
-            Err(error @ (StoreError::Name(_) | StoreError::Exists(_))) => {
+            Err(error @ (DefinitionStoreError::Name(_) | DefinitionStoreError::Exists(_))) => {
                 console::fail(&error, ExitCode::Usage)
             }
             Err(error) => console::fail(&error, ExitCode::Internal),
@@ -55,7 +55,7 @@ pub fn agents(cli: &Cli, args: &AgentsArgs) -> ExitCode {
     }
 }
 
-fn list(defined: &Defined, sources: &Sources, is_json: bool) -> ExitCode {
+fn list(defined: &Defined, sources: &ConfigSources, is_json: bool) -> ExitCode {
     for error in defined.agents.errors().values() {
         console::warn(error);
     }
@@ -81,7 +81,7 @@ fn list(defined: &Defined, sources: &Sources, is_json: bool) -> ExitCode {
     let row = |it: &AgentDefinition| {
         let path = source(&it.name).and_then(|it| it.path).unwrap_or_default();
         let path = shown(&path, &defined.root, home);
-        vec![it.name.clone(), line(&path, 200), line(&it.description, DESCRIPTION)]
+        vec![it.name.clone(), single_line(&path, 200), single_line(&it.description, DESCRIPTION)]
     };
     let head = ["NAME", "FILE", "DESCRIPTION"].map(str::to_owned).to_vec();
     let rows: Vec<_> = [head].into_iter().chain(all.iter().map(|it| row(it))).collect();
@@ -105,7 +105,7 @@ fn show(defined: &Defined, args: &ShowArgs) -> ExitCode {
     let definition = without_secrets(&definition);
     if !args.json {
         let text = DefinitionFormat::Markdown.write(&definition);
-        return console::print(harmless(&Redaction::default().text(&text)).as_bytes());
+        return console::print(sanitize_terminal(&Redactor::default().text(&text)).as_bytes());
     }
     let written = DefinitionFormat::Json.write(&definition);
     let written: Value = serde_json::from_str(&written).unwrap_or_default();
@@ -119,7 +119,7 @@ fn show(defined: &Defined, args: &ShowArgs) -> ExitCode {
 /// Takes the passwords out of addresses, wherever they stand.
 fn without_passwords(value: Value) -> Value {
     match value {
-        Value::String(text) => Redaction::default().text(&text).into(),
+        Value::String(text) => Redactor::default().text(&text).into(),
         Value::Array(items) => items.into_iter().map(without_passwords).collect(),
         Value::Object(fields) => {
             fields.into_iter().map(|(name, it)| (name, without_passwords(it))).collect()
@@ -144,7 +144,7 @@ fn validate(check: &Check<'_>, args: &ValidateArgs) -> ExitCode {
         let loader = defined.agents.loader();
         let of_project = |path: &Path| {
             let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-            DefinitionPlaces::PROJECT.iter().any(|it| real.starts_with(defined.root.join(it)))
+            DefinitionPaths::PROJECT.iter().any(|it| real.starts_with(defined.root.join(it)))
         };
         let load = |path: &Path| {
             if of_project(path) { loader.load_of_project(path) } else { loader.load(path) }
@@ -212,7 +212,7 @@ fn one(
     loaded: Result<LoadedDefinition, DefinitionFileError>,
     check: &Check<'_>,
 ) -> Checked {
-    let texts = |problems: &[loopwright_templates::Problem]| -> Vec<String> {
+    let texts = |problems: &[loopwright_templates::Diagnostic]| -> Vec<String> {
         problems.iter().map(ToString::to_string).collect()
     };
     let (name, errors, warnings) = match loaded {
@@ -230,34 +230,39 @@ impl Checked {
         let path = plain(&self.path);
         let errors = self.errors.iter().map(|it| ("error", it));
         let all = errors.chain(self.warnings.iter().map(|it| ("warning", it)));
-        let lines = all.map(|(kind, text)| format!("{path}: {kind}: {}\n", harmless(text)));
+        let lines =
+            all.map(|(kind, text)| format!("{path}: {kind}: {}\n", sanitize_terminal(text)));
         let lines: String = lines.collect();
         if self.errors.is_empty() { format!("{path}: ok\n{lines}") } else { lines }
     }
 }
 
 /// Checks that no link leads from a project to where its definitions are written.
-fn check_own(root: &Path, directory: &Path) -> Result<(), StoreError> {
+fn check_own(root: &Path, directory: &Path) -> Result<(), DefinitionStoreError> {
     let below = directory.ancestors().take_while(|it| *it != root);
     let link = below.into_iter().find(|it| it.is_symlink());
     link.map_or(Ok(()), |link| {
         let source = io::Error::other("it is a link: remove it, or write the file yourself");
-        Err(StoreError::Root { path: link.to_owned(), source })
+        Err(DefinitionStoreError::Root { path: link.to_owned(), source })
     })
 }
 
 /// Begins a file, and returns its path.
-fn new(defined: &Defined, sources: &Sources, args: &NewArgs) -> Result<PathBuf, StoreError> {
+fn new(
+    defined: &Defined,
+    sources: &ConfigSources,
+    args: &NewArgs,
+) -> Result<PathBuf, DefinitionStoreError> {
     let directory = match sources.own_directory().filter(|_| args.user) {
         Some(own) => own.join("agents"),
-        None => defined.root.join(DefinitionPlaces::OWN),
+        None => defined.root.join(DefinitionPaths::OWN),
     };
     if !args.user {
         check_own(&defined.root, &directory)?;
     }
     fs::create_dir_all(&directory)
-        .map_err(|source| StoreError::Root { path: directory.clone(), source })?;
-    let existing = if args.overwrite { Existing::Replace } else { Existing::Refuse };
+        .map_err(|source| DefinitionStoreError::Root { path: directory.clone(), source })?;
+    let existing = if args.overwrite { OnExisting::Replace } else { OnExisting::Refuse };
     let store = FileDefinitionStore::open(&directory)?.with_existing(existing);
     let name = args.name.as_str();
     let text = |given: &Option<String>, otherwise: String| {

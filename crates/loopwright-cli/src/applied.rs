@@ -14,7 +14,7 @@ use crate::exit::ExitCode;
 
 /// A definition, and what else is defined.
 #[derive(Clone, Debug)]
-pub struct Applied {
+pub struct SelectedAgent {
     /// The definition. Its prompt holds the skills that it begins with.
     pub definition: Arc<AgentDefinition>,
     /// What capabilities may look for.
@@ -109,7 +109,7 @@ impl AgentError {
     }
 }
 
-impl Applied {
+impl SelectedAgent {
     /// Takes a definition by its name, and says what is odd about its file.
     ///
     /// # Errors
@@ -240,7 +240,7 @@ fn raised<T: Ord>(low: Option<T>, own: Option<T>, today: Option<T>) -> Option<T>
 #[cfg(test)]
 mod tests {
     use loopwright_capabilities::skills::SkillLibrary;
-    use loopwright_templates::{AgentDefinitionRegistry, DefinitionPlaces};
+    use loopwright_templates::{AgentDefinitionRegistry, DefinitionPaths};
 
     use super::*;
 
@@ -257,13 +257,13 @@ mod tests {
         if let Some(steps) = users {
             let file = format!("---\nname: a\ndescription: D.\nmaxTurns: {steps}\n---\nGo.\n");
             std::fs::write(home.path().join("a.md"), file).unwrap();
-            agents.auto_discover(&DefinitionPlaces::new().user(home.path()));
+            agents.auto_discover(&DefinitionPaths::new().user(home.path()));
         }
         let budget = Budget { steps: Some(asked), ..Budget::default() };
         let definition =
             AgentDefinition { budget: Some(budget), ..AgentDefinition::new("a", "D.", "Go.") };
         let defined = Defined { root: home.path().into(), agents, skills: SkillLibrary::default() };
-        Applied { definition: Arc::new(definition), defined, is_kept }.budget(lowered).steps
+        SelectedAgent { definition: Arc::new(definition), defined, is_kept }.budget(lowered).steps
     }
 
     #[test]

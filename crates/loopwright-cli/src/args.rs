@@ -151,7 +151,7 @@ pub struct AgentArgs {
     pub limits: LimitArgs,
     /// Where it takes place and what it prints.
     #[command(flatten)]
-    pub surroundings: SurroundingArgs,
+    pub surroundings: OutputArgs,
 }
 
 /// How much a run may use up.
@@ -201,13 +201,13 @@ pub enum Transport {
 pub struct DemoArgs {
     /// Where it takes place and what it prints.
     #[command(flatten)]
-    pub surroundings: SurroundingArgs,
+    pub surroundings: OutputArgs,
 }
 
 /// Where something takes place and what it prints.
 #[derive(Clone, Debug, PartialEq, Args)]
 #[command(next_help_heading = "Surroundings")]
-pub struct SurroundingArgs {
+pub struct OutputArgs {
     /// Work in this directory and see nothing outside it
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub workdir: Option<PathBuf>,
@@ -293,7 +293,7 @@ impl AgentArgs {
     }
 }
 
-impl SurroundingArgs {
+impl OutputArgs {
     /// The format that was asked for, by name or by `--json`.
     pub fn output_format(&self) -> Option<OutputFormat> {
         if self.json { Some(OutputFormat::StreamJson) } else { self.output_format }

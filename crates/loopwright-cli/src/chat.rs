@@ -10,23 +10,23 @@ use std::io::{self, IsTerminal as _};
 
 use loopwright_core::LlmConfig;
 
-use self::input::{Heard, Input};
-use self::order::Order;
+use self::input::{Input, InputEvent};
+use self::order::ChatCommand;
 use self::rewind::{Asked, Rewind, Rewound};
 use crate::args::{ChatArgs, Cli};
 use crate::config::OutputFormat;
 use crate::console;
-use crate::conversation::{Conversation, Said, caretaker};
+use crate::conversation::{Conversation, UserInput, maintenance_runtime};
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::guide::guide;
 use crate::model;
-use crate::opening::{Opening, Refusal};
-use crate::render::{Details, harmless};
+use crate::opening::{StartError, Startup};
+use crate::render::{Verbosity, sanitize_terminal};
 use crate::run::with_runtime;
 use crate::sessions::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
-use crate::stage::Stage;
+use crate::stage::RunDisplay;
 use crate::store::state_directory;
 
 const HELP: &str = "\
@@ -43,7 +43,7 @@ Alt-Enter, or a backslash before Enter, begins another line. Ctrl-C stops the ag
 
 /// Talks until the user leaves.
 pub fn chat(cli: &Cli, args: &ChatArgs) -> ExitCode {
-    let mut opening = match Opening::begin(cli, &args.agent, &args.session) {
+    let mut opening = match Startup::begin(cli, &args.agent, &args.session) {
         Ok(opening) => opening,
         Err(exit_code) => return exit_code,
     };
@@ -60,7 +60,7 @@ pub fn chat(cli: &Cli, args: &ChatArgs) -> ExitCode {
 }
 
 /// Says at a terminal how to get a model, if there is none and none was named.
-fn introduction(refusal: &Refusal, opening: &Opening) -> Option<String> {
+fn introduction(refusal: &StartError, opening: &Startup) -> Option<String> {
     let config = &opening.config;
     let is_new = refusal.exit_code == ExitCode::NoModel
         && config.model.is_none()
@@ -76,7 +76,11 @@ fn is_watched() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-async fn perform(cli: &Cli, args: &ChatArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
+async fn perform(
+    cli: &Cli,
+    args: &ChatArgs,
+    opening: &mut Startup,
+) -> Result<ExitCode, StartError> {
     let conversation = opening.conversation(cli, &args.agent, &args.session, "chat").await?;
     let stage = opening.stage;
     let is_watched = is_watched();
@@ -86,9 +90,9 @@ async fn perform(cli: &Cli, args: &ChatArgs, opening: &mut Opening) -> Result<Ex
     } else {
         Input::lines()
     };
-    let is_spaced = is_watched && stage.details != Details::Errors;
+    let is_spaced = is_watched && stage.details != Verbosity::Errors;
     let signals = Signals::new().ok();
-    let mut talk = Talk { conversation, stage, signals, is_spaced, failed: ExitCode::Done };
+    let mut talk = ChatSession { conversation, stage, signals, is_spaced, failed: ExitCode::Done };
     if is_watched {
         talk.greet().await;
     }
@@ -99,9 +103,9 @@ async fn perform(cli: &Cli, args: &ChatArgs, opening: &mut Opening) -> Result<Ex
 }
 
 /// A conversation under way.
-struct Talk {
+struct ChatSession {
     conversation: Conversation,
-    stage: Stage,
+    stage: RunDisplay,
     signals: Option<Signals>,
     /// Whether a free line stands between turns.
     is_spaced: bool,
@@ -109,17 +113,21 @@ struct Talk {
     failed: ExitCode,
 }
 
-impl Talk {
+impl ChatSession {
     async fn greet(&self) {
-        if self.stage.details == Details::Errors {
+        if self.stage.details == Verbosity::Errors {
             return;
         }
         let setup = &self.conversation.setup;
         let (model, workdir) = (setup.model(), setup.workdir.path().display().to_string());
-        console::tell(&format!("{} · {} · /help helps", harmless(&model), harmless(&workdir)));
+        console::tell(&format!(
+            "{} · {} · /help helps",
+            sanitize_terminal(&model),
+            sanitize_terminal(&workdir)
+        ));
         let Some(id) = &self.conversation.session else { return };
         console::tell(&format!("session {}", short(id)));
-        let session = caretaker(&self.conversation.store).session(id).await;
+        let session = maintenance_runtime(&self.conversation.store).session(id).await;
         if session.is_ok_and(|it| it.is_unfinished()) {
             console::tell("the last run did not come to an answer: say something, or /continue");
         }
@@ -130,47 +138,48 @@ impl Talk {
         let mut wants_to_leave = false;
         loop {
             let heard = input.next(self.signals.as_mut()).await;
-            let is_second = std::mem::replace(&mut wants_to_leave, matches!(heard, Heard::Nothing));
+            let is_second =
+                std::mem::replace(&mut wants_to_leave, matches!(heard, InputEvent::Nothing));
             let text = match heard {
-                Heard::Text(text) => text,
-                Heard::Nothing if is_second => return self.failed,
-                Heard::Nothing => {
+                InputEvent::TextOrSecret(text) => text,
+                InputEvent::Nothing if is_second => return self.failed,
+                InputEvent::Nothing => {
                     console::tell("Ctrl-C again leaves; Ctrl-D too");
                     continue;
                 }
-                Heard::End => return self.failed,
-                Heard::Signal(why) => return exit_code(why),
-                Heard::Broken(error) => return console::fail(&error, ExitCode::Internal),
+                InputEvent::End => return self.failed,
+                InputEvent::Signal(why) => return exit_code(why),
+                InputEvent::Broken(error) => return console::fail(&error, ExitCode::Internal),
             };
-            match Order::of(&text) {
-                Order::Nothing => {}
-                Order::Quit => return self.failed,
-                Order::Help => console::tell(HELP),
-                Order::Unknown(word) => {
+            match ChatCommand::of(&text) {
+                ChatCommand::Nothing => {}
+                ChatCommand::Quit => return self.failed,
+                ChatCommand::Help => console::tell(HELP),
+                ChatCommand::Unknown(word) => {
                     console::tell(&format!(
                         "there is no command {}; /help shows all",
-                        harmless(&word)
+                        sanitize_terminal(&word)
                     ));
                 }
-                Order::Say(text) => {
+                ChatCommand::Say(text) => {
                     if let Some(exit_code) = self.say(Some(text)).await {
                         return exit_code;
                     }
                 }
-                Order::Continue if self.conversation.session.is_some() => {
+                ChatCommand::Continue if self.conversation.session.is_some() => {
                     if let Some(exit_code) = self.say(None).await {
                         return exit_code;
                     }
                 }
-                Order::Continue => console::tell("nothing was said yet"),
-                Order::Model(name) => self.model(name.as_deref()),
-                Order::Compact => {
+                ChatCommand::Continue => console::tell("nothing was said yet"),
+                ChatCommand::Model(name) => self.model(name.as_deref()),
+                ChatCommand::Compact => {
                     if let Some(exit_code) = self.compact().await {
                         return exit_code;
                     }
                 }
-                Order::Fork => tell(self.fork().await),
-                Order::Rewind(back) => {
+                ChatCommand::Fork => tell(self.fork().await),
+                ChatCommand::Rewind(back) => {
                     if let Some(exit_code) = self.rewind(back, &mut input).await {
                         return exit_code;
                     }
@@ -181,7 +190,7 @@ impl Talk {
 
     /// Takes a turn; returns an exit status if it was the last one.
     async fn say(&mut self, text: Option<String>) -> Option<ExitCode> {
-        let said = Said { text: text.map(Into::into), steers: false };
+        let said = UserInput { text: text.map(Into::into), steers: false };
         let exit_code = self.conversation.say(self.stage, self.signals.as_mut(), said).await;
         if self.is_spaced {
             console::tell("");
@@ -197,7 +206,7 @@ impl Talk {
     fn model(&mut self, name: Option<&str>) {
         let setup = &mut self.conversation.setup;
         let Some(name) = name else {
-            return console::tell(&harmless(&setup.model()));
+            return console::tell(&sanitize_terminal(&setup.model()));
         };
         let options = setup.llm.options.clone();
         let llm = LlmConfig { options, ..LlmConfig::named(name) };
@@ -217,7 +226,7 @@ impl Talk {
 
     async fn fork(&mut self) -> Result<String, SessionsError> {
         let Some(id) = self.conversation.session.clone() else { return Err(nothing_said()) };
-        let fork = caretaker(&self.conversation.store).fork(&id, None, None).await?;
+        let fork = maintenance_runtime(&self.conversation.store).fork(&id, None, None).await?;
         let told = format!("session {} goes on; {} stays as it is", short(&fork.id), short(&id));
         self.conversation.session = Some(fork.id);
         Ok(told)
@@ -233,7 +242,7 @@ impl Talk {
         match rewind::rewind(&self.conversation, &id, back, asked).await {
             Ok(Rewound::To(step)) => console::tell(&format!("at the end of step {step}")),
             Ok(Rewound::Not(why)) => console::tell(why),
-            Ok(Rewound::Left(Heard::Signal(why))) => return Some(exit_code(why)),
+            Ok(Rewound::Left(InputEvent::Signal(why))) => return Some(exit_code(why)),
             Ok(Rewound::Left(_)) => return Some(self.failed),
             Err(error) => tell(Err(error)),
         }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use loopwright_agent::{
     AgentBuilder, AgentDefinition, DefinitionLoopFactory, LoopFactory as _, UseLlmConfig,
 };
-use loopwright_capabilities::files::Root;
+use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_models::Providers;
 
-use crate::applied::{AgentError, Applied};
+use crate::applied::{AgentError, SelectedAgent};
 use crate::commands::Commands;
 use crate::config::Config;
 use crate::console::with_causes;
@@ -20,7 +20,7 @@ use crate::tools;
 /// Checks definitions for agents that work in a directory.
 pub(crate) struct Check<'c> {
     pub(crate) defined: &'c Defined,
-    pub(crate) workdir: &'c Root,
+    pub(crate) workdir: &'c WorkspaceRoot,
     pub(crate) config: &'c Config,
     pub(crate) providers: &'c Arc<Providers>,
 }
@@ -38,7 +38,7 @@ impl Check<'_> {
         let commands = Commands::default();
         let base = AgentBuilder::base()
             .with_capability(tools::tools(self.workdir, &commands))
-            .with_capability(UseLlmConfig::of(Arc::<Providers>::clone(self.providers)));
+            .with_capability(UseLlmConfig::from_models(Arc::<Providers>::clone(self.providers)));
         let capabilities = self.defined.capabilities(self.workdir, &commands);
         let factory = DefinitionLoopFactory::new(base).with_capabilities(Arc::new(capabilities));
         let built = factory.instantiate(&definition).map(drop);
@@ -54,7 +54,7 @@ impl Check<'_> {
         let mut config = self.config.clone();
         let definition_of = || Arc::new(definition.clone());
         let defined = self.defined.clone();
-        let applied = Applied { definition: definition_of(), defined, is_kept: false };
+        let applied = SelectedAgent { definition: definition_of(), defined, is_kept: false };
         if let Err(error) = applied.choose(&mut config, self.providers) {
             problems.push(format!("`llm`: {error}"));
         } else if let Some(provider) = definition.llm.as_ref().and_then(|it| it.provider.as_deref())

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use loopwright_capabilities::coding::UseCodingTools;
 use loopwright_sandbox::toolchains::{Caches, Toolchains};
-use loopwright_sandbox::{Author, DriverChoice, Limits, Policy, Tier};
+use loopwright_sandbox::{Author, Backend, BackendChoice, Limits, SandboxPolicy};
 
-use crate::config::{Config, LONGEST, SandboxSettings, Setting, Sources, Strings};
+use crate::config::{Config, ConfigSources, MAX_TIMEOUT, SandboxSettings, Setting, Strings};
 use crate::store::state_directory;
 
 /// How commands are run. The default is a sandbox in which there is only the system.
@@ -24,31 +24,35 @@ pub struct Commands {
     pub(crate) caches: Option<Caches>,
     /// Who commits.
     pub(crate) author: Author,
-    driver: DriverChoice,
+    driver: BackendChoice,
     limits: Limits,
     home: Option<PathBuf>,
     environment: BTreeMap<String, OsString>,
 }
 
 /// How much of the user's a driver can show.
-fn shows_toolchains(driver: DriverChoice) -> bool {
+fn shows_toolchains(driver: BackendChoice) -> bool {
     // A container has programs of its own.
-    !matches!(driver, DriverChoice::Only(Tier::Docker | Tier::Podman))
+    !matches!(driver, BackendChoice::Only(Backend::Docker | Backend::Podman))
 }
 
 /// A command that is not confined has the user's home.
-fn has_own_home(driver: DriverChoice) -> bool {
-    shows_toolchains(driver) && driver != DriverChoice::Only(Tier::Host)
+fn has_own_home(driver: BackendChoice) -> bool {
+    shows_toolchains(driver) && driver != BackendChoice::Only(Backend::Host)
 }
 
 impl Commands {
     /// Looks at what there is for commands in the directory of a configuration. Blocks while it looks.
-    pub fn of(config: &Config, sources: &Sources) -> Self {
+    pub fn of(config: &Config, sources: &ConfigSources) -> Self {
         Self::with_driver(config, sources, chosen(&config.sandbox))
     }
 
     /// The same with another driver than the one that is configured.
-    pub(crate) fn with_driver(config: &Config, sources: &Sources, driver: DriverChoice) -> Self {
+    pub(crate) fn with_driver(
+        config: &Config,
+        sources: &ConfigSources,
+        driver: BackendChoice,
+    ) -> Self {
         let settings = config.sandbox.clone();
         let workdir = &config.workdir;
         let mut commands = Self {
@@ -74,35 +78,39 @@ impl Commands {
     }
 
     /// Lets commands do what they may do here.
-    pub(crate) fn extend(&self, mut policy: Policy) -> Policy {
+    pub(crate) fn extend(&self, mut policy: SandboxPolicy) -> SandboxPolicy {
         let settings = &self.settings;
-        let (wall, workdir) = (policy.limits.wall, policy.workdir.clone());
-        policy = policy.limits(self.limits.clone()).wall(wall).driver(self.driver);
+        let (wall, workdir) = (policy.limits.timeout, policy.workdir.clone());
+        policy = policy.limits(self.limits.clone()).timeout(wall).backend(self.driver);
         if let Some(memory) = &settings.memory {
             policy = policy.memory(memory.value.0);
         }
         if let Some(processes) = &settings.processes {
             policy = policy.processes(processes.value.get());
         }
-        policy =
-            self.paths(settings.read.as_ref(), &workdir).into_iter().fold(policy, Policy::read);
-        policy =
-            self.paths(settings.write.as_ref(), &workdir).into_iter().fold(policy, Policy::write);
-        policy = strings(settings.hide.as_ref()).iter().fold(policy, Policy::hide);
-        policy = strings(settings.direct.as_ref()).iter().fold(policy, Policy::direct);
+        policy = self
+            .paths(settings.read.as_ref(), &workdir)
+            .into_iter()
+            .fold(policy, SandboxPolicy::read);
+        policy = self
+            .paths(settings.write.as_ref(), &workdir)
+            .into_iter()
+            .fold(policy, SandboxPolicy::write);
+        policy = strings(settings.hide.as_ref()).iter().fold(policy, SandboxPolicy::hide);
+        policy = strings(settings.direct.as_ref()).iter().fold(policy, SandboxPolicy::direct);
         for variable in strings(settings.environment.as_ref()) {
             let of_user = || Some((variable.as_str(), self.environment.get(variable)?.to_str()?));
             if let Some((name, value)) = variable.split_once('=').or_else(of_user) {
                 policy = policy.env(name, value);
             }
         }
-        if shows_toolchains(policy.driver) {
+        if shows_toolchains(policy.backend) {
             policy = self.toolchains.extend(policy);
         }
         if let Some(caches) = &self.caches {
             policy = caches.extend(policy);
         }
-        if has_own_home(policy.driver) { policy.author(self.author.clone()) } else { policy }
+        if has_own_home(policy.backend) { policy.author(self.author.clone()) } else { policy }
     }
 
     /// Lets tools run commands so.
@@ -122,7 +130,7 @@ impl Commands {
 
     /// How long a command may take at most.
     pub(crate) fn longest(&self) -> Duration {
-        self.settings.timeout.as_ref().map_or(LONGEST, |it| it.value)
+        self.settings.timeout.as_ref().map_or(MAX_TIMEOUT, |it| it.value)
     }
 
     /// Reads paths as people write them: from the home, or from the working folder.
@@ -138,12 +146,12 @@ impl Commands {
 
 /// Finds or creates the caches of a project. Where the program keeps nothing, it begins to do so with a session and not
 /// with a command.
-fn caches(config: &Config, sources: &Sources) -> Option<Caches> {
+fn caches(config: &Config, sources: &ConfigSources) -> Option<Caches> {
     let state = state_directory(sources).filter(|state| state.is_dir())?;
     Caches::in_folder(&state.join("caches"), &config.workdir).ok().flatten()
 }
 
-fn chosen(settings: &SandboxSettings) -> DriverChoice {
+fn chosen(settings: &SandboxSettings) -> BackendChoice {
     settings.tier.as_ref().map(|it| it.value).unwrap_or_default()
 }
 

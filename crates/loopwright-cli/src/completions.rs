@@ -13,7 +13,7 @@ use loopwright_agent::{AgentDefinition, Definitions as _};
 use loopwright_models::Providers;
 
 use crate::args::Cli;
-use crate::config::Sources;
+use crate::config::ConfigSources;
 use crate::definitions::Defined;
 use crate::sessions;
 
@@ -57,7 +57,7 @@ fn this_program() -> String {
 
 /// Returns the sessions whose names begin like this.
 pub fn sessions(current: &OsStr) -> Vec<CompletionCandidate> {
-    let (Some(beginning), Ok(sources)) = (current.to_str(), Sources::from_process()) else {
+    let (Some(beginning), Ok(sources)) = (current.to_str(), ConfigSources::from_process()) else {
         return Vec::new();
     };
     let names = sessions::names(&sources, NAMES).into_iter();
@@ -69,7 +69,7 @@ pub fn sessions(current: &OsStr) -> Vec<CompletionCandidate> {
 
 /// Returns the agents whose names begin like this.
 pub fn agents(current: &OsStr) -> Vec<CompletionCandidate> {
-    let (Some(beginning), Ok(sources)) = (current.to_str(), Sources::from_process()) else {
+    let (Some(beginning), Ok(sources)) = (current.to_str(), ConfigSources::from_process()) else {
         return Vec::new();
     };
     let providers = Providers::default();

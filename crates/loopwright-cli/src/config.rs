@@ -51,9 +51,9 @@ pub use output_format::OutputFormat;
 pub use provider::{Provider, Rate};
 pub use refusal::Reason;
 pub use roots::Roots;
-pub use sandbox::{Bytes, LONGEST, SandboxSettings, Strings};
+pub use sandbox::{Bytes, MAX_TIMEOUT, SandboxSettings, Strings};
 pub use secret::{SecretRef, Text};
-pub use sources::Sources;
+pub use sources::ConfigSources;
 pub use timeouts::Timeouts;
 pub use value::{Mismatch, SettingValue};
 pub use warning::Warning;
@@ -106,7 +106,7 @@ pub struct Loaded {
 
 impl Config {
     /// Finds and reads every layer.
-    pub fn load(flags: Flags, sources: &Sources) -> Result<Loaded, ConfigError> {
+    pub fn load(flags: Flags, sources: &ConfigSources) -> Result<Loaded, ConfigError> {
         let workdir = files::workdir(&flags.workdir, sources)?;
         let user_file = UserFile::locate(flags.config.as_deref(), sources);
         let mut warnings = Vec::new();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::args::Cli;
-use crate::config::{Config, ConfigError, Flags, Loaded, Sources, Text};
+use crate::config::{Config, ConfigError, ConfigSources, Flags, Loaded, Text};
 use crate::console;
 
 /// Reads the configuration for a directory, with the store that was typed, and says what is odd about it.
@@ -11,7 +11,7 @@ pub(crate) fn configured(
     cli: &Cli,
     workdir: &Path,
     store: Option<&Text>,
-) -> Result<(Sources, Config), ConfigError> {
+) -> Result<(ConfigSources, Config), ConfigError> {
     let flags = Flags {
         workdir: workdir.into(),
         config: cli.config.clone(),
@@ -26,8 +26,8 @@ pub(crate) fn configured(
 }
 
 /// Reads the configuration with what was typed.
-pub(crate) fn load(flags: Flags) -> Result<(Sources, Loaded), ConfigError> {
-    let sources = Sources::from_process()
+pub(crate) fn load(flags: Flags) -> Result<(ConfigSources, Loaded), ConfigError> {
+    let sources = ConfigSources::from_process()
         .map_err(|source| ConfigError::Workdir { path: ".".into(), source })?;
     let loaded = Config::load(flags, &sources)?;
     Ok((sources, loaded))

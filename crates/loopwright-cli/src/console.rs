@@ -9,7 +9,7 @@ use clap::ColorChoice;
 use serde_json::Value;
 
 use crate::exit::ExitCode;
-use crate::render::{harmless, json_line};
+use crate::render::{json_line, sanitize_terminal};
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -47,16 +47,16 @@ pub fn progress(done: Option<&str>) {
 
 /// Says that something is odd.
 pub fn warn(warning: &dyn std::fmt::Display) {
-    tell(&format!("{WARNING}warning:{WARNING:#} {}", harmless(&warning.to_string())));
+    tell(&format!("{WARNING}warning:{WARNING:#} {}", sanitize_terminal(&warning.to_string())));
 }
 
 /// Says what went wrong, with its causes, and hands the exit status on.
 pub fn fail(error: &dyn Error, exit_code: ExitCode) -> ExitCode {
     let mut texts = with_causes(error).into_iter();
     let text = texts.next().unwrap_or_default();
-    tell(&format!("{BAD}error:{BAD:#} {}", harmless(&text)));
+    tell(&format!("{BAD}error:{BAD:#} {}", sanitize_terminal(&text)));
     for cause in texts {
-        tell(&format!("  caused by: {}", harmless(&cause)));
+        tell(&format!("  caused by: {}", sanitize_terminal(&cause)));
     }
     exit_code
 }
@@ -94,7 +94,7 @@ pub fn print_styled(text: &str) -> ExitCode {
 /// Writes a text of others to standard output: as it is, but harmlessly to a terminal.
 pub fn print_text(text: &str) -> ExitCode {
     if io::stdout().is_terminal() {
-        print(harmless(text).as_bytes())
+        print(sanitize_terminal(text).as_bytes())
     } else {
         print(text.as_bytes())
     }

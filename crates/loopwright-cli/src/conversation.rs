@@ -7,7 +7,7 @@ use std::time::Instant;
 use anstyle::Style;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{AgentLoop, AgentState, Budget, Interrupted, Timestamp};
+use loopwright_core::{AgentLoop, AgentState, Budget, OnInterrupted, Timestamp};
 use loopwright_sessions::{
     AgentSession, SessionError, SessionFactory, SessionFiles, SessionId, SessionRuntime,
     SessionStore,
@@ -16,11 +16,11 @@ use loopwright_sessions::{
 use crate::agent::Setup;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::render::{Details, Note, harmless};
+use crate::render::{UiEvent, Verbosity, sanitize_terminal};
 use crate::report::Report;
 use crate::sessions::{SessionsError, short};
 use crate::signals::Signals;
-use crate::stage::{Scene, Stage, beginning, chain};
+use crate::stage::{LiveRun, RunDisplay, beginning, chain};
 use crate::turn::Turn;
 
 /// The name of the program's agent.
@@ -45,7 +45,7 @@ pub struct Conversation {
     /// What each turn may use up.
     pub budget: Budget,
     /// What is done about calls that were interrupted.
-    pub interrupted: Interrupted,
+    pub interrupted: OnInterrupted,
     /// The session, once there is one.
     pub session: Option<SessionId>,
     /// How the program is called to go on with it, without the session's name.
@@ -63,7 +63,7 @@ pub struct Command {
 
 /// What is said, and what becomes of it if somebody else runs the session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct UserInput {
     /// The words; nothing to go on with what was interrupted.
     pub text: Option<Arc<str>>,
     /// Whether they are left to whoever runs the session.
@@ -71,44 +71,44 @@ pub struct Said {
 }
 
 /// Gives the same agent to whoever asks.
-pub(crate) struct Same(pub(crate) AgentLoop);
+pub(crate) struct FixedLoop(pub(crate) AgentLoop);
 
-impl LoopFactory for Same {
+impl LoopFactory for FixedLoop {
     fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         Ok(self.0.clone())
     }
 }
 
 /// Gives no agent: for whatever is done without one.
-struct Nobody;
+struct NoAgent;
 
-impl LoopFactory for Nobody {
+impl LoopFactory for NoAgent {
     fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         Err(BuildError::NoDriver)
     }
 }
 
 /// Returns what works with sessions without running their agents.
-pub fn caretaker(store: &Arc<dyn SessionStore>) -> SessionRuntime {
-    SessionRuntime::new(Arc::clone(store), Nobody)
+pub fn maintenance_runtime(store: &Arc<dyn SessionStore>) -> SessionRuntime {
+    SessionRuntime::new(Arc::clone(store), NoAgent)
 }
 
 impl Conversation {
     /// Takes a turn and shows how it goes. Needs a tokio runtime.
     pub async fn say(
         &mut self,
-        stage: Stage,
+        stage: RunDisplay,
         signals: Option<&mut Signals>,
-        said: Said,
+        said: UserInput,
     ) -> ExitCode {
-        let scene = Scene::new(stage.format, self.setup.workdir.path());
+        let scene = LiveRun::new(stage.format, self.setup.workdir.path());
         let id = self.session.clone().unwrap_or_else(SessionId::generate);
         let agent = match noting_files(&self.setup, &self.store, &id).build(scene.feed.clone()) {
             Ok(agent) => agent,
             Err(error) => return stage.refuse(&error, ExitCode::Internal, "other"),
         };
         let (feed, brake) = (scene.feed.clone(), scene.brake.clone());
-        let runtime = SessionRuntime::new(Arc::clone(&self.store), Same(agent.clone()))
+        let runtime = SessionRuntime::new(Arc::clone(&self.store), FixedLoop(agent.clone()))
             .with_interrupted(self.interrupted)
             .with_event_log(BroadcastConfig::standard())
             .with_event_sink(Arc::new(feed.clone()));
@@ -117,7 +117,7 @@ impl Conversation {
             has_begun.store(true, Relaxed);
             let mut beginning = beginning(&self.setup, &agent, session.state());
             beginning.session_id = Some(session.id().to_string());
-            feed.tell(Note::Began(beginning));
+            feed.tell(UiEvent::Began(beginning));
         };
         let turn = Turn {
             said: if self.session.is_some() { said.text.clone() } else { None },
@@ -171,7 +171,7 @@ impl Conversation {
             return Ok(id.clone());
         }
         let id = SessionId::generate();
-        caretaker(&self.store).create(self.session(&id, None)).await?;
+        maintenance_runtime(&self.store).create(self.session(&id, None)).await?;
         self.session = Some(id.clone());
         Ok(id)
     }
@@ -196,12 +196,12 @@ impl Conversation {
     }
 
     /// Says how to go on with the session, if there is one and people are to know.
-    pub fn tell_resume(&self, stage: Stage) {
-        let is_told = stage.details != Details::Errors && stage.format.is_for_people();
+    pub fn tell_resume(&self, stage: RunDisplay) {
+        let is_told = stage.details != Verbosity::Errors && stage.format.is_for_people();
         let command =
             self.session.as_ref().filter(|_| is_told).and_then(|id| self.command.resume(id));
         if let Some(command) = command {
-            console::tell(&format!("{FAINT}resume with: {}{FAINT:#}", harmless(&command)));
+            console::tell(&format!("{FAINT}resume with: {}{FAINT:#}", sanitize_terminal(&command)));
         }
     }
 }

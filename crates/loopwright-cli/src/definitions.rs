@@ -8,21 +8,21 @@ use loopwright_agent::{
     NameList, UseGuards, UseLlmConfig,
 };
 use loopwright_capabilities::compaction::{CompactionPolicy, UseCompaction};
-use loopwright_capabilities::files::Root;
+use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_capabilities::history::UseExecutionHistory;
 use loopwright_capabilities::inventory;
 use loopwright_capabilities::skills::{SkillLibrary, SkillPolicy, SkillScope, UseSkills};
 use loopwright_capabilities::subagents::{SubagentPolicy, UseSubagents};
 use loopwright_models::Providers;
 use loopwright_templates::{
-    AgentDefinitionRegistry, DefinitionLoader, DefinitionPlaces, DefinitionScope,
-    DefinitionValidator, DefinitionWarning, ProblemKind, UseAgentDefinitions,
+    AgentDefinitionRegistry, DefinitionLoader, DefinitionPaths, DefinitionScope,
+    DefinitionValidator, DefinitionWarning, DiagnosticKind, UseAgentDefinitions,
 };
 use serde::Deserialize;
 
 use crate::args::Cli;
 use crate::commands::Commands;
-use crate::config::{Config, ConfigError, Sources};
+use crate::config::{Config, ConfigError, ConfigSources};
 use crate::configured::configured;
 use crate::console;
 use crate::model::{self, ChoiceError};
@@ -102,13 +102,13 @@ impl Default for CompactionConfig {
 }
 
 impl CompactionConfig {
-    fn in_dir(self, workdir: &Root) -> UseCompaction {
+    fn in_dir(self, workdir: &WorkspaceRoot) -> UseCompaction {
         let compaction = match self.at_tokens {
             Some(tokens) => UseCompaction::at_tokens(tokens),
-            None => UseCompaction::of_window(self.window),
+            None => UseCompaction::for_context_window(self.window),
         };
         let compaction = compaction.policy(self.policy);
-        if self.spill { compaction.spilling_to(workdir.clone()) } else { compaction }
+        if self.spill { compaction.with_spill_dir(workdir.clone()) } else { compaction }
     }
 }
 
@@ -125,35 +125,36 @@ pub enum DefinedError {
 
 impl Defined {
     /// Looks at all places. Blocks while it reads.
-    pub fn find(workdir: &Path, sources: &Sources, providers: &Providers) -> Self {
+    pub fn find(workdir: &Path, sources: &ConfigSources, providers: &Providers) -> Self {
         let root = project_root(workdir);
         let loader = DefinitionLoader::new().with_providers(providers.names());
         let agents = AgentDefinitionRegistry::with_loader(loader);
-        let mut places = DefinitionPlaces::new();
-        for directory in DefinitionPlaces::PROJECT.map(|it| root.join(it)) {
+        let mut places = DefinitionPaths::new();
+        for directory in DefinitionPaths::PROJECT.map(|it| root.join(it)) {
             if leads_out(&root, &directory) {
                 let directory = plain(&directory);
                 console::warn(&format!(
                     "{directory} is left out: it is a link that leads out of the project"
                 ));
             } else {
-                places = places.and(DefinitionScope::Project, directory);
+                places = places.with_dir(DefinitionScope::Project, directory);
             }
         }
         let mut skills = SkillLibrary::default().within(&root);
         for directory in PROJECT_SKILLS {
-            skills = skills.and(SkillScope::Project, root.join(directory));
+            skills = skills.with_dir(SkillScope::Project, root.join(directory));
         }
         if let Some(home) = &sources.home {
             places = places.user(home.join(".claude/agents"));
         }
         if let Some(own) = sources.own_directory() {
             places = places.user(own.join("agents"));
-            skills = skills.and(SkillScope::User, own.join("skills"));
+            skills = skills.with_dir(SkillScope::User, own.join("skills"));
         }
         for directory in USER_SKILLS {
             let home = sources.home.iter();
-            skills = home.fold(skills, |it, home| it.and(SkillScope::User, home.join(directory)));
+            skills =
+                home.fold(skills, |it, home| it.with_dir(SkillScope::User, home.join(directory)));
         }
         agents.auto_discover(&places);
         Self { root, agents, skills }
@@ -164,7 +165,7 @@ impl Defined {
         let path = self.agents.source(agent).and_then(|it| it.path);
         let is_about = |it: &&DefinitionWarning| {
             let shadowed = match &it.problem.kind {
-                ProblemKind::Shadowed { by } => Some(by) == path.as_ref(),
+                DiagnosticKind::Shadowed { by } => Some(by) == path.as_ref(),
                 _ => false,
             };
             shadowed || Some(&it.path) == path.as_ref()
@@ -176,15 +177,15 @@ impl Defined {
 
     /// Returns the capabilities that definitions may name, for an agent that works in a directory. Those
     /// that are spawned may name them too, and spawn others that name all of them but `use_subagents`.
-    pub fn capabilities(&self, workdir: &Root, commands: &Commands) -> CapabilityRegistry {
+    pub fn capabilities(&self, workdir: &WorkspaceRoot, commands: &Commands) -> CapabilityRegistry {
         let with_subagents = |of_children: CapabilityRegistry| {
             let of_children = Arc::new(of_children);
             let mut registry = self.without_subagents(workdir, commands);
             let (agents, skills) = (self.agents.clone(), self.skills.clone());
             let known = Arc::clone(&of_children);
-            registry.register_configured("use_subagents", move |config| {
+            registry.register_with_config("use_subagents", move |config| {
                 let config: SubagentsConfig = inventory::read(config, "use_subagents")?;
-                let subagents = UseSubagents::of(Completed(agents.clone())).skills(skills.clone());
+                let subagents = UseSubagents::new(Completed(agents.clone())).skills(skills.clone());
                 let subagents = subagents.capabilities(Arc::clone(&known)).policy(config.policy);
                 Ok(if config.research { subagents.with_research() } else { subagents })
             });
@@ -196,35 +197,39 @@ impl Defined {
 
     fn offer_skills(&self, registry: &mut CapabilityRegistry, of_agents: Arc<CapabilityRegistry>) {
         let (agents, skills) = (self.agents.clone(), self.skills.clone());
-        registry.register_configured("use_skills", move |config| {
+        registry.register_with_config("use_skills", move |config| {
             let config: SkillsConfig = inventory::read(config, "use_skills")?;
             let skills = UseSkills::new(skills.clone()).policy(config.policy);
             Ok(skills.agents(Completed(agents.clone())).capabilities(Arc::clone(&of_agents)))
         });
     }
 
-    fn without_subagents(&self, workdir: &Root, commands: &Commands) -> CapabilityRegistry {
+    fn without_subagents(
+        &self,
+        workdir: &WorkspaceRoot,
+        commands: &Commands,
+    ) -> CapabilityRegistry {
         let mut registry = inventory::registry();
         // Every agent of the program has these tools, so that naming them must not change what they may
         // reach.
         for name in ["use_bash", "use_coding_tools", "use_file_tools"] {
             let (root, commands) = (workdir.clone(), commands.clone());
-            registry.register_configured(name, move |config| {
+            registry.register_with_config(name, move |config| {
                 let config: tools::ToolsConfig = inventory::read(config, name)?;
                 Ok(config.over(tools::tools(&root, &commands)))
             });
         }
         for (name, remedy) in ELSEWHERE {
-            registry.register_configured(name, move |_| -> Result<UseGuards, BuildError> {
+            registry.register_with_config(name, move |_| -> Result<UseGuards, BuildError> {
                 Err(BuildError::capability(name, remedy))
             });
         }
-        registry.register_configured("use_execution_history", |config| {
+        registry.register_with_config("use_execution_history", |config| {
             let config: HistoryConfig = inventory::read(config, "use_execution_history")?;
             Ok(UseExecutionHistory::in_state(config.most))
         });
         let root = workdir.clone();
-        registry.register_configured("use_compaction", move |config| {
+        registry.register_with_config("use_compaction", move |config| {
             let config: CompactionConfig = inventory::read(config, "use_compaction")?;
             Ok(config.in_dir(&root))
         });
@@ -234,11 +239,15 @@ impl Defined {
     }
 
     /// Returns what checks definitions for agents that work in a directory.
-    pub fn validator(&self, workdir: &Root, providers: Arc<Providers>) -> DefinitionValidator {
+    pub fn validator(
+        &self,
+        workdir: &WorkspaceRoot,
+        providers: Arc<Providers>,
+    ) -> DefinitionValidator {
         let commands = Commands::default();
         let base = AgentBuilder::base()
             .with_capability(tools::tools(workdir, &commands))
-            .with_capability(UseLlmConfig::of(providers))
+            .with_capability(UseLlmConfig::from_models(providers))
             .build();
         let tools: NameList = match base {
             Ok(agent) => agent.tools().names().iter().map(|it| &**it).collect(),
@@ -255,7 +264,7 @@ impl Defined {
 pub(crate) fn find(
     cli: &Cli,
     workdir: &Path,
-) -> Result<(Sources, Config, Providers, Defined), DefinedError> {
+) -> Result<(ConfigSources, Config, Providers, Defined), DefinedError> {
     let (sources, config) = configured(cli, workdir, None)?;
     let providers = model::providers(&config, &sources)?;
     let defined = Defined::find(&config.workdir, &sources, &providers);
@@ -314,7 +323,7 @@ pub(crate) fn project_root(workdir: &Path) -> PathBuf {
     };
     let within = workdir.ancestors().take_while(|it| it.starts_with(repository));
     let has_own = |directory: &&Path| {
-        let mut places = DefinitionPlaces::PROJECT.iter().chain(&PROJECT_SKILLS);
+        let mut places = DefinitionPaths::PROJECT.iter().chain(&PROJECT_SKILLS);
         places.any(|it| directory.join(it).is_dir())
     };
     within.into_iter().find(has_own).unwrap_or(repository).to_owned()

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anstyle::{AnsiColor, Style};
-use loopwright_core::{AgentState, Budget, LlmConfig, OneModel};
+use loopwright_core::{AgentState, Budget, FixedModel, LlmConfig};
 use loopwright_templates::ProjectInstructions;
 
 use self::folder::Folder;
@@ -22,10 +22,10 @@ use crate::config::OutputFormat;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::model::USUAL_WINDOW;
-use crate::render::Details;
+use crate::render::Verbosity;
 use crate::run::with_runtime;
 use crate::session_budget::SessionBudget;
-use crate::stage::Stage;
+use crate::stage::RunDisplay;
 
 const BOLD: Style = Style::new().bold();
 const QUESTION: Style = AnsiColor::Cyan.on_default().bold();
@@ -48,9 +48,9 @@ pub fn demo(args: &DemoArgs) -> ExitCode {
     let surroundings = &args.surroundings;
     console::set_color(surroundings.color);
     let format = surroundings.output_format().unwrap_or_default();
-    let stage = Stage::new(format, surroundings.quiet);
+    let stage = RunDisplay::new(format, surroundings.quiet);
     let is_told = format == OutputFormat::Text && !surroundings.quiet;
-    let stage = if is_told { Stage { details: Details::Results, ..stage } } else { stage };
+    let stage = if is_told { RunDisplay { details: Verbosity::Results, ..stage } } else { stage };
     let show = Show { stage, is_told };
     match prepare(surroundings.workdir.as_deref()) {
         Ok(folder) => with_runtime(async {
@@ -72,7 +72,7 @@ fn prepare(workdir: Option<&Path>) -> Result<Folder, DemoError> {
 /// How the demonstration is shown.
 #[derive(Clone, Copy)]
 struct Show {
-    stage: Stage,
+    stage: RunDisplay,
     is_told: bool,
 }
 
@@ -147,7 +147,7 @@ fn setup(folder: &Folder) -> Setup {
     let pace = if is_watched { Pace::Reading } else { Pace::Instant };
     let script = Script::new(folder.lines.clone(), pace);
     Setup {
-        models: Arc::new(OneModel(Arc::new(script))),
+        models: Arc::new(FixedModel(Arc::new(script))),
         llm: LlmConfig::named("demo/script"),
         context_window: USUAL_WINDOW,
         workdir: folder.workdir.clone(),

@@ -12,7 +12,7 @@ use crate::args::Cli;
 use crate::args::sandbox::{DoctorArgs, DoctorCommand};
 use crate::console;
 use crate::exit::ExitCode;
-use crate::render::{columns, count, harmless, wrap};
+use crate::render::{columns, count, sanitize_terminal, wrap};
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
 
@@ -55,12 +55,12 @@ fn in_words(checks: &[Check], width: usize) -> String {
         let mut margin = format!("{area:10} {style}{mark}{style:#} ");
         // Writing into memory does not fail.
         for line in wrap(&check.told, width - MARGIN, 9) {
-            writeln!(text, "{margin}{}", harmless(&line)).ok();
+            writeln!(text, "{margin}{}", sanitize_terminal(&line)).ok();
             margin = " ".repeat(MARGIN);
         }
         if let Outcome::Problem { remedy } = &check.outcome {
             for line in wrap(remedy, width - MARGIN - 2, 9) {
-                writeln!(text, "{margin}  {}", harmless(&line)).ok();
+                writeln!(text, "{margin}  {}", sanitize_terminal(&line)).ok();
             }
         }
     }

@@ -3,18 +3,18 @@
 //! [`Ending::all`] lists every ending there is; `docs/exit-codes.md` shows the same list to people.
 
 use loopwright_core::{
-    AgentState, FailureKind, Status, Step, StopReason, StopSignal, messages::FinishReason,
+    AgentState, ExecutionStatus, FailureKind, Step, StopReason, StopSignal, messages::FinishReason,
 };
 
 use crate::exit::ExitCode;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum RunEnding {
     /// The model gave its final answer.
     Answered,
     /// The model gave its final answer, and tools had failed on the way.
-    AnsweredInSpiteOfToolErrors,
+    AnsweredWithToolErrors,
     /// The model ended without an answer.
     Empty,
     /// The last answer was cut off at the limit of its length.
@@ -32,7 +32,7 @@ pub enum Ending {
     /// `SIGTERM` or `SIGHUP` stopped the run.
     Terminated,
     /// The reader of standard output went away, and with it the reason to go on.
-    HungUp,
+    OutputClosed,
     /// The run failed.
     Failed(FailureKind),
     /// Somebody has to decide about a call.
@@ -64,7 +64,7 @@ const KINDS: [FailureKind; 17] = [
     FailureKind::UnknownTool,
     FailureKind::InvalidArguments,
     FailureKind::Hook,
-    FailureKind::Compile,
+    FailureKind::ContextCompile,
     FailureKind::Driver,
     FailureKind::Journal,
     FailureKind::Panic,
@@ -72,15 +72,15 @@ const KINDS: [FailureKind; 17] = [
     FailureKind::Other,
 ];
 
-impl Ending {
+impl RunEnding {
     /// Reads the ending off a state; the interruption tells apart whoever asked it to stop.
     pub fn of(state: &AgentState, interruption: Option<Interruption>) -> Self {
         match state.status() {
-            Status::Completed => Self::natural(state),
-            Status::Stopped(signal) => Self::forced(state, signal, interruption),
-            Status::Failed(failure) => Self::Failed(failure.kind),
-            Status::Paused => Self::Paused,
-            Status::Pending | Status::InProgress => Self::Unfinished,
+            ExecutionStatus::Completed => Self::natural(state),
+            ExecutionStatus::Stopped(signal) => Self::forced(state, signal, interruption),
+            ExecutionStatus::Failed(failure) => Self::Failed(failure.kind),
+            ExecutionStatus::Paused => Self::Paused,
+            ExecutionStatus::Pending | ExecutionStatus::InProgress => Self::Unfinished,
         }
     }
 
@@ -94,7 +94,7 @@ impl Ending {
             _ if has_declined => Self::Refused,
             _ if is_by_guard(state) => Self::FinishReason,
             _ if state.text().trim().is_empty() => Self::Empty,
-            _ if state.had_tool_errors() => Self::AnsweredInSpiteOfToolErrors,
+            _ if state.had_tool_errors() => Self::AnsweredWithToolErrors,
             _ => Self::Answered,
         }
     }
@@ -102,7 +102,7 @@ impl Ending {
     fn forced(state: &AgentState, signal: &StopSignal, interruption: Option<Interruption>) -> Self {
         match (signal.reason, interruption) {
             (StopReason::UserRequested, Some(Interruption::Terminate)) => Self::Terminated,
-            (StopReason::UserRequested, Some(Interruption::HangUp)) => Self::HungUp,
+            (StopReason::UserRequested, Some(Interruption::HangUp)) => Self::OutputClosed,
             (StopReason::ErrorForbade, _) if is_after_provider(state) => {
                 Self::ForbiddenAfterProvider
             }
@@ -114,9 +114,9 @@ impl Ending {
     pub fn exit_code(self) -> ExitCode {
         match self {
             Self::Answered
-            | Self::AnsweredInSpiteOfToolErrors
+            | Self::AnsweredWithToolErrors
             | Self::FinishReason
-            | Self::HungUp => ExitCode::Done,
+            | Self::OutputClosed => ExitCode::Done,
             Self::Empty => ExitCode::NoAnswer,
             Self::CutOff => ExitCode::Limit,
             Self::Filtered | Self::Refused => ExitCode::Denied,
@@ -132,7 +132,7 @@ impl Ending {
     /// Returns the word for it in results.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Answered | Self::AnsweredInSpiteOfToolErrors => StopReason::Completed.as_str(),
+            Self::Answered | Self::AnsweredWithToolErrors => StopReason::Completed.as_str(),
             Self::Empty => "empty",
             Self::CutOff => "length",
             Self::Filtered => "content_filter",
@@ -141,7 +141,7 @@ impl Ending {
             Self::Stopped(reason) => reason.as_str(),
             Self::ForbiddenAfterProvider => StopReason::ErrorForbade.as_str(),
             Self::Terminated => "terminated",
-            Self::HungUp => "hung_up",
+            Self::OutputClosed => "hung_up",
             Self::Failed(kind) => name_of_kind(kind),
             Self::Paused => "paused",
             Self::Unfinished => "unfinished",
@@ -152,15 +152,16 @@ impl Ending {
     fn status(self) -> &'static str {
         match self {
             Self::Answered
-            | Self::AnsweredInSpiteOfToolErrors
+            | Self::AnsweredWithToolErrors
             | Self::Empty
             | Self::CutOff
             | Self::Filtered
             | Self::Refused
             | Self::FinishReason => "completed",
-            Self::Stopped(_) | Self::ForbiddenAfterProvider | Self::Terminated | Self::HungUp => {
-                "stopped"
-            }
+            Self::Stopped(_)
+            | Self::ForbiddenAfterProvider
+            | Self::Terminated
+            | Self::OutputClosed => "stopped",
             Self::Failed(_) => "failed",
             Self::Paused => "paused",
             Self::Unfinished => "in_progress",
@@ -171,7 +172,7 @@ impl Ending {
     pub fn all() -> Vec<Self> {
         let natural = [
             Self::Answered,
-            Self::AnsweredInSpiteOfToolErrors,
+            Self::AnsweredWithToolErrors,
             Self::FinishReason,
             Self::Empty,
             Self::CutOff,
@@ -179,7 +180,7 @@ impl Ending {
             Self::Refused,
         ];
         let forced = StopReason::ALL.into_iter().filter(|it| it.is_forced()).map(Self::Stopped);
-        let others = [Self::ForbiddenAfterProvider, Self::Terminated, Self::HungUp];
+        let others = [Self::ForbiddenAfterProvider, Self::Terminated, Self::OutputClosed];
         let failed = KINDS.map(Self::Failed);
         let unfinished = [Self::Paused, Self::Unfinished];
         natural.into_iter().chain(forced).chain(others).chain(failed).chain(unfinished).collect()
@@ -189,7 +190,7 @@ impl Ending {
     fn meaning(self) -> &'static str {
         match self {
             Self::Answered => "the model gave its final answer",
-            Self::AnsweredInSpiteOfToolErrors => {
+            Self::AnsweredWithToolErrors => {
                 "the model gave its final answer, and knew of calls that failed or were blocked on the way; `errors` lists them"
             }
             Self::Empty => "the model ended without an answer",
@@ -200,7 +201,7 @@ impl Ending {
             Self::Stopped(reason) => meaning_of_reason(reason),
             Self::ForbiddenAfterProvider => "a policy did not go on after an error of the provider",
             Self::Terminated => "`SIGTERM` or `SIGHUP`; the run was cancelled cleanly",
-            Self::HungUp => "the reader of standard output went away",
+            Self::OutputClosed => "the reader of standard output went away",
             Self::Failed(kind) => meaning_of_kind(kind),
             Self::Paused => "a call waits for a decision that nobody is there to make",
             Self::Unfinished => "the run gave up in the middle, which is a defect",
@@ -281,7 +282,7 @@ fn name_of_kind(kind: FailureKind) -> &'static str {
         FailureKind::UnknownTool => "unknown_tool",
         FailureKind::InvalidArguments => "invalid_arguments",
         FailureKind::Hook => "hook",
-        FailureKind::Compile => "compile",
+        FailureKind::ContextCompile => "compile",
         FailureKind::Driver => "driver",
         FailureKind::Journal => "journal",
         FailureKind::Panic => "panic",
@@ -305,7 +306,7 @@ fn meaning_of_kind(kind: FailureKind) -> &'static str {
         FailureKind::UnknownTool => "an unknown tool was called and took the run with it",
         FailureKind::InvalidArguments => "invalid arguments took the run with them",
         FailureKind::Hook => "a hook failed",
-        FailureKind::Compile => "the conversation could not be put together for the model",
+        FailureKind::ContextCompile => "the conversation could not be put together for the model",
         FailureKind::Driver => "the driver failed for its own reasons",
         FailureKind::Journal => "the journal refused or lost the run",
         FailureKind::Panic => "a driver or a hook panicked",

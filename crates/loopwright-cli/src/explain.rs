@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use loopwright_capabilities::bash::BashPolicy;
 use loopwright_sandbox::Author;
 use loopwright_sandbox::transaction::staging_for;
-use loopwright_sandbox::{DriverChoice, Policy, Tier};
+use loopwright_sandbox::{Backend, BackendChoice, SandboxPolicy};
 
 use crate::commands::Commands;
-use crate::config::{Bytes, Config, Sources};
+use crate::config::{Bytes, Config, ConfigSources};
 use crate::definitions::{plain, shown};
 
 /// Says it in lines of a name and what it stands for.
-pub(crate) fn explain(config: &Config, sources: &Sources, command: Option<&OsStr>) -> String {
+pub(crate) fn explain(config: &Config, sources: &ConfigSources, command: Option<&OsStr>) -> String {
     let commands = Commands::of(config, sources);
-    let policy = commands.extend(Policy::in_dir(&config.workdir));
+    let policy = commands.extend(SandboxPolicy::in_dir(&config.workdir));
     let home = sources.home.as_deref();
     let short = |path: &PathBuf| plain(Path::new(&shown(path, Path::new("/dev/null"), home)));
     let list = |paths: &[PathBuf]| paths.iter().map(short).collect::<Vec<_>>();
@@ -31,7 +31,7 @@ pub(crate) fn explain(config: &Config, sources: &Sources, command: Option<&OsStr
     };
     row("folder", vec![short(&policy.workdir)]);
     row("changes", vec![changes(&policy)]);
-    row("confined by", vec![confined(policy.driver).to_owned()]);
+    row("confined by", vec![confined(policy.backend).to_owned()]);
     row(
         "reads",
         [vec!["the system's programs and libraries".to_owned()], list(&policy.read_paths)].concat(),
@@ -55,8 +55,8 @@ pub(crate) fn explain(config: &Config, sources: &Sources, command: Option<&OsStr
     text
 }
 
-fn changes(policy: &Policy) -> String {
-    if policy.driver == DriverChoice::Only(Tier::Host) {
+fn changes(policy: &SandboxPolicy) -> String {
+    if policy.backend == BackendChoice::Only(Backend::Host) {
         return "made at once".to_owned();
     }
     match staging_for(&policy.workdir) {
@@ -65,11 +65,11 @@ fn changes(policy: &Policy) -> String {
     }
 }
 
-fn confined(driver: DriverChoice) -> &'static str {
+fn confined(driver: BackendChoice) -> &'static str {
     match driver {
-        DriverChoice::Auto => "the strongest sandbox that works here",
-        DriverChoice::Only(Tier::Host) => "nothing: a command can do what you can",
-        DriverChoice::Only(tier) => tier.name(),
+        BackendChoice::Auto => "the strongest sandbox that works here",
+        BackendChoice::Only(Backend::Host) => "nothing: a command can do what you can",
+        BackendChoice::Only(tier) => tier.name(),
     }
 }
 
@@ -80,7 +80,7 @@ fn author(author: &Author) -> String {
     }
 }
 
-fn limits(policy: &Policy, commands: &Commands) -> String {
+fn limits(policy: &SandboxPolicy, commands: &Commands) -> String {
     let (limits, longest) = (&policy.limits, commands.longest());
     let usual = BashPolicy::default().timeout.min(longest);
     format!(
@@ -95,7 +95,7 @@ fn limits(policy: &Policy, commands: &Commands) -> String {
 }
 
 /// Finds a program as a command would.
-fn program(command: &OsStr, policy: &Policy) -> Option<PathBuf> {
+fn program(command: &OsStr, policy: &SandboxPolicy) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| {
         fs::metadata(path).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     };

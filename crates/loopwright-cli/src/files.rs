@@ -4,7 +4,7 @@ use std::path::Path;
 
 use loopwright_capabilities::files::{
     EditFile, EditFileArgs, FileError, Grep, GrepArgs, ListDir, ListDirArgs, ReadFile,
-    ReadFileArgs, Root, SearchFiles, SearchFilesArgs, WriteFile, WriteFileArgs,
+    ReadFileArgs, SearchFiles, SearchFilesArgs, WorkspaceRoot, WriteFile, WriteFileArgs,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +37,7 @@ fn place(command: &FilesCommand) -> &Path {
     &place.workdir
 }
 
-fn answer(command: &FilesCommand, root: Root) -> Result<String, FileError> {
+fn answer(command: &FilesCommand, root: WorkspaceRoot) -> Result<String, FileError> {
     // Nothing but the end of the process stops it.
     let stop = CancellationToken::new();
     match command {

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use loopwright_core::messages::{
     Cost, InferenceOptions, InferenceRequest, InferenceResponse, InferenceSettings,
 };
-use loopwright_core::{ChatModel, InferCx, LlmConfig, ModelError, ModelErrorKind, Models};
+use loopwright_core::{ChatModel, InferCx, LlmConfig, ModelError, ModelErrorKind, ModelProvider};
 use serde_json::Value;
 
 use crate::definitions::Defined;
@@ -58,17 +58,17 @@ pub(crate) fn withheld(keys: &[String], from: &str) -> String {
 
 /// Models that are asked with nothing that was not granted.
 pub(crate) struct Granted {
-    models: Arc<dyn Models>,
+    models: Arc<dyn ModelProvider>,
     grants: Grants,
 }
 
 impl Granted {
-    pub(crate) fn new(models: Arc<dyn Models>, grants: Grants) -> Self {
+    pub(crate) fn new(models: Arc<dyn ModelProvider>, grants: Grants) -> Self {
         Self { models, grants }
     }
 }
 
-impl Models for Granted {
+impl ModelProvider for Granted {
     fn resolve(&self, llm: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError> {
         let model = self.models.resolve(llm)?;
         Ok(Arc::new(GrantedModel { model, grants: self.grants.clone() }))
@@ -113,7 +113,7 @@ impl ChatModel for GrantedModel {
 #[cfg(test)]
 mod tests {
     use loopwright_core::messages::InferenceOptions;
-    use loopwright_core::{ModelMemory, NoDeltas, OneModel, SystemClock};
+    use loopwright_core::{DiscardDeltas, FixedModel, ModelCache, SystemClock};
     use serde_json::json;
     use tokio_util::sync::CancellationToken;
 
@@ -139,14 +139,14 @@ mod tests {
 
     async fn told(grants: &[Value], asked: Value) -> (ModelErrorKind, String) {
         let grants = grants.iter().map(|it| serde_json::from_value(it.clone()).unwrap()).collect();
-        let models = Granted::new(Arc::new(OneModel(Arc::new(Asked))), Grants(grants));
+        let models = Granted::new(Arc::new(FixedModel(Arc::new(Asked))), Grants(grants));
         let request = InferenceRequest { options: options(asked), ..InferenceRequest::default() };
         let cx = InferCx {
-            deltas: &mut NoDeltas,
+            deltas: &mut DiscardDeltas,
             cancel: &CancellationToken::new(),
             deadline: None,
             clock: &SystemClock::default(),
-            memory: &mut ModelMemory::default(),
+            memory: &mut ModelCache::default(),
         };
         let error = models.resolve(None).unwrap().infer(&request, cx).await.unwrap_err();
         (error.kind, error.to_string())

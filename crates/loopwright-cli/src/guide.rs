@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use loopwright_models::{KeyRef, Providers};
+use loopwright_models::{Providers, SecretRef};
 
 use crate::render::{WIDTH, wrap};
 
@@ -14,7 +14,7 @@ pub(crate) fn guide(providers: &Providers) -> String {
     let known = || providers.names().filter_map(|it| Some((it, providers.provider(it).ok()?)));
     let mut keys: Vec<&str> = known()
         .filter(|(_, provider)| provider.key_required && !provider.local)
-        .filter_map(|(_, provider)| provider.key.as_ref().map(KeyRef::variable))
+        .filter_map(|(_, provider)| provider.key.as_ref().map(SecretRef::variable))
         .collect();
     keys.dedup();
     let servers: Vec<&str> =
@@ -50,19 +50,19 @@ pub(crate) fn guide(providers: &Providers) -> String {
 
 #[cfg(test)]
 mod tests {
-    use loopwright_models::Provider;
+    use loopwright_models::ProviderConfig;
 
     use super::*;
 
     #[test]
     fn it_says_what_was_looked_for_and_fits_a_terminal() {
-        let local = Provider { local: true, ..Provider::default() };
-        let mine = Provider {
-            key: Some(KeyRef::env("MY_KEY")),
+        let local = ProviderConfig { local: true, ..ProviderConfig::default() };
+        let mine = ProviderConfig {
+            key: Some(SecretRef::env("MY_KEY")),
             key_required: true,
-            ..Provider::default()
+            ..ProviderConfig::default()
         };
-        let providers = Providers::bare().with_provider("here", local).with_provider("mine", mine);
+        let providers = Providers::empty().with_provider("here", local).with_provider("mine", mine);
         let guide = guide(&providers);
         assert!(guide.contains("\n  a key           in MY_KEY: none is set\n"), "{guide}");
         assert!(guide.contains("\n  a server here   here: none answers with a model\n"), "{guide}");

@@ -11,12 +11,12 @@ use crate::args::work::JobsArgs;
 use crate::configured::configured;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::opening::Refusal;
-use crate::render::line;
+use crate::opening::StartError;
+use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
 use crate::sessions::{SessionsError, age, now, short};
-use crate::store::Place;
+use crate::store::StoreLocation;
 
 /// The most characters of a reason that are shown.
 const WHY: usize = 60;
@@ -27,9 +27,9 @@ const WHY: usize = 60;
 struct NotHere(NoQueue);
 
 /// Refuses what needs a queue.
-pub(crate) fn no_queue(error: NoQueue) -> Refusal {
+pub(crate) fn no_queue(error: NoQueue) -> StartError {
     let (exit_code, stop_reason) = (ExitCode::Config, "configuration");
-    Refusal { error: NotHere(error).into(), exit_code, stop_reason }
+    StartError { error: NotHere(error).into(), exit_code, stop_reason }
 }
 
 /// Lists what was submitted.
@@ -42,9 +42,9 @@ pub fn jobs(cli: &Cli, args: &JobsArgs) -> ExitCode {
     })
 }
 
-async fn perform(cli: &Cli, args: &JobsArgs) -> Result<ExitCode, Refusal> {
+async fn perform(cli: &Cli, args: &JobsArgs) -> Result<ExitCode, StartError> {
     let (sources, config) = configured(cli, Path::new("."), args.store.as_ref())?;
-    let store = Place::of(&config, &sources).map_err(SessionsError::from)?.open().await;
+    let store = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?.open().await;
     let store = store.map_err(SessionsError::from)?;
     let queue = store.jobs().ok_or_else(|| no_queue(NoQueue))?;
     Ok(list(queue, args).await?)
@@ -71,7 +71,7 @@ async fn list(queue: &dyn JobQueue, args: &JobsArgs) -> Result<ExitCode, Session
 fn table(records: &[JobRecord]) -> String {
     let now = now();
     let row = |it: &JobRecord| {
-        let why = line(it.why.as_deref().unwrap_or_default(), WHY);
+        let why = single_line(it.why.as_deref().unwrap_or_default(), WHY);
         let (age, session) = (age(it.updated_at, now), short(&it.job.session));
         let row = format!("{}  {age:>8}  {:7}  {session}  {why}", it.job.id, it.status.as_str());
         row.trim_end().to_owned() + "\n"

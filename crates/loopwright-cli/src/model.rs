@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, Models};
+use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, ModelProvider};
 use loopwright_models::{
-    Http, KeyRef, ModelCatalog, ModelInfo, Price, Prices, Provider, Providers, Rate,
-    RecordingError, Timeouts, Wire,
+    Http, ModelCatalog, ModelInfo, Price, Prices, ProviderConfig, Providers, RateLimit,
+    RecordingError, SecretRef, Timeouts, WireApi,
 };
 
 use crate::args::Transport;
 use crate::config::{
-    self, Config, DollarsPerMillion, ModelFacts, ModelRef, Origin, Setting, Sources, Text,
+    self, Config, ConfigSources, DollarsPerMillion, ModelFacts, ModelRef, Origin, Setting, Text,
 };
 use crate::console;
 use crate::exit::ExitCode;
@@ -27,7 +27,7 @@ pub(crate) const USUAL_WINDOW: u64 = 128_000;
 /// A model that can be asked.
 pub struct Chosen {
     /// Who answers.
-    pub models: Arc<dyn Models>,
+    pub models: Arc<dyn ModelProvider>,
     /// Which of them, and how.
     pub llm: LlmConfig,
     /// How many tokens it takes, or is taken to take where that is not known.
@@ -103,7 +103,7 @@ impl From<ModelError> for ChoiceError {
 /// If there is none, or its key is missing: the error says what to do.
 pub async fn choose(
     config: &Config,
-    sources: &Sources,
+    sources: &ConfigSources,
     transport: &Transport,
 ) -> Result<Chosen, ChoiceError> {
     let mut providers = providers(config, sources)?.with_http(http(config, transport)?);
@@ -116,7 +116,7 @@ pub async fn choose(
         let name = selected.provider.clone().unwrap_or_else(|| COMPATIBLE.into());
         let provider = providers.provider(&name).cloned().unwrap_or_default();
         let base_url = Some(base_url.into());
-        let provider = Provider { base_url, base_url_vars: Vec::new(), ..provider };
+        let provider = ProviderConfig { base_url, base_url_vars: Vec::new(), ..provider };
         providers = providers.with_provider(name, provider);
     }
     let mut llm = providers.choose(selected.as_ref()).await?;
@@ -175,7 +175,7 @@ fn base_url(config: &Config) -> Option<&str> {
 }
 
 fn known_wires() -> String {
-    let names: Vec<_> = Wire::ALL.iter().map(|wire| format!("`{wire}`")).collect();
+    let names: Vec<_> = WireApi::ALL.iter().map(|wire| format!("`{wire}`")).collect();
     names.join(", ")
 }
 
@@ -184,7 +184,7 @@ fn known_wires() -> String {
 /// # Errors
 ///
 /// If a provider is to speak what nobody here understands.
-pub fn providers(config: &Config, sources: &Sources) -> Result<Providers, ChoiceError> {
+pub fn providers(config: &Config, sources: &ConfigSources) -> Result<Providers, ChoiceError> {
     let environment = sources.environment.clone();
     let keys = move |name: &str| environment.get(name)?.to_str().map(str::to_owned);
     let fallback = config.fallback.iter().flat_map(|it| it.value.iter()).map(selection);
@@ -231,7 +231,7 @@ fn catalog(models: &BTreeMap<String, ModelFacts>) -> ModelCatalog {
         let (provider, model) = name.split_once('/').unwrap_or((name, ""));
         catalog.with_model(provider, model, info(facts))
     };
-    models.iter().fold(ModelCatalog::known(), add)
+    models.iter().fold(ModelCatalog::builtin(), add)
 }
 
 fn info(facts: &ModelFacts) -> ModelInfo {
@@ -242,7 +242,7 @@ fn info(facts: &ModelFacts) -> ModelInfo {
         prices: facts.prices.as_ref().map(|prices| Prices {
             input: price(&prices.input),
             output: price(&prices.output),
-            cached: prices.cached.as_ref().map(price),
+            cache_read: prices.cached.as_ref().map(price),
             cache_write: prices.cache_write.as_ref().map(price),
             long: None,
         }),
@@ -251,28 +251,28 @@ fn info(facts: &ModelFacts) -> ModelInfo {
 }
 
 fn changed(
-    mut provider: Provider,
+    mut provider: ProviderConfig,
     name: &str,
     changes: &config::Provider,
-) -> Result<Provider, ChoiceError> {
+) -> Result<ProviderConfig, ChoiceError> {
     if let Some(base_url) = &changes.base_url {
         provider.base_url = Some(base_url.value.as_str().into());
     }
     if let Some(key) = &changes.key {
-        provider.key = Some(KeyRef::env(key.value.variable()));
+        provider.key = Some(SecretRef::env(key.value.variable()));
         provider.key_required = true;
     }
     if let Some(model) = &changes.model {
         provider.model = Some(model.value.as_str().into());
     }
     if let Some(wire) = &changes.wire {
-        provider.wire = Wire::named(&wire.value).ok_or_else(|| {
+        provider.wire = WireApi::named(&wire.value).ok_or_else(|| {
             let (provider, wire) = (name.to_owned(), wire.value.clone());
             ChoiceError::Wire { provider, wire }
         })?;
     }
     let rate = &changes.rate;
-    provider.rate = Rate {
+    provider.rate = RateLimit {
         requests_per_minute: rate.requests_per_minute.as_ref().map(|it| it.value),
         tokens_per_minute: rate.tokens_per_minute.as_ref().map(|it| it.value),
     };

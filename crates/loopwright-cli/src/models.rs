@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use loopwright_models::{KeyRef, ModelInfo, Price, Prices, Provider, Providers};
+use loopwright_models::{ModelInfo, Price, Prices, ProviderConfig, Providers, SecretRef};
 use serde_json::{Value, json};
 
 use crate::args::{Cli, ModelsArgs};
@@ -38,7 +38,7 @@ pub fn models(cli: &Cli, args: &ModelsArgs) -> ExitCode {
 /// A provider and its models.
 struct Line<'a> {
     name: &'a str,
-    provider: &'a Provider,
+    provider: &'a ProviderConfig,
     has_key: bool,
     models: Vec<(&'a str, &'a ModelInfo)>,
 }
@@ -52,7 +52,7 @@ impl<'a> Line<'a> {
 
     /// Says where the key is expected, and whether it is there.
     fn key(&self) -> String {
-        let variable = self.provider.key.as_ref().map(KeyRef::variable);
+        let variable = self.provider.key.as_ref().map(SecretRef::variable);
         match (variable, self.has_key) {
             (None, _) => "-".to_owned(),
             (Some(variable), true) => format!("{variable} (set)"),
@@ -98,7 +98,7 @@ fn model_rows(line: &Line<'_>) -> Vec<Vec<String>> {
             tokens(info.context_window),
             tokens(info.max_output),
             price(|prices| prices.input),
-            price(|prices| prices.cached.unwrap_or(prices.input)),
+            price(|prices| prices.cache_read.unwrap_or(prices.input)),
             price(|prices| prices.output),
             if can.is_empty() { "?".to_owned() } else { can.join(" ") },
         ]
@@ -111,7 +111,7 @@ fn in_json(lines: &[Line<'_>]) -> String {
         json!({
             "name": line.name,
             "wire": line.provider.wire,
-            "key": line.provider.key.as_ref().map(KeyRef::variable),
+            "key": line.provider.key.as_ref().map(SecretRef::variable),
             "key_is_set": line.has_key,
             "key_required": line.provider.key_required,
             "local": line.provider.local,

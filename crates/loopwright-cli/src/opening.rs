@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_agent::AgentDefinition;
-use loopwright_capabilities::files::Root;
+use loopwright_capabilities::files::WorkspaceRoot;
 use loopwright_core::{
     BoxError, Budget, Hook, HookPoints, LlmConfig,
     messages::{Cost, InferenceOptions},
@@ -17,18 +17,18 @@ use loopwright_sessions::{
 use loopwright_templates::ProjectInstructions;
 
 use crate::agent::Setup;
-use crate::applied::{AgentError, Applied};
-use crate::args::session::{ForkRef, OriginArgs, SessionArgs};
+use crate::applied::{AgentError, SelectedAgent};
+use crate::args::session::{ForkRef, ResumeArgs, SessionArgs};
 use crate::args::{AgentArgs, Cli};
 use crate::check::Check;
 use crate::commands::Commands;
 use crate::config::{
-    Config, ConfigError, Dollars, Limits, Loaded, ModelRef, Origin, STEPS, Setting,
-    SettingValue as _, Sources, TIME, TOKENS,
+    Config, ConfigError, ConfigSources, Dollars, Limits, Loaded, ModelRef, Origin, STEPS, Setting,
+    SettingValue as _, TIME, TOKENS,
 };
 use crate::configured;
 use crate::console;
-use crate::conversation::{AGENT, Command, Conversation, caretaker};
+use crate::conversation::{AGENT, Command, Conversation, maintenance_runtime};
 use crate::definitions::{Defined, project_root};
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
@@ -38,13 +38,13 @@ use crate::prompt::PromptError;
 use crate::session_budget::SessionBudget;
 use crate::sessions::{SessionsError, find, latest};
 use crate::signals;
-use crate::stage::Stage;
-use crate::store::{Place, state_directory};
+use crate::stage::RunDisplay;
+use crate::store::{StoreLocation, state_directory};
 use crate::tools;
 
 /// Why something cannot begin, and what the program says about it.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct StartError {
     /// For people.
     pub error: BoxError,
     /// For scripts.
@@ -55,39 +55,39 @@ pub struct Refusal {
 
 /// What was typed and what is configured.
 #[derive(Debug)]
-pub struct Opening {
+pub struct Startup {
     /// Where the configuration was looked for.
-    pub sources: Sources,
+    pub sources: ConfigSources,
     /// What is in effect.
     pub config: Config,
     /// How runs are shown.
-    pub stage: Stage,
+    pub stage: RunDisplay,
     /// What the agent is defined by.
-    applied: Option<Applied>,
+    applied: Option<SelectedAgent>,
 }
 
 /// Hears nothing, where an agent is only looked at.
-pub(crate) struct Silent;
+pub(crate) struct NoopListener;
 
-impl Hook for Silent {
+impl Hook for NoopListener {
     fn points(&self) -> HookPoints {
-        HookPoints::of([])
+        HookPoints::from_points([])
     }
 }
 
 /// The session that a conversation goes on with.
-struct Found {
+struct ResumedSession {
     session: AgentSession,
     fork: Option<ForkRef>,
 }
 
-impl Opening {
+impl Startup {
     /// Reads the configuration.
     ///
     /// # Errors
     ///
     /// If it cannot be used.
-    pub fn load(cli: &Cli, agent: &AgentArgs, session: &SessionArgs) -> Result<Self, Refusal> {
+    pub fn load(cli: &Cli, agent: &AgentArgs, session: &SessionArgs) -> Result<Self, StartError> {
         let (sources, loaded) = load(cli, agent, session, None)?;
         Ok(Self::of(agent, sources, loaded))
     }
@@ -101,16 +101,16 @@ impl Opening {
         let surroundings = &agent.surroundings;
         console::set_color(surroundings.color);
         let typed = surroundings.output_format().unwrap_or_default();
-        let stage = Stage::new(typed, surroundings.quiet);
+        let stage = RunDisplay::new(typed, surroundings.quiet);
         Self::load(cli, agent, session).map_err(|refusal| refusal.tell(stage))
     }
 
-    fn of(agent: &AgentArgs, sources: Sources, loaded: Loaded) -> Self {
+    fn of(agent: &AgentArgs, sources: ConfigSources, loaded: Loaded) -> Self {
         for warning in &loaded.warnings {
             console::warn(warning);
         }
         let config = loaded.config;
-        let stage = Stage::new(config.output_format.value, agent.surroundings.quiet);
+        let stage = RunDisplay::new(config.output_format.value, agent.surroundings.quiet);
         Self { sources, config, stage, applied: None }
     }
 
@@ -126,10 +126,10 @@ impl Opening {
         agent: &AgentArgs,
         typed: &SessionArgs,
         session: &AgentSession,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, StartError> {
         let workdir = session.header().workdir.as_deref().map(Path::new);
         let (sources, Loaded { config, .. }) = load(cli, agent, typed, workdir)?;
-        let stage = Stage::new(config.output_format.value, true);
+        let stage = RunDisplay::new(config.output_format.value, true);
         let mut opening = Self { sources, config, stage, applied: None };
         opening.define(None, Some(session.definition()))?;
         keep_model(&mut opening.config, session.state().llm());
@@ -141,7 +141,7 @@ impl Opening {
     /// # Errors
     ///
     /// If there is no model.
-    pub async fn setup(&self, agent: &AgentArgs) -> Result<Setup, Refusal> {
+    pub async fn setup(&self, agent: &AgentArgs) -> Result<Setup, StartError> {
         let config = &self.config;
         let mut chosen = model::choose(config, &self.sources, &agent.transport()).await?;
         if let Some(applied) = &self.applied {
@@ -149,7 +149,7 @@ impl Opening {
         }
         let grants = self.grants();
         limit_options(&mut chosen.llm.options, &grants);
-        let workdir = tools::workdir(&config.workdir).map_err(|error| Refusal {
+        let workdir = tools::workdir(&config.workdir).map_err(|error| StartError {
             error: error.into(),
             exit_code: ExitCode::Usage,
             stop_reason: "usage",
@@ -167,7 +167,7 @@ impl Opening {
         };
         // What somebody wrote into a definition is found out before anything begins.
         if let Some(applied) = &self.applied {
-            setup.build(Silent).map_err(|source| AgentError::Build {
+            setup.build(NoopListener).map_err(|source| AgentError::Build {
                 agent: applied.definition.name.clone(),
                 source,
             })?;
@@ -184,7 +184,7 @@ impl Opening {
     /// # Errors
     ///
     /// If there is no such definition, it cannot be used, or there is no model.
-    pub async fn setup_of_new(&mut self, agent: &AgentArgs) -> Result<Setup, Refusal> {
+    pub async fn setup_of_new(&mut self, agent: &AgentArgs) -> Result<Setup, StartError> {
         self.define(agent.definition.as_deref(), None)?;
         self.setup(agent).await
     }
@@ -219,16 +219,16 @@ impl Opening {
         &mut self,
         typed: Option<&str>,
         kept: Option<&AgentDefinition>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), StartError> {
         if typed.is_none() && kept.is_none_or(|it| it.name == AGENT) {
             return Ok(());
         }
         let providers = Arc::new(model::providers(&self.config, &self.sources)?);
         let defined = Defined::find(&self.config.workdir, &self.sources, &providers);
         self.applied = match (typed, kept) {
-            (_, Some(kept)) => Applied::kept(kept, defined),
+            (_, Some(kept)) => SelectedAgent::kept(kept, defined),
             (Some(name), None) => {
-                let applied = Applied::find(name, defined)?;
+                let applied = SelectedAgent::find(name, defined)?;
                 self.check(&applied, &providers)?;
                 applied.choose(&mut self.config, &providers)?;
                 Some(applied)
@@ -239,7 +239,7 @@ impl Opening {
     }
 
     /// Refuses a definition that `agents validate` refuses. What a directory lacks is found out later.
-    fn check(&self, applied: &Applied, providers: &Arc<Providers>) -> Result<(), AgentError> {
+    fn check(&self, applied: &SelectedAgent, providers: &Arc<Providers>) -> Result<(), AgentError> {
         let Ok(workdir) = tools::workdir(&self.config.workdir) else { return Ok(()) };
         let (defined, config) = (&applied.defined, &self.config);
         let check = Check { defined, workdir: &workdir, config, providers };
@@ -253,12 +253,12 @@ impl Opening {
 
     /// Keeps an agent from what this program keeps for its user, where it lies in the directory that the
     /// agent works in.
-    fn without_own(&self, workdir: Root) -> Root {
+    fn without_own(&self, workdir: WorkspaceRoot) -> WorkspaceRoot {
         let mut own: Vec<PathBuf> = state_directory(&self.sources).into_iter().collect();
         own.extend(self.sources.home.as_ref().map(|home| home.join(".config/loopwright")));
-        match Place::of(&self.config, &self.sources) {
-            Ok(Place::Files(directory)) => own.push(directory),
-            Ok(Place::Sqlite(file)) => {
+        match StoreLocation::of(&self.config, &self.sources) {
+            Ok(StoreLocation::Files(directory)) => own.push(directory),
+            Ok(StoreLocation::Sqlite(file)) => {
                 own.extend(["", "-wal", "-shm", "-acknowledged"].map(|end| {
                     let mut name = file.clone().into_os_string();
                     name.push(end);
@@ -297,12 +297,13 @@ impl Opening {
         agent: &AgentArgs,
         typed: &SessionArgs,
         name: &'static str,
-    ) -> Result<Conversation, Refusal> {
+    ) -> Result<Conversation, StartError> {
         // Nothing is made where nothing can begin.
         let new = if typed.origin.goes_on() { None } else { Some(self.setup_of_new(agent).await?) };
         let is_kept = !typed.origin.no_session;
         let store: Arc<dyn SessionStore> = if is_kept {
-            let place = Place::of(&self.config, &self.sources).map_err(SessionsError::from)?;
+            let place =
+                StoreLocation::of(&self.config, &self.sources).map_err(SessionsError::from)?;
             place.open().await.map_err(SessionsError::from)?
         } else {
             Arc::new(MemoryStore::new())
@@ -326,7 +327,7 @@ impl Opening {
             let typed = Some(&*self.config.workdir).filter(|it| own.is_some_and(|own| own != *it));
             options.extend(typed.map(|it| format!("-C {}", quoted(&it.to_string_lossy()))));
         }
-        if let Some(Found { session: old, fork: from }) = found {
+        if let Some(ResumedSession { session: old, fork: from }) = found {
             if let Some(llm) = old.state().llm() {
                 let stream = setup.llm.options.stream;
                 setup.llm.options = llm.options.clone();
@@ -338,7 +339,7 @@ impl Opening {
             system = system.filter(|_| is_typed);
             session = Some(match from {
                 Some(from) => {
-                    let forked = caretaker(&store).fork(old.id(), from.step, None).await;
+                    let forked = maintenance_runtime(&store).fork(old.id(), from.step, None).await;
                     forked.map_err(SessionsError::from)?.id
                 }
                 None => old.id().clone(),
@@ -352,9 +353,9 @@ impl Opening {
     async fn found(
         &self,
         store: &dyn SessionStore,
-        origin: &OriginArgs,
+        origin: &ResumeArgs,
         shared: &Arc<dyn SessionStore>,
-    ) -> Result<Option<Found>, SessionsError> {
+    ) -> Result<Option<ResumedSession>, SessionsError> {
         let header = match (&origin.resume, &origin.fork) {
             (Some(id), _) => find(store, id).await?,
             (None, Some(fork)) => find(store, &fork.id).await?,
@@ -367,7 +368,7 @@ impl Opening {
         {
             return Err(SessionsError::Incomplete { id: header.id, problem: missing.problem });
         }
-        Ok(Some(Found { session, fork: origin.fork.clone() }))
+        Ok(Some(ResumedSession { session, fork: origin.fork.clone() }))
     }
 
     /// Works where the session works, unless somebody said where.
@@ -377,7 +378,7 @@ impl Opening {
         agent: &AgentArgs,
         typed: &SessionArgs,
         header: &SessionHeader,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), StartError> {
         let Some(workdir) = header.workdir.as_deref().map(Path::new) else { return Ok(()) };
         if agent.surroundings.workdir.is_some() || workdir == self.config.workdir {
             return Ok(());
@@ -399,7 +400,7 @@ fn load(
     agent: &AgentArgs,
     session: &SessionArgs,
     workdir: Option<&Path>,
-) -> Result<(Sources, Loaded), ConfigError> {
+) -> Result<(ConfigSources, Loaded), ConfigError> {
     let mut flags = agent.flags(cli.config.as_deref());
     flags.store.clone_from(&session.store);
     if let Some(workdir) = workdir {
@@ -480,14 +481,14 @@ fn limit<S: Copy, T: Ord>(
     })
 }
 
-impl Refusal {
+impl StartError {
     /// Says so, and returns the exit status.
-    pub fn tell(&self, stage: Stage) -> ExitCode {
+    pub fn tell(&self, stage: RunDisplay) -> ExitCode {
         stage.refuse(&*self.error, self.exit_code, self.stop_reason)
     }
 }
 
-impl From<ConfigError> for Refusal {
+impl From<ConfigError> for StartError {
     fn from(error: ConfigError) -> Self {
         let (exit_code, stop_reason) = match error {
             ConfigError::Workdir { .. } => (ExitCode::Usage, "usage"),
@@ -497,7 +498,7 @@ impl From<ConfigError> for Refusal {
     }
 }
 
-impl From<Interruption> for Refusal {
+impl From<Interruption> for StartError {
     fn from(why: Interruption) -> Self {
         let (text, stop_reason) = match why {
             Interruption::Terminate => ("terminated before the run began", "terminated"),
@@ -507,27 +508,27 @@ impl From<Interruption> for Refusal {
     }
 }
 
-impl From<AgentError> for Refusal {
+impl From<AgentError> for StartError {
     fn from(error: AgentError) -> Self {
         let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
         Self { error: error.into(), exit_code, stop_reason }
     }
 }
 
-impl From<ChoiceError> for Refusal {
+impl From<ChoiceError> for StartError {
     fn from(error: ChoiceError) -> Self {
         let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
         Self { error: error.into(), exit_code, stop_reason }
     }
 }
 
-impl From<PromptError> for Refusal {
+impl From<PromptError> for StartError {
     fn from(error: PromptError) -> Self {
         Self { error: error.into(), exit_code: ExitCode::Usage, stop_reason: "usage" }
     }
 }
 
-impl From<SessionsError> for Refusal {
+impl From<SessionsError> for StartError {
     fn from(error: SessionsError) -> Self {
         let (exit_code, stop_reason) = (error.exit_code(), error.stop_reason());
         Self { error: error.into(), exit_code, stop_reason }

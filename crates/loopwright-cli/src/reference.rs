@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Arg, Command, CommandFactory as _};
 
 use crate::args::Cli;
-use crate::config::{Config, Flags, KEYS, Key, Loaded, Sources};
+use crate::config::{Config, ConfigSources, Flags, KEYS, Key, Loaded};
 use crate::settings::rows;
 
 /// Writes the page of everything that can be typed.
@@ -141,8 +141,11 @@ fn setting(key: &Key, default: Option<&str>, page: &mut String) {
 
 /// What holds where nobody says anything, as it reads in anybody's home.
 fn defaults() -> BTreeMap<String, String> {
-    let sources =
-        Sources { environment: BTreeMap::new(), cwd: "/".into(), home: Some(PathBuf::from("~")) };
+    let sources = ConfigSources {
+        environment: BTreeMap::new(),
+        cwd: "/".into(),
+        home: Some(PathBuf::from("~")),
+    };
     let flags = Flags { workdir: "/".into(), ..Flags::default() };
     let Ok(Loaded { config, .. }) = Config::load(flags, &sources) else { return BTreeMap::new() };
     let set = rows(&config, &sources).into_iter();

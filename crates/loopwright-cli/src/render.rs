@@ -25,23 +25,24 @@ use std::time::Duration;
 use async_trait::async_trait;
 use loopwright_broadcast::ConsoleOptions;
 use loopwright_core::{
-    AgentEvent, AgentState, BoxError, Envelope, EventSink, Flow, Hook, HookCx, HookPoint,
+    AgentEvent, AgentState, BoxError, EventEnvelope, EventSink, Flow, Hook, HookCx, HookPoint,
     HookPoints, ToolDecision, ToolOutcome,
     messages::{InferenceResponse, ToolCall},
 };
 
-use self::changes::Watch;
+use self::changes::FileDiffTracker;
 use crate::report::Report;
 
 pub(crate) use self::calls::failure;
 pub(crate) use self::words::{
-    WIDTH, count, cut, duration, harmless, json as json_line, line, number, summary, wrap,
+    WIDTH, count, duration, json as json_line, number, sanitize_terminal, single_line, summary,
+    truncate, wrap,
 };
 pub use self::{
     changes::FileDiff,
     events::Events,
     json::Json,
-    progress::{Details, Progress},
+    progress::{Progress, Verbosity},
     source::Source,
     stream_json::StreamJson,
     text::{Scope, Text},
@@ -49,7 +50,7 @@ pub use self::{
 
 /// Something to show.
 #[derive(Clone, Debug)]
-pub enum Note {
+pub enum UiEvent {
     /// A run begins.
     Began(Beginning),
     /// Something happened to an agent.
@@ -116,7 +117,7 @@ pub trait Renderer: Send {
     /// # Errors
     ///
     /// If standard output does not take what is written; nothing more will be asked of it then.
-    fn take(&mut self, note: &Note) -> io::Result<()>;
+    fn take(&mut self, note: &UiEvent) -> io::Result<()>;
 
     /// Called again and again while there is nothing to take.
     fn tick(&mut self) {}
@@ -124,17 +125,17 @@ pub trait Renderer: Send {
 
 /// Where a run tells what happens. Cheap to clone, and it never waits.
 #[derive(Clone, Debug)]
-pub struct Feed {
-    notes: Sender<Note>,
+pub struct UiSender {
+    notes: Sender<UiEvent>,
     /// How events are told in lines, if they are.
     lines: Option<ConsoleOptions>,
     /// What files held, if changes are told.
-    watch: Option<Arc<Watch>>,
+    watch: Option<Arc<FileDiffTracker>>,
 }
 
-impl Feed {
+impl UiSender {
     /// Makes a feed, and the end that [`play`] takes from.
-    pub fn new() -> (Self, Receiver<Note>) {
+    pub fn new() -> (Self, Receiver<UiEvent>) {
         let (sender, receiver) = mpsc::channel();
         (Self { notes: sender, lines: None, watch: None }, receiver)
     }
@@ -149,25 +150,25 @@ impl Feed {
     /// Tells what tools change of the files in a directory.
     #[must_use]
     pub fn watching(self, directory: &Path) -> Self {
-        Self { watch: Some(Arc::new(Watch::new(directory))), ..self }
+        Self { watch: Some(Arc::new(FileDiffTracker::new(directory))), ..self }
     }
 
     /// Tells something.
-    pub fn tell(&self, note: Note) {
+    pub fn tell(&self, note: UiEvent) {
         // If nobody listens any more, nobody needs to know.
         self.notes.send(note).ok();
     }
 }
 
-impl EventSink for Feed {
-    fn emit(&self, envelope: &Envelope) {
+impl EventSink for UiSender {
+    fn emit(&self, envelope: &EventEnvelope) {
         match self.lines {
             Some(options) => {
                 if let Some(line) = options.line(envelope) {
-                    self.tell(Note::Line(line));
+                    self.tell(UiEvent::Line(line));
                 }
             }
-            None => self.tell(Note::Event(Source::of(envelope), envelope.event.clone())),
+            None => self.tell(UiEvent::Event(Source::of(envelope), envelope.event.clone())),
         }
     }
 }
@@ -175,14 +176,14 @@ impl EventSink for Feed {
 /// Hears the answers as a whole: events only carry the fragments that a provider sends. And looks at files
 /// before and after tools change them.
 #[async_trait]
-impl Hook for Feed {
+impl Hook for UiSender {
     fn name(&self) -> Cow<'static, str> {
         "render".into()
     }
 
     fn points(&self) -> HookPoints {
         match self.watch {
-            Some(_) => HookPoints::of([
+            Some(_) => HookPoints::from_points([
                 HookPoint::AfterInference,
                 HookPoint::BeforeTool,
                 HookPoint::AfterTool,
@@ -197,7 +198,7 @@ impl Hook for Feed {
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        self.tell(Note::Answered(Answer {
+        self.tell(UiEvent::Answered(Answer {
             source: Source::of_state(state),
             step: state.step_count() + 1,
             aside: cx.aside,
@@ -205,7 +206,7 @@ impl Hook for Feed {
             calls: response.message.tool_calls().cloned().collect(),
             is_priced: response.cost.is_some(),
         }));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn before_tool(
@@ -230,9 +231,9 @@ impl Hook for Feed {
         let diff = self.watch.as_ref().and_then(|it| it.end(call, outcome));
         if let Some(diff) = diff {
             let (source, arguments) = (Source::of_state(state), Arc::clone(&call.arguments));
-            self.tell(Note::Changed(Change { source, arguments, diff }));
+            self.tell(UiEvent::Changed(Change { source, arguments, diff }));
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 
@@ -244,9 +245,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// # Errors
 ///
 /// What standard output said when it went.
-pub fn play(
+pub fn render_loop(
     mut renderer: Box<dyn Renderer>,
-    notes: &Receiver<Note>,
+    notes: &Receiver<UiEvent>,
     hang_up: impl Fn(),
 ) -> io::Result<()> {
     let (mut gone, mut held) = (None, Held::default());
@@ -259,7 +260,7 @@ pub fn play(
             }
             Err(RecvTimeoutError::Disconnected) => break,
         };
-        let is_over = matches!(note, Note::Over(_));
+        let is_over = matches!(note, UiEvent::Over(_));
         for note in held.pass(note) {
             if gone.is_none()
                 && let Err(error) = renderer.take(&note)
@@ -278,29 +279,29 @@ pub fn play(
 /// Holds the newest answer of each agent back until it is durable: a hook gets it before, and a store that fails
 /// then takes it back. The fragments of an answer are shown as they come.
 #[derive(Default)]
-struct Held(Vec<(Source, Note)>);
+struct Held(Vec<(Source, UiEvent)>);
 
 impl Held {
     /// Returns what is shown now that a note comes, in order.
-    fn pass(&mut self, note: Note) -> impl Iterator<Item = Note> {
+    fn pass(&mut self, note: UiEvent) -> impl Iterator<Item = UiEvent> {
         let mut shown = match &note {
             // An answer that was asked for again is followed by another one.
-            Note::Answered(answer) if !answer.aside => {
+            UiEvent::Answered(answer) if !answer.aside => {
                 let earlier = self.take(&answer.source);
                 self.0.push((answer.source.clone(), note.clone()));
                 return earlier.into_iter();
             }
             // The journal failed: what it did not take did not happen.
-            Note::Over(report) if report.stop_reason == "journal" => Vec::new(),
-            Note::Over(_) | Note::Line(_) => self.0.drain(..).map(|(_, note)| note).collect(),
-            Note::Event(source, event) if is_told_once_durable(event) => self.take(source),
+            UiEvent::Over(report) if report.stop_reason == "journal" => Vec::new(),
+            UiEvent::Over(_) | UiEvent::Line(_) => self.0.drain(..).map(|(_, note)| note).collect(),
+            UiEvent::Event(source, event) if is_told_once_durable(event) => self.take(source),
             _ => Vec::new(),
         };
         shown.push(note);
         shown.into_iter()
     }
 
-    fn take(&mut self, source: &Source) -> Vec<Note> {
+    fn take(&mut self, source: &Source) -> Vec<UiEvent> {
         self.0.extract_if(.., |it| it.0 == *source).map(|(_, note)| note).collect()
     }
 }
@@ -312,7 +313,7 @@ fn is_told_once_durable(event: &AgentEvent) -> bool {
         AgentEvent::StreamDelta(_)
             | AgentEvent::InferenceRequestStarted(_)
             | AgentEvent::InferenceResponseReceived(_)
-            | AgentEvent::PrefixBroken(_)
+            | AgentEvent::PromptCacheBroken(_)
             | AgentEvent::ExecutionFailed(_)
     )
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use loopwright_core::{
-    AgentState, Budget, Status, StopReason,
+    AgentState, Budget, ExecutionStatus, StopReason,
     messages::{Cost, Usage},
 };
 use loopwright_sessions::SessionId;
 use serde::Serialize;
 
-use crate::ending::{Ending, Interruption};
+use crate::ending::{Interruption, RunEnding};
 use crate::exit::ExitCode;
 use crate::session_budget;
 use crate::sessions::short;
@@ -72,7 +72,7 @@ pub struct Tokens {
 impl Report {
     /// Sums a run up.
     pub fn of(state: &AgentState, interruption: Option<Interruption>, took: Duration) -> Self {
-        let ending = Ending::of(state, interruption);
+        let ending = RunEnding::of(state, interruption);
         let spent = state.spent();
         Self {
             schema_version: SCHEMA_VERSION,
@@ -188,7 +188,7 @@ fn answered_by(state: &AgentState) -> Option<String> {
 
 fn errors(state: &AgentState) -> Vec<String> {
     let mut errors: Vec<String> = state.errors().collect();
-    if let Status::Failed(failure) = state.status() {
+    if let ExecutionStatus::Failed(failure) = state.status() {
         let failure = failure.to_string();
         if !errors.contains(&failure) {
             errors.push(failure);
@@ -198,39 +198,43 @@ fn errors(state: &AgentState) -> Vec<String> {
 }
 
 /// Says what happened and what can be done about it; nothing after an answer that is whole.
-fn remark(state: &AgentState, ending: Ending) -> Option<String> {
+fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
     Some(match ending {
-        Ending::Answered | Ending::AnsweredInSpiteOfToolErrors | Ending::HungUp => return None,
-        Ending::FinishReason if state.has_final_response() => return None,
-        Ending::Empty | Ending::FinishReason => "the model ended without an answer".to_owned(),
-        Ending::CutOff => {
+        RunEnding::Answered | RunEnding::AnsweredWithToolErrors | RunEnding::OutputClosed => {
+            return None;
+        }
+        RunEnding::FinishReason if state.has_final_response() => return None,
+        RunEnding::Empty | RunEnding::FinishReason => {
+            "the model ended without an answer".to_owned()
+        }
+        RunEnding::CutOff => {
             "the answer is not complete: the model reached the limit of its length".to_owned()
         }
-        Ending::Filtered => {
+        RunEnding::Filtered => {
             "the answer is not complete: the provider's filter cut it off".to_owned()
         }
-        Ending::Refused => match state.last_step().and_then(|step| step.message()?.refusal()) {
+        RunEnding::Refused => match state.last_step().and_then(|step| step.message()?.refusal()) {
             Some(words) => format!("the model declined: {words}"),
             None => "the model declined to answer".to_owned(),
         },
-        Ending::Stopped(StopReason::UserRequested) => "interrupted".to_owned(),
-        Ending::Terminated => "terminated".to_owned(),
-        Ending::Stopped(reason) => {
+        RunEnding::Stopped(StopReason::UserRequested) => "interrupted".to_owned(),
+        RunEnding::Terminated => "terminated".to_owned(),
+        RunEnding::Stopped(reason) => {
             let said = state.stop_signal().map_or("", |signal| signal.message.as_str());
             let source = state.stop_signal().and_then(|it| it.source.as_deref());
             stopped(said, reason, source)
         }
-        Ending::ForbiddenAfterProvider => state.explain_stop(),
-        Ending::Failed(_) => match state.status() {
-            Status::Failed(failure) => failure.to_string(),
+        RunEnding::ForbiddenAfterProvider => state.explain_stop(),
+        RunEnding::Failed(_) => match state.status() {
+            ExecutionStatus::Failed(failure) => failure.to_string(),
             _ => state.explain_stop(),
         },
-        Ending::Paused => {
+        RunEnding::Paused => {
             let asked =
                 state.pending().iter().map(|it| it.question.text.clone()).collect::<Vec<_>>();
             format!("a decision is needed: {}", asked.join("; "))
         }
-        Ending::Unfinished => "the run gave up in the middle; this is a defect".to_owned(),
+        RunEnding::Unfinished => "the run gave up in the middle; this is a defect".to_owned(),
     })
 }
 
@@ -253,7 +257,7 @@ fn excess(state: &AgentState) -> Option<Cost> {
 
 /// Returns what counts against the limit: a turn that continues an execution has a limit of its own.
 fn spent_of_turn(state: &AgentState) -> Cost {
-    state.execution().map_or(Cost::ZERO, |it| it.used(Duration::ZERO).cost)
+    state.execution().map_or(Cost::ZERO, |it| it.budget_usage(Duration::ZERO).cost)
 }
 
 /// Adds what was spent above the limit: a provider says what an answer costs after it is written.

@@ -7,16 +7,16 @@ use loopwright_core::AgentState;
 
 use crate::args::{Cli, RunArgs};
 use crate::console;
-use crate::conversation::Said;
+use crate::conversation::UserInput;
 use crate::exit::ExitCode;
-use crate::opening::{Opening, Refusal};
+use crate::opening::{StartError, Startup};
 use crate::prompt::PromptError;
 use crate::signals::Signals;
 use crate::store::close_all;
 
 /// Gives an agent a task and waits for its answer.
 pub fn run(cli: &Cli, args: &RunArgs) -> ExitCode {
-    let mut opening = match Opening::begin(cli, &args.agent, &args.session) {
+    let mut opening = match Startup::begin(cli, &args.agent, &args.session) {
         Ok(opening) => opening,
         Err(exit_code) => return exit_code,
     };
@@ -42,7 +42,7 @@ pub(crate) fn with_runtime(work: impl Future<Output = ExitCode>) -> ExitCode {
     }
 }
 
-async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
+async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Startup) -> Result<ExitCode, StartError> {
     let origin = &args.session.origin;
     let prompt = match args.prompt().read_stdin() {
         Ok(prompt) => Some(prompt),
@@ -59,7 +59,7 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Opening) -> Result<Exi
     let mut signals = Signals::new().ok();
     let conversation = opening.conversation(cli, &args.agent, &args.session, "run");
     let mut conversation = unless_signalled(signals.as_mut(), conversation).await?;
-    let said = Said { text: prompt.map(Into::into), steers: args.steer };
+    let said = UserInput { text: prompt.map(Into::into), steers: args.steer };
     let exit_code = conversation.say(opening.stage, signals.as_mut(), said).await;
     conversation.tell_resume(opening.stage);
     Ok(exit_code)
@@ -68,8 +68,8 @@ async fn perform(cli: &Cli, args: &RunArgs, opening: &mut Opening) -> Result<Exi
 /// Prepares a run, and reports as its result if a signal comes first.
 async fn unless_signalled<T>(
     signals: Option<&mut Signals>,
-    work: impl Future<Output = Result<T, Refusal>>,
-) -> Result<T, Refusal> {
+    work: impl Future<Output = Result<T, StartError>>,
+) -> Result<T, StartError> {
     let Some(signals) = signals else { return work.await };
     match select(pin!(work), pin!(signals.next())).await {
         Either::Left((done, _)) => done,

@@ -9,8 +9,8 @@ use std::process::ExitCode as ProcessExitCode;
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{Transaction, TransactionError, forget, passing_staging_for};
 use loopwright_sandbox::{
-    Captured, Command, DriverChoice, Outcome, Output, OutputCaps, Policy, SandboxError, Stream,
-    Tier, TimeoutKind, auto,
+    Backend, BackendChoice, Captured, Command, ExitOutcome, Output, OutputLimits, OutputStream,
+    SandboxError, SandboxPolicy, TimeoutKind, auto_select,
 };
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -24,7 +24,7 @@ use crate::configured::configured;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::explain::explain;
-use crate::render::harmless;
+use crate::render::sanitize_terminal;
 
 const TIMED_OUT: u8 = 124;
 const REFUSED: u8 = 125;
@@ -77,8 +77,8 @@ async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
     let command = Command::new(program).args(rest);
     let cancel = CancellationToken::new();
     let mut shown = Shown { stdout: policy.output.head, stderr: policy.output.head };
-    let mut observer = |stream: Stream, bytes: &[u8]| shown.show(stream, bytes);
-    let sandbox = auto();
+    let mut observer = |stream: OutputStream, bytes: &[u8]| shown.show(stream, bytes);
+    let sandbox = auto_select();
     let transaction = match begin(args) {
         Ok(transaction) => transaction,
         Err(error) => {
@@ -138,8 +138,8 @@ async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
 
 /// Begins to collect changes, where that is wanted and possible.
 fn begin(args: &ExecArgs) -> Result<Option<Transaction>, TransactionError> {
-    let collects =
-        args.changes != ChangesArg::Direct && DriverChoice::from(args.driver) != Tier::Host.into();
+    let collects = args.changes != ChangesArg::Direct
+        && BackendChoice::from(args.driver) != Backend::Host.into();
     let place = if collects { passing_staging_for(&args.workdir) } else { None };
     place.map(|place| Transaction::begin(&place, &args.workdir)).transpose()
 }
@@ -148,7 +148,7 @@ fn begin(args: &ExecArgs) -> Result<Option<Transaction>, TransactionError> {
 fn finish(
     transaction: Transaction,
     args: &ExecArgs,
-    (commands, policy): (&Commands, &Policy),
+    (commands, policy): (&Commands, &SandboxPolicy),
     output: &mut Output,
 ) -> Result<Value, TransactionError> {
     let screen = args.allow.iter().fold(Screen::standard(), Screen::allow);
@@ -168,7 +168,7 @@ fn finish(
     });
     if args.changes == ChangesArg::Show {
         for change in changes.made() {
-            let name = harmless(&change.path.to_string_lossy());
+            let name = sanitize_terminal(&change.path.to_string_lossy());
             console::tell(&format!("sandbox: {} {name}", change.kind.name()));
         }
         return Ok(told);
@@ -195,20 +195,20 @@ fn open_report(path: &Path) -> io::Result<File> {
     })
 }
 
-fn policy(args: &ExecArgs, commands: &Commands) -> Policy {
+fn policy(args: &ExecArgs, commands: &Commands) -> SandboxPolicy {
     let mut policy = commands
-        .extend(Policy::in_dir(&args.workdir))
+        .extend(SandboxPolicy::in_dir(&args.workdir))
         .network(args.network.into())
-        .wall(args.timeout)
-        .idle(args.idle)
-        .output(OutputCaps::keeping(usize::try_from(args.output).unwrap_or(usize::MAX)));
-    policy = args.memory.into_iter().fold(policy, Policy::memory);
-    policy = args.pids.into_iter().fold(policy, Policy::processes);
-    policy = args.fsize.into_iter().fold(policy, Policy::file_size);
-    policy = args.scratch.into_iter().fold(policy, Policy::scratch);
-    policy = args.read.iter().fold(policy, Policy::read);
-    policy = args.write.iter().fold(policy, Policy::write);
-    policy = args.hide.iter().fold(policy, Policy::hide);
+        .timeout(args.timeout)
+        .idle_timeout(args.idle)
+        .output(OutputLimits::per_stream(usize::try_from(args.output).unwrap_or(usize::MAX)));
+    policy = args.memory.into_iter().fold(policy, SandboxPolicy::memory);
+    policy = args.pids.into_iter().fold(policy, SandboxPolicy::processes);
+    policy = args.fsize.into_iter().fold(policy, SandboxPolicy::file_size);
+    policy = args.scratch.into_iter().fold(policy, SandboxPolicy::scratch);
+    policy = args.read.iter().fold(policy, SandboxPolicy::read);
+    policy = args.write.iter().fold(policy, SandboxPolicy::write);
+    policy = args.hide.iter().fold(policy, SandboxPolicy::hide);
     policy = args.env.iter().fold(policy, |policy, (name, value)| policy.env(name, value));
     match &args.image {
         Some(image) => policy.image(image),
@@ -236,10 +236,10 @@ struct Shown {
 }
 
 impl Shown {
-    fn show(&mut self, stream: Stream, bytes: &[u8]) {
+    fn show(&mut self, stream: OutputStream, bytes: &[u8]) {
         let left = match stream {
-            Stream::Stdout => &mut self.stdout,
-            Stream::Stderr => &mut self.stderr,
+            OutputStream::Stdout => &mut self.stdout,
+            OutputStream::Stderr => &mut self.stderr,
         };
         let shown = &bytes[..bytes.len().min(*left)];
         *left -= shown.len();
@@ -248,17 +248,17 @@ impl Shown {
 }
 
 /// A terminal does not get what could steer it. A reader that hangs up has read enough.
-fn write(stream: Stream, bytes: &[u8]) {
+fn write(stream: OutputStream, bytes: &[u8]) {
     match stream {
-        Stream::Stdout => show(&mut io::stdout().lock(), bytes),
-        Stream::Stderr => show(&mut io::stderr().lock(), bytes),
+        OutputStream::Stdout => show(&mut io::stdout().lock(), bytes),
+        OutputStream::Stderr => show(&mut io::stderr().lock(), bytes),
     }
     .ok();
 }
 
 fn show(to: &mut (impl io::Write + IsTerminal), bytes: &[u8]) -> io::Result<()> {
     if to.is_terminal() {
-        to.write_all(harmless(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        to.write_all(sanitize_terminal(&String::from_utf8_lossy(bytes)).as_bytes())?;
     } else {
         to.write_all(bytes)?;
     }
@@ -267,7 +267,9 @@ fn show(to: &mut (impl io::Write + IsTerminal), bytes: &[u8]) -> io::Result<()> 
 
 /// Shows the end of what was too long, and says how much is missing in between.
 fn show_rest(output: &Output) {
-    for (stream, captured) in [(Stream::Stdout, &output.stdout), (Stream::Stderr, &output.stderr)] {
+    for (stream, captured) in
+        [(OutputStream::Stdout, &output.stdout), (OutputStream::Stderr, &output.stderr)]
+    {
         if captured.omitted() > 0 {
             write(stream, format!("\n[{} bytes omitted]\n", captured.omitted()).as_bytes());
         }
@@ -277,11 +279,11 @@ fn show_rest(output: &Output) {
 
 fn tell(output: &Output, args: &ExecArgs) {
     for note in &output.notes {
-        console::tell(&format!("sandbox: {}", harmless(note)));
+        console::tell(&format!("sandbox: {}", sanitize_terminal(note)));
     }
-    if !matches!(output.outcome, Outcome::Exited(_) | Outcome::Signalled(_)) {
+    if !matches!(output.outcome, ExitOutcome::Exited(_) | ExitOutcome::Signalled(_)) {
         let ending = match output.outcome {
-            Outcome::TimedOut(kind) => {
+            ExitOutcome::TimedOut(kind) => {
                 let allowed = match kind {
                     TimeoutKind::Idle => args.idle.unwrap_or(args.timeout),
                     TimeoutKind::Wall => args.timeout,
@@ -294,13 +296,13 @@ fn tell(output: &Output, args: &ExecArgs) {
     }
 }
 
-fn exit_code(outcome: Outcome) -> u8 {
+fn exit_code(outcome: ExitOutcome) -> u8 {
     match outcome {
-        Outcome::Exited(status) => u8::try_from(status).unwrap_or(u8::MAX),
-        Outcome::Signalled(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
-        Outcome::TimedOut(_) => TIMED_OUT,
-        Outcome::LimitReached(_) => LIMIT,
-        Outcome::Cancelled => ExitCode::Interrupted.code(),
+        ExitOutcome::Exited(status) => u8::try_from(status).unwrap_or(u8::MAX),
+        ExitOutcome::Signalled(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        ExitOutcome::TimedOut(_) => TIMED_OUT,
+        ExitOutcome::LimitReached(_) => LIMIT,
+        ExitOutcome::Cancelled => ExitCode::Interrupted.code(),
         _ => ExitCode::Internal.code(),
     }
 }

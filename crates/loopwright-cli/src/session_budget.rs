@@ -5,8 +5,8 @@ use std::num::{NonZeroU32, NonZeroU64};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, BoxError, Budget, Edit, Env, Flow, Hook, HookCx, HookPoint, HookPoints, Key,
-    StateEdit, StopReason, StopSignal, Used, messages::Cost,
+    AgentState, BoxError, Budget, BudgetUsage, Edit, Flow, Hook, HookCx, HookPoint, HookPoints,
+    Key, RunEnv, StateEdit, StopReason, StopSignal, messages::Cost,
 };
 
 use crate::config::{Dollars, SessionLimits, Setting};
@@ -67,7 +67,7 @@ impl SessionBudget {
         over(&typed, &self.configured)
     }
 
-    fn signal(&self, state: &AgentState, env: &Env) -> Option<StopSignal> {
+    fn signal(&self, state: &AgentState, env: &RunEnv) -> Option<StopSignal> {
         let budget = self.limits(state);
         if budget.is_unlimited() {
             return None;
@@ -82,9 +82,9 @@ impl SessionBudget {
 }
 
 /// Returns what the session has used over all its turns.
-fn used(state: &AgentState) -> Used {
+fn used(state: &AgentState) -> BudgetUsage {
     let spent = state.total_spent();
-    Used {
+    BudgetUsage {
         steps: u32::try_from(state.total_steps()).unwrap_or(u32::MAX),
         tokens: spent.usage.total(),
         time: state.cumulative_time(),
@@ -152,7 +152,7 @@ impl Hook for SessionBudget {
         HookPoint::BeforeStep.into()
     }
 
-    fn is_idle(&self, _point: HookPoint, state: &AgentState, env: &Env) -> bool {
+    fn can_skip(&self, _point: HookPoint, state: &AgentState, env: &RunEnv) -> bool {
         self.signal(state, env).is_none()
     }
 
@@ -161,6 +161,6 @@ impl Hook for SessionBudget {
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        Ok(self.signal(state, cx.env).map_or(Flow::Go, Flow::Stop))
+        Ok(self.signal(state, cx.env).map_or(Flow::Continue, Flow::Stop))
     }
 }

@@ -20,26 +20,26 @@ use loopwright_sessions::SessionStore;
 
 use crate::args::Cli;
 use crate::args::sessions::{SessionsArgs, SessionsCommand};
-use crate::config::{Config, Flags, Sources, Text};
+use crate::config::{Config, ConfigSources, Flags, Text};
 use crate::configured::configured;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::opening::{Refusal, quoted};
+use crate::opening::{StartError, quoted};
 use crate::run::with_runtime;
-use crate::store::Place;
+use crate::store::StoreLocation;
 
 pub(crate) use self::change::{tell_undone, tell_unrecorded};
 pub use self::error::SessionsError;
 pub use self::find::{find, latest, short};
 pub(crate) use self::list::age;
-pub use self::story::{Entry, Story};
+pub use self::story::{HistoryEntry, SessionHistory};
 
 /// Does what was asked of sessions.
 pub fn sessions(cli: &Cli, args: &SessionsArgs) -> ExitCode {
     let (sources, config) = match configured(cli, Path::new("."), args.store.as_ref()) {
         Ok(loaded) => loaded,
         Err(error) => {
-            let refusal = Refusal::from(error);
+            let refusal = StartError::from(error);
             return console::fail(&*refusal.error, refusal.exit_code);
         }
     };
@@ -53,10 +53,12 @@ pub fn sessions(cli: &Cli, args: &SessionsArgs) -> ExitCode {
 
 /// Returns the names of the sessions that are kept, the latest first, with their titles. Nothing is
 /// made for it, and what cannot be read is left out.
-pub fn names(sources: &Sources, most: usize) -> Vec<(String, String)> {
+pub fn names(sources: &ConfigSources, most: usize) -> Vec<(String, String)> {
     let flags = Flags { workdir: ".".into(), ..Flags::default() };
     let Ok(loaded) = Config::load(flags, sources) else { return Vec::new() };
-    let Some(place) = Place::of(&loaded.config, sources).ok().filter(Place::is_there) else {
+    let Some(place) =
+        StoreLocation::of(&loaded.config, sources).ok().filter(StoreLocation::is_there)
+    else {
         return Vec::new();
     };
     let mut names = Vec::new();
@@ -72,12 +74,12 @@ pub fn names(sources: &Sources, most: usize) -> Vec<(String, String)> {
 async fn perform(
     args: &SessionsArgs,
     config: &Config,
-    sources: &Sources,
+    sources: &ConfigSources,
 ) -> Result<ExitCode, SessionsError> {
     let SessionsArgs { store: typed, command } = args;
     let of_store = |command: &str| again(command, typed.as_ref());
     let doctor = of_store("doctor");
-    let place = Place::of(config, sources)?;
+    let place = StoreLocation::of(config, sources)?;
     let salvaged = match command {
         // What is damaged cannot be opened, or not be checked while it is open.
         SessionsCommand::Doctor(args) if args.repair => place.salvage().await?,

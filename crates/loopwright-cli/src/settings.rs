@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use clap::ValueEnum as _;
 use loopwright_models as models;
-use loopwright_sandbox::{DriverChoice, Limits};
+use loopwright_sandbox::{BackendChoice, Limits};
 use serde_json::{Value, json};
 
 use crate::args::Cli;
 use crate::args::settings::{ConfigCommand, ShowArgs};
 use crate::config::{
-    Config, Dollars, Loaded, ModelFacts, ModelRefs, Origin, OutputFormat, Provider, Setting,
-    Sources,
+    Config, ConfigSources, Dollars, Loaded, ModelFacts, ModelRefs, Origin, OutputFormat, Provider,
+    Setting,
 };
-use crate::config::{LONGEST, STEPS, SandboxSettings, TIME, TOKENS};
+use crate::config::{MAX_TIMEOUT, STEPS, SandboxSettings, TIME, TOKENS};
 use crate::configured;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::render::line;
+use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
-use crate::store::Place;
+use crate::store::StoreLocation;
 use crate::table::table;
 
 /// The most characters of a value in the table.
@@ -51,7 +51,7 @@ fn show(args: &ShowArgs, config: &Config, rows: &[Row]) -> ExitCode {
     }
     let head = ["SETTING", "VALUE", "DECIDED BY"].map(str::to_owned).to_vec();
     let cells = |row: &Row| {
-        let value = row.value.as_deref().map_or("-".to_owned(), |it| line(it, WIDEST));
+        let value = row.value.as_deref().map_or("-".to_owned(), |it| single_line(it, WIDEST));
         vec![row.key.clone(), value, row.origin.to_string()]
     };
     let text = table(&[head].into_iter().chain(rows.iter().map(cells)).collect::<Vec<_>>());
@@ -112,7 +112,7 @@ impl Rows {
 }
 
 /// Returns every setting. Those of providers and models are there if somebody set them.
-pub(crate) fn rows(config: &Config, sources: &Sources) -> Vec<Row> {
+pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     let mut rows = Rows::default();
     let found = Some("the first that can be used".to_owned());
     rows.add("model", config.model.as_ref(), found, ToString::to_string);
@@ -147,10 +147,10 @@ pub(crate) fn rows(config: &Config, sources: &Sources) -> Vec<Row> {
     );
     rows.add("timeouts.idle", set.idle.as_ref(), Some(seconds(&own.idle)), seconds);
     rows.add("timeouts.total", set.total.as_ref(), own.total.as_ref().map(seconds), seconds);
-    let auto = Some(tier(DriverChoice::Auto));
+    let auto = Some(tier(BackendChoice::Auto));
     rows.add("sandbox.tier", config.sandbox.tier.as_ref(), auto, |it| tier(*it));
     sandbox_rows(&mut rows, &config.sandbox);
-    let place = Place::of(&Config { store_url: None, ..config.clone() }, sources).ok();
+    let place = StoreLocation::of(&Config { store_url: None, ..config.clone() }, sources).ok();
     let place = place.map(|it| format!("sqlite:{it}"));
     rows.add("store.url", config.store_url.as_ref(), place, ToString::to_string);
     rows.add("worker.roots", config.worker_roots.as_ref(), None, |it| {
@@ -182,7 +182,7 @@ fn sandbox_rows(rows: &mut Rows, set: &SandboxSettings) {
     rows.add("sandbox.memory", set.memory.as_ref(), half, ToString::to_string);
     let processes = Some(Limits::for_memory(0).processes.to_string());
     rows.add("sandbox.processes", set.processes.as_ref(), processes, ToString::to_string);
-    rows.add("sandbox.timeout", set.timeout.as_ref(), Some(seconds(&LONGEST)), seconds);
+    rows.add("sandbox.timeout", set.timeout.as_ref(), Some(seconds(&MAX_TIMEOUT)), seconds);
 }
 
 fn provider_rows(rows: &mut Rows, name: &str, provider: &Provider) {
@@ -234,9 +234,9 @@ fn seconds(duration: &Duration) -> String {
     duration.as_secs_f64().to_string()
 }
 
-fn tier(driver: DriverChoice) -> String {
+fn tier(driver: BackendChoice) -> String {
     match driver {
-        DriverChoice::Auto => "auto".to_owned(),
-        DriverChoice::Only(tier) => tier.name().to_owned(),
+        BackendChoice::Auto => "auto".to_owned(),
+        BackendChoice::Only(tier) => tier.name().to_owned(),
     }
 }

@@ -14,16 +14,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
-use crate::render::{Feed, Note};
+use crate::render::{UiEvent, UiSender};
 
 /// Stops a run, and remembers why. Cheap to clone.
 #[derive(Clone, Debug, Default)]
-pub struct Brake {
+pub struct CancelSwitch {
     token: CancellationToken,
     why: Arc<OnceLock<Interruption>>,
 }
 
-impl Brake {
+impl CancelSwitch {
     /// Makes a brake that nobody has pulled.
     pub fn new() -> Self {
         Self::default()
@@ -35,7 +35,7 @@ impl Brake {
     }
 
     /// Cancels the run; the first reason counts.
-    pub fn pull(&self, why: Interruption) {
+    pub fn cancel(&self, why: Interruption) {
         self.why.get_or_init(|| why);
         self.token.cancel();
     }
@@ -69,16 +69,16 @@ impl Signals {
     }
 
     /// Cancels the run at the first signal and ends the process at the second. Never returns.
-    pub async fn watch(&mut self, brake: &Brake, feed: &Feed) -> Infallible {
+    pub async fn watch(&mut self, brake: &CancelSwitch, feed: &UiSender) -> Infallible {
         let mut is_first = true;
         loop {
             let why = self.next().await;
             if !std::mem::take(&mut is_first) {
                 process::exit(i32::from(exit_code(why).code()));
             }
-            brake.pull(why);
+            brake.cancel(why);
             if why == Interruption::Interrupt {
-                feed.tell(Note::Interrupted);
+                feed.tell(UiEvent::Interrupted);
             }
         }
     }

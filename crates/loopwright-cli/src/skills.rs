@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use crate::args::Cli;
 use crate::args::agents::{ShowArgs, ValidateArgs};
 use crate::args::skills::{SkillsArgs, SkillsCommand};
-use crate::config::Sources;
+use crate::config::ConfigSources;
 use crate::console;
 use crate::definitions::{self, Defined, plain, shown};
 use crate::exit::ExitCode;
-use crate::render::{harmless, line};
+use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::table::table;
 
@@ -42,9 +42,9 @@ pub fn skills(cli: &Cli, args: &SkillsArgs) -> ExitCode {
     }
 }
 
-fn list(defined: &Defined, sources: &Sources, is_json: bool) -> ExitCode {
-    let all = defined.skills.list(SkillAudience::Everybody);
-    for warning in defined.skills.warnings().iter().filter(|it| it.problem.leaves_out()) {
+fn list(defined: &Defined, sources: &ConfigSources, is_json: bool) -> ExitCode {
+    let all = defined.skills.list(SkillAudience::All);
+    for warning in defined.skills.warnings().iter().filter(|it| it.problem.is_fatal()) {
         console::warn(warning);
     }
     if is_json {
@@ -58,8 +58,8 @@ fn list(defined: &Defined, sources: &Sources, is_json: bool) -> ExitCode {
     let row = |it: &Skill| {
         let path = it.directory.clone().unwrap_or_default();
         let path = shown(&path, &defined.root, sources.home.as_deref());
-        let description = line(&it.info.description, DESCRIPTION);
-        vec![line(it.name(), 64), line(&path, 200), description]
+        let description = single_line(&it.info.description, DESCRIPTION);
+        vec![single_line(it.name(), 64), single_line(&path, 200), description]
     };
     let head = ["NAME", "DIRECTORY", "DESCRIPTION"].map(str::to_owned).to_vec();
     let rows: Vec<_> = [head].into_iter().chain(all.iter().map(|it| row(it))).collect();
@@ -68,14 +68,14 @@ fn list(defined: &Defined, sources: &Sources, is_json: bool) -> ExitCode {
 
 fn show(library: &SkillLibrary, args: &ShowArgs) -> ExitCode {
     let Some(skill) = library.get(&args.name) else {
-        let known = library.names(SkillAudience::Everybody).join(", ");
+        let known = library.names(SkillAudience::All).join(", ");
         return console::fail(&Unknown { name: args.name.clone(), known }, ExitCode::Usage);
     };
     for warning in library.warnings().iter().filter(|it| is_in(it, skill.directory.as_deref())) {
         console::warn(warning);
     }
     if !args.json {
-        return console::print(harmless(&format!("{}\n", skill.render(None))).as_bytes());
+        return console::print(sanitize_terminal(&format!("{}\n", skill.render(None))).as_bytes());
     }
     let mut value = in_json(&skill);
     value["schema_version"] = SCHEMA_VERSION.into();
@@ -101,7 +101,7 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
         named(&args.paths)
     };
     let is_asked = |path: &Path| only.is_empty() || only.iter().any(|it| path.starts_with(it));
-    let skills = library.list(SkillAudience::Everybody);
+    let skills = library.list(SkillAudience::All);
     let directories: Vec<PathBuf> = skills.iter().filter_map(|it| it.directory.clone()).collect();
     let directories: Vec<PathBuf> = directories.into_iter().filter(|it| is_asked(it)).collect();
     let warnings: Vec<SkillWarning> =
@@ -111,7 +111,7 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
         .filter(|it| !directories.iter().any(|found| found.starts_with(it)))
         .filter(|it| !warnings.iter().any(|warning| warning.path.starts_with(it)))
         .collect();
-    let is_fine = missing.is_empty() && !warnings.iter().any(|it| it.problem.leaves_out());
+    let is_fine = missing.is_empty() && !warnings.iter().any(|it| it.problem.is_fatal());
     let is_nothing = directories.is_empty() && missing.is_empty() && warnings.is_empty();
     if is_nothing && !args.json {
         console::tell("there are no skills; put one into .agents/skills/NAME/SKILL.md");
@@ -119,7 +119,7 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
     }
     let told = if args.json {
         let problem = |it: &SkillWarning| {
-            let kind = if it.problem.leaves_out() { "error" } else { "warning" };
+            let kind = if it.problem.is_fatal() { "error" } else { "warning" };
             json!({ "path": it.path, "kind": kind, "message": it.problem.to_string() })
         };
         let problems: Vec<Value> = warnings.iter().map(problem).collect();
@@ -131,10 +131,10 @@ fn validate(defined: &Defined, args: &ValidateArgs) -> ExitCode {
         let fine = directories.iter().map(|it| format!("{}: ok", plain(it)));
         let none = missing.iter().map(|it| format!("{}: error: it has no SKILL.md", plain(it)));
         let odd = warnings.iter().map(|it| {
-            let kind = if it.problem.leaves_out() { "error" } else { "warning" };
+            let kind = if it.problem.is_fatal() { "error" } else { "warning" };
             format!("{}: {kind}: {}", plain(&it.path), it.problem)
         });
-        let lines = fine.chain(none).chain(odd).map(|it| harmless(&it) + "\n");
+        let lines = fine.chain(none).chain(odd).map(|it| sanitize_terminal(&it) + "\n");
         console::print(lines.collect::<String>().as_bytes())
     };
     match told {
@@ -155,8 +155,9 @@ fn named(paths: &[PathBuf]) -> (SkillLibrary, Vec<PathBuf>) {
     };
     let only: Vec<PathBuf> = paths.iter().map(directory).collect();
     let parents = only.iter().filter_map(|it| it.parent());
-    let library = parents
-        .fold(SkillLibrary::default(), |library, parent| library.and(SkillScope::Project, parent));
+    let library = parents.fold(SkillLibrary::default(), |library, parent| {
+        library.with_dir(SkillScope::Project, parent)
+    });
     (library, only)
 }
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Instant;
 
 use futures::future::{Either, select};
-use loopwright_core::{AgentLoop, AgentState, RunOptions, Sinks};
+use loopwright_core::{AgentLoop, AgentState, EventSinks, RunOptions};
 
 use crate::agent::Setup;
 use crate::config::OutputFormat;
@@ -16,53 +16,54 @@ use crate::console;
 use crate::ending::Interruption;
 use crate::exit::ExitCode;
 use crate::render::{
-    Beginning, Details, Events, Feed, Json, Note, Progress, Renderer, Scope, StreamJson, Text, play,
+    Beginning, Events, Json, Progress, Renderer, Scope, StreamJson, Text, UiEvent, UiSender,
+    Verbosity, render_loop,
 };
 use crate::report::Report;
-use crate::signals::{Brake, Signals};
+use crate::signals::{CancelSwitch, Signals};
 
 /// How runs are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stage {
+pub struct RunDisplay {
     /// What standard output carries.
     pub format: OutputFormat,
     /// Which of a model's words are shown.
     pub scope: Scope,
     /// What standard error shows.
-    pub details: Details,
+    pub details: Verbosity,
 }
 
 /// What is left when a run is over.
 #[derive(Clone, Debug)]
-pub struct Performed {
+pub struct RunResult {
     /// The state.
     pub state: AgentState,
     /// The exit status that the run deserves.
     pub exit_code: ExitCode,
 }
 
-impl Stage {
+impl RunDisplay {
     /// Shows much, or only what was asked for.
     pub fn new(format: OutputFormat, is_quiet: bool) -> Self {
         if is_quiet {
-            Self { format, scope: Scope::Answer, details: Details::Errors }
+            Self { format, scope: Scope::Answer, details: Verbosity::Errors }
         } else {
-            Self { format, scope: Scope::All, details: Details::Calls }
+            Self { format, scope: Scope::All, details: Verbosity::Calls }
         }
     }
 
     /// Runs an agent whose state nobody keeps, and shows how it goes. Needs a tokio runtime.
-    pub async fn perform(self, setup: &Setup, state: AgentState) -> Performed {
-        let scene = Scene::new(self.format, setup.workdir.path());
+    pub async fn perform(self, setup: &Setup, state: AgentState) -> RunResult {
+        let scene = LiveRun::new(self.format, setup.workdir.path());
         let agent = match setup.build(scene.feed.clone()) {
             Ok(agent) => agent,
             Err(error) => {
                 let exit_code = self.refuse(&error, ExitCode::Internal, "other");
-                return Performed { state, exit_code };
+                return RunResult { state, exit_code };
             }
         };
-        scene.feed.tell(Note::Began(beginning(setup, &agent, &state)));
-        let mut sinks = Sinks::default();
+        scene.feed.tell(UiEvent::Began(beginning(setup, &agent, &state)));
+        let mut sinks = EventSinks::default();
         sinks.wiretap(scene.feed.clone());
         let cancel = scene.brake.token().clone();
         let brake = scene.brake.clone();
@@ -75,7 +76,7 @@ impl Stage {
             (state, report.expecting(&setup.model()))
         };
         let (state, exit_code) = self.watch(signals.as_mut(), scene, work).await;
-        Performed { state, exit_code }
+        RunResult { state, exit_code }
     }
 
     /// Shows what is told while something is worked on, and stops it when a signal comes. Returns what
@@ -83,18 +84,18 @@ impl Stage {
     pub async fn watch<T>(
         self,
         signals: Option<&mut Signals>,
-        scene: Scene,
+        scene: LiveRun,
         work: impl Future<Output = (T, Report)>,
     ) -> (T, ExitCode) {
-        let Scene { feed, notes, brake } = scene;
+        let LiveRun { feed, notes, brake } = scene;
         let (renderer, hang_up) = (self.renderer(), brake.clone());
         let shown = tokio::task::spawn_blocking(move || {
-            play(renderer, &notes, || hang_up.pull(Interruption::HangUp))
+            render_loop(renderer, &notes, || hang_up.cancel(Interruption::HangUp))
         });
         let work = async {
             let (worked_out, report) = work.await;
             let exit_code = report.exit_code;
-            feed.tell(Note::Over(Box::new(report)));
+            feed.tell(UiEvent::Over(Box::new(report)));
             let shown = shown.await.unwrap_or_else(|error| Err(io::Error::other(error)));
             (worked_out, of_writing(shown).unwrap_or(exit_code))
         };
@@ -120,8 +121,8 @@ impl Stage {
             return exit_code;
         }
         let report = Report::refused(exit_code, stop_reason, chain(error));
-        let mut renderer = Self { details: Details::Errors, ..self }.renderer();
-        of_writing(renderer.take(&Note::Over(Box::new(report)))).unwrap_or(exit_code)
+        let mut renderer = Self { details: Verbosity::Errors, ..self }.renderer();
+        of_writing(renderer.take(&UiEvent::Over(Box::new(report)))).unwrap_or(exit_code)
     }
 
     fn renderer(self) -> Box<dyn Renderer> {
@@ -137,22 +138,22 @@ impl Stage {
 
 /// What a run tells, and what stops it.
 #[derive(Debug)]
-pub struct Scene {
+pub struct LiveRun {
     /// Where it tells what happens.
-    pub feed: Feed,
+    pub feed: UiSender,
     /// What stops it.
-    pub brake: Brake,
-    notes: Receiver<Note>,
+    pub brake: CancelSwitch,
+    notes: Receiver<UiEvent>,
 }
 
-impl Scene {
+impl LiveRun {
     /// Makes a scene on which nothing has happened, and of which this is shown: what becomes of the files in
     /// a directory, too.
     pub fn new(format: OutputFormat, workdir: &Path) -> Self {
-        let (feed, notes) = Feed::new();
+        let (feed, notes) = UiSender::new();
         let feed = feed.watching(workdir);
         let feed = if format == OutputFormat::Events { feed.in_lines() } else { feed };
-        Self { feed, brake: Brake::new(), notes }
+        Self { feed, brake: CancelSwitch::new(), notes }
     }
 }
 

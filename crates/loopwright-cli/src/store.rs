@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use loopwright_core::{BoxError, Env};
+use loopwright_core::{BoxError, RunEnv};
 use loopwright_sessions::{
     FileStore, Finding, ReportingStore, SessionStore, StoreError, StoreWait, WaitReporter,
 };
 use loopwright_store_sql::{SqlError, SqliteStore};
 
-use crate::config::{Config, Sources, Text};
+use crate::config::{Config, ConfigSources, Text};
 use crate::console;
 use crate::render::duration;
 
@@ -38,22 +38,22 @@ pub async fn close_all() {
 
 /// Where sessions are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum StoreLocation {
     /// In a directory, each session in one of its own.
     Files(PathBuf),
     /// In a file that is a database.
     Sqlite(PathBuf),
     /// In a database elsewhere: its address, which may hold a password.
-    Postgres(Address),
+    Postgres(DatabaseUrl),
 }
 
 /// An address that is not shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Address(String);
+pub struct DatabaseUrl(String);
 
 /// Why there is no place for sessions.
 #[derive(Debug, thiserror::Error)]
-pub enum PlaceError {
+pub enum StoreLocationError {
     /// Nobody knows where the user keeps such things.
     #[error(
         "there is no home directory to keep sessions in: set HOME or XDG_STATE_HOME, name a place with `--store`, or keep nothing with `--no-session`"
@@ -114,15 +114,15 @@ pub enum PlaceError {
     },
 }
 
-impl Place {
+impl StoreLocation {
     /// Finds out where sessions are kept: where it is configured, or else with the user's state.
     ///
     /// # Errors
     ///
     /// If it is configured wrongly, or the user has no home.
-    pub fn of(config: &Config, sources: &Sources) -> Result<Self, PlaceError> {
+    pub fn of(config: &Config, sources: &ConfigSources) -> Result<Self, StoreLocationError> {
         let Some(url) = &config.store_url else {
-            let state = state_directory(sources).ok_or(PlaceError::NoHome)?;
+            let state = state_directory(sources).ok_or(StoreLocationError::NoHome)?;
             return Ok(Self::Sqlite(state.join("sessions.db")));
         };
         match &url.value {
@@ -131,16 +131,17 @@ impl Place {
                 let name = reference.variable();
                 let value = sources.environment.get(name).and_then(|it| it.to_str());
                 let url = value.filter(|it| !it.is_empty());
-                let url = url.ok_or_else(|| PlaceError::NoVariable(name.to_owned()))?;
+                let url = url.ok_or_else(|| StoreLocationError::NoVariable(name.to_owned()))?;
                 // What is secret is not repeated.
-                Self::parse(url, sources).map_err(|_| PlaceError::Unknown(reference.to_string()))
+                Self::parse(url, sources)
+                    .map_err(|_| StoreLocationError::Unknown(reference.to_string()))
             }
         }
     }
 
-    fn parse(url: &str, sources: &Sources) -> Result<Self, PlaceError> {
+    fn parse(url: &str, sources: &ConfigSources) -> Result<Self, StoreLocationError> {
         let path = |path: &str| sources.cwd.join(path);
-        let unfit = |why| Err(PlaceError::Unfit { url: url.to_owned(), why });
+        let unfit = |why| Err(StoreLocationError::Unfit { url: url.to_owned(), why });
         match url.split_once(':') {
             Some(("sqlite", file)) if file.trim_start_matches('/').starts_with(':') => {
                 unfit("would keep nothing: say `--no-session` for that, or name a file")
@@ -152,8 +153,8 @@ impl Place {
             Some(("sqlite", file)) if !file.is_empty() => {
                 Ok(Self::Sqlite(path(file.strip_prefix("//").unwrap_or(file))))
             }
-            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(Address(url.to_owned()))),
-            _ => Err(PlaceError::Unknown(url.to_owned())),
+            Some(("postgres" | "postgresql", _)) => Ok(Self::Postgres(DatabaseUrl(url.to_owned()))),
+            _ => Err(StoreLocationError::Unknown(url.to_owned())),
         }
     }
 
@@ -162,7 +163,7 @@ impl Place {
     /// # Errors
     ///
     /// If that is not possible.
-    pub async fn open(&self) -> Result<Arc<dyn SessionStore>, PlaceError> {
+    pub async fn open(&self) -> Result<Arc<dyn SessionStore>, StoreLocationError> {
         let waits = waits();
         let store = waits.watch(self.opened()).await?;
         let store: Arc<dyn SessionStore> = Arc::new(ReportingStore::new(store, waits));
@@ -170,7 +171,7 @@ impl Place {
         Ok(store)
     }
 
-    async fn opened(&self) -> Result<Arc<dyn SessionStore>, PlaceError> {
+    async fn opened(&self) -> Result<Arc<dyn SessionStore>, StoreLocationError> {
         match self {
             Self::Files(path) => {
                 check_closed(path)?;
@@ -185,17 +186,17 @@ impl Place {
         }
     }
 
-    async fn open_sql(&self, url: &str) -> Result<Arc<dyn SessionStore>, PlaceError> {
+    async fn open_sql(&self, url: &str) -> Result<Arc<dyn SessionStore>, StoreLocationError> {
         loopwright_store_sql::open(url).await.map_err(|error| self.unopened(error))
     }
 
-    fn unopened(&self, error: impl Into<BoxError>) -> PlaceError {
+    fn unopened(&self, error: impl Into<BoxError>) -> StoreLocationError {
         let (place, source) = (self.to_string(), error.into());
         match source.downcast_ref() {
             Some(SqlError::Damaged { .. } | SqlError::NotAStore { .. }) => {
-                PlaceError::Damaged { place, source }
+                StoreLocationError::Damaged { place, source }
             }
-            _ => PlaceError::Open { place, source },
+            _ => StoreLocationError::Open { place, source },
         }
     }
 
@@ -225,7 +226,7 @@ const SILENCE: Duration = Duration::from_secs(3);
 
 /// Returns what tells people that a store makes them wait, and when it does not any more.
 fn waits() -> WaitReporter {
-    WaitReporter::new(Env::system().clock, SILENCE, |wait| match wait {
+    WaitReporter::new(RunEnv::system().clock, SILENCE, |wait| match wait {
         StoreWait::Started(_) => console::interrupt("waiting for the session store …"),
         StoreWait::Ended(waited) => {
             console::interrupt(&format!("waited {} for the session store", duration(waited)));
@@ -233,7 +234,7 @@ fn waits() -> WaitReporter {
     })
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StoreLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Files(path) | Self::Sqlite(path) => path.display().fmt(f),
@@ -242,14 +243,14 @@ impl fmt::Display for Place {
     }
 }
 
-impl fmt::Debug for Address {
+impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Address")
     }
 }
 
 /// Returns where the program keeps what it remembers for the user.
-pub fn state_directory(sources: &Sources) -> Option<PathBuf> {
+pub fn state_directory(sources: &ConfigSources) -> Option<PathBuf> {
     let variable = sources.environment.get("XDG_STATE_HOME").map(PathBuf::from);
     let configured = variable.filter(|it| it.is_absolute());
     let usual = || sources.home.as_ref().map(|home| home.join(".local/state"));
@@ -261,19 +262,19 @@ pub fn state_directory(sources: &Sources) -> Option<PathBuf> {
 /// # Errors
 ///
 /// If that is not possible.
-pub fn make_private(path: &Path) -> Result<(), PlaceError> {
+pub fn make_private(path: &Path) -> Result<(), StoreLocationError> {
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|source| PlaceError::Directory { path: path.to_path_buf(), source })?;
+    made.map_err(|source| StoreLocationError::Directory { path: path.to_path_buf(), source })?;
     check_closed(path)
 }
 
 /// Checks that not everybody may replace what is in a directory; one that is not there is fine.
-fn check_closed(path: &Path) -> Result<(), PlaceError> {
+fn check_closed(path: &Path) -> Result<(), StoreLocationError> {
     const OTHERS_WRITE: u32 = 0o002;
     const STICKY: u32 = 0o1000;
     let mode = fs::metadata(path).map_or(0, |it| it.permissions().mode());
     if mode & (OTHERS_WRITE | STICKY) == OTHERS_WRITE {
-        return Err(PlaceError::OpenToAll { path: path.to_path_buf() });
+        return Err(StoreLocationError::OpenToAll { path: path.to_path_buf() });
     }
     Ok(())
 }
@@ -285,21 +286,21 @@ mod tests {
 
     use super::*;
 
-    fn sources(variables: &[(&str, &str)]) -> Sources {
+    fn sources(variables: &[(&str, &str)]) -> ConfigSources {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), OsString::from(value));
         let environment: BTreeMap<_, _> = variables.iter().map(own).collect();
-        Sources { environment, cwd: "/w".into(), home: Some("/home/me".into()) }
+        ConfigSources { environment, cwd: "/w".into(), home: Some("/home/me".into()) }
     }
 
     #[test]
     fn places_are_known_by_their_scheme() {
-        let parse = |url: &str| Place::parse(url, &sources(&[])).ok();
-        assert_eq!(parse("files:/a"), Some(Place::Files("/a".into())));
-        assert_eq!(parse("files:a"), Some(Place::Files("/w/a".into())));
-        assert_eq!(parse("sqlite:a.db"), Some(Place::Sqlite("/w/a.db".into())));
-        assert_eq!(parse("sqlite:///a.db"), Some(Place::Sqlite("/a.db".into())));
+        let parse = |url: &str| StoreLocation::parse(url, &sources(&[])).ok();
+        assert_eq!(parse("files:/a"), Some(StoreLocation::Files("/a".into())));
+        assert_eq!(parse("files:a"), Some(StoreLocation::Files("/w/a".into())));
+        assert_eq!(parse("sqlite:a.db"), Some(StoreLocation::Sqlite("/w/a.db".into())));
+        assert_eq!(parse("sqlite:///a.db"), Some(StoreLocation::Sqlite("/a.db".into())));
         let url = "postgres://me@db/x";
-        assert_eq!(parse(url), Some(Place::Postgres(Address(url.to_owned()))));
+        assert_eq!(parse(url), Some(StoreLocation::Postgres(DatabaseUrl(url.to_owned()))));
         for url in ["", "files:", "sqlite:", "/a/b", "mysql://x"] {
             assert_eq!(parse(url), None, "{url}");
         }
@@ -307,7 +308,7 @@ mod tests {
 
     #[test]
     fn an_address_with_what_sqlite_would_understand_is_refused() {
-        let parse = |url: &str| Place::parse(url, &sources(&[])).unwrap_err().to_string();
+        let parse = |url: &str| StoreLocation::parse(url, &sources(&[])).unwrap_err().to_string();
         for url in ["sqlite::memory:", "sqlite://:memory:"] {
             let why = "would keep nothing: say `--no-session` for that, or name a file";
             assert_eq!(parse(url), format!("`{url}` {why}"));
@@ -320,7 +321,7 @@ mod tests {
 
     #[test]
     fn an_address_is_not_shown() {
-        let place = Place::Postgres(Address("postgres://me:secret@db/x".to_owned()));
+        let place = StoreLocation::Postgres(DatabaseUrl("postgres://me:secret@db/x".to_owned()));
         assert_eq!(format!("{place} {place:?}"), "the database Postgres(Address)");
     }
 

@@ -16,7 +16,7 @@ use crate::console;
 use crate::conversation::Conversation;
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
-use crate::opening::{Opening, Refusal};
+use crate::opening::{StartError, Startup};
 use crate::prompt::PromptSource;
 use crate::report::{Report, SCHEMA_VERSION};
 use crate::run::with_runtime;
@@ -27,7 +27,7 @@ const LOOKS: Duration = Duration::from_millis(200);
 
 /// Leaves something for a worker to do.
 pub fn submit(cli: &Cli, args: &SubmitArgs) -> ExitCode {
-    let mut opening = match Opening::begin(cli, &args.agent, &args.session_args()) {
+    let mut opening = match Startup::begin(cli, &args.agent, &args.session_args()) {
         Ok(opening) => opening,
         Err(exit_code) => return exit_code,
     };
@@ -37,7 +37,11 @@ pub fn submit(cli: &Cli, args: &SubmitArgs) -> ExitCode {
     })
 }
 
-async fn perform(cli: &Cli, args: &SubmitArgs, opening: &mut Opening) -> Result<ExitCode, Refusal> {
+async fn perform(
+    cli: &Cli,
+    args: &SubmitArgs,
+    opening: &mut Startup,
+) -> Result<ExitCode, StartError> {
     check_kept(args)?;
     let prompt = args.prompt().map(PromptSource::read_stdin).transpose()?;
     let mut conversation =
@@ -103,8 +107,8 @@ fn check_same(
 ) -> Result<(), SessionsError> {
     let Job { id, session: before, task } = &record.job;
     let is_same_task = match (task, said) {
-        (JobTask::Say(message), Some(said)) => message.text() == said,
-        (JobTask::GoOn, None) => true,
+        (JobTask::SendMessage(message), Some(said)) => message.text() == said,
+        (JobTask::Resume, None) => true,
         _ => false,
     };
     if is_same_task && session.is_none_or(|it| it == before) {
@@ -127,11 +131,11 @@ async fn push(
         return Err(SessionsError::NotActive { id: session, status });
     }
     let mut job = match said {
-        Some(said) => Job::say(session, Message::user(said)),
-        None => Job::go_on(session),
+        Some(said) => Job::send_message(session, Message::user(said)),
+        None => Job::resume(session),
     };
     if let Some(id) = &args.id {
-        job = job.named(id.clone());
+        job = job.with_id(id.clone());
     }
     queue.push(&job, now()).await?;
     found(queue, &job).await
@@ -159,7 +163,7 @@ async fn tell_end(
     record: &JobRecord,
     took: Duration,
     is_json: bool,
-) -> Result<ExitCode, Refusal> {
+) -> Result<ExitCode, StartError> {
     let session: &SessionId = &record.job.session;
     let repository = SessionRepository::new(std::sync::Arc::clone(&conversation.store));
     let loaded = repository.load(session).await.map_err(SessionsError::from)?;
@@ -170,7 +174,7 @@ async fn tell_end(
         report = Report::refused(ExitCode::Internal, "session", why).of_session(session);
     }
     if is_json {
-        let text = crate::render::json_line(&report).map_err(|error| Refusal {
+        let text = crate::render::json_line(&report).map_err(|error| StartError {
             error: error.into(),
             exit_code: ExitCode::Internal,
             stop_reason: "other",
@@ -179,9 +183,9 @@ async fn tell_end(
     } else if !report.text.is_empty() {
         let _told = console::print_text(&format!("{}\n", report.text));
     }
-    if record.status != JobStatus::Done {
+    if record.status != JobStatus::Completed {
         let why = record.why.as_deref().unwrap_or("nobody said why");
-        console::tell(&format!("{}: {}", record.status, crate::render::harmless(why)));
+        console::tell(&format!("{}: {}", record.status, crate::render::sanitize_terminal(why)));
     }
     Ok(report.exit_code)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use loopwright_capabilities::bash::{Background, BashPolicy};
 use loopwright_capabilities::coding::UseCodingTools;
-use loopwright_capabilities::files::Root;
+use loopwright_capabilities::files::WorkspaceRoot;
 use serde::Deserialize;
 
 use crate::commands::Commands;
@@ -15,13 +15,17 @@ use crate::commands::Commands;
 /// # Errors
 ///
 /// If there is no such directory.
-pub fn workdir(path: &Path) -> io::Result<Root> {
+pub fn workdir(path: &Path) -> io::Result<WorkspaceRoot> {
     let real = path.canonicalize()?;
-    if real.is_dir() { Ok(Root::new(real)) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    if real.is_dir() {
+        Ok(WorkspaceRoot::new(real))
+    } else {
+        Err(io::ErrorKind::NotADirectory.into())
+    }
 }
 
 /// Returns the tools for a directory, whose commands are run so.
-pub fn tools(workdir: &Root, commands: &Commands) -> UseCodingTools {
+pub fn tools(workdir: &WorkspaceRoot, commands: &Commands) -> UseCodingTools {
     commands.apply(UseCodingTools::in_dir(workdir.clone()).keep_directory())
 }
 
@@ -36,6 +40,6 @@ pub(crate) struct ToolsConfig {
 impl ToolsConfig {
     /// Lays what a definition says over the tools.
     pub(crate) fn over(self, tools: UseCodingTools) -> UseCodingTools {
-        tools.display(self.display).background(self.background)
+        tools.with_output_policy(self.display).background(self.background)
     }
 }

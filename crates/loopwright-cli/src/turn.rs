@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_core::{AgentState, Budget, Edit, LlmConfig, messages::Message};
 use loopwright_sessions::{
-    ActionCx, AgentSession, Continue, SendMessage, SessionAction, SessionError, Wish,
+    ActionCx, AgentSession, ContinueRun, ControlMessage, SendMessage, SessionAction, SessionError,
 };
 
 use crate::session_budget::SessionBudget;
@@ -51,13 +51,13 @@ impl<B: Fn(&AgentSession) + Send + Sync> SessionAction for Turn<B> {
         (self.begins)(&session);
         match &self.said {
             Some(said) => SendMessage::text(Arc::clone(said)).execute(session, cx).await,
-            None => Continue.execute(session, cx).await,
+            None => ContinueRun.execute(session, cx).await,
         }
     }
 
-    fn when_busy(&self) -> Option<Wish> {
+    fn if_busy(&self) -> Option<ControlMessage> {
         let said = self.said.as_ref().filter(|_| self.steers)?;
-        Some(Wish::Say(Message::user(Arc::clone(said))))
+        Some(ControlMessage::SendMessage(Message::user(Arc::clone(said))))
     }
 }
 

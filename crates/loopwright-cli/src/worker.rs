@@ -10,7 +10,7 @@ use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::BoxError;
 use loopwright_sessions::{JobOutcome, SessionHeader, SessionRepository, SessionStore};
-use loopwright_worker::{Agents, Idle, Tally, Worker, WorkerEvent, WorkerOptions};
+use loopwright_worker::{AgentResolver, JobCounts, OnIdle, Worker, WorkerEvent, WorkerOptions};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -18,18 +18,18 @@ use crate::agent::Setup;
 use crate::args::session::SessionArgs;
 use crate::args::work::WorkerArgs;
 use crate::args::{AgentArgs, Cli};
-use crate::config::{Config, OutputFormat, Sources};
+use crate::config::{Config, ConfigSources, OutputFormat};
 use crate::console;
-use crate::conversation::{Same, noting_files};
+use crate::conversation::{FixedLoop, noting_files};
 use crate::exit::ExitCode;
 use crate::jobs::no_queue;
-use crate::opening::{Opening, Refusal, Silent};
-use crate::render::{harmless, line};
+use crate::opening::{NoopListener, StartError, Startup};
+use crate::render::{sanitize_terminal, single_line};
 use crate::report::SCHEMA_VERSION;
 use crate::run::with_runtime;
 use crate::sessions::{SessionsError, short};
 use crate::signals::{Signals, exit_code};
-use crate::store::Place;
+use crate::store::StoreLocation;
 use crate::worker_roots::WorkerRoots;
 
 /// The most characters of a reason that are shown.
@@ -46,15 +46,15 @@ pub fn worker(cli: &Cli, args: &WorkerArgs) -> ExitCode {
     })
 }
 
-async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
+async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     if args.agent.definition.is_some() {
         let text = "each session keeps its agent: name it where work is left, as in `loopwright submit --agent`";
         return Err(SessionsError::Usage(text.to_owned()).into());
     }
     let typed = args.session_args();
-    let Opening { config, sources, .. } = Opening::load(cli, &args.agent, &typed)?;
+    let Startup { config, sources, .. } = Startup::load(cli, &args.agent, &typed)?;
     let roots = roots(args, &config, &sources)?;
-    let place = Place::of(&config, &sources).map_err(SessionsError::from)?;
+    let place = StoreLocation::of(&config, &sources).map_err(SessionsError::from)?;
     let store = place.open().await.map_err(SessionsError::from)?;
     let agents = Here {
         cli: cli.clone(),
@@ -65,8 +65,8 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
     };
     let options = WorkerOptions {
         concurrency: args.concurrency,
-        drain: args.drain,
-        idle: if args.until_idle { Idle::Ends } else { Idle::Waits },
+        drain_timeout: args.drain,
+        on_idle: if args.until_idle { OnIdle::Exit } else { OnIdle::Wait },
         ..WorkerOptions::default()
     };
     let is_json = config.output_format.value != OutputFormat::Text;
@@ -76,7 +76,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
         .with_event_log(BroadcastConfig::standard())
         .with_listener(move |event: &WorkerEvent| tell(event, is_json));
     if !args.agent.surroundings.quiet {
-        let roots = harmless(&roots.names());
+        let roots = sanitize_terminal(&roots.names());
         console::tell(&format!(
             "working on the sessions in {place} whose folders are in {roots}; Ctrl-C ends it"
         ));
@@ -101,7 +101,7 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, Refusal> {
 fn roots(
     args: &WorkerArgs,
     config: &Config,
-    sources: &Sources,
+    sources: &ConfigSources,
 ) -> Result<WorkerRoots, SessionsError> {
     let home = sources.home.as_deref();
     if !args.roots.is_empty() {
@@ -116,35 +116,36 @@ fn roots(
 
 fn tell(event: &WorkerEvent, is_json: bool) {
     match event {
-        WorkerEvent::Ended { job, outcome } if is_json => {
+        WorkerEvent::JobFinished { job, outcome } if is_json => {
             console::print_json(&json!({
                 "type": "job", "job": job.id, "session_id": job.session,
                 "status": outcome.status(), "why": outcome.why(),
             }));
         }
-        WorkerEvent::Ended { job, outcome } => {
+        WorkerEvent::JobFinished { job, outcome } => {
             let word =
-                if *outcome == JobOutcome::Left { "left" } else { outcome.status().as_str() };
-            let why = outcome.why().map_or(String::new(), |why| format!("  {}", line(why, WHY)));
+                if *outcome == JobOutcome::Released { "left" } else { outcome.status().as_str() };
+            let why =
+                outcome.why().map_or(String::new(), |why| format!("  {}", single_line(why, WHY)));
             let row = format!("{word:7}  {}  {}{why}\n", short(&job.session), job.id);
             let _told = console::print(row.as_bytes());
         }
-        WorkerEvent::Lost(job) => console::warn(&format!("job {} was taken over", job.id)),
-        WorkerEvent::TookOver { jobs, .. } => {
+        WorkerEvent::JobLost(job) => console::warn(&format!("job {} was taken over", job.id)),
+        WorkerEvent::JobsTakenOver { jobs, .. } => {
             console::warn(&format!("{jobs} jobs of a worker that died are to be done again"));
         }
-        WorkerEvent::Troubled(why) => console::warn(why),
+        WorkerEvent::QueueUnavailable(why) => console::warn(why),
         _ => {}
     }
 }
 
-fn tell_end(tally: Tally, is_json: bool) -> ExitCode {
+fn tell_end(tally: JobCounts, is_json: bool) -> ExitCode {
     if is_json {
         return console::print_json(
             &json!({ "type": "result", "schema_version": SCHEMA_VERSION, "jobs": tally }),
         );
     }
-    let Tally { done, parked, stopped, failed, left, .. } = tally;
+    let JobCounts { done, parked, stopped, failed, left, .. } = tally;
     console::tell(&format!(
         "{done} done, {parked} wait for a decision, {stopped} stopped, {failed} failed, {left} left"
     ));
@@ -161,14 +162,14 @@ struct Here {
 }
 
 #[async_trait]
-impl Agents for Here {
+impl AgentResolver for Here {
     async fn of(&self, header: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
         // Before anything of the folder is read. A session without one works where the worker was started.
         if let Some(folder) = header.workdir.as_deref() {
             self.roots.check(header, Path::new(folder))?;
         }
         let session = SessionRepository::new(Arc::clone(&self.store)).load(&header.id).await?;
-        let opening = Opening::of_session(&self.cli, &self.agent, &self.typed, &session);
+        let opening = Startup::of_session(&self.cli, &self.agent, &self.typed, &session);
         let opening = opening.map_err(|refusal| refusal.error)?;
         let setup = opening.setup(&self.agent).await.map_err(|refusal| refusal.error)?;
         self.roots.check(header, setup.workdir.path())?;
@@ -180,7 +181,7 @@ impl Agents for Here {
         }
         // A session keeps its own instructions.
         let setup = Setup { system: None, ..setup };
-        let agent = noting_files(&setup, &self.store, &header.id).build(Silent)?;
-        Ok(Arc::new(Same(agent)))
+        let agent = noting_files(&setup, &self.store, &header.id).build(NoopListener)?;
+        Ok(Arc::new(FixedLoop(agent)))
     }
 }

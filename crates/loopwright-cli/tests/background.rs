@@ -15,7 +15,7 @@ const HOLD: &str = "exec 9>lock; flock 9; echo locked; sleep 1000";
 /// An agent that starts the command, waits until it holds the lock, and ends.
 fn holding(folder: &Path) -> AgentLoop {
     // The program is the sandbox's helper as well.
-    loopwright_sandbox::use_helper(env!("CARGO_BIN_EXE_loopwright"));
+    loopwright_sandbox::set_helper_path(env!("CARGO_BIN_EXE_loopwright"));
     let steps = [
         ScenarioStep::tool_call("bash_start", json!({ "command": HOLD })),
         ScenarioStep::tool_call("bash_read", json!({ "id": "1", "wait_seconds": 60 })),

@@ -10,10 +10,10 @@ use std::sync::Arc;
 use loopwright_agent::{
     AgentBuilder, DefinitionLoopFactory, Definitions as _, LoopFactory as _, UseLlmConfig,
 };
-use loopwright_capabilities::files::Root;
-use loopwright_cli::applied::Applied;
+use loopwright_capabilities::files::WorkspaceRoot;
+use loopwright_cli::applied::SelectedAgent;
 use loopwright_cli::commands::Commands;
-use loopwright_cli::config::{Config, Flags, Origin, SandboxSettings, Setting, Sources};
+use loopwright_cli::config::{Config, ConfigSources, Flags, Origin, SandboxSettings, Setting};
 use loopwright_cli::definitions::Defined;
 use loopwright_cli::tools;
 use loopwright_core::Budget;
@@ -42,9 +42,9 @@ fn world() -> World {
         .file(".config/loopwright/agents/mine.yaml", USERS_AGENT)
 }
 
-fn sources(world: &World) -> Sources {
+fn sources(world: &World) -> ConfigSources {
     let environment = BTreeMap::from([("OPENAI_API_KEY".to_owned(), "k".into())]);
-    Sources { environment, cwd: world.path("project"), home: Some(world.path("")) }
+    ConfigSources { environment, cwd: world.path("project"), home: Some(world.path("")) }
 }
 
 /// What a case puts into the project.
@@ -276,7 +276,7 @@ fn effects_of_agents(world: &World) -> Vec<String> {
     const NEVER: [&str; 5] =
         ["use_recording", "use_replay", "use_broadcasting", "use_llm", "use_context_config"];
     let providers = Arc::new(Providers::new());
-    let workdir = Root::new(world.path("project"));
+    let workdir = WorkspaceRoot::new(world.path("project"));
     let defined = Defined::find(workdir.path(), &sources(world), &providers);
     let mut effects = Vec::new();
     let mine = defined.agents.get("mine").unwrap();
@@ -287,7 +287,7 @@ fn effects_of_agents(world: &World) -> Vec<String> {
         let commands = Commands::default();
         let base = AgentBuilder::base()
             .with_capability(tools::tools(&workdir, &commands))
-            .with_capability(UseLlmConfig::of(Arc::<Providers>::clone(&providers)));
+            .with_capability(UseLlmConfig::from_models(Arc::<Providers>::clone(&providers)));
         let capabilities = Arc::new(defined.capabilities(&workdir, &commands));
         let built = DefinitionLoopFactory::new(base)
             .with_capabilities(capabilities)
@@ -304,14 +304,14 @@ fn effects_of_agents(world: &World) -> Vec<String> {
         if definition.system_prompt.contains(SECRET) {
             effects.push("a secret in an agent".to_owned());
         }
-        if let Ok(applied) = Applied::find(&definition.name, defined.clone()) {
+        if let Ok(applied) = SelectedAgent::find(&definition.name, defined.clone()) {
             let own = definition.budget.unwrap_or_default();
             if applied.budget(low) != low(own) {
                 effects.push("limits of an agent".to_owned());
             }
         }
     }
-    let skills = defined.skills.list(loopwright_capabilities::skills::SkillAudience::Everybody);
+    let skills = defined.skills.list(loopwright_capabilities::skills::SkillAudience::All);
     effects.extend(
         skills
             .iter()

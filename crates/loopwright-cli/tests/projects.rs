@@ -253,9 +253,9 @@ fn a_command_of_an_agent_finds_the_toolchain() {
     if !has(&["cargo"]) {
         return;
     }
-    loopwright_sandbox::use_helper(env!("CARGO_BIN_EXE_loopwright"));
+    loopwright_sandbox::set_helper_path(env!("CARGO_BIN_EXE_loopwright"));
     let project = Project::with(&[("Cargo.toml", MEMBER), ("src/lib.rs", "")]);
-    let mut sources = config::Sources::from_process().unwrap();
+    let mut sources = config::ConfigSources::from_process().unwrap();
     let state = project.0.path().join("state");
     sources.environment.insert("XDG_STATE_HOME".to_owned(), state.into());
     let flags = config::Flags { workdir: project.path(""), ..config::Flags::default() };

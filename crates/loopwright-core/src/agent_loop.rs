@@ -8,13 +8,13 @@ use loopwright_messages::{ResponseFormat, Transcript};
 use crate::{
     compile::ContextCompiler,
     driver::Driver,
-    event::{Envelope, EventKind},
-    events::{EventSink, Sinks},
+    event::{EventEnvelope, EventType},
+    events::{EventSink, EventSinks},
     executor::ToolExecutor,
     instructions::Instructions,
     interceptor::Interceptor,
-    layer::Layers,
-    profile::Profile,
+    layer::ModelLayers,
+    profile::AgentMeta,
     run::{Run, RunOptions},
     state::AgentState,
     tool::{IntoTool, ToolSet},
@@ -25,11 +25,11 @@ use crate::{
 /// It is stateless, cheap to clone and safe to share between runs. It holds no policy: without hooks
 /// and budget it goes on until the model asks for no more tools.
 #[derive(Clone)]
-pub struct AgentLoop(Arc<Parts>);
+pub struct AgentLoop(Arc<AgentParts>);
 
 /// What a loop is made of.
 #[derive(Clone)]
-pub struct Parts {
+pub struct AgentParts {
     /// Makes answers.
     pub driver: Arc<dyn Driver>,
     /// Chooses what the model sees.
@@ -41,23 +41,23 @@ pub struct Parts {
     /// The hooks.
     pub interceptor: Interceptor,
     /// Who listens to all runs.
-    pub sinks: Sinks,
+    pub event_sinks: EventSinks,
     /// What the model is told first.
     pub instructions: Instructions,
     /// Turns that stand before the conversation in every request.
-    pub head: Transcript,
+    pub preamble: Transcript,
     /// The form of answers, where the state sets none.
     pub response_format: Option<ResponseFormat>,
     /// What stands between the agent and its models; the last one is asked first.
-    pub layers: Layers,
+    pub layers: ModelLayers,
     /// What else is known of the agent.
-    pub profile: Profile,
+    pub profile: AgentMeta,
 }
 
 /// How states are run.
 impl AgentLoop {
     /// Puts an engine together; `AgentBuilder` is the comfortable way.
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: AgentParts) -> Self {
         Self(Arc::new(parts))
     }
 
@@ -111,8 +111,8 @@ impl AgentLoop {
     }
 
     /// Returns who listens to all runs.
-    pub fn sinks(&self) -> &Sinks {
-        &self.0.sinks
+    pub fn sinks(&self) -> &EventSinks {
+        &self.0.event_sinks
     }
 
     /// Returns what the model is told first.
@@ -121,8 +121,8 @@ impl AgentLoop {
     }
 
     /// Returns the turns that stand before the conversation in every request.
-    pub fn head(&self) -> &Transcript {
-        &self.0.head
+    pub fn preamble(&self) -> &Transcript {
+        &self.0.preamble
     }
 
     /// Returns the form of answers, where the state sets none.
@@ -131,12 +131,12 @@ impl AgentLoop {
     }
 
     /// Returns what stands between the agent and its models.
-    pub fn layers(&self) -> &Layers {
+    pub fn layers(&self) -> &ModelLayers {
         &self.0.layers
     }
 
     /// Returns what else is known of the agent.
-    pub fn profile(&self) -> &Profile {
+    pub fn profile(&self) -> &AgentMeta {
         &self.0.profile
     }
 }
@@ -145,8 +145,8 @@ impl AgentLoop {
 impl AgentLoop {
     /// Changes any part.
     #[must_use]
-    pub fn with(&self, change: impl FnOnce(&mut Parts)) -> Self {
-        let mut parts = Parts::clone(&self.0);
+    pub fn with(&self, change: impl FnOnce(&mut AgentParts)) -> Self {
+        let mut parts = AgentParts::clone(&self.0);
         change(&mut parts);
         Self::new(parts)
     }
@@ -184,22 +184,22 @@ impl AgentLoop {
     /// Adds a listener.
     #[must_use]
     pub fn with_event_sink(&self, sink: Arc<dyn EventSink>) -> Self {
-        self.with(|parts| parts.sinks.add(sink))
+        self.with(|parts| parts.event_sinks.add(sink))
     }
 
     /// Adds a listener to everything.
     #[must_use]
-    pub fn wiretap(&self, listen: impl Fn(&Envelope) + Send + Sync + 'static) -> Self {
+    pub fn wiretap(&self, listen: impl Fn(&EventEnvelope) + Send + Sync + 'static) -> Self {
         self.with_event_sink(Arc::new(listen))
     }
 
     /// Adds a listener to one kind of event.
     #[must_use]
-    pub fn on_event<T: EventKind + 'static>(
+    pub fn on_event<T: EventType + 'static>(
         &self,
-        listen: impl Fn(&T, &Envelope) + Send + Sync + 'static,
+        listen: impl Fn(&T, &EventEnvelope) + Send + Sync + 'static,
     ) -> Self {
-        self.with(|parts| parts.sinks.on_event(listen))
+        self.with(|parts| parts.event_sinks.on_event(listen))
     }
 }
 
@@ -213,7 +213,7 @@ impl fmt::Debug for AgentLoop {
     }
 }
 
-impl fmt::Debug for Parts {
+impl fmt::Debug for AgentParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Parts").field("tools", &self.tools).finish_non_exhaustive()
     }

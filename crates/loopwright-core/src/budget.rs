@@ -61,7 +61,7 @@ impl AddAssign for Spend {
 
 /// What an execution has used of its budget so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Used {
+pub struct BudgetUsage {
     /// Steps.
     pub steps: u32,
     /// Tokens.
@@ -85,7 +85,7 @@ impl Budget {
 
     /// Returns what is left. The deadline is a moment and stays.
     #[must_use]
-    pub fn remaining(&self, used: Used) -> Self {
+    pub fn remaining(&self, used: BudgetUsage) -> Self {
         Self {
             steps: self.steps.map(|it| it.saturating_sub(used.steps)),
             tokens: self.tokens.map(|it| it.saturating_sub(used.tokens)),
@@ -109,11 +109,11 @@ impl Budget {
 
     /// Tells whether nothing more may be used.
     pub fn is_exhausted(&self, now: Timestamp) -> bool {
-        self.exhausted_by(Used::default(), now).is_some()
+        self.exhausted_by(BudgetUsage::default(), now).is_some()
     }
 
     /// Returns the strongest signal for a limit that was reached.
-    pub fn exhausted_by(&self, used: Used, now: Timestamp) -> Option<StopSignal> {
+    pub fn exhausted_by(&self, used: BudgetUsage, now: Timestamp) -> Option<StopSignal> {
         if let Some(max) = self.steps.filter(|max| used.steps >= *max) {
             let signal = signal(
                 StopReason::StepsLimitReached,
@@ -130,7 +130,7 @@ impl Budget {
     }
 
     /// Returns the signal for a time that is used up or a deadline that has passed.
-    pub(crate) fn late_by(&self, used: Used, now: Timestamp) -> Option<StopSignal> {
+    pub(crate) fn late_by(&self, used: BudgetUsage, now: Timestamp) -> Option<StopSignal> {
         if let Some(max) = self.time.filter(|max| used.time >= *max) {
             let (elapsed, max) = (used.time.as_secs_f64(), max.as_secs_f64());
             let text = format!("{max} seconds are used up");
@@ -142,7 +142,7 @@ impl Budget {
         Some(signal.with("limit", "deadline").with("deadline", json!(deadline)))
     }
 
-    fn too_dear(&self, used: Used) -> Option<StopSignal> {
+    fn too_dear(&self, used: BudgetUsage) -> Option<StopSignal> {
         let max = self.cost.filter(|max| used.cost >= *max)?;
         let text = format!("{} of {max} are used", used.cost);
         let signal = signal(StopReason::CostLimitReached, text);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use loopwright_messages::{
-    AgentId, ExecutionId, Message, PrefixBreak, ResponseFormat, SectionName, Transcript,
+    AgentId, CacheBreak, ExecutionId, Message, ResponseFormat, SectionName, Transcript,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,12 +11,12 @@ use serde_json::Value;
 use crate::{
     budget::{Budget, Spend},
     clock::Timestamp,
-    execution::Status,
+    execution::ExecutionStatus,
     failure::Failure,
-    key::Slot,
+    key::StateKey,
     llm::LlmConfig,
-    outcome::{Arguments, Question, Resolution, ToolOutcome},
-    step::Thought,
+    outcome::{ApprovalDecision, ApprovalRequest, Arguments, ToolOutcome},
+    step::StepResponse,
     stop::{StopReason, StopSignal},
 };
 
@@ -29,21 +29,21 @@ pub type Seq = u64;
 #[non_exhaustive]
 pub enum Change {
     /// An execution began.
-    Opened {
+    ExecutionStarted {
         /// The agent's name, if it has none yet.
         agent: AgentId,
         /// The execution's name.
         execution: ExecutionId,
     },
     /// An execution resumes: it was interrupted or paused, or it ended before an answer.
-    Resumed,
+    ExecutionResumed,
     /// A step begins, or begins again.
-    Thinking {
+    StepStarted {
         /// How often, counted from one.
         attempt: u32,
     },
     /// The model answered.
-    Thought(Arc<Thought>),
+    ModelResponded(Arc<StepResponse>),
     /// The run ended while the model answered: what it had written so far becomes part of the
     /// conversation.
     AnswerInterrupted {
@@ -51,14 +51,14 @@ pub enum Change {
         message: Message,
     },
     /// A call waits for a decision.
-    Asked {
+    ApprovalRequested {
         /// The call's position.
         call: u16,
         /// What has to be decided.
-        question: Question,
+        question: ApprovalRequest,
     },
     /// A tool is about to begin.
-    Started {
+    ToolCallStarted {
         /// The call's position.
         call: u16,
         /// How often, counted from one.
@@ -67,7 +67,7 @@ pub enum Change {
         arguments: Arguments,
     },
     /// A call is over.
-    Settled {
+    ToolCallCompleted {
         /// The call's position.
         call: u16,
         /// What became of it.
@@ -81,7 +81,7 @@ pub enum Change {
         started_at: Option<Timestamp>,
     },
     /// All calls are over: the step becomes part of the conversation.
-    StepClosed {
+    StepCompleted {
         /// How long it was worked on.
         took: Duration,
     },
@@ -96,41 +96,41 @@ pub enum Change {
         took: Duration,
     },
     /// A hook consumed of models.
-    Spent(Spend),
+    SpendRecorded(Spend),
     /// Time was worked beyond that of the steps that are over: by hooks between steps, or on a step that is
     /// paused or stopped.
     Worked(Duration),
     /// A hook, an action or the caller edited the state.
-    Edited {
+    StateEdited {
         /// Who.
         by: Arc<str>,
         /// How.
         edit: Edit,
     },
     /// The user said something while the run went on.
-    Steered(Message),
+    MessageSteered(Message),
     /// Somebody asks to stop.
-    Signalled(StopSignal),
+    StopRaised(StopSignal),
     /// A soft reason to stop no longer holds.
-    Withdrawn(StopReason),
+    StopWithdrawn(StopReason),
     /// Somebody asks for another step.
     ContinuationRequested {
         /// Who.
         by: Arc<str>,
     },
     /// The run went on although there were reasons to end it.
-    Continued,
+    StopOverruled,
     /// The run waits for decisions.
-    Paused,
+    ExecutionPaused,
     /// The execution is over.
-    Closed(Status),
+    ExecutionEnded(ExecutionStatus),
     /// The execution was let go; what was left of an open step is in the conversation.
-    Cleared,
+    ExecutionCleared,
 }
 
 /// A change and its moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Stamped {
+pub struct ChangeRecord {
     /// When it happened.
     pub at: Timestamp,
     /// What happened.
@@ -156,7 +156,7 @@ pub enum Edit {
         /// By what.
         turns: Transcript,
         /// Why.
-        cause: PrefixBreak,
+        cause: CacheBreak,
     },
     /// Moves the oldest turns of a section to the end of another one. Where that one stands right before
     /// the first, a model reads the same as before.
@@ -169,7 +169,7 @@ pub enum Edit {
         turns: usize,
     },
     /// Keeps a value, or removes it.
-    Set(Slot, Option<Value>),
+    Set(StateKey, Option<Value>),
     /// Replaces the session's system prompt.
     SystemPrompt(Option<Arc<str>>),
     /// Replaces the form of answers.
@@ -188,6 +188,6 @@ pub enum Edit {
         /// The call's position.
         call: u16,
         /// What was decided.
-        resolution: Resolution,
+        resolution: ApprovalDecision,
     },
 }

@@ -142,14 +142,14 @@ impl Clock for SystemClock {
 /// All that a run takes from its surroundings: given the same, and the same answers from models and
 /// tools, it does the same.
 #[derive(Clone)]
-pub struct Env {
+pub struct RunEnv {
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// What ids and jitter are made from.
     pub seed: u64,
 }
 
-impl Env {
+impl RunEnv {
     /// Uses the machine's clock and a seed that no other run has.
     pub fn system() -> Self {
         let mut hasher = RandomState::new().build_hasher();
@@ -185,13 +185,13 @@ impl Env {
     }
 }
 
-impl Default for Env {
+impl Default for RunEnv {
     fn default() -> Self {
         Self::system()
     }
 }
 
-impl fmt::Debug for Env {
+impl fmt::Debug for RunEnv {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Env").field("seed", &self.seed).finish_non_exhaustive()
     }
@@ -211,8 +211,8 @@ mod tests {
 
     use super::*;
 
-    fn env(seed: u64) -> Env {
-        Env { clock: Arc::new(SystemClock::default()), seed }
+    fn env(seed: u64) -> RunEnv {
+        RunEnv { clock: Arc::new(SystemClock::default()), seed }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    execution::{Execution, Status},
+    execution::{Execution, ExecutionStatus},
     key::Key,
     state::AgentState,
     step::StepKind,
@@ -56,7 +56,7 @@ pub struct ContinuationOutcome {
 /// What criteria say about the step after the newest one, for the next [`ContinuationOutcome`]. The hook
 /// that evaluates criteria sets it. The value does not outlive the step that follows: the next step that is
 /// recorded removes it.
-pub const EVALUATIONS: Key<Vec<Evaluation>> = Key::execution("continuation", "evaluations");
+pub const CRITERIA_RESULTS: Key<Vec<Evaluation>> = Key::execution("continuation", "evaluations");
 
 /// The name under which an execution keeps [`EVALUATIONS`].
 pub(crate) const EVALUATIONS_NAME: &str = "continuation.evaluations";
@@ -250,19 +250,19 @@ impl AgentState {
             steps => format!("after {steps} steps"),
         };
         match &execution.status {
-            Status::Pending => "it has not run yet".to_owned(),
-            Status::Paused => {
+            ExecutionStatus::Pending => "it has not run yet".to_owned(),
+            ExecutionStatus::Paused => {
                 format!("it waits {after} for a decision about {} calls", self.pending().len())
             }
-            Status::Failed(failure) => format!("it failed {after}: {failure}"),
-            Status::InProgress => {
+            ExecutionStatus::Failed(failure) => format!("it failed {after}: {failure}"),
+            ExecutionStatus::InProgress => {
                 format!("it is under way {after}: {}", execution.continuation().explain())
             }
-            Status::Stopped(signal) => {
+            ExecutionStatus::Stopped(signal) => {
                 let by = signal.source.as_deref().unwrap_or("unknown");
                 format!("it was stopped {after} by {by}: {signal}")
             }
-            Status::Completed => match execution.strongest_signal() {
+            ExecutionStatus::Completed => match execution.strongest_signal() {
                 Some(signal) => format!("it completed {after}: {signal}"),
                 None => format!("it completed {after}: the model asked for no tools"),
             },

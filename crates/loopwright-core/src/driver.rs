@@ -8,17 +8,17 @@ use loopwright_messages::{InferenceRequest, InferenceResponse, Prompt};
 use crate::{
     BoxError,
     agent_loop::AgentLoop,
-    clock::Env,
+    clock::RunEnv,
     compile::CompileError,
     event::{DecisionExtractionFailed, ValidationFailed},
-    events::Events,
+    events::EventBus,
     failure::{Failure, FailureKind},
-    infer::{Composed, Inference, SharedMemory, check_prompt, lock},
+    infer::{ComposedPrompt, Inference, SharedMemory, check_prompt, lock},
     interceptor::{HookError, Panicked},
     llm::LlmConfig,
-    model::{ChatModel, ModelError, Models},
+    model::{ChatModel, ModelError, ModelProvider},
     state::AgentState,
-    step::Thought,
+    step::StepResponse,
     stop::StopSignal,
     tool::ToolSet,
 };
@@ -35,7 +35,7 @@ pub trait Driver: Send + Sync {
     /// # Errors
     ///
     /// If there is no answer, or a hook stops the run.
-    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError>;
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<StepResponse, StepError>;
 
     /// Names the driver for those who look at an agent.
     fn name(&self) -> &'static str {
@@ -51,7 +51,7 @@ pub trait Driver: Send + Sync {
 
     /// Returns the models it chooses from, for tools and hooks that ask one too; nothing if it has none
     /// to share.
-    fn models(&self) -> Option<Arc<dyn Models>> {
+    fn models(&self) -> Option<Arc<dyn ModelProvider>> {
         None
     }
 
@@ -85,12 +85,12 @@ impl ThinkCx<'_> {
     }
 
     /// Returns where to tell what happens.
-    pub fn events(&self) -> &Events {
+    pub fn events(&self) -> &EventBus {
         &self.inference.events
     }
 
     /// Returns time and ids.
-    pub fn env(&self) -> &Env {
+    pub fn env(&self) -> &RunEnv {
         &self.inference.env
     }
 
@@ -103,7 +103,7 @@ impl ThinkCx<'_> {
         let previous = lock(self.memory).prompt.take();
         let mut prompt = self.agent().compiler().compile(self.state, previous).await?;
         lock(self.memory).prompt = Some(prompt.clone());
-        prompt.head = self.agent().head().clone();
+        prompt.head = self.agent().preamble().clone();
         Ok(prompt)
     }
 
@@ -137,7 +137,8 @@ impl ThinkCx<'_> {
             Some(made) if made.session.as_ref() == session => made.whole.clone(),
             _ => {
                 let whole = self.agent().instructions().compose(session, self.agent());
-                memory.system = Some(Composed { session: session.cloned(), whole: whole.clone() });
+                memory.system =
+                    Some(ComposedPrompt { session: session.cloned(), whole: whole.clone() });
                 whole
             }
         }
@@ -163,13 +164,13 @@ impl ThinkCx<'_> {
     }
 
     /// Tells that a model's decision could not be read.
-    pub fn tell_extraction_failed(&self, error: &str, attempt: u32, max_attempts: u32) {
+    pub fn emit_extraction_failed(&self, error: &str, attempt: u32, max_attempts: u32) {
         let (step, error) = (self.step(), error.to_owned());
         self.events().emit(|| DecisionExtractionFailed { step, error, attempt, max_attempts });
     }
 
     /// Tells that a model's answer does not have the form it must have.
-    pub fn tell_validation_failed(&self, subject: &'static str, errors: Vec<String>) {
+    pub fn emit_validation_failed(&self, subject: &'static str, errors: Vec<String>) {
         let step = self.step();
         self.events().emit(|| ValidationFailed { step, subject: subject.into(), errors });
     }
@@ -213,7 +214,7 @@ impl StepError {
     pub fn to_failure(&self) -> Failure {
         let kind = match self {
             Self::Stopped(_) | Self::Cancelled => FailureKind::Other,
-            Self::Compile(_) => FailureKind::Compile,
+            Self::Compile(_) => FailureKind::ContextCompile,
             Self::Hook(error) => return Failure::from(error),
             Self::Model(error) => error.failure_kind(),
             Self::Invalid(_) => FailureKind::Validation,
@@ -221,6 +222,6 @@ impl StepError {
             Self::Driver(_) => FailureKind::Driver,
         };
         let is_passing = matches!(self, Self::Model(error) if error.kind.is_retryable());
-        Failure::of(kind, self).passing(is_passing)
+        Failure::from_error(kind, self).with_transient(is_passing)
     }
 }

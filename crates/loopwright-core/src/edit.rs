@@ -2,15 +2,15 @@
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-use loopwright_messages::{Message, PrefixBreak, SectionName, Transcript};
+use loopwright_messages::{CacheBreak, Message, SectionName, Transcript};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     budget::Budget,
-    change::{Change, Edit, Stamped},
+    change::{Change, ChangeRecord, Edit},
     clock::Clock,
-    key::{Key, Slot, Space},
+    key::{Key, Namespace, StateKey},
     llm::LlmConfig,
     state::AgentState,
     stop::{StopReason, StopSignal},
@@ -22,7 +22,7 @@ use crate::{
 /// The changes of a hook point are taken over together, when its last hook is done.
 pub struct StateEdit<'a> {
     state: &'a mut Arc<AgentState>,
-    log: &'a mut Vec<Stamped>,
+    log: &'a mut Vec<ChangeRecord>,
     by: &'a Arc<str>,
     clock: &'a dyn Clock,
 }
@@ -30,7 +30,7 @@ pub struct StateEdit<'a> {
 impl<'a> StateEdit<'a> {
     pub(crate) fn new(
         state: &'a mut Arc<AgentState>,
-        log: &'a mut Vec<Stamped>,
+        log: &'a mut Vec<ChangeRecord>,
         by: &'a Arc<str>,
         clock: &'a dyn Clock,
     ) -> Self {
@@ -39,11 +39,11 @@ impl<'a> StateEdit<'a> {
 
     /// Applies an edit.
     pub fn edit(&mut self, edit: Edit) {
-        self.change(Change::Edited { by: Arc::clone(self.by), edit });
+        self.change(Change::StateEdited { by: Arc::clone(self.by), edit });
     }
 
     /// Says something in the conversation.
-    pub fn say(&mut self, message: Message) {
+    pub fn push_message(&mut self, message: Message) {
         self.append(SectionName::MESSAGES, message);
     }
 
@@ -53,7 +53,7 @@ impl<'a> StateEdit<'a> {
     }
 
     /// Replaces a section, for instance to compact it; the next request says why its prefix broke.
-    pub fn replace(&mut self, section: &str, turns: Transcript, cause: PrefixBreak) {
+    pub fn replace(&mut self, section: &str, turns: Transcript, cause: CacheBreak) {
         self.edit(Edit::Replace { section: section.into(), turns, cause });
     }
 
@@ -65,7 +65,7 @@ impl<'a> StateEdit<'a> {
 
     /// Keeps a value of the metadata that models and users see.
     pub fn set_metadata(&mut self, key: impl Into<Arc<str>>, value: Value) {
-        let slot = Slot { space: Space::Metadata, key: key.into() };
+        let slot = StateKey { space: Namespace::Metadata, key: key.into() };
         self.edit(Edit::Set(slot, Some(value)));
     }
 
@@ -101,12 +101,12 @@ impl<'a> StateEdit<'a> {
 
     /// Raises a signal to stop.
     pub fn signal(&mut self, signal: StopSignal) {
-        self.change(Change::Signalled(signal));
+        self.change(Change::StopRaised(signal));
     }
 
     /// Withdraws the signals of a soft reason; hard ones stay.
     pub fn withdraw(&mut self, reason: StopReason) {
-        self.change(Change::Withdrawn(reason));
+        self.change(Change::StopWithdrawn(reason));
     }
 
     /// Asks for another step, in spite of soft reasons to end.
@@ -115,7 +115,7 @@ impl<'a> StateEdit<'a> {
     }
 
     fn change(&mut self, change: Change) {
-        let stamped = Stamped { at: self.clock.now(), change };
+        let stamped = ChangeRecord { at: self.clock.now(), change };
         // Outside an execution there is nothing to signal or continue.
         if Arc::make_mut(self.state).apply(&stamped).is_ok() {
             self.log.push(stamped);

@@ -2,20 +2,20 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use loopwright_messages::{AgentId, ExecutionId, FinishReason, PrefixBreak, Usage};
+use loopwright_messages::{AgentId, CacheBreak, ExecutionId, FinishReason, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     clock::Timestamp,
     continuation::ContinuationOutcome,
     failure::Failure,
-    outcome::{Question, ToolOutcome},
+    outcome::{ApprovalRequest, ToolOutcome},
     step::StepKind,
     stop::StopSignal,
 };
 
 /// A kind of event, for listeners that want one kind only.
-pub trait EventKind: Sized {
+pub trait EventType: Sized {
     /// Returns the event if it is of this kind.
     fn of(event: &AgentEvent) -> Option<&Self>;
 }
@@ -45,7 +45,7 @@ macro_rules! events {
                 $($(#[$field_doc])* pub $field: $type,)*
             }
 
-            impl EventKind for $name {
+            impl EventType for $name {
                 fn of(event: &AgentEvent) -> Option<&Self> {
                     match event {
                         AgentEvent::$name(event) => Some(event),
@@ -98,7 +98,7 @@ events! {
         /// The step, counted from one.
         step: u32,
         /// The fragment.
-        delta: OwnedDelta,
+        delta: StreamFragment,
         /// Whether it is of an answer beside the conversation, such as one that a hook or a tool asked for.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         aside: bool,
@@ -117,11 +117,11 @@ events! {
         answered_by: Option<Arc<str>>,
     }
     /// A request did not begin with the request before it, so that the provider's cache is of no use.
-    PrefixBroken {
+    PromptCacheBroken {
         /// The step, counted from one.
         step: u32,
         /// Why.
-        cause: PrefixBreak,
+        cause: CacheBreak,
     }
     /// A tool is about to begin.
     ToolCallStarted {
@@ -173,7 +173,7 @@ events! {
         hook: Arc<str>,
     }
     /// A call waits for a decision.
-    ToolCallAsked {
+    ToolApprovalRequested {
         /// The step, counted from one.
         step: u32,
         /// The call's position in the step.
@@ -181,7 +181,7 @@ events! {
         /// The tool's name.
         tool: Arc<str>,
         /// What has to be decided.
-        question: Question,
+        question: ApprovalRequest,
     }
     /// A step is over.
     StepCompleted {
@@ -229,7 +229,7 @@ events! {
         outcome: ContinuationOutcome,
     }
     /// The user said something while the run went on, and it is part of the conversation now.
-    Steered {
+    MessageSteered {
         /// What was said.
         text: String,
     }
@@ -315,14 +315,14 @@ events! {
     /// still reads them.
     MessagesMovedToBuffer {
         /// What was moved.
-        moved: Volume,
+        moved: TranscriptSize,
         /// What stayed.
-        kept: Volume,
+        kept: TranscriptSize,
     }
     /// Turns were replaced by a summary.
     MessageBufferSummarized {
         /// What the summary stands for from now on, besides what the summary before it stood for.
-        buffer: Volume,
+        buffer: TranscriptSize,
         /// The summary.
         summary: String,
         /// How large it is.
@@ -340,9 +340,9 @@ events! {
     /// The conversation was compacted.
     ConversationCompacted {
         /// What the model was shown before.
-        before: Volume,
+        before: TranscriptSize,
         /// What it is shown from now on.
-        after: Volume,
+        after: TranscriptSize,
         /// Where long outputs of tools are now.
         files: Vec<String>,
         /// What could not be done.
@@ -361,7 +361,7 @@ events! {
 
 /// How much of a conversation there is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Volume {
+pub struct TranscriptSize {
     /// Turns.
     pub turns: usize,
     /// Tokens, as far as whoever tells can count them.
@@ -370,14 +370,14 @@ pub struct Volume {
 
 impl MessagesMovedToBuffer {
     /// Tells that turns were moved.
-    pub fn new(moved: Volume, kept: Volume) -> Self {
+    pub fn new(moved: TranscriptSize, kept: TranscriptSize) -> Self {
         Self { moved, kept }
     }
 }
 
 impl MessageBufferSummarized {
     /// Tells that turns were replaced by a summary.
-    pub fn new(buffer: Volume, summary: String, tokens: u64) -> Self {
+    pub fn new(buffer: TranscriptSize, summary: String, tokens: u64) -> Self {
         Self { buffer, summary, tokens }
     }
 }
@@ -391,7 +391,7 @@ impl SummarizationFailed {
 
 impl ConversationCompacted {
     /// Tells that the conversation was compacted.
-    pub fn new(before: Volume, after: Volume) -> Self {
+    pub fn new(before: TranscriptSize, after: TranscriptSize) -> Self {
         Self { before, after, files: Vec::new(), problems: Vec::new() }
     }
 }
@@ -407,7 +407,7 @@ impl ValidationFailed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum OwnedDelta {
+pub enum StreamFragment {
     /// More text.
     Text(String),
     /// More reasoning.
@@ -432,7 +432,7 @@ pub enum OwnedDelta {
 
 /// An event and the facts that every event has, stamped once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Envelope {
+pub struct EventEnvelope {
     /// The event's number within its run, counted from zero.
     pub seq: u64,
     /// When it happened.

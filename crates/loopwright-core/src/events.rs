@@ -13,7 +13,7 @@ use loopwright_messages::{AgentId, ExecutionId};
 
 use crate::{
     clock::Clock,
-    event::{AgentEvent, Envelope, EventKind},
+    event::{AgentEvent, EventEnvelope, EventType},
 };
 
 /// Listens to events.
@@ -22,20 +22,20 @@ use crate::{
 /// change or fail the run: its panics are contained. A slow listener belongs behind a queue.
 pub trait EventSink: Send + Sync {
     /// Takes note of an event.
-    fn emit(&self, envelope: &Envelope);
+    fn emit(&self, envelope: &EventEnvelope);
 }
 
-impl<F: Fn(&Envelope) + Send + Sync> EventSink for F {
-    fn emit(&self, envelope: &Envelope) {
+impl<F: Fn(&EventEnvelope) + Send + Sync> EventSink for F {
+    fn emit(&self, envelope: &EventEnvelope) {
         self(envelope);
     }
 }
 
 /// Listeners, in the order they were attached.
 #[derive(Clone, Default)]
-pub struct Sinks(Vec<Arc<dyn EventSink>>);
+pub struct EventSinks(Vec<Arc<dyn EventSink>>);
 
-impl Sinks {
+impl EventSinks {
     /// Attaches a listener to everything.
     pub fn wiretap(&mut self, sink: impl EventSink + 'static) {
         self.add(Arc::new(sink));
@@ -47,11 +47,11 @@ impl Sinks {
     }
 
     /// Attaches a listener to one kind of event.
-    pub fn on_event<T: EventKind + 'static>(
+    pub fn on_event<T: EventType + 'static>(
         &mut self,
-        listen: impl Fn(&T, &Envelope) + Send + Sync + 'static,
+        listen: impl Fn(&T, &EventEnvelope) + Send + Sync + 'static,
     ) {
-        self.wiretap(move |envelope: &Envelope| {
+        self.wiretap(move |envelope: &EventEnvelope| {
             if let Some(event) = T::of(&envelope.event) {
                 listen(event, envelope);
             }
@@ -69,7 +69,7 @@ impl Sinks {
     }
 }
 
-impl fmt::Debug for Sinks {
+impl fmt::Debug for EventSinks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sinks({})", self.0.len())
     }
@@ -77,10 +77,10 @@ impl fmt::Debug for Sinks {
 
 /// Stamps and delivers the events of one run. Cheap to clone; costs nothing when nobody listens.
 #[derive(Clone, Default)]
-pub struct Events(Option<Arc<Bus>>);
+pub struct EventBus(Option<Arc<Bus>>);
 
 struct Bus {
-    sinks: Sinks,
+    sinks: EventSinks,
     clock: Arc<dyn Clock>,
     agent: AgentId,
     parent: Option<AgentId>,
@@ -88,9 +88,9 @@ struct Bus {
     next: AtomicU64,
 }
 
-impl Events {
+impl EventBus {
     pub(crate) fn new(
-        sinks: &Sinks,
+        sinks: &EventSinks,
         clock: &Arc<dyn Clock>,
         agent: AgentId,
         parent: Option<AgentId>,
@@ -110,7 +110,7 @@ impl Events {
     }
 
     /// Returns the listeners, for the run of a sub-agent.
-    pub fn sinks(&self) -> Sinks {
+    pub fn sinks(&self) -> EventSinks {
         self.0.as_ref().map(|bus| bus.sinks.clone()).unwrap_or_default()
     }
 
@@ -124,7 +124,7 @@ impl Events {
 
 impl Bus {
     fn deliver(&self, event: AgentEvent) {
-        let envelope = Envelope {
+        let envelope = EventEnvelope {
             seq: self.next.fetch_add(1, Relaxed),
             at: self.clock.now(),
             agent: self.agent.clone(),
@@ -139,7 +139,7 @@ impl Bus {
     }
 }
 
-impl fmt::Debug for Events {
+impl fmt::Debug for EventBus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Events({})", self.0.as_ref().map_or(0, |bus| bus.sinks.0.len()))
     }

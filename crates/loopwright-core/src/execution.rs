@@ -7,7 +7,7 @@ use loopwright_messages::{Cost, ExecutionId};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    budget::{Spend, Used},
+    budget::{BudgetUsage, Spend},
     clock::Timestamp,
     failure::Failure,
     key::Metadata,
@@ -18,7 +18,7 @@ use crate::{
 /// Where an execution stands. Each ending carries its cause.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum ExecutionStatus {
     /// Nothing has happened yet.
     #[default]
     Pending,
@@ -34,7 +34,7 @@ pub enum Status {
     Failed(Failure),
 }
 
-impl Status {
+impl ExecutionStatus {
     /// Tells whether the execution is over.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Completed | Self::Stopped(_) | Self::Failed(_))
@@ -58,7 +58,7 @@ impl Status {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
     pub(crate) id: ExecutionId,
-    pub(crate) status: Status,
+    pub(crate) status: ExecutionStatus,
     pub(crate) started_at: Timestamp,
     pub(crate) ended_at: Option<Timestamp>,
     pub(crate) steps: Vector<Arc<Step>>,
@@ -66,11 +66,11 @@ pub struct Execution {
     pub(crate) signals: Vec<StopSignal>,
     pub(crate) continuation: Option<Arc<str>>,
     pub(crate) spent: Spend,
-    pub(crate) worked: Duration,
+    pub(crate) active_time: Duration,
     pub(crate) tool_errors: u32,
     pub(crate) failed_steps: u32,
     /// Failed steps at the end, without an answer between them.
-    pub(crate) failed_in_a_row: u32,
+    pub(crate) consecutive_failures: u32,
     pub(crate) values: Metadata,
     /// What was used when the budget was last renewed.
     #[serde(default, skip_serializing_if = "Baseline::is_zero")]
@@ -103,7 +103,7 @@ impl Execution {
     pub(crate) fn new(id: ExecutionId, started_at: Timestamp) -> Self {
         Self {
             id,
-            status: Status::InProgress,
+            status: ExecutionStatus::InProgress,
             started_at,
             ended_at: None,
             steps: Vector::new(),
@@ -111,10 +111,10 @@ impl Execution {
             signals: Vec::new(),
             continuation: None,
             spent: Spend::default(),
-            worked: Duration::ZERO,
+            active_time: Duration::ZERO,
             tool_errors: 0,
             failed_steps: 0,
-            failed_in_a_row: 0,
+            consecutive_failures: 0,
             values: Metadata::default(),
             renewed: Baseline::default(),
             is_unanswered: false,
@@ -128,7 +128,7 @@ impl Execution {
     }
 
     /// Returns where the execution stands.
-    pub fn status(&self) -> &Status {
+    pub fn status(&self) -> &ExecutionStatus {
         &self.status
     }
 
@@ -191,7 +191,7 @@ impl Execution {
     /// Returns the time that was worked on steps, and by hooks between them, as far as it is on record.
     /// Pauses do not count.
     pub fn worked(&self) -> Duration {
-        self.worked
+        self.active_time
     }
 
     /// Returns what was consumed, failed inferences and the tools' own included.
@@ -201,18 +201,18 @@ impl Execution {
 
     /// Returns what counts against a budget, given the time worked since the last step or pause: what was used
     /// since the execution began, or since its budget was [renewed](crate::Edit::RenewBudget).
-    pub fn used(&self, working: Duration) -> Used {
+    pub fn budget_usage(&self, working: Duration) -> BudgetUsage {
         let renewed = &self.renewed;
-        Used {
+        BudgetUsage {
             steps: self.step_count().saturating_sub(renewed.steps),
             tokens: self.spent.usage.total().saturating_sub(renewed.tokens),
-            time: (self.worked + working).saturating_sub(renewed.time),
+            time: (self.active_time + working).saturating_sub(renewed.time),
             cost: self.spent.cost.saturating_sub(renewed.cost),
         }
     }
 
     /// Returns how many of the newest steps failed without an answer between them.
     pub fn failed_in_a_row(&self) -> u32 {
-        self.failed_in_a_row
+        self.consecutive_failures
     }
 }

@@ -19,12 +19,12 @@ use crate::{
     hook::{Flow, HookCx, HookPoint, ToolDecision},
     infer::Inference,
     interceptor::HookError,
-    journal::{Begun, EffectKey, Journal, JournalError, contained},
-    outcome::{Arguments, Question, ToolOutcome, ToolOutput},
+    journal::{EffectRecord, IdempotencyKey, Journal, JournalError, contained},
+    outcome::{ApprovalRequest, Arguments, ToolOutcome, ToolOutput},
     state::AgentState,
-    step::{Few, Thought},
+    step::{Few, StepResponse},
     stop::StopSignal,
-    tool::{AnyTool, Effects, Given, ToolCx, ToolError},
+    tool::{AnyTool, Given, SideEffects, ToolCx, ToolError},
 };
 
 /// Runs tool calls: asks hooks, checks arguments, bounds time and size, retries what may be repeated.
@@ -76,15 +76,15 @@ impl fmt::Debug for ToolExecutor {
 
 /// What the calls of one step have in common.
 #[derive(Debug)]
-pub(crate) struct Acting {
+pub(crate) struct CallContext {
     /// The answer whose calls they are.
-    pub(crate) thought: Arc<Thought>,
+    pub(crate) thought: Arc<StepResponse>,
     pub(crate) positions: CallPositions,
     pub(crate) journal: Option<JournalRef>,
     pub(crate) cancel: Arc<CancellationToken>,
     pub(crate) grace: Duration,
     pub(crate) inference: Inference,
-    pub(crate) key: EffectKey,
+    pub(crate) key: IdempotencyKey,
 }
 
 /// Where the calls of an answer stand among its parts, so that each is found without looking at the others.
@@ -92,7 +92,7 @@ pub(crate) struct Acting {
 pub(crate) struct CallPositions(Few<usize>);
 
 impl CallPositions {
-    pub(crate) fn of(thought: &Thought) -> Self {
+    pub(crate) fn of(thought: &StepResponse) -> Self {
         let parts = thought.message.parts().iter().enumerate();
         Self(parts.filter_map(|(at, part)| part.as_tool_call().map(|_| at)).collect())
     }
@@ -110,20 +110,20 @@ impl std::fmt::Debug for JournalRef {
 
 /// What was decided about a call.
 #[derive(Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum CallDisposition {
     /// It is fit to run.
-    Run(Ready),
+    Run(ReadyCall),
     /// It is over without having run.
-    Over(Ended),
+    Over(FinishedCall),
     /// Somebody has to decide.
-    Ask(Question),
+    Ask(ApprovalRequest),
     /// The run is to stop; the call was not run.
     Stop(StopSignal),
 }
 
 /// A call that is fit to run.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct ReadyCall {
     pub(crate) tool: AnyTool,
     pub(crate) arguments: Arguments,
     /// The arguments as a value, unless the tool takes them as they are written.
@@ -133,7 +133,7 @@ pub(crate) struct Ready {
 
 /// A call that is over.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct FinishedCall {
     pub(crate) outcome: ToolOutcome,
     pub(crate) spend: Spend,
     pub(crate) took: Duration,
@@ -149,7 +149,7 @@ pub(crate) struct Ended {
     pub(crate) blocked_by: Option<Arc<str>>,
 }
 
-impl From<ToolOutcome> for Ended {
+impl From<ToolOutcome> for FinishedCall {
     fn from(outcome: ToolOutcome) -> Self {
         Self {
             outcome,
@@ -164,7 +164,7 @@ impl From<ToolOutcome> for Ended {
     }
 }
 
-impl From<HookError> for Ended {
+impl From<HookError> for FinishedCall {
     fn from(error: HookError) -> Self {
         let failure = Failure::from(&error);
         Self { failure: Some(failure.clone()), ..ToolOutcome::Failed(failure).into() }
@@ -175,57 +175,68 @@ fn failed(kind: FailureKind, message: impl Into<String>) -> ToolOutcome {
     ToolOutcome::Failed(Failure::new(kind, message))
 }
 
-impl Acting {
+impl CallContext {
     pub(crate) fn call(&self, index: u16) -> Option<&ToolCall> {
         let position = *self.positions.0.get(usize::from(index))?;
         self.thought.message.parts().get(position)?.as_tool_call()
     }
 
-    pub(crate) fn key(&self, index: u16) -> EffectKey {
-        EffectKey { call: Some(index), ..self.key.clone() }
+    pub(crate) fn key(&self, index: u16) -> IdempotencyKey {
+        IdempotencyKey { call: Some(index), ..self.key.clone() }
     }
 
     /// Decides about a call: hooks first, then whether there is such a tool, then the schema.
-    pub(crate) async fn prepare(&self, index: u16, resolved: bool, state: &AgentState) -> Verdict {
+    pub(crate) async fn prepare(
+        &self,
+        index: u16,
+        resolved: bool,
+        state: &AgentState,
+    ) -> CallDisposition {
         let Some(call) = self.call(index) else {
-            return Verdict::Over(failed(FailureKind::Other, "there is no such call").into());
+            return CallDisposition::Over(
+                failed(FailureKind::Other, "there is no such call").into(),
+            );
         };
-        if !self.inference.agent.interceptor().has(HookPoint::BeforeTool) {
-            return self.admit(call, Arguments::new(Arc::clone(&call.arguments)));
+        if !self.inference.agent.interceptor().contains(HookPoint::BeforeTool) {
+            return self.validate(call, Arguments::new(Arc::clone(&call.arguments)));
         }
         let inner = self.inference.scope(false);
-        let cx = HookCx { resolved, ..self.inference.hook_cx(&inner) };
+        let cx = HookCx { already_approved: resolved, ..self.inference.hook_cx(&inner) };
         let decided = self.inference.agent.interceptor().before_tool(call, state, &cx).await;
         let mut verdict = match decided {
-            Err(error) => Verdict::Over(error.into()),
+            Err(error) => CallDisposition::Over(error.into()),
             Ok((decision, by, call)) => self.follow(decision, by, &call),
         };
-        if let Verdict::Over(ended) = &mut verdict {
+        if let CallDisposition::Over(ended) = &mut verdict {
             ended.spend += inner.ledger().spend;
         }
         verdict
     }
 
-    fn follow(&self, decision: ToolDecision, by: Arc<str>, call: &ToolCall) -> Verdict {
+    fn follow(&self, decision: ToolDecision, by: Arc<str>, call: &ToolCall) -> CallDisposition {
         match decision {
             ToolDecision::Run | ToolDecision::Rewrite(_) => {
-                self.admit(call, Arguments::new(Arc::clone(&call.arguments)))
+                self.validate(call, Arguments::new(Arc::clone(&call.arguments)))
             }
-            ToolDecision::Answer(output) => Verdict::Over(ToolOutcome::Returned(output).into()),
-            ToolDecision::Ask(question) => Verdict::Ask(question),
+            ToolDecision::Answer(output) => {
+                CallDisposition::Over(ToolOutcome::Returned(output).into())
+            }
+            ToolDecision::Ask(question) => CallDisposition::Ask(question),
             ToolDecision::Block { reason } => {
-                let ended = Ended::from(ToolOutcome::Blocked { reason });
-                Verdict::Over(Ended { blocked_by: Some(by), ..ended })
+                let ended = FinishedCall::from(ToolOutcome::Blocked { reason });
+                CallDisposition::Over(FinishedCall { blocked_by: Some(by), ..ended })
             }
-            ToolDecision::Stop(signal) => Verdict::Stop(signal),
+            ToolDecision::Stop(signal) => CallDisposition::Stop(signal),
         }
     }
 
     /// Checks that there is such a tool, and that the arguments fit its schema.
-    pub(crate) fn admit(&self, call: &ToolCall, arguments: Arguments) -> Verdict {
+    pub(crate) fn validate(&self, call: &ToolCall, arguments: Arguments) -> CallDisposition {
         match self.check(call, &arguments) {
-            Ok((tool, parsed)) => Verdict::Run(Ready { tool, arguments, parsed, attempt: 1 }),
-            Err(outcome) => Verdict::Over(outcome.into()),
+            Ok((tool, parsed)) => {
+                CallDisposition::Run(ReadyCall { tool, arguments, parsed, attempt: 1 })
+            }
+            Err(outcome) => CallDisposition::Over(outcome.into()),
         }
     }
 
@@ -257,14 +268,19 @@ impl Acting {
     }
 
     /// Runs a call that is fit to run, unless it is on record already.
-    pub(crate) async fn run(&self, index: u16, mut ready: Ready, state: &AgentState) -> Ended {
+    pub(crate) async fn run(
+        &self,
+        index: u16,
+        mut ready: ReadyCall,
+        state: &AgentState,
+    ) -> FinishedCall {
         let key = self.key(index);
         if let Some(JournalRef(journal)) = &self.journal {
-            match contained(async { journal.begin(&key).await }).await {
-                Ok(Begun::Outcome(outcome)) => return ToolOutcome::clone(&outcome).into(),
+            match contained(async { journal.lookup(&key).await }).await {
+                Ok(EffectRecord::Outcome(outcome)) => return ToolOutcome::clone(&outcome).into(),
                 Ok(_) => (),
                 Err(error) => {
-                    return Ended {
+                    return FinishedCall {
                         journal: Some(error),
                         ..ToolOutcome::Skipped { reason: "the journal is not available".into() }
                             .into()
@@ -295,7 +311,7 @@ impl Acting {
         ended.has_run = true;
         ended.spend += inner.close();
         ended.took = began.map_or(Duration::ZERO, |began| clock.monotonic().saturating_sub(began));
-        if !self.inference.agent.interceptor().has(HookPoint::AfterTool) {
+        if !self.inference.agent.interceptor().contains(HookPoint::AfterTool) {
             return ended;
         }
         Box::pin(self.finish(index, ended, state)).await
@@ -305,11 +321,11 @@ impl Acting {
     async fn attempts_but_the_last(
         &self,
         index: u16,
-        key: &EffectKey,
-        ready: &Ready,
+        key: &IdempotencyKey,
+        ready: &ReadyCall,
         state: &AgentState,
         inner: &Inference,
-    ) -> Option<Ended> {
+    ) -> Option<FinishedCall> {
         let mut delay = ready.tool.options().retry.delay;
         for attempt in 0..ready.attempts() - 1 {
             self.announce(index, ready, attempt);
@@ -328,7 +344,7 @@ impl Acting {
         None
     }
 
-    fn announce(&self, index: u16, ready: &Ready, attempt: u32) {
+    fn announce(&self, index: u16, ready: &ReadyCall, attempt: u32) {
         self.inference.events.emit(|| ToolCallStarted {
             step: self.key.step,
             call: index,
@@ -341,12 +357,12 @@ impl Acting {
 
     async fn attempt(
         &self,
-        key: &EffectKey,
+        key: &IdempotencyKey,
         tool: &AnyTool,
         arguments: Given<'_>,
         state: &AgentState,
         inner: &Inference,
-    ) -> Ended {
+    ) -> FinishedCall {
         let Some(call) = key.call.and_then(|index| self.call(index)) else {
             return failed(FailureKind::Other, "there is no such call").into();
         };
@@ -393,15 +409,20 @@ impl Acting {
     }
 
     /// Lets hooks see what became of a call, whether it ran or not.
-    pub(crate) async fn finish(&self, index: u16, mut ended: Ended, state: &AgentState) -> Ended {
+    pub(crate) async fn finish(
+        &self,
+        index: u16,
+        mut ended: FinishedCall,
+        state: &AgentState,
+    ) -> FinishedCall {
         let hooks = self.inference.agent.interceptor();
-        let Some(call) = self.call(index).filter(|_| hooks.has(HookPoint::AfterTool)) else {
+        let Some(call) = self.call(index).filter(|_| hooks.contains(HookPoint::AfterTool)) else {
             return ended;
         };
         let inner = self.inference.scope(false);
         let cx = self.inference.hook_cx(&inner);
         match hooks.after_tool(call, &mut ended.outcome, state, &cx).await {
-            Ok(Flow::Go) => (),
+            Ok(Flow::Continue) => (),
             Ok(Flow::Stop(signal)) => ended.signal = ended.signal.or(Some(signal)),
             // What the tool did stands; the step fails because of the hook.
             Err(error) => ended.failure = Some(Failure::from(&error)),
@@ -422,7 +443,7 @@ impl Acting {
         let note =
             format!("\n[cut: the tool answered with {size} bytes, of which {limit} are shown]");
         parts.push(Part::text(note));
-        ToolOutput { content: parts.into(), value: None, effects: output.effects }
+        ToolOutput { content: parts.into(), value: None, state_effects: output.state_effects }
     }
 }
 
@@ -438,33 +459,36 @@ fn timed_out(limit: Duration) -> ToolOutcome {
     failed(FailureKind::Timeout, text)
 }
 
-fn ended_by(error: ToolError) -> Ended {
+fn ended_by(error: ToolError) -> FinishedCall {
     match error {
         ToolError::Stop(signal) => {
             let told = ToolOutput::text(format!("The run is being stopped: {}", signal.message));
-            Ended { signal: Some(signal), ..ToolOutcome::Returned(told).into() }
+            FinishedCall { signal: Some(signal), ..ToolOutcome::Returned(told).into() }
         }
         ToolError::InvalidArguments(text) => failed(FailureKind::InvalidArguments, text).into(),
         ToolError::Failed(error) => {
-            ToolOutcome::Failed(Failure::of(FailureKind::Tool, &*error)).into()
+            ToolOutcome::Failed(Failure::from_error(FailureKind::Tool, &*error)).into()
         }
     }
 }
 
-impl Ready {
+impl ReadyCall {
     /// Returns how often the call may be tried, which is once at least.
     fn attempts(&self) -> u32 {
         let options = self.tool.options();
-        let may_repeat = matches!(options.effects, Effects::Pure | Effects::Idempotent);
+        let may_repeat =
+            matches!(options.side_effects, SideEffects::ReadOnly | SideEffects::Idempotent);
         if may_repeat { options.retry.attempts.max(1) } else { 1 }
     }
 
     /// Returns what is put on record before the call runs; nothing for calls without effects.
     pub(crate) fn record(&self, index: u16) -> Option<Change> {
-        (self.tool.options().effects != Effects::Pure).then(|| Change::Started {
-            call: index,
-            attempt: self.attempt,
-            arguments: self.arguments.clone(),
+        (self.tool.options().side_effects != SideEffects::ReadOnly).then(|| {
+            Change::ToolCallStarted {
+                call: index,
+                attempt: self.attempt,
+                arguments: self.arguments.clone(),
+            }
         })
     }
 }

@@ -13,7 +13,7 @@ pub struct Failure {
     pub chain: Vec<String>,
     /// Whether the same may succeed later: the other side was away or too busy.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_passing: bool,
+    pub is_transient: bool,
 }
 
 /// Whose failure it is, and so what to do about it.
@@ -44,7 +44,7 @@ pub enum FailureKind {
     /// A hook failed.
     Hook,
     /// The context could not be compiled.
-    Compile,
+    ContextCompile,
     /// The driver failed for its own reasons.
     Driver,
     /// The journal refused or lost the run.
@@ -60,24 +60,24 @@ pub enum FailureKind {
 impl Failure {
     /// Makes a failure of a sentence.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, chain: vec![message.into()], is_passing: false }
+        Self { kind, chain: vec![message.into()], is_transient: false }
     }
 
     /// Records an error with its causes.
-    pub fn of(kind: FailureKind, error: &(dyn Error + 'static)) -> Self {
+    pub fn from_error(kind: FailureKind, error: &(dyn Error + 'static)) -> Self {
         let mut chain = vec![error.to_string()];
         let mut cause = error.source();
         while let Some(error) = cause {
             chain.push(error.to_string());
             cause = error.source();
         }
-        Self { kind, chain, is_passing: false }
+        Self { kind, chain, is_transient: false }
     }
 
     /// Says whether the same may succeed later.
     #[must_use]
-    pub fn passing(self, is_passing: bool) -> Self {
-        Self { is_passing, ..self }
+    pub fn with_transient(self, is_passing: bool) -> Self {
+        Self { is_transient: is_passing, ..self }
     }
 
     /// Returns the outermost sentence.
@@ -122,7 +122,7 @@ mod tests {
     fn a_cause_is_told_once() {
         let check = |said, expect: &str| {
             let error = Told { said, source: io::Error::other("no room") };
-            assert_eq!(Failure::of(FailureKind::Network, &error).to_string(), expect);
+            assert_eq!(Failure::from_error(FailureKind::Network, &error).to_string(), expect);
         };
         check("cannot write", "cannot write: no room");
         check("cannot write: no room", "cannot write: no room");

@@ -8,15 +8,15 @@ use loopwright_messages::{
 
 use crate::{
     budget::Spend,
-    change::{Change, Edit, Stamped},
+    change::{Change, ChangeRecord, Edit},
     clock::Timestamp,
     continuation::{EVALUATIONS_NAME, Evaluation, decisive},
-    execution::{Baseline, Execution, Status},
+    execution::{Baseline, Execution, ExecutionStatus},
     failure::Failure,
-    key::{Slot, Space},
-    outcome::{Effect, ToolOutcome},
+    key::{Namespace, StateKey},
+    outcome::{StateEffect, ToolOutcome},
     state::AgentState,
-    step::{CallState, CallTimes, Few, OpenStep, Step, StepKind, Thought},
+    step::{CallState, CallTimes, Few, OpenStep, Step, StepKind, StepResponse},
     stop::{StopReason, Strength},
 };
 
@@ -42,7 +42,7 @@ impl AgentState {
     /// If a change does not follow from the state, with its number.
     pub fn replay(
         mut self,
-        changes: impl IntoIterator<Item = Stamped>,
+        changes: impl IntoIterator<Item = ChangeRecord>,
     ) -> Result<Self, ReplayError> {
         for stamped in changes {
             self.apply(&stamped)?;
@@ -50,7 +50,7 @@ impl AgentState {
         Ok(self)
     }
 
-    pub(crate) fn apply(&mut self, stamped: &Stamped) -> Result<(), ReplayError> {
+    pub(crate) fn apply(&mut self, stamped: &ChangeRecord) -> Result<(), ReplayError> {
         self.fold(stamped).map_err(|reason| ReplayError {
             seq: self.seq,
             change: stamped.change.name(),
@@ -73,46 +73,47 @@ impl AgentState {
         self.updated_at = Some(at);
     }
 
-    fn fold(&mut self, stamped: &Stamped) -> Result<(), &'static str> {
+    fn fold(&mut self, stamped: &ChangeRecord) -> Result<(), &'static str> {
         match &stamped.change {
-            Change::Opened { agent, execution } => {
+            Change::ExecutionStarted { agent, execution } => {
                 self.id.get_or_insert_with(|| agent.clone());
                 self.open_execution(execution.clone(), stamped.at);
             }
-            Change::Edited { edit, .. } => self.apply_edit(edit),
-            Change::Steered(message) => self.say(message),
-            Change::Thought(thought) => {
+            Change::StateEdited { edit, .. } => self.apply_edit(edit),
+            Change::MessageSteered(message) => self.say(message),
+            Change::ModelResponded(thought) => {
                 self.spend(thought.spend)?;
                 self.open_step()?.answer(Arc::clone(thought), stamped.at);
             }
-            Change::Settled { call, outcome, spend, started_at } => {
+            Change::ToolCallCompleted { call, outcome, spend, started_at } => {
                 self.spend(*spend)?;
                 let open = self.open_step()?;
-                open.set(*call, CallState::Done(Arc::clone(outcome)))?;
+                open.set(*call, CallState::Completed(Arc::clone(outcome)))?;
                 open.time(*call, *started_at, stamped.at);
             }
-            Change::Asked { call, question } => {
-                self.open_step()?.set(*call, CallState::Asked(question.clone()))?;
+            Change::ApprovalRequested { call, question } => {
+                self.open_step()?.set(*call, CallState::AwaitingApproval(question.clone()))?;
             }
-            Change::Started { call, attempt, arguments } => {
+            Change::ToolCallStarted { call, attempt, arguments } => {
                 let started =
                     CallState::Started { attempt: *attempt, arguments: arguments.clone() };
                 let open = self.open_step()?;
                 open.set(*call, started)?;
                 open.time(*call, Some(stamped.at), stamped.at);
             }
-            Change::StepClosed { took } => self.close_step(*took)?,
+            Change::StepCompleted { took } => self.close_step(*took)?,
             Change::StepFailed { failure, spend, took } => {
                 self.spend(*spend)?;
                 self.fail_step(failure, *spend, *took, stamped.at)?;
             }
-            Change::Spent(spend) => self.spend(*spend)?,
+            Change::SpendRecorded(spend) => self.spend(*spend)?,
             Change::Worked(time) => self.work(*time)?,
-            Change::Cleared => self.clear_execution(),
+            Change::ExecutionCleared => self.clear_execution(),
             Change::AnswerInterrupted { message } => self.keep_interrupted_answer(message)?,
-            Change::Closed(status) => {
+            Change::ExecutionEnded(status) => {
                 self.seal_open_step();
-                let is_forced = matches!(status, Status::Stopped(_) | Status::Failed(_));
+                let is_forced =
+                    matches!(status, ExecutionStatus::Stopped(_) | ExecutionStatus::Failed(_));
                 let is_unanswered = is_forced && !self.is_answered();
                 let execution = self.running()?;
                 execution.fold(&stamped.change, stamped.at);
@@ -137,7 +138,7 @@ impl AgentState {
         let open = execution.open.take_if(|open| open.thought.is_none());
         let open = open.ok_or("there is no open step without an answer")?;
         // No step recorded it: the step starts again under the same number.
-        let meta = TurnMeta { execution: Some(execution.id.clone()), step: None, trace: false };
+        let meta = TurnMeta { execution: Some(execution.id.clone()), step: None, is_trace: false };
         let turn = Turn::new(TurnBody::Reply(message.clone()))
             .map_err(|_| "the answer is not the model's, or calls tools")?;
         self.context.sections.messages_mut().push(Arc::new(turn.with_meta(meta)));
@@ -172,7 +173,7 @@ impl AgentState {
 
     fn work(&mut self, time: Duration) -> Result<(), &'static str> {
         let execution = self.running()?;
-        execution.worked += time;
+        execution.active_time += time;
         if let Some(open) = &mut execution.open {
             open.worked += time;
         }
@@ -195,7 +196,7 @@ impl AgentState {
             return;
         }
         // A message that calls tools is not a turn: only the loop records exchanges.
-        if let Ok(turn) = Turn::said(message.clone()) {
+        if let Ok(turn) = Turn::from_message(message.clone()) {
             self.context.sections.entry(section).push(turn);
         }
     }
@@ -230,10 +231,10 @@ impl AgentState {
             Edit::Parent(parent) => self.parent = Some(parent.clone()),
             Edit::Resolve { call, resolution } => {
                 if let Ok(open) = self.open_step()
-                    && let Some(state @ (CallState::Asked(_) | CallState::Waiting)) =
+                    && let Some(state @ (CallState::AwaitingApproval(_) | CallState::Queued)) =
                         open.calls.get_mut(usize::from(*call))
                 {
-                    *state = CallState::Resolved(resolution.clone());
+                    *state = CallState::Decided(resolution.clone());
                 }
             }
         }
@@ -260,18 +261,18 @@ impl AgentState {
 
     fn shift(&mut self, from: &str, to: &str, count: usize) {
         let source = self.context.sections.entry(from);
-        let oldest = source.first(count);
+        let oldest = source.prefix(count);
         *source = source.iter_from(count).cloned().collect();
         self.context.sections.entry(to).extend(oldest.iter().cloned());
     }
 
-    fn put(&mut self, slot: &Slot, value: Option<serde_json::Value>) {
+    fn put(&mut self, slot: &StateKey, value: Option<serde_json::Value>) {
         let key = Arc::clone(&slot.key);
         match (slot.space, &mut self.execution) {
-            (Space::Metadata, _) => self.context.metadata.put(key, value),
-            (Space::Session, _) => self.context.values.put(key, value),
-            (Space::Execution, Some(execution)) => execution.values.put(key, value),
-            (Space::Execution, None) => (),
+            (Namespace::Metadata, _) => self.context.metadata.put(key, value),
+            (Namespace::Session, _) => self.context.values.put(key, value),
+            (Namespace::Execution, Some(execution)) => execution.values.put(key, value),
+            (Namespace::Execution, None) => (),
         }
     }
 
@@ -286,7 +287,8 @@ impl AgentState {
         if let Some(turn) = &turn {
             self.context.sections.messages_mut().push(Arc::clone(turn));
         }
-        for effect in outcomes.iter().filter_map(|it| it.output()).flat_map(|it| &it.effects) {
+        for effect in outcomes.iter().filter_map(|it| it.output()).flat_map(|it| &it.state_effects)
+        {
             self.take_effect(effect);
         }
         self.append_all(&open.said);
@@ -298,7 +300,7 @@ impl AgentState {
             outcomes,
             times: open.times,
             failure: None,
-            finish: Some(thought.finish.clone()),
+            finish: Some(thought.finish_reason.clone()),
             spend: thought.spend,
             started_at: open.started_at,
             took: open.worked + took,
@@ -307,10 +309,10 @@ impl AgentState {
         self.push_step(step, took)
     }
 
-    fn take_effect(&mut self, effect: &Effect) {
+    fn take_effect(&mut self, effect: &StateEffect) {
         match effect {
-            Effect::Set(slot, value) => self.put(slot, value.clone()),
-            Effect::Append(message) => self.append(SectionName::MESSAGES, message),
+            StateEffect::Set(slot, value) => self.put(slot, value.clone()),
+            StateEffect::Append(message) => self.append(SectionName::MESSAGES, message),
         }
     }
 
@@ -354,7 +356,7 @@ impl AgentState {
         self.total_steps += 1;
         self.total_worked += took;
         let execution = self.running()?;
-        execution.worked += took;
+        execution.active_time += took;
         execution.push(step);
         Ok(())
     }
@@ -372,12 +374,14 @@ impl AgentState {
         }
         for state in &mut open.calls {
             let outcome = match state {
-                CallState::Done(_) => continue,
+                CallState::Completed(_) => continue,
                 CallState::Started { .. } => ToolOutcome::Unknown,
-                CallState::Asked(question) if question.is_recovery() => ToolOutcome::Unknown,
+                CallState::AwaitingApproval(question) if question.is_recovery() => {
+                    ToolOutcome::Unknown
+                }
                 _ => ToolOutcome::Cancelled { started: false },
             };
-            *state = CallState::Done(Arc::new(outcome));
+            *state = CallState::Completed(Arc::new(outcome));
         }
         // The step has an answer and all its calls are over, so that it can be closed.
         let closed = self.close_step(Duration::ZERO);
@@ -388,29 +392,29 @@ impl AgentState {
 impl Execution {
     fn fold(&mut self, change: &Change, at: Timestamp) {
         match change {
-            Change::Resumed => self.resume(),
-            Change::Thinking { attempt } => {
+            Change::ExecutionResumed => self.resume(),
+            Change::StepStarted { attempt } => {
                 let number = self.step_count() + 1;
                 self.awaits_hooks = false;
                 self.note_decisive_criterion();
                 let open = self.open.get_or_insert_with(|| OpenStep::new(number, at));
                 open.attempt = *attempt;
             }
-            Change::Signalled(signal) => {
+            Change::StopRaised(signal) => {
                 self.awaits_hooks = false;
                 self.signals.push(signal.clone());
             }
-            Change::Withdrawn(reason) => self.withdraw(|it| it == *reason),
+            Change::StopWithdrawn(reason) => self.withdraw(|it| it == *reason),
             Change::ContinuationRequested { by } => self.continuation = Some(Arc::clone(by)),
-            Change::Continued => {
+            Change::StopOverruled => {
                 self.awaits_hooks = false;
                 self.withdraw(|_| true);
                 if let Some(by) = self.continuation.take() {
                     self.note_continued(by);
                 }
             }
-            Change::Paused => self.status = Status::Paused,
-            Change::Closed(status) => {
+            Change::ExecutionPaused => self.status = ExecutionStatus::Paused,
+            Change::ExecutionEnded(status) => {
                 self.status = status.clone();
                 self.awaits_hooks = false;
                 self.ended_at = Some(at);
@@ -426,12 +430,12 @@ impl Execution {
         if std::mem::take(&mut self.is_unanswered) {
             self.signals.clear();
             self.continuation = None;
-            self.failed_in_a_row = 0;
+            self.consecutive_failures = 0;
             self.values.remove(EVALUATIONS_NAME);
         }
         // An interruption of an earlier run does not stop the one that resumes.
         self.signals.retain(|it| it.reason != StopReason::UserRequested);
-        self.status = Status::InProgress;
+        self.status = ExecutionStatus::InProgress;
         self.ended_at = None;
     }
 
@@ -461,7 +465,7 @@ impl Execution {
             steps: self.step_count(),
             tokens: self.spent.usage.total(),
             cost: self.spent.cost,
-            time: self.worked,
+            time: self.active_time,
         };
         self.signals.retain(|it| !it.reason.is_limit());
         self.values.remove(EVALUATIONS_NAME);
@@ -479,7 +483,8 @@ impl Execution {
         if step.kind == StepKind::Error {
             self.failed_steps += 1;
         }
-        self.failed_in_a_row = if step.has_errors() { self.failed_in_a_row + 1 } else { 0 };
+        self.consecutive_failures =
+            if step.has_errors() { self.consecutive_failures + 1 } else { 0 };
         self.awaits_hooks = true;
         self.steps.push_back(Arc::new(step));
     }
@@ -499,8 +504,8 @@ impl OpenStep {
         }
     }
 
-    fn answer(&mut self, thought: Arc<Thought>, at: Timestamp) {
-        self.calls = thought.message.tool_calls().map(|_| CallState::Waiting).collect();
+    fn answer(&mut self, thought: Arc<StepResponse>, at: Timestamp) {
+        self.calls = thought.message.tool_calls().map(|_| CallState::Queued).collect();
         self.times = Few::from_elem(CallTimes::at(at), self.calls.len());
         self.thought = Some(thought);
     }
@@ -514,7 +519,7 @@ impl OpenStep {
 
     fn set(&mut self, call: u16, to: CallState) -> Result<(), &'static str> {
         let state = self.calls.get_mut(usize::from(call)).ok_or("there is no such call")?;
-        if matches!(state, CallState::Done(_)) {
+        if matches!(state, CallState::Completed(_)) {
             return Err("the call is over");
         }
         *state = to;
@@ -524,7 +529,7 @@ impl OpenStep {
     /// Returns what became of each call; `None` while one is not over.
     pub(crate) fn outcomes(&self) -> Option<Few<Arc<ToolOutcome>>> {
         let outcome = |state: &CallState| match state {
-            CallState::Done(outcome) => Some(Arc::clone(outcome)),
+            CallState::Completed(outcome) => Some(Arc::clone(outcome)),
             _ => None,
         };
         self.calls.iter().map(outcome).collect()
@@ -537,7 +542,7 @@ fn kind_of(outcomes: &[Arc<ToolOutcome>]) -> StepKind {
 
 /// Makes the step's turn; `None` if the model said nothing.
 fn record(
-    thought: &Thought,
+    thought: &StepResponse,
     outcomes: &[Arc<ToolOutcome>],
     execution: &ExecutionId,
     step: u32,
@@ -550,10 +555,10 @@ fn record(
         TurnBody::Reply(message)
     } else {
         let results = outcomes.iter().map(|it| it.to_result());
-        TurnBody::Exchange(Exchange::new(message, results).ok()?)
+        TurnBody::ToolExchange(Exchange::new(message, results).ok()?)
     };
     let trace = !outcomes.is_empty();
-    let meta = TurnMeta { execution: Some(execution.clone()), step: Some(step), trace };
+    let meta = TurnMeta { execution: Some(execution.clone()), step: Some(step), is_trace: trace };
     Some(Arc::new(Turn::new(body).ok()?.with_meta(meta)))
 }
 
@@ -561,7 +566,7 @@ impl Change {
     /// Returns the position of a call that is about to begin.
     pub(crate) fn started_call(&self) -> Option<u16> {
         match self {
-            Self::Started { call, .. } => Some(*call),
+            Self::ToolCallStarted { call, .. } => Some(*call),
             _ => None,
         }
     }
@@ -569,27 +574,27 @@ impl Change {
     /// Returns the kind of change, as it is written in logs.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Opened { .. } => "opened",
-            Self::Resumed => "resumed",
-            Self::Thinking { .. } => "thinking",
-            Self::Thought(_) => "thought",
+            Self::ExecutionStarted { .. } => "opened",
+            Self::ExecutionResumed => "resumed",
+            Self::StepStarted { .. } => "thinking",
+            Self::ModelResponded(_) => "thought",
             Self::AnswerInterrupted { .. } => "answer_interrupted",
-            Self::Asked { .. } => "asked",
-            Self::Started { .. } => "started",
-            Self::Settled { .. } => "settled",
-            Self::StepClosed { .. } => "step_closed",
+            Self::ApprovalRequested { .. } => "asked",
+            Self::ToolCallStarted { .. } => "started",
+            Self::ToolCallCompleted { .. } => "settled",
+            Self::StepCompleted { .. } => "step_closed",
             Self::StepFailed { .. } => "step_failed",
-            Self::Spent(_) => "spent",
+            Self::SpendRecorded(_) => "spent",
             Self::Worked(_) => "worked",
-            Self::Edited { .. } => "edited",
-            Self::Steered(_) => "steered",
-            Self::Signalled(_) => "signalled",
-            Self::Withdrawn(_) => "withdrawn",
+            Self::StateEdited { .. } => "edited",
+            Self::MessageSteered(_) => "steered",
+            Self::StopRaised(_) => "signalled",
+            Self::StopWithdrawn(_) => "withdrawn",
             Self::ContinuationRequested { .. } => "continuation_requested",
-            Self::Continued => "continued",
-            Self::Paused => "paused",
-            Self::Closed(_) => "closed",
-            Self::Cleared => "cleared",
+            Self::StopOverruled => "continued",
+            Self::ExecutionPaused => "paused",
+            Self::ExecutionEnded(_) => "closed",
+            Self::ExecutionCleared => "cleared",
         }
     }
 }

@@ -11,15 +11,15 @@ use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
 use crate::{
     BoxError,
     agent_loop::AgentLoop,
-    clock::Env,
+    clock::RunEnv,
     driver::StepError,
     edit::StateEdit,
-    events::Events,
-    execution::Status,
+    events::EventBus,
+    execution::ExecutionStatus,
     failure::Failure,
     infer::Inference,
     model::ChatModel,
-    outcome::{Arguments, Question, ToolOutcome, ToolOutput},
+    outcome::{ApprovalRequest, Arguments, ToolOutcome, ToolOutput},
     run::RunHandle,
     state::AgentState,
     stop::StopSignal,
@@ -57,7 +57,7 @@ pub trait Hook: Send + Sync {
     ///
     /// It is asked where nobody listens to events: whoever listens is told of each call. If any hook of the
     /// point has something to say, all of them are called.
-    fn is_idle(&self, _point: HookPoint, _state: &AgentState, _env: &Env) -> bool {
+    fn can_skip(&self, _point: HookPoint, _state: &AgentState, _env: &RunEnv) -> bool {
         false
     }
 
@@ -67,7 +67,7 @@ pub trait Hook: Send + Sync {
         _state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     /// Called before each step. Guards live here.
@@ -76,7 +76,7 @@ pub trait Hook: Send + Sync {
         _state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     /// Called with the request that is about to be sent to a model.
@@ -86,7 +86,7 @@ pub trait Hook: Send + Sync {
         _state: &AgentState,
         _cx: &HookCx<'_>,
     ) -> Result<InferenceDecision, BoxError> {
-        Ok(InferenceDecision::Go)
+        Ok(InferenceDecision::Send)
     }
 
     /// Called with a model's answer, or with the answer of a hook in its place.
@@ -96,7 +96,7 @@ pub trait Hook: Send + Sync {
         _state: &AgentState,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     /// Called with each tool call before it runs. Calls of one step may be seen concurrently.
@@ -119,7 +119,7 @@ pub trait Hook: Send + Sync {
         _state: &AgentState,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     /// Called after each step, failed ones included, before it is decided whether another follows.
@@ -128,7 +128,7 @@ pub trait Hook: Send + Sync {
         _state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     /// Called when the execution is about to end without having failed. `None` is a natural end.
@@ -138,8 +138,8 @@ pub trait Hook: Send + Sync {
         _signal: Option<&StopSignal>,
         _state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
-    ) -> Result<Verdict, BoxError> {
-        Ok(Verdict::Stop)
+    ) -> Result<StopDecision, BoxError> {
+        Ok(StopDecision::Stop)
     }
 
     /// Called when a step failed.
@@ -148,8 +148,8 @@ pub trait Hook: Send + Sync {
         _failure: &Failure,
         _state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
-    ) -> Result<Recovery, BoxError> {
-        Ok(Recovery::Fail)
+    ) -> Result<ErrorDecision, BoxError> {
+        Ok(ErrorDecision::Fail)
     }
 
     /// Called once, after the last step.
@@ -166,13 +166,13 @@ pub trait Hook: Send + Sync {
 #[derive(Clone, Copy)]
 pub struct HookCx<'a> {
     /// Where to tell what happens; hooks do not log.
-    pub events: &'a Events,
+    pub events: &'a EventBus,
     /// Time and ids.
-    pub env: &'a Env,
+    pub env: &'a RunEnv,
     /// Whether somebody has already decided about the call of this tool point.
-    pub resolved: bool,
+    pub already_approved: bool,
     /// How the execution is about to end; known when it is over.
-    pub ending: Option<&'a Status>,
+    pub final_status: Option<&'a ExecutionStatus>,
     /// Whether the model call of this inference point is beside the conversation: a hook or a tool made it, and its
     /// answer is no answer of the agent.
     pub aside: bool,
@@ -207,7 +207,7 @@ impl HookCx<'_> {
 
 impl fmt::Debug for HookCx<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HookCx").field("resolved", &self.resolved).finish_non_exhaustive()
+        f.debug_struct("HookCx").field("resolved", &self.already_approved).finish_non_exhaustive()
     }
 }
 
@@ -215,7 +215,7 @@ impl fmt::Debug for HookCx<'_> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Flow {
     /// On to the next hook, then to what comes next.
-    Go,
+    Continue,
     /// Stop the run with what has been done.
     ///
     /// Later hooks of this point are called nevertheless: they may have to record what was done, and a
@@ -230,7 +230,7 @@ impl Flow {
         match (self, other) {
             (Self::Stop(one), Self::Stop(other)) if other.outranks(&one) => Self::Stop(other),
             (stop @ Self::Stop(_), _) => stop,
-            (Self::Go, other) => other,
+            (Self::Continue, other) => other,
         }
     }
 }
@@ -239,9 +239,9 @@ impl Flow {
 #[derive(Clone, Debug, PartialEq)]
 pub enum InferenceDecision {
     /// Send it as it now reads.
-    Go,
+    Send,
     /// Answer in the model's place. It costs nothing.
-    Answer(InferenceResponse),
+    Respond(InferenceResponse),
     /// Stop the run.
     Stop(StopSignal),
 }
@@ -257,7 +257,7 @@ pub enum ToolDecision {
     /// Answer in the tool's place.
     Answer(ToolOutput),
     /// Pause the run until somebody has decided. Where somebody has, it counts as `Run`.
-    Ask(Question),
+    Ask(ApprovalRequest),
     /// Keep it from running.
     Block {
         /// For the model.
@@ -269,7 +269,7 @@ pub enum ToolDecision {
 
 /// The last word on a soft ending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum StopDecision {
     /// Let it end.
     Stop,
     /// Take another step.
@@ -278,7 +278,7 @@ pub enum Verdict {
 
 /// What to do about a failed step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Recovery {
+pub enum ErrorDecision {
     /// End the execution as failed.
     Fail,
     /// Take another step; the failed one counts against the limits.

@@ -8,20 +8,20 @@ use std::{
 
 use futures::future::{Either, select};
 use loopwright_messages::{
-    Cost, InferenceRequest, InferenceResponse, Message, Prompt, StablePart, Usage,
+    Cost, InferenceRequest, InferenceResponse, Message, Prompt, RequestPrefix, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     agent_loop::AgentLoop,
     budget::Spend,
-    clock::Env,
+    clock::RunEnv,
     driver::StepError,
-    event::{InferenceRequestStarted, InferenceResponseReceived, PrefixBroken, StreamDelta},
-    events::Events,
+    event::{InferenceRequestStarted, InferenceResponseReceived, PromptCacheBroken, StreamDelta},
+    events::EventBus,
     hook::{Flow, HookCx, HookPoint, InferenceDecision},
-    meter::Meter,
-    model::{ChatModel, Delta, InferCx, ModelError, ModelErrorKind, ModelMemory},
+    meter::BudgetAccount,
+    model::{ChatModel, Delta, InferCx, ModelCache, ModelError, ModelErrorKind},
     run::Inbox,
     state::AgentState,
     stop::StopSignal,
@@ -30,37 +30,37 @@ use crate::{
 /// Everything that a model call of a step goes through, with a ledger of its own.
 #[derive(Debug)]
 pub(crate) struct Inference {
-    pub(crate) way: Arc<Way>,
+    pub(crate) way: Arc<InferenceContext>,
     pub(crate) step: u32,
     /// Hooks are not asked about the model calls of hooks that are asked about model calls.
     pub(crate) nested: bool,
     /// When what is worked and not on record began, by the monotonic clock.
     pub(crate) lap_began: Duration,
-    pub(crate) spent: Mutex<Ledger>,
+    pub(crate) spent: Mutex<SpendTally>,
 }
 
 /// What all model calls of a run have in common.
 #[derive(Debug)]
-pub(crate) struct Way {
+pub(crate) struct InferenceContext {
     pub(crate) agent: AgentLoop,
-    pub(crate) env: Env,
-    pub(crate) meter: Meter,
+    pub(crate) env: RunEnv,
+    pub(crate) meter: BudgetAccount,
     pub(crate) cancel: CancellationToken,
     pub(crate) inbox: Weak<Inbox>,
-    pub(crate) events: Events,
+    pub(crate) events: EventBus,
 }
 
 impl Deref for Inference {
-    type Target = Way;
+    type Target = InferenceContext;
 
-    fn deref(&self) -> &Way {
+    fn deref(&self) -> &InferenceContext {
         &self.way
     }
 }
 
 /// What the model calls of a scope consumed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ledger {
+pub(crate) struct SpendTally {
     pub(crate) calls: u32,
     pub(crate) spend: Spend,
     pub(crate) answered_by_hook: bool,
@@ -68,22 +68,22 @@ pub(crate) struct Ledger {
 
 /// What the driver's last request was, so that the next one can continue it.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct LastRequest {
     pub(crate) prompt: Option<Prompt>,
-    pub(crate) sent: Option<StablePart>,
-    pub(crate) system: Option<Composed>,
+    pub(crate) sent: Option<RequestPrefix>,
+    pub(crate) system: Option<ComposedPrompt>,
     pub(crate) last: Spend,
     /// The text so far of an answer that was interrupted.
     pub(crate) unfinished: String,
     /// The hook that answered the last request.
     pub(crate) source: Option<Arc<str>>,
     /// What the model keeps.
-    pub(crate) model: ModelMemory,
+    pub(crate) model: ModelCache,
 }
 
 /// Instructions that were put together, and the session's own that they were made of.
 #[derive(Debug)]
-pub(crate) struct Composed {
+pub(crate) struct ComposedPrompt {
     pub(crate) session: Option<Arc<str>>,
     pub(crate) whole: Option<Arc<str>>,
 }
@@ -107,7 +107,7 @@ impl Heard {
     }
 }
 
-pub(crate) type SharedMemory = Arc<Mutex<Memory>>;
+pub(crate) type SharedMemory = Arc<Mutex<LastRequest>>;
 
 pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
@@ -148,7 +148,7 @@ impl Inference {
         }
     }
 
-    pub(crate) fn ledger(&self) -> Ledger {
+    pub(crate) fn ledger(&self) -> SpendTally {
         *lock(&self.spent)
     }
 
@@ -171,8 +171,8 @@ impl Inference {
         HookCx {
             events: &self.events,
             env: &self.env,
-            resolved: false,
-            ending: None,
+            already_approved: false,
+            final_status: None,
             aside: false,
             inference,
         }
@@ -202,7 +202,7 @@ impl Inference {
         self.events.emit(|| InferenceResponseReceived {
             step: self.step,
             usage: response.usage,
-            finish: response.finish.clone(),
+            finish: response.finish_reason.clone(),
             took: began.map_or(Duration::ZERO, |it| self.env.clock.monotonic().saturating_sub(it)),
             answered_by: by,
         });
@@ -211,7 +211,7 @@ impl Inference {
 
     /// Tells whether hooks of a point are asked about this call.
     fn asks(&self, point: HookPoint) -> bool {
-        !self.nested && self.agent.interceptor().has(point)
+        !self.nested && self.agent.interceptor().contains(point)
     }
 
     async fn before(
@@ -225,9 +225,9 @@ impl Inference {
         let decided = hooks.before_inference(request, state, &cx).await;
         self.add(inner.ledger().spend);
         match decided? {
-            (InferenceDecision::Go, _) => Ok((None, None)),
+            (InferenceDecision::Send, _) => Ok((None, None)),
             (InferenceDecision::Stop(signal), _) => Err(StepError::Stopped(signal)),
-            (InferenceDecision::Answer(mut response), by) => {
+            (InferenceDecision::Respond(mut response), by) => {
                 (response.usage, response.cost) = (Usage::default(), None);
                 lock(&self.spent).answered_by_hook = true;
                 Ok((Some(response), by))
@@ -246,7 +246,7 @@ impl Inference {
         let flow = hooks.after_inference(response, state, &cx).await;
         self.add(inner.ledger().spend);
         match flow? {
-            Flow::Go => Ok(()),
+            Flow::Continue => Ok(()),
             Flow::Stop(signal) => Err(StepError::Stopped(signal)),
         }
     }
@@ -263,14 +263,14 @@ impl Inference {
             let mut memory = lock(memory);
             memory.source = by.cloned();
             let broken = match &mut memory.sent {
-                Some(sent) => sent.follow(request),
+                Some(sent) => sent.advance(request),
                 none => {
                     *none = Some(request.stable_part());
                     None
                 }
             };
             if let Some(cause) = broken {
-                self.events.emit(|| PrefixBroken { step: self.step, cause });
+                self.events.emit(|| PromptCacheBroken { step: self.step, cause });
             }
         }
         self.events.emit(|| InferenceRequestStarted {
@@ -333,7 +333,7 @@ impl Inference {
         state: &AgentState,
         model: &dyn ChatModel,
         request: &InferenceRequest,
-        memory: &mut ModelMemory,
+        memory: &mut ModelCache,
         heard: &mut Heard,
     ) -> Result<InferenceResponse, StepError> {
         let aside = heard.aside;

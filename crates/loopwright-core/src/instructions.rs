@@ -34,11 +34,11 @@ pub enum Fragment {
     Fixed(Arc<str>),
     /// They are made of the agent as it is, with the tools that are left to it; none if there is
     /// nothing to say. They are made at most once in a run as long as the session's own stay the same.
-    Derived(Arc<Derive>),
+    Derived(Arc<DeriveFn>),
 }
 
 /// Makes instructions of an agent.
-pub type Derive = dyn Fn(&AgentLoop) -> Option<Arc<str>> + Send + Sync;
+pub type DeriveFn = dyn Fn(&AgentLoop) -> Option<Arc<str>> + Send + Sync;
 
 impl Fragment {
     /// Returns the words.
@@ -63,11 +63,13 @@ impl Instructions {
     /// Takes named fragments in their order. They are stable: what changes from step to step belongs
     /// to the tail of the prompt.
     pub fn new(fragments: impl IntoIterator<Item = (Arc<str>, Arc<str>)>) -> Self {
-        Self::of(fragments.into_iter().map(|(name, text)| (name, Fragment::Fixed(text))))
+        Self::from_fragments(
+            fragments.into_iter().map(|(name, text)| (name, Fragment::Fixed(text))),
+        )
     }
 
     /// Takes named fragments in their order, of which some may be derived.
-    pub fn of(fragments: impl IntoIterator<Item = (Arc<str>, Fragment)>) -> Self {
+    pub fn from_fragments(fragments: impl IntoIterator<Item = (Arc<str>, Fragment)>) -> Self {
         let for_agent = |(name, fragment)| (name, fragment, Audience::Agent);
         Self::for_audiences(fragments.into_iter().map(for_agent))
     }
@@ -82,7 +84,7 @@ impl Instructions {
 
     /// Returns the same with one more fragment at the end.
     #[must_use]
-    pub fn and(&self, name: impl Into<Arc<str>>, fragment: Fragment) -> Self {
+    pub fn with_fragment(&self, name: impl Into<Arc<str>>, fragment: Fragment) -> Self {
         let more = Named { name: name.into(), fragment, audience: Audience::Agent };
         Self { fragments: self.fragments.iter().cloned().chain([more]).collect() }
     }

@@ -13,15 +13,15 @@ use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
 
 use crate::{
     BoxError,
-    change::Stamped,
-    clock::Env,
+    change::ChangeRecord,
+    clock::RunEnv,
     edit::StateEdit,
     event::HookExecuted,
-    execution::Status,
+    execution::ExecutionStatus,
     failure::{Failure, FailureKind, panic_message},
     hook::{
-        Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, Recovery, ToolDecision,
-        Verdict,
+        ErrorDecision, Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, StopDecision,
+        ToolDecision,
     },
     outcome::ToolOutcome,
     state::AgentState,
@@ -109,7 +109,7 @@ impl HookStack {
     }
 
     /// Fixes the order.
-    pub fn freeze(mut self) -> Interceptor {
+    pub fn into_interceptor(mut self) -> Interceptor {
         self.0.sort_by_key(|it| Reverse(it.priority));
         let points = self.0.iter().fold(HookPoints::NONE, |all, it| all | it.points);
         Interceptor { hooks: self.0.into(), points }
@@ -143,16 +143,16 @@ pub struct Interceptor {
 
 impl Default for Interceptor {
     fn default() -> Self {
-        HookStack::default().freeze()
+        HookStack::default().into_interceptor()
     }
 }
 
 impl Interceptor {
     /// Makes one hook the whole interceptor.
-    pub fn custom(hook: Arc<dyn Hook>) -> Self {
+    pub fn from_hook(hook: Arc<dyn Hook>) -> Self {
         let mut stack = HookStack::default();
         stack.add_shared(Priority::default(), hook);
-        stack.freeze()
+        stack.into_interceptor()
     }
 
     /// Returns the hooks, in calling order.
@@ -161,7 +161,7 @@ impl Interceptor {
     }
 
     /// Tells whether any hook is called at a point.
-    pub fn has(&self, point: HookPoint) -> bool {
+    pub fn contains(&self, point: HookPoint) -> bool {
         self.points.contains(point)
     }
 }
@@ -188,7 +188,7 @@ impl From<&HookError> for Failure {
     fn from(error: &HookError) -> Self {
         let kind =
             if error.source.is::<Panicked>() { FailureKind::Panic } else { FailureKind::Hook };
-        Self::of(kind, error)
+        Self::from_error(kind, error)
     }
 }
 
@@ -199,18 +199,18 @@ pub(crate) struct Panicked(pub(crate) String);
 
 /// A question to the hooks that may edit the state.
 #[derive(Clone, Debug)]
-pub(crate) enum Ask {
+pub(crate) enum HookCall {
     BeforeExecution,
     BeforeStep,
     AfterStep,
     OnStop(Option<StopSignal>),
     OnError(Failure),
-    AfterExecution(Status),
+    AfterExecution(ExecutionStatus),
 }
 
 /// What hooks that may edit the state decide, besides the signals that they raise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Word {
+pub(crate) enum HookOutcome {
     /// Nothing special: go on, let it stop, let it fail.
     Nothing,
     /// Veto a stop.
@@ -220,11 +220,11 @@ pub(crate) enum Word {
 
 /// What one hook that may edit the state decides.
 enum Reply {
-    Word(Word),
+    Word(HookOutcome),
     Stop(StopSignal),
 }
 
-impl Ask {
+impl HookCall {
     pub(crate) fn point(&self) -> HookPoint {
         match self {
             Self::BeforeExecution => HookPoint::BeforeExecution,
@@ -236,7 +236,7 @@ impl Ask {
         }
     }
 
-    async fn put(
+    async fn call_one(
         &self,
         hook: &dyn Hook,
         state: &mut StateEdit<'_>,
@@ -247,17 +247,17 @@ impl Ask {
             Self::BeforeStep => return Ok(hook.before_step(state, cx).await?.into()),
             Self::AfterStep => return Ok(hook.after_step(state, cx).await?.into()),
             Self::OnStop(signal) => match hook.on_stop(signal.as_ref(), state, cx).await? {
-                Verdict::Stop => Word::Nothing,
-                Verdict::Continue => Word::Continue,
+                StopDecision::Stop => HookOutcome::Nothing,
+                StopDecision::Continue => HookOutcome::Continue,
             },
             Self::OnError(failure) => match hook.on_error(failure, state, cx).await? {
-                Recovery::Fail => Word::Nothing,
-                Recovery::Retry => Word::Retry,
+                ErrorDecision::Fail => HookOutcome::Nothing,
+                ErrorDecision::Retry => HookOutcome::Retry,
             },
             Self::AfterExecution(status) => {
-                let cx = HookCx { ending: Some(status), ..*cx };
+                let cx = HookCx { final_status: Some(status), ..*cx };
                 hook.after_execution(state, &cx).await?;
-                Word::Nothing
+                HookOutcome::Nothing
             }
         };
         Ok(Reply::Word(word))
@@ -273,7 +273,7 @@ impl Ask {
 impl From<Flow> for Reply {
     fn from(flow: Flow) -> Self {
         match flow {
-            Flow::Go => Self::Word(Word::Nothing),
+            Flow::Continue => Self::Word(HookOutcome::Nothing),
             Flow::Stop(signal) => Self::Stop(signal),
         }
     }
@@ -285,21 +285,21 @@ const REWRITES: usize = 8;
 impl Interceptor {
     /// Asks all hooks of a point that may edit the state. What they stop for is part of the log. A hard
     /// stop before something ends the round; no other stop does, nor a veto or a retry.
-    pub(crate) async fn ask(
+    pub(crate) async fn call_hooks(
         &self,
-        ask: &Ask,
+        ask: &HookCall,
         state: &mut Arc<AgentState>,
-        log: &mut Vec<Stamped>,
+        log: &mut Vec<ChangeRecord>,
         cx: &HookCx<'_>,
-    ) -> Result<Word, HookError> {
-        let mut word = Word::Nothing;
+    ) -> Result<HookOutcome, HookError> {
+        let mut word = HookOutcome::Nothing;
         for it in self.at(ask.point()) {
             let mut edit = StateEdit::new(state, log, &it.name, &*cx.env.clock);
             match it
-                .guard(ask.point(), cx, async { ask.put(&*it.hook, &mut edit, cx).await })
+                .guard(ask.point(), cx, async { ask.call_one(&*it.hook, &mut edit, cx).await })
                 .await?
             {
-                Reply::Word(Word::Nothing) => (),
+                Reply::Word(HookOutcome::Nothing) => (),
                 Reply::Word(said) => word = said,
                 Reply::Stop(signal) => {
                     let strength = signal.strength();
@@ -326,11 +326,11 @@ impl Interceptor {
                 .guard(point, cx, async { it.hook.before_inference(request, state, cx).await })
                 .await?
             {
-                InferenceDecision::Go => (),
+                InferenceDecision::Send => (),
                 decided => return Ok((decided, Some(Arc::clone(&it.name)))),
             }
         }
-        Ok((InferenceDecision::Go, None))
+        Ok((InferenceDecision::Send, None))
     }
 
     pub(crate) async fn after_inference(
@@ -339,7 +339,7 @@ impl Interceptor {
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<Flow, HookError> {
-        let (point, mut said) = (HookPoint::AfterInference, Flow::Go);
+        let (point, mut said) = (HookPoint::AfterInference, Flow::Continue);
         for it in self.at(point) {
             let flow = it
                 .guard(point, cx, async { it.hook.after_inference(response, state, cx).await })
@@ -389,7 +389,7 @@ impl Interceptor {
             match decision {
                 ToolDecision::Rewrite(ref to) if to.as_str() == &*call.arguments => (),
                 ToolDecision::Rewrite(_) => return Ok((decision, Arc::clone(&it.name))),
-                ToolDecision::Ask(_) if cx.resolved => (),
+                ToolDecision::Ask(_) if cx.already_approved => (),
                 decision if strength(&decision) > strength(&strongest.0) => {
                     strongest = (decision, Arc::clone(&it.name));
                 }
@@ -406,7 +406,7 @@ impl Interceptor {
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<Flow, HookError> {
-        let (point, mut said) = (HookPoint::AfterTool, Flow::Go);
+        let (point, mut said) = (HookPoint::AfterTool, Flow::Continue);
         for it in self.at(point) {
             let flow = it
                 .guard(point, cx, async { it.hook.after_tool(call, outcome, state, cx).await })
@@ -417,8 +417,8 @@ impl Interceptor {
     }
 
     /// Tells whether all hooks of a point have nothing to say. One that panics has.
-    pub(crate) fn is_idle(&self, point: HookPoint, state: &AgentState, env: &Env) -> bool {
-        let is_idle = || self.at(point).all(|it| it.hook.is_idle(point, state, env));
+    pub(crate) fn is_idle(&self, point: HookPoint, state: &AgentState, env: &RunEnv) -> bool {
+        let is_idle = || self.at(point).all(|it| it.hook.can_skip(point, state, env));
         catch_unwind(AssertUnwindSafe(is_idle)).unwrap_or_default()
     }
 

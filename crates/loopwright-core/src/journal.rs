@@ -8,17 +8,17 @@ use loopwright_messages::ExecutionId;
 
 use crate::{
     BoxError,
-    change::{Seq, Stamped},
+    change::{ChangeRecord, Seq},
     failure::panic_message,
     interceptor::Panicked,
     outcome::ToolOutcome,
-    step::Thought,
+    step::StepResponse,
 };
 
 /// Names something that is done to the world at most once: the model call of a step, or one of its
 /// tool calls. It stays the same over attempts, crashes and machines.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EffectKey {
+pub struct IdempotencyKey {
     /// The execution.
     pub execution: ExecutionId,
     /// The step, counted from one.
@@ -27,7 +27,7 @@ pub struct EffectKey {
     pub call: Option<u16>,
 }
 
-impl fmt::Display for EffectKey {
+impl fmt::Display for IdempotencyKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.execution, self.step)?;
         self.call.map_or(Ok(()), |call| write!(f, "/{call}"))
@@ -49,31 +49,31 @@ pub trait Journal: Send + Sync {
     ///
     /// A run never gives an append up, not even when it is cancelled. So a journal that cannot reach
     /// its store says [`Unavailable`](JournalError::Unavailable) after a time of its own choosing.
-    async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError>;
+    async fn append(&self, first: Seq, changes: &[ChangeRecord]) -> Result<(), JournalError>;
 
     /// Asks whether an effect is on record already, just before it would begin. Hosts that replay
     /// whole runs answer from their own history.
-    async fn begin(&self, _effect: &EffectKey) -> Result<Begun, JournalError> {
-        Ok(Begun::Run)
+    async fn lookup(&self, _effect: &IdempotencyKey) -> Result<EffectRecord, JournalError> {
+        Ok(EffectRecord::NotRecorded)
     }
 
     /// Returns the changes that are on record, from the first one. The state of a sub-agent is made of
     /// them when the call that runs it is entered again. A journal that cannot read has none.
-    async fn recorded(&self) -> Result<Vec<Stamped>, JournalError> {
+    async fn load_changes(&self) -> Result<Vec<ChangeRecord>, JournalError> {
         Ok(Vec::new())
     }
 
     /// Returns the journal of a sub-agent that a call runs. The same call gets the same journal.
-    fn child(&self, call: &EffectKey) -> Arc<dyn Journal>;
+    fn child(&self, call: &IdempotencyKey) -> Arc<dyn Journal>;
 }
 
 /// Whether an effect is to begin.
 #[derive(Clone, Debug)]
-pub enum Begun {
+pub enum EffectRecord {
     /// It is.
-    Run,
+    NotRecorded,
     /// The model call is on record.
-    Thought(Arc<Thought>),
+    Response(Arc<StepResponse>),
     /// The tool call is on record.
     Outcome(Arc<ToolOutcome>),
 }

@@ -47,11 +47,11 @@ impl<T> Key<T> {
     }
 
     /// Returns where the value is kept.
-    pub fn slot(&self) -> Slot {
+    pub fn slot(&self) -> StateKey {
         let key = format!("{}.{}", self.namespace, self.name).into();
         match self.scope {
-            Scope::Execution => Slot { space: Space::Execution, key },
-            Scope::Session => Slot { space: Space::Session, key },
+            Scope::Execution => StateKey { space: Namespace::Execution, key },
+            Scope::Session => StateKey { space: Namespace::Session, key },
         }
     }
 }
@@ -64,9 +64,9 @@ impl<T> fmt::Debug for Key<T> {
 
 /// Where a value is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Slot {
+pub struct StateKey {
     /// Which of the three spaces.
-    pub space: Space,
+    pub space: Namespace,
     /// The name within it.
     pub key: Arc<str>,
 }
@@ -74,7 +74,7 @@ pub struct Slot {
 /// The three spaces of values, which do not see each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Space {
+pub enum Namespace {
     /// Free metadata of users and models.
     Metadata,
     /// Capabilities' own values, for one execution.

@@ -25,9 +25,9 @@ pub trait ModelLayer: Send + Sync {
 
 /// Layers, in the order in which they were added. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Layers(Arc<[Arc<dyn ModelLayer>]>);
+pub struct ModelLayers(Arc<[Arc<dyn ModelLayer>]>);
 
-impl Layers {
+impl ModelLayers {
     /// Adds a layer above the others.
     pub fn add(&mut self, layer: Arc<dyn ModelLayer>) {
         self.0 = self.0.iter().cloned().chain([layer]).collect();
@@ -54,7 +54,7 @@ impl Layers {
     }
 }
 
-impl fmt::Debug for Layers {
+impl fmt::Debug for ModelLayers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Layers({})", self.len())
     }

@@ -21,25 +21,25 @@ use crate::{
 /// it really was. What all agents of a tree hold and have used never exceeds the budget by more than
 /// the estimation errors of the calls in flight. A meter without limits costs nothing.
 #[derive(Clone, Default)]
-pub struct Meter(Option<Arc<Account>>);
+pub struct BudgetAccount(Option<Arc<Account>>);
 
 struct Account {
     /// What is left; less than nothing if a call took more than was set aside for it.
     tokens: AtomicI64,
     picodollars: AtomicI64,
-    parent: Meter,
+    parent: BudgetAccount,
 }
 
 /// What may be used and is not yet. Dropping it gives it back.
 #[derive(Debug)]
 #[must_use = "a dropped reservation gives back what it reserved"]
 pub struct Reservation {
-    meter: Meter,
+    meter: BudgetAccount,
     tokens: u64,
     cost: Cost,
 }
 
-impl Meter {
+impl BudgetAccount {
     /// Counts nothing and refuses nothing.
     pub fn unlimited() -> Self {
         Self::default()
@@ -96,7 +96,7 @@ impl Reservation {
         // Charged first: in between, too little is left rather than too much.
         self.meter.charge(spend);
         self.give_back();
-        self.meter = Meter::unlimited();
+        self.meter = BudgetAccount::unlimited();
     }
 
     fn give_back(&mut self) {
@@ -174,7 +174,7 @@ fn update(left: &AtomicI64, change: impl Fn(i64) -> Option<i64>) -> bool {
     changed.is_ok()
 }
 
-impl fmt::Debug for Meter {
+impl fmt::Debug for BudgetAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let left = |it: &AtomicI64| Some(it.load(SeqCst)).filter(|left| *left != WITHOUT_LIMIT);
         f.debug_struct("Meter")

@@ -7,7 +7,8 @@ use loopwright_messages::{Cost, InferenceRequest, InferenceResponse, Usage};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    BoxError, budget::Spend, clock::Clock, event::OwnedDelta, failure::FailureKind, llm::LlmConfig,
+    BoxError, budget::Spend, clock::Clock, event::StreamFragment, failure::FailureKind,
+    llm::LlmConfig,
 };
 
 /// A language model behind a provider's API.
@@ -50,7 +51,7 @@ pub struct InferCx<'a> {
     /// The time, for waits between attempts.
     pub clock: &'a dyn Clock,
     /// What the model kept from its last answer in this run.
-    pub memory: &'a mut ModelMemory,
+    pub memory: &'a mut ModelCache,
 }
 
 impl InferCx<'_> {
@@ -71,11 +72,11 @@ impl fmt::Debug for InferCx<'_> {
 /// It is a cache and may be empty at any time: in a run that was resumed, after an answer that was given
 /// up, and where another model answered in between.
 #[derive(Default)]
-pub struct ModelMemory(Option<Box<dyn Any + Send>>);
+pub struct ModelCache(Option<Box<dyn Any + Send>>);
 
-impl ModelMemory {
+impl ModelCache {
     /// Keeps a value in the place of what was kept.
-    pub fn keep<T: Any + Send>(&mut self, value: T) {
+    pub fn put<T: Any + Send>(&mut self, value: T) {
         self.0 = Some(Box::new(value));
     }
 
@@ -85,7 +86,7 @@ impl ModelMemory {
     }
 }
 
-impl fmt::Debug for ModelMemory {
+impl fmt::Debug for ModelCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ModelMemory").field(&self.0.is_some()).finish()
     }
@@ -105,9 +106,9 @@ impl<F: FnMut(Delta<'_>) + Send> DeltaSink for F {
 
 /// Lets fragments go.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoDeltas;
+pub struct DiscardDeltas;
 
-impl DeltaSink for NoDeltas {
+impl DeltaSink for DiscardDeltas {
     fn push(&mut self, _delta: Delta<'_>) {}
 }
 
@@ -143,22 +144,24 @@ pub enum Delta<'a> {
 
 impl Delta<'_> {
     /// Returns the fragment as events carry it; `None` for what events do not carry.
-    pub fn to_owned(&self) -> Option<OwnedDelta> {
+    pub fn to_owned(&self) -> Option<StreamFragment> {
         Some(match *self {
-            Self::Text(text) => OwnedDelta::Text(text.into()),
-            Self::Reasoning(text) => OwnedDelta::Reasoning(text.into()),
-            Self::ToolCall { index, name, .. } => OwnedDelta::ToolCall { index, name: name.into() },
+            Self::Text(text) => StreamFragment::Text(text.into()),
+            Self::Reasoning(text) => StreamFragment::Reasoning(text.into()),
+            Self::ToolCall { index, name, .. } => {
+                StreamFragment::ToolCall { index, name: name.into() }
+            }
             Self::ToolArguments { index, fragment } => {
-                OwnedDelta::ToolArguments { index, fragment: fragment.into() }
+                StreamFragment::ToolArguments { index, fragment: fragment.into() }
             }
             Self::Usage(_) => return None,
-            Self::End => OwnedDelta::End,
+            Self::End => StreamFragment::End,
         })
     }
 }
 
 /// Finds the model that a state asks for.
-pub trait Models: Send + Sync {
+pub trait ModelProvider: Send + Sync {
     /// Returns the model of a selection, or the default one.
     ///
     /// # Errors
@@ -169,15 +172,15 @@ pub trait Models: Send + Sync {
 
 /// One model, whatever a state asks for; the request still names the state's model.
 #[derive(Clone)]
-pub struct OneModel(pub Arc<dyn ChatModel>);
+pub struct FixedModel(pub Arc<dyn ChatModel>);
 
-impl Models for OneModel {
+impl ModelProvider for FixedModel {
     fn resolve(&self, _llm: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError> {
         Ok(Arc::clone(&self.0))
     }
 }
 
-impl fmt::Debug for OneModel {
+impl fmt::Debug for FixedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("OneModel")
     }

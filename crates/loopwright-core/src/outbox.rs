@@ -1,7 +1,7 @@
 //! Changes on their way to a journal.
 
 use crate::{
-    change::{Change, Stamped},
+    change::{Change, ChangeRecord},
     clock::{Clock, Timestamp},
     journal::{Journal, JournalError, contained},
     state::AgentState,
@@ -10,7 +10,7 @@ use crate::{
 /// Changes that are part of the state and not yet acknowledged by a journal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Outbox {
-    entries: Vec<Stamped>,
+    entries: Vec<ChangeRecord>,
     /// How many of the first entries were sent together and not acknowledged.
     sent: usize,
 }
@@ -19,12 +19,12 @@ pub(crate) struct Outbox {
 const UNSTAMPED: Timestamp = Timestamp::UNSTAMPED;
 
 impl Outbox {
-    pub(crate) fn push(&mut self, stamped: Stamped) {
+    pub(crate) fn push(&mut self, stamped: ChangeRecord) {
         self.entries.push(stamped);
     }
 
     pub(crate) fn push_unstamped(&mut self, change: Change) {
-        self.push(Stamped { at: UNSTAMPED, change });
+        self.push(ChangeRecord { at: UNSTAMPED, change });
     }
 
     /// Stamps what has no stamp; tells whether there was any.
@@ -54,7 +54,7 @@ impl Outbox {
     }
 
     /// Returns the batch to send: the one that was sent and not acknowledged, or else everything.
-    pub(crate) fn batch(&mut self) -> Vec<Stamped> {
+    pub(crate) fn batch(&mut self) -> Vec<ChangeRecord> {
         if self.sent == 0 {
             self.sent = self.entries.len();
         }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     failure::Failure,
-    key::{Key, Slot, Space},
+    key::{Key, Namespace, StateKey},
 };
 
 /// A tool's answer, and what the tool wants remembered.
@@ -21,16 +21,16 @@ pub struct ToolOutput {
     pub value: Option<Arc<Value>>,
     /// What the loop does to the state when the step is recorded, in call order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub effects: Vec<Effect>,
+    pub state_effects: Vec<StateEffect>,
 }
 
 /// What a tool may do to the state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Effect {
+pub enum StateEffect {
     /// Keeps a value, or removes it.
-    Set(Slot, Option<Value>),
+    Set(StateKey, Option<Value>),
     /// Says something after the step.
     Append(Message),
 }
@@ -38,12 +38,12 @@ pub enum Effect {
 impl ToolOutput {
     /// Answers with words.
     pub fn text(text: impl Into<Arc<str>>) -> Self {
-        Self::of([Part::text(text)])
+        Self::from_parts([Part::text(text)])
     }
 
     /// Answers with parts.
-    pub fn of(content: impl IntoIterator<Item = Part>) -> Self {
-        Self { content: content.into_iter().collect(), value: None, effects: Vec::new() }
+    pub fn from_parts(content: impl IntoIterator<Item = Part>) -> Self {
+        Self { content: content.into_iter().collect(), value: None, state_effects: Vec::new() }
     }
 
     /// Answers with a value; the model sees it as JSON, or as it is if it is text.
@@ -58,8 +58,8 @@ impl ToolOutput {
     /// Keeps a value of the metadata that models and users see.
     #[must_use]
     pub fn with_metadata(mut self, key: impl Into<Arc<str>>, value: Value) -> Self {
-        let slot = Slot { space: Space::Metadata, key: key.into() };
-        self.effects.push(Effect::Set(slot, Some(value)));
+        let slot = StateKey { space: Namespace::Metadata, key: key.into() };
+        self.state_effects.push(StateEffect::Set(slot, Some(value)));
         self
     }
 
@@ -73,14 +73,14 @@ impl ToolOutput {
         key: &Key<T>,
         value: &T,
     ) -> Result<Self, serde_json::Error> {
-        self.effects.push(Effect::Set(key.slot(), Some(serde_json::to_value(value)?)));
+        self.state_effects.push(StateEffect::Set(key.slot(), Some(serde_json::to_value(value)?)));
         Ok(self)
     }
 
     /// Says something after the step.
     #[must_use]
     pub fn with_message(mut self, message: Message) -> Self {
-        self.effects.push(Effect::Append(message));
+        self.state_effects.push(StateEffect::Append(message));
         self
     }
 
@@ -173,14 +173,14 @@ impl ToolOutcome {
 
 /// What somebody has to decide before a call can run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
+pub struct ApprovalRequest {
     /// For people.
     pub text: String,
     /// The hook that asks.
     pub source: Arc<str>,
 }
 
-impl Question {
+impl ApprovalRequest {
     /// The source of questions about calls that were interrupted.
     pub(crate) const RECOVERY: &'static str = "recovery";
 
@@ -194,7 +194,7 @@ impl Question {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Resolution {
+pub enum ApprovalDecision {
     /// Run it; after an interruption, run it again.
     Approve,
     /// Do not run it.

@@ -23,31 +23,31 @@ use futures::future::BoxFuture;
 use loopwright_messages::Message;
 use tokio_util::sync::CancellationToken;
 
-use self::{act::Batch, parked::Parked, record::Broken, time::Reading};
+use self::{act::Batch, parked::CancelSafe, record::JournalFailed, time::CachedClock};
 use crate::{
     agent_loop::AgentLoop,
     budget::Spend,
-    change::{Change, Stamped},
+    change::{Change, ChangeRecord},
     continuation::ContinuationOutcome,
     driver::StepError,
-    event::{AgentEvent, ContinuationEvaluated, Steered, StepStarted},
-    events::Events,
-    execution::{Execution, Status},
+    event::{AgentEvent, ContinuationEvaluated, MessageSteered, StepStarted},
+    events::EventBus,
+    execution::{Execution, ExecutionStatus},
     failure::Failure,
     hook::HookPoint,
-    infer::{Inference, Ledger, SharedMemory, Way},
-    interceptor::{Ask, HookError, Word},
-    journal::{EffectKey, JournalError},
-    meter::Meter,
+    infer::{Inference, InferenceContext, SharedMemory, SpendTally},
+    interceptor::{HookCall, HookError, HookOutcome},
+    journal::{IdempotencyKey, JournalError},
+    meter::BudgetAccount,
     state::AgentState,
-    step::{OpenStep, Thought},
+    step::{OpenStep, StepResponse},
     stop::StopSignal,
 };
 
 pub(crate) use self::handle::Inbox;
 pub use self::{
     handle::RunHandle,
-    options::{Interrupted, RunOptions},
+    options::{OnInterrupted, RunOptions},
 };
 
 /// One execution in progress, advanced by its caller.
@@ -59,44 +59,44 @@ pub struct Run {
     /// Shared with whoever looks at it, and changed where it is as long as nobody does.
     state: Arc<AgentState>,
     options: RunOptions,
-    meter: Meter,
-    point: Point,
-    events: Events,
+    meter: BudgetAccount,
+    point: Phase,
+    events: EventBus,
     /// Events of changes that are not yet acknowledged.
-    unsaid: Vec<AgentEvent>,
+    pending_events: Vec<AgentEvent>,
     inbox: Arc<Inbox>,
     memory: SharedMemory,
-    way: Arc<Way>,
+    way: Arc<InferenceContext>,
     /// When what is worked and not recorded began.
     lap_began: Duration,
-    reading: Reading,
-    hooks: Option<Parked<Round>>,
-    thinking: Option<Parked<Thinking>>,
+    reading: CachedClock,
+    hooks: Option<CancelSafe<HookPass>>,
+    thinking: Option<CancelSafe<ThinkResult>>,
     batch: Option<Batch>,
     /// The batch of changes that is on its way to the journal.
     appending: Option<BoxFuture<'static, Result<(), JournalError>>>,
     /// Ends the tools of a step that is stopped, and not the run.
     tools: Arc<CancellationToken>,
     /// Ends what tools have left running, once the run is over or dropped.
-    leftovers: Leftovers,
+    leftovers: CancelOnDrop,
     /// Why the step that was just taken failed for good.
     failure: Option<Failure>,
     /// How often an ending was overruled since the last step began.
     vetoes: u32,
     /// Calls whose beginning no journal acknowledged before this run, in order: they did not begin.
-    unbegun: Vec<u16>,
+    unstarted_calls: Vec<u16>,
     /// Whether hooks were called about the step that was just closed.
     has_called_hooks: bool,
     /// Whether a state is to be handed out.
-    is_due: bool,
+    state_ready: bool,
     /// Whether the journal failed: there is no further effect, hook or append.
-    is_broken: bool,
+    journal_failed: bool,
 }
 
 /// Fires when it is dropped.
-struct Leftovers(CancellationToken);
+struct CancelOnDrop(CancellationToken);
 
-impl Drop for Leftovers {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
     }
@@ -104,7 +104,7 @@ impl Drop for Leftovers {
 
 /// Where a run stands: what is to be done next.
 #[derive(Clone, Debug)]
-enum Point {
+enum Phase {
     Open,
     BeforeExecution,
     /// Nothing has kept the step from beginning yet.
@@ -121,22 +121,22 @@ enum Point {
         /// Whether it follows a step, and not an attempt to begin one.
         follows_step: bool,
     },
-    Close(Status),
+    Close(ExecutionStatus),
     Over,
 }
 
 /// What hooks of a point did.
-struct Round {
+struct HookPass {
     state: Arc<AgentState>,
-    log: Vec<Stamped>,
-    ledger: Ledger,
-    said: Result<Word, HookError>,
+    log: Vec<ChangeRecord>,
+    ledger: SpendTally,
+    said: Result<HookOutcome, HookError>,
 }
 
 /// What a driver came back with.
-struct Thinking {
-    thought: Result<Thought, StepError>,
-    ledger: Ledger,
+struct ThinkResult {
+    thought: Result<StepResponse, StepError>,
+    ledger: SpendTally,
     journal: Option<JournalError>,
 }
 
@@ -145,18 +145,18 @@ impl Run {
         // Whoever cancels this run does not cancel what else its owner's token stands for.
         options.cancel = options.cancel.child_token();
         let inbox = Arc::<Inbox>::default();
-        let way = Way {
+        let way = InferenceContext {
             agent: agent.clone(),
             env: options.env.clone(),
-            meter: Meter::unlimited(),
+            meter: BudgetAccount::unlimited(),
             cancel: options.cancel.clone(),
             inbox: Arc::downgrade(&inbox),
-            events: Events::default(),
+            events: EventBus::default(),
         };
         let mut unbegun: Vec<u16> =
             state.outbox.changes().filter_map(Change::started_call).collect();
         unbegun.sort_unstable();
-        let leftovers = Leftovers(options.cancel.child_token());
+        let leftovers = CancelOnDrop(options.cancel.child_token());
         Self {
             tools: Arc::new(leftovers.0.child_token()),
             leftovers,
@@ -164,24 +164,24 @@ impl Run {
             agent,
             state: Arc::new(state),
             options,
-            meter: Meter::unlimited(),
-            point: Point::Open,
-            events: Events::default(),
-            unsaid: Vec::new(),
+            meter: BudgetAccount::unlimited(),
+            point: Phase::Open,
+            events: EventBus::default(),
+            pending_events: Vec::new(),
             inbox,
             memory: SharedMemory::default(),
             lap_began: Duration::ZERO,
-            reading: Reading::default(),
+            reading: CachedClock::default(),
             hooks: None,
             thinking: None,
             batch: None,
             appending: None,
             failure: None,
             vetoes: 0,
-            unbegun,
+            unstarted_calls: unbegun,
             has_called_hooks: false,
-            is_due: false,
-            is_broken: false,
+            state_ready: false,
+            journal_failed: false,
         }
     }
 
@@ -196,8 +196,8 @@ impl Run {
         }
         self.note_hooks_called();
         // A step that is handed out is on record. If that fails, the run ends here.
-        self.keep().await;
-        self.is_due = false;
+        self.flush().await;
+        self.state_ready = false;
         Some(&self.state)
     }
 
@@ -212,25 +212,25 @@ impl Run {
         let was_taken = self.turn().await;
         self.note_hooks_called();
         if !self.has_more() {
-            self.keep().await;
+            self.flush().await;
         }
-        self.is_due = false;
+        self.state_ready = false;
         was_taken
     }
 
     /// Waits until everything that is part of the state is on record. If that fails, the run is over, and
     /// the state says so.
-    pub async fn keep(&mut self) {
-        let _broken = self.flush().await.is_err();
+    pub async fn flush(&mut self) {
+        let _broken = self.flush_changes().await.is_err();
     }
 
     fn has_more(&self) -> bool {
-        !matches!(self.point, Point::Over)
+        !matches!(self.point, Phase::Over)
     }
 
     /// Tells whether there is anything left to do.
     pub fn has_next(&self) -> bool {
-        self.is_due || self.has_more()
+        self.state_ready || self.has_more()
     }
 
     /// Runs to the end and returns the final state.
@@ -238,10 +238,10 @@ impl Run {
     pub fn finish(mut self) -> impl Future<Output = AgentState> + Send {
         async move {
             while self.turn().await {
-                self.is_due = false;
+                self.state_ready = false;
             }
             // Where the run was over at once, there may be edits that no journal has.
-            self.keep().await;
+            self.flush().await;
             Arc::unwrap_or_clone(self.state)
         }
     }
@@ -254,7 +254,7 @@ impl Run {
     /// Gives the state back, and ends what the run was waiting for.
     pub fn into_state(mut self) -> AgentState {
         self.time_passed();
-        self.hear_the_last();
+        self.drain_inbox_final();
         Arc::unwrap_or_clone(self.state)
     }
 
@@ -265,71 +265,75 @@ impl Run {
 
     /// Goes on until a step is over or the execution ended; `false` if it had ended before.
     async fn turn(&mut self) -> bool {
-        while !self.is_due {
+        while !self.state_ready {
             match self.advance().await {
-                Ok(Turn::On) => (),
-                Ok(Turn::Step | Turn::Over) | Err(Broken) => self.is_due = true,
-                Ok(Turn::Nothing) => return false,
+                Ok(PhaseResult::Continue) => (),
+                Ok(PhaseResult::StepDone | PhaseResult::Finished) | Err(JournalFailed) => {
+                    self.state_ready = true
+                }
+                Ok(PhaseResult::AlreadyFinished) => return false,
             }
         }
         true
     }
 
-    async fn advance(&mut self) -> Result<Turn, Broken> {
-        if self.is_broken {
-            return Ok(Turn::Nothing);
+    async fn advance(&mut self) -> Result<PhaseResult, JournalFailed> {
+        if self.journal_failed {
+            return Ok(PhaseResult::AlreadyFinished);
         }
-        if matches!(self.point, Point::Open) {
+        if matches!(self.point, Phase::Open) {
             let now = self.now();
             self.state_mut().stamp(now);
         }
         if self.state.outbox.is_sending() {
-            self.flush().await?;
+            self.flush_changes().await?;
         }
         match self.point.clone() {
-            Point::Open => Ok(self.open()),
-            Point::BeforeExecution => self.before_execution().await,
-            Point::Checkpoint => Ok(self.checkpoint()),
-            Point::BeforeStep => self.before_step().await,
-            Point::Think => self.think().await,
-            Point::Act => self.act().await,
-            Point::Recover(failure) => self.recover(failure).await,
-            Point::AfterStep => self.after_step().await,
-            Point::Decide => Ok(self.decide()),
-            Point::Stop { signal, follows_step } => self.stop(signal, follows_step).await,
-            Point::Close(status) => self.close(status).await,
-            Point::Over => Ok(Turn::Nothing),
+            Phase::Open => Ok(self.open()),
+            Phase::BeforeExecution => self.before_execution().await,
+            Phase::Checkpoint => Ok(self.checkpoint()),
+            Phase::BeforeStep => self.before_step().await,
+            Phase::Think => self.think().await,
+            Phase::Act => self.act().await,
+            Phase::Recover(failure) => self.recover(failure).await,
+            Phase::AfterStep => self.after_step().await,
+            Phase::Decide => Ok(self.decide()),
+            Phase::Stop { signal, follows_step } => self.stop(signal, follows_step).await,
+            Phase::Close(status) => self.close(status).await,
+            Phase::Over => Ok(PhaseResult::AlreadyFinished),
         }
     }
 
-    fn go(&mut self, point: Point) -> Turn {
+    fn advance_to(&mut self, point: Phase) -> PhaseResult {
         self.point = point;
-        Turn::On
+        PhaseResult::Continue
     }
 
-    async fn before_execution(&mut self) -> Result<Turn, Broken> {
-        match self.ask(Ask::BeforeExecution).await? {
-            Ok(_) => Ok(self.go(Point::Checkpoint)),
-            Err(error) => Ok(self.go(Point::Close(Status::Failed(Failure::from(&error))))),
+    async fn before_execution(&mut self) -> Result<PhaseResult, JournalFailed> {
+        match self.ask(HookCall::BeforeExecution).await? {
+            Ok(_) => Ok(self.advance_to(Phase::Checkpoint)),
+            Err(error) => {
+                Ok(self.advance_to(Phase::Close(ExecutionStatus::Failed(Failure::from(&error)))))
+            }
         }
     }
 
     /// Looks whether anything keeps the step from beginning.
-    fn checkpoint(&mut self) -> Turn {
+    fn checkpoint(&mut self) -> PhaseResult {
         // What was not recorded is the time that the caller took between two steps.
         self.start_timing();
         let execution = self.state.execution();
         let is_again = execution.is_some_and(|it| it.open_step().is_some());
         let is_signalled = execution.is_some_and(|it| !it.signals().is_empty());
-        let heard = self.hear();
+        let heard = self.drain_inbox();
         if heard && is_again {
             // What is said while a step is open follows it, and wants another step.
             self.record(asked_by_user());
         } else if heard && is_signalled {
-            self.record(Change::Continued);
+            self.record(Change::StopOverruled);
         }
         if let Some(stop) = self.is_kept_from_stepping() {
-            return self.go(stop);
+            return self.advance_to(stop);
         }
         if is_again {
             return self.begin_step();
@@ -339,36 +343,36 @@ impl Run {
             messages: run.state.transcript().len(),
             tools: Arc::clone(run.agent.tools().names()),
         });
-        self.go(Point::BeforeStep)
+        self.advance_to(Phase::BeforeStep)
     }
 
-    async fn before_step(&mut self) -> Result<Turn, Broken> {
-        if !self.agent.interceptor().has(HookPoint::BeforeStep) {
+    async fn before_step(&mut self) -> Result<PhaseResult, JournalFailed> {
+        if !self.agent.interceptor().contains(HookPoint::BeforeStep) {
             return Ok(self.begin_step());
         }
-        if let Err(error) = self.ask(Ask::BeforeStep).await? {
+        if let Err(error) = self.ask(HookCall::BeforeStep).await? {
             return Ok(self.fail(Failure::from(&error), Spend::default()));
         }
         Ok(match self.is_kept_from_stepping() {
-            Some(stop) => self.go(stop),
+            Some(stop) => self.advance_to(stop),
             None => self.begin_step(),
         })
     }
 
     /// Returns the ending that is due before another step, if one is.
-    fn is_kept_from_stepping(&mut self) -> Option<Point> {
-        self.note_limits();
+    fn is_kept_from_stepping(&mut self) -> Option<Phase> {
+        self.raise_limits();
         let outcome = self.state.execution()?.checkpoint()?;
         if outcome.should_continue {
             // What was overruled does not count against the step that begins.
-            self.record(Change::Continued);
+            self.record(Change::StopOverruled);
             return None;
         }
         Some(self.ending(outcome, false))
     }
 
     /// Raises the signals that are not anybody's: cancellation and the budget.
-    fn note_limits(&mut self) {
+    fn raise_limits(&mut self) {
         self.note_cancellation();
         self.note_budget();
     }
@@ -385,7 +389,7 @@ impl Run {
             return;
         }
         let (now, working) = (self.now(), self.working());
-        let used = self.state.execution().map(|it| it.used(working)).unwrap_or_default();
+        let used = self.state.execution().map(|it| it.budget_usage(working)).unwrap_or_default();
         if let Some(signal) = self.state.budget().exhausted_by(used, now) {
             self.signal_once(signal);
         }
@@ -401,26 +405,26 @@ impl Run {
         }
     }
 
-    fn ending(&mut self, outcome: ContinuationOutcome, follows_step: bool) -> Point {
+    fn ending(&mut self, outcome: ContinuationOutcome, follows_step: bool) -> Phase {
         let signal = self.state.execution().and_then(|it| it.strongest_signal()).cloned();
         let step = self.state.step_count();
         self.say(|_| ContinuationEvaluated { step, outcome });
-        Point::Stop { signal, follows_step }
+        Phase::Stop { signal, follows_step }
     }
 
     /// Takes over what was said to the agent since the last boundary; tells whether there was any.
-    fn hear(&mut self) -> bool {
+    fn drain_inbox(&mut self) -> bool {
         let messages = self.inbox.drain();
         self.take_messages(messages)
     }
 
     /// Takes over what was said when the run goes no further. Whoever goes on with the state answers
     /// it.
-    fn hear_the_last(&mut self) {
+    fn drain_inbox_final(&mut self) {
         let is_open = self.state.execution().is_some_and(|it| it.open_step().is_some());
         let is_early = matches!(
             self.point,
-            Point::Open | Point::BeforeExecution | Point::Checkpoint | Point::BeforeStep
+            Phase::Open | Phase::BeforeExecution | Phase::Checkpoint | Phase::BeforeStep
         );
         let messages = self.inbox.close();
         if self.take_messages(messages) && (is_open || !is_early) {
@@ -433,18 +437,18 @@ impl Run {
         for message in messages.into_iter().filter(|it| !it.is_empty()) {
             heard = true;
             let text = message.text();
-            self.record(Change::Steered(message));
-            self.say(|_| Steered { text });
+            self.record(Change::MessageSteered(message));
+            self.say(|_| MessageSteered { text });
         }
         heard
     }
 
     /// Takes the last step into account, and decides whether another one follows.
-    fn decide(&mut self) -> Turn {
+    fn decide(&mut self) -> PhaseResult {
         if let Some(failure) = self.failure.take() {
-            return self.go(Point::Close(Status::Failed(failure)));
+            return self.advance_to(Phase::Close(ExecutionStatus::Failed(failure)));
         }
-        if self.hear() {
+        if self.drain_inbox() {
             self.record(asked_by_user());
         }
         self.note_cancellation();
@@ -454,21 +458,21 @@ impl Run {
             self.note_budget();
         }
         let Some(execution) = self.state.execution() else {
-            return self.go(Point::Close(Status::Completed));
+            return self.advance_to(Phase::Close(ExecutionStatus::Completed));
         };
         if execution.plainly_goes_on() && !self.events.has_listeners() {
-            self.point = Point::Checkpoint;
-            return Turn::Step;
+            self.point = Phase::Checkpoint;
+            return PhaseResult::StepDone;
         }
         let outcome = execution.continuation();
         if !outcome.should_continue {
             let ending = self.ending(outcome, true);
-            return self.go(ending);
+            return self.advance_to(ending);
         }
         let step = self.state.step_count();
         self.say(|_| ContinuationEvaluated { step, outcome });
         self.go_on();
-        Turn::Step
+        PhaseResult::StepDone
     }
 
     /// Clears what stood against another step, and what asked for it.
@@ -478,9 +482,9 @@ impl Run {
             .execution()
             .is_none_or(|it| it.signals().is_empty() && it.continuation_requested_by().is_none());
         if !is_clear {
-            self.record(Change::Continued);
+            self.record(Change::StopOverruled);
         }
-        self.point = Point::Checkpoint;
+        self.point = Phase::Checkpoint;
     }
 
     /// Returns the way to a model for this step.
@@ -495,8 +499,8 @@ impl Run {
         }
     }
 
-    fn make_way(&self) -> Arc<Way> {
-        Arc::new(Way {
+    fn inference_context(&self) -> Arc<InferenceContext> {
+        Arc::new(InferenceContext {
             agent: self.agent.clone(),
             env: self.options.env.clone(),
             meter: self.meter.clone(),
@@ -506,10 +510,10 @@ impl Run {
         })
     }
 
-    fn key(&self) -> Option<EffectKey> {
+    fn key(&self) -> Option<IdempotencyKey> {
         let execution = self.state.execution()?;
         let step = execution.open_step()?.number();
-        Some(EffectKey { execution: execution.id().clone(), step, call: None })
+        Some(IdempotencyKey { execution: execution.id().clone(), step, call: None })
     }
 }
 
@@ -519,15 +523,15 @@ fn asked_by_user() -> Change {
 
 /// How far a point has brought the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
+enum PhaseResult {
     /// There is more to do.
-    On,
+    Continue,
     /// A step is over, and another one follows.
-    Step,
+    StepDone,
     /// The execution ended just now, or waits.
-    Over,
+    Finished,
     /// It had ended before.
-    Nothing,
+    AlreadyFinished,
 }
 
 impl fmt::Debug for Run {

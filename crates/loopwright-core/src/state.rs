@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use loopwright_messages::{
-    AgentId, Message, PrefixBreak, ResponseFormat, SectionName, Sections, Transcript, Turn, Usage,
+    AgentId, CacheBreak, Message, ResponseFormat, SectionName, Sections, Transcript, Turn, Usage,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -12,12 +12,12 @@ use crate::{
     budget::{Budget, Spend},
     change::{Change, Edit, Seq},
     clock::{Timestamp, stamp_or_none},
-    execution::{Execution, Status},
+    execution::{Execution, ExecutionStatus},
     failure::{Failure, FailureKind},
-    key::{Key, Metadata, Scope, Slot, Space},
+    key::{Key, Metadata, Namespace, Scope, StateKey},
     llm::LlmConfig,
     outbox::Outbox,
-    outcome::{Question, Resolution},
+    outcome::{ApprovalDecision, ApprovalRequest},
     step::{Step, StepKind},
     stop::{StopReason, StopSignal},
 };
@@ -38,7 +38,7 @@ pub struct AgentState {
     pub(crate) created_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "stamp_or_none")]
     pub(crate) updated_at: Option<Timestamp>,
-    pub(crate) context: Context,
+    pub(crate) context: AgentContext,
     pub(crate) budget: Budget,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) llm: Option<Arc<LlmConfig>>,
@@ -56,7 +56,7 @@ pub struct AgentState {
 /// What the model may see, and what capabilities and programs keep beside it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Context {
+pub struct AgentContext {
     pub(crate) sections: Sections,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) system_prompt: Option<Arc<str>>,
@@ -68,7 +68,7 @@ pub struct Context {
     pub(crate) values: Metadata,
 }
 
-impl Context {
+impl AgentContext {
     /// Returns the conversation in its sections.
     pub fn sections(&self) -> &Sections {
         &self.sections
@@ -104,7 +104,7 @@ impl AgentState {
     pub fn edit(mut self, edit: Edit) -> Self {
         self.apply_edit(&edit);
         self.seq += 1;
-        self.outbox.push_unstamped(Change::Edited { by: Arc::from("caller"), edit });
+        self.outbox.push_unstamped(Change::StateEdited { by: Arc::from("caller"), edit });
         self
     }
 
@@ -130,14 +130,14 @@ impl AgentState {
     #[must_use]
     pub fn with_messages(self, messages: impl IntoIterator<Item = Message>) -> Self {
         let said = messages.into_iter().filter(|it| !it.is_empty());
-        self.with_transcript(said.filter_map(|it| Turn::said(it).ok()).collect())
+        self.with_transcript(said.filter_map(|it| Turn::from_message(it).ok()).collect())
     }
 
     /// Replaces the conversation.
     #[must_use]
     pub fn with_transcript(self, turns: Transcript) -> Self {
         let section = SectionName::MESSAGES.into();
-        self.edit(Edit::Replace { section, turns, cause: PrefixBreak::Compaction })
+        self.edit(Edit::Replace { section, turns, cause: CacheBreak::Compaction })
     }
 
     /// Sets the session's system prompt.
@@ -167,7 +167,7 @@ impl AgentState {
     /// Keeps a value of the metadata that models and users see.
     #[must_use]
     pub fn with_metadata(self, key: impl Into<Arc<str>>, value: impl Into<Value>) -> Self {
-        let slot = Slot { space: Space::Metadata, key: key.into() };
+        let slot = StateKey { space: Namespace::Metadata, key: key.into() };
         self.edit(Edit::Set(slot, Some(value.into())))
     }
 
@@ -185,12 +185,12 @@ impl AgentState {
 
     /// Decides about a call of the open step; see [`pending`](AgentState::pending).
     #[must_use]
-    pub fn resolve(self, call: u16, resolution: Resolution) -> Self {
+    pub fn decide(self, call: u16, resolution: ApprovalDecision) -> Self {
         self.edit(Edit::Resolve { call, resolution })
     }
 
     /// Returns the changes that no journal has acknowledged yet.
-    pub fn unsaved(&self) -> impl Iterator<Item = &Change> {
+    pub fn unsaved_changes(&self) -> impl Iterator<Item = &Change> {
         self.outbox.changes()
     }
 
@@ -201,7 +201,7 @@ impl AgentState {
         if self.execution.is_some() {
             self.clear_execution();
             self.seq += 1;
-            self.outbox.push_unstamped(Change::Cleared);
+            self.outbox.push_unstamped(Change::ExecutionCleared);
         }
         self
     }
@@ -230,7 +230,7 @@ impl AgentState {
     }
 
     /// Returns what the model may see.
-    pub fn context(&self) -> &Context {
+    pub fn context(&self) -> &AgentContext {
         &self.context
     }
 
@@ -274,8 +274,8 @@ impl AgentState {
     }
 
     /// Returns where the execution stands; pending before the first.
-    pub fn status(&self) -> &Status {
-        self.execution.as_ref().map_or(&Status::Pending, Execution::status)
+    pub fn status(&self) -> &ExecutionStatus {
+        self.execution.as_ref().map_or(&ExecutionStatus::Pending, Execution::status)
     }
 
     /// Returns `true` if the next run resumes this execution instead of starting another one: it has not
@@ -292,8 +292,8 @@ impl AgentState {
     /// it waits for decisions, or its journal failed, which is no failure of the execution.
     pub fn is_interrupted(&self) -> bool {
         match self.status() {
-            Status::InProgress | Status::Paused => true,
-            Status::Failed(failure) => failure.kind == FailureKind::Journal,
+            ExecutionStatus::InProgress | ExecutionStatus::Paused => true,
+            ExecutionStatus::Failed(failure) => failure.kind == FailureKind::Journal,
             _ => false,
         }
     }
@@ -335,7 +335,7 @@ impl AgentState {
         };
         step.turn.as_ref()?;
         let position = self.transcript().iter().rposition(is_of_step)?;
-        Some(self.transcript().first(position))
+        Some(self.transcript().prefix(position))
     }
 
     /// Returns the tokens of the execution.
@@ -350,7 +350,7 @@ impl AgentState {
 
     /// Returns the signal for a run that went on for too long.
     pub(crate) fn lateness(&self, working: Duration, now: Timestamp) -> StopSignal {
-        let used = self.execution.as_ref().map(|it| it.used(working)).unwrap_or_default();
+        let used = self.execution.as_ref().map(|it| it.budget_usage(working)).unwrap_or_default();
         self.budget.late_by(used, now).unwrap_or_else(|| {
             let text = "the time is used up";
             StopSignal::new(StopReason::TimeLimitReached, "budget", text).with("limit", "deadline")
@@ -359,7 +359,8 @@ impl AgentState {
 
     /// Returns what is left until the time is used up or the deadline comes; `None` without such a limit.
     pub(crate) fn time_left(&self, working: Duration, now: Timestamp) -> Option<Duration> {
-        let used = self.execution.as_ref().map(|it| it.used(working).time).unwrap_or_default();
+        let used =
+            self.execution.as_ref().map(|it| it.budget_usage(working).time).unwrap_or_default();
         let time = self.budget.time.map(|it| it.saturating_sub(used));
         let until = self.budget.deadline.map(|it| it.since(now));
         time.into_iter().chain(until).min()
@@ -411,9 +412,9 @@ impl AgentState {
     /// # Errors
     ///
     /// If the execution failed, stopped, waits or has not run: the failure says which.
-    pub fn into_reply(self) -> Result<Message, Failure> {
+    pub fn into_result(self) -> Result<Message, Failure> {
         match self.status() {
-            Status::Failed(failure) => Err(failure.clone()),
+            ExecutionStatus::Failed(failure) => Err(failure.clone()),
             _ => self.final_response().cloned().ok_or_else(|| {
                 Failure::new(
                     crate::FailureKind::Other,
@@ -444,7 +445,7 @@ impl AgentState {
     /// a natural end.
     pub fn stop_signal(&self) -> Option<&StopSignal> {
         match self.status() {
-            Status::Stopped(signal) => Some(signal),
+            ExecutionStatus::Stopped(signal) => Some(signal),
             _ => self.execution.as_ref()?.strongest_signal(),
         }
     }
@@ -455,13 +456,15 @@ impl AgentState {
     }
 
     /// Returns the calls that somebody has to decide about.
-    pub fn pending(&self) -> Vec<Pending<'_>> {
+    pub fn pending(&self) -> Vec<PendingApproval<'_>> {
         let open = self.execution.as_ref().and_then(|it| it.open.as_ref());
         let thought = open.and_then(|it| it.thought.as_ref());
         let calls = thought.into_iter().flat_map(|it| it.message.tool_calls()).zip(0..=u16::MAX);
         let states = open.into_iter().flat_map(|it| &it.calls);
         let asked = calls.zip(states).filter_map(|((call, index), state)| match state {
-            crate::step::CallState::Asked(question) => Some(Pending { index, call, question }),
+            crate::step::CallState::AwaitingApproval(question) => {
+                Some(PendingApproval { index, call, question })
+            }
             _ => None,
         });
         asked.collect()
@@ -475,16 +478,16 @@ impl AgentState {
 
 /// A call that waits for a decision; see [`AgentState::pending`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pending<'a> {
+pub struct PendingApproval<'a> {
     /// The call's position in its step.
     pub index: u16,
     /// The call.
     pub call: &'a loopwright_messages::ToolCall,
     /// What has to be decided.
-    pub question: &'a Question,
+    pub question: &'a ApprovalRequest,
 }
 
-impl Space {
+impl Namespace {
     fn scope(self) -> Scope {
         match self {
             Self::Execution => Scope::Execution,

@@ -12,7 +12,7 @@ use crate::{
     budget::Spend,
     clock::Timestamp,
     failure::Failure,
-    outcome::{Arguments, Question, Resolution, ToolOutcome},
+    outcome::{ApprovalDecision, ApprovalRequest, Arguments, ToolOutcome},
 };
 
 /// Most steps have one call, which needs no list.
@@ -20,24 +20,29 @@ pub(crate) type Few<T> = SmallVec<[T; 1]>;
 
 /// What a driver made of a state: the model's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Thought {
+pub struct StepResponse {
     /// What the model said, calls included.
     pub message: Message,
     /// Why it stopped there.
-    pub finish: FinishReason,
+    pub finish_reason: FinishReason,
     /// What it took to get there.
     #[serde(default, skip_serializing_if = "Spend::is_zero")]
     pub spend: Spend,
     /// The hook that answered in the model's place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<Arc<str>>,
+    pub answered_by: Option<Arc<str>>,
 }
 
-impl Thought {
+impl StepResponse {
     /// Makes a thought of an answer.
-    pub fn of(response: InferenceResponse) -> Self {
+    pub fn from_response(response: InferenceResponse) -> Self {
         let spend = Spend { usage: response.usage, cost: response.cost.unwrap_or_default() };
-        Self { message: response.message, finish: response.finish, spend, source: None }
+        Self {
+            message: response.message,
+            finish_reason: response.finish_reason,
+            spend,
+            answered_by: None,
+        }
     }
 }
 
@@ -210,7 +215,7 @@ pub struct OpenStep {
     /// The time that was worked on the step before it was paused.
     #[serde(default, skip_serializing_if = "Duration::is_zero")]
     pub(crate) worked: Duration,
-    pub(crate) thought: Option<Arc<Thought>>,
+    pub(crate) thought: Option<Arc<StepResponse>>,
     pub(crate) calls: Few<CallState>,
     #[serde(default, skip_serializing_if = "SmallVec::is_empty")]
     pub(crate) times: Few<CallTimes>,
@@ -223,11 +228,11 @@ pub struct OpenStep {
 #[serde(rename_all = "snake_case")]
 pub enum CallState {
     /// Nothing has been done about it.
-    Waiting,
+    Queued,
     /// Somebody has to decide.
-    Asked(Question),
+    AwaitingApproval(ApprovalRequest),
     /// Somebody has decided.
-    Resolved(Resolution),
+    Decided(ApprovalDecision),
     /// The tool has begun.
     Started {
         /// How often it has begun, counted from one.
@@ -236,7 +241,7 @@ pub enum CallState {
         arguments: Arguments,
     },
     /// It is over.
-    Done(Arc<ToolOutcome>),
+    Completed(Arc<ToolOutcome>),
 }
 
 impl OpenStep {
@@ -251,7 +256,7 @@ impl OpenStep {
     }
 
     /// Returns the model's answer, once there is one.
-    pub fn thought(&self) -> Option<&Arc<Thought>> {
+    pub fn thought(&self) -> Option<&Arc<StepResponse>> {
         self.thought.as_ref()
     }
 

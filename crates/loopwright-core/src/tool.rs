@@ -23,13 +23,13 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     BoxError,
     agent_loop::AgentLoop,
-    budget::Used,
-    clock::Env,
+    budget::BudgetUsage,
+    clock::RunEnv,
     driver::StepError,
-    events::Events,
+    events::EventBus,
     infer::Inference,
-    journal::{EffectKey, Journal},
-    meter::Meter,
+    journal::{IdempotencyKey, Journal},
+    meter::BudgetAccount,
     model::ChatModel,
     state::AgentState,
     stop::StopSignal,
@@ -77,19 +77,19 @@ pub trait Tool: Send + Sync + 'static {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolOptions {
     /// What a call does to the world, and so whether it may be repeated.
-    pub effects: Effects,
+    pub side_effects: SideEffects,
     /// How long a call may take; without limit if there is none.
     pub timeout: Option<Duration>,
     /// Whether no other call of the step may run at the same time.
     pub exclusive: bool,
     /// How often a failing call is tried again; only for calls that may be repeated.
-    pub retry: Retry,
+    pub retry: ToolRetry,
     /// Groups tools for those who browse them.
     pub namespace: Option<Arc<str>>,
     /// How to use it, for those who ask; longer than the description.
     pub instructions: Option<Arc<str>>,
     /// Whether the model is shown it from the start.
-    pub visibility: Visibility,
+    pub visibility: ToolVisibility,
     /// What a call can reach, and so whether a sub-agent may have the tool without its parent.
     pub reach: Reach,
 }
@@ -110,40 +110,40 @@ pub enum Reach {
 /// Whether a model is shown a tool from the start. Either way the agent can run it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Visibility {
+pub enum ToolVisibility {
     /// It is in every request.
     #[default]
-    Shown,
+    Always,
     /// Requests leave it out until it is asked for. A hook sees to that: where there is none, it is in
     /// every request.
-    OnDemand,
+    Deferred,
 }
 
 /// What a call does to the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Effects {
+pub enum SideEffects {
     /// Nothing: it only looks. It may be run again, and its start need not be on record.
-    Pure,
+    ReadOnly,
     /// The same thing however often it is run with the same key.
     Idempotent,
     /// Its own journal remembers how far it came: it is entered again with the same key.
     Resumable,
     /// Something that must not happen twice. An interrupted call is reported as unknown.
     #[default]
-    Once,
+    AtMostOnce,
 }
 
 /// How often a failing call is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retry {
+pub struct ToolRetry {
     /// Attempts, the first one included.
     pub attempts: u32,
     /// The wait before the second attempt; it doubles each time.
     pub delay: Duration,
 }
 
-impl Default for Retry {
+impl Default for ToolRetry {
     fn default() -> Self {
         Self { attempts: 1, delay: Duration::from_millis(250) }
     }
@@ -157,11 +157,11 @@ pub struct ToolCx<'a> {
     /// The call as the model wrote it.
     pub call: &'a ToolCall,
     /// Names the call over all attempts: what makes a repeated effect recognisable.
-    pub key: &'a EffectKey,
+    pub key: &'a IdempotencyKey,
     /// The loop that runs the call, for agents that make agents.
     pub agent: &'a AgentLoop,
     /// The account that model calls draw from.
-    pub meter: &'a Meter,
+    pub meter: &'a BudgetAccount,
     /// The session's journal, if it has one.
     pub journal: Option<&'a Arc<dyn Journal>>,
     /// Fires when the run is being cancelled: what is under way has its grace to come to an end. When
@@ -171,9 +171,9 @@ pub struct ToolCx<'a> {
     /// How long what is under way has once `cancel` fires.
     pub grace: Duration,
     /// Where to tell what happens.
-    pub events: &'a Events,
+    pub events: &'a EventBus,
     /// Time and ids.
-    pub env: &'a Env,
+    pub env: &'a RunEnv,
     pub(crate) inference: &'a Inference,
 }
 
@@ -193,9 +193,9 @@ impl ToolCx<'_> {
     }
 
     /// Returns what the execution has used of its budget so far, the time of this step included.
-    pub fn used(&self) -> Used {
+    pub fn used(&self) -> BudgetUsage {
         let execution = self.state.execution();
-        execution.map(|it| it.used(self.inference.working())).unwrap_or_default()
+        execution.map(|it| it.budget_usage(self.inference.working())).unwrap_or_default()
     }
 }
 

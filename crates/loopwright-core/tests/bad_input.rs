@@ -5,13 +5,15 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, CallableHook, Driver, FailureKind, Question, Resolution, Status,
-    StepError, StopReason, ThinkCx, Thought, ToolDecision, ToolOptions, ToolOutput,
+    AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, Budget, CallableHook, Driver,
+    ExecutionStatus, FailureKind, StepError, StepResponse, StopReason, ThinkCx, ToolDecision,
+    ToolOptions, ToolOutput,
     kinds::ToolCallCompleted,
     messages::{Content, FinishReason, Message, Part, Role, ToolCall, Usage},
 };
 use loopwright_testing::{
-    EventRecorder, FakeDriver, FakeModel, MockTool, ModelDriver, ScenarioStep, loop_of, pause,
+    EventRecorder, FakeDriver, FakeModel, MockTool, ModelDriver, ScenarioStep, test_loop,
+    yield_times,
 };
 use serde_json::json;
 
@@ -25,7 +27,7 @@ fn check_call(tool: MockTool, call: (&'static str, &'static str), expect: &str) 
     let agent = agent(steps).with_tool(tool);
     let state = execute(&agent, asked());
     assert!(told(&state)[0].contains(expect), "{:?}", told(&state));
-    assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, "done"));
+    assert_eq!((state.status(), state.text().as_str()), (&ExecutionStatus::Completed, "done"));
     goes_on(&agent, &state, "again");
     state
 }
@@ -34,7 +36,7 @@ fn check_call(tool: MockTool, call: (&'static str, &'static str), expect: &str) 
 fn goes_on(agent: &AgentLoop, state: &AgentState, expect: &str) {
     is_valid(state);
     let state = execute(agent, state.clone().with_user_message("once more"));
-    assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, expect));
+    assert_eq!((state.status(), state.text().as_str()), (&ExecutionStatus::Completed, expect));
     is_valid(&state);
 }
 
@@ -116,9 +118,9 @@ fn a_tool_that_returns_100_megabytes() {
 #[test]
 fn a_prompt_that_says_nothing() {
     let model = FakeModel::echo();
-    let agent = loop_of(ModelDriver::new(model.clone()));
+    let agent = test_loop(ModelDriver::new(model.clone()));
     let state = execute(&agent, AgentState::new());
-    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    let ExecutionStatus::Failed(failure) = state.status() else { panic!("{state:?}") };
     assert_eq!(failure.to_string(), "there is nothing to send: add a user message to the state");
     assert_eq!((model.asked(), state.step_count()), (0, 1));
     goes_on(&agent, &state, "once more");
@@ -137,34 +139,39 @@ fn a_model_that_never_stops_under_a_budget() {
 fn a_driver_that_fails_or_panics() {
     let agent = agent([ScenarioStep::error("down"), "again".into()]);
     let state = execute(&agent, asked());
-    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    let ExecutionStatus::Failed(failure) = state.status() else { panic!("{state:?}") };
     assert_eq!(
         (failure.kind, failure.to_string().as_str()),
         (FailureKind::Driver, "the driver failed: down")
     );
     goes_on(&agent, &state, "again");
-    let state = execute(&loop_of(Odd(|| panic!("no idea"))), asked());
-    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    let state = execute(&test_loop(Odd(|| panic!("no idea"))), asked());
+    let ExecutionStatus::Failed(failure) = state.status() else { panic!("{state:?}") };
     assert_eq!(failure.kind, FailureKind::Panic);
-    goes_on(&loop_of(FakeDriver::default()), &state, "ok");
+    goes_on(&test_loop(FakeDriver::default()), &state, "ok");
 }
 
 struct Odd(fn() -> Message);
 
 #[async_trait]
 impl Driver for Odd {
-    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         let spend = loopwright_core::Spend { usage: Usage::new(1, 1), ..Default::default() };
-        Ok(Thought { message: (self.0)(), finish: FinishReason::Stop, spend, source: None })
+        Ok(StepResponse {
+            message: (self.0)(),
+            finish_reason: FinishReason::Stop,
+            spend,
+            answered_by: None,
+        })
     }
 }
 
 #[test]
 fn a_driver_that_answers_as_somebody_else() {
-    let state = execute(&loop_of(Odd(|| Message::user("I am you"))), asked());
-    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    let state = execute(&test_loop(Odd(|| Message::user("I am you"))), asked());
+    let ExecutionStatus::Failed(failure) = state.status() else { panic!("{state:?}") };
     assert_eq!(failure.kind, FailureKind::Driver);
-    goes_on(&loop_of(FakeDriver::default()), &state, "ok");
+    goes_on(&test_loop(FakeDriver::default()), &state, "ok");
 }
 
 /// Calls of one answer, as a careless provider numbers them.
@@ -185,11 +192,11 @@ struct Careless;
 
 #[async_trait]
 impl Driver for Careless {
-    async fn think(&self, state: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, state: &AgentState, _: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         let is_first = state.step_count() == 0;
         let message = if is_first { careless() } else { Message::assistant("done") };
         let spend = loopwright_core::Spend::default();
-        Ok(Thought { message, finish: FinishReason::Stop, spend, source: None })
+        Ok(StepResponse { message, finish_reason: FinishReason::Stop, spend, answered_by: None })
     }
 }
 
@@ -198,7 +205,7 @@ fn echo() -> MockTool {
     let echo = MockTool::with_cx("echo", "", |arguments, _| {
         let turns = 5 - u32::try_from(arguments.as_u64().unwrap_or(0)).unwrap_or(0);
         Box::pin(async move {
-            pause(turns).await;
+            yield_times(turns).await;
             Ok(ToolOutput::text(arguments.to_string()))
         })
     });
@@ -208,12 +215,12 @@ fn echo() -> MockTool {
 #[test]
 fn calls_without_ids_and_with_the_same_ids_are_paired_by_position() {
     let events = EventRecorder::new();
-    let agent = loop_of(Careless).with_tool(echo()).with_event_sink(events.sink());
+    let agent = test_loop(Careless).with_tool(echo()).with_event_sink(events.sink());
     let state = execute(&agent, asked());
     assert_eq!(told(&state), ["1", "2", "3", "4"]);
     assert_eq!(state.transcript().get(1).unwrap().message(), &careless());
     let mut ended: Vec<_> = events
-        .of::<ToolCallCompleted>()
+        .events_of::<ToolCallCompleted>()
         .into_iter()
         .map(|it| (it.call, it.id, it.outcome.to_result().to_text()))
         .collect();
@@ -228,16 +235,19 @@ fn calls_without_ids_and_with_the_same_ids_are_paired_by_position() {
 fn of_two_calls_with_the_same_id_one_is_denied_and_the_other_runs() {
     let ask = CallableHook::new("policy").before_tool(|call, _, _| {
         Ok(match call.id.as_deref() {
-            Some("same") => ToolDecision::Ask(Question { text: "?".into(), source: "me".into() }),
+            Some("same") => {
+                ToolDecision::Ask(ApprovalRequest { text: "?".into(), source: "me".into() })
+            }
             _ => ToolDecision::Run,
         })
     });
-    let agent = hooked(&loop_of(Careless).with_tool(echo()), ask);
+    let agent = hooked(&test_loop(Careless).with_tool(echo()), ask);
     let paused = execute(&agent, asked());
     let asked: Vec<_> = paused.pending().iter().map(|it| (it.index, &*it.call.arguments)).collect();
     assert_eq!(asked, [(1, "2"), (2, "3")]);
-    let deny = Resolution::Deny { reason: "no".into() };
-    let state = execute(&agent, paused.clone().resolve(1, deny).resolve(2, Resolution::Approve));
+    let deny = ApprovalDecision::Deny { reason: "no".into() };
+    let state =
+        execute(&agent, paused.clone().decide(1, deny).decide(2, ApprovalDecision::Approve));
     assert_eq!(told(&state), ["1", "Blocked: no", "3", "4"]);
 }
 

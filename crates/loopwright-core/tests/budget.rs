@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use loopwright_core::{
-    BoxError, Budget, CallableHook, Clock as _, Flow, Meter, Recovery, RunOptions, Spend, Status,
-    StopReason, ToolOutput, Used,
+    BoxError, Budget, BudgetAccount, BudgetUsage, CallableHook, Clock as _, ErrorDecision,
+    ExecutionStatus, Flow, RunOptions, Spend, StopReason, ToolOutput,
     messages::{Cost, Usage},
 };
 use loopwright_testing::{
-    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
+    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, test_loop,
 };
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn check(budget: Budget, reason: StopReason, steps: u32, context: &[(&str, Value
     let agent = agent([step]).with_tool(wait);
     let options = RunOptions { env: clock.env(1), ..options() };
     let state = block_on(agent.start(asked().with_budget(budget), options).finish());
-    let Status::Stopped(signal) = state.status() else { panic!("{state:?}") };
+    let ExecutionStatus::Stopped(signal) = state.status() else { panic!("{state:?}") };
     assert_eq!((signal.reason, state.step_count()), (reason, steps));
     assert_eq!(signal.source.as_deref(), Some("budget"));
     for (key, value) in context {
@@ -101,7 +101,7 @@ fn below_its_limits_a_run_is_not_stopped() {
     };
     let steps = [ScenarioStep::tool("looking").with_usage(Usage::new(1, 1)), "done".into()];
     let state = execute(&agent(steps), asked().with_budget(budget));
-    assert_eq!((state.status(), state.stop_signal()), (&Status::Completed, None));
+    assert_eq!((state.status(), state.stop_signal()), (&ExecutionStatus::Completed, None));
 }
 
 #[test]
@@ -115,14 +115,17 @@ fn a_run_that_answers_at_its_limit_completes() {
             ScenarioStep::final_answer("done").with_usage(Usage::new(1, 1)),
         ];
         let state = execute(&agent(steps), asked().with_budget(budget));
-        assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, "done"));
+        assert_eq!((state.status(), state.text().as_str()), (&ExecutionStatus::Completed, "done"));
     }
 }
 
 #[test]
 fn time_that_is_used_up_while_a_model_answers_ends_the_call_with_the_right_limit() {
     let budget = Budget { time: Some(Duration::from_secs(5)), ..Budget::unlimited() };
-    let state = execute(&loop_of(ModelDriver::new(FakeModel::deaf())), asked().with_budget(budget));
+    let state = execute(
+        &test_loop(ModelDriver::new(FakeModel::ignoring_cancel())),
+        asked().with_budget(budget),
+    );
     let signal = state.stop_signal().unwrap();
     assert_eq!((signal.reason, state.step_count()), (StopReason::TimeLimitReached, 0));
     assert_eq!(signal.context["limit"], "seconds");
@@ -156,7 +159,7 @@ fn time_that_is_used_up_while_tools_run_ends_them_with_the_right_limit() {
 fn a_model_that_never_stops_is_stopped_by_any_budget() {
     let model = FakeModel::script([ScenarioStep::tool("more").with_usage(Usage::new(4, 1))]);
     let budget = Budget { tokens: Some(12), ..Budget::unlimited() };
-    let agent = loop_of(ModelDriver::new(model.clone()));
+    let agent = test_loop(ModelDriver::new(model.clone()));
     let state = execute(&agent, asked().with_budget(budget));
     assert_eq!(state.stop_signal().unwrap().reason, StopReason::TokenLimitReached);
     assert_eq!(model.asked(), 2, "what is left of it does not cover a third call");
@@ -164,9 +167,9 @@ fn a_model_that_never_stops_is_stopped_by_any_budget() {
 
 #[test]
 fn a_failed_inference_is_charged_what_it_cost() {
-    let hook = CallableHook::new("retry").on_error(|_, _, _| Ok(Recovery::Retry));
+    let hook = CallableHook::new("retry").on_error(|_, _, _| Ok(ErrorDecision::Retry));
     let model = FakeModel::script([ScenarioStep::error("broke off").with_usage(Usage::new(6, 0))]);
-    let agent = hooked(&loop_of(ModelDriver::new(model)), hook);
+    let agent = hooked(&test_loop(ModelDriver::new(model)), hook);
     let budget = Budget { tokens: Some(10), steps: Some(9), ..Budget::unlimited() };
     let state = execute(&agent, asked().with_budget(budget));
     assert_eq!(state.usage().total(), 12);
@@ -180,7 +183,7 @@ fn a_hook_may_raise_the_budget_of_a_run() {
         if state.step_count() == 1 {
             state.set_budget(Budget { steps: Some(2), ..Budget::unlimited() });
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let agent = hooked(&agent([ScenarioStep::tool("more")]), hook);
     let budget = Budget { steps: Some(1), ..Budget::unlimited() };
@@ -196,7 +199,8 @@ fn what_remains_is_capped_and_never_below_nothing() {
         cost: None,
         deadline: None,
     };
-    let used = Used { steps: 2, tokens: 50, time: Duration::ZERO, cost: Cost::from_dollars(1.0) };
+    let used =
+        BudgetUsage { steps: 2, tokens: 50, time: Duration::ZERO, cost: Cost::from_dollars(1.0) };
     let left = budget.remaining(used);
     assert_eq!((left.steps, left.tokens, left.cost), (Some(3), Some(0), None));
     let own = Budget { steps: Some(1), cost: Some(Cost::ZERO), ..Budget::unlimited() };
@@ -209,9 +213,9 @@ fn what_remains_is_capped_and_never_below_nothing() {
 
 #[test]
 fn children_share_one_account_and_nothing_beyond_it_is_reserved() {
-    let parent = Meter::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
+    let parent = BudgetAccount::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
     let own = Budget { tokens: Some(8), ..Budget::unlimited() };
-    let children: Vec<Meter> = (0..4).map(|_| parent.child(&own)).collect();
+    let children: Vec<BudgetAccount> = (0..4).map(|_| parent.child(&own)).collect();
     let held: Vec<_> = children
         .iter()
         .flat_map(|child| (0..10).map(|_| child.reserve(1, Cost::ZERO)))
@@ -226,7 +230,7 @@ fn children_share_one_account_and_nothing_beyond_it_is_reserved() {
 
 #[test]
 fn a_child_is_capped_by_its_own_budget() {
-    let parent = Meter::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
+    let parent = BudgetAccount::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
     let child = parent.child(&Budget { tokens: Some(3), ..Budget::unlimited() });
     assert!(child.reserve(4, Cost::ZERO).is_err());
     let held = child.reserve(3, Cost::ZERO).unwrap();
@@ -236,7 +240,7 @@ fn a_child_is_capped_by_its_own_budget() {
 
 #[test]
 fn settling_replaces_the_estimate_here_and_above() {
-    let parent = Meter::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
+    let parent = BudgetAccount::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
     let child = parent.child(&Budget { tokens: Some(10), ..Budget::unlimited() });
     child.reserve(8, Cost::ZERO).unwrap().settle(spend(2, 0));
     assert!(parent.reserve(9, Cost::ZERO).is_err());
@@ -249,7 +253,7 @@ fn settling_replaces_the_estimate_here_and_above() {
 fn what_is_refused_for_money_is_not_kept_of_tokens() {
     let budget =
         Budget { tokens: Some(10), cost: Some(Cost::from_picodollars(5)), ..Budget::unlimited() };
-    let meter = Meter::new(&budget);
+    let meter = BudgetAccount::new(&budget);
     let refused = meter.reserve(10, Cost::from_picodollars(6)).unwrap_err();
     assert_eq!(refused.reason, StopReason::CostLimitReached);
     assert!(meter.reserve(10, Cost::from_picodollars(5)).is_ok());
@@ -257,7 +261,7 @@ fn what_is_refused_for_money_is_not_kept_of_tokens() {
 
 #[test]
 fn an_account_without_limits_refuses_nothing() {
-    let meter = Meter::unlimited();
+    let meter = BudgetAccount::unlimited();
     let held = meter.reserve(u64::MAX, Cost::from_picodollars(u64::MAX)).unwrap();
     held.settle(spend(u64::MAX, u64::MAX));
     assert!(meter.reserve(u64::MAX, Cost::ZERO).is_ok());
@@ -270,7 +274,7 @@ fn an_account_without_limits_refuses_nothing() {
 #[test]
 fn sub_agents_draw_from_the_account_of_their_parent() {
     let model = FakeModel::script([ScenarioStep::tool("more").with_usage(Usage::new(5, 0))]);
-    let child = loop_of(ModelDriver::new(model.clone()));
+    let child = test_loop(ModelDriver::new(model.clone()));
     let spawn = MockTool::with_cx("spawn", "", move |_, cx| {
         let child = child.clone();
         Box::pin(async move {
@@ -294,7 +298,7 @@ fn sub_agents_draw_from_the_account_of_their_parent() {
 
 #[test]
 fn what_was_drawn_beyond_an_account_is_not_forgotten() {
-    let meter = Meter::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
+    let meter = BudgetAccount::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
     let (one, other) =
         (meter.reserve(5, Cost::ZERO).unwrap(), meter.reserve(5, Cost::ZERO).unwrap());
     other.settle(spend(1_000, 0));
@@ -306,9 +310,9 @@ fn what_was_drawn_beyond_an_account_is_not_forgotten() {
 fn a_hook_may_tighten_the_budget_of_a_run_that_is_under_way() {
     let hook = CallableHook::new("hurry").before_execution(|state, _| {
         state.set_budget(Budget { time: Some(Duration::from_secs(5)), ..Budget::unlimited() });
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
-    let agent = hooked(&loop_of(ModelDriver::new(FakeModel::deaf())), hook);
+    let agent = hooked(&test_loop(ModelDriver::new(FakeModel::ignoring_cancel())), hook);
     let signal = execute(&agent, asked()).stop_signal().cloned();
     assert_eq!(signal.unwrap().reason, StopReason::TimeLimitReached);
 }
@@ -338,7 +342,7 @@ fn a_first_request_that_costs_more_than_the_budget_is_not_sent() {
         let priced = Priced(model.clone(), Cost::from_dollars(least));
         let budget = Budget { cost: Some(Cost::from_dollars(0.01)), ..Budget::unlimited() };
         let state =
-            block_on(loop_of(ModelDriver::new(priced)).execute(asked().with_budget(budget)));
+            block_on(test_loop(ModelDriver::new(priced)).execute(asked().with_budget(budget)));
         let reason = state.stop_signal().map(|it| it.reason);
         (reason, model.requests().len())
     };
@@ -368,7 +372,7 @@ fn every_layer_knows_what_a_request_costs_at_least() {
     let (one, two) = (Passing::default(), Passing::default());
     let (least, notes) = (Cost::from_dollars(0.02), [one.0.clone(), two.0.clone()]);
     let priced = Priced(FakeModel::script(["hello"]), least);
-    let agent = loop_of(ModelDriver::new(priced)).with(|parts| {
+    let agent = test_loop(ModelDriver::new(priced)).with(|parts| {
         parts.layers.add(std::sync::Arc::new(one));
         parts.layers.add(std::sync::Arc::new(two));
     });
@@ -387,7 +391,7 @@ fn every_layer_knows_what_a_request_costs_at_least() {
 fn a_layer_does_not_hide_what_a_request_costs_at_least() {
     let model = FakeModel::script(["hello"]);
     let priced = Priced(model.clone(), Cost::from_dollars(0.02));
-    let agent = loop_of(ModelDriver::new(priced));
+    let agent = test_loop(ModelDriver::new(priced));
     let agent = agent.with(|parts| parts.layers.add(std::sync::Arc::new(Passing::default())));
     let budget = Budget { cost: Some(Cost::from_dollars(0.01)), ..Budget::unlimited() };
     let state = execute(&agent, asked().with_budget(budget));
@@ -398,7 +402,7 @@ fn a_layer_does_not_hide_what_a_request_costs_at_least() {
 #[test]
 fn an_estimate_that_an_account_above_refuses_is_set_aside_nowhere() {
     let tokens = |tokens| Budget { tokens: Some(tokens), ..Budget::unlimited() };
-    let family = Meter::new(&tokens(10));
+    let family = BudgetAccount::new(&tokens(10));
     let child = family.child(&tokens(8));
     let other = family.reserve(5, Cost::ZERO).unwrap();
     assert_eq!(child.reserve(8, Cost::ZERO).unwrap_err().reason, StopReason::TokenLimitReached);
@@ -425,7 +429,7 @@ impl loopwright_core::ChatModel for Interrupted {
 
 #[test]
 fn an_interrupted_answer_costs_what_its_model_says() {
-    let state = execute(&loop_of(ModelDriver::new(Interrupted)), asked());
+    let state = execute(&test_loop(ModelDriver::new(Interrupted)), asked());
     let spent = Spend { usage: Usage::new(5, 2), cost: Cost::from_picodollars(9) };
     assert_eq!((state.status().as_str(), state.total_spent()), ("stopped", spent));
 }
@@ -444,7 +448,7 @@ impl loopwright_core::Hook for Judge {
         let prompt = loopwright_core::messages::Prompt::of(state.transcript().clone());
         let request = loopwright_core::messages::InferenceRequest { prompt, ..Default::default() };
         cx.infer(state, &self.0, request).await?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 
@@ -452,7 +456,7 @@ impl loopwright_core::Hook for Judge {
 fn what_a_hook_asks_about_an_answer_is_spent_and_asked_about_no_further() {
     let judge = FakeModel::script([ScenarioStep::from("good").with_usage(Usage::new(30, 4))]);
     let model = FakeModel::script([ScenarioStep::from("done").with_usage(Usage::new(1, 2))]);
-    let agent = hooked(&loop_of(ModelDriver::new(model)), Judge(judge.clone()));
+    let agent = hooked(&test_loop(ModelDriver::new(model)), Judge(judge.clone()));
     let state = execute(&agent, asked());
     assert_eq!((state.usage(), judge.asked()), (Usage::new(31, 6), 1));
 }

@@ -3,12 +3,12 @@
 use std::{future::pending, sync::Arc, time::Duration};
 
 use loopwright_core::{
-    Budget, Meter, RunOptions, Spend, Status, ToolOutput,
+    Budget, BudgetAccount, ExecutionStatus, RunOptions, Spend, ToolOutput,
     kinds::{SubagentCompleted, SubagentSpawning},
     messages::{InferenceRequest, Prompt, Usage},
 };
 use loopwright_testing::{
-    EventRecorder, FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
+    EventRecorder, FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, test_loop,
 };
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn what_a_tool_adds_is_spent_by_the_agent_and_not_drawn_from_the_account_again()
         })
     });
     let steps = [ScenarioStep::tool_call("child", json!({})), "done".into()];
-    let account = Meter::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
+    let account = BudgetAccount::new(&Budget { tokens: Some(10), ..Budget::unlimited() });
     let run = RunOptions { meter: Some(account.clone()), ..options() };
     let state = block_on(agent(steps).with_tool(child).start(asked(), run).finish());
     assert_eq!(state.usage(), Usage::new(7, 0));
@@ -53,21 +53,21 @@ fn what_a_call_used_that_was_given_up_is_known() {
     let budget = Budget { time: Some(Duration::from_secs(3)), ..Budget::unlimited() };
     let run = RunOptions { env: clock.env(1), ..options() };
     let state = block_on(agent.start(asked().with_budget(budget), run).finish());
-    assert!(matches!(state.status(), Status::Stopped(_)), "{:?}", state.status());
+    assert!(matches!(state.status(), ExecutionStatus::Stopped(_)), "{:?}", state.status());
     assert_eq!((state.usage(), state.total_spent()), (Usage::new(20, 0), spend(20)));
 }
 
 #[test]
 fn a_tool_tells_of_the_sub_agent_that_it_runs() {
-    let child = loop_of(ModelDriver::new(FakeModel::script(["found"])));
+    let child = test_loop(ModelDriver::new(FakeModel::script(["found"])));
     let spawn = MockTool::with_cx("spawn", "", move |_, cx| {
         let child = child.clone();
         Box::pin(async move {
             let name: Arc<str> = "reader".into();
-            cx.tell_spawning(&name, "look".to_owned(), 1, 3);
+            cx.emit_subagent_started(&name, "look".to_owned(), 1, 3);
             let run = RunOptions { env: cx.child_env(), grace: cx.grace, ..RunOptions::default() };
             let state = child.start(asked(), run).finish().await;
-            cx.tell_completed(&name, &state, Duration::from_secs(2));
+            cx.emit_subagent_completed(&name, &state, Duration::from_secs(2));
             Ok(ToolOutput::text(state.id().unwrap().to_string()))
         })
     });
@@ -76,10 +76,10 @@ fn a_tool_tells_of_the_sub_agent_that_it_runs() {
     let events = EventRecorder::new();
     let agent = agent(steps).with_tool(spawn).with_event_sink(events.sink());
     let state = execute(&agent, asked());
-    let spawning = events.of::<SubagentSpawning>();
+    let spawning = events.events_of::<SubagentSpawning>();
     let facts = spawning.iter().map(|it| (&*it.subagent, &*it.prompt, it.depth, it.max_depth));
     assert_eq!(facts.collect::<Vec<_>>(), [("reader", "look", 1, 3); 2]);
-    let completed = events.of::<SubagentCompleted>();
+    let completed = events.events_of::<SubagentCompleted>();
     let facts = completed.iter().map(|it| (&*it.subagent, &*it.status, it.steps, it.took));
     assert_eq!(facts.collect::<Vec<_>>(), [("reader", "completed", 1, Duration::from_secs(2)); 2]);
     // Two that begin at the same moment are not taken for one, and neither for the one who asked.
@@ -89,7 +89,7 @@ fn a_tool_tells_of_the_sub_agent_that_it_runs() {
     let again = EventRecorder::new();
     execute(&agent.with_event_sink(again.sink()), asked());
     let repeated: Vec<_> =
-        again.of::<SubagentCompleted>().iter().map(|it| it.subagent_id.clone()).collect();
+        again.events_of::<SubagentCompleted>().iter().map(|it| it.subagent_id.clone()).collect();
     assert_eq!(repeated, ids);
 }
 
@@ -101,5 +101,5 @@ fn the_hooks_of_an_agent_can_be_put_into_another_stack() {
     let mut stack = loopwright_core::HookStack::default();
     let shared = Arc::clone(registered.hook());
     stack.register("again".into(), registered.priority(), registered.points(), shared);
-    assert_eq!(stack.freeze().hooks()[0].name(), "again");
+    assert_eq!(stack.into_interceptor().hooks()[0].name(), "again");
 }

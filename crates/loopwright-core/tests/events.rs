@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentLoop, AgentState, BoxError, Budget, CallableHook, Envelope, EventSink, InferenceDecision,
-    Question, Resolution, RunOptions, StopSignal, ToolDecision,
+    AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, Budget, CallableHook,
+    EventEnvelope, EventSink, InferenceDecision, RunOptions, StopSignal, ToolDecision,
     kinds::{
         ContinuationEvaluated, HookExecuted, InferenceResponseReceived, StateUpdated,
         StepCompleted, StepStarted, StopSignalReceived, TokenUsageReported, ToolCallBlocked,
@@ -13,7 +13,7 @@ use loopwright_core::{
     messages::{InferenceResponse, Message, Usage},
 };
 use loopwright_testing::{
-    EventRecorder, FakeModel, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
+    EventRecorder, FakeModel, MockTool, ModelDriver, ScenarioStep, block_on, test_loop,
 };
 use serde_json::json;
 
@@ -31,7 +31,7 @@ fn check(agent: &AgentLoop, state: AgentState, expect: &[&str]) -> (AgentState, 
 fn an_answer_in_one_step() {
     let model = FakeModel::script(["hello"]);
     let (_, events) = check(
-        &loop_of(ModelDriver::new(model)),
+        &test_loop(ModelDriver::new(model)),
         asked(),
         &[
             "ExecutionStarted",
@@ -48,7 +48,7 @@ fn an_answer_in_one_step() {
         events.envelopes().into_iter().map(|it| (it.agent, it.execution)).unzip();
     assert!(names.windows(2).all(|pair| pair[0] == pair[1]));
     assert!(ids.windows(2).all(|pair| pair[0] == pair[1]));
-    assert_eq!(events.of::<StateUpdated>()[0].step_count, 1);
+    assert_eq!(events.events_of::<StateUpdated>()[0].step_count, 1);
 }
 
 #[test]
@@ -74,10 +74,10 @@ fn a_tool_then_an_answer() {
         ],
     );
     let begun: Vec<_> =
-        events.of::<StepStarted>().iter().map(|it| (it.step, it.messages)).collect();
+        events.events_of::<StepStarted>().iter().map(|it| (it.step, it.messages)).collect();
     assert_eq!(begun, [(1, 1), (2, 2)]);
-    assert_eq!(events.of::<TokenUsageReported>()[0].usage, Usage::new(3, 4));
-    let call = &events.of::<ToolCallCompleted>()[0];
+    assert_eq!(events.events_of::<TokenUsageReported>()[0].usage, Usage::new(3, 4));
+    let call = &events.events_of::<ToolCallCompleted>()[0];
     assert_eq!((call.step, call.call, call.success), (1, 0, true));
 }
 
@@ -96,7 +96,7 @@ fn a_driver_that_fails() {
         ],
     );
     assert_eq!(state.step_count(), 1);
-    assert_eq!(events.of::<StepCompleted>()[0].errors, ["the driver failed: down"]);
+    assert_eq!(events.events_of::<StepCompleted>()[0].errors, ["the driver failed: down"]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_stop_before_the_first_step() {
         ],
     );
     assert_eq!(state.step_count(), 0);
-    assert_eq!(events.of::<ContinuationEvaluated>()[0].step, 0);
+    assert_eq!(events.events_of::<ContinuationEvaluated>()[0].step, 0);
 }
 
 #[test]
@@ -140,28 +140,34 @@ fn a_call_that_a_hook_blocks() {
             "ExecutionCompleted",
         ],
     );
-    let blocked = &events.of::<ToolCallBlocked>()[0];
+    let blocked = &events.events_of::<ToolCallBlocked>()[0];
     assert_eq!((&*blocked.hook, &*blocked.reason), ("policy", "not today"));
-    assert_eq!(events.of::<ToolCallStarted>(), []);
+    assert_eq!(events.events_of::<ToolCallStarted>(), []);
     assert_eq!(state.status().as_str(), "completed");
-    assert_eq!(events.of::<HookExecuted>()[0].point, "before_tool");
+    assert_eq!(events.events_of::<HookExecuted>()[0].point, "before_tool");
 }
 
 #[test]
 fn a_pause_and_what_comes_after_it() {
     let hook = CallableHook::new("approval").before_tool(|_, _, _| {
-        Ok(ToolDecision::Ask(Question { text: "may it?".into(), source: "approval".into() }))
+        Ok(ToolDecision::Ask(ApprovalRequest { text: "may it?".into(), source: "approval".into() }))
     });
     let agent = hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook);
     let (state, _) = check(
         &agent,
         asked(),
-        &["ExecutionStarted", "StepStarted", "HookExecuted", "ToolCallAsked", "ExecutionPaused"],
+        &[
+            "ExecutionStarted",
+            "StepStarted",
+            "HookExecuted",
+            "ToolApprovalRequested",
+            "ExecutionPaused",
+        ],
     );
     assert_eq!(state.pending()[0].question.text, "may it?");
     let (state, _) = check(
         &agent,
-        state.resolve(0, Resolution::Approve),
+        state.decide(0, ApprovalDecision::Approve),
         &[
             "ExecutionStarted",
             "HookExecuted",
@@ -183,7 +189,7 @@ fn a_pause_and_what_comes_after_it() {
 #[test]
 fn a_paused_run_that_nobody_has_decided_about_tells_nothing() {
     let hook = CallableHook::new("approval").before_tool(|_, _, _| {
-        Ok(ToolDecision::Ask(Question { text: "may it?".into(), source: "approval".into() }))
+        Ok(ToolDecision::Ask(ApprovalRequest { text: "may it?".into(), source: "approval".into() }))
     });
     let agent = hooked(&agent([ScenarioStep::tool("looking")]), hook);
     let paused = execute(&agent, asked());
@@ -195,24 +201,25 @@ fn a_paused_run_that_nobody_has_decided_about_tells_nothing() {
 fn an_answer_of_a_hook_names_the_hook_and_costs_nothing() {
     let answer = InferenceResponse::new(Message::assistant("known"), Usage::new(9, 9));
     let hook = CallableHook::new("cache")
-        .before_inference(move |_, _, _| Ok(InferenceDecision::Answer(answer.clone())));
+        .before_inference(move |_, _, _| Ok(InferenceDecision::Respond(answer.clone())));
     let model = FakeModel::echo();
     let events = EventRecorder::new();
     let agent =
-        hooked(&loop_of(ModelDriver::new(model.clone())), hook).with_event_sink(events.sink());
+        hooked(&test_loop(ModelDriver::new(model.clone())), hook).with_event_sink(events.sink());
     let state = execute(&agent, asked());
     assert_eq!(
         (state.text().as_str(), model.asked(), state.usage()),
         ("known", 0, Usage::default())
     );
-    let answered = &events.of::<InferenceResponseReceived>()[0];
+    let answered = &events.events_of::<InferenceResponseReceived>()[0];
     assert_eq!(answered.answered_by.as_deref(), Some("cache"));
 }
 
 #[test]
 fn a_listener_that_panics_is_contained_and_hears_of_the_next_event() {
     let events = EventRecorder::new();
-    let panicking: Arc<dyn EventSink> = Arc::new(|_: &Envelope| panic!("the sink lost its head"));
+    let panicking: Arc<dyn EventSink> =
+        Arc::new(|_: &EventEnvelope| panic!("the sink lost its head"));
     let agent = agent([]).with_event_sink(panicking).with_event_sink(events.sink());
     let state = execute(&agent, asked());
     assert_eq!(state.text(), "ok");
@@ -235,8 +242,8 @@ fn a_listener_to_one_kind_hears_that_kind_of_loop_and_run() {
 #[test]
 fn a_retried_call_begins_anew_each_time_and_ends_once() {
     let options = loopwright_core::ToolOptions {
-        effects: loopwright_core::Effects::Idempotent,
-        retry: loopwright_core::Retry { attempts: 3, ..Default::default() },
+        side_effects: loopwright_core::SideEffects::Idempotent,
+        retry: loopwright_core::ToolRetry { attempts: 3, ..Default::default() },
         ..Default::default()
     };
     let tool = MockTool::failing("flaky", "it broke").with_options(options);
@@ -245,9 +252,10 @@ fn a_retried_call_begins_anew_each_time_and_ends_once() {
         .with_tool(tool)
         .with_event_sink(events.sink());
     drop(execute(&agent, asked()));
-    let attempts: Vec<u32> = events.of::<ToolCallStarted>().iter().map(|it| it.attempt).collect();
+    let attempts: Vec<u32> =
+        events.events_of::<ToolCallStarted>().iter().map(|it| it.attempt).collect();
     assert_eq!(attempts, [1, 2, 3]);
-    assert_eq!(events.of::<ToolCallCompleted>().len(), 1);
+    assert_eq!(events.events_of::<ToolCallCompleted>().len(), 1);
 }
 
 #[test]
@@ -259,7 +267,7 @@ fn every_signal_is_told_with_its_source() {
     let events = EventRecorder::new();
     let agent = hooked(&agent([]), hook).with_event_sink(events.sink());
     let state = block_on(agent.start(asked(), RunOptions { ..options() }).finish());
-    let told = events.of::<StopSignalReceived>();
+    let told = events.events_of::<StopSignalReceived>();
     let sources: Vec<_> = told.iter().map(|it| it.signal.source.as_deref().unwrap()).collect();
     assert_eq!(sources, ["one", "two"]);
     assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("one"));

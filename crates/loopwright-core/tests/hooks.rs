@@ -7,19 +7,19 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, BoxError, CallableHook, Edit, Env, FailureKind, Flow, Hook, HookCx,
-    HookPoint, HookPoints, HookStack, InferenceDecision, Interceptor, Key, Priority, Recovery,
-    RegisteredHook, StateEdit, Status, Step, StepKind, StopSignal, ToolDecision, ToolOptions,
-    ToolOutcome, Verdict,
+    AgentLoop, AgentState, BoxError, CallableHook, Edit, ErrorDecision, ExecutionStatus,
+    FailureKind, Flow, Hook, HookCx, HookPoint, HookPoints, HookStack, InferenceDecision,
+    Interceptor, Key, Priority, RegisteredHook, RunEnv, StateEdit, Step, StepKind, StopDecision,
+    StopSignal, ToolDecision, ToolOptions, ToolOutcome,
     kinds::{HookExecuted, StepCompleted, StepStarted},
     messages::{
-        InferenceRequest, InferenceResponse, Message, Opaque, Part, PrefixBreak, Role, SectionName,
-        Transcript, Usage,
+        CacheBreak, InferenceRequest, InferenceResponse, Message, Part, ProviderPayload, Role,
+        SectionName, Transcript, Usage,
     },
 };
 use loopwright_testing::{
     EventRecorder, FakeModel, MemoryJournal, MockTool, ModelDriver, ScenarioStep, block_on,
-    loop_of, pause, poll_times,
+    poll_times, test_loop, yield_times,
 };
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn higher_priorities_run_first_and_equal_ones_as_they_were_added() {
         let order = Arc::clone(&order);
         let hook = CallableHook::new(name).before_step(move |_, _| {
             lock(&order).push(name);
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         });
         stack.add_at(Priority(priority), hook);
     };
@@ -47,7 +47,7 @@ fn higher_priorities_run_first_and_equal_ones_as_they_were_added() {
     add("first of two", 0);
     add("second of two", 0);
     add("first", 200);
-    let agent = agent([]).with_interceptor(stack.freeze());
+    let agent = agent([]).with_interceptor(stack.into_interceptor());
     drop(execute(&agent, asked()));
     let expect = ["first", "first of two", "second of two", "last"];
     assert_eq!(*lock(&order), expect);
@@ -61,7 +61,7 @@ fn each_hook_sees_the_edits_of_the_one_before() {
         CallableHook::new(name).before_step(|state, _| {
             let count = state.context().metadata().get("count").and_then(Value::as_u64);
             state.set_metadata("count", json!(count.unwrap_or(0) + 1));
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
     };
     let interceptor = hooks([Arc::new(count("one")) as Arc<dyn Hook>, Arc::new(count("two"))]);
@@ -75,17 +75,18 @@ fn hooks_of_other_points_are_not_called() {
     let hook = CallableHook::new("end").after_execution(|_, _| Ok(()));
     let agent = hooked(&agent([]), hook).with_event_sink(events.sink());
     drop(execute(&agent, asked()));
-    let points: Vec<_> = events.of::<HookExecuted>().into_iter().map(|it| it.point).collect();
+    let points: Vec<_> =
+        events.events_of::<HookExecuted>().into_iter().map(|it| it.point).collect();
     assert_eq!(points, ["after_execution"]);
 }
 
 #[test]
 fn all_points_include_on_stop_and_none_matches_nothing() {
     assert!(HookPoints::ALL.contains(HookPoint::OnStop));
-    assert_eq!(HookPoints::ALL.iter().count(), HookPoint::EVERY.len());
-    assert!(HookPoint::EVERY.iter().all(|it| !HookPoints::NONE.contains(*it)));
+    assert_eq!(HookPoints::ALL.iter().count(), HookPoint::ALL.len());
+    assert!(HookPoint::ALL.iter().all(|it| !HookPoints::NONE.contains(*it)));
     let some = HookPoint::BeforeStep | HookPoint::OnStop;
-    assert_eq!(HookPoints::of(some.iter()), some);
+    assert_eq!(HookPoints::from_points(some.iter()), some);
     assert!(!some.contains(HookPoint::AfterStep));
 }
 
@@ -110,12 +111,12 @@ impl Hook for Noting {
         _: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         self.note(HookPoint::BeforeExecution);
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn before_step(&self, _: &mut StateEdit<'_>, _: &HookCx<'_>) -> Result<Flow, BoxError> {
         self.note(HookPoint::BeforeStep);
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn on_stop(
@@ -123,9 +124,9 @@ impl Hook for Noting {
         _: Option<&StopSignal>,
         _: &mut StateEdit<'_>,
         _: &HookCx<'_>,
-    ) -> Result<Verdict, BoxError> {
+    ) -> Result<StopDecision, BoxError> {
         self.note(HookPoint::OnStop);
-        Ok(Verdict::Stop)
+        Ok(StopDecision::Stop)
     }
 
     async fn after_execution(&self, _: &mut StateEdit<'_>, _: &HookCx<'_>) -> Result<(), BoxError> {
@@ -145,7 +146,7 @@ fn a_hook_can_be_registered_at_some_of_its_points_only() {
         points,
         Arc::new(Noting(Arc::clone(&notes))),
     );
-    drop(execute(&agent([]).with_interceptor(stack.freeze()), asked()));
+    drop(execute(&agent([]).with_interceptor(stack.into_interceptor()), asked()));
     assert_eq!(*lock(&notes), ["before_step", "on_stop"]);
 }
 
@@ -175,20 +176,22 @@ fn fail_at(point: HookPoint, fail: fn() -> BoxError) -> (AgentLoop, AgentState) 
         HookPoint::OnError => vec![ScenarioStep::error("down"), "ok".into()],
         _ => vec![ScenarioStep::tool("looking"), "ok".into()],
     };
-    let base = loop_of(ModelDriver::new(FakeModel::script(steps)));
+    let base = test_loop(ModelDriver::new(FakeModel::script(steps)));
     let state = execute(&hooked(&base, failing_at(point, fail)), asked());
     (base, state)
 }
 
 #[test]
 fn a_hook_that_fails_at_any_point_fails_the_run_and_leaves_a_state_that_can_go_on() {
-    for point in HookPoint::EVERY {
+    for point in HookPoint::ALL {
         for (fail, kind) in [
             ((|| "no luck".into()) as fn() -> BoxError, FailureKind::Hook),
             (|| panic!("no luck"), FailureKind::Panic),
         ] {
             let (agent, state) = fail_at(*point, fail);
-            let Status::Failed(failure) = state.status() else { panic!("{point:?}: {state:?}") };
+            let ExecutionStatus::Failed(failure) = state.status() else {
+                panic!("{point:?}: {state:?}")
+            };
             assert_eq!(failure.kind, kind, "{point:?}");
             let text = format!("hook `failing` failed at {}", point.as_str());
             assert!(failure.message().contains(&text), "{failure}");
@@ -197,7 +200,7 @@ fn a_hook_that_fails_at_any_point_fails_the_run_and_leaves_a_state_that_can_go_o
             let state = execute(&agent, state.with_user_message("again"));
             assert_eq!(
                 (state.status(), state.text().as_str()),
-                (&Status::Completed, "ok"),
+                (&ExecutionStatus::Completed, "ok"),
                 "{point:?}"
             );
         }
@@ -206,7 +209,7 @@ fn a_hook_that_fails_at_any_point_fails_the_run_and_leaves_a_state_that_can_go_o
 
 #[test]
 fn what_a_failing_hook_leaves_of_its_step() {
-    for point in HookPoint::EVERY {
+    for point in HookPoint::ALL {
         let (_, state) = fail_at(*point, || "no luck".into());
         let kinds: Vec<_> = state.execution().unwrap().steps().map(Step::kind).collect();
         let expect = match point {
@@ -231,11 +234,11 @@ fn a_before_step_hook_that_fails_leaves_one_error_step_with_its_events() {
     let events = EventRecorder::new();
     let agent = hooked(&agent([]), failing_at(HookPoint::BeforeStep, || "no".into()));
     let state = execute(&agent.with_event_sink(events.sink()), asked());
-    assert_eq!(events.of::<StepStarted>().len(), 1);
-    assert_eq!(events.of::<StepCompleted>().len(), 1);
+    assert_eq!(events.events_of::<StepStarted>().len(), 1);
+    assert_eq!(events.events_of::<StepCompleted>().len(), 1);
     assert_eq!(state.step_count(), 1);
     assert_eq!(state.last_step().unwrap().kind(), StepKind::Error);
-    assert!(matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Hook));
+    assert!(matches!(state.status(), ExecutionStatus::Failed(it) if it.kind == FailureKind::Hook));
 }
 
 #[test]
@@ -267,12 +270,12 @@ fn a_hook_that_fails_before_a_tool_keeps_the_other_calls_from_beginning() {
 fn an_on_error_hook_may_have_the_step_tried_again() {
     let hook = CallableHook::new("retry").on_error(|failure, _, _| {
         assert_eq!(failure.kind, FailureKind::Model);
-        Ok(Recovery::Retry)
+        Ok(ErrorDecision::Retry)
     });
     let model = FakeModel::script([ScenarioStep::error("down"), "ok".into()]);
-    let state = execute(&hooked(&loop_of(ModelDriver::new(model)), hook), asked());
+    let state = execute(&hooked(&test_loop(ModelDriver::new(model)), hook), asked());
     assert_eq!((state.step_count(), state.text().as_str()), (2, "ok"));
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
     assert!(state.has_errors());
 }
 
@@ -289,9 +292,9 @@ impl Hook for Slow {
         _: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         state.set(&self.0, &(state.get(&self.0).unwrap_or(0) + 1))?;
-        pause(5).await;
-        state.say(Message::system("be good"));
-        Ok(Flow::Go)
+        yield_times(5).await;
+        state.push_message(Message::system("be good"));
+        Ok(Flow::Continue)
     }
 }
 
@@ -325,11 +328,11 @@ fn an_interrupted_round_does_not_count_and_is_asked_again() {
 #[test]
 fn the_edits_of_a_round_in_which_a_hook_fails_do_not_count() {
     let one = CallableHook::new("one").before_step(|state, _| {
-        state.say(Message::system("from one"));
-        Ok(Flow::Go)
+        state.push_message(Message::system("from one"));
+        Ok(Flow::Continue)
     });
     let two = CallableHook::new("two").before_step(|state, _| {
-        state.say(Message::system("from two"));
+        state.push_message(Message::system("from two"));
         Err("no luck".into())
     });
     let interceptor = hooks([Arc::new(one) as Arc<dyn Hook>, Arc::new(two)]);
@@ -343,9 +346,9 @@ fn the_edits_of_a_round_in_which_a_hook_fails_do_not_count() {
 fn a_hook_cannot_erase_an_execution() {
     // It can replace everything that an edit can replace, and the execution is still there.
     let hook = CallableHook::new("wipe").before_step(|state, _| {
-        state.replace(SectionName::MESSAGES, Transcript::new(), PrefixBreak::Compaction);
+        state.replace(SectionName::MESSAGES, Transcript::new(), CacheBreak::Compaction);
         state.edit(Edit::SystemPrompt(None));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let budget = loopwright_core::Budget { steps: Some(1), ..Default::default() };
     let agent = hooked(&agent([ScenarioStep::tool("more")]), hook);
@@ -361,8 +364,8 @@ fn an_edit_cannot_put_calls_without_results_into_the_conversation() {
     );
     let calling = Message::new(Role::Assistant, [Part::new(call)]);
     let hook = CallableHook::new("forge").before_step(move |state, _| {
-        state.say(calling.clone());
-        Ok(Flow::Go)
+        state.push_message(calling.clone());
+        Ok(Flow::Continue)
     });
     let state = execute(&hooked(&agent([]), hook), asked());
     is_valid(&state);
@@ -379,7 +382,7 @@ fn values_of_an_execution_are_gone_in_the_next_and_those_of_a_session_stay() {
             state.set(&SHORT, &1)?;
             state.set(&LONG, &2)?;
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let agent = hooked(&agent([]), hook);
     let first = execute(&agent, asked());
@@ -391,7 +394,7 @@ fn values_of_an_execution_are_gone_in_the_next_and_those_of_a_session_stay() {
 
 #[test]
 fn editing_an_answer_drops_the_providers_own_form_of_that_part_only() {
-    let signed = |text: &str| Part::text(text).with_opaque(Opaque::new("{}"));
+    let signed = |text: &str| Part::text(text).with_provider_payload(ProviderPayload::new("{}"));
     let model = FakeModel::from_fn(move |_| {
         let message = Message::new(Role::Assistant, [signed("secret"), signed("public")]);
         Ok(InferenceResponse::new(message, Usage::default()))
@@ -400,9 +403,9 @@ fn editing_an_answer_drops_the_providers_own_form_of_that_part_only() {
         let mut parts = response.message.parts().to_vec();
         parts[0].set_content(loopwright_core::messages::Content::Text("***".into()));
         response.message = response.message.clone().with_parts(parts);
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
-    let state = execute(&hooked(&loop_of(ModelDriver::new(model)), hook), asked());
+    let state = execute(&hooked(&test_loop(ModelDriver::new(model)), hook), asked());
     let message = state.final_response().unwrap();
     assert_eq!(message.text(), "***public");
     assert_eq!(
@@ -417,7 +420,7 @@ fn a_hook_that_stops_before_a_model_is_asked_costs_nothing() {
         Ok(InferenceDecision::Stop(StopSignal::requested("quota", "enough for today")))
     });
     let model = FakeModel::echo();
-    let state = execute(&hooked(&loop_of(ModelDriver::new(model.clone())), hook), asked());
+    let state = execute(&hooked(&test_loop(ModelDriver::new(model.clone())), hook), asked());
     assert_eq!((model.asked(), state.step_count()), (0, 0));
     assert_eq!(state.stop_signal().unwrap().source.as_deref(), Some("quota"));
 }
@@ -426,19 +429,19 @@ fn a_hook_that_stops_before_a_model_is_asked_costs_nothing() {
 fn an_answer_from_a_hook_passes_the_hooks_after_it() {
     let answer = InferenceResponse::new(Message::assistant("known"), Usage::default());
     let cache = CallableHook::new("cache")
-        .before_inference(move |_, _, _| Ok(InferenceDecision::Answer(answer.clone())));
+        .before_inference(move |_, _, _| Ok(InferenceDecision::Respond(answer.clone())));
     let sign = CallableHook::new("sign").after_inference(|response, _, _| {
         response.message = Message::assistant(response.message.text() + "!");
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let interceptor = hooks([Arc::new(cache) as Arc<dyn Hook>, Arc::new(sign)]);
-    let agent = loop_of(ModelDriver::new(FakeModel::echo())).with_interceptor(interceptor);
+    let agent = test_loop(ModelDriver::new(FakeModel::echo())).with_interceptor(interceptor);
     assert_eq!(execute(&agent, asked()).text(), "known!");
 }
 
 #[test]
 fn an_interceptor_without_hooks_lets_everything_pass() {
-    assert!(HookPoint::EVERY.iter().all(|point| !Interceptor::default().has(*point)));
+    assert!(HookPoint::ALL.iter().all(|point| !Interceptor::default().contains(*point)));
 }
 
 // ------------------------------------------------------------------------------------------------
@@ -456,7 +459,7 @@ impl Hook for Late {
         HookPoint::BeforeStep.into()
     }
 
-    fn is_idle(&self, _point: HookPoint, state: &AgentState, _env: &Env) -> bool {
+    fn can_skip(&self, _point: HookPoint, state: &AgentState, _env: &RunEnv) -> bool {
         assert!(self.from < 9, "nine is too many");
         state.step_count() < self.from
     }
@@ -467,7 +470,7 @@ impl Hook for Late {
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         *lock(&self.called) += 1;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 
@@ -481,7 +484,7 @@ fn calls_of(from: [u32; 2], is_heard: bool) -> [u32; 2] {
     let agent = agent([call(), call(), "done".into()]).with_interceptor(hooks([hook(0), hook(1)]));
     let agent = if is_heard { agent.wiretap(|_| {}) } else { agent };
     let state = execute(&agent, asked());
-    assert_eq!((state.status(), state.step_count()), (&Status::Completed, 3));
+    assert_eq!((state.status(), state.step_count()), (&ExecutionStatus::Completed, 3));
     called.map(|it| *lock(&it))
 }
 
@@ -518,7 +521,7 @@ impl Hook for Curious {
     ) -> Result<Flow, BoxError> {
         let model = FakeModel::script([ScenarioStep::final_answer("a summary")]);
         cx.infer(state, &model, InferenceRequest::default()).await?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn after_inference(
@@ -528,7 +531,7 @@ impl Hook for Curious {
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         lock(&self.0).push((cx.aside, response.message.text()));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 
@@ -536,7 +539,7 @@ impl Hook for Curious {
 fn hooks_know_which_answers_are_beside_the_conversation() {
     let curious = Arc::new(Curious::default());
     let model = ModelDriver::new(FakeModel::script([ScenarioStep::final_answer("an answer")]));
-    let agent = loop_of(model).with_interceptor(hooks([Arc::clone(&curious) as Arc<dyn Hook>]));
+    let agent = test_loop(model).with_interceptor(hooks([Arc::clone(&curious) as Arc<dyn Hook>]));
     execute(&agent, asked());
     let expect = [(true, "a summary".to_owned()), (false, "an answer".to_owned())];
     assert_eq!(*lock(&curious.0), expect);
@@ -551,7 +554,7 @@ fn no_call_begins_after_a_hook_that_failed_about_another_one() {
     let calls = [("one", json!({})), ("two", json!({}))];
     let agent = agent([ScenarioStep::tool_calls(calls)]).with_tool(one).with_tool(two.clone());
     let state = execute(&hooked(&agent, hook), asked());
-    assert!(matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Hook));
+    assert!(matches!(state.status(), ExecutionStatus::Failed(it) if it.kind == FailureKind::Hook));
     assert_eq!(two.keys().len(), 0);
     assert_eq!(outcomes(&state, 0).len(), 2);
 }
@@ -573,24 +576,24 @@ fn a_hook_may_remove_what_it_kept() {
     let hook = CallableHook::new("forgets")
         .before_step(|state, _| {
             state.set(&KEPT, &1)?;
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
         .after_step(|state, _| {
             assert_eq!(state.get(&KEPT), Some(1));
             state.remove(&KEPT);
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         });
     let state = execute(&hooked(&agent([]), hook), asked());
-    assert_eq!((state.status(), state.get(&KEPT)), (&Status::Completed, None));
+    assert_eq!((state.status(), state.get(&KEPT)), (&ExecutionStatus::Completed, None));
 }
 
 #[test]
 fn a_hook_is_added_with_its_own_name_and_in_the_middle() {
     let mut stack = HookStack::default();
     stack.add_at(Priority(-1), CallableHook::new("last"));
-    stack.add(CallableHook::new("middle").before_step(|_, _| Ok(Flow::Go)));
+    stack.add(CallableHook::new("middle").before_step(|_, _| Ok(Flow::Continue)));
     stack.add(Noting(Arc::default()));
-    let interceptor = stack.freeze();
+    let interceptor = stack.into_interceptor();
     let names: Vec<_> = interceptor.hooks().iter().map(RegisteredHook::name).collect();
     assert_eq!(names, ["middle", "noting", "last"]);
 }

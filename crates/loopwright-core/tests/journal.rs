@@ -13,14 +13,15 @@ use std::{
 
 use futures::FutureExt as _;
 use loopwright_core::{
-    AgentLoop, AgentState, Begun, CallState, CallableHook, Change, EffectKey, Effects, FailureKind,
-    Flow, Interrupted, Resolution, RunOptions, Stamped, Status, StopSignal, Thought, ToolDecision,
-    ToolError, ToolOptions, ToolOutcome, ToolOutput,
+    AgentLoop, AgentState, ApprovalDecision, CallState, CallableHook, Change, ChangeRecord,
+    EffectRecord, ExecutionStatus, FailureKind, Flow, IdempotencyKey, OnInterrupted, RunOptions,
+    SideEffects, StepResponse, StopSignal, ToolDecision, ToolError, ToolOptions, ToolOutcome,
+    ToolOutput,
     messages::{InferenceResponse, Message, Usage},
 };
 use loopwright_testing::{
     EventRecorder, FakeModel, Fault, FrozenClock, MemoryJournal, MockTool, ModelDriver,
-    ScenarioStep, Timeline, block_on, loop_of, pause, poll_times, run_until_stuck,
+    ScenarioStep, Timeline, block_on, poll_times, run_until_stuck, test_loop, yield_times,
 };
 use serde_json::json;
 
@@ -28,8 +29,8 @@ use crate::support::{
     agent, asked, execute_with, hooked, is_valid, journaled, outcomes, replay, told,
 };
 
-fn with_effects(effects: Effects) -> ToolOptions {
-    ToolOptions { effects, ..ToolOptions::default() }
+fn with_effects(effects: SideEffects) -> ToolOptions {
+    ToolOptions { side_effects: effects, ..ToolOptions::default() }
 }
 
 /// Calls one tool of each kind, then answers. Which of the two is a function of the request, so that
@@ -44,20 +45,20 @@ fn model_of_each_kind() -> FakeModel {
 fn tools_of_each_kind() -> [MockTool; 4] {
     let tool = |name, effects| {
         let tool = MockTool::with_cx(name, "", |_, _| {
-            Box::pin(pause(2).map(|()| Ok(ToolOutput::text("done"))))
+            Box::pin(yield_times(2).map(|()| Ok(ToolOutput::text("done"))))
         });
         tool.with_options(with_effects(effects))
     };
     [
-        tool("pure", Effects::Pure),
-        tool("idempotent", Effects::Idempotent),
-        tool("resumable", Effects::Resumable),
-        tool("once", Effects::Once),
+        tool("pure", SideEffects::ReadOnly),
+        tool("idempotent", SideEffects::Idempotent),
+        tool("resumable", SideEffects::Resumable),
+        tool("once", SideEffects::AtMostOnce),
     ]
 }
 
 fn of_each_kind(model: &FakeModel, tools: &[MockTool]) -> AgentLoop {
-    let agent = loop_of(ModelDriver::new(model.clone()));
+    let agent = test_loop(ModelDriver::new(model.clone()));
     tools.iter().fold(agent, |agent, tool| agent.with_tool(tool.clone()))
 }
 
@@ -67,7 +68,7 @@ fn of_each_kind(model: &FakeModel, tools: &[MockTool]) -> AgentLoop {
 #[test]
 fn nothing_begins_and_nothing_is_told_before_what_leads_to_it_is_kept() {
     let timeline = Timeline::new();
-    let journal = MemoryJournal::new().noting_in(&timeline);
+    let journal = MemoryJournal::new().with_timeline(&timeline);
     let events = EventRecorder::new().noting_in(&timeline);
     let noting = timeline.clone();
     let tool = MockTool::new("look", "", move |_| {
@@ -84,7 +85,7 @@ fn nothing_begins_and_nothing_is_told_before_what_leads_to_it_is_kept() {
             let timeline = timeline.clone();
             move |_, _| {
                 timeline.note("asked after_step");
-                Ok(Flow::Go)
+                Ok(Flow::Continue)
             }
         });
     let steps = [ScenarioStep::tool_call("look", json!({})), "done".into()];
@@ -131,7 +132,7 @@ fn without_hooks_the_thought_and_all_beginnings_are_one_append() {
     let timeline = Timeline::new();
     let calls = [("scripted", json!({})), ("scripted", json!({}))];
     let agent = agent([ScenarioStep::tool_calls(calls), "done".into()]);
-    drop(execute_with(&agent, asked(), &journal.clone().noting_in(&timeline)));
+    drop(execute_with(&agent, asked(), &journal.clone().with_timeline(&timeline)));
     let kept: Vec<_> =
         timeline.notes().into_iter().filter(|note| note.starts_with("kept")).collect();
     assert_eq!(
@@ -150,7 +151,7 @@ fn without_hooks_the_thought_and_all_beginnings_are_one_append() {
 #[test]
 fn a_pure_call_needs_no_beginning() {
     let journal = MemoryJournal::new();
-    let tool = MockTool::returning("look", "", 1).with_options(with_effects(Effects::Pure));
+    let tool = MockTool::returning("look", "", 1).with_options(with_effects(SideEffects::ReadOnly));
     let agent = agent([ScenarioStep::tool_call("look", json!({})), "done".into()]).with_tool(tool);
     drop(execute_with(&agent, asked(), &journal));
     assert!(!journal.names().contains(&"started"));
@@ -159,9 +160,10 @@ fn a_pure_call_needs_no_beginning() {
 #[test]
 fn a_pause_is_one_append_and_everything_before_it_is_settled() {
     let timeline = Timeline::new();
-    let journal = MemoryJournal::new().noting_in(&timeline);
+    let journal = MemoryJournal::new().with_timeline(&timeline);
     let hook = CallableHook::new("approval").before_tool(|call, _, _| {
-        let question = || loopwright_core::Question { text: "?".into(), source: "approval".into() };
+        let question =
+            || loopwright_core::ApprovalRequest { text: "?".into(), source: "approval".into() };
         Ok(if &*call.name == "pay" { ToolDecision::Ask(question()) } else { ToolDecision::Run })
     });
     let calls = [("pay", json!({})), ("scripted", json!({})), ("pay", json!({}))];
@@ -169,14 +171,14 @@ fn a_pause_is_one_append_and_everything_before_it_is_settled() {
     let agent = hooked(&agent([ScenarioStep::tool_calls(calls), "done".into()]), hook)
         .with_tool(pay.clone());
     let paused = execute_with(&agent, asked(), &journal);
-    assert_eq!(paused.status(), &Status::Paused);
+    assert_eq!(paused.status(), &ExecutionStatus::Paused);
     assert_eq!(paused.pending().iter().map(|it| it.index).collect::<Vec<_>>(), [0, 2]);
     let notes = timeline.notes();
     assert_eq!(notes.last().unwrap(), "kept settled asked asked paused");
     let restored = replay(&journal);
     assert_eq!(restored, paused);
-    let denied = Resolution::Deny { reason: "no".into() };
-    let state = restored.resolve(0, Resolution::Approve).resolve(2, denied);
+    let denied = ApprovalDecision::Deny { reason: "no".into() };
+    let state = restored.decide(0, ApprovalDecision::Approve).decide(2, denied);
     let state = execute_with(&agent, state, &journal);
     assert_eq!(told(&state), ["paid", "done", "Blocked: no"]);
     assert_eq!(pay.keys().len(), 1);
@@ -199,12 +201,12 @@ fn crash_everywhere(fault: Fault, check: impl Fn(usize, &AgentState, &FakeModel,
             assert!(append > 5, "the run made {append} appends");
             return;
         }
-        journal.heal();
+        journal.recover();
         let kept = replay(&journal);
         let kept = if kept.transcript().is_empty() { kept.with_user_message("go") } else { kept };
         let is_over = kept.status().is_terminal();
         let state = if is_over { kept } else { execute_with(&agent, kept, &journal) };
-        assert_eq!(state.status(), &Status::Completed, "append {append}");
+        assert_eq!(state.status(), &ExecutionStatus::Completed, "append {append}");
         assert_eq!(state.text(), "done");
         assert_eq!(state.step_count(), 2);
         is_valid(&state);
@@ -255,7 +257,7 @@ fn what_a_step_says_goes_on_record_with_the_beginning_of_the_next_one() {
     while run_until_stuck(run.step()).unwrap() {
         steps += 1;
     }
-    assert_eq!((steps, run.state().unsaved().count()), (4, 0));
+    assert_eq!((steps, run.state().unsaved_changes().count()), (4, 0));
     assert_eq!(run.into_state().text(), kept.text());
     assert_eq!(replay(&lazy).text(), kept.text());
     assert_eq!(whole.appends() - lazy.appends(), 3, "each step but the last");
@@ -282,7 +284,7 @@ fn an_interrupted_once_call_is_unknown_and_the_model_is_told() {
     assert_eq!(outcomes(&state, 0), [ToolOutcome::Unknown]);
     assert!(told(&state)[0].starts_with("Unknown: the tool began and was interrupted"));
     assert!(state.had_tool_errors());
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
 }
 
 #[test]
@@ -299,11 +301,13 @@ fn an_interrupted_call_can_be_asked_about_and_run_again() {
     let agent =
         agent([ScenarioStep::tool_call("pay", json!({})), "done".into()]).with_tool(pay.clone());
     assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
-    let options = RunOptions { interrupted: Interrupted::Ask, ..journaled(&journal) };
+    let options =
+        RunOptions { on_interrupted: OnInterrupted::RequireApproval, ..journaled(&journal) };
     let paused = block_on(agent.start(replay(&journal), options.clone()).finish());
-    assert_eq!(paused.status(), &Status::Paused);
+    assert_eq!(paused.status(), &ExecutionStatus::Paused);
     assert_eq!(&*paused.pending()[0].question.source, "recovery");
-    let state = block_on(agent.start(paused.resolve(0, Resolution::Approve), options).finish());
+    let state =
+        block_on(agent.start(paused.decide(0, ApprovalDecision::Approve), options).finish());
     assert_eq!((told(&state), began.load(SeqCst)), (vec!["paid".to_owned()], 2));
     assert!(pay.keys().windows(2).all(|pair| pair[0] == pair[1]));
 }
@@ -314,7 +318,8 @@ fn an_interrupted_call_that_nobody_decided_about_stays_unknown_when_the_run_is_g
     let agent = agent([ScenarioStep::tool_call("pay", json!({})), "done".into()])
         .with_tool(MockTool::hanging("pay"));
     assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
-    let options = || RunOptions { interrupted: Interrupted::Ask, ..journaled(&journal) };
+    let options =
+        || RunOptions { on_interrupted: OnInterrupted::RequireApproval, ..journaled(&journal) };
     let run = agent.start(replay(&journal), options());
     run.handle().cancel();
     let state = block_on(run.finish());
@@ -332,7 +337,7 @@ fn an_idempotent_call_runs_again_with_the_same_key_and_the_effective_arguments()
         })
     });
     let put = put.with_schema(json!({ "type": "object" }));
-    let put = put.with_options(with_effects(Effects::Idempotent));
+    let put = put.with_options(with_effects(SideEffects::Idempotent));
     let rewritten = json!({ "to": "elsewhere" });
     let to = rewritten.clone();
     let hook = CallableHook::new("redirect")
@@ -353,9 +358,9 @@ fn an_idempotent_call_runs_again_with_the_same_key_and_the_effective_arguments()
     assert_eq!(attempts, [1, 2]);
 }
 
-fn attempt_of_call(stamped: &Stamped) -> Option<u32> {
+fn attempt_of_call(stamped: &ChangeRecord) -> Option<u32> {
     match stamped.change {
-        Change::Started { attempt, .. } => Some(attempt),
+        Change::ToolCallStarted { attempt, .. } => Some(attempt),
         _ => None,
     }
 }
@@ -363,8 +368,8 @@ fn attempt_of_call(stamped: &Stamped) -> Option<u32> {
 #[test]
 fn a_step_that_always_crashes_is_given_up_after_max_attempts() {
     let journal = MemoryJournal::new();
-    let model = FakeModel::deaf();
-    let agent = loop_of(ModelDriver::new(model.clone()));
+    let model = FakeModel::ignoring_cancel();
+    let agent = test_loop(ModelDriver::new(model.clone()));
     let options = || RunOptions { max_attempts: 3, ..journaled(&journal) };
     let mut state = asked();
     for _ in 0..3 {
@@ -372,7 +377,7 @@ fn a_step_that_always_crashes_is_given_up_after_max_attempts() {
         state = replay(&journal);
     }
     let state = block_on(agent.start(state, options()).finish());
-    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    let ExecutionStatus::Failed(failure) = state.status() else { panic!("{state:?}") };
     assert_eq!(failure.kind, FailureKind::CrashLoop);
     assert_eq!(model.asked(), 3);
 }
@@ -380,7 +385,7 @@ fn a_step_that_always_crashes_is_given_up_after_max_attempts() {
 #[test]
 fn a_call_that_always_crashes_is_given_up_after_max_attempts() {
     let journal = MemoryJournal::new();
-    let put = MockTool::hanging("put").with_options(with_effects(Effects::Idempotent));
+    let put = MockTool::hanging("put").with_options(with_effects(SideEffects::Idempotent));
     let agent =
         agent([ScenarioStep::tool_call("put", json!({})), "done".into()]).with_tool(put.clone());
     let options = || RunOptions { max_attempts: 3, ..journaled(&journal) };
@@ -392,7 +397,7 @@ fn a_call_that_always_crashes_is_given_up_after_max_attempts() {
     let state = block_on(agent.start(state, options()).finish());
     let ToolOutcome::Failed(failure) = &outcomes(&state, 0)[0] else { panic!("{state:?}") };
     assert_eq!((failure.kind, put.keys().len()), (FailureKind::CrashLoop, 3));
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
 }
 
 #[test]
@@ -415,19 +420,22 @@ fn a_step_that_is_resumed_is_timed_from_where_it_went_on() {
 fn what_a_host_has_on_record_does_not_happen_again() {
     let journal = MemoryJournal::new();
     let (model, pay) = (FakeModel::echo(), MockTool::returning("pay", "", "paid"));
-    let agent = loop_of(ModelDriver::new(model.clone())).with_tool(pay.clone());
+    let agent = test_loop(ModelDriver::new(model.clone())).with_tool(pay.clone());
     let mut run = agent.start(asked(), journaled(&journal));
     // The id of the execution is known once it has begun.
     journal.fail_at(0, Fault::Delay(1));
     assert!(poll_times(pin!(run.next()), 1).is_none());
     let execution = run.state().execution().unwrap().id().clone();
-    let key = |step, call| EffectKey { execution: execution.clone(), step, call };
+    let key = |step, call| IdempotencyKey { execution: execution.clone(), step, call };
     let thought = ScenarioStep::tool_call("pay", json!({})).to_thought().unwrap();
-    journal.put_on_record(key(1, None), Begun::Thought(Arc::new(thought)));
+    journal.preload(key(1, None), EffectRecord::Response(Arc::new(thought)));
     let outcome = ToolOutcome::Returned(ToolOutput::text("paid before"));
-    journal.put_on_record(key(1, Some(0)), Begun::Outcome(Arc::new(outcome)));
+    journal.preload(key(1, Some(0)), EffectRecord::Outcome(Arc::new(outcome)));
     let answer = InferenceResponse::new(Message::assistant("known"), Usage::new(1, 1));
-    journal.put_on_record(key(2, None), Begun::Thought(Arc::new(Thought::of(answer))));
+    journal.preload(
+        key(2, None),
+        EffectRecord::Response(Arc::new(StepResponse::from_response(answer))),
+    );
     let state = block_on(run.finish());
     assert_eq!((told(&state), state.text().as_str()), (vec!["paid before".to_owned()], "known"));
     assert_eq!((model.asked(), pay.keys().len()), (0, 0));
@@ -457,7 +465,7 @@ fn a_sub_agent_is_entered_again_with_the_journal_of_its_call() {
             Ok(ToolOutput::text(cx.key.to_string()))
         })
     });
-    let spawn = spawn.with_options(with_effects(Effects::Resumable));
+    let spawn = spawn.with_options(with_effects(SideEffects::Resumable));
     let agent = agent([ScenarioStep::tool_call("spawn", json!({})), "done".into()])
         .with_tool(spawn.clone());
     assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
@@ -485,12 +493,12 @@ fn every_change_survives_the_journal_as_it_was() {
         state.set_metadata("seen", json!(state.step_count()));
         state.signal(StopSignal::requested("busy", "no"));
         state.withdraw(loopwright_core::StopReason::StopRequested);
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let agent = hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook);
     let state = execute_with(&agent, asked(), &journal);
     let text = serde_json::to_string(&journal.changes()).unwrap();
-    let changes: Vec<Stamped> = serde_json::from_str(&text).unwrap();
+    let changes: Vec<ChangeRecord> = serde_json::from_str(&text).unwrap();
     assert_eq!(changes, journal.changes());
     assert_eq!(AgentState::new().replay(changes).unwrap(), state);
 }
@@ -502,12 +510,12 @@ impl loopwright_core::Journal for Panicking {
     async fn append(
         &self,
         _: u64,
-        _: &[loopwright_core::Stamped],
+        _: &[loopwright_core::ChangeRecord],
     ) -> Result<(), loopwright_core::JournalError> {
         panic!("the disk is on fire")
     }
 
-    fn child(&self, _: &loopwright_core::EffectKey) -> Arc<dyn loopwright_core::Journal> {
+    fn child(&self, _: &loopwright_core::IdempotencyKey) -> Arc<dyn loopwright_core::Journal> {
         Arc::new(Self)
     }
 }
@@ -516,7 +524,7 @@ impl loopwright_core::Journal for Panicking {
 fn a_journal_that_panics_is_not_available() {
     let options = RunOptions { journal: Some(Arc::new(Panicking)), ..crate::support::options() };
     let state = block_on(agent(["done".into()]).start(asked(), options).finish());
-    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    let ExecutionStatus::Failed(failure) = state.status() else { panic!("{state:?}") };
     assert_eq!(failure.kind, loopwright_core::FailureKind::Journal);
     assert!(failure.to_string().contains("the disk is on fire"), "{failure}");
 }
@@ -530,7 +538,7 @@ fn what_was_changed_without_a_run_can_be_saved_without_one() {
     assert!(block_on(state.save(&journal, &clock)).is_err());
     state = state.with_metadata("b", 2);
     block_on(state.save(&journal, &clock)).unwrap();
-    assert_eq!(state.unsaved().count(), 0);
+    assert_eq!(state.unsaved_changes().count(), 0);
     assert_eq!(replay(&journal), state);
     let sent = journal.sent();
     assert_eq!(sent[0], sent[1], "what failed is sent again as it was");
@@ -546,5 +554,5 @@ fn letting_an_execution_go_is_on_record() {
     assert_eq!(replay(&journal), state);
     assert_eq!(journal.names().last(), Some(&"cleared"));
     let again = state.clone().for_next_execution();
-    assert_eq!(again.unsaved().count(), 0, "what is not there is not let go");
+    assert_eq!(again.unsaved_changes().count(), 0, "what is not there is not let go");
 }

@@ -15,13 +15,13 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, BoxError, Change, ChatModel, Driver, EffectKey, Effects, Execution, Failure, Flow,
-    Hook, HookCx, HookPoint, InferCx, InferenceDecision, Key, ModelError, Question, Recovery,
-    Retry, Stamped, StateEdit, StepError, StopSignal, ThinkCx, Thought, ToolCx, ToolDecision,
-    ToolError, ToolOptions, ToolOutcome, ToolOutput, Verdict,
+    AgentState, ApprovalRequest, BoxError, Change, ChangeRecord, ChatModel, Driver, ErrorDecision,
+    Execution, Failure, Flow, Hook, HookCx, HookPoint, IdempotencyKey, InferCx, InferenceDecision,
+    Key, ModelError, SideEffects, StateEdit, StepError, StepResponse, StopDecision, StopSignal,
+    ThinkCx, ToolCx, ToolDecision, ToolError, ToolOptions, ToolOutcome, ToolOutput, ToolRetry,
     messages::{FinishReason, InferenceRequest, InferenceResponse, Message, ToolCall, Usage},
 };
-use loopwright_testing::{Fault, MemoryJournal, MockTool, ScenarioStep, pause};
+use loopwright_testing::{Fault, MemoryJournal, MockTool, ScenarioStep, yield_times};
 use proptest::{
     collection::vec,
     prelude::*,
@@ -155,7 +155,7 @@ fn case() -> impl Strategy<Value = Case> {
         1 => Just(Op::Cancel),
         2 => Just(Op::Steer),
         4 => (0..4u32, fault).prop_map(|(append, fault)| Op::Fail(append, fault)),
-        1 => select(HookPoint::EVERY).prop_map(Op::FailHook),
+        1 => select(HookPoint::ALL).prop_map(Op::FailHook),
         2 => Just(Op::StartAgain),
         2 => (0..4u8).prop_map(Op::Resolve),
         1 => Just(Op::Say),
@@ -183,7 +183,7 @@ fn case() -> impl Strategy<Value = Case> {
 #[derive(Default)]
 struct Witness {
     journal: MemoryJournal,
-    ran: Mutex<Vec<(&'static str, EffectKey)>>,
+    ran: Mutex<Vec<(&'static str, IdempotencyKey)>>,
     problems: Mutex<Vec<String>>,
     failing_hook: Mutex<Option<HookPoint>>,
 }
@@ -195,7 +195,7 @@ impl Witness {
 
     /// A model is asked: its answer is not on record yet, and that it is asked is.
     fn sees_thinking(&self) {
-        self.journal.look(|changes| match changes.iter().rev().find_map(milestone) {
+        self.journal.with_changes(|changes| match changes.iter().rev().find_map(milestone) {
             Some(Milestone::Thinking) => (),
             Some(Milestone::Thought) => self.complain("a thought was paid twice"),
             None => self.complain("a model was asked before that was on record"),
@@ -204,13 +204,13 @@ impl Witness {
 
     /// A tool or a tool hook is called: the answer that asks for it is on record.
     fn sees_acting(&self, what: &str) {
-        let last = self.journal.look(|changes| changes.iter().rev().find_map(milestone));
+        let last = self.journal.with_changes(|changes| changes.iter().rev().find_map(milestone));
         if !matches!(last, Some(Milestone::Thought)) {
             self.complain(format!("{what} was called before the thought was on record"));
         }
     }
 
-    fn sees_call(&self, tool: &'static str, key: &EffectKey) {
+    fn sees_call(&self, tool: &'static str, key: &IdempotencyKey) {
         self.sees_acting(tool);
         if tool != "pure" && !self.is_started(key) {
             self.complain(format!("{tool} began before that was on record"));
@@ -218,12 +218,12 @@ impl Witness {
         lock(&self.ran).push((tool, key.clone()));
     }
 
-    fn is_started(&self, key: &EffectKey) -> bool {
-        self.journal.look(|changes| {
+    fn is_started(&self, key: &IdempotencyKey) -> bool {
+        self.journal.with_changes(|changes| {
             let of_step =
-                changes.iter().rev().take_while(|it| !matches!(it.change, Change::Thought(_)));
+                changes.iter().rev().take_while(|it| !matches!(it.change, Change::ModelResponded(_)));
             of_step.into_iter().any(
-                |it| matches!(it.change, Change::Started { call, .. } if Some(call) == key.call),
+                |it| matches!(it.change, Change::ToolCallStarted { call, .. } if Some(call) == key.call),
             )
         })
     }
@@ -234,10 +234,10 @@ enum Milestone {
     Thought,
 }
 
-fn milestone(stamped: &Stamped) -> Option<Milestone> {
+fn milestone(stamped: &ChangeRecord) -> Option<Milestone> {
     match stamped.change {
-        Change::Thinking { .. } => Some(Milestone::Thinking),
-        Change::Thought(_) => Some(Milestone::Thought),
+        Change::StepStarted { .. } => Some(Milestone::Thinking),
+        Change::ModelResponded(_) => Some(Milestone::Thought),
         _ => None,
     }
 }
@@ -254,14 +254,14 @@ impl ChatModel for PlannedModel<'_> {
         _cx: InferCx<'_>,
     ) -> Result<InferenceResponse, ModelError> {
         self.2.sees_thinking();
-        pause(self.1).await;
+        yield_times(self.1).await;
         self.0.to_response()
     }
 }
 
 #[async_trait]
 impl Driver for PlannedDriver {
-    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         let plan = usize::try_from(state.total_steps()).ok().and_then(|index| self.0.get(index));
         let plan = plan.cloned().unwrap_or(Plan::Answer { pauses: 0 });
         let (step, pauses) = match plan {
@@ -277,7 +277,7 @@ impl Driver for PlannedDriver {
         };
         let step = step.with_usage(Usage::new(3, 2));
         let model = PlannedModel(&step, pauses, &self.1);
-        Ok(Thought::of(cx.infer(&model, cx.request().await?).await?))
+        Ok(StepResponse::from_response(cx.infer(&model, cx.request().await?).await?))
     }
 }
 
@@ -288,7 +288,7 @@ fn tool(witness: &Arc<Witness>, name: &'static str, options: ToolOptions) -> Moc
         let pauses = u32::try_from(arguments["pauses"].as_u64().unwrap_or(0)).unwrap_or(0);
         let call = cx.key.call;
         async move {
-            pause(pauses).await;
+            yield_times(pauses).await;
             match name {
                 "failing" => Err(ToolError::Failed(BoxError::from("it broke"))),
                 "stopping" => Err(StopSignal::requested(name, "enough").into()),
@@ -304,18 +304,18 @@ fn tool(witness: &Arc<Witness>, name: &'static str, options: ToolOptions) -> Moc
 }
 
 fn tools(witness: &Arc<Witness>) -> Vec<MockTool> {
-    let of = |effects| ToolOptions { effects, ..ToolOptions::default() };
-    let once = of(Effects::Once);
+    let of = |effects| ToolOptions { side_effects: effects, ..ToolOptions::default() };
+    let once = of(SideEffects::AtMostOnce);
     let late = ToolOptions {
         timeout: Some(std::time::Duration::from_secs(1)),
-        retry: Retry { attempts: 2, ..Retry::default() },
-        ..of(Effects::Idempotent)
+        retry: ToolRetry { attempts: 2, ..ToolRetry::default() },
+        ..of(SideEffects::Idempotent)
     };
     let tool = |name, options| tool(witness, name, options);
     vec![
-        tool("pure", of(Effects::Pure)),
-        tool("idempotent", of(Effects::Idempotent)),
-        tool("resumable", of(Effects::Resumable)),
+        tool("pure", of(SideEffects::ReadOnly)),
+        tool("idempotent", of(SideEffects::Idempotent)),
+        tool("resumable", of(SideEffects::Resumable)),
         tool("once", once.clone()),
         tool("alone", ToolOptions { exclusive: true, ..once.clone() }),
         tool("effects", once.clone()),
@@ -337,7 +337,7 @@ struct PlannedHook {
 
 impl PlannedHook {
     async fn at(&self, point: HookPoint) -> Result<(), BoxError> {
-        pause(self.pauses).await;
+        yield_times(self.pauses).await;
         let mut failing = lock(&self.witness.failing_hook);
         match failing.take_if(|it| *it == point) {
             Some(point) => Err(format!("the hook fails at {}", point.as_str()).into()),
@@ -359,9 +359,9 @@ impl Hook for PlannedHook {
         state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        state.say(Message::system("be good"));
+        state.push_message(Message::system("be good"));
         self.at(HookPoint::BeforeExecution).await?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn before_step(
@@ -371,7 +371,7 @@ impl Hook for PlannedHook {
     ) -> Result<Flow, BoxError> {
         Self::count(state, &SEEN)?;
         self.at(HookPoint::BeforeStep).await?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn before_inference(
@@ -381,7 +381,7 @@ impl Hook for PlannedHook {
         _cx: &HookCx<'_>,
     ) -> Result<InferenceDecision, BoxError> {
         self.at(HookPoint::BeforeInference).await?;
-        Ok(InferenceDecision::Go)
+        Ok(InferenceDecision::Send)
     }
 
     async fn after_inference(
@@ -391,7 +391,7 @@ impl Hook for PlannedHook {
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         self.at(HookPoint::AfterInference).await?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn before_tool(
@@ -403,7 +403,7 @@ impl Hook for PlannedHook {
         self.witness.sees_acting("a hook");
         self.at(HookPoint::BeforeTool).await?;
         let arguments = call.parse_arguments()?;
-        let question = || Question { text: "may it?".into(), source: "property".into() };
+        let question = || ApprovalRequest { text: "may it?".into(), source: "property".into() };
         Ok(match arguments["decision"].as_str().unwrap_or_default() {
             "block" => ToolDecision::Block { reason: "no".into() },
             "ask" => ToolDecision::Ask(question()),
@@ -423,7 +423,7 @@ impl Hook for PlannedHook {
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         self.at(HookPoint::AfterTool).await?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn after_step(
@@ -433,7 +433,7 @@ impl Hook for PlannedHook {
     ) -> Result<Flow, BoxError> {
         Self::count(state, &SEEN)?;
         self.at(HookPoint::AfterStep).await?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn on_stop(
@@ -441,10 +441,10 @@ impl Hook for PlannedHook {
         _signal: Option<&StopSignal>,
         state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
-    ) -> Result<Verdict, BoxError> {
+    ) -> Result<StopDecision, BoxError> {
         let vetoes = Self::count(state, &VETOES)?;
         self.at(HookPoint::OnStop).await?;
-        Ok(if vetoes <= self.vetoes { Verdict::Continue } else { Verdict::Stop })
+        Ok(if vetoes <= self.vetoes { StopDecision::Continue } else { StopDecision::Stop })
     }
 
     async fn on_error(
@@ -452,10 +452,10 @@ impl Hook for PlannedHook {
         _failure: &Failure,
         state: &mut StateEdit<'_>,
         _cx: &HookCx<'_>,
-    ) -> Result<Recovery, BoxError> {
+    ) -> Result<ErrorDecision, BoxError> {
         self.at(HookPoint::OnError).await?;
         let failed = state.execution().map_or(0, Execution::failed_in_a_row);
-        Ok(if failed <= self.retries { Recovery::Retry } else { Recovery::Fail })
+        Ok(if failed <= self.retries { ErrorDecision::Retry } else { ErrorDecision::Fail })
     }
 
     async fn after_execution(

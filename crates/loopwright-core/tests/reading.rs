@@ -8,10 +8,10 @@ use std::{
 use async_trait::async_trait;
 use futures::StreamExt as _;
 use loopwright_core::{
-    AgentEvent, AgentLoop, AgentState, BoxError, CallState, CallableHook, Driver, Failure,
-    FailureKind, Flow, InferenceDecision, Recovery, RunOptions, Status, Step, StepError, StepKind,
-    ThinkCx, Thought, Tool, ToolCx, ToolDecision, ToolOptions, ToolOutcome, ToolOutput, ToolSet,
-    Verdict,
+    AgentEvent, AgentLoop, AgentState, BoxError, CallState, CallableHook, Driver, ErrorDecision,
+    ExecutionStatus, Failure, FailureKind, Flow, InferenceDecision, RunOptions, Step, StepError,
+    StepKind, StepResponse, StopDecision, ThinkCx, Tool, ToolCx, ToolDecision, ToolOptions,
+    ToolOutcome, ToolOutput, ToolSet,
     kinds::{
         ContinuationEvaluated, ExecutionCompleted, ExecutionFailed, ExecutionStarted, HookExecuted,
         StateUpdated, StepCompleted, StepStarted, TokenUsageReported, ToolCallCompleted,
@@ -20,7 +20,7 @@ use loopwright_core::{
     messages::{FinishReason, InferenceResponse, Message, Role, SectionName, ToolSpec, Usage},
 };
 use loopwright_testing::{
-    EventRecorder, FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
+    EventRecorder, FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, test_loop,
 };
 use serde_json::json;
 
@@ -65,26 +65,26 @@ fn the_events_of_a_run_carry_what_happened() {
     let (agent, events, clock) = looking([look("rye"), done()]);
     run(&agent, &clock);
 
-    let begun = &events.of::<ExecutionStarted>()[0];
+    let begun = &events.events_of::<ExecutionStarted>()[0];
     assert_eq!((begun.messages, begun.tools, begun.resumed), (1, 2, false));
     assert_eq!(begun.name, agent.profile().name);
-    let [first, second] = &events.of::<StepStarted>()[..] else { panic!("two steps") };
+    let [first, second] = &events.events_of::<StepStarted>()[..] else { panic!("two steps") };
     assert_eq!((first.step, first.messages), (1, 1));
     assert_eq!((second.step, second.messages), (2, 2));
     let offered: Vec<&str> = first.tools.iter().map(|it| &**it).collect();
     assert_eq!(offered, agent.tools().names().iter().map(|it| &**it).collect::<Vec<_>>());
     assert!(offered.contains(&"look"));
 
-    let call = &events.of::<ToolCallStarted>()[0];
+    let call = &events.events_of::<ToolCallStarted>()[0];
     assert_eq!((call.step, call.call, call.attempt), (1, 0, 1));
     assert_eq!((&*call.tool, &*call.arguments), ("look", r#"{"at":"rye"}"#));
-    let call = &events.of::<ToolCallCompleted>()[0];
+    let call = &events.events_of::<ToolCallCompleted>()[0];
     assert_eq!((call.step, call.call, &*call.tool, call.success), (1, 0, "look", true));
     assert_eq!(&*call.arguments, r#"{"at":"rye"}"#);
     assert_eq!(call.outcome.output().unwrap().to_text(), "seen");
     assert_eq!(call.took, TWO_SECONDS);
 
-    let [first, second] = &events.of::<StepCompleted>()[..] else { panic!("two steps") };
+    let [first, second] = &events.events_of::<StepCompleted>()[..] else { panic!("two steps") };
     assert_eq!((first.step, first.kind), (1, StepKind::ToolExecution));
     assert_eq!((first.has_tool_calls, first.took), (true, TWO_SECONDS));
     assert_eq!((first.usage, first.errors.len()), (Usage::new(5, 2), 0));
@@ -93,17 +93,17 @@ fn the_events_of_a_run_carry_what_happened() {
     assert_eq!((second.has_tool_calls, second.took), (false, Duration::ZERO));
     assert_eq!((second.usage, &second.finish), (Usage::new(7, 1), &Some(FinishReason::Stop)));
 
-    let reported: Vec<_> = events.of::<TokenUsageReported>();
+    let reported: Vec<_> = events.events_of::<TokenUsageReported>();
     let reported: Vec<_> = reported.iter().map(|it| (&*it.operation, it.step, it.usage)).collect();
     assert_eq!(reported, [("step", 1, Usage::new(5, 2)), ("step", 2, Usage::new(7, 1))]);
-    let updated = events.of::<StateUpdated>();
+    let updated = events.events_of::<StateUpdated>();
     let updated: Vec<_> = updated.iter().map(|it| (&*it.status, it.step_count)).collect();
     assert_eq!(updated, [("in_progress", 1), ("in_progress", 2)]);
-    let evaluated = events.of::<ContinuationEvaluated>();
+    let evaluated = events.events_of::<ContinuationEvaluated>();
     let evaluated: Vec<_> =
         evaluated.iter().map(|it| (it.step, it.outcome.should_continue)).collect();
     assert_eq!(evaluated, [(1, true), (2, false)]);
-    let over = &events.of::<ExecutionCompleted>()[0];
+    let over = &events.events_of::<ExecutionCompleted>()[0];
     assert_eq!((&*over.status, over.steps, over.errors), ("completed", 2, 0));
     assert_eq!(over.usage, Usage::new(12, 3));
 }
@@ -113,15 +113,16 @@ fn the_events_of_a_run_that_fails_say_why_and_how_far_it_came() {
     let (agent, events, clock) = looking([look("nothing"), ScenarioStep::error("down")]);
     let state = run(&agent, &clock);
 
-    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    let ExecutionStatus::Failed(failure) = state.status() else { panic!("{state:?}") };
     assert_eq!(failure.kind, FailureKind::Driver);
-    let call = &events.of::<ToolCallCompleted>()[0];
+    let call = &events.events_of::<ToolCallCompleted>()[0];
     assert_eq!((call.success, call.outcome.error_message()), (false, "it broke".to_owned()));
-    let errors: Vec<_> = events.of::<StepCompleted>().into_iter().map(|it| it.errors).collect();
+    let errors: Vec<_> =
+        events.events_of::<StepCompleted>().into_iter().map(|it| it.errors).collect();
     assert_eq!(errors, [vec!["it broke".to_owned()], vec!["the driver failed: down".to_owned()]]);
-    let failed = &events.of::<ExecutionFailed>()[0];
+    let failed = &events.events_of::<ExecutionFailed>()[0];
     assert_eq!((&failed.failure, failed.steps, failed.usage), (failure, 2, Usage::new(5, 2)));
-    let over = &events.of::<ExecutionCompleted>()[0];
+    let over = &events.events_of::<ExecutionCompleted>()[0];
     assert_eq!((&*over.status, over.steps, over.errors), ("failed", 2, 2));
 }
 
@@ -159,19 +160,19 @@ fn noting(notes: &Arc<Mutex<Vec<&'static str>>>) -> CallableHook {
     CallableHook::new("noting")
         .before_execution(move |_, _| {
             begin();
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
         .before_step(move |_, _| {
             step();
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
         .before_inference(move |_, _, _| {
             asks();
-            Ok(InferenceDecision::Go)
+            Ok(InferenceDecision::Send)
         })
         .after_inference(move |_, _, _| {
             answered();
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
         .before_tool(move |_, _, _| {
             calls();
@@ -179,19 +180,19 @@ fn noting(notes: &Arc<Mutex<Vec<&'static str>>>) -> CallableHook {
         })
         .after_tool(move |_, _, _, _| {
             called();
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
         .on_error(move |_, _, _| {
             failed();
-            Ok(Recovery::Retry)
+            Ok(ErrorDecision::Retry)
         })
         .after_step(move |_, _| {
             stepped();
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
         .on_stop(move |_, _, _| {
             stops();
-            Ok(Verdict::Stop)
+            Ok(StopDecision::Stop)
         })
         .after_execution(move |_, _| {
             end();
@@ -203,7 +204,7 @@ fn noting(notes: &Arc<Mutex<Vec<&'static str>>>) -> CallableHook {
 fn hooks_are_called_at_every_point_of_a_run_in_order() {
     let (notes, events) = (Arc::default(), EventRecorder::new());
     let model = FakeModel::script([ScenarioStep::error("down"), look("rye"), "done".into()]);
-    let agent = loop_of(ModelDriver::new(model))
+    let agent = test_loop(ModelDriver::new(model))
         .with_tool(MockTool::returning("look", "Looks.", "seen"))
         .with_event_sink(events.sink());
     execute(&hooked(&agent, noting(&notes)), asked());
@@ -220,7 +221,7 @@ fn hooks_are_called_at_every_point_of_a_run_in_order() {
     ]
     .concat();
     assert_eq!(*lock(&notes), expect);
-    let told: Vec<_> = events.of::<HookExecuted>().into_iter().map(|it| it.point).collect();
+    let told: Vec<_> = events.events_of::<HookExecuted>().into_iter().map(|it| it.point).collect();
     assert_eq!(told, expect);
 }
 
@@ -230,7 +231,7 @@ fn hooks_are_called_at_every_point_of_a_run_in_order() {
 #[test]
 fn a_new_state_has_neither_conversation_nor_execution() {
     let state = AgentState::new();
-    assert_eq!((state.status(), state.text()), (&Status::Pending, String::new()));
+    assert_eq!((state.status(), state.text()), (&ExecutionStatus::Pending, String::new()));
     assert_eq!((state.transcript().len(), state.step_count()), (0, 0));
     assert_eq!((state.usage(), state.execution_count()), (Usage::default(), 0));
     assert!(state.execution().is_none() && state.last_step().is_none());
@@ -245,7 +246,7 @@ fn executing_a_loop_gives_the_last_of_the_states_that_iterating_it_yields() {
     assert_eq!((steps, states[1].text()), (vec![1, 2], "done".to_owned()));
     let state = block_on(agent.execute(asked()));
     assert_eq!((state.step_count(), state.text()), (2, "done".to_owned()));
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
 }
 
 #[test]
@@ -313,9 +314,9 @@ fn the_open_step_says_where_each_of_its_calls_stands() {
     let [first, second] = &seen[..] else { panic!("two calls: {seen:?}") };
     assert_eq!((first.number(), first.attempt()), (1, 1));
     assert_eq!(&*first.call(1).unwrap().name, "look");
-    assert_eq!(first.thought().unwrap().finish, FinishReason::ToolCalls);
-    assert!(matches!(first.calls(), [CallState::Started { .. }, CallState::Waiting]), "{first:?}");
-    let [CallState::Done(outcome), CallState::Started { .. }] = second.calls() else {
+    assert_eq!(first.thought().unwrap().finish_reason, FinishReason::ToolCalls);
+    assert!(matches!(first.calls(), [CallState::Started { .. }, CallState::Queued]), "{first:?}");
+    let [CallState::Completed(outcome), CallState::Started { .. }] = second.calls() else {
         panic!("{second:?}")
     };
     assert_eq!(outcome.output().unwrap().to_text(), "seen");
@@ -345,7 +346,7 @@ struct Reporting;
 
 #[async_trait]
 impl Driver for Reporting {
-    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         let prompt = cx.prompt().await?;
         let shown: Vec<String> = prompt.stable().map(|turn| turn.message().text()).collect();
         let answer = format!(
@@ -357,14 +358,14 @@ impl Driver for Reporting {
             if cx.events().has_listeners() { "some" } else { "no" },
         );
         let answer = InferenceResponse::new(Message::assistant(answer), Usage::new(1, 1));
-        Ok(Thought::of(answer))
+        Ok(StepResponse::from_response(answer))
     }
 }
 
 #[test]
 fn a_driver_is_given_the_state_the_tools_and_what_the_compiler_chose() {
     let tools = ToolSet::new().with(MockTool::returning("look", "", 1));
-    let agent = loop_of(Reporting).with_tools(tools);
+    let agent = test_loop(Reporting).with_tools(tools);
     let state = execute(&agent, asked().with_metadata("topic", "rye"));
     assert_eq!(
         state.text(),
@@ -461,7 +462,7 @@ fn a_type_with_arguments_of_its_own_is_a_tool() {
 fn hooks_and_tools_emit_events_of_their_own() {
     let hook = CallableHook::new("checking").before_step(|_, cx| {
         cx.events.emit(|| ValidationFailed::new(1, "of a hook", vec!["odd".to_owned()]));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let tool = MockTool::with_cx("look", "", |_, cx| {
         cx.events.emit(|| ValidationFailed::new(1, "of a tool", Vec::new()));
@@ -470,7 +471,8 @@ fn hooks_and_tools_emit_events_of_their_own() {
     let events = EventRecorder::new();
     let agent = agent([look("rye"), "done".into()]).with_tool(tool).with_event_sink(events.sink());
     execute(&hooked(&agent, hook), asked());
-    let told: Vec<_> = events.of::<ValidationFailed>().into_iter().map(|it| it.subject).collect();
+    let told: Vec<_> =
+        events.events_of::<ValidationFailed>().into_iter().map(|it| it.subject).collect();
     assert_eq!(told, ["of a hook", "of a tool", "of a hook"]);
 }
 
@@ -511,11 +513,11 @@ fn a_loop_is_made_of_parts_and_each_can_be_changed() {
         parts.driver = Arc::new(Reporting);
         parts.tools = ToolSet::new();
         parts.executor.max_output_bytes = 7;
-        parts.head = AgentState::new().with_user_message("before").transcript().clone();
+        parts.preamble = AgentState::new().with_user_message("before").transcript().clone();
     });
     assert_eq!((first.driver().name(), first.tools().len()), ("fake", 1));
     assert_eq!((changed.tools().len(), changed.executor().max_output_bytes), (0, 7));
-    assert_eq!(changed.head().len(), 1);
+    assert_eq!(changed.preamble().len(), 1);
     assert!(changed.interceptor().hooks().is_empty() && changed.sinks().is_empty());
     let heard = changed.with_event_sink(EventRecorder::new().sink());
     assert!(!heard.sinks().is_empty() && changed.sinks().is_empty());

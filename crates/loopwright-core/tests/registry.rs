@@ -22,7 +22,7 @@ fn a_registry_holds_tools_and_factories_and_calls_a_factory_once() {
         counter.fetch_add(1, SeqCst);
         tool("lazy")
     });
-    assert!(registry.has("lazy") && registry.has("ready") && !registry.has("other"));
+    assert!(registry.contains("lazy") && registry.contains("ready") && !registry.contains("other"));
     assert_eq!(made.load(SeqCst), 0);
     for _ in 0..3 {
         assert_eq!(&**registry.get("lazy").unwrap().name(), "lazy");
@@ -39,7 +39,7 @@ fn names_come_in_a_fixed_order_factories_first() {
     registry.register_factory("d", || tool("d"));
     registry.register_factory("b", || tool("b"));
     assert_eq!(registry.names().collect::<Vec<_>>(), ["b", "d", "c", "a"]);
-    assert_eq!(registry.count(), 4);
+    assert_eq!(registry.len(), 4);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_tool_that_is_there_wins_over_one_that_would_have_to_be_made() {
     registry.register_factory("look", || -> MockTool { panic!("it is not made") });
     registry.register(tool("look"));
     assert_eq!(registry.get("look").unwrap().descriptor().description(), "Is look.");
-    assert_eq!(registry.count(), 1);
+    assert_eq!(registry.len(), 1);
 }
 
 #[test]

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_core::{
     AgentLoop, AgentState, BoxError, CallableHook, ChatModel, CompileError, ContextCompiler,
-    Fragment, InferCx, InferenceDecision, Instructions, IntoTool as _, LlmConfig, ModelError,
-    ModelLayer, Status, ToolSet,
-    kinds::{InferenceRequestStarted, PrefixBroken},
+    ExecutionStatus, Fragment, InferCx, InferenceDecision, Instructions, IntoTool as _, LlmConfig,
+    ModelError, ModelLayer, ToolSet,
+    kinds::{InferenceRequestStarted, PromptCacheBroken},
     messages::{
-        InferenceOptions, InferenceRequest, InferenceResponse, Message, PrefixBreak, Prompt,
+        CacheBreak, InferenceOptions, InferenceRequest, InferenceResponse, Message, Prompt,
         ResponseFormat, ToolChoice, Transcript, Turn, Usage,
     },
 };
 use loopwright_testing::{
-    EventRecorder, FakeModel, MockTool, ModelDriver, ScenarioStep, Timeline, WholeConversation,
-    loop_of,
+    EventRecorder, FakeModel, FullTranscript, MockTool, ModelDriver, ScenarioStep, Timeline,
+    test_loop,
 };
 use serde_json::json;
 
@@ -35,7 +35,7 @@ impl ContextCompiler for WithTail {
         state: &AgentState,
         previous: Option<Prompt>,
     ) -> Result<Prompt, CompileError> {
-        let mut prompt = WholeConversation.compile(state, previous).await?;
+        let mut prompt = FullTranscript.compile(state, previous).await?;
         prompt.tail.push(Message::user(format!("step {}", state.step_count() + 1)));
         Ok(prompt)
     }
@@ -45,10 +45,11 @@ impl ContextCompiler for WithTail {
 fn the_stable_part_holds_instructions_tools_and_conversation_and_the_tail_what_is_volatile() {
     let model = three_steps();
     let format = ResponseFormat::JsonObject;
-    let agent = loop_of(ModelDriver::new(model.clone())).with(|parts| {
+    let agent = test_loop(ModelDriver::new(model.clone())).with(|parts| {
         parts.compiler = Arc::new(WithTail);
         parts.instructions = Instructions::new([("role".into(), "You are brief.".into())]);
-        parts.head = Transcript::from_iter([Turn::said(Message::user("example")).unwrap()]);
+        parts.preamble =
+            Transcript::from_iter([Turn::from_message(Message::user("example")).unwrap()]);
         parts.response_format = Some(format.clone());
     });
     let events = EventRecorder::new();
@@ -64,44 +65,45 @@ fn the_stable_part_holds_instructions_tools_and_conversation_and_the_tail_what_i
     }
     for pair in requests.windows(2) {
         assert!(pair[1].prompt.turns.starts_with(&pair[0].prompt.turns));
-        assert!(pair[0].tools.is_same(&pair[1].tools), "the tools are written once");
+        assert!(pair[0].tools.ptr_eq(&pair[1].tools), "the tools are written once");
         assert_eq!(pair[0].prefix_broken_by(&pair[1]), None);
     }
-    assert_eq!(events.of::<PrefixBroken>(), []);
+    assert_eq!(events.events_of::<PromptCacheBroken>(), []);
     assert_eq!(state.transcript().len(), 4, "the tail is not recorded");
     let shown: Vec<_> =
-        events.of::<InferenceRequestStarted>().iter().map(|it| it.messages).collect();
+        events.events_of::<InferenceRequestStarted>().iter().map(|it| it.messages).collect();
     assert_eq!(shown, [3, 4, 5]);
 }
 
 #[track_caller]
 fn check_broken(
     edit: impl Fn(&mut loopwright_core::StateEdit<'_>) + Send + Sync + 'static,
-    expect: &[PrefixBreak],
+    expect: &[CacheBreak],
 ) {
     let hook = CallableHook::new("edit").after_step(move |state, _| {
         if state.step_count() == 2 {
             edit(state);
         }
-        Ok(loopwright_core::Flow::Go)
+        Ok(loopwright_core::Flow::Continue)
     });
     let events = EventRecorder::new();
-    let agent = hooked(&loop_of(ModelDriver::new(three_steps())), hook);
+    let agent = hooked(&test_loop(ModelDriver::new(three_steps())), hook);
     drop(execute(&agent.with_event_sink(events.sink()), asked()));
-    let causes: Vec<_> = events.of::<PrefixBroken>().into_iter().map(|it| it.cause).collect();
+    let causes: Vec<_> =
+        events.events_of::<PromptCacheBroken>().into_iter().map(|it| it.cause).collect();
     assert_eq!(causes, expect);
 }
 
 #[test]
 fn a_request_that_does_not_begin_with_the_one_before_says_why() {
     check_broken(|_| (), &[]);
-    check_broken(|state| state.say(Message::user("more")), &[]);
+    check_broken(|state| state.push_message(Message::user("more")), &[]);
     check_broken(
-        |state| state.replace("messages", state.transcript().first(1), PrefixBreak::Compaction),
-        &[PrefixBreak::Compaction],
+        |state| state.replace("messages", state.transcript().prefix(1), CacheBreak::Compaction),
+        &[CacheBreak::Compaction],
     );
-    check_broken(|state| state.set_system_prompt("Another."), &[PrefixBreak::PromptEdited]);
-    check_broken(|state| state.set_llm(LlmConfig::named("other")), &[PrefixBreak::ModelChanged]);
+    check_broken(|state| state.set_system_prompt("Another."), &[CacheBreak::PromptEdited]);
+    check_broken(|state| state.set_llm(LlmConfig::named("other")), &[CacheBreak::ModelChanged]);
 }
 
 #[test]
@@ -111,14 +113,14 @@ fn more_tools_after_those_that_were_are_told_apart_from_other_tools() {
         tools: names.iter().map(|name| spec(name)).collect(),
         ..InferenceRequest::default()
     };
-    let check = |before: &[&str], after: &[&str], expect: Option<PrefixBreak>| {
+    let check = |before: &[&str], after: &[&str], expect: Option<CacheBreak>| {
         assert_eq!(asking(before).prefix_broken_by(&asking(after)), expect);
     };
     check(&["a"], &["a"], None);
-    check(&["a"], &["a", "b"], Some(PrefixBreak::ToolAdded));
-    check(&["a"], &["b", "a"], Some(PrefixBreak::ToolsChanged));
-    check(&["a", "b"], &["a"], Some(PrefixBreak::ToolsChanged));
-    check(&[], &["a"], Some(PrefixBreak::ToolsChanged));
+    check(&["a"], &["a", "b"], Some(CacheBreak::ToolAdded));
+    check(&["a"], &["b", "a"], Some(CacheBreak::ToolsChanged));
+    check(&["a", "b"], &["a"], Some(CacheBreak::ToolsChanged));
+    check(&[], &["a"], Some(CacheBreak::ToolsChanged));
 }
 
 #[test]
@@ -128,12 +130,12 @@ fn derived_instructions_are_made_of_the_agent_as_it_is() {
         let names = agent.tools().names().join(", ");
         (!names.is_empty()).then(|| names.into())
     };
-    let instructions = Instructions::of([
+    let instructions = Instructions::from_fragments([
         ("fixed".into(), Fragment::Fixed("Be brief.".into())),
         ("derived".into(), Fragment::Derived(Arc::new(derive))),
     ]);
     let agent =
-        loop_of(ModelDriver::new(model.clone())).with(|parts| parts.instructions = instructions);
+        test_loop(ModelDriver::new(model.clone())).with(|parts| parts.instructions = instructions);
     drop(execute(&agent, asked()));
     drop(execute(&agent.with_tools(ToolSet::new()), asked()));
     let systems: Vec<_> = model.requests().into_iter().filter_map(|it| it.system).collect();
@@ -159,9 +161,9 @@ fn layers_stand_between_an_agent_and_its_models_and_what_they_answer_is_charged(
             model.infer(request, cx).await
         }
     }
-    let (model, timeline) = (FakeModel::echo().named("small"), Timeline::new());
+    let (model, timeline) = (FakeModel::echo().with_name("small"), Timeline::new());
     let with = |names: &[(&'static str, u32)]| {
-        let agent = loop_of(ModelDriver::new(model.clone()));
+        let agent = test_loop(ModelDriver::new(model.clone()));
         agent.with(|parts| {
             for (name, asks) in names {
                 parts.layers.add(Arc::new(Noting(name, timeline.clone(), *asks)));
@@ -180,21 +182,21 @@ fn layers_stand_between_an_agent_and_its_models_and_what_they_answer_is_charged(
 fn a_hook_that_rewrites_a_request_breaks_its_prefix() {
     let hook = CallableHook::new("rewrite").before_inference(|request, _, _| {
         if request.prompt.turns.len() == 2 {
-            request.prompt.turns = Transcript::from_iter([Turn::said(Message::user("x"))?]);
+            request.prompt.turns = Transcript::from_iter([Turn::from_message(Message::user("x"))?]);
         }
-        Ok(InferenceDecision::Go)
+        Ok(InferenceDecision::Send)
     });
     let events = EventRecorder::new();
-    let agent = hooked(&loop_of(ModelDriver::new(three_steps())), hook);
+    let agent = hooked(&test_loop(ModelDriver::new(three_steps())), hook);
     drop(execute(&agent.with_event_sink(events.sink()), asked()));
-    assert_eq!(events.of::<PrefixBroken>()[0].cause, PrefixBreak::HookRewrote);
+    assert_eq!(events.events_of::<PromptCacheBroken>()[0].cause, CacheBreak::HookRewrote);
 }
 
 #[test]
 fn the_state_selects_the_model_and_its_settings() {
-    let model = FakeModel::echo().named("default");
+    let model = FakeModel::echo().with_name("default");
     let events = EventRecorder::new();
-    let agent = loop_of(ModelDriver::new(model.clone())).with_event_sink(events.sink());
+    let agent = test_loop(ModelDriver::new(model.clone())).with_event_sink(events.sink());
     let mut llm = LlmConfig::named("other");
     llm.options = {
         let mut options = InferenceOptions::default();
@@ -204,7 +206,7 @@ fn the_state_selects_the_model_and_its_settings() {
     let state = execute(&agent, asked());
     drop(execute(&agent, state.with_llm(llm)));
     let asked: Vec<_> =
-        events.of::<InferenceRequestStarted>().into_iter().map(|it| it.model).collect();
+        events.events_of::<InferenceRequestStarted>().into_iter().map(|it| it.model).collect();
     assert_eq!(asked, [Some("default".into()), Some("other".into())]);
     assert_eq!(model.requests()[1].options.temperature, Some(0.5));
 }
@@ -218,17 +220,17 @@ fn a_compiler_that_fails_fails_the_step() {
             Err(CompileError(BoxError::from("no room")))
         }
     }
-    let agent = loop_of(ModelDriver::new(FakeModel::echo()))
+    let agent = test_loop(ModelDriver::new(FakeModel::echo()))
         .with(|parts| parts.compiler = Arc::new(Failing));
     let state = execute(&agent, asked());
-    let Status::Failed(failure) = state.status() else { panic!("{state:?}") };
+    let ExecutionStatus::Failed(failure) = state.status() else { panic!("{state:?}") };
     assert_eq!(failure.to_string(), "the context could not be compiled: no room");
 }
 
 #[test]
 fn changing_a_part_of_a_loop_leaves_the_original_as_it_is() {
     let model = FakeModel::echo();
-    let base = loop_of(ModelDriver::new(model.clone()));
+    let base = test_loop(ModelDriver::new(model.clone()));
     let other = base.with_tool(MockTool::returning("look", "", json!(1)));
     assert_eq!((base.tools().len(), other.tools().len()), (1, 2));
     let hooked = hooked(&base, CallableHook::new("one").after_execution(|_, _| Ok(())));
@@ -243,7 +245,7 @@ fn the_compiler_of_a_loop_reaches_whatever_driver_it_has() {
     for first in [true, false] {
         let model = FakeModel::echo();
         let driver = Arc::new(ModelDriver::new(model.clone()));
-        let base = loop_of(ModelDriver::new(FakeModel::default()));
+        let base = test_loop(ModelDriver::new(FakeModel::default()));
         let with_tail =
             |it: loopwright_core::AgentLoop| it.with(|parts| parts.compiler = Arc::new(WithTail));
         let agent = if first {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use loopwright_core::{
-    AgentState, CallableHook, ContinuationDecision, EVALUATIONS, Evaluation, Execution, Flow,
-    Status, Step, StepKind, Verdict,
+    AgentState, CRITERIA_RESULTS, CallableHook, ContinuationDecision, Evaluation, Execution,
+    ExecutionStatus, Flow, Step, StepKind, StopDecision,
     kinds::ContinuationEvaluated,
     messages::{Content, FinishReason, Message, Part, Role, ToolCall, Transcript, TurnBody, Usage},
 };
 use loopwright_testing::{
-    CurrentTrace, EventRecorder, FakeDriver, FakeModel, MemoryJournal, ModelDriver, ScenarioStep,
-    block_on, loop_of,
+    CurrentTraceOnly, EventRecorder, FakeDriver, FakeModel, MemoryJournal, ModelDriver,
+    ScenarioStep, block_on, test_loop,
 };
 use serde_json::json;
 
@@ -29,9 +29,10 @@ fn a_tool_then_an_answer_takes_two_steps_and_yields_two_states() {
     assert_eq!(counts, [1, 2]);
     let kinds: Vec<_> = states[1].execution().unwrap().steps().map(Step::kind).collect();
     assert_eq!(kinds, [StepKind::ToolExecution, StepKind::FinalResponse]);
-    let evaluated: Vec<_> = events.of::<ContinuationEvaluated>().iter().map(|it| it.step).collect();
+    let evaluated: Vec<_> =
+        events.events_of::<ContinuationEvaluated>().iter().map(|it| it.step).collect();
     assert_eq!(evaluated, [1, 2]);
-    assert_eq!(states[1].status(), &Status::Completed);
+    assert_eq!(states[1].status(), &ExecutionStatus::Completed);
 }
 
 #[test]
@@ -49,11 +50,11 @@ fn requesting_continuation_once_after_an_answer_buys_one_more_step() {
         if state.step_count() == 1 {
             state.request_continuation();
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
-    let state = execute(&hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook), asked());
+    let state = execute(&hooked(&test_loop(FakeDriver::responses(["one", "two"])), hook), asked());
     assert_eq!((state.step_count(), state.text().as_str()), (2, "two"));
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
 }
 
 /// What requested the step after each step.
@@ -67,7 +68,7 @@ fn a_step_keeps_which_hook_requested_the_next_one() {
         if state.step_count() == 2 {
             state.request_continuation();
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let journal = MemoryJournal::new();
     let agent = hooked(&agent([ScenarioStep::tool("looking"), "one".into(), "two".into()]), hook);
@@ -79,9 +80,9 @@ fn a_step_keeps_which_hook_requested_the_next_one() {
 #[test]
 fn a_step_keeps_that_a_hook_refused_to_stop_after_it() {
     let hook = CallableHook::new("more").on_stop(|_, state, _| {
-        Ok(if state.step_count() == 1 { Verdict::Continue } else { Verdict::Stop })
+        Ok(if state.step_count() == 1 { StopDecision::Continue } else { StopDecision::Stop })
     });
-    let state = execute(&hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook), asked());
+    let state = execute(&hooked(&test_loop(FakeDriver::responses(["one", "two"])), hook), asked());
     assert_eq!(continued_by(&state), [Some("on_stop"), None]);
 }
 
@@ -98,10 +99,10 @@ fn a_step_keeps_which_criterion_requested_the_next_one() {
             reason: String::new(),
             stop_reason: None,
         };
-        state.set(&EVALUATIONS, &vec![evaluation])?;
-        Ok(Flow::Go)
+        state.set(&CRITERIA_RESULTS, &vec![evaluation])?;
+        Ok(Flow::Continue)
     });
-    let state = execute(&hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook), asked());
+    let state = execute(&hooked(&test_loop(FakeDriver::responses(["one", "two"])), hook), asked());
     assert_eq!(continued_by(&state), [Some("unfinished"), None]);
 }
 
@@ -114,7 +115,7 @@ fn the_input_of_a_step_is_the_conversation_before_it() {
     for state in [&state, &restored] {
         let inputs: Vec<Option<Transcript>> =
             state.steps().map(|step| state.input_of(step)).collect();
-        let first = |turns| Some(state.transcript().first(turns));
+        let first = |turns| Some(state.transcript().prefix(turns));
         assert_eq!(inputs, [first(1), first(2)]);
     }
     let answered = state.step_at(1).unwrap().clone();
@@ -143,8 +144,8 @@ fn a_second_execution_is_a_new_one_on_the_same_conversation() {
 fn tool_turns_of_earlier_executions_are_hidden_and_those_of_this_one_are_shown() {
     let tool = || ScenarioStep::tool("looking");
     let model = FakeModel::script([tool(), tool(), "one".into(), tool(), "two".into()]);
-    let agent = loop_of(ModelDriver::new(model.clone()))
-        .with(|parts| parts.compiler = Arc::new(CurrentTrace));
+    let agent = test_loop(ModelDriver::new(model.clone()))
+        .with(|parts| parts.compiler = Arc::new(CurrentTraceOnly));
     let first = execute(&agent, asked());
     assert_eq!(said(&first), ["go", "looking", "looking", "one"]);
     let second = execute(&agent, first.with_user_message("again"));
@@ -180,21 +181,21 @@ fn a_reply_with_calls_and_its_results_are_one_exchange_paired_by_position() {
         }
         let usage = Usage::default();
         Ok(loopwright_core::messages::InferenceResponse {
-            finish: FinishReason::ToolCalls,
+            finish_reason: FinishReason::ToolCalls,
             ..loopwright_core::messages::InferenceResponse::new(reply.clone(), usage)
         })
     });
-    let state = execute(&loop_of(ModelDriver::new(driver)), asked());
+    let state = execute(&test_loop(ModelDriver::new(driver)), asked());
     let turn = state.transcript().get(1).unwrap();
-    let TurnBody::Exchange(exchange) = turn.body() else { panic!("{turn:?}") };
+    let TurnBody::ToolExchange(exchange) = turn.body() else { panic!("{turn:?}") };
     assert_eq!(exchange.reply(), &expected);
     assert_eq!(exchange.results().len(), 2);
     let meta = turn.meta();
     assert_eq!(meta.execution.as_ref(), state.execution().map(Execution::id));
-    assert_eq!((meta.step, meta.trace), (Some(1), true));
+    assert_eq!((meta.step, meta.is_trace), (Some(1), true));
     let answer = state.transcript().last().unwrap();
     assert!(matches!(answer.body(), TurnBody::Reply(_)));
-    assert_eq!((answer.meta().step, answer.meta().trace), (Some(2), false));
+    assert_eq!((answer.meta().step, answer.meta().is_trace), (Some(2), false));
 }
 
 #[test]
@@ -214,7 +215,7 @@ fn arguments_stay_as_the_model_wrote_them_byte_for_byte() {
 fn a_snapshot_and_an_append_share_all_turns_at_any_length() {
     for len in [10, 10_000] {
         let turns: Transcript = (0..len)
-            .map(|_| loopwright_core::messages::Turn::said(Message::user("x")).unwrap())
+            .map(|_| loopwright_core::messages::Turn::from_message(Message::user("x")).unwrap())
             .collect();
         let before = AgentState::new().with_transcript(turns);
         let after = before.clone().with_user_message("y");
@@ -240,7 +241,7 @@ fn the_same_answers_make_the_same_state_byte_for_byte() {
 #[test]
 fn an_answer_that_says_nothing_completes_without_a_turn() {
     let state = execute(&agent(["".into()]), asked());
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
     assert_eq!(said(&state), ["go"]);
     assert!(!state.has_final_response());
 }
@@ -250,7 +251,7 @@ fn refusals_and_filtered_answers_are_outcomes_and_not_failures() {
     for finish in [FinishReason::Length, FinishReason::ContentFilter, FinishReason::Refusal] {
         let step = ScenarioStep::final_answer("part").with_finish(finish.clone());
         let state = execute(&agent([step]), asked());
-        assert_eq!(state.status(), &Status::Completed);
+        assert_eq!(state.status(), &ExecutionStatus::Completed);
         assert_eq!(state.last_step().unwrap().finish_reason(), Some(&finish));
         assert_eq!(state.text(), "part");
     }

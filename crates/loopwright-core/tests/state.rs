@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use loopwright_core::{
-    AgentState, BoxError, Budget, Change, Clock as _, Edit, LlmConfig, RunOptions, Status, Step,
-    StopReason, StopSignal, Timestamp,
+    AgentState, BoxError, Budget, Change, Clock as _, Edit, ExecutionStatus, LlmConfig, RunOptions,
+    Step, StopReason, StopSignal, Timestamp,
     messages::{AgentId, Message, Role, Usage},
 };
 use loopwright_testing::{
     FakeDriver, FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep,
-    block_on, loop_of, run_until_stuck,
+    block_on, run_until_stuck, test_loop,
 };
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn a_stored_state_without_an_execution_stays_without_one() {
     assert_eq!(round_trip(&state).execution(), None);
     let stored = json!({ "execution": null });
     let restored: AgentState = serde_json::from_value(stored).unwrap();
-    assert_eq!((restored.execution(), restored.status()), (None, &Status::Pending));
+    assert_eq!((restored.execution(), restored.status()), (None, &ExecutionStatus::Pending));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn only_a_final_step_that_says_something_gives_a_final_answer() {
     check([ScenarioStep::error("down")], None);
     let state = check([ScenarioStep::tool("looking")], None);
     assert_eq!(state.current_response().map(Message::text).as_deref(), Some("looking"));
-    assert!(state.into_reply().unwrap_err().to_string().contains("steps_limit"));
+    assert!(state.into_result().unwrap_err().to_string().contains("steps_limit"));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn each_step_has_an_id_of_its_own_that_survives_the_round_trip() {
 fn an_unfinished_second_execution_has_no_final_answer() {
     let first = execute(&agent([]), asked());
     assert!(first.has_final_response());
-    let deaf = loop_of(ModelDriver::new(FakeModel::deaf()));
+    let deaf = test_loop(ModelDriver::new(FakeModel::ignoring_cancel()));
     let mut run = deaf.start(first.with_user_message("again"), options());
     assert!(run_until_stuck(run.next()).is_none());
     assert_eq!(run.state().final_response(), None);
@@ -191,7 +191,8 @@ fn a_change_moves_the_updated_stamp_and_never_the_created_one() {
 #[test]
 fn edits_outside_a_run_are_stamped_by_the_next_one_as_the_journal_has_them() {
     let (clock, journal) = (FrozenClock::new(), MemoryJournal::new());
-    let question = || loopwright_core::Question { text: "?".into(), source: "approval".into() };
+    let question =
+        || loopwright_core::ApprovalRequest { text: "?".into(), source: "approval".into() };
     let hook = loopwright_core::CallableHook::new("approval")
         .before_tool(move |_, _, _| Ok(loopwright_core::ToolDecision::Ask(question())));
     let agent = crate::support::hooked(&agent([ScenarioStep::tool("looking")]), hook);
@@ -203,18 +204,18 @@ fn edits_outside_a_run_are_stamped_by_the_next_one_as_the_journal_has_them() {
     clock.advance(Duration::from_secs(1));
     // Nobody has decided: the run only keeps what was said.
     let paused = run(paused.with_user_message("hurry up"));
-    assert_eq!(paused.status(), &Status::Paused);
+    assert_eq!(paused.status(), &ExecutionStatus::Paused);
     assert_eq!(replay(&journal), paused);
 }
 
 #[test]
 fn what_a_caller_edits_waits_for_a_journal() {
     let state = asked().with_metadata("color", json!("red"));
-    assert_eq!(state.unsaved().map(Change::name).collect::<Vec<_>>(), ["edited", "edited"]);
+    assert_eq!(state.unsaved_changes().map(Change::name).collect::<Vec<_>>(), ["edited", "edited"]);
     assert_eq!(state.seq(), 2);
     let journal = MemoryJournal::new();
     let state = execute_with(&agent([]), state, &journal);
-    assert_eq!(state.unsaved().count(), 0);
+    assert_eq!(state.unsaved_changes().count(), 0);
     assert_eq!(state.seq(), journal.changes().len() as u64);
     assert_eq!(replay(&journal), state);
 }
@@ -229,7 +230,7 @@ fn an_empty_message_is_not_said() {
 #[test]
 fn sums_of_executions_and_of_the_state() {
     let step = |tokens| ScenarioStep::final_answer("ok").with_usage(Usage::new(tokens, 1));
-    let agent = loop_of(FakeDriver::steps([step(2), step(5)]));
+    let agent = test_loop(FakeDriver::steps([step(2), step(5)]));
     let first = execute(&agent, asked());
     let second = execute(&agent, first.with_user_message("again"));
     assert_eq!((second.usage().total(), second.total_spent().usage.total()), (6, 9));
@@ -239,7 +240,7 @@ fn sums_of_executions_and_of_the_state() {
 #[test]
 fn a_caller_cannot_decide_about_a_call_that_is_over() {
     let state = execute(&agent([ScenarioStep::tool("looking"), "done".into()]), asked());
-    let edit = Edit::Resolve { call: 0, resolution: loopwright_core::Resolution::Approve };
+    let edit = Edit::Resolve { call: 0, resolution: loopwright_core::ApprovalDecision::Approve };
     assert_eq!(state.clone().edit(edit).execution(), state.execution());
 }
 

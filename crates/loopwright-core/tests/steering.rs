@@ -12,14 +12,14 @@ use std::{
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use loopwright_core::{
-    BoxError, CallableHook, ChatModel, Delta, Effects, Flow, Hook, HookCx, InferCx, ModelError,
-    ModelErrorKind, Run, RunHandle, RunOptions, StateEdit, Status, Step, StopReason, StopSignal,
-    ToolError, ToolOptions, ToolOutcome, ToolOutput, Verdict,
+    BoxError, CallableHook, ChatModel, Delta, ExecutionStatus, Flow, Hook, HookCx, InferCx,
+    ModelError, ModelErrorKind, Run, RunHandle, RunOptions, SideEffects, StateEdit, Step,
+    StopDecision, StopReason, StopSignal, ToolError, ToolOptions, ToolOutcome, ToolOutput,
     messages::{InferenceRequest, InferenceResponse, Message},
 };
 use loopwright_testing::{
     FakeDriver, FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep,
-    block_on, loop_of, pause, poll_times, run_until_stuck,
+    block_on, poll_times, run_until_stuck, test_loop, yield_times,
 };
 use serde_json::json;
 use std::sync::Mutex;
@@ -49,14 +49,14 @@ fn a_message_extends_a_soft_ending_until_it_is_answered() {
         if state.step_count() == 1 {
             steering(&slot, "one more thing");
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let run =
-        hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook).start(asked(), options());
+        hooked(&test_loop(FakeDriver::responses(["one", "two"])), hook).start(asked(), options());
     with_handle(&run, &handle);
     let state = block_on(run.finish());
     assert_eq!(said(&state), ["go", "one", "one more thing", "two"]);
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
 }
 
 /// Answers once, is interrupted in its second answer, and answers again.
@@ -89,10 +89,10 @@ fn an_interrupted_answer_to_a_message_after_an_answer_is_resumed() {
         if state.step_count() == 1 {
             steering(&slot, "and then?");
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let model = Interrupted(cancel.clone(), AtomicU32::new(0));
-    let agent = hooked(&loop_of(ModelDriver::new(model)), hook);
+    let agent = hooked(&test_loop(ModelDriver::new(model)), hook);
     let run = agent.start(asked(), RunOptions { cancel, ..options() });
     with_handle(&run, &handle);
     let state = block_on(run.finish());
@@ -101,7 +101,7 @@ fn an_interrupted_answer_to_a_message_after_an_answer_is_resumed() {
     let part = "as far as\n\n[interrupted by the user]";
     let asks = "Continue from where you were interrupted.";
     assert_eq!(said(&state), ["go", "one", "and then?", part, asks, "two"]);
-    assert_eq!((state.status(), state.execution_count()), (&Status::Completed, 1));
+    assert_eq!((state.status(), state.execution_count()), (&ExecutionStatus::Completed, 1));
 }
 
 #[test]
@@ -112,10 +112,10 @@ fn a_message_in_the_last_moment_of_a_soft_ending_is_answered() {
         if state.step_count() == 1 {
             steering(&slot, "wait");
         }
-        Ok(loopwright_core::Verdict::Stop)
+        Ok(loopwright_core::StopDecision::Stop)
     });
     let run =
-        hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook).start(asked(), options());
+        hooked(&test_loop(FakeDriver::responses(["one", "two"])), hook).start(asked(), options());
     with_handle(&run, &handle);
     let state = block_on(run.finish());
     assert_eq!(said(&state), ["go", "one", "wait", "two"]);
@@ -140,7 +140,7 @@ fn a_message_stays_in_the_conversation_at_a_hard_ending() {
 
 #[test]
 fn a_message_before_the_first_step_is_part_of_it() {
-    let run = loop_of(FakeDriver::responses(["one", "two"])).start(asked(), options());
+    let run = test_loop(FakeDriver::responses(["one", "two"])).start(asked(), options());
     run.handle().steer(Message::user("by the way")).unwrap();
     assert_eq!(said(&block_on(run.finish())), ["go", "by the way", "one"]);
 }
@@ -150,7 +150,7 @@ fn a_message_before_the_first_step_overrules_a_soft_stop_before_it() {
     let hook = CallableHook::new("closed")
         .before_execution(|_, _| Ok(Flow::Stop(StopSignal::requested("closed", "no"))));
     let run =
-        hooked(&loop_of(FakeDriver::responses(["one", "two"])), hook).start(asked(), options());
+        hooked(&test_loop(FakeDriver::responses(["one", "two"])), hook).start(asked(), options());
     run.handle().steer(Message::user("please")).unwrap();
     assert_eq!(said(&block_on(run.finish())), ["go", "please", "one"]);
 }
@@ -174,10 +174,10 @@ fn a_message_while_tools_run_comes_after_their_step() {
 #[test]
 fn a_message_while_a_step_begins_again_is_answered_by_another_one() {
     let journal = MemoryJournal::new();
-    let agent = loop_of(ModelDriver::new(FakeModel::deaf()));
+    let agent = test_loop(ModelDriver::new(FakeModel::ignoring_cancel()));
     assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
     let kept = replay(&journal);
-    let agent = loop_of(FakeDriver::responses(["one", "two"]));
+    let agent = test_loop(FakeDriver::responses(["one", "two"]));
     let run = agent.start(kept, journaled(&journal));
     run.handle().steer(Message::user("are you there?")).unwrap();
     assert_eq!(said(&block_on(run.finish())), ["go", "one", "are you there?", "two"]);
@@ -188,18 +188,19 @@ fn a_message_while_a_run_pauses_is_not_lost() {
     let handle = Handle::default();
     let slot = Arc::clone(&handle);
     let hook = CallableHook::new("approval").before_tool(move |_, _, cx| {
-        if !cx.resolved {
+        if !cx.already_approved {
             steering(&slot, "wait");
         }
-        let question = loopwright_core::Question { text: "?".into(), source: "approval".into() };
+        let question =
+            loopwright_core::ApprovalRequest { text: "?".into(), source: "approval".into() };
         Ok(loopwright_core::ToolDecision::Ask(question))
     });
     let agent = hooked(&agent([ScenarioStep::tool("looking"), "done".into()]), hook);
     let run = agent.start(asked(), options());
     with_handle(&run, &handle);
     let paused = block_on(run.finish());
-    assert_eq!(paused.status(), &Status::Paused);
-    let state = execute(&agent, paused.resolve(0, loopwright_core::Resolution::Approve));
+    assert_eq!(paused.status(), &ExecutionStatus::Paused);
+    let state = execute(&agent, paused.decide(0, loopwright_core::ApprovalDecision::Approve));
     assert_eq!(said(&state), ["go", "looking", "wait", "done"]);
 }
 
@@ -229,12 +230,12 @@ fn a_veto_does_not_close_the_run_to_messages() {
     let hook = CallableHook::new("again").on_stop(|_, state, _| {
         let is_first = state.step_count() == 1;
         Ok(if is_first {
-            loopwright_core::Verdict::Continue
+            loopwright_core::StopDecision::Continue
         } else {
-            loopwright_core::Verdict::Stop
+            loopwright_core::StopDecision::Stop
         })
     });
-    let agent = hooked(&loop_of(FakeDriver::responses(["one", "two", "three"])), hook);
+    let agent = hooked(&test_loop(FakeDriver::responses(["one", "two", "three"])), hook);
     let mut run = agent.start(asked(), options());
     assert!(block_on(run.next()).is_some());
     run.handle().steer(Message::user("still there?")).unwrap();
@@ -257,8 +258,8 @@ fn a_run_that_is_cancelled_before_it_begins_takes_no_step() {
 
 #[test]
 fn cancelling_gives_up_the_model_call() {
-    for model in [FakeModel::hanging(), FakeModel::deaf()] {
-        let mut run = loop_of(ModelDriver::new(model.clone())).start(asked(), options());
+    for model in [FakeModel::pending(), FakeModel::ignoring_cancel()] {
+        let mut run = test_loop(ModelDriver::new(model.clone())).start(asked(), options());
         assert!(run_until_stuck(run.next()).is_none());
         run.handle().cancel();
         let state = block_on(run.finish());
@@ -322,9 +323,9 @@ fn nothing_overrules_a_cancellation() {
     let hook = CallableHook::new("stubborn")
         .after_step(|state, _| {
             state.request_continuation();
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
-        .on_stop(|_, _, _| Ok(loopwright_core::Verdict::Continue));
+        .on_stop(|_, _, _| Ok(loopwright_core::StopDecision::Continue));
     let mut run = hooked(&agent([]), hook).start(asked(), options());
     assert!(block_on(run.next()).is_some());
     run.handle().steer(Message::user("go on")).unwrap();
@@ -355,7 +356,7 @@ impl loopwright_core::Hook for Hanging {
         _: Option<&StopSignal>,
         _: &mut loopwright_core::StateEdit<'_>,
         _: &loopwright_core::HookCx<'_>,
-    ) -> Result<loopwright_core::Verdict, loopwright_core::BoxError> {
+    ) -> Result<loopwright_core::StopDecision, loopwright_core::BoxError> {
         std::future::pending().await
     }
 }
@@ -378,16 +379,19 @@ fn hooks_that_hang_are_given_up_once_the_run_is_cancelled() {
 fn a_dropped_next_repeats_nothing() {
     let slow = || {
         let once = MockTool::with_cx("slow", "", |_, _| {
-            Box::pin(pause(5).map(|()| Ok(ToolOutput::text("done"))))
+            Box::pin(yield_times(5).map(|()| Ok(ToolOutput::text("done"))))
         });
-        once.with_options(ToolOptions { effects: Effects::Once, ..ToolOptions::default() })
+        once.with_options(ToolOptions {
+            side_effects: SideEffects::AtMostOnce,
+            ..ToolOptions::default()
+        })
     };
     let (slow, pay) = (slow(), MockTool::returning("pay", "", "paid"));
     let steps =
         [ScenarioStep::tool_calls([("pay", json!({})), ("slow", json!({}))]), "done".into()];
-    let model = FakeModel::script(steps).pausing(3);
+    let model = FakeModel::script(steps).yielding(3);
     let agent =
-        loop_of(ModelDriver::new(model.clone())).with_tool(slow.clone()).with_tool(pay.clone());
+        test_loop(ModelDriver::new(model.clone())).with_tool(slow.clone()).with_tool(pay.clone());
     let mut run = agent.start(asked(), options());
     while run.has_next() {
         let _handed_out = poll_times(pin!(run.next()), 1).flatten();
@@ -435,19 +439,19 @@ fn cancelling_a_run_leaves_the_token_of_its_owner_alone() {
 
 #[test]
 fn a_cancellation_that_says_why_is_the_reason_and_the_first_one_counts() {
-    let run = loop_of(ModelDriver::new(FakeModel::hanging())).start(asked(), options());
+    let run = test_loop(ModelDriver::new(FakeModel::pending())).start(asked(), options());
     let handle = run.handle();
     let other = agent(["done".into()]).start(asked(), options()).handle();
-    assert!(handle.is_same(&handle.clone()) && !handle.is_same(&other));
-    assert!(!handle.is_over() && other.is_over());
+    assert!(handle.same_run(&handle.clone()) && !handle.same_run(&other));
+    assert!(!handle.is_finished() && other.is_finished());
     let mut finished = pin!(run.finish());
     assert!(poll_times(finished.as_mut(), 1_000).is_none());
     let why = |text: &str| StopSignal::user_requested(text).with("who", "Ada");
     handle.cancel_with(why("closed"));
     handle.cancel_with(why("too late"));
     let state = block_on(finished);
-    assert_eq!(*state.status(), Status::Stopped(why("closed")));
-    assert!(handle.is_over());
+    assert_eq!(*state.status(), ExecutionStatus::Stopped(why("closed")));
+    assert!(handle.is_finished());
 }
 
 /// Notes how executions end, and cancels the run that it belongs to.
@@ -460,9 +464,9 @@ impl loopwright_core::Hook for Ending {
         _state: &mut loopwright_core::StateEdit<'_>,
         cx: &loopwright_core::HookCx<'_>,
     ) -> Result<Flow, loopwright_core::BoxError> {
-        assert_eq!(cx.ending, None);
+        assert_eq!(cx.final_status, None);
         cx.run().cancel_with(StopSignal::user_requested("enough"));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn after_execution(
@@ -470,7 +474,7 @@ impl loopwright_core::Hook for Ending {
         _state: &mut loopwright_core::StateEdit<'_>,
         cx: &loopwright_core::HookCx<'_>,
     ) -> Result<(), loopwright_core::BoxError> {
-        lock(&self.0).extend(cx.ending.map(|ending| format!("{ending:?}")));
+        lock(&self.0).extend(cx.final_status.map(|ending| format!("{ending:?}")));
         Ok(())
     }
 }
@@ -481,7 +485,7 @@ fn a_hook_can_cancel_its_run_and_learns_how_it_ends() {
     let state =
         execute(&hooked(&agent([ScenarioStep::tool("a")]), Ending(Arc::clone(&endings))), asked());
     assert_eq!(state.step_count(), 1);
-    assert_eq!(*state.status(), Status::Stopped(StopSignal::user_requested("enough")));
+    assert_eq!(*state.status(), ExecutionStatus::Stopped(StopSignal::user_requested("enough")));
     assert_eq!(*lock(&endings), [format!("{:?}", state.status())]);
 }
 
@@ -495,17 +499,17 @@ impl Hook for Hesitating {
         _: Option<&StopSignal>,
         _: &mut StateEdit<'_>,
         _: &HookCx<'_>,
-    ) -> Result<Verdict, BoxError> {
+    ) -> Result<StopDecision, BoxError> {
         if self.0.fetch_add(1, SeqCst) == 0 {
             std::future::pending::<()>().await;
         }
-        Ok(Verdict::Stop)
+        Ok(StopDecision::Stop)
     }
 }
 
 #[test]
 fn a_message_to_a_run_that_is_given_up_as_it_ends_is_answered_by_the_next_one() {
-    let agent = loop_of(FakeDriver::responses(["one", "two"]));
+    let agent = test_loop(FakeDriver::responses(["one", "two"]));
     let agent = hooked(&agent, Hesitating(AtomicU32::new(0)));
     let mut run = agent.start(asked(), options());
     assert!(run_until_stuck(run.next()).is_none());
@@ -533,11 +537,11 @@ fn tools_of_a_step_after_a_stop_that_was_overruled_are_not_cancelled() {
         "done".into(),
     ];
     let veto = CallableHook::new("veto").on_stop(|_, state, _| {
-        Ok(if state.step_count() == 1 { Verdict::Continue } else { Verdict::Stop })
+        Ok(if state.step_count() == 1 { StopDecision::Continue } else { StopDecision::Stop })
     });
     let agent = hooked(&agent(steps), veto).with_tool(MockTool::hanging("hang"));
     let state = execute(&agent.with_tool(stop).with_tool(look), asked());
     assert_eq!(outcomes(&state, 0)[0], ToolOutcome::Cancelled { started: true });
     assert_eq!(told(&state).last().map(String::as_str), Some("seen"));
-    assert_eq!((state.status(), state.step_count()), (&Status::Completed, 3));
+    assert_eq!((state.status(), state.step_count()), (&ExecutionStatus::Completed, 3));
 }

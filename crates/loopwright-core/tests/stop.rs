@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, Budget, CallableHook, ContinuationDecision, ContinuationOutcome, Driver,
-    EVALUATIONS, Evaluation, Flow, Hook, Status, StepError, StopReason, StopSignal, ThinkCx,
-    Thought, ToolOutcome, Verdict,
+    AgentState, Budget, CRITERIA_RESULTS, CallableHook, ContinuationDecision, ContinuationOutcome,
+    Driver, Evaluation, ExecutionStatus, Flow, Hook, StepError, StepResponse, StopDecision,
+    StopReason, StopSignal, ThinkCx, ToolOutcome,
     kinds::{ContinuationEvaluated, ExecutionStopped, StopSignalReceived},
 };
 use loopwright_testing::{
     EventRecorder, FakeDriver, FakeModel, Fault, MemoryJournal, ModelDriver, ScenarioStep,
-    Timeline, block_on, loop_of, run_until_stuck,
+    Timeline, block_on, run_until_stuck, test_loop,
 };
 use serde_json::json;
 
@@ -23,7 +23,7 @@ struct Stopping;
 
 #[async_trait]
 impl Driver for Stopping {
-    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         let signal = StopSignal::requested("driver", "no more").with("why", json!("because"));
         Err(StepError::Stopped(signal))
     }
@@ -32,13 +32,14 @@ impl Driver for Stopping {
 #[test]
 fn a_driver_that_asks_to_stop_ends_the_run_before_its_step() {
     let events = EventRecorder::new();
-    let state = execute(&loop_of(Stopping).with_event_sink(events.sink()), asked());
-    let Status::Stopped(signal) = state.status() else { panic!("{state:?}") };
+    let state = execute(&test_loop(Stopping).with_event_sink(events.sink()), asked());
+    let ExecutionStatus::Stopped(signal) = state.status() else { panic!("{state:?}") };
     assert_eq!(state.step_count(), 0);
     assert_eq!((signal.reason, &*signal.message), (StopReason::StopRequested, "no more"));
     assert_eq!(signal.source.as_deref(), Some("driver"));
     assert_eq!(signal.context["why"], json!("because"));
-    let evaluated: Vec<_> = events.of::<ContinuationEvaluated>().iter().map(|it| it.step).collect();
+    let evaluated: Vec<_> =
+        events.events_of::<ContinuationEvaluated>().iter().map(|it| it.step).collect();
     assert_eq!(evaluated, [0]);
     assert_eq!(state.execution().unwrap().open_step(), None);
 }
@@ -51,16 +52,16 @@ fn check_strongest(reasons: &[(StopReason, &'static str)], expect: &str) {
         for signal in &signals {
             state.signal(signal.clone());
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let events = EventRecorder::new();
     let agent = hooked(&agent([]), hook).with_event_sink(events.sink());
     let state = execute(&agent, asked());
-    let Status::Stopped(decisive) = state.status() else { panic!("{state:?}") };
+    let ExecutionStatus::Stopped(decisive) = state.status() else { panic!("{state:?}") };
     assert_eq!(decisive.source.as_deref(), Some(expect));
     assert_eq!(state.stop_signal(), Some(decisive));
-    assert_eq!(&events.of::<ExecutionStopped>()[0].signal, decisive);
-    assert_eq!(events.of::<StopSignalReceived>().len(), reasons.len());
+    assert_eq!(&events.events_of::<ExecutionStopped>()[0].signal, decisive);
+    assert_eq!(events.events_of::<StopSignalReceived>().len(), reasons.len());
 }
 
 #[test]
@@ -78,16 +79,16 @@ fn a_signal_completed_yields_to_a_later_request_of_the_user() {
         .after_step(|state, _| {
             state.signal(StopSignal::new(StopReason::Completed, "early", ""));
             state.request_continuation();
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
         .before_step(|state, _| {
             if state.step_count() == 1 {
                 return Ok(Flow::Stop(StopSignal::user_requested("enough")));
             }
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         });
     let state = execute(&hooked(&agent([]), hook), asked());
-    let Status::Stopped(signal) = state.status() else { panic!("{state:?}") };
+    let ExecutionStatus::Stopped(signal) = state.status() else { panic!("{state:?}") };
     assert_eq!((signal.reason, state.step_count()), (StopReason::UserRequested, 1));
 }
 
@@ -100,10 +101,14 @@ fn a_veto_overrules_soft_endings_only() {
                 if state.step_count() == 1 {
                     return Ok(Flow::Stop(StopSignal::new(reason, "stops", "")));
                 }
-                Ok(Flow::Go)
+                Ok(Flow::Continue)
             })
             .on_stop(|_, state, _| {
-                Ok(if state.step_count() == 1 { Verdict::Continue } else { Verdict::Stop })
+                Ok(if state.step_count() == 1 {
+                    StopDecision::Continue
+                } else {
+                    StopDecision::Stop
+                })
             });
         let state = execute(&hooked(&agent([]), hook), asked());
         let is_soft = matches!(
@@ -111,7 +116,7 @@ fn a_veto_overrules_soft_endings_only() {
             StopRequested | FinishReasonReceived | Unknown | StopReason::Completed
         );
         assert_eq!(state.step_count(), if is_soft { 2 } else { 1 }, "{reason}");
-        assert_eq!(matches!(state.status(), Status::Stopped(_)), !is_soft, "{reason}");
+        assert_eq!(matches!(state.status(), ExecutionStatus::Stopped(_)), !is_soft, "{reason}");
     }
 }
 
@@ -123,7 +128,7 @@ fn a_continuation_request_overrules_soft_endings_only() {
                 state.request_continuation();
                 return Ok(Flow::Stop(StopSignal::new(reason, "both", "")));
             }
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         });
         assert_eq!(execute(&hooked(&agent([]), hook), asked()).step_count(), steps);
     }
@@ -133,10 +138,10 @@ fn a_continuation_request_overrules_soft_endings_only() {
 fn a_natural_end_can_be_vetoed_and_is_then_decided_about_anew() {
     let hook = CallableHook::new("again").on_stop(|signal, state, _| {
         assert_eq!(signal, None);
-        Ok(if state.step_count() < 3 { Verdict::Continue } else { Verdict::Stop })
+        Ok(if state.step_count() < 3 { StopDecision::Continue } else { StopDecision::Stop })
     });
     let state = execute(&hooked(&agent([]), hook), asked());
-    assert_eq!((state.step_count(), state.status()), (3, &Status::Completed));
+    assert_eq!((state.step_count(), state.status()), (3, &ExecutionStatus::Completed));
 }
 
 #[test]
@@ -146,11 +151,11 @@ fn a_hook_may_withdraw_a_soft_signal_and_not_a_hard_one() {
     {
         let raise = CallableHook::new("raise").after_step(move |state, _| {
             state.signal(StopSignal::new(reason, "raise", ""));
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         });
         let withdraw = CallableHook::new("withdraw").after_step(move |state, _| {
             state.withdraw(reason);
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         });
         let interceptor = hooks([Arc::new(raise) as Arc<dyn Hook>, Arc::new(withdraw)]);
         let state = execute(&agent([]).with_interceptor(interceptor), asked());
@@ -179,7 +184,8 @@ fn a_limit_of_so_many_steps_gives_exactly_so_many() {
 
 #[test]
 fn a_failed_step_counts_against_the_limit_and_may_be_tried_again() {
-    let hook = CallableHook::new("retry").on_error(|_, _, _| Ok(loopwright_core::Recovery::Retry));
+    let hook =
+        CallableHook::new("retry").on_error(|_, _, _| Ok(loopwright_core::ErrorDecision::Retry));
     let budget = Budget { steps: Some(3), ..Budget::default() };
     let agent = hooked(&agent([ScenarioStep::error("down")]), hook);
     let state = execute(&agent, asked().with_budget(budget));
@@ -194,12 +200,12 @@ fn what_was_signalled_before_a_crash_still_stops_the_run() {
     // That the last hook is asked, the signal is on record.
     let hook = CallableHook::new("stops")
         .after_step(|_, _| Ok(Flow::Stop(StopSignal::new(StopReason::ErrorForbade, "stops", ""))))
-        .on_stop(|_, _, _| Ok(Verdict::Stop));
-    let agent = hooked(&loop_of(FakeDriver::steps([ScenarioStep::tool("more")])), hook);
+        .on_stop(|_, _, _| Ok(StopDecision::Stop));
+    let agent = hooked(&test_loop(FakeDriver::steps([ScenarioStep::tool("more")])), hook);
     journal.fail_at(4, Fault::CrashBefore);
     assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
     assert_eq!(journal.names().last(), Some(&"signalled"));
-    journal.heal();
+    journal.recover();
     let state = execute_with(&agent, replay(&journal), &journal);
     assert_eq!(state.stop_signal().map(|it| it.reason), Some(StopReason::ErrorForbade));
     assert_eq!(state.step_count(), 1);
@@ -246,7 +252,7 @@ fn a_decision_explains_itself() {
 fn an_ending_that_is_overruled_again_and_again_without_a_step_is_an_ending() {
     let hook = CallableHook::new("undecided")
         .before_step(|_, _| Ok(Flow::Stop(StopSignal::requested("undecided", "stop"))))
-        .on_stop(|_, _, _| Ok(Verdict::Continue));
+        .on_stop(|_, _, _| Ok(StopDecision::Continue));
     let state = execute(&hooked(&agent([]), hook), asked());
     assert_eq!(state.stop_signal().unwrap().reason, StopReason::StopRequested);
     assert_eq!(state.step_count(), 0);
@@ -258,15 +264,15 @@ fn noting(timeline: &Timeline) -> CallableHook {
     CallableHook::new("noting")
         .after_step(move |_, _| {
             step.note("after_step");
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
         .after_tool(move |_, _, _, _| {
             tool.note("after_tool");
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
         .after_inference(move |_, _, _| {
             inference.note("after_inference");
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         })
 }
 
@@ -284,7 +290,7 @@ fn a_stop_after_something_was_done_does_not_keep_later_hooks_from_seeing_it() {
             let timeline = Timeline::new();
             let interceptor = hooks([Arc::new(hook) as Arc<dyn Hook>, Arc::new(noting(&timeline))]);
             let model = FakeModel::script([ScenarioStep::tool("looking")]);
-            let agent = loop_of(ModelDriver::new(model)).with_interceptor(interceptor);
+            let agent = test_loop(ModelDriver::new(model)).with_interceptor(interceptor);
             let state = execute(&agent, asked());
             assert!(timeline.notes().contains(&point.to_owned()), "{reason} at {point}");
             assert_eq!(state.stop_signal().map(|it| it.reason), Some(reason), "{point}");
@@ -298,7 +304,7 @@ fn a_later_hook_may_change_the_outcome_of_a_tool_after_which_another_one_stops()
         .after_tool(|_, _, _, _| Ok(Flow::Stop(StopSignal::requested("stops", "enough"))));
     let redact = CallableHook::new("redacts").after_tool(|_, outcome, _, _| {
         *outcome = ToolOutcome::Returned(loopwright_core::ToolOutput::text("[redacted]"));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let interceptor = hooks([Arc::new(stop) as Arc<dyn Hook>, Arc::new(redact)]);
     let state =
@@ -319,7 +325,7 @@ fn a_soft_stop_before_a_step_leaves_the_round_going_and_a_hard_one_ends_it() {
             let timeline = timeline.clone();
             move |_, _| {
                 timeline.note("late");
-                Ok(Flow::Go)
+                Ok(Flow::Continue)
             }
         });
         let interceptor = hooks([Arc::new(stop) as Arc<dyn Hook>, Arc::new(late)]);
@@ -345,9 +351,9 @@ fn of_two_hooks_that_stop_after_a_step_the_stronger_signal_decides_and_both_are_
     let agent = agent([]).with_interceptor(interceptor).with_event_sink(events.sink());
     let state = execute(&agent, asked());
     let told: Vec<_> =
-        events.of::<StopSignalReceived>().iter().map(|it| it.signal.reason).collect();
+        events.events_of::<StopSignalReceived>().iter().map(|it| it.signal.reason).collect();
     assert_eq!(told, [StopReason::FinishReasonReceived, StopReason::ErrorForbade]);
-    let Status::Stopped(signal) = state.status() else { panic!("{state:?}") };
+    let ExecutionStatus::Stopped(signal) = state.status() else { panic!("{state:?}") };
     assert_eq!(signal.source.as_deref(), Some("policy"));
 }
 
@@ -356,12 +362,12 @@ fn a_later_hook_may_withdraw_the_stop_of_an_earlier_one() {
     let stop = CallableHook::new("stops").after_step(|state, _| {
         Ok(match state.step_count() {
             1 => Flow::Stop(StopSignal::requested("stops", "enough")),
-            _ => Flow::Go,
+            _ => Flow::Continue,
         })
     });
     let withdraw = CallableHook::new("withdraws").after_step(|state, _| {
         state.withdraw(StopReason::StopRequested);
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let interceptor = hooks([Arc::new(stop) as Arc<dyn Hook>, Arc::new(withdraw)]);
     let agent = agent([ScenarioStep::tool("looking"), "done".into()]).with_interceptor(interceptor);
@@ -378,9 +384,9 @@ fn requesting_once() -> CallableHook {
                 reason: String::new(),
                 stop_reason: None,
             };
-            state.set(&EVALUATIONS, &vec![said])?;
+            state.set(&CRITERIA_RESULTS, &vec![said])?;
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     })
 }
 
@@ -389,7 +395,7 @@ fn what_was_said_of_one_step_does_not_buy_a_step_after_the_next() {
     let budget = Budget { steps: Some(5), ..Budget::default() };
     let agent = hooked(&agent(["one".into(), "two".into()]), requesting_once());
     let state = execute(&agent, asked().with_budget(budget));
-    assert_eq!((state.step_count(), state.status()), (2, &Status::Completed));
+    assert_eq!((state.step_count(), state.status()), (2, &ExecutionStatus::Completed));
 }
 
 /// Answers once, and then asks to stop.
@@ -397,7 +403,7 @@ struct Once(FakeDriver);
 
 #[async_trait]
 impl Driver for Once {
-    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         match state.step_count() {
             1 => Err(StepError::Stopped(StopSignal::requested("driver", "no more"))),
             _ => self.0.think(state, cx).await,
@@ -408,7 +414,7 @@ impl Driver for Once {
 #[test]
 fn what_was_said_of_a_step_does_not_overrule_the_stop_of_a_step_without_an_answer() {
     let driver = Once(FakeDriver::steps(["one".into()]));
-    let state = execute(&hooked(&loop_of(driver), requesting_once()), asked());
+    let state = execute(&hooked(&test_loop(driver), requesting_once()), asked());
     assert_eq!((state.step_count(), state.status().as_str()), (1, "stopped"));
     assert_eq!(state.stop_signal().and_then(|it| it.source.as_deref()), Some("driver"));
 }
@@ -429,16 +435,16 @@ fn a_veto_before_a_step_hands_no_state_out_twice() {
         .before_step(|state, _| {
             let stops = state.step_count() == 1 && state.metadata().get("vetoed").is_none();
             let stop = || Flow::Stop(StopSignal::requested("wavering", "stop"));
-            Ok(if stops { stop() } else { Flow::Go })
+            Ok(if stops { stop() } else { Flow::Continue })
         })
         .on_stop(|_, state, _| {
             state.set_metadata("vetoed", json!(true));
-            Ok(if state.step_count() == 1 { Verdict::Continue } else { Verdict::Stop })
+            Ok(if state.step_count() == 1 { StopDecision::Continue } else { StopDecision::Stop })
         });
     let steps = [ScenarioStep::tool("looking"), "done".into()];
     assert_eq!(handed_out(&hooked(&agent(steps), hook)), [1, 2]);
     let hook = CallableHook::new("again").on_stop(|_, state, _| {
-        Ok(if state.step_count() < 3 { Verdict::Continue } else { Verdict::Stop })
+        Ok(if state.step_count() < 3 { StopDecision::Continue } else { StopDecision::Stop })
     });
     assert_eq!(handed_out(&hooked(&agent([]), hook)), [1, 2, 3]);
 }
@@ -453,7 +459,7 @@ fn a_veto_before_a_step_that_a_limit_forbids_hands_no_state_out_twice() {
         .on_stop(|_, state, _| {
             let asked = state.metadata().get("asked").and_then(serde_json::Value::as_u64);
             state.set_metadata("asked", json!(asked.unwrap_or(0) + 1));
-            Ok(Verdict::Continue)
+            Ok(StopDecision::Continue)
         });
     let agent = hooked(&agent([]), hook);
     assert_eq!(handed_out(&agent), [0]);
@@ -473,7 +479,7 @@ fn only_an_answer_is_said_to_complete_the_run() {
     let events = EventRecorder::new();
     let agent = agent([ScenarioStep::tool("looking"), "done".into()]);
     execute(&agent.with_event_sink(events.sink()), asked());
-    let rules = events.of::<ContinuationEvaluated>().into_iter().map(|it| {
+    let rules = events.events_of::<ContinuationEvaluated>().into_iter().map(|it| {
         let [rule] = &it.outcome.evaluations[..] else { panic!("{it:?}") };
         (rule.decision, rule.stop_reason)
     });
@@ -513,7 +519,7 @@ fn an_execution_that_is_over_asks_for_no_further_step() {
 #[test]
 fn every_step_may_be_followed_by_a_veto() {
     let hook = CallableHook::new("again").on_stop(|_, state, _| {
-        Ok(if state.step_count() < 20 { Verdict::Continue } else { Verdict::Stop })
+        Ok(if state.step_count() < 20 { StopDecision::Continue } else { StopDecision::Stop })
     });
     assert_eq!(execute(&hooked(&agent([]), hook), asked()).step_count(), 20);
 }
@@ -532,7 +538,7 @@ fn of_the_stops_of_one_point_the_strongest_counts_wherever_it_stands() {
         ([weaker(), soft(), weaker()], StopReason::StopRequested),
         ([soft(), hard(), weaker()], StopReason::CostLimitReached),
     ] {
-        let agent = loop_of(ModelDriver::new(FakeModel::echo())).with_interceptor(hooks(stops));
+        let agent = test_loop(ModelDriver::new(FakeModel::echo())).with_interceptor(hooks(stops));
         let state = execute(&agent, asked());
         let reasons = state.execution().unwrap().signals().iter().map(|it| it.reason);
         assert_eq!(reasons.collect::<Vec<_>>(), [expect]);
@@ -546,7 +552,7 @@ fn of_equally_strong_stops_of_one_point_the_first_counts() {
         Arc::new(CallableHook::new(by).after_inference(move |_, _, _| stop()))
     };
     let interceptor = hooks([stop("first"), stop("second")]);
-    let agent = loop_of(ModelDriver::new(FakeModel::echo())).with_interceptor(interceptor);
+    let agent = test_loop(ModelDriver::new(FakeModel::echo())).with_interceptor(interceptor);
     let by = execute(&agent, asked()).stop_signal().and_then(|it| it.source.clone());
     assert_eq!(by.as_deref(), Some("first"));
 }

@@ -7,12 +7,12 @@ use loopwright_core::{
     messages::{Turn, TurnBody},
 };
 use loopwright_testing::{
-    FakeDriver, MemoryJournal, ScenarioStep, block_on, loop_of, test_env, validate,
+    FakeDriver, MemoryJournal, ScenarioStep, block_on, test_env, test_loop, validate,
 };
 
 /// An agent that follows a script.
 pub(crate) fn agent(steps: impl IntoIterator<Item = ScenarioStep>) -> AgentLoop {
-    loop_of(FakeDriver::steps(steps))
+    test_loop(FakeDriver::steps(steps))
 }
 
 /// A state in which the user has said something.
@@ -45,7 +45,7 @@ pub(crate) fn execute_with(
 }
 
 pub(crate) fn hooked(agent: &AgentLoop, hook: impl Hook + 'static) -> AgentLoop {
-    agent.with_interceptor(Interceptor::custom(Arc::new(hook)))
+    agent.with_interceptor(Interceptor::from_hook(Arc::new(hook)))
 }
 
 /// Several hooks, in the order given.
@@ -54,13 +54,13 @@ pub(crate) fn hooks(hooks: impl IntoIterator<Item = Arc<dyn Hook>>) -> Intercept
     for hook in hooks {
         stack.add_shared(Priority::default(), hook);
     }
-    stack.freeze()
+    stack.into_interceptor()
 }
 
 /// What the model was told about the calls of all exchanges, in order.
 pub(crate) fn told(state: &AgentState) -> Vec<String> {
     let results = |turn: &Arc<Turn>| match turn.body() {
-        TurnBody::Exchange(exchange) => exchange.results().to_vec(),
+        TurnBody::ToolExchange(exchange) => exchange.results().to_vec(),
         _ => Vec::new(),
     };
     state.transcript().iter().flat_map(results).map(|it| it.to_text()).collect()

@@ -7,11 +7,11 @@ use std::sync::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, AnyTool, BoxError, Budget, CallableHook, Edit, Effects, Flow, ModelMemory, NoArgs,
-    Profile, Spend, Status, StepKind, StopReason, StopSignal, Timestamp, ToolCx, ToolError,
-    ToolExecutor, ToolOptions, ToolOutput, ToolRunner, ToolSet,
+    AgentMeta, AgentState, AnyTool, BoxError, Budget, CallableHook, Edit, ExecutionStatus, Flow,
+    ModelCache, NoArgs, SideEffects, Spend, StepKind, StopReason, StopSignal, Timestamp, ToolCx,
+    ToolError, ToolExecutor, ToolOptions, ToolOutput, ToolRunner, ToolSet,
     kinds::{StepCompleted, TokenUsageReported, ToolCallCompleted},
-    messages::{Cost, Message, PrefixBreak, SectionName, Transcript, Usage},
+    messages::{CacheBreak, Cost, Message, SectionName, Transcript, Usage},
     tool_fn,
 };
 use loopwright_testing::{EventRecorder, MockTool, ScenarioStep, Timeline, run_until_stuck};
@@ -112,13 +112,14 @@ fn a_budget_with_nothing_left_is_exhausted() {
 
 #[test]
 fn a_section_can_be_replaced() {
-    let turns: Transcript = [loopwright_core::messages::Turn::said(Message::user("anew")).unwrap()]
-        .into_iter()
-        .collect();
+    let turns: Transcript =
+        [loopwright_core::messages::Turn::from_message(Message::user("anew")).unwrap()]
+            .into_iter()
+            .collect();
     let state = asked().edit(Edit::Replace {
         section: SectionName::MESSAGES.into(),
         turns: turns.clone(),
-        cause: PrefixBreak::Compaction,
+        cause: CacheBreak::Compaction,
     });
     assert_eq!(state.transcript(), &turns);
 }
@@ -161,11 +162,11 @@ fn a_step_tells_what_it_was_and_how_long_it_took() {
     assert_eq!(step.ended_at(), step.started_at().plus(step.duration()));
     assert!(execution.started_at() <= step.started_at());
     assert!(execution.ended_at().unwrap() >= step.ended_at());
-    let told = &events.of::<StepCompleted>()[0];
+    let told = &events.events_of::<StepCompleted>()[0];
     assert_eq!((told.has_tool_calls, told.took), (true, step.duration()));
-    let called = &events.of::<ToolCallCompleted>()[0];
+    let called = &events.events_of::<ToolCallCompleted>()[0];
     assert!(called.success && called.took <= step.duration());
-    assert_eq!(events.of::<TokenUsageReported>()[0].operation, "step");
+    assert_eq!(events.events_of::<TokenUsageReported>()[0].operation, "step");
 }
 
 #[test]
@@ -174,9 +175,9 @@ fn a_state_says_whether_the_loop_would_end_here() {
     assert!(AgentState::new().should_stop());
     let mut run = agent.start(asked(), crate::support::options());
     let first = loopwright_testing::block_on(run.next()).unwrap().clone();
-    assert_eq!((first.should_stop(), first.status()), (false, &Status::InProgress));
+    assert_eq!((first.should_stop(), first.status()), (false, &ExecutionStatus::InProgress));
     let last = loopwright_testing::block_on(run.finish());
-    assert_eq!((last.should_stop(), last.status()), (true, &Status::Completed));
+    assert_eq!((last.should_stop(), last.status()), (true, &ExecutionStatus::Completed));
 }
 
 #[test]
@@ -212,20 +213,20 @@ fn a_closure_is_a_tool() {
 #[test]
 fn a_closure_that_is_a_tool_is_treated_as_its_options_say() {
     let dice = tool_fn("roll", "Rolls a die.", |_: NoArgs| async { Ok::<_, BoxError>(4) });
-    let options = ToolOptions { effects: Effects::Pure, ..ToolOptions::default() };
+    let options = ToolOptions { side_effects: SideEffects::ReadOnly, ..ToolOptions::default() };
     let agent = agent([]).with_tool(dice.with_options(options));
-    assert_eq!(agent.tools().get("roll").unwrap().options().effects, Effects::Pure);
+    assert_eq!(agent.tools().get("roll").unwrap().options().side_effects, SideEffects::ReadOnly);
 }
 
 #[test]
 fn a_note_of_a_profile_replaces_the_one_of_its_name() {
-    let mut profile = Profile::default();
-    profile.note("tools", |agent| Some(json!(agent.tools().len())));
-    profile.note("mood", |_| Some(json!("dull")));
-    profile.note("mood", |_| Some(json!("bright")));
-    profile.note("secret", |_| None);
+    let mut profile = AgentMeta::default();
+    profile.annotate("tools", |agent| Some(json!(agent.tools().len())));
+    profile.annotate("mood", |_| Some(json!("dull")));
+    profile.annotate("mood", |_| Some(json!("bright")));
+    profile.annotate("secret", |_| None);
     let agent = agent([]);
-    let notes: Vec<_> = profile.notes(&agent).collect();
+    let notes: Vec<_> = profile.annotations(&agent).collect();
     assert_eq!(notes, [("tools", json!(agent.tools().len())), ("mood", json!("bright"))]);
 }
 
@@ -264,10 +265,10 @@ fn a_renewed_budget_counts_from_where_the_execution_stands() {
 
 #[test]
 fn a_model_finds_what_it_kept_once_and_nothing_of_another_type() {
-    let mut memory = ModelMemory::default();
-    memory.keep("bytes".to_owned());
+    let mut memory = ModelCache::default();
+    memory.put("bytes".to_owned());
     assert_eq!((memory.take::<String>(), memory.take::<String>()), (Some("bytes".into()), None));
-    memory.keep(1_u8);
+    memory.put(1_u8);
     assert_eq!((memory.take::<String>(), memory.take::<u8>()), (None, None));
 }
 

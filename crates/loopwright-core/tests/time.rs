@@ -7,15 +7,15 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, CallState, CallableHook, Change, ChatModel, Clock as _,
-    EffectKey, Effects, Flow, InferCx, Journal, JournalError, ModelError, Question, Resolution,
-    RunOptions, Seq, Stamped, Status, Step, StopReason, Timestamp, ToolDecision, ToolOptions,
-    ToolOutcome, ToolOutput,
+    AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, Budget, CallState, CallableHook,
+    Change, ChangeRecord, ChatModel, Clock as _, ExecutionStatus, Flow, IdempotencyKey, InferCx,
+    Journal, JournalError, ModelError, RunOptions, Seq, SideEffects, Step, StopReason, Timestamp,
+    ToolDecision, ToolOptions, ToolOutcome, ToolOutput,
     messages::{InferenceRequest, InferenceResponse, Message},
 };
 use loopwright_testing::{
-    FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep, block_on, loop_of,
-    run_until_stuck,
+    FakeModel, FrozenClock, MemoryJournal, MockTool, ModelDriver, ScenarioStep, block_on,
+    run_until_stuck, test_loop,
 };
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn what_comes_after_hooks_and_tools_has_the_time_after_them() {
             state.set_metadata("seen", json!(true));
             hooks.advance(Duration::from_secs(2));
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let tool = MockTool::new("slow", "", move |_| {
         tools.advance(Duration::from_secs(4));
@@ -64,17 +64,21 @@ fn what_comes_after_hooks_and_tools_has_the_time_after_them() {
     assert_eq!(stamps, expect);
     let durations: Vec<_> = state.steps().map(Step::duration).collect();
     assert_eq!(durations, [Duration::from_secs(7), Duration::ZERO]);
-    assert!(matches!(changes[2].change, Change::Edited { .. }));
+    assert!(matches!(changes[2].change, Change::StateEdited { .. }));
 }
 
 /// An exclusive tool that takes so many seconds.
-fn taking(name: &str, effects: Effects, clock: &FrozenClock, takes: u64) -> MockTool {
+fn taking(name: &str, effects: SideEffects, clock: &FrozenClock, takes: u64) -> MockTool {
     let clock = clock.clone();
     let tool = MockTool::new(name, "", move |_| {
         clock.advance(seconds(takes));
         Ok::<_, loopwright_core::BoxError>("done".to_owned())
     });
-    tool.with_options(ToolOptions { effects, exclusive: true, ..ToolOptions::default() })
+    tool.with_options(ToolOptions {
+        side_effects: effects,
+        exclusive: true,
+        ..ToolOptions::default()
+    })
 }
 
 /// When each call of the first step started and ended, in seconds after a moment.
@@ -95,9 +99,9 @@ fn a_step_keeps_when_each_of_its_calls_started_and_ended() {
     });
     let calls = ["write", "read", "never", "read"].map(|it| (it, json!({})));
     let agent = agent([ScenarioStep::tool_calls(calls), "done".into()])
-        .with_tool(taking("write", Effects::Once, &clock, 4))
-        .with_tool(taking("read", Effects::Pure, &clock, 2))
-        .with_tool(taking("never", Effects::Once, &clock, 9));
+        .with_tool(taking("write", SideEffects::AtMostOnce, &clock, 4))
+        .with_tool(taking("read", SideEffects::ReadOnly, &clock, 2))
+        .with_tool(taking("never", SideEffects::AtMostOnce, &clock, 9));
     let env = clock.env(1);
     let began = env.clock.now();
     let options = RunOptions { env, ..journaled(&journal) };
@@ -116,11 +120,11 @@ fn a_call_that_starts_at_once_takes_no_room_in_the_journal_for_its_start() {
     let calls = ["write", "read"].map(|it| (it, json!({})));
     let clock = FrozenClock::new();
     let agent = agent([ScenarioStep::tool_calls(calls), "done".into()])
-        .with_tool(taking("write", Effects::Once, &clock, 0))
-        .with_tool(taking("read", Effects::Pure, &clock, 0));
+        .with_tool(taking("write", SideEffects::AtMostOnce, &clock, 0))
+        .with_tool(taking("read", SideEffects::ReadOnly, &clock, 0));
     execute_with(&agent, asked(), &journal);
-    let starts = |stamped: Stamped| match stamped.change {
-        Change::Settled { started_at, .. } => Some(started_at),
+    let starts = |stamped: ChangeRecord| match stamped.change {
+        Change::ToolCallCompleted { started_at, .. } => Some(started_at),
         _ => None,
     };
     let starts: Vec<_> = journal.changes().into_iter().filter_map(starts).collect();
@@ -146,7 +150,8 @@ fn a_call_sees_what_became_of_those_before_it() {
     let look = MockTool::with_cx("look", "", |_, cx| {
         let calls =
             cx.state.execution().and_then(|it| it.open_step()).map(|it| it.calls().to_vec());
-        let done = calls.iter().flatten().filter(|it| matches!(it, CallState::Done(_))).count();
+        let done =
+            calls.iter().flatten().filter(|it| matches!(it, CallState::Completed(_))).count();
         Box::pin(async move { Ok(ToolOutput::json(Value::from(done))) })
     });
     let look = look.with_options(ToolOptions { exclusive: true, ..ToolOptions::default() });
@@ -183,7 +188,9 @@ fn asking(clock: &FrozenClock) -> AgentLoop {
     let calls = [("slow", json!({})), ("pay", json!({}))];
     let ask = CallableHook::new("policy").before_tool(|call, _, _| {
         Ok(match &*call.name {
-            "pay" => ToolDecision::Ask(Question { text: "?".into(), source: "policy".into() }),
+            "pay" => {
+                ToolDecision::Ask(ApprovalRequest { text: "?".into(), source: "policy".into() })
+            }
             _ => ToolDecision::Run,
         })
     });
@@ -196,10 +203,10 @@ fn time_that_a_person_is_waited_for_does_not_count_against_the_budget() {
     let clock = FrozenClock::new();
     let agent = asking(&clock);
     let paused = run_by(&clock, &agent, asked().with_budget(time(5)));
-    assert_eq!(paused.status(), &Status::Paused);
+    assert_eq!(paused.status(), &ExecutionStatus::Paused);
     clock.advance(DAY);
-    let state = run_by(&clock, &agent, paused.resolve(1, Resolution::Approve));
-    assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, "done"));
+    let state = run_by(&clock, &agent, paused.decide(1, ApprovalDecision::Approve));
+    assert_eq!((state.status(), state.text().as_str()), (&ExecutionStatus::Completed, "done"));
     assert_eq!(told(&state), ["done", "paid"]);
 }
 
@@ -211,13 +218,13 @@ fn time_worked_before_a_pause_counts_after_it_and_is_on_record() {
     let paused = block_on(agent.start(asked().with_budget(time(3)), kept()).finish());
     assert_eq!(paused.cumulative_time(), seconds(3));
     assert_eq!(replay(&journal), paused);
-    let state = run_by(&clock, &agent, paused.clone().resolve(1, Resolution::Approve));
+    let state = run_by(&clock, &agent, paused.clone().decide(1, ApprovalDecision::Approve));
     assert_eq!(state.stop_signal().map(|it| it.reason), Some(StopReason::TimeLimitReached));
     assert!(matches!(outcomes(&state, 0)[1], ToolOutcome::Skipped { .. }), "it did not begin");
 
-    let longer = paused.with_budget(time(60)).resolve(1, Resolution::Approve);
+    let longer = paused.with_budget(time(60)).decide(1, ApprovalDecision::Approve);
     let state = run_by(&clock, &agent, longer);
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
     assert_eq!(state.steps().map(Step::duration).collect::<Vec<_>>(), [seconds(3), seconds(0)]);
     assert_eq!(state.execution().unwrap().worked(), seconds(3));
 }
@@ -247,7 +254,7 @@ fn the_deadline_of_a_model_call_does_not_move_with_the_time_of_day() {
     let clock = FrozenClock::new();
     let left = Arc::default();
     let model = SetsClock { clock: clock.clone(), left: Arc::clone(&left) };
-    let agent = loop_of(ModelDriver::new(model));
+    let agent = test_loop(ModelDriver::new(model));
     let state = asked().with_budget(Budget { time: Some(seconds(9)), ..Budget::default() });
     let options = RunOptions { env: clock.env(1), ..options() };
     block_on(agent.start(state, options).finish());
@@ -263,7 +270,7 @@ fn a_call_that_is_approved_after_the_deadline_does_not_begin() {
     let deadline = Some(clock.now().plus(DAY));
     let paused = run_by(&clock, &agent, asked().with_budget(Budget { deadline, ..time(60) }));
     clock.advance(DAY);
-    let state = run_by(&clock, &agent, paused.resolve(1, Resolution::Approve));
+    let state = run_by(&clock, &agent, paused.decide(1, ApprovalDecision::Approve));
     assert_eq!((pay.keys().len(), state.step_count()), (0, 1));
     assert!(matches!(outcomes(&state, 0)[1], ToolOutcome::Skipped { .. }));
     let signal = state.stop_signal().unwrap();
@@ -291,7 +298,7 @@ fn hooks_between_steps_count_as_work() {
     let advance = clock.clone();
     let hook = CallableHook::new("slow").after_step(move |_, _| {
         advance.advance(seconds(3));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let agent = hooked(&agent([ScenarioStep::tool("looking")]), hook);
     let state = run_by(&clock, &agent, asked().with_budget(time(5)));
@@ -310,7 +317,10 @@ fn the_clock_of_the_machine_can_be_set_and_no_limit_of_time_notices() {
     let steps = [ScenarioStep::tool_call("set", json!({})), "done".into()];
     let agent = agent(steps).with_tool(set);
     let state = run_by(&clock, &agent, asked().with_budget(time(5)));
-    assert_eq!((state.status(), state.cumulative_time()), (&Status::Completed, seconds(0)));
+    assert_eq!(
+        (state.status(), state.cumulative_time()),
+        (&ExecutionStatus::Completed, seconds(0))
+    );
 }
 
 #[test]
@@ -337,10 +347,10 @@ fn a_model_that_does_not_answer_is_given_up_after_what_is_left_of_the_time() {
         move |_, _| {
             clock.advance(seconds(2));
             clock.set_time_of_day(Timestamp::from_millis(1));
-            Ok(Flow::Go)
+            Ok(Flow::Continue)
         }
     });
-    let agent = hooked(&loop_of(ModelDriver::new(FakeModel::deaf())), slow);
+    let agent = hooked(&test_loop(ModelDriver::new(FakeModel::ignoring_cancel())), slow);
     let began = clock.monotonic();
     let state = run_by(&clock, &agent, asked().with_budget(time(5)));
     assert_eq!(clock.monotonic().checked_sub(began), Some(seconds(5)));
@@ -354,13 +364,13 @@ struct SlowJournal(MemoryJournal, FrozenClock);
 
 #[async_trait]
 impl Journal for SlowJournal {
-    async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError> {
+    async fn append(&self, first: Seq, changes: &[ChangeRecord]) -> Result<(), JournalError> {
         self.0.append(first, changes).await?;
         self.1.advance(seconds(1));
         Ok(())
     }
 
-    fn child(&self, call: &EffectKey) -> Arc<dyn Journal> {
+    fn child(&self, call: &IdempotencyKey) -> Arc<dyn Journal> {
         self.0.child(call)
     }
 }

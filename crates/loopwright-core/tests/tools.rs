@@ -11,15 +11,16 @@ use std::{
 use async_trait::async_trait;
 use futures::FutureExt as _;
 use loopwright_core::{
-    AgentState, Arguments, BoxError, CallableHook, Driver, Effects, FailureKind, Flow, Hook, Key,
-    Question, Resolution, Retry, RunOptions, Status, StepError, StopReason, StopSignal, ThinkCx,
-    Thought, ToolDecision, ToolError, ToolOptions, ToolOutcome, ToolOutput,
+    AgentState, ApprovalDecision, ApprovalRequest, Arguments, BoxError, CallableHook, Driver,
+    ExecutionStatus, FailureKind, Flow, Hook, Key, RunOptions, SideEffects, StepError,
+    StepResponse, StopReason, StopSignal, ThinkCx, ToolDecision, ToolError, ToolOptions,
+    ToolOutcome, ToolOutput, ToolRetry,
     kinds::ToolCallCompleted,
     messages::{Content, FinishReason, InferenceRequest, Message, Part, Role, ToolCall, Usage},
 };
 use loopwright_testing::{
-    EventRecorder, FakeModel, FrozenClock, MockTool, ScenarioStep, Timeline, block_on, loop_of,
-    pause, run_until_stuck,
+    EventRecorder, FakeModel, FrozenClock, MockTool, ScenarioStep, Timeline, block_on,
+    run_until_stuck, test_loop, yield_times,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -35,8 +36,8 @@ fn deciding(
     Arc::new(CallableHook::new(name).before_tool(move |call, _, _| Ok(decide(&call.arguments))))
 }
 
-fn question() -> Question {
-    Question { text: "may it?".into(), source: "policy".into() }
+fn question() -> ApprovalRequest {
+    ApprovalRequest { text: "may it?".into(), source: "policy".into() }
 }
 
 fn block() -> ToolDecision {
@@ -63,8 +64,8 @@ fn the_strongest_decision_wins_in_whatever_order() {
         || ToolDecision::Stop(StopSignal::requested("policy", "enough")),
     ];
     let name = |state: &AgentState| match state.status() {
-        Status::Paused => "ask",
-        Status::Stopped(_) => "stop",
+        ExecutionStatus::Paused => "ask",
+        ExecutionStatus::Stopped(_) => "stop",
         _ if told(state) == ["known"] => "answer",
         _ if told(state) == ["Blocked: forbidden"] => "block",
         _ => "run",
@@ -156,11 +157,11 @@ fn on_a_resolved_call_ask_counts_as_run_and_block_still_blocks() {
         agent([ScenarioStep::tool_call("echo", json!({})), "done".into()]).with_tool(echo.clone());
     let agent = base.with_interceptor(hooks([asking()]));
     let paused = execute(&agent, asked());
-    let approved = paused.clone().resolve(0, Resolution::Approve);
+    let approved = paused.clone().decide(0, ApprovalDecision::Approve);
     assert_eq!(told(&execute(&agent, approved.clone())), ["done"]);
     let stricter = base.with_interceptor(hooks([asking(), deciding("policy", |_| block())]));
     assert_eq!(told(&execute(&stricter, approved)), ["Blocked: forbidden"]);
-    let answered = paused.resolve(0, Resolution::Answer(ToolOutput::text("done by hand")));
+    let answered = paused.decide(0, ApprovalDecision::Answer(ToolOutput::text("done by hand")));
     assert_eq!(told(&execute(&agent, answered)), ["done by hand"]);
     assert_eq!(echo.keys().len(), 1);
 }
@@ -180,7 +181,7 @@ fn a_blocked_call_has_no_value_and_the_others_of_the_batch_run() {
     assert!(outcomes[0].was_blocked() && outcomes[2].was_blocked());
     assert_eq!((outcomes[0].output(), told(&state)[1].as_str()), (None, "2"));
     assert_eq!((pay.keys().len(), look.keys().len()), (0, 1));
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
 }
 
 #[test]
@@ -266,7 +267,7 @@ fn calls_run_at_the_same_time_and_an_exclusive_one_is_a_barrier() {
         let tool = MockTool::with_cx(name, "", move |_, _| {
             let timeline = timeline.clone();
             timeline.note(format!("{name} begins"));
-            Box::pin(pause(pauses).map(move |()| {
+            Box::pin(yield_times(pauses).map(move |()| {
                 timeline.note(format!("{name} ends"));
                 Ok(ToolOutput::text(name))
             }))
@@ -309,9 +310,9 @@ fn flaky(failures: usize, options: ToolOptions) -> MockTool {
 
 #[track_caller]
 #[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
-fn check_retry(effects: Effects, attempts: u32, ran: usize, expect: &str) {
-    let retry = Retry { attempts, delay: Duration::from_secs(1) };
-    let tool = flaky(2, ToolOptions { effects, retry, ..ToolOptions::default() });
+fn check_retry(effects: SideEffects, attempts: u32, ran: usize, expect: &str) {
+    let retry = ToolRetry { attempts, delay: Duration::from_secs(1) };
+    let tool = flaky(2, ToolOptions { side_effects: effects, retry, ..ToolOptions::default() });
     let clock = FrozenClock::new();
     let agent =
         agent([ScenarioStep::tool_call("flaky", json!({})), "done".into()]).with_tool(tool.clone());
@@ -325,21 +326,22 @@ fn check_retry(effects: Effects, attempts: u32, ran: usize, expect: &str) {
 
 #[test]
 fn only_calls_that_may_be_repeated_are_tried_again_and_waits_double() {
-    check_retry(Effects::Pure, 3, 3, "done");
-    check_retry(Effects::Idempotent, 3, 3, "done");
-    check_retry(Effects::Idempotent, 2, 2, "Error: it broke");
-    check_retry(Effects::Once, 3, 1, "Error: it broke");
-    check_retry(Effects::Resumable, 3, 1, "Error: it broke");
+    check_retry(SideEffects::ReadOnly, 3, 3, "done");
+    check_retry(SideEffects::Idempotent, 3, 3, "done");
+    check_retry(SideEffects::Idempotent, 2, 2, "Error: it broke");
+    check_retry(SideEffects::AtMostOnce, 3, 1, "Error: it broke");
+    check_retry(SideEffects::Resumable, 3, 1, "Error: it broke");
 }
 
 #[test]
 fn a_call_that_is_tried_for_ever_does_not_overflow() {
-    let retry = Retry { attempts: 200, delay: Duration::from_secs(1) };
-    let options = ToolOptions { effects: Effects::Pure, retry, ..ToolOptions::default() };
+    let retry = ToolRetry { attempts: 200, delay: Duration::from_secs(1) };
+    let options =
+        ToolOptions { side_effects: SideEffects::ReadOnly, retry, ..ToolOptions::default() };
     let tool = flaky(usize::MAX, options);
     let agent =
         agent([ScenarioStep::tool_call("flaky", json!({})), "done".into()]).with_tool(tool.clone());
-    assert_eq!(execute(&agent, asked()).status(), &Status::Completed);
+    assert_eq!(execute(&agent, asked()).status(), &ExecutionStatus::Completed);
     assert_eq!(tool.keys().len(), 200);
 }
 
@@ -386,7 +388,7 @@ fn effects_are_applied_in_call_order_when_the_step_is_recorded() {
             let before = cx.state.get(&NOTES);
             Box::pin(async move {
                 assert_eq!(before, None, "tools see the state as it was");
-                pause(pauses).await;
+                yield_times(pauses).await;
                 let output = ToolOutput::text(name).with_metadata("last", json!(number));
                 let output = output.with_message(Message::user(format!("{name} was here")));
                 Ok(output.with_value(&NOTES, &vec![number]).map_err(BoxError::from)?)
@@ -412,7 +414,7 @@ fn a_hook_may_change_an_outcome_and_sees_calls_that_did_not_run() {
         if &*call.name == "scripted" {
             *outcome = ToolOutcome::Returned(ToolOutput::text("redacted"));
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let calls = [("scripted", json!({})), ("missing", json!({}))];
     let agent = hooked(&agent([ScenarioStep::tool_calls(calls), "done".into()]), hook);
@@ -429,7 +431,7 @@ fn a_failed_tool_is_told_to_the_model_and_does_not_fail_the_run() {
         .with_tool(MockTool::failing("break", "it broke"));
     let state = execute(&agent, asked());
     assert_eq!(told(&state), ["Error: it broke"]);
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
     assert!(state.had_tool_errors() && state.has_errors());
     assert_eq!(state.errors().collect::<Vec<_>>(), ["it broke"]);
 }
@@ -476,7 +478,9 @@ fn a_step_may_have_65535_calls_and_no_more() {
     let state = run(65_535);
     let calls = state.step_at(0).unwrap().tool_executions().count();
     assert_eq!((state.text().as_str(), calls), ("done", 65_535));
-    let Status::Failed(failure) = run(65_536).status().clone() else { panic!("it has not failed") };
+    let ExecutionStatus::Failed(failure) = run(65_536).status().clone() else {
+        panic!("it has not failed")
+    };
     assert_eq!(failure.message(), "the model asked for 65536 tools at once");
 }
 
@@ -485,7 +489,7 @@ struct Talkative;
 
 #[async_trait]
 impl Driver for Talkative {
-    async fn think(&self, state: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, state: &AgentState, _: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         let words = std::iter::repeat_n(Part::text("so"), 200_000);
         let call = |it| Part::new(Content::ToolCall(ToolCall::new(format!("{it}"), "add", "{}")));
         let message = match state.step_count() {
@@ -493,7 +497,7 @@ impl Driver for Talkative {
             _ => Message::assistant("done"),
         };
         let spend = loopwright_core::Spend::default();
-        Ok(Thought { message, finish: FinishReason::Stop, spend, source: None })
+        Ok(StepResponse { message, finish_reason: FinishReason::Stop, spend, answered_by: None })
     }
 }
 
@@ -501,13 +505,17 @@ impl Driver for Talkative {
 #[test]
 fn what_a_call_costs_does_not_grow_with_what_the_answer_holds() {
     for exclusive in [false, true] {
-        let options = ToolOptions { exclusive, effects: Effects::Pure, ..ToolOptions::default() };
+        let options = ToolOptions {
+            exclusive,
+            side_effects: SideEffects::ReadOnly,
+            ..ToolOptions::default()
+        };
         let add = MockTool::returning("add", "", "1").with_options(options);
-        let agent = loop_of(Talkative).with_tool(add.clone());
+        let agent = test_loop(Talkative).with_tool(add.clone());
         let events = EventRecorder::new();
         let state = execute(&agent.with_event_sink(events.sink()), asked());
         assert_eq!((state.text().as_str(), add.keys().len()), ("done", 1000));
-        let ended = events.of::<ToolCallCompleted>();
+        let ended = events.events_of::<ToolCallCompleted>();
         assert!(ended.iter().zip(0..).all(|(it, call)| it.call == call && it.success));
     }
 }

@@ -17,18 +17,18 @@ pub(crate) struct Entry {
     value: Option<Expr>,
 }
 
-/// What a call does to the world, as `loopwright_core::Effects` has it.
-pub(crate) struct Effects {
+/// What a call does to the world, as `loopwright_core::SideEffects` has it.
+pub(crate) struct SideEffects {
     pub(crate) name: &'static str,
     pub(crate) variant: &'static str,
     pub(crate) may_be_retried: bool,
 }
 
-const EFFECTS: [Effects; 4] = [
-    Effects { name: "pure", variant: "Pure", may_be_retried: true },
-    Effects { name: "idempotent", variant: "Idempotent", may_be_retried: true },
-    Effects { name: "resumable", variant: "Resumable", may_be_retried: false },
-    Effects { name: "once", variant: "Once", may_be_retried: false },
+const SIDE_EFFECTS: [SideEffects; 4] = [
+    SideEffects { name: "read_only", variant: "ReadOnly", may_be_retried: true },
+    SideEffects { name: "idempotent", variant: "Idempotent", may_be_retried: true },
+    SideEffects { name: "resumable", variant: "Resumable", may_be_retried: false },
+    SideEffects { name: "at_most_once", variant: "AtMostOnce", may_be_retried: false },
 ];
 
 impl Parse for Entry {
@@ -81,7 +81,7 @@ impl Entry {
     /// Returns a name that providers accept.
     pub(crate) fn name(&self) -> syn::Result<LitStr> {
         let name = self.string("\"read_page\"")?;
-        match name::complaint(&name.value()) {
+        match name::name_error(&name.value()) {
             Some(complaint) => Err(Error::new_spanned(name, complaint)),
             None => Ok(name.clone()),
         }
@@ -114,7 +114,7 @@ impl Entry {
     }
 
     /// Returns effects, written as text or as a bare word.
-    pub(crate) fn effects(&self) -> syn::Result<&'static Effects> {
+    pub(crate) fn side_effects(&self) -> syn::Result<&'static SideEffects> {
         let example = "\"idempotent\"";
         let value = self.value(example)?;
         let name = match value {
@@ -123,9 +123,9 @@ impl Entry {
             }
             _ => self.string(example)?.value(),
         };
-        EFFECTS.iter().find(|effects| effects.name == name).ok_or_else(|| {
-            let names = EFFECTS.each_ref().map(|effects| effects.name);
-            Error::new_spanned(value, unknown("kind of effects", &name, &names))
+        SIDE_EFFECTS.iter().find(|effects| effects.name == name).ok_or_else(|| {
+            let names = SIDE_EFFECTS.each_ref().map(|effects| effects.name);
+            Error::new_spanned(value, unknown("kind of side effects", &name, &names))
         })
     }
 

@@ -9,12 +9,12 @@ use crate::{
     function::Function,
     options::Options,
     parameter::{Argument, Parameter},
-    problems::Problems,
+    problems::Errors,
 };
 
 /// Expands `#[tool(options)] item`.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
-    let mut problems = Problems::default();
+    let mut problems = Errors::default();
     let options = Options::read(options, &mut problems);
     let function = match syn::parse2(item.clone()) {
         Ok(function) => function,
@@ -48,7 +48,7 @@ struct Expansion {
 
 impl Expansion {
     /// Reports what is wrong with the function. `None`: nothing can be written down at all.
-    fn new(mut options: Options, mut function: Function, problems: &mut Problems) -> Option<Self> {
+    fn new(mut options: Options, mut function: Function, problems: &mut Errors) -> Option<Self> {
         function.check(problems);
         let parameters = function.take_parameters(problems);
         let name = options.name.take().unwrap_or_else(|| function.name(problems));

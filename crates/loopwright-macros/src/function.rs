@@ -8,7 +8,7 @@ use syn::{
     parse_quote,
 };
 
-use crate::{description, name, parameter::Parameter, problems::Problems, types};
+use crate::{description, name, parameter::Parameter, problems::Errors, types};
 
 /// Variables of what `#[derive(JsonSchema)]` makes.
 const VARIABLES: [&str; 2] = ["generator", "schema"];
@@ -35,7 +35,7 @@ impl Parse for Function {
 
 impl Function {
     /// Reports what no tool can be.
-    pub(crate) fn check(&self, problems: &mut Problems) {
+    pub(crate) fn check(&self, problems: &mut Errors) {
         let signature = &self.signature;
         if let Some(constness) = &signature.constness {
             problems.add(constness, "a tool cannot be `const`: it runs when the model calls it");
@@ -62,7 +62,7 @@ impl Function {
 
     /// A struct without fields forbids variables of its name, also where the arguments of the
     /// module's tools are derived.
-    fn check_ident(&self, problems: &mut Problems) {
+    fn check_ident(&self, problems: &mut Errors) {
         let ident = &self.signature.ident;
         if VARIABLES.iter().any(|variable| ident == variable) {
             problems.add(
@@ -75,7 +75,7 @@ impl Function {
         }
     }
 
-    fn check_generics(&self, problems: &mut Problems) {
+    fn check_generics(&self, problems: &mut Errors) {
         let generics = &self.signature.generics;
         if generics.type_params().next().is_some() || generics.const_params().next().is_some() {
             problems.add(
@@ -93,7 +93,7 @@ impl Function {
 
     /// Takes off the parameters what they say to the model, and returns it. What remains is the
     /// signature of a plain function.
-    pub(crate) fn take_parameters(&mut self, problems: &mut Problems) -> Vec<Parameter> {
+    pub(crate) fn take_parameters(&mut self, problems: &mut Errors) -> Vec<Parameter> {
         let mut parameters = Vec::new();
         let mut has_context = false;
         for input in &mut self.signature.inputs {
@@ -119,10 +119,10 @@ impl Function {
     }
 
     /// Returns the function's name as that of a tool.
-    pub(crate) fn name(&self, problems: &mut Problems) -> LitStr {
+    pub(crate) fn name(&self, problems: &mut Errors) -> LitStr {
         let ident = &self.signature.ident;
         let name = ident.unraw().to_string();
-        if let Some(complaint) = name::complaint(&name) {
+        if let Some(complaint) = name::name_error(&name) {
             let remedy = "give the tool another name with `name = \"…\"`";
             problems.add(ident, format!("{complaint}; {remedy}"));
         }
@@ -130,7 +130,7 @@ impl Function {
     }
 
     /// Returns what the doc comments say.
-    pub(crate) fn description(&self, problems: &mut Problems) -> Expr {
+    pub(crate) fn description(&self, problems: &mut Errors) -> Expr {
         let ident = &self.signature.ident;
         let description = description::of(&self.attributes);
         match &description {

@@ -1,10 +1,10 @@
 //! What a tool may be called.
 
 /// The longest name that providers accept.
-const LONGEST: usize = 64;
+const MAX_LENGTH: usize = 64;
 
 /// Says what is wrong with a name, if anything is.
-pub(crate) fn complaint(name: &str) -> Option<String> {
+pub(crate) fn name_error(name: &str) -> Option<String> {
     let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
     if let Some(letter) = name.chars().find(|letter| !fits(*letter)) {
         return Some(format!(
@@ -14,9 +14,9 @@ pub(crate) fn complaint(name: &str) -> Option<String> {
     }
     // Every character is one byte by now.
     match name.len() {
-        1..=LONGEST => None,
+        1..=MAX_LENGTH => None,
         length => Some(format!(
-            "providers do not accept a tool's name of {length} characters: use 1 to {LONGEST}"
+            "providers do not accept a tool's name of {length} characters: use 1 to {MAX_LENGTH}"
         )),
     }
 }

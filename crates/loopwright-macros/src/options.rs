@@ -10,8 +10,8 @@ use syn::{
 };
 
 use crate::{
-    entry::{Effects, Entry, unknown},
-    problems::Problems,
+    entry::{Entry, SideEffects, unknown},
+    problems::Errors,
 };
 
 /// The options of a tool.
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     instructions: Option<Expr>,
     namespace: Option<LitStr>,
     timeout: Option<Duration>,
-    effects: Option<&'static Effects>,
+    side_effects: Option<&'static SideEffects>,
     retry: Option<u32>,
     exclusive: bool,
 }
@@ -36,7 +36,7 @@ const KEYS: [&str; 9] = [
     "instructions",
     "namespace",
     "timeout",
-    "effects",
+    "side_effects",
     "retry",
     "exclusive",
     "crate",
@@ -44,7 +44,7 @@ const KEYS: [&str; 9] = [
 
 impl Options {
     /// Reads what stands between the parentheses. What cannot be read is left out.
-    pub(crate) fn read(tokens: TokenStream, problems: &mut Problems) -> Self {
+    pub(crate) fn read(tokens: TokenStream, problems: &mut Errors) -> Self {
         let mut options = Self::default();
         let entries = entries(tokens, problems);
         for (index, entry) in entries.iter().enumerate() {
@@ -63,7 +63,7 @@ impl Options {
             "instructions" => self.instructions = Some(entry.text()?),
             "namespace" => self.namespace = Some(entry.string("\"web\"")?.clone()),
             "timeout" => self.timeout = Some(entry.time()?),
-            "effects" => self.effects = Some(entry.effects()?),
+            "side_effects" => self.side_effects = Some(entry.side_effects()?),
             "retry" => self.retry = Some(entry.attempts()?),
             "exclusive" => self.exclusive = entry.flag()?,
             "crate" => {
@@ -76,22 +76,22 @@ impl Options {
     }
 
     /// Only what may be run again may be tried again.
-    fn check_retry(&self, entries: &[Entry], problems: &mut Problems) {
+    fn check_retry(&self, entries: &[Entry], problems: &mut Errors) {
         let find = |key| entries.iter().find(|entry| entry.key == key);
         let Some(retry) = find("retry") else { return };
-        match (find("effects"), self.effects) {
+        match (find("side_effects"), self.side_effects) {
             (None, _) => problems.add(
                 &retry.key,
                 "a failed call may have done its work all the same, so it is only tried again if \
-                 that does no harm: add `effects = \"idempotent\"`, or `effects = \"pure\"` if the \
+                 that does no harm: add `side_effects = \"idempotent\"`, or `side_effects = \"read_only\"` if the \
                  tool only looks",
             ),
             (Some(_), Some(effects)) if !effects.may_be_retried => problems.add(
                 &retry.key,
                 format!(
                     "a failed call may have done its work all the same, so it is only tried again \
-                     if that does no harm, which `effects = \"{}\"` does not promise: make it \
-                     `\"pure\"` or `\"idempotent\"`, or leave `retry` out",
+                     if that does no harm, which `side_effects = \"{}\"` does not promise: make it \
+                     `\"read_only\"` or `\"idempotent\"`, or leave `retry` out",
                     effects.name
                 ),
             ),
@@ -104,9 +104,9 @@ impl Options {
     pub(crate) fn expression(&self, p: &Path) -> Option<TokenStream> {
         let some = |value| quote!(#p::std::option::Option::Some(#value));
         let default = quote!(#p::std::default::Default::default());
-        let effects = self.effects.map(|effects| {
+        let effects = self.side_effects.map(|effects| {
             let variant = Ident::new(effects.variant, Span::call_site());
-            quote!(effects: #p::Effects::#variant)
+            quote!(side_effects: #p::SideEffects::#variant)
         });
         let timeout = self.timeout.map(|timeout| {
             let (seconds, nanos) = (timeout.as_secs(), timeout.subsec_nanos());
@@ -114,8 +114,9 @@ impl Options {
             quote!(timeout: #timeout)
         });
         let exclusive = self.exclusive.then(|| quote!(exclusive: true));
-        let retry =
-            self.retry.map(|attempts| quote!(retry: #p::Retry { attempts: #attempts, ..#default }));
+        let retry = self
+            .retry
+            .map(|attempts| quote!(retry: #p::ToolRetry { attempts: #attempts, ..#default }));
         let namespace = self.namespace.as_ref().map(|text| {
             let text = some(quote!(#p::std::convert::From::from(#text)));
             quote!(namespace: #text)
@@ -139,7 +140,7 @@ impl Default for Options {
             instructions: None,
             namespace: None,
             timeout: None,
-            effects: None,
+            side_effects: None,
             retry: None,
             exclusive: false,
         }
@@ -147,7 +148,7 @@ impl Default for Options {
 }
 
 /// Returns the entries up to the first that is not one.
-fn entries(tokens: TokenStream, problems: &mut Problems) -> Vec<Entry> {
+fn entries(tokens: TokenStream, problems: &mut Errors) -> Vec<Entry> {
     let mut entries = Vec::new();
     let read = |input: ParseStream<'_>| {
         while !input.is_empty() {

@@ -5,7 +5,7 @@ use quote::ToTokens as _;
 use syn::{Attribute, Pat, PatIdent, PatType, Type, TypeReference};
 
 use crate::{
-    problems::Problems,
+    problems::Errors,
     types::{self, Obstacle},
 };
 
@@ -30,7 +30,7 @@ pub(crate) struct Argument {
 impl Parameter {
     /// Takes the attributes off a parameter that only an argument has, and returns what it is.
     /// What remains is the parameter of a plain function.
-    pub(crate) fn take(input: &mut PatType, problems: &mut Problems) -> Option<Self> {
+    pub(crate) fn take(input: &mut PatType, problems: &mut Errors) -> Option<Self> {
         let (state, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut input.attrs).into_iter().partition(is_state);
         let (attributes, others) = others.into_iter().partition(is_for_argument);
@@ -85,7 +85,7 @@ fn is_state(attribute: &Attribute) -> bool {
     attribute.path().is_ident("state")
 }
 
-fn check_marker(marker: &Attribute, attributes: &[Attribute], problems: &mut Problems) {
+fn check_marker(marker: &Attribute, attributes: &[Attribute], problems: &mut Errors) {
     if marker.meta.require_path_only().is_err() {
         problems.add(marker, "`#[state]` takes no value");
     }
@@ -95,7 +95,7 @@ fn check_marker(marker: &Attribute, attributes: &[Attribute], problems: &mut Pro
 }
 
 /// Returns what a tool keeps so that its calls can borrow it.
-fn field(ty: &Type, problems: &mut Problems) -> Box<Type> {
+fn field(ty: &Type, problems: &mut Errors) -> Box<Type> {
     let Type::Reference(reference) = types::ungrouped(ty) else {
         let taken = ty.to_token_stream().to_string().replace(' ', "");
         problems.add(ty, format!("the state is only lent to a call: take `&{taken}`"));
@@ -119,7 +119,7 @@ fn is_for_argument(attribute: &Attribute) -> bool {
     is_one_of(attribute, &["doc", "serde", "schemars"])
 }
 
-fn is_for_function(attribute: &Attribute, problems: &mut Problems) -> bool {
+fn is_for_function(attribute: &Attribute, problems: &mut Errors) -> bool {
     let is_level = is_one_of(attribute, &["allow", "expect", "warn", "deny", "forbid"]);
     if !is_level {
         let path = attribute.path().to_token_stream().to_string().replace(' ', "");
@@ -145,13 +145,13 @@ fn is_context(ty: &Type) -> bool {
     }
 }
 
-fn check_context(ty: &Type, problems: &mut Problems) {
+fn check_context(ty: &Type, problems: &mut Errors) {
     if !matches!(types::ungrouped(ty), Type::Reference(TypeReference { mutability: None, .. })) {
         problems.add(ty, "the context is only lent to a tool: take `&ToolCx<'_>`");
     }
 }
 
-fn check_type(ty: &Type, problems: &mut Problems) {
+fn check_type(ty: &Type, problems: &mut Errors) {
     match types::obstacle(ty.to_token_stream()) {
         None => {}
         Some(Obstacle::Borrow) => {
@@ -186,7 +186,7 @@ fn owned(ty: &Type) -> Option<String> {
     }
 }
 
-fn name(pattern: &Pat, problems: &mut Problems) -> Option<Ident> {
+fn name(pattern: &Pat, problems: &mut Errors) -> Option<Ident> {
     match pattern {
         Pat::Ident(PatIdent { by_ref: None, subpat: None, ident, .. }) => Some(ident.clone()),
         Pat::Wild(_) => {

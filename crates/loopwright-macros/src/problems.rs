@@ -8,9 +8,9 @@ use syn::Error;
 
 /// Everything that is wrong, reported at once.
 #[derive(Default)]
-pub(crate) struct Problems(Option<Error>);
+pub(crate) struct Errors(Option<Error>);
 
-impl Problems {
+impl Errors {
     /// Adds a problem and points at what it is about.
     pub(crate) fn add(&mut self, place: impl ToTokens, message: impl Display) {
         self.add_error(Error::new_spanned(place, message));

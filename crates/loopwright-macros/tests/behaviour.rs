@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use loopwright_core::{AnyTool, Effects, Retry, Tool, ToolOptions, ToolSet};
+use loopwright_core::{AnyTool, SideEffects, Tool, ToolOptions, ToolRetry, ToolSet};
 use loopwright_macros::tool;
 use loopwright_testing::block_on;
 
@@ -53,7 +53,7 @@ mod elsewhere {
         instructions = include_str!("../Cargo.toml"),
         namespace = "web",
         timeout = "1m 30s",
-        effects = "idempotent",
+        side_effects = "idempotent",
         retry = 3,
         exclusive
     )]
@@ -65,10 +65,10 @@ mod elsewhere {
 #[test]
 fn every_option_arrives() {
     let options = ToolOptions {
-        effects: Effects::Idempotent,
+        side_effects: SideEffects::Idempotent,
         timeout: Some(Duration::from_secs(90)),
         exclusive: true,
-        retry: Retry { attempts: 3, ..Retry::default() },
+        retry: ToolRetry { attempts: 3, ..ToolRetry::default() },
         namespace: Some("web".into()),
         instructions: Some(include_str!("../Cargo.toml").into()),
         ..ToolOptions::default()
@@ -95,16 +95,22 @@ fn a_time_has_a_unit_or_is_in_seconds() {
 
 #[test]
 fn effects_are_text_or_a_word() {
-    #[tool(crate = "loopwright_core", description = "Looks.", effects = pure, retry = 2)]
+    #[tool(crate = "loopwright_core", description = "Looks.", side_effects = read_only, retry = 2)]
     async fn look() {}
-    #[tool(crate = "loopwright_core", description = "Copies.", effects = "resumable")]
+    #[tool(crate = "loopwright_core", description = "Copies.", side_effects = "resumable")]
     async fn copy() {}
-    #[tool(crate = "loopwright_core", description = "Pays.", effects = once)]
+    #[tool(crate = "loopwright_core", description = "Pays.", side_effects = at_most_once)]
     async fn pay() {}
 
-    let retry = Retry { attempts: 2, ..Retry::default() };
-    check_options(look, &ToolOptions { effects: Effects::Pure, retry, ..ToolOptions::default() });
-    check_options(copy, &ToolOptions { effects: Effects::Resumable, ..ToolOptions::default() });
+    let retry = ToolRetry { attempts: 2, ..ToolRetry::default() };
+    check_options(
+        look,
+        &ToolOptions { side_effects: SideEffects::ReadOnly, retry, ..ToolOptions::default() },
+    );
+    check_options(
+        copy,
+        &ToolOptions { side_effects: SideEffects::Resumable, ..ToolOptions::default() },
+    );
     check_options(pay, &ToolOptions::default());
 }
 

@@ -6,11 +6,11 @@ use std::sync::{
 };
 
 use loopwright_core::{
-    AgentState, AnyTool, Json, RunOptions, Status, Step, StopSignal, Tool, ToolCx, ToolError,
-    ToolOutcome, ToolOutput,
+    AgentState, AnyTool, ExecutionStatus, Json, RunOptions, Step, StopSignal, Tool, ToolCx,
+    ToolError, ToolOutcome, ToolOutput,
 };
 use loopwright_macros::tool;
-use loopwright_testing::{FakeDriver, ScenarioStep, block_on, loop_of, test_env};
+use loopwright_testing::{FakeDriver, ScenarioStep, block_on, test_env, test_loop};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ fn the_context_arrives_between_the_arguments() {
 }
 
 /// Counts its calls.
-#[tool(crate = "loopwright_core", effects = "pure")]
+#[tool(crate = "loopwright_core", side_effects = "read_only")]
 async fn count(
     #[state] calls: &Arc<AtomicUsize>,
     by: usize,
@@ -134,14 +134,14 @@ async fn stop() -> Result<(), ToolError> {
 fn an_error_of_the_tool_keeps_its_meaning() {
     let state = call(stop, &json!({}));
     let expect = StopSignal::requested("stop", "enough");
-    assert_eq!(state.status(), &Status::Stopped(expect));
+    assert_eq!(state.status(), &ExecutionStatus::Stopped(expect));
 }
 
 /// Has an agent call the tool once.
 fn call(tool: impl Tool, arguments: &Value) -> AgentState {
     let step = ScenarioStep::tool_call(tool.name(), arguments.clone());
     let driver = FakeDriver::steps([step, ScenarioStep::final_answer("done")]);
-    let agent = loop_of(driver).with_tool(tool);
+    let agent = test_loop(driver).with_tool(tool);
     let state = AgentState::new().with_user_message("go");
     let options = RunOptions { env: test_env(1), ..RunOptions::default() };
     block_on(agent.start(state, options).finish())

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     message::Message,
-    prompt::{Dialect, PrefixBreak, Prompt},
+    prompt::{CacheBreak, Prompt, ToolCallFormat},
     tool::ToolSpecs,
     transcript::Mark,
     usage::{Cost, Usage},
@@ -130,7 +130,7 @@ impl InferenceOptions {
     /// Lays these settings over defaults: what is set here counts, fields and headers of the provider's own
     /// come together.
     #[must_use]
-    pub fn over(&self, defaults: &Self) -> Self {
+    pub fn with_defaults(&self, defaults: &Self) -> Self {
         if self.is_empty() {
             return defaults.clone();
         }
@@ -262,7 +262,7 @@ pub struct InferenceResponse {
     /// What the model said.
     pub message: Message,
     /// Why it stopped there.
-    pub finish: FinishReason,
+    pub finish_reason: FinishReason,
     /// What was read and written.
     pub usage: Usage,
     /// What it cost, where prices are known.
@@ -280,7 +280,7 @@ impl InferenceResponse {
             Some(_) => FinishReason::ToolCalls,
             None => FinishReason::Stop,
         };
-        Self { message, finish, usage, cost: None, id: None }
+        Self { message, finish_reason: finish, usage, cost: None, id: None }
     }
 }
 
@@ -324,21 +324,21 @@ impl FinishReason {
 
 /// What of a request the next one begins with, as far as it takes to tell whether it does.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StablePart {
+pub struct RequestPrefix {
     model: Option<Arc<str>>,
     system: Option<Arc<str>>,
     tools: ToolSpecs,
-    dialect: Dialect,
+    dialect: ToolCallFormat,
     head: Mark,
     turns: Mark,
 }
 
-impl StablePart {
+impl RequestPrefix {
     /// Remembers the next request in the place of this one. Returns why it does not begin with this one, in
     /// constant time.
-    pub fn follow(&mut self, next: &InferenceRequest) -> Option<PrefixBreak> {
-        let broken = self.broken_by(next);
-        if broken.is_some() || !self.tools.is_same(&next.tools) {
+    pub fn advance(&mut self, next: &InferenceRequest) -> Option<CacheBreak> {
+        let broken = self.break_cause(next);
+        if broken.is_some() || !self.tools.ptr_eq(&next.tools) {
             *self = next.stable_part();
         } else {
             // Everything else is the same.
@@ -348,31 +348,31 @@ impl StablePart {
     }
 
     /// Returns why a request does not begin with this, in constant time.
-    pub fn broken_by(&self, next: &InferenceRequest) -> Option<PrefixBreak> {
+    pub fn break_cause(&self, next: &InferenceRequest) -> Option<CacheBreak> {
         if self.model != next.model {
-            return Some(PrefixBreak::ModelChanged);
+            return Some(CacheBreak::ModelChanged);
         }
-        if !self.tools.is_same(&next.tools) && self.tools != next.tools {
+        if !self.tools.ptr_eq(&next.tools) && self.tools != next.tools {
             let only_more = !self.tools.is_empty() && next.tools.starts_with(&self.tools);
-            let more = only_more.then_some(PrefixBreak::ToolAdded);
-            return more.or(Some(PrefixBreak::ToolsChanged));
+            let more = only_more.then_some(CacheBreak::ToolAdded);
+            return more.or(Some(CacheBreak::ToolsChanged));
         }
         if self.system != next.system {
-            return Some(PrefixBreak::PromptEdited);
+            return Some(CacheBreak::PromptEdited);
         }
         let prompt = &next.prompt;
         let same_head = prompt.head.mark() == self.head && prompt.dialect == self.dialect;
-        if same_head && prompt.turns.continues(self.turns) {
+        if same_head && prompt.turns.extends(self.turns) {
             return None;
         }
-        Some(prompt.broke.clone().unwrap_or(PrefixBreak::HookRewrote))
+        Some(prompt.prefix_break.clone().unwrap_or(CacheBreak::HookRewrote))
     }
 }
 
 impl InferenceRequest {
     /// Remembers what the next request is to begin with.
-    pub fn stable_part(&self) -> StablePart {
-        StablePart {
+    pub fn stable_part(&self) -> RequestPrefix {
+        RequestPrefix {
             model: self.model.clone(),
             system: self.system.clone(),
             tools: self.tools.clone(),
@@ -383,7 +383,7 @@ impl InferenceRequest {
     }
 
     /// Returns why `next` does not begin with the stable part of this request, in constant time.
-    pub fn prefix_broken_by(&self, next: &Self) -> Option<PrefixBreak> {
-        self.stable_part().broken_by(next)
+    pub fn prefix_broken_by(&self, next: &Self) -> Option<CacheBreak> {
+        self.stable_part().break_cause(next)
     }
 }

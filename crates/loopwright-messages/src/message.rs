@@ -26,7 +26,7 @@ pub enum Role {
 
 /// Which model said it: the opaque payloads of a message are sent back to this one only.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Origin {
+pub struct ModelOrigin {
     /// The wire, such as `openai-chat`.
     pub wire: Arc<str>,
     /// The provider, such as `openrouter`.
@@ -41,7 +41,7 @@ pub struct Message {
     role: Role,
     parts: Arc<[Part]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    origin: Option<Arc<Origin>>,
+    origin: Option<Arc<ModelOrigin>>,
 }
 
 impl Message {
@@ -67,7 +67,7 @@ impl Message {
 
     /// Notes which model said it.
     #[must_use]
-    pub fn with_origin(mut self, origin: Arc<Origin>) -> Self {
+    pub fn with_origin(mut self, origin: Arc<ModelOrigin>) -> Self {
         self.origin = Some(origin);
         self
     }
@@ -83,7 +83,7 @@ impl Message {
     }
 
     /// Returns which model said it.
-    pub fn origin(&self) -> Option<&Arc<Origin>> {
+    pub fn origin(&self) -> Option<&Arc<ModelOrigin>> {
         self.origin.as_ref()
     }
 

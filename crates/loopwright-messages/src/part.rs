@@ -11,7 +11,7 @@ use crate::{shared, tool::ToolCall};
 pub struct Part {
     content: Content,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    opaque: Option<Opaque>,
+    opaque: Option<ProviderPayload>,
 }
 
 /// What a part says.
@@ -45,9 +45,9 @@ pub enum Content {
 /// model it came from; see [`Origin`](crate::Origin).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Opaque(#[serde(deserialize_with = "shared::text")] Arc<str>);
+pub struct ProviderPayload(#[serde(deserialize_with = "shared::text")] Arc<str>);
 
-impl Opaque {
+impl ProviderPayload {
     /// Wraps JSON text.
     pub fn new(json: impl Into<Arc<str>>) -> Self {
         Self(json.into())
@@ -108,7 +108,7 @@ impl Part {
 
     /// Adds the provider's own form.
     #[must_use]
-    pub fn with_opaque(mut self, opaque: Opaque) -> Self {
+    pub fn with_provider_payload(mut self, opaque: ProviderPayload) -> Self {
         self.opaque = Some(opaque);
         self
     }
@@ -119,7 +119,7 @@ impl Part {
     }
 
     /// Returns the provider's own form.
-    pub fn opaque(&self) -> Option<&Opaque> {
+    pub fn opaque(&self) -> Option<&ProviderPayload> {
         self.opaque.as_ref()
     }
 

@@ -27,9 +27,9 @@ pub struct Prompt {
     /// What is said after the conversation, this time only.
     pub tail: Vec<Message>,
     /// How exchanges are written.
-    pub dialect: Dialect,
+    pub dialect: ToolCallFormat,
     /// Why the compiler did not continue the previous prompt, if it did not.
-    pub broke: Option<PrefixBreak>,
+    pub prefix_break: Option<CacheBreak>,
     /// What the turns were selected from.
     pub selected: Option<Arc<Selected>>,
 }
@@ -38,7 +38,7 @@ pub struct Prompt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Dialect {
+pub enum ToolCallFormat {
     /// As the provider's own calls and results.
     #[default]
     Native,
@@ -50,7 +50,7 @@ pub enum Dialect {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum PrefixBreak {
+pub enum CacheBreak {
     /// Older turns were summarised, moved or cut.
     Compaction,
     /// Tool turns of an earlier execution are no longer shown.
@@ -105,7 +105,7 @@ impl<'a> Selection<'a> {
 
     /// Says that turns are judged differently in every execution.
     #[must_use]
-    pub fn about(mut self, execution: Option<&ExecutionId>) -> Self {
+    pub fn for_execution(mut self, execution: Option<&ExecutionId>) -> Self {
         self.rule.about = execution.cloned();
         self
     }
@@ -145,7 +145,7 @@ impl<'a> Selection<'a> {
             turns.extend(section.iter().filter(|it| keep(it)).cloned());
         }
         let selected = Some(Arc::new(self.selected()));
-        Prompt { turns, broke, selected, ..Prompt::default() }
+        Prompt { turns, prefix_break: broke, selected, ..Prompt::default() }
     }
 
     fn selected(self) -> Selected {
@@ -164,18 +164,18 @@ impl<'a> Selection<'a> {
             now.0 == then.0 && now.1.mark() == then.1
         };
         let is_same = fixed.iter().zip(fixed_before).all(unchanged);
-        let grew = last.0 == last_before.0 && last.1.continues(last_before.1);
+        let grew = last.0 == last_before.0 && last.1.extends(last_before.1);
         (is_same && grew).then(|| last_before.1.turns())
     }
 
-    fn cause(&self, before: Option<&Selected>) -> Option<PrefixBreak> {
+    fn cause(&self, before: Option<&Selected>) -> Option<CacheBreak> {
         let before = before?;
         Some(if before.rule == self.rule {
-            PrefixBreak::Compaction
+            CacheBreak::Compaction
         } else if before.rule.name == self.rule.name {
-            PrefixBreak::TraceDropped
+            CacheBreak::TraceDropped
         } else {
-            PrefixBreak::CompilerChanged
+            CacheBreak::CompilerChanged
         })
     }
 }

@@ -35,9 +35,7 @@ pub fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::E
 /// # Errors
 ///
 /// If it is something else.
-pub fn maybe_text<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Arc<str>>, D::Error> {
+pub fn opt_str<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Arc<str>>, D::Error> {
     #[derive(Deserialize)]
     struct Text(#[serde(deserialize_with = "text")] Arc<str>);
 
@@ -52,7 +50,7 @@ mod tests {
     struct Both {
         #[serde(deserialize_with = "text")]
         must: Arc<str>,
-        #[serde(default, deserialize_with = "maybe_text")]
+        #[serde(default, deserialize_with = "opt_str")]
         may: Option<Arc<str>>,
     }
 

@@ -14,7 +14,7 @@ pub struct ToolCall {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        deserialize_with = "shared::maybe_text"
+        deserialize_with = "shared::opt_str"
     )]
     pub id: Option<Arc<str>>,
     /// The tool's name.
@@ -96,7 +96,7 @@ pub struct ToolSpecs(Arc<[ToolSpec]>);
 
 impl ToolSpecs {
     /// Tells whether both are one list in memory.
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || (self.is_empty() && other.is_empty())
     }
 }

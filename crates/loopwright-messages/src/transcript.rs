@@ -66,8 +66,8 @@ impl Transcript {
     /// # Errors
     ///
     /// If the message calls tools: only an exchange may.
-    pub fn say(&mut self, message: Message) -> Result<(), TurnError> {
-        self.push(Turn::said(message)?);
+    pub fn push_message(&mut self, message: Message) -> Result<(), TurnError> {
+        self.push(Turn::from_message(message)?);
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl Transcript {
 
     /// Returns the first `len` turns.
     #[must_use]
-    pub fn first(&self, len: usize) -> Self {
+    pub fn prefix(&self, len: usize) -> Self {
         let len = len.min(self.len());
         let before = self.chain_at(len.saturating_sub(1));
         Self { links: self.links.clone().slice(..len), chain: self.chain_at(len), before }
@@ -114,7 +114,7 @@ impl Transcript {
     /// It compares which turns they are, not what they say: of two transcripts that were loaded
     /// apart, neither begins with the other.
     pub fn starts_with(&self, other: &Self) -> bool {
-        self.continues(other.mark())
+        self.extends(other.mark())
     }
 
     /// Remembers how far the conversation has come.
@@ -123,7 +123,7 @@ impl Transcript {
     }
 
     /// Tells whether the conversation begins with what a mark remembers, in constant time.
-    pub fn continues(&self, mark: Mark) -> bool {
+    pub fn extends(&self, mark: Mark) -> bool {
         mark.len <= self.len() && self.chain_at(mark.len) == mark.chain
     }
 

@@ -37,7 +37,7 @@ pub struct TurnMeta {
     pub step: Option<u32>,
     /// Whether it is a step on the way rather than an answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub trace: bool,
+    pub is_trace: bool,
 }
 
 /// What was said in a turn. A `Turn` can only hold one that keeps its variant's promise.
@@ -49,7 +49,7 @@ pub enum TurnBody {
     /// From the model, asking for no tool.
     Reply(Message),
     /// From the model, asking for tools, and what the tools said.
-    Exchange(Exchange),
+    ToolExchange(Exchange),
 }
 
 /// A reply that calls tools, with one result for each call, in call order.
@@ -141,7 +141,7 @@ impl TurnBody {
                 check_role("a reply", message, |role| role == Role::Assistant)?;
                 check_no_calls("a reply", message)
             }
-            Self::Exchange(exchange) => exchange.check(),
+            Self::ToolExchange(exchange) => exchange.check(),
         }
     }
 }
@@ -190,7 +190,7 @@ impl Turn {
     /// # Errors
     ///
     /// If the message calls tools.
-    pub fn said(message: Message) -> Result<Self, TurnError> {
+    pub fn from_message(message: Message) -> Result<Self, TurnError> {
         match message.role() {
             Role::Assistant => Self::new(TurnBody::Reply(message)),
             _ => Self::new(TurnBody::Input(message)),
@@ -221,7 +221,7 @@ impl Turn {
     pub fn message(&self) -> &Message {
         match &self.body {
             TurnBody::Input(message) | TurnBody::Reply(message) => message,
-            TurnBody::Exchange(exchange) => exchange.reply(),
+            TurnBody::ToolExchange(exchange) => exchange.reply(),
         }
     }
 
@@ -235,7 +235,7 @@ impl TryFrom<Message> for Turn {
     type Error = TurnError;
 
     fn try_from(message: Message) -> Result<Self, TurnError> {
-        Self::said(message)
+        Self::from_message(message)
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Usage {
     /// Tokens written, reasoning included.
     pub output: u64,
     /// Of the input: read from the provider's cache.
-    pub cached: u64,
+    pub cache_read: u64,
     /// Of the input: written to the provider's cache.
     pub cache_write: u64,
     /// Of the output: reasoning.
@@ -47,7 +47,7 @@ impl Add for Usage {
         Self {
             input: self.input.saturating_add(other.input),
             output: self.output.saturating_add(other.output),
-            cached: self.cached.saturating_add(other.cached),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
             cache_write: self.cache_write.saturating_add(other.cache_write),
             reasoning: self.reasoning.saturating_add(other.reasoning),
         }

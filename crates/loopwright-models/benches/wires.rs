@@ -11,11 +11,11 @@ use divan::counter::ItemsCount;
 use loopwright_core::{
     Delta,
     messages::{
-        Content, Exchange, InferenceRequest, Message, Origin, Part, Prompt, Role, ToolCall,
+        Content, Exchange, InferenceRequest, Message, ModelOrigin, Part, Prompt, Role, ToolCall,
         ToolResult, Turn, TurnBody,
     },
 };
-use loopwright_models::{AnswerDecoder, Encoder, ErrorContext, Quirks, Wire};
+use loopwright_models::{ErrorContext, Quirks, RequestEncoder, ResponseDecoder, WireApi};
 
 const FRAGMENTS: usize = 4_000;
 
@@ -23,12 +23,12 @@ fn main() {
     divan::main();
 }
 
-fn origin(wire: Wire) -> Arc<Origin> {
-    Arc::new(Origin { wire: wire.name().into(), provider: "p".into(), model: "m".into() })
+fn origin(wire: WireApi) -> Arc<ModelOrigin> {
+    Arc::new(ModelOrigin { wire: wire.name().into(), provider: "p".into(), model: "m".into() })
 }
 
 /// A streamed answer: how it begins, how a fragment of text reads, how it ends.
-fn stream(wire: Wire) -> Option<String> {
+fn stream(wire: WireApi) -> Option<String> {
     let (begin, fragment, end) = match wire.name() {
         "openai-chat" => (
             "",
@@ -73,15 +73,15 @@ fn stream(wire: Wire) -> Option<String> {
 
 /// Reads a stream that arrives in pieces of 4 KiB; divide by 4,000 for the time of a fragment. The
 /// frames of Bedrock are not made here.
-#[divan::bench(args = Wire::ALL.iter().map(|wire| wire.name()).filter(|name| *name != "bedrock-converse"), sample_count = 50, sample_size = 1)]
+#[divan::bench(args = WireApi::ALL.iter().map(|wire| wire.name()).filter(|name| *name != "bedrock-converse"), sample_count = 50, sample_size = 1)]
 fn read_4000_fragments(bencher: divan::Bencher<'_, '_>, wire: &str) {
-    let wire = Wire::named(wire).expect("it is one");
+    let wire = WireApi::named(wire).expect("it is one");
     let Some(stream) = stream(wire) else { return };
     bencher.counter(ItemsCount::new(FRAGMENTS)).bench_local(|| {
         let mut fragments = 0;
         let mut deltas =
             |delta: Delta<'_>| fragments += usize::from(matches!(delta, Delta::Text(_)));
-        let mut decoder = AnswerDecoder::new(wire, origin(wire), ErrorContext::new("p"), true);
+        let mut decoder = ResponseDecoder::new(wire, origin(wire), ErrorContext::new("p"), true);
         for piece in stream.as_bytes().chunks(4096) {
             decoder.push(piece, &mut deltas).expect("a good answer");
         }
@@ -95,14 +95,15 @@ fn step(number: usize) -> Turn {
     let call = ToolCall::new(format!("call_{number}"), "add", r#"{"a":1,"b":2}"#);
     let reply = Message::new(Role::Assistant, [Part::new(Content::ToolCall(call))]);
     let exchange = Exchange::new(reply, [ToolResult::text("x".repeat(2048))]);
-    Turn::new(TurnBody::Exchange(exchange.expect("one result for one call"))).expect("an exchange")
+    Turn::new(TurnBody::ToolExchange(exchange.expect("one result for one call")))
+        .expect("an exchange")
 }
 
 /// Writes the request after so many steps, of which all but the last were sent before.
 #[divan::bench(args = [10, 100, 200], sample_count = 50, sample_size = 10)]
 fn write_request_after(bencher: divan::Bencher<'_, '_>, steps: usize) {
-    let wire = Wire::OpenAiChat;
-    let encoder = Encoder::new(wire, origin(wire), Quirks::default());
+    let wire = WireApi::OpenAiChat;
+    let encoder = RequestEncoder::new(wire, origin(wire), Quirks::default());
     let prompt = Prompt::of((0..steps).map(step).collect());
     let mut request = InferenceRequest { prompt, ..InferenceRequest::default() };
     encoder.encode(&request);

@@ -10,13 +10,13 @@ use crate::model_info::ModelInfo;
 /// Counts what attempts consume. Once something was consumed that has no known price, the cost of it
 /// all is not known.
 #[derive(Debug)]
-pub(crate) struct Account {
+pub(crate) struct CostTracker {
     info: Option<ModelInfo>,
     usage: Usage,
     cost: Option<Cost>,
 }
 
-impl Account {
+impl CostTracker {
     /// Prices what a model consumes, as far as it is known.
     pub(crate) fn new(info: Option<ModelInfo>) -> Self {
         Self { info, usage: Usage::default(), cost: Some(Cost::ZERO) }
@@ -70,7 +70,7 @@ mod tests {
         ModelInfo { prices: Some(prices), ..ModelInfo::default() }
     }
 
-    fn settled(account: &mut Account, usage: Usage, cost: Option<Cost>) -> InferenceResponse {
+    fn settled(account: &mut CostTracker, usage: Usage, cost: Option<Cost>) -> InferenceResponse {
         let response = InferenceResponse::new(Message::assistant("a"), usage);
         let mut response = InferenceResponse { cost, ..response };
         account.settle(&mut response);
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn failed_attempts_are_paid_too() {
-        let mut account = Account::new(Some(priced()));
+        let mut account = CostTracker::new(Some(priced()));
         let mut error = failed(Usage::new(10, 0));
         account.charge(&mut error);
         assert_eq!((error.usage, error.cost), (Usage::new(10, 0), Some(micros(10))));
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn an_attempt_that_consumed_nothing_costs_nothing() {
-        let mut account = Account::new(Some(priced()));
+        let mut account = CostTracker::new(Some(priced()));
         let mut error = failed(Usage::default());
         account.charge(&mut error);
         assert_eq!(error.cost, None);
@@ -106,16 +106,16 @@ mod tests {
 
     #[test]
     fn the_cost_of_an_unknown_model_is_not_known() {
-        let mut account = Account::new(None);
+        let mut account = CostTracker::new(None);
         assert_eq!(settled(&mut account, Usage::new(1, 1), None).cost, None);
-        assert_eq!(settled(&mut Account::new(None), Usage::default(), None).cost, None);
+        assert_eq!(settled(&mut CostTracker::new(None), Usage::default(), None).cost, None);
     }
 
     #[test]
     fn what_the_provider_says_of_the_cost_counts() {
-        let mut account = Account::new(Some(priced()));
+        let mut account = CostTracker::new(Some(priced()));
         assert_eq!(settled(&mut account, Usage::new(1, 1), Some(micros(7))).cost, Some(micros(7)));
-        let mut account = Account::new(None);
+        let mut account = CostTracker::new(None);
         account.charge(&mut failed(Usage::new(1, 0)));
         assert_eq!(settled(&mut account, Usage::new(1, 1), Some(micros(7))).cost, None);
     }

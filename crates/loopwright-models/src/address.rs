@@ -5,14 +5,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    secret::{KeySource, lookup},
-    wire::Wire,
+    secret::{VarSource, lookup},
+    wire::WireApi,
 };
 
 /// A variable that replaces a provider's address. Written as its name, or as a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
-pub struct AddressVar {
+pub struct BaseUrlVar {
     /// The variable's name.
     pub variable: Arc<str>,
     /// What of the address others leave out of this variable: it is put at the end, unless it is
@@ -23,14 +23,14 @@ pub struct AddressVar {
     pub host_port: Option<u16>,
 }
 
-impl AddressVar {
+impl BaseUrlVar {
     /// Takes the whole address from this variable.
     pub fn named(variable: impl Into<Arc<str>>) -> Self {
         Self { variable: variable.into(), path: None, host_port: None }
     }
 
     /// Returns the address, if the variable is set.
-    pub(crate) fn read(&self, variables: &dyn KeySource) -> Option<String> {
+    pub(crate) fn read(&self, variables: &dyn VarSource) -> Option<String> {
         let value = lookup(variables, &self.variable)?;
         let address = match self.host_port {
             Some(port) => of_host(&value, port),
@@ -74,7 +74,7 @@ fn of_host(value: &str, port: u16) -> String {
 /// # Errors
 ///
 /// If none is set: the first name.
-pub(crate) fn fill(template: &str, variables: &dyn KeySource) -> Result<String, String> {
+pub(crate) fn fill(template: &str, variables: &dyn VarSource) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = template;
     while let Some((before, (names, after))) =
@@ -91,9 +91,9 @@ pub(crate) fn fill(template: &str, variables: &dyn KeySource) -> Result<String, 
 }
 
 /// Ollama's own interface stands beside the one under `/v1` that many know it by.
-pub(crate) fn of_wire(address: &str, wire: Wire) -> &str {
+pub(crate) fn of_wire(address: &str, wire: WireApi) -> &str {
     match (wire, address.trim_end_matches('/').strip_suffix("/v1")) {
-        (Wire::Ollama, Some(own)) => own,
+        (WireApi::Ollama, Some(own)) => own,
         _ => address,
     }
 }
@@ -115,7 +115,7 @@ struct Table {
     host_port: Option<u16>,
 }
 
-impl From<Written> for AddressVar {
+impl From<Written> for BaseUrlVar {
     fn from(written: Written) -> Self {
         match written {
             Written::Name(variable) => Self::named(variable),
@@ -126,8 +126,8 @@ impl From<Written> for AddressVar {
     }
 }
 
-impl From<AddressVar> for Written {
-    fn from(AddressVar { variable, path, host_port }: AddressVar) -> Self {
+impl From<BaseUrlVar> for Written {
+    fn from(BaseUrlVar { variable, path, host_port }: BaseUrlVar) -> Self {
         match (&path, host_port) {
             (None, None) => Self::Name(variable),
             _ => Self::Table(Table { variable, path, host_port }),
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_others_leave_out_is_put_at_the_end() {
-        let variable = AddressVar { path: Some("v1".into()), ..AddressVar::named("A") };
+        let variable = BaseUrlVar { path: Some("v1".into()), ..BaseUrlVar::named("A") };
         let read = |value: &'static str| variable.read(&move |_: &str| Some(value.to_owned()));
         assert_eq!(read("https://x").as_deref(), Some("https://x/v1"));
         assert_eq!(read("https://x/").as_deref(), Some("https://x/v1"));
@@ -169,9 +169,9 @@ mod tests {
 
     #[test]
     fn ollamas_address_is_its_own_if_that_of_its_other_interface_is_meant() {
-        assert_eq!(of_wire("http://x/v1/", Wire::Ollama), "http://x");
-        assert_eq!(of_wire("http://x/", Wire::Ollama), "http://x/");
-        assert_eq!(of_wire("http://x/v1", Wire::OpenAiChat), "http://x/v1");
+        assert_eq!(of_wire("http://x/v1/", WireApi::Ollama), "http://x");
+        assert_eq!(of_wire("http://x/", WireApi::Ollama), "http://x/");
+        assert_eq!(of_wire("http://x/v1", WireApi::OpenAiChat), "http://x/v1");
     }
 
     #[test]
@@ -188,11 +188,11 @@ mod tests {
     fn a_variable_is_written_as_its_name_or_as_a_table() {
         #[derive(Deserialize)]
         struct Vars {
-            vars: Vec<AddressVar>,
+            vars: Vec<BaseUrlVar>,
         }
         let text = "vars = ['A', { variable = 'B', path = 'v1' }]";
         let Vars { vars } = toml::from_str(text).unwrap();
-        let second = AddressVar { path: Some("v1".into()), ..AddressVar::named("B") };
-        assert_eq!(vars, [AddressVar::named("A"), second]);
+        let second = BaseUrlVar { path: Some("v1".into()), ..BaseUrlVar::named("B") };
+        assert_eq!(vars, [BaseUrlVar::named("A"), second]);
     }
 }

@@ -22,12 +22,12 @@
 
 use std::sync::Arc;
 
-use loopwright_core::messages::Origin;
+use loopwright_core::messages::ModelOrigin;
 
 use crate::{
-    decoder::Reading,
+    decoder::ResponseReader,
     error::ErrorContext,
-    wire::{Protocol, Question},
+    wire::{EncodeInput, WireProtocol},
 };
 
 mod wire;
@@ -43,7 +43,7 @@ mod encode;
 /// Anthropic's Messages API.
 pub(crate) struct Anthropic;
 
-impl Protocol for Anthropic {
+impl WireProtocol for Anthropic {
     fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
         vec!["messages".into()]
     }
@@ -56,11 +56,11 @@ impl Protocol for Anthropic {
         &[("anthropic-version", "2023-06-01")]
     }
 
-    fn encode(&self, question: &Question<'_>) -> Vec<u8> {
+    fn encode(&self, question: &EncodeInput<'_>) -> Vec<u8> {
         encode::encode(question)
     }
 
-    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading> {
+    fn read(&self, origin: Arc<ModelOrigin>, context: ErrorContext) -> Box<dyn ResponseReader> {
         Box::new(decode::MessageReading::new(origin, context))
     }
 }

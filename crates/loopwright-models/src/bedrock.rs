@@ -16,15 +16,15 @@
 
 use std::sync::Arc;
 
-use loopwright_core::messages::Origin;
+use loopwright_core::messages::ModelOrigin;
 use reqwest::Url;
 
 use crate::{
-    decoder::{Framing, Reading},
+    decoder::{Framing, ResponseReader},
     error::ErrorContext,
-    secret::KeySource,
+    secret::VarSource,
     signer::Signer,
-    wire::{Protocol, Question},
+    wire::{EncodeInput, WireProtocol},
 };
 
 mod wire;
@@ -40,7 +40,7 @@ mod sign;
 /// Amazon Bedrock's Converse API.
 pub(crate) struct Bedrock;
 
-impl Protocol for Bedrock {
+impl WireProtocol for Bedrock {
     fn path(&self, model: &str, streams: bool) -> Vec<String> {
         let ask = if streams { "converse-stream" } else { "converse" };
         vec!["model".into(), model.into(), ask.into()]
@@ -56,15 +56,15 @@ impl Protocol for Bedrock {
         Framing::EventStream
     }
 
-    fn encode(&self, question: &Question<'_>) -> Vec<u8> {
+    fn encode(&self, question: &EncodeInput<'_>) -> Vec<u8> {
         encode::encode(question)
     }
 
-    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading> {
+    fn read(&self, origin: Arc<ModelOrigin>, context: ErrorContext) -> Box<dyn ResponseReader> {
         Box::new(decode::ConverseReading::new(origin, context))
     }
 
-    fn signer(&self, variables: &dyn KeySource, url: &Url) -> Option<Arc<dyn Signer>> {
+    fn signer(&self, variables: &dyn VarSource, url: &Url) -> Option<Arc<dyn Signer>> {
         Some(Arc::new(sign::AwsSigner::of_variables(variables, url)?))
     }
 }

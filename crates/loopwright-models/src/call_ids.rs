@@ -194,7 +194,7 @@ mod tests {
 
     fn in_step(execution: &str, step: u32) -> TurnMeta {
         let execution = Some(ExecutionId::from(execution));
-        TurnMeta { execution, step: Some(step), trace: true }
+        TurnMeta { execution, step: Some(step), is_trace: true }
     }
 
     #[test]

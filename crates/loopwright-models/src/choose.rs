@@ -7,9 +7,9 @@ use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, Timestamp};
 use serde::Deserialize;
 
 use crate::{
-    preset::Provider,
+    preset::ProviderConfig,
     provider::{Providers, no_model},
-    secret::{KeyRef, lookup},
+    secret::{SecretRef, lookup},
 };
 
 /// How long a server on this machine may take to say that it is there.
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 const LONG_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The most bytes of a list of models.
-const MOST: usize = 4 << 20;
+const MAX: usize = 4 << 20;
 
 /// A list of models, as one provider or another writes it.
 #[derive(Deserialize)]
@@ -84,7 +84,7 @@ impl Providers {
     /// If it does not answer, or with something else.
     pub async fn models(&self, name: &str) -> Result<Vec<String>, ModelError> {
         let provider = self.provider(name)?;
-        let remote = self.make(&name.into(), &"".into())?;
+        let remote = self.build_model(&name.into(), &"".into())?;
         let path = provider.probe.as_deref().unwrap_or("models");
         let (url, headers, context) = remote.beneath(path);
         let answer = self.http.get(url, headers).await;
@@ -92,7 +92,7 @@ impl Providers {
         let is_success = answer.is_success();
         let head = |name: &str| answer.header(name);
         let context = context.clone().with_head(answer.status(), head, Timestamp::default());
-        let body = answer.body(MOST).await;
+        let body = answer.body(MAX).await;
         if !is_success {
             return Err(context.of_body(&body));
         }
@@ -120,7 +120,7 @@ impl Providers {
 
     fn first_with_key(&self) -> Option<Arc<str>> {
         let is_set = |variable: &str| lookup(&*self.keys, variable).is_some();
-        let can_be_used = |provider: &Provider| {
+        let can_be_used = |provider: &ProviderConfig| {
             let has_key = provider.key.as_ref().is_some_and(|key| is_set(key.variable()));
             let is_placed = provider.base_url_vars.iter().any(|it| is_set(&it.variable));
             match provider.base_url {
@@ -158,7 +158,7 @@ impl Providers {
             .entries
             .iter()
             .filter(|(_, provider)| provider.key_required && !provider.local)
-            .filter_map(|(_, provider)| provider.key.as_ref().map(KeyRef::variable))
+            .filter_map(|(_, provider)| provider.key.as_ref().map(SecretRef::variable))
             .collect();
         keys.dedup();
         let local: Vec<&str> = self

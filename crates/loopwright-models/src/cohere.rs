@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use loopwright_core::messages::Origin;
+use loopwright_core::messages::ModelOrigin;
 
 use crate::{
-    decoder::Reading,
+    decoder::ResponseReader,
     error::ErrorContext,
-    wire::{Protocol, Question},
+    wire::{EncodeInput, WireProtocol},
 };
 
 mod wire;
@@ -25,16 +25,16 @@ mod encode;
 /// Cohere's chat.
 pub(crate) struct Cohere;
 
-impl Protocol for Cohere {
+impl WireProtocol for Cohere {
     fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
         vec!["chat".into()]
     }
 
-    fn encode(&self, question: &Question<'_>) -> Vec<u8> {
+    fn encode(&self, question: &EncodeInput<'_>) -> Vec<u8> {
         encode::encode(question)
     }
 
-    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading> {
+    fn read(&self, origin: Arc<ModelOrigin>, context: ErrorContext) -> Box<dyn ResponseReader> {
         Box::new(decode::CohereReading::new(origin, context))
     }
 }

@@ -11,14 +11,14 @@ use loopwright_core::messages::{Mark, Prompt};
 use crate::json::List;
 
 /// The body of a request, and what it takes to go on from it.
-pub(crate) struct Written {
-    progress: Progress,
+pub(crate) struct EncodedRequest {
+    progress: EncodedTurns,
     body: Arc<Vec<u8>>,
 }
 
 /// How far a body came with the turns of a conversation.
 #[derive(Clone, Copy, Debug)]
-struct Progress {
+struct EncodedTurns {
     /// The form in which turns were encoded.
     key: u64,
     head: Mark,
@@ -31,25 +31,25 @@ struct Progress {
 
 /// What is known of the last request while the next one is written.
 #[derive(Default)]
-pub(crate) struct Continuation {
-    before: Cell<Option<Written>>,
-    now: Cell<Option<Progress>>,
+pub(crate) struct PrefixReuse {
+    before: Cell<Option<EncodedRequest>>,
+    now: Cell<Option<EncodedTurns>>,
 }
 
-impl Continuation {
+impl PrefixReuse {
     /// Goes on from this request, if it is one to go on from.
-    pub(crate) fn of(before: Option<Written>) -> Self {
+    pub(crate) fn of(before: Option<EncodedRequest>) -> Self {
         Self { before: Cell::new(before), now: Cell::default() }
     }
 
     /// Puts the turns that were sent before into a list that has none yet. Returns how many that are;
     /// nothing if the request does not begin as the last one did.
     pub(crate) fn go_on(&self, key: u64, prompt: &Prompt, list: &mut List<'_>) -> Option<usize> {
-        let Written { progress, body } = self.before.take()?;
+        let EncodedRequest { progress, body } = self.before.take()?;
         let begin = list.written().len();
         let is_continued = progress.key == key
             && progress.head == prompt.head.mark()
-            && prompt.turns.continues(progress.turns)
+            && prompt.turns.extends(progress.turns)
             && progress.begin == begin
             && body[..begin] == *list.written();
         if !is_continued {
@@ -65,15 +65,15 @@ impl Continuation {
     /// Notes where the turns of a list begin and end.
     pub(crate) fn note(&self, key: u64, prompt: &Prompt, begin: usize, list: &List<'_>) {
         let (head, turns, end) = (prompt.head.mark(), prompt.turns.mark(), list.written().len());
-        self.now.set(Some(Progress { key, head, turns, begin, end }));
+        self.now.set(Some(EncodedTurns { key, head, turns, begin, end }));
     }
 
     /// Returns the body to be sent, and what to keep of it.
-    pub(crate) fn finish(self, body: Vec<u8>) -> (Bytes, Option<Written>) {
+    pub(crate) fn finish(self, body: Vec<u8>) -> (Bytes, Option<EncodedRequest>) {
         let Some(progress) = self.now.into_inner() else { return (body.into(), None) };
         let body = Arc::new(body);
         let sent = Bytes::from_owner(Sent(Arc::clone(&body)));
-        (sent, Some(Written { progress, body }))
+        (sent, Some(EncodedRequest { progress, body }))
     }
 }
 
@@ -86,7 +86,7 @@ impl AsRef<[u8]> for Sent {
     }
 }
 
-impl fmt::Debug for Continuation {
+impl fmt::Debug for PrefixReuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Continuation").finish_non_exhaustive()
     }

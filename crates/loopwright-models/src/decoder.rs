@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use loopwright_core::{
     Delta, DeltaSink, ModelError, ModelErrorKind,
-    messages::{Content, InferenceResponse, Origin, Part, Usage},
+    messages::{Content, InferenceResponse, ModelOrigin, Part, Usage},
 };
 
 #[cfg(feature = "bedrock")]
@@ -13,17 +13,17 @@ use crate::{
     error::ErrorContext,
     lines,
     sse::{self, Event},
-    wire::Wire,
+    wire::WireApi,
 };
 
 /// The most bytes of an answer that is not streamed, and of one event of an answer that is.
-const MOST: usize = 64 << 20;
+const MAX: usize = 64 << 20;
 
 /// The most bytes of a streamed answer: whoever says more than this says it for ever.
-const MOST_STREAMED: usize = 256 << 20;
+const MAX_STREAMED: usize = 256 << 20;
 
 /// The most tool calls of an answer. What comes after is read no further.
-pub(crate) const MOST_CALLS: usize = 1024;
+pub(crate) const MAX_CALLS: usize = 1024;
 
 /// What an answer with more calls fails with.
 pub(crate) const TOO_MANY_CALLS: &str = "too many tool calls: an answer may have 1024";
@@ -44,7 +44,7 @@ impl DeltaSink for Counted<'_> {
 }
 
 /// What a wire makes of the events, or of the JSON text, of one answer.
-pub(crate) trait Reading: fmt::Debug + Send {
+pub(crate) trait ResponseReader: fmt::Debug + Send {
     /// Takes an event of a stream and passes on what it says, but for the end.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ pub(crate) enum Concluded {
 /// Where the wire allows it, the first character shows which of them it is: servers do not always do
 /// what they were asked, and their content types are not to be trusted.
 #[derive(Debug)]
-pub struct AnswerDecoder {
+pub struct ResponseDecoder {
     context: ErrorContext,
     framing: Framing,
     is_streamed: bool,
@@ -125,7 +125,7 @@ pub struct AnswerDecoder {
     /// How many calls there were so far.
     calls: usize,
     form: Form,
-    reading: Box<dyn Reading>,
+    reading: Box<dyn ResponseReader>,
 }
 
 #[derive(Debug)]
@@ -139,9 +139,14 @@ enum Form {
     Messages(event_stream::Decoder),
 }
 
-impl AnswerDecoder {
+impl ResponseDecoder {
     /// Expects the answer of a model, streamed or not.
-    pub fn new(wire: Wire, origin: Arc<Origin>, context: ErrorContext, is_streamed: bool) -> Self {
+    pub fn new(
+        wire: WireApi,
+        origin: Arc<ModelOrigin>,
+        context: ErrorContext,
+        is_streamed: bool,
+    ) -> Self {
         let protocol = wire.protocol();
         let (framing, reading) = (protocol.framing(), protocol.read(origin, context.clone()));
         Self { context, framing, is_streamed, taken: 0, calls: 0, form: Form::Unknown, reading }
@@ -154,7 +159,7 @@ impl AnswerDecoder {
     /// If the answer is an error or makes no sense.
     pub fn push(&mut self, mut bytes: &[u8], deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         self.taken = self.taken.saturating_add(bytes.len());
-        if self.taken > MOST_STREAMED {
+        if self.taken > MAX_STREAMED {
             return Err(self.fail("the answer does not come to an end"));
         }
         if let Form::Unknown = self.form {
@@ -170,7 +175,7 @@ impl AnswerDecoder {
         let held = match &mut self.form {
             Form::Unknown => 0,
             Form::Json(body) => {
-                if body.len() + bytes.len() <= MOST {
+                if body.len() + bytes.len() <= MAX {
                     body.extend_from_slice(bytes);
                     return Ok(());
                 }
@@ -191,7 +196,7 @@ impl AnswerDecoder {
             },
         };
         self.calls = counted.calls;
-        if held > MOST {
+        if held > MAX {
             return Err(self.fail("the answer, or an event of it, is too long to be one"));
         }
         Ok(())
@@ -287,7 +292,7 @@ impl AnswerDecoder {
 /// Hands an event over, unless the stream said that it is done: what some gateways say after the end
 /// is about the answer, not of it.
 fn take(
-    reading: &mut dyn Reading,
+    reading: &mut dyn ResponseReader,
     event: Event<'_>,
     deltas: &mut Counted<'_>,
     context: &ErrorContext,
@@ -297,7 +302,7 @@ fn take(
         return Ok(());
     }
     reading.event(event, deltas)?;
-    if deltas.calls > MOST_CALLS {
+    if deltas.calls > MAX_CALLS {
         let error = context.error(ModelErrorKind::Protocol, TOO_MANY_CALLS);
         return Err(ModelError { usage: reading.usage().unwrap_or_default(), ..error });
     }
@@ -310,7 +315,7 @@ fn few_calls(
     context: &ErrorContext,
 ) -> Result<InferenceResponse, ModelError> {
     let is_call = |part: &&Part| matches!(part.content(), Content::ToolCall(_));
-    if response.message.parts().iter().filter(is_call).count() <= MOST_CALLS {
+    if response.message.parts().iter().filter(is_call).count() <= MAX_CALLS {
         return Ok(response);
     }
     let error = context.error(ModelErrorKind::Protocol, TOO_MANY_CALLS);

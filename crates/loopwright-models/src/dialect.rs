@@ -8,7 +8,7 @@ use crate::result_text::result_text;
 
 /// An exchange in words: what the model said and what it is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ExchangeText {
+pub struct ReActText {
     /// Of the model: its thought, then an action and its input for each call.
     pub reply: String,
     /// Of the user: one observation for each call.
@@ -27,7 +27,7 @@ pub struct ExchangeText {
 /// assert_eq!(text.reply, "Thought: I must add.\nAction: add\nAction Input: {\"a\":1,\"b\":2}");
 /// assert_eq!(text.observations, "Observation: 3");
 /// ```
-pub fn exchange_text(exchange: &Exchange) -> ExchangeText {
+pub fn react_text(exchange: &Exchange) -> ReActText {
     const THOUGHT: &str = "Thought:";
     let thought = exchange.reply().text();
     let thought = thought.trim();
@@ -45,7 +45,7 @@ pub fn exchange_text(exchange: &Exchange) -> ExchangeText {
         let line_break = line_break(&observations);
         let _ = write!(observations, "{line_break}Observation: {}", result_text(result));
     }
-    ExchangeText { reply, observations }
+    ReActText { reply, observations }
 }
 
 fn line_break(text: &str) -> &'static str {

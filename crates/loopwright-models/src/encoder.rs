@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use loopwright_core::{
     Timestamp,
-    messages::{InferenceRequest, Origin},
+    messages::{InferenceRequest, ModelOrigin},
 };
 
 use crate::{
-    continuation::{Continuation, Written},
+    continuation::{EncodedRequest, PrefixReuse},
     quirks::Quirks,
-    wire::{Question, Wire},
+    wire::{EncodeInput, WireApi},
 };
 
 /// Writes requests of one model.
@@ -19,15 +19,15 @@ use crate::{
 /// The conversation comes last in the body, and each turn is encoded once and kept beside it: the
 /// bytes of a request up to the end of its last turn are the beginning of the next request.
 #[derive(Clone, Debug)]
-pub struct Encoder {
-    wire: Wire,
-    origin: Arc<Origin>,
+pub struct RequestEncoder {
+    wire: WireApi,
+    origin: Arc<ModelOrigin>,
     quirks: Quirks,
 }
 
-impl Encoder {
+impl RequestEncoder {
     /// Writes requests for the model that the origin names.
-    pub fn new(wire: Wire, origin: Arc<Origin>, quirks: Quirks) -> Self {
+    pub fn new(wire: WireApi, origin: Arc<ModelOrigin>, quirks: Quirks) -> Self {
         Self { wire, origin, quirks }
     }
 
@@ -41,10 +41,10 @@ impl Encoder {
     pub(crate) fn encode_after(
         &self,
         request: &InferenceRequest,
-        before: Option<Written>,
+        before: Option<EncodedRequest>,
         now: Option<Timestamp>,
-    ) -> (Bytes, Option<Written>) {
-        let continuation = Continuation::of(before);
+    ) -> (Bytes, Option<EncodedRequest>) {
+        let continuation = PrefixReuse::of(before);
         let body = self.write(request, Some(&continuation), now);
         continuation.finish(body)
     }
@@ -52,10 +52,10 @@ impl Encoder {
     fn write(
         &self,
         request: &InferenceRequest,
-        continuation: Option<&Continuation>,
+        continuation: Option<&PrefixReuse>,
         now: Option<Timestamp>,
     ) -> Vec<u8> {
         let (origin, quirks) = (&*self.origin, self.quirks);
-        self.wire.protocol().encode(&Question { origin, quirks, request, now, continuation })
+        self.wire.protocol().encode(&EncodeInput { origin, quirks, request, now, continuation })
     }
 }

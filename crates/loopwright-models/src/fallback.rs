@@ -8,7 +8,7 @@ use loopwright_core::{
     messages::{Cost, InferenceOptions, InferenceRequest, InferenceResponse, Usage},
 };
 
-use crate::{provider::no_model, watched::Watched};
+use crate::{provider::no_model, watched::ContentProbe};
 
 /// Several models, asked in turn until one answers.
 ///
@@ -21,7 +21,7 @@ use crate::{provider::no_model, watched::Watched};
 /// An answer's origin tells who gave it. Its usage and cost include what failed attempts consumed; an
 /// error says how each of them failed.
 #[derive(Clone, Default)]
-pub struct Fallback {
+pub struct FallbackModel {
     places: Vec<Place>,
 }
 
@@ -43,7 +43,7 @@ struct Place {
     model: Result<Arc<dyn ChatModel>, (ModelErrorKind, Arc<str>)>,
 }
 
-impl Fallback {
+impl FallbackModel {
     /// Asks this model first.
     pub fn new(name: impl Into<String>, model: Arc<dyn ChatModel>) -> Self {
         Self::default()
@@ -52,7 +52,7 @@ impl Fallback {
 
     /// Asks this model if those before it cannot answer.
     #[must_use]
-    pub fn and(self, name: impl Into<String>, model: Arc<dyn ChatModel>) -> Self {
+    pub fn with_model(self, name: impl Into<String>, model: Arc<dyn ChatModel>) -> Self {
         let (name, own) = (name.into(), model.model());
         self.and_maybe(Candidate { name, model: own, ..Candidate::default() }, Ok(model))
     }
@@ -97,14 +97,14 @@ impl Fallback {
 }
 
 #[async_trait]
-impl ChatModel for Fallback {
+impl ChatModel for FallbackModel {
     async fn infer(
         &self,
         request: &InferenceRequest,
         cx: InferCx<'_>,
     ) -> Result<InferenceResponse, ModelError> {
         let mut failures = Failures::default();
-        let mut deltas = Watched::new(cx.deltas);
+        let mut deltas = ContentProbe::new(cx.deltas);
         // The longest window that was too short.
         let mut too_short = None;
         for Place { candidate, model } in &self.places {
@@ -173,7 +173,7 @@ impl Candidate {
         }
         let mut request = request.clone();
         request.model = self.model.clone().or(request.model);
-        request.options = self.options.over(&request.options);
+        request.options = self.options.with_defaults(&request.options);
         Some(request)
     }
 }
@@ -218,7 +218,7 @@ impl Failures {
     }
 }
 
-impl fmt::Debug for Fallback {
+impl fmt::Debug for FallbackModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.places.iter().map(|place| &*place.candidate.name).collect();
         f.debug_struct("Fallback").field("names", &names).finish_non_exhaustive()

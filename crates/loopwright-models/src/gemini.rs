@@ -16,12 +16,12 @@
 
 use std::sync::Arc;
 
-use loopwright_core::messages::Origin;
+use loopwright_core::messages::ModelOrigin;
 
 use crate::{
-    decoder::Reading,
+    decoder::ResponseReader,
     error::ErrorContext,
-    wire::{Protocol, Question},
+    wire::{EncodeInput, WireProtocol},
 };
 
 mod wire;
@@ -37,7 +37,7 @@ mod encode;
 /// Gemini's `generateContent`.
 pub(crate) struct Gemini;
 
-impl Protocol for Gemini {
+impl WireProtocol for Gemini {
     fn path(&self, model: &str, streams: bool) -> Vec<String> {
         model::path(model, if streams { "streamGenerateContent" } else { "generateContent" })
     }
@@ -50,11 +50,11 @@ impl Protocol for Gemini {
         Some("x-goog-api-key")
     }
 
-    fn encode(&self, question: &Question<'_>) -> Vec<u8> {
+    fn encode(&self, question: &EncodeInput<'_>) -> Vec<u8> {
         encode::encode(question)
     }
 
-    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading> {
+    fn read(&self, origin: Arc<ModelOrigin>, context: ErrorContext) -> Box<dyn ResponseReader> {
         Box::new(decode::GeminiReading::new(origin, context))
     }
 }

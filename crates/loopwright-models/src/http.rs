@@ -21,7 +21,7 @@ use loopwright_core::{BoxError, ModelErrorKind};
 use reqwest::{Client, Method, Url, header::HeaderMap, redirect};
 
 use crate::{
-    record::{End, Exchange, Recorder, Request, Response, Tape},
+    record::{Exchange, ExchangeEnd, ExchangeRecorder, Recorder, Request, Response},
     replay::{RecordingError, Replay},
 };
 
@@ -161,11 +161,15 @@ impl Http {
         url: Url,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<HttpResponse, HttpError> {
         self.send(Method::POST, url, headers, body).await
     }
 
-    pub(crate) async fn get(&self, url: Url, headers: HeaderMap) -> Result<Answer, HttpError> {
+    pub(crate) async fn get(
+        &self,
+        url: Url,
+        headers: HeaderMap,
+    ) -> Result<HttpResponse, HttpError> {
         self.send(Method::GET, url, headers, Bytes::new()).await
     }
 
@@ -175,16 +179,16 @@ impl Http {
         url: Url,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<HttpResponse, HttpError> {
         let mut tape = match &self.0.mode {
             Mode::Live => None,
             Mode::Recording(recorder) => {
                 recorder.check()?;
-                Some(Tape::new(recorder, method.as_str(), &url, &headers, &body))
+                Some(ExchangeRecorder::new(recorder, method.as_str(), &url, &headers, &body))
             }
             Mode::Replaying(replay) => {
                 let request = Request::of(method.as_str(), &url, &headers, &body);
-                return Answer::recorded(replay.take(&request)?);
+                return HttpResponse::recorded(replay.take(&request)?);
             }
         };
         let timeouts = self.0.timeouts;
@@ -208,7 +212,7 @@ impl Http {
         if let Some((tape, (status, headers))) = tape.as_mut().zip(source.head()) {
             tape.head(status, headers);
         }
-        Ok(Answer { source, tape, wait: timeouts.first_byte, idle: timeouts.idle })
+        Ok(HttpResponse { source, tape, wait: timeouts.first_byte, idle: timeouts.idle })
     }
 
     fn client(&self, url: &Url) -> Result<Client, HttpError> {
@@ -251,10 +255,10 @@ fn is_direct(url: &Url) -> bool {
 
 /// An answer whose body is read piece by piece.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpResponse {
     source: Source,
     /// Where it is recorded.
-    tape: Option<Tape>,
+    tape: Option<ExchangeRecorder>,
     /// How long to wait for the next piece.
     wait: Duration,
     idle: Duration,
@@ -265,7 +269,7 @@ enum Source {
     Remote(reqwest::Response),
     Direct(direct::Response, Url),
     /// From a recording, with the bytes that are still to come.
-    Recorded(Response, Option<Bytes>, End),
+    Recorded(Response, Option<Bytes>, ExchangeEnd),
 }
 
 impl Source {
@@ -279,7 +283,7 @@ impl Source {
     }
 }
 
-impl Answer {
+impl HttpResponse {
     fn recorded(exchange: Exchange) -> Result<Self, HttpError> {
         let Some(response) = exchange.response else {
             return Err(HttpError::recorded(exchange.end, "no answer came when this was recorded"));
@@ -322,7 +326,7 @@ impl Answer {
             }
             Source::Recorded(_, bytes, end) => match (bytes.take(), *end) {
                 (Some(bytes), _) if !bytes.is_empty() => Ok(Some(bytes)),
-                (_, End::Whole) => Ok(None),
+                (_, ExchangeEnd::Complete) => Ok(None),
                 (_, end) => {
                     Err(HttpError::recorded(end, "the answer broke off when this was recorded"))
                 }
@@ -332,7 +336,7 @@ impl Answer {
         if let Some(tape) = &mut self.tape {
             match &chunk {
                 Ok(Some(bytes)) => tape.chunk(bytes),
-                Ok(None) => tape.end = End::Whole,
+                Ok(None) => tape.end = ExchangeEnd::Complete,
                 Err(error) => tape.end = error.end(),
             }
         }
@@ -342,7 +346,7 @@ impl Answer {
     /// Says that nothing more is wanted.
     fn is_enough(&mut self) {
         if let Some(tape) = &mut self.tape {
-            tape.end = End::Whole;
+            tape.end = ExchangeEnd::Complete;
         }
     }
 
@@ -392,19 +396,19 @@ impl HttpError {
         }
     }
 
-    fn recorded(end: End, message: &str) -> Self {
+    fn recorded(end: ExchangeEnd, message: &str) -> Self {
         let kind = match end {
-            End::Late => ModelErrorKind::Timeout,
-            End::Broken | End::Whole => ModelErrorKind::Network,
+            ExchangeEnd::TimedOut => ModelErrorKind::Timeout,
+            ExchangeEnd::Aborted | ExchangeEnd::Complete => ModelErrorKind::Network,
         };
         Self { kind, message: message.to_owned(), source: None }
     }
 
     /// Returns how an exchange ended that failed so.
-    fn end(&self) -> End {
+    fn end(&self) -> ExchangeEnd {
         match self.kind {
-            ModelErrorKind::Timeout => End::Late,
-            _ => End::Broken,
+            ModelErrorKind::Timeout => ExchangeEnd::TimedOut,
+            _ => ExchangeEnd::Aborted,
         }
     }
 

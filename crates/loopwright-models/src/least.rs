@@ -14,7 +14,7 @@ pub(crate) fn least_cost(info: &ModelInfo, request: &InferenceRequest) -> Option
     let tokens = bytes(request) / BYTES_PER_TOKEN;
     let goes_on = request.prompt.turns.iter().any(|it| !matches!(it.body(), TurnBody::Input(_)));
     let cached = if goes_on { tokens } else { 0 };
-    info.cost(&Usage { input: tokens, cached, ..Usage::default() })
+    info.cost(&Usage { input: tokens, cache_read: cached, ..Usage::default() })
 }
 
 fn bytes(request: &InferenceRequest) -> u64 {
@@ -32,7 +32,7 @@ fn bytes(request: &InferenceRequest) -> u64 {
 fn of_turn(turn: &Turn) -> usize {
     match turn.body() {
         TurnBody::Input(it) | TurnBody::Reply(it) => of_message(it),
-        TurnBody::Exchange(exchange) => {
+        TurnBody::ToolExchange(exchange) => {
             let results = exchange.results().iter().map(|it| of_parts(&it.content));
             of_message(exchange.reply()) + results.sum::<usize>()
         }

@@ -25,14 +25,14 @@ pub struct ModelInfo {
     pub prices: Option<Prices>,
     /// What it can do.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub capabilities: Option<Vec<Capability>>,
+    pub capabilities: Option<Vec<ModelCapability>>,
 }
 
 /// Something that not every model can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Capability {
+pub enum ModelCapability {
     /// Calls tools.
     Tools,
     /// Sees images.
@@ -45,7 +45,7 @@ pub enum Capability {
     JsonSchema,
 }
 
-impl Capability {
+impl ModelCapability {
     /// Returns the word for it in configuration.
     pub fn name(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ struct Models {
 
 impl ModelCatalog {
     /// Knows well-known models of the presets' providers, as of the day noted in the program's data.
-    pub fn known() -> Self {
+    pub fn builtin() -> Self {
         static KNOWN: LazyLock<ModelCatalog> = LazyLock::new(|| {
             #[expect(clippy::expect_used, reason = "the file is part of the program and tested")]
             ModelCatalog::read(include_str!("models.toml")).expect("the models are valid")
@@ -178,11 +178,11 @@ impl ModelCatalog {
 
 /// Tells whether the end of a name says when, and nothing else: `-2025-08-07`, `@20250929`, `-001`.
 fn is_date(end: &str) -> bool {
-    const SHORTEST: usize = 3;
+    const MIN_LENGTH: usize = 3;
     let Some(date) = end.strip_prefix(['-', '@']) else { return false };
     let digits = date.bytes().filter(u8::is_ascii_digit).count();
     date == "latest"
-        || (digits >= SHORTEST && date.bytes().all(|it| it == b'-' || it.is_ascii_digit()))
+        || (digits >= MIN_LENGTH && date.bytes().all(|it| it == b'-' || it.is_ascii_digit()))
 }
 
 #[cfg(test)]

@@ -16,12 +16,12 @@
 
 use std::sync::Arc;
 
-use loopwright_core::messages::Origin;
+use loopwright_core::messages::ModelOrigin;
 
 use crate::{
-    decoder::{Framing, Reading},
+    decoder::{Framing, ResponseReader},
     error::ErrorContext,
-    wire::{Protocol, Question},
+    wire::{EncodeInput, WireProtocol},
 };
 
 mod wire;
@@ -34,7 +34,7 @@ mod encode;
 /// Ollama's chat.
 pub(crate) struct Ollama;
 
-impl Protocol for Ollama {
+impl WireProtocol for Ollama {
     fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
         vec!["api".into(), "chat".into()]
     }
@@ -43,11 +43,11 @@ impl Protocol for Ollama {
         Framing::Lines
     }
 
-    fn encode(&self, question: &Question<'_>) -> Vec<u8> {
+    fn encode(&self, question: &EncodeInput<'_>) -> Vec<u8> {
         encode::encode(question)
     }
 
-    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading> {
+    fn read(&self, origin: Arc<ModelOrigin>, context: ErrorContext) -> Box<dyn ResponseReader> {
         Box::new(decode::OllamaReading::new(origin, context))
     }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use loopwright_core::messages::Origin;
+use loopwright_core::messages::ModelOrigin;
 
 use crate::{
-    decoder::Reading,
+    decoder::ResponseReader,
     error::ErrorContext,
-    wire::{Protocol, Question},
+    wire::{EncodeInput, WireProtocol},
 };
 
 mod wire;
@@ -23,16 +23,16 @@ mod encode;
 /// Chat completions.
 pub(crate) struct OpenAiChat;
 
-impl Protocol for OpenAiChat {
+impl WireProtocol for OpenAiChat {
     fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
         vec!["chat".into(), "completions".into()]
     }
 
-    fn encode(&self, question: &Question<'_>) -> Vec<u8> {
+    fn encode(&self, question: &EncodeInput<'_>) -> Vec<u8> {
         encode::encode(question)
     }
 
-    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading> {
+    fn read(&self, origin: Arc<ModelOrigin>, context: ErrorContext) -> Box<dyn ResponseReader> {
         Box::new(decode::ChatReading::new(origin, context))
     }
 }

@@ -11,12 +11,12 @@
 
 use std::sync::Arc;
 
-use loopwright_core::messages::Origin;
+use loopwright_core::messages::ModelOrigin;
 
 use crate::{
-    decoder::Reading,
+    decoder::ResponseReader,
     error::ErrorContext,
-    wire::{Protocol, Question},
+    wire::{EncodeInput, WireProtocol},
 };
 
 mod wire;
@@ -34,16 +34,16 @@ mod encode;
 /// Responses.
 pub(crate) struct OpenAiResponses;
 
-impl Protocol for OpenAiResponses {
+impl WireProtocol for OpenAiResponses {
     fn path(&self, _model: &str, _streams: bool) -> Vec<String> {
         vec!["responses".into()]
     }
 
-    fn encode(&self, question: &Question<'_>) -> Vec<u8> {
+    fn encode(&self, question: &EncodeInput<'_>) -> Vec<u8> {
         encode::encode(question)
     }
 
-    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading> {
+    fn read(&self, origin: Arc<ModelOrigin>, context: ErrorContext) -> Box<dyn ResponseReader> {
         Box::new(decode::ResponsesReading::new(origin, context))
     }
 }

@@ -7,21 +7,23 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{address::AddressVar, quirks::Quirks, rate::Rate, secret::KeyRef, wire::Wire};
+use crate::{
+    address::BaseUrlVar, quirks::Quirks, rate::RateLimit, secret::SecretRef, wire::WireApi,
+};
 
 /// How to reach a provider: what a preset holds, and what a user writes for a provider of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Provider {
+pub struct ProviderConfig {
     /// The language it speaks.
-    pub wire: Wire,
+    pub wire: WireApi,
     /// Its address up to the version, such as `https://api.openai.com/v1`. Names in braces stand for
     /// variables.
     pub base_url: Option<Arc<str>>,
     /// The variables that replace the address; the first that is set counts.
-    pub base_url_vars: Vec<AddressVar>,
+    pub base_url_vars: Vec<BaseUrlVar>,
     /// Where its key is.
-    pub key: Option<KeyRef>,
+    pub key: Option<SecretRef>,
     /// The header in which the key is shown; the wire's own if there is none.
     pub key_header: Option<Arc<str>>,
     /// Whether it refuses requests without a key.
@@ -38,18 +40,18 @@ pub struct Provider {
     /// Where it differs from others that speak the wire.
     pub quirks: Quirks,
     /// How much it may be asked; nothing is held back if there is no limit.
-    pub rate: Rate,
+    pub rate: RateLimit,
 }
 
 /// A provider that is known by name, but speaks a wire that is not built in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LeftOut {
+pub(crate) struct UnsupportedPreset {
     pub(crate) name: Arc<str>,
     wire: String,
     feature: Option<String>,
 }
 
-impl LeftOut {
+impl UnsupportedPreset {
     /// Says what is missing.
     pub(crate) fn remedy(&self) -> String {
         let Self { name, wire, feature } = self;
@@ -64,8 +66,8 @@ impl LeftOut {
 
 #[derive(Default)]
 struct Presets {
-    known: Vec<(Arc<str>, Provider)>,
-    left_out: Vec<LeftOut>,
+    known: Vec<(Arc<str>, ProviderConfig)>,
+    left_out: Vec<UnsupportedPreset>,
 }
 
 static PRESETS: LazyLock<Presets> = LazyLock::new(|| {
@@ -74,12 +76,12 @@ static PRESETS: LazyLock<Presets> = LazyLock::new(|| {
 });
 
 /// Returns the providers known by name, in the order in which they are tried.
-pub fn presets() -> &'static [(Arc<str>, Provider)] {
+pub fn presets() -> &'static [(Arc<str>, ProviderConfig)] {
     &PRESETS.known
 }
 
 /// Returns what is known by name, but speaks a wire that is not built in.
-pub(crate) fn left_out() -> &'static [LeftOut] {
+pub(crate) fn left_out() -> &'static [UnsupportedPreset] {
     &PRESETS.left_out
 }
 
@@ -97,9 +99,13 @@ impl Presets {
                 take("name").ok_or_else(|| serde::de::Error::custom("a preset has no name"))?;
             let (feature, name) = (take("feature"), Arc::from(name));
             let wire = table.get("wire").and_then(toml::Value::as_str).unwrap_or_default();
-            match Wire::named(wire) {
+            match WireApi::named(wire) {
                 Some(_) => presets.known.push((name, table.try_into()?)),
-                None => presets.left_out.push(LeftOut { name, wire: wire.to_owned(), feature }),
+                None => presets.left_out.push(UnsupportedPreset {
+                    name,
+                    wire: wire.to_owned(),
+                    feature,
+                }),
             }
         }
         Ok(presets)
@@ -111,7 +117,7 @@ mod tests {
     use super::*;
     use crate::quirks::MaxTokensField;
 
-    fn preset(name: &str) -> &'static Provider {
+    fn preset(name: &str) -> &'static ProviderConfig {
         &presets().iter().find(|(known, _)| &**known == name).unwrap().1
     }
 
@@ -139,7 +145,7 @@ mod tests {
         let lines: Vec<&str> = page.lines().collect();
         for (name, it) in presets() {
             let code = |text: Option<&str>| text.map_or(String::new(), |text| format!("`{text}` "));
-            let key = code(it.key.as_ref().map(KeyRef::variable));
+            let key = code(it.key.as_ref().map(SecretRef::variable));
             let if_any = if key.is_empty() || it.key_required { "" } else { "(if any) " };
             let (wire, model) = (it.wire, code(it.model.as_deref()));
             let row = format!("| {name} | `{wire}` | {key}{if_any}| {model}|");
@@ -162,12 +168,13 @@ mod tests {
 
     #[test]
     fn a_key_in_the_place_of_a_reference_is_refused_and_not_repeated() {
-        let read = toml::from_str::<Provider>("key = \"sk-123\"").unwrap_err().message().to_owned();
+        let read =
+            toml::from_str::<ProviderConfig>("key = \"sk-123\"").unwrap_err().message().to_owned();
         assert!(read.contains("env:NAME") && !read.contains("sk-123"), "{read}");
     }
 
     #[test]
     fn an_unknown_field_is_refused() {
-        assert!(toml::from_str::<Provider>("base-url = \"http://x\"").is_err());
+        assert!(toml::from_str::<ProviderConfig>("base-url = \"http://x\"").is_err());
     }
 }

@@ -13,18 +13,18 @@ pub struct Prices {
     pub output: Price,
     /// Of tokens that are read from the provider's cache; those of other tokens if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cached: Option<Price>,
+    pub cache_read: Option<Price>,
     /// Of tokens that are written to the provider's cache; those of other tokens if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<Price>,
     /// What takes their place for a long request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub long: Option<Box<LongPrices>>,
+    pub long: Option<Box<LongContextPrices>>,
 }
 
 /// What tokens cost if a request is long: every token of it and of its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LongPrices {
+pub struct LongContextPrices {
     /// The most tokens read, cached ones included, to which the ordinary prices apply.
     pub above: u64,
     /// The prices.
@@ -77,7 +77,7 @@ impl Prices {
     /// Prices what costs nothing.
     pub fn free() -> Self {
         let (input, output) = Default::default();
-        Self { input, output, cached: None, cache_write: None, long: None }
+        Self { input, output, cache_read: None, cache_write: None, long: None }
     }
 
     /// Returns the cost of one request and its answer.
@@ -85,11 +85,11 @@ impl Prices {
         if let Some(long) = self.long.as_ref().filter(|long| usage.input > long.above) {
             return long.prices.cost(usage);
         }
-        let cached = usage.cached.min(usage.input);
+        let cached = usage.cache_read.min(usage.input);
         let written = usage.cache_write.min(usage.input - cached);
         let fresh = usage.input - cached - written;
         self.input.0.times(fresh)
-            + self.cached.unwrap_or(self.input).0.times(cached)
+            + self.cache_read.unwrap_or(self.input).0.times(cached)
             + self.cache_write.unwrap_or(self.input).0.times(written)
             + self.output.0.times(usage.output)
     }
@@ -128,7 +128,7 @@ mod tests {
         let usage = Usage {
             input: 10 * MILLION,
             output: MILLION,
-            cached: 6 * MILLION,
+            cache_read: 6 * MILLION,
             cache_write: 2 * MILLION,
             reasoning: MILLION,
         };
@@ -138,13 +138,13 @@ mod tests {
     #[test]
     fn tokens_without_a_price_of_their_own_cost_what_others_do() {
         let usage =
-            Usage { input: MILLION, cached: MILLION / 2, cache_write: 10, ..Usage::default() };
+            Usage { input: MILLION, cache_read: MILLION / 2, cache_write: 10, ..Usage::default() };
         assert!((cost("input = 3\noutput = 4", usage) - 3.0).abs() < 1e-9);
     }
 
     #[test]
     fn usage_that_cannot_be_costs_no_more_than_its_input() {
-        let usage = Usage { input: 10, cached: 20, cache_write: 30, ..Usage::default() };
+        let usage = Usage { input: 10, cache_read: 20, cache_write: 30, ..Usage::default() };
         let cost = prices("input = 3\noutput = 4").cost(&usage);
         assert_eq!(cost, Cost::from_dollars(0.000_03));
     }

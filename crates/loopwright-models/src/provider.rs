@@ -6,18 +6,18 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use loopwright_core::{ChatModel, LlmConfig, ModelError, ModelErrorKind, Models};
+use loopwright_core::{ChatModel, LlmConfig, ModelError, ModelErrorKind, ModelProvider};
 
 use crate::{
-    address::{self, AddressVar},
-    fallback::{Candidate, Fallback},
+    address::{self, BaseUrlVar},
+    fallback::{Candidate, FallbackModel},
     http::Http,
     model_info::{ModelCatalog, ModelInfo},
-    preset::{Provider, left_out, presets},
-    rate::Limiter,
+    preset::{ProviderConfig, left_out, presets},
+    rate::RateLimiter,
     remote::RemoteModel,
     retry::RetryPolicy,
-    secret::{EnvKeys, KeyRef, KeySource, Secret, lookup},
+    secret::{EnvVars, Secret, SecretRef, VarSource, lookup},
 };
 
 /// The providers there are, and their models.
@@ -41,15 +41,15 @@ use crate::{
 /// assert_eq!(model.model().as_deref(), Some("some-model"));
 /// ```
 pub struct Providers {
-    pub(crate) entries: Vec<(Arc<str>, Provider)>,
-    pub(crate) keys: Arc<dyn KeySource>,
+    pub(crate) entries: Vec<(Arc<str>, ProviderConfig)>,
+    pub(crate) keys: Arc<dyn VarSource>,
     pub(crate) http: Http,
     retry: RetryPolicy,
     pub(crate) default: Option<LlmConfig>,
     catalog: Arc<ModelCatalog>,
     fallback: Vec<LlmConfig>,
     made: Mutex<HashMap<Selected, Arc<dyn ChatModel>>>,
-    limiters: Arc<Mutex<HashMap<Arc<str>, Arc<Limiter>>>>,
+    limiters: Arc<Mutex<HashMap<Arc<str>, Arc<RateLimiter>>>>,
 }
 
 /// A provider and a model.
@@ -67,18 +67,18 @@ impl Default for Providers {
 impl Providers {
     /// Knows the presets, and finds keys in the environment.
     pub fn new() -> Self {
-        Self { entries: presets().to_vec(), ..Self::bare() }
+        Self { entries: presets().to_vec(), ..Self::empty() }
     }
 
     /// Knows nobody.
-    pub fn bare() -> Self {
+    pub fn empty() -> Self {
         Self {
             entries: Vec::new(),
-            keys: Arc::new(EnvKeys),
+            keys: Arc::new(EnvVars),
             http: Http::default(),
             retry: RetryPolicy::default(),
             default: None,
-            catalog: Arc::new(ModelCatalog::known()),
+            catalog: Arc::new(ModelCatalog::builtin()),
             fallback: Vec::new(),
             made: Mutex::default(),
             limiters: Arc::default(),
@@ -87,7 +87,7 @@ impl Providers {
 
     /// Adds a provider, or replaces the one of that name.
     #[must_use]
-    pub fn with_provider(mut self, name: impl Into<Arc<str>>, provider: Provider) -> Self {
+    pub fn with_provider(mut self, name: impl Into<Arc<str>>, provider: ProviderConfig) -> Self {
         let name = name.into();
         match self.entries.iter_mut().find(|entry| entry.0 == name) {
             Some(entry) => entry.1 = provider,
@@ -98,7 +98,7 @@ impl Providers {
 
     /// Finds keys here.
     #[must_use]
-    pub fn with_keys(mut self, keys: impl KeySource + 'static) -> Self {
+    pub fn with_keys(mut self, keys: impl VarSource + 'static) -> Self {
         self.keys = Arc::new(keys);
         self
     }
@@ -184,9 +184,9 @@ impl Providers {
     }
 
     /// Returns what lets the requests to a provider through, whichever of its models they are for.
-    fn limiter(&self, name: &Arc<str>, provider: &Provider) -> Arc<Limiter> {
+    fn limiter(&self, name: &Arc<str>, provider: &ProviderConfig) -> Arc<RateLimiter> {
         let mut limiters = self.limiters.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Arc::new(Limiter::new(provider.rate));
+        let new = || Arc::new(RateLimiter::new(provider.rate));
         Arc::clone(limiters.entry(Arc::clone(name)).or_insert_with(new))
     }
 
@@ -200,7 +200,7 @@ impl Providers {
     /// # Errors
     ///
     /// If there is none: the error lists those there are.
-    pub fn provider(&self, name: &str) -> Result<&Provider, ModelError> {
+    pub fn provider(&self, name: &str) -> Result<&ProviderConfig, ModelError> {
         let found = self.entries.iter().find(|entry| &*entry.0 == name);
         found.map(|(_, provider)| provider).ok_or_else(|| {
             if let Some(left_out) = left_out().iter().find(|it| &*it.name == name) {
@@ -217,12 +217,16 @@ impl Providers {
     /// # Errors
     ///
     /// If there is no such provider, or it has no address.
-    pub fn address(&self, name: &str) -> Result<String, ModelError> {
-        self.base_url(name, self.provider(name)?)
+    pub fn base_url(&self, name: &str) -> Result<String, ModelError> {
+        self.resolve_base_url(name, self.provider(name)?)
     }
 
     /// Returns the provider's address.
-    pub(crate) fn base_url(&self, name: &str, provider: &Provider) -> Result<String, ModelError> {
+    pub(crate) fn resolve_base_url(
+        &self,
+        name: &str,
+        provider: &ProviderConfig,
+    ) -> Result<String, ModelError> {
         let unknown = |remedy: String| {
             no_model(format!("the address of provider `{name}` is not known: {remedy}"))
         };
@@ -233,7 +237,7 @@ impl Providers {
                 let missing = |variable| unknown(format!("set {variable}"));
                 address::fill(base_url, &*self.keys).map_err(missing)
             }
-            (None, None, Some(AddressVar { variable, .. })) => {
+            (None, None, Some(BaseUrlVar { variable, .. })) => {
                 Err(unknown(format!("set {variable} or its `base_url`")))
             }
             (None, None, None) => Err(unknown("set its `base_url`".to_owned())),
@@ -245,7 +249,7 @@ impl Providers {
     pub(crate) fn key(
         &self,
         name: &str,
-        provider: &Provider,
+        provider: &ProviderConfig,
     ) -> Result<Option<Secret>, ModelError> {
         let found = provider.key.as_ref().and_then(|key| lookup(&*self.keys, key.variable()));
         match (found, &provider.key) {
@@ -261,9 +265,9 @@ impl Providers {
     pub(crate) fn headers(
         &self,
         name: &str,
-        provider: &Provider,
+        provider: &ProviderConfig,
     ) -> Result<Vec<(String, HeaderText)>, ModelError> {
-        let follow = |(header, value): (&String, &String)| match KeyRef::parse(value) {
+        let follow = |(header, value): (&String, &String)| match SecretRef::parse(value) {
             None if holds_a_secret(header) => {
                 Ok((header.clone(), HeaderText::Secret(Secret::new(value.as_str()))))
             }
@@ -277,13 +281,13 @@ impl Providers {
     }
 
     /// Returns a model of a provider.
-    pub(crate) fn make(
+    pub(crate) fn build_model(
         &self,
         name: &Arc<str>,
         model: &Arc<str>,
     ) -> Result<RemoteModel, ModelError> {
         let provider = self.provider(name)?;
-        let base_url = self.base_url(name, provider)?;
+        let base_url = self.resolve_base_url(name, provider)?;
         let model =
             RemoteModel::new(provider.wire, Arc::clone(name), &base_url, Arc::clone(model))?
                 .with_quirks(provider.quirks)
@@ -322,13 +326,13 @@ fn holds_a_secret(header: &str) -> bool {
     ["auth", "key", "token", "secret", "cookie"].iter().any(|word| header.contains(word))
 }
 
-impl Models for Providers {
+impl ModelProvider for Providers {
     fn resolve(&self, llm: Option<&LlmConfig>) -> Result<Arc<dyn ChatModel>, ModelError> {
         let (name, first) = self.one(llm);
         if self.fallback.is_empty() {
             return first;
         }
-        let mut fallback = Fallback::default().and_maybe(self.candidate(&name, None), first);
+        let mut fallback = FallbackModel::default().and_maybe(self.candidate(&name, None), first);
         for llm in &self.fallback {
             let (name, model) = self.one(Some(llm));
             fallback = fallback.and_maybe(self.candidate(&name, Some(llm)), model);
@@ -372,7 +376,7 @@ impl Providers {
         if let Some(model) = made.get(&(Arc::clone(name), Arc::clone(model))) {
             return Ok(Arc::clone(model));
         }
-        let chat: Arc<dyn ChatModel> = Arc::new(self.make(name, model)?);
+        let chat: Arc<dyn ChatModel> = Arc::new(self.build_model(name, model)?);
         made.insert((Arc::clone(name), Arc::clone(model)), Arc::clone(&chat));
         Ok(chat)
     }
@@ -419,7 +423,7 @@ pub(crate) fn no_model(message: impl Into<String>) -> ModelError {
     ModelError::new(ModelErrorKind::NoModel, message)
 }
 
-fn missing_key(name: &str, key: &KeyRef) -> ModelError {
+fn missing_key(name: &str, key: &SecretRef) -> ModelError {
     let variable = key.variable();
     let message = format!("the key of provider `{name}` is missing: set {variable}");
     ModelError::new(ModelErrorKind::Auth, message)

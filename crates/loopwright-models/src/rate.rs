@@ -18,7 +18,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 /// How much a provider may be asked in any minute. What is `None` is not limited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Rate {
+pub struct RateLimit {
     /// Requests, attempts that failed included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<NonZeroU32>,
@@ -31,8 +31,8 @@ pub struct Rate {
 ///
 /// Whoever stops waiting has not used anything. The time is the callers' clock's, which must agree.
 #[derive(Debug)]
-pub(crate) struct Limiter {
-    rate: Rate,
+pub(crate) struct RateLimiter {
+    rate: RateLimit,
     /// Only one waits for the time to pass; the others wait for it.
     turn: Semaphore,
     window: Mutex<Window>,
@@ -56,16 +56,16 @@ struct Admitted {
 
 /// Why a request was not let through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum RateLimited {
     /// Its turn would come after the deadline; so long it would have to wait, if that is known.
-    Late(Option<Duration>),
+    PastDeadline(Option<Duration>),
     /// The provider asked for a longer wait than anyone here is willing to make.
-    Held(Duration),
+    ProviderHold(Duration),
 }
 
 /// How long a request may wait.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
+pub(crate) struct WaitLimits {
     /// By the clock's monotonic time.
     pub(crate) deadline: Option<Duration>,
     /// The longest wait that a provider may ask for.
@@ -74,19 +74,19 @@ pub(crate) struct Patience {
 
 /// A request that was let through.
 #[derive(Debug)]
-pub(crate) struct Pass<'a> {
-    limiter: &'a Limiter,
+pub(crate) struct Permit<'a> {
+    limiter: &'a RateLimiter,
     number: u64,
 }
 
-impl Default for Limiter {
+impl Default for RateLimiter {
     fn default() -> Self {
-        Self::new(Rate::default())
+        Self::new(RateLimit::default())
     }
 }
 
-impl Limiter {
-    pub(crate) fn new(rate: Rate) -> Self {
+impl RateLimiter {
+    pub(crate) fn new(rate: RateLimit) -> Self {
         Self { rate, turn: Semaphore::new(1), window: Mutex::default() }
     }
 
@@ -99,8 +99,8 @@ impl Limiter {
         &self,
         tokens: u64,
         clock: &dyn Clock,
-        patience: Patience,
-    ) -> Result<Pass<'_>, Refused> {
+        patience: WaitLimits,
+    ) -> Result<Permit<'_>, RateLimited> {
         let _turn = self.turn(clock, patience.deadline).await?;
         loop {
             let now = clock.now();
@@ -108,11 +108,11 @@ impl Limiter {
                 let mut window = self.window();
                 let held = window.held_until.since(now);
                 if held > patience.longest_hold {
-                    return Err(Refused::Held(held));
+                    return Err(RateLimited::ProviderHold(held));
                 }
                 let wait = held.max(window.wait(self.rate, tokens, now));
                 if wait.is_zero() {
-                    return Ok(Pass {
+                    return Ok(Permit {
                         limiter: self,
                         number: window.admit(self.rate, tokens, now),
                     });
@@ -121,7 +121,7 @@ impl Limiter {
             };
             let resumes = clock.monotonic().saturating_add(wait);
             if patience.deadline.is_some_and(|deadline| resumes >= deadline) {
-                return Err(Refused::Late(Some(wait)));
+                return Err(RateLimited::PastDeadline(Some(wait)));
             }
             clock.sleep(wait).await;
         }
@@ -131,7 +131,7 @@ impl Limiter {
         &self,
         clock: &dyn Clock,
         deadline: Option<Duration>,
-    ) -> Result<Option<SemaphorePermit<'_>>, Refused> {
+    ) -> Result<Option<SemaphorePermit<'_>>, RateLimited> {
         if let Ok(permit) = self.turn.try_acquire() {
             return Ok(Some(permit));
         }
@@ -141,7 +141,7 @@ impl Limiter {
         let late = clock.sleep(deadline.saturating_sub(clock.monotonic()));
         match select(Box::pin(acquired), late).await {
             Either::Left((permit, _)) => Ok(permit.ok()),
-            Either::Right(_) => Err(Refused::Late(None)),
+            Either::Right(_) => Err(RateLimited::PastDeadline(None)),
         }
     }
 
@@ -156,7 +156,7 @@ impl Limiter {
     }
 }
 
-impl Pass<'_> {
+impl Permit<'_> {
     /// Replaces the estimate by what was really consumed.
     pub(crate) fn settle(self, tokens: u64) {
         let mut window = self.limiter.window();
@@ -172,7 +172,7 @@ impl Pass<'_> {
 
 impl Window {
     /// Returns how long a request has to wait.
-    fn wait(&mut self, rate: Rate, tokens: u64, now: Timestamp) -> Duration {
+    fn wait(&mut self, rate: RateLimit, tokens: u64, now: Timestamp) -> Duration {
         while self.admitted.front().is_some_and(|it| it.at.plus(MINUTE) <= now) {
             self.admitted.pop_front();
         }
@@ -204,10 +204,10 @@ impl Window {
     }
 
     /// Notes a request, unless nothing is limited: nobody would ask for it then.
-    fn admit(&mut self, rate: Rate, tokens: u64, now: Timestamp) -> u64 {
+    fn admit(&mut self, rate: RateLimit, tokens: u64, now: Timestamp) -> u64 {
         let number = self.next;
         self.next += 1;
-        if rate != Rate::default() {
+        if rate != RateLimit::default() {
             self.admitted.push_back(Admitted { number, at: now, tokens });
         }
         number

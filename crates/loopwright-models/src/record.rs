@@ -48,7 +48,7 @@ pub(crate) struct Exchange {
     /// The answer; nothing if none came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) response: Option<Response>,
-    pub(crate) end: End,
+    pub(crate) end: ExchangeEnd,
 }
 
 /// A request without its secrets.
@@ -107,13 +107,13 @@ impl Body {
 /// How an exchange ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum End {
+pub(crate) enum ExchangeEnd {
     /// With everything that was wanted.
-    Whole,
+    Complete,
     /// Before that: the connection broke, or the request was given up.
-    Broken,
+    Aborted,
     /// Nothing came in time.
-    Late,
+    TimedOut,
 }
 
 /// Headers that are kept.
@@ -262,16 +262,16 @@ fn ends_with_line(file: &mut File) -> io::Result<bool> {
 
 /// An exchange that is going on. It is written when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Tape {
+pub(crate) struct ExchangeRecorder {
     recorder: Arc<Recorder>,
     request: Request,
     secrets: Vec<Secret>,
     head: Option<(u16, BTreeMap<String, String>)>,
     body: Vec<u8>,
-    pub(crate) end: End,
+    pub(crate) end: ExchangeEnd,
 }
 
-impl Tape {
+impl ExchangeRecorder {
     pub(crate) fn new(
         recorder: &Arc<Recorder>,
         method: &str,
@@ -285,7 +285,7 @@ impl Tape {
             secrets: secrets(headers),
             head: None,
             body: Vec::new(),
-            end: End::Broken,
+            end: ExchangeEnd::Aborted,
         }
     }
 
@@ -306,7 +306,7 @@ impl Tape {
     }
 }
 
-impl Drop for Tape {
+impl Drop for ExchangeRecorder {
     fn drop(&mut self) {
         let body = match Body::of(std::mem::take(&mut self.body)) {
             Body::Text(text) => Body::Text(self.blackened(&text)),

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use loopwright_core::{
     ChatModel, Clock, InferCx, ModelError, ModelErrorKind,
-    messages::{Cost, InferenceRequest, InferenceResponse, Origin},
+    messages::{Cost, InferenceRequest, InferenceResponse, ModelOrigin},
 };
 use reqwest::{
     Url,
@@ -22,20 +22,20 @@ use reqwest::{
 };
 
 use crate::{
-    account::Account,
-    decoder::AnswerDecoder,
-    encoder::Encoder,
+    account::CostTracker,
+    decoder::ResponseDecoder,
+    encoder::RequestEncoder,
     error::ErrorContext,
     http::{Http, HttpError},
     least::least_cost,
     model_info::ModelCatalog,
     quirks::Quirks,
-    rate::{Limiter, Patience, Rate, Refused},
+    rate::{RateLimit, RateLimited, RateLimiter, WaitLimits},
     retry::{Attempts, RetryPolicy},
-    secret::{KeySource, Secret},
+    secret::{Secret, VarSource},
     signer::Signer,
-    watched::{BYTES_PER_TOKEN, Watched},
-    wire::Wire,
+    watched::{BYTES_PER_TOKEN, ContentProbe},
+    wire::WireApi,
 };
 
 mod job;
@@ -48,8 +48,8 @@ const ERROR_BODY: usize = 64 << 10;
 /// A model behind a provider's HTTP interface.
 #[derive(Clone)]
 pub struct RemoteModel {
-    wire: Wire,
-    origin: Arc<Origin>,
+    wire: WireApi,
+    origin: Arc<ModelOrigin>,
     base_url: Url,
     headers: HeaderMap,
     quirks: Quirks,
@@ -57,7 +57,7 @@ pub struct RemoteModel {
     signer: Option<Arc<dyn Signer>>,
     http: Http,
     retry: RetryPolicy,
-    limiter: Arc<Limiter>,
+    limiter: Arc<RateLimiter>,
     catalog: Arc<ModelCatalog>,
     /// Where the key came from.
     key_variable: Option<Arc<str>>,
@@ -70,7 +70,7 @@ impl RemoteModel {
     ///
     /// If the address is none.
     pub fn new(
-        wire: Wire,
+        wire: WireApi,
         provider: impl Into<Arc<str>>,
         base_url: &str,
         model: impl Into<Arc<str>>,
@@ -78,7 +78,8 @@ impl RemoteModel {
         let provider = provider.into();
         let context = ErrorContext::new(Arc::clone(&provider));
         let base_url = address(base_url, &context)?;
-        let origin = Arc::new(Origin { wire: wire.name().into(), provider, model: model.into() });
+        let origin =
+            Arc::new(ModelOrigin { wire: wire.name().into(), provider, model: model.into() });
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in wire.protocol().headers() {
@@ -128,7 +129,7 @@ impl RemoteModel {
     /// Signs requests with the keys that are found among these variables, if the wire's requests are
     /// signed and the keys are there.
     #[must_use]
-    pub fn with_signature(mut self, variables: &dyn KeySource) -> Self {
+    pub fn with_signature(mut self, variables: &dyn VarSource) -> Self {
         self.signer = self.wire.protocol().signer(variables, &self.base_url);
         let secrets = self.signer.iter().flat_map(|signer| signer.secrets());
         self.context = secrets.fold(self.context, ErrorContext::with_secret);
@@ -182,11 +183,11 @@ impl RemoteModel {
 
     /// Asks no more than this often; clones share the limit.
     #[must_use]
-    pub fn with_rate(self, rate: Rate) -> Self {
-        self.with_limiter(Arc::new(Limiter::new(rate)))
+    pub fn with_rate_limit(self, rate: RateLimit) -> Self {
+        self.with_limiter(Arc::new(RateLimiter::new(rate)))
     }
 
-    pub(crate) fn with_limiter(mut self, limiter: Arc<Limiter>) -> Self {
+    pub(crate) fn with_limiter(mut self, limiter: Arc<RateLimiter>) -> Self {
         self.limiter = limiter;
         self
     }
@@ -226,10 +227,10 @@ impl RemoteModel {
     }
 
     /// Returns the origin of the answers to a request.
-    fn origin_of(&self, request: &InferenceRequest) -> Arc<Origin> {
+    fn origin_of(&self, request: &InferenceRequest) -> Arc<ModelOrigin> {
         match &request.model {
             Some(model) if *model != self.origin.model => {
-                Arc::new(Origin { model: Arc::clone(model), ..(*self.origin).clone() })
+                Arc::new(ModelOrigin { model: Arc::clone(model), ..(*self.origin).clone() })
             }
             _ => Arc::clone(&self.origin),
         }
@@ -277,15 +278,15 @@ impl RemoteModel {
     ) -> Result<InferenceResponse, ModelError> {
         let InferCx { deltas, cancel, deadline, clock, memory } = cx;
         let origin = self.origin_of(request);
-        let encoder = Encoder::new(self.wire, Arc::clone(&origin), self.quirks);
+        let encoder = RequestEncoder::new(self.wire, Arc::clone(&origin), self.quirks);
         let (body, written) = encoder.encode_after(request, memory.take(), Some(clock.now()));
         let url = self.url(&origin.model, streams(request));
         let headers = self.headers_of(request)?;
-        let mut deltas = Watched::new(deltas);
+        let mut deltas = ContentProbe::new(deltas);
         let (policy, made) = (&self.retry, 0);
         let mut attempts = Attempts { policy, request: &body, clock, deadline, made };
-        let mut account = Account::new(self.catalog.info(&origin.provider, &origin.model));
-        let patience = Patience { deadline, longest_hold: policy.max_delay };
+        let mut account = CostTracker::new(self.catalog.info(&origin.provider, &origin.model));
+        let patience = WaitLimits { deadline, longest_hold: policy.max_delay };
         let tokens = estimate(&body, request);
         loop {
             let admitted = cancel.run_until_cancelled(self.limiter.admit(tokens, clock, patience));
@@ -301,7 +302,7 @@ impl RemoteModel {
             }
             let outgoing = Outgoing { url: url.clone(), headers, body: body.clone() };
             let decoder = |context| {
-                AnswerDecoder::new(self.wire, Arc::clone(&origin), context, streams(request))
+                ResponseDecoder::new(self.wire, Arc::clone(&origin), context, streams(request))
             };
             let left = deadline.map(|deadline| deadline.saturating_sub(clock.monotonic()));
             let answered = {
@@ -314,7 +315,7 @@ impl RemoteModel {
                     pass.settle(response.usage.total());
                     account.settle(&mut response);
                     if let Some(written) = written {
-                        memory.keep(written);
+                        memory.put(written);
                     }
                     return Ok(response);
                 }
@@ -362,21 +363,21 @@ impl RemoteModel {
     }
 
     /// Says why a request was not sent.
-    fn refused(&self, refused: Refused) -> ModelError {
+    fn refused(&self, refused: RateLimited) -> ModelError {
         let (message, retry_after) = match refused {
-            Refused::Late(Some(wait)) => {
+            RateLimited::PastDeadline(Some(wait)) => {
                 let seconds = wait.as_secs_f64().ceil();
                 let message = format!(
                     "the limit of its rate is reached: the next request may be sent in {seconds} seconds, after the deadline"
                 );
                 (message, Some(wait))
             }
-            Refused::Late(None) => {
+            RateLimited::PastDeadline(None) => {
                 let message =
                     "too many requests wait for the limit of its rate: the deadline passed";
                 (message.to_owned(), None)
             }
-            Refused::Held(wait) => {
+            RateLimited::ProviderHold(wait) => {
                 let seconds = wait.as_secs_f64().ceil();
                 (format!("it asked not to be asked again for {seconds} seconds"), Some(wait))
             }
@@ -389,8 +390,8 @@ impl RemoteModel {
     async fn exchange(
         &self,
         Outgoing { url, headers, body }: Outgoing,
-        decoder: impl Fn(ErrorContext) -> AnswerDecoder,
-        deltas: &mut Watched<'_>,
+        decoder: impl Fn(ErrorContext) -> ResponseDecoder,
+        deltas: &mut ContentProbe<'_>,
         (clock, job): (&dyn Clock, &JobSlot),
     ) -> Result<InferenceResponse, ModelError> {
         let place = (url.clone(), headers.clone());

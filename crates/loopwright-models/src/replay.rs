@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The longest recording that is read.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_BYTES: u64 = 256 << 20;
 
 /// Why there is no recording to write to or to answer from.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl std::error::Error for ReplayMiss {}
 
 /// Reads a file that is no longer than a recording may be, whatever it says of its length.
 fn read(path: &Path) -> io::Result<String> {
-    read_at_most(File::open(path)?, MOST_BYTES)
+    read_at_most(File::open(path)?, MAX_BYTES)
 }
 
 fn read_at_most(file: impl io::Read, most: u64) -> io::Result<String> {

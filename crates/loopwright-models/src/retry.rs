@@ -15,7 +15,7 @@ use loopwright_core::{Clock, ModelError, ModelErrorKind, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetryPolicy {
     /// How often a request is sent at most: 1 means that nothing is repeated.
-    pub attempts: u32,
+    pub max_attempts: u32,
     /// The wait before the second attempt; it doubles with every further one.
     pub base_delay: Duration,
     /// The longest wait.
@@ -27,7 +27,7 @@ pub struct RetryPolicy {
 impl Default for RetryPolicy {
     fn default() -> Self {
         Self {
-            attempts: 3,
+            max_attempts: 3,
             base_delay: Duration::from_millis(500),
             max_delay: Duration::new(60, 0),
             jitter: 0.25,
@@ -37,8 +37,8 @@ impl Default for RetryPolicy {
 
 impl RetryPolicy {
     /// Sends everything once.
-    pub fn never() -> Self {
-        Self { attempts: 1, ..Self::default() }
+    pub fn none() -> Self {
+        Self { max_attempts: 1, ..Self::default() }
     }
 
     /// Returns how long to wait after a failed attempt, counted from one; nothing if the request is
@@ -46,7 +46,7 @@ impl RetryPolicy {
     ///
     /// The chance in it is a function of the request's bytes and the attempt.
     pub fn delay(&self, error: &ModelError, attempt: u32, request: &[u8]) -> Option<Duration> {
-        if attempt >= self.attempts || !may_succeed_later(error) {
+        if attempt >= self.max_attempts || !may_succeed_later(error) {
             return None;
         }
         match error.retry_after {

@@ -34,8 +34,8 @@ impl Secret {
     ///
     /// What is too short to be a key is a word that stands for none, such as `none`: it stays.
     pub(crate) fn redact(&self, text: &mut String) {
-        const SHORTEST: usize = 8;
-        if self.0.len() < SHORTEST || text.len() < SHORTEST {
+        const MIN_LENGTH: usize = 8;
+        if self.0.len() < MIN_LENGTH || text.len() < MIN_LENGTH {
             return;
         }
         let mut forms = vec![self.0.to_ascii_lowercase()];
@@ -51,7 +51,7 @@ impl Secret {
         }
         let shown = text.to_ascii_lowercase();
         let mut is_black = vec![false; text.len()];
-        for form in forms.iter().filter(|it| it.len() >= SHORTEST) {
+        for form in forms.iter().filter(|it| it.len() >= MIN_LENGTH) {
             let window = form.len().min(PART);
             let parts: HashSet<&[u8]> = form.as_bytes().windows(window).collect();
             for (at, _) in
@@ -84,12 +84,12 @@ impl fmt::Debug for Secret {
 }
 
 /// Looks up what configuration refers to by the name of a variable: keys, base addresses.
-pub trait KeySource: Send + Sync {
+pub trait VarSource: Send + Sync {
     /// Returns the variable's value, or nothing if it is not set.
     fn get(&self, variable: &str) -> Option<String>;
 }
 
-impl<F: Fn(&str) -> Option<String> + Send + Sync> KeySource for F {
+impl<F: Fn(&str) -> Option<String> + Send + Sync> VarSource for F {
     fn get(&self, variable: &str) -> Option<String> {
         self(variable)
     }
@@ -97,16 +97,16 @@ impl<F: Fn(&str) -> Option<String> + Send + Sync> KeySource for F {
 
 /// Looks in the environment of the process.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct EnvKeys;
+pub struct EnvVars;
 
-impl KeySource for EnvKeys {
+impl VarSource for EnvVars {
     fn get(&self, variable: &str) -> Option<String> {
         std::env::var(variable).ok()
     }
 }
 
 /// Returns a variable's value unless it is blank.
-pub(crate) fn lookup(keys: &dyn KeySource, variable: &str) -> Option<String> {
+pub(crate) fn lookup(keys: &dyn VarSource, variable: &str) -> Option<String> {
     let value = keys.get(variable)?;
     let value = value.trim();
     (!value.is_empty()).then(|| value.to_owned())
@@ -115,12 +115,12 @@ pub(crate) fn lookup(keys: &dyn KeySource, variable: &str) -> Option<String> {
 /// Says where a key is. Written as `env:NAME`; the key itself is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct KeyRef(Arc<str>);
+pub struct SecretRef(Arc<str>);
 
 /// What references to variables begin with.
 const ENV: &str = "env:";
 
-impl KeyRef {
+impl SecretRef {
     /// Refers to a variable.
     pub fn env(variable: impl Into<Arc<str>>) -> Self {
         Self(variable.into())
@@ -138,31 +138,31 @@ impl KeyRef {
     }
 }
 
-impl TryFrom<String> for KeyRef {
-    type Error = NotAReference;
+impl TryFrom<String> for SecretRef {
+    type Error = InvalidSecretRef;
 
-    fn try_from(text: String) -> Result<Self, NotAReference> {
-        Self::parse(&text).ok_or(NotAReference)
+    fn try_from(text: String) -> Result<Self, InvalidSecretRef> {
+        Self::parse(&text).ok_or(InvalidSecretRef)
     }
 }
 
-impl From<KeyRef> for String {
-    fn from(key: KeyRef) -> Self {
+impl From<SecretRef> for String {
+    fn from(key: SecretRef) -> Self {
         format!("{ENV}{}", key.0)
     }
 }
 
 /// A key stands where a reference to it should. It does not say which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotAReference;
+pub struct InvalidSecretRef;
 
-impl fmt::Display for NotAReference {
+impl fmt::Display for InvalidSecretRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("expected a reference such as `env:NAME`, never the key itself")
     }
 }
 
-impl std::error::Error for NotAReference {}
+impl std::error::Error for InvalidSecretRef {}
 
 #[cfg(test)]
 mod tests {

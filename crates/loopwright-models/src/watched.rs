@@ -6,7 +6,7 @@ use loopwright_core::{Delta, DeltaSink, messages::Usage};
 pub(crate) const BYTES_PER_TOKEN: u64 = 4;
 
 /// Notes whether content was passed on: from then on nothing is sent again, and nobody else is asked.
-pub(crate) struct Watched<'a> {
+pub(crate) struct ContentProbe<'a> {
     deltas: &'a mut dyn DeltaSink,
     pub(crate) has_content: bool,
     /// Whether the request must not be sent again for another reason.
@@ -17,7 +17,7 @@ pub(crate) struct Watched<'a> {
     reported: Option<Usage>,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> ContentProbe<'a> {
     pub(crate) fn new(deltas: &'a mut dyn DeltaSink) -> Self {
         Self { deltas, has_content: false, is_final: false, written: 0, reported: None }
     }
@@ -34,7 +34,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl DeltaSink for Watched<'_> {
+impl DeltaSink for ContentProbe<'_> {
     fn push(&mut self, delta: Delta<'_>) {
         self.has_content |= !matches!(delta, Delta::Usage(_));
         match delta {

@@ -4,21 +4,21 @@ use std::{fmt, sync::Arc};
 
 use loopwright_core::{
     Timestamp,
-    messages::{InferenceRequest, Message, Origin, ResponseFormat, Role, Turn, TurnBody},
+    messages::{InferenceRequest, Message, ModelOrigin, ResponseFormat, Role, Turn, TurnBody},
 };
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     anthropic, cohere,
-    continuation::Continuation,
-    decoder::{Framing, Reading},
+    continuation::PrefixReuse,
+    decoder::{Framing, ResponseReader},
     error::ErrorContext,
     gemini,
     json::List,
     ollama, openai_chat, openai_responses,
     quirks::Quirks,
-    secret::KeySource,
+    secret::VarSource,
     signer::Signer,
 };
 
@@ -26,7 +26,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "&'static str")]
 #[non_exhaustive]
-pub enum Wire {
+pub enum WireApi {
     /// Chat completions, which nearly everyone understands.
     #[default]
     OpenAiChat,
@@ -48,7 +48,7 @@ pub enum Wire {
     Ollama,
 }
 
-impl Wire {
+impl WireApi {
     /// The wires that this program speaks.
     pub const ALL: &[Self] = &[
         Self::OpenAiChat,
@@ -80,7 +80,7 @@ impl Wire {
         Self::ALL.iter().copied().find(|wire| wire.name() == name)
     }
 
-    pub(crate) fn protocol(self) -> &'static dyn Protocol {
+    pub(crate) fn protocol(self) -> &'static dyn WireProtocol {
         match self {
             Self::OpenAiChat => &openai_chat::OpenAiChat,
             Self::Anthropic => &anthropic::Anthropic,
@@ -94,19 +94,19 @@ impl Wire {
     }
 }
 
-impl fmt::Display for Wire {
+impl fmt::Display for WireApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl From<Wire> for &'static str {
-    fn from(wire: Wire) -> Self {
+impl From<WireApi> for &'static str {
+    fn from(wire: WireApi) -> Self {
         wire.name()
     }
 }
 
-impl TryFrom<String> for Wire {
+impl TryFrom<String> for WireApi {
     type Error = UnknownWire;
 
     fn try_from(name: String) -> Result<Self, UnknownWire> {
@@ -120,7 +120,7 @@ pub struct UnknownWire(String);
 
 impl fmt::Display for UnknownWire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known: Vec<&str> = Wire::ALL.iter().map(|wire| wire.name()).collect();
+        let known: Vec<&str> = WireApi::ALL.iter().map(|wire| wire.name()).collect();
         write!(f, "there is no wire `{}`; known are {}", self.0, known.join(", "))
     }
 }
@@ -128,7 +128,7 @@ impl fmt::Display for UnknownWire {
 impl std::error::Error for UnknownWire {}
 
 /// What a wire knows: where to ask, how to write a request, how to read an answer.
-pub(crate) trait Protocol: Send + Sync {
+pub(crate) trait WireProtocol: Send + Sync {
     /// Returns the segments of the path beneath the provider's address.
     fn path(&self, model: &str, streams: bool) -> Vec<String>;
 
@@ -152,7 +152,7 @@ pub(crate) trait Protocol: Send + Sync {
 
     /// Returns what signs requests, on wires whose requests are signed, if its keys are among these
     /// variables.
-    fn signer(&self, _variables: &dyn KeySource, _url: &Url) -> Option<Arc<dyn Signer>> {
+    fn signer(&self, _variables: &dyn VarSource, _url: &Url) -> Option<Arc<dyn Signer>> {
         None
     }
 
@@ -162,25 +162,25 @@ pub(crate) trait Protocol: Send + Sync {
     }
 
     /// Returns the body of a request. The array that grows with the conversation comes last.
-    fn encode(&self, question: &Question<'_>) -> Vec<u8>;
+    fn encode(&self, question: &EncodeInput<'_>) -> Vec<u8>;
 
     /// Begins to read an answer.
-    fn read(&self, origin: Arc<Origin>, context: ErrorContext) -> Box<dyn Reading>;
+    fn read(&self, origin: Arc<ModelOrigin>, context: ErrorContext) -> Box<dyn ResponseReader>;
 }
 
 /// A request and whom it is for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Question<'a> {
-    pub(crate) origin: &'a Origin,
+pub(crate) struct EncodeInput<'a> {
+    pub(crate) origin: &'a ModelOrigin,
     pub(crate) quirks: Quirks,
     pub(crate) request: &'a InferenceRequest,
     /// The time, if it is known.
     pub(crate) now: Option<Timestamp>,
     /// The last request, where it is known.
-    pub(crate) continuation: Option<&'a Continuation>,
+    pub(crate) continuation: Option<&'a PrefixReuse>,
 }
 
-impl Question<'_> {
+impl EncodeInput<'_> {
     pub(crate) fn model(&self) -> &str {
         &self.origin.model
     }
@@ -215,7 +215,7 @@ impl Question<'_> {
     pub(crate) fn cache_key(&self) -> u64 {
         use std::hash::{DefaultHasher, Hash as _, Hasher as _};
         let mut hasher = DefaultHasher::new();
-        let Origin { wire, provider, model } = self.origin;
+        let ModelOrigin { wire, provider, model } = self.origin;
         (wire, provider, model, self.request.prompt.dialect, self.quirks).hash(&mut hasher);
         hasher.finish()
     }
@@ -304,7 +304,7 @@ impl Side {
     /// Returns who speaks last in a turn.
     pub(crate) fn last_of(turn: &Turn) -> Self {
         match turn.body() {
-            TurnBody::Exchange(_) => Self::Tools,
+            TurnBody::ToolExchange(_) => Self::Tools,
             _ => Self::first_of(turn),
         }
     }

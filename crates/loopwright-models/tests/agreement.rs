@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use loopwright_core::{
     Delta, ModelError,
-    messages::{Content, InferenceResponse, Origin},
+    messages::{Content, InferenceResponse, ModelOrigin},
 };
-use loopwright_models::{AnswerDecoder, ErrorContext, Wire};
+use loopwright_models::{ErrorContext, ResponseDecoder, WireApi};
 
 /// What came of reading some bytes.
 struct Read {
@@ -63,7 +63,7 @@ impl Fragments {
 
 /// Tells whether an answer is made of numbered blocks. If a server lets two of them take turns, which
 /// none is known to do, their fragments come in another order than they stand in the answer.
-fn has_numbered_blocks(wire: Wire) -> bool {
+fn has_numbered_blocks(wire: WireApi) -> bool {
     ["anthropic-messages", "bedrock-converse", "cohere-chat"].contains(&wire.name())
 }
 
@@ -73,12 +73,12 @@ fn sorted(text: &str) -> String {
     letters.into_iter().collect()
 }
 
-fn read<'a>(wire: Wire, streamed: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Read {
-    let origin = Origin { wire: wire.name().into(), provider: "p".into(), model: "m".into() };
+fn read<'a>(wire: WireApi, streamed: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Read {
+    let origin = ModelOrigin { wire: wire.name().into(), provider: "p".into(), model: "m".into() };
     let mut fragments = Fragments::default();
     let mut deltas = |delta: Delta<'_>| fragments.take(delta);
     let context = ErrorContext::new("p");
-    let mut decoder = AnswerDecoder::new(wire, Arc::new(origin), context, streamed);
+    let mut decoder = ResponseDecoder::new(wire, Arc::new(origin), context, streamed);
     let mut pushed = Ok(());
     for piece in pieces {
         pushed = decoder.push(piece, &mut deltas);
@@ -98,7 +98,7 @@ fn read<'a>(wire: Wire, streamed: bool, pieces: impl Iterator<Item = &'a [u8]>) 
 /// # Panics
 ///
 /// If the three differ, or an answer is not what was passed on.
-pub(crate) fn check(wire: Wire, streamed: bool, body: &[u8], size: u8) {
+pub(crate) fn check(wire: WireApi, streamed: bool, body: &[u8], size: u8) {
     let whole = read(wire, streamed, std::iter::once(body));
     let bytes = read(wire, streamed, body.chunks(1));
     let pieces = read(wire, streamed, body.chunks(usize::from(size).max(1)));

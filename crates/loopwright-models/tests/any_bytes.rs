@@ -2,14 +2,14 @@
 
 use std::{fs, path::Path};
 
-use loopwright_models::Wire;
+use loopwright_models::WireApi;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::agreement::check;
 
 /// The answers of the project's own scenarios on a wire.
-fn answers(wire: Wire) -> Vec<(bool, Vec<u8>)> {
+fn answers(wire: WireApi) -> Vec<(bool, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../loopwright-testing/scenarios");
     let mut answers = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -90,7 +90,7 @@ fn damaged(mut body: Vec<u8>, all: &[Damage]) -> Vec<u8> {
 
 #[test]
 fn damaged_answers_are_read_alike_however_they_arrive() {
-    for wire in Wire::ALL.iter().copied().filter(|wire| wire.name() != "bedrock-converse") {
+    for wire in WireApi::ALL.iter().copied().filter(|wire| wire.name() != "bedrock-converse") {
         let answers = answers(wire);
         let any = (
             prop::sample::select(answers),
@@ -114,7 +114,7 @@ fn damaged_answers_are_read_alike_however_they_arrive() {
 
 #[test]
 fn a_byte_order_mark_is_let_go_however_it_arrives() {
-    for wire in Wire::ALL.iter().copied().filter(|wire| wire.name() != "bedrock-converse") {
+    for wire in WireApi::ALL.iter().copied().filter(|wire| wire.name() != "bedrock-converse") {
         for (streamed, body) in answers(wire) {
             check(wire, streamed, &[b"\xEF\xBB\xBF", &body[..]].concat(), 2);
         }

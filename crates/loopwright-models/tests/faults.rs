@@ -6,13 +6,13 @@
 use std::{fs, path::Path, time::Duration};
 
 use loopwright_core::{
-    ChatModel as _, Delta, InferCx, ModelError, ModelErrorKind, ModelMemory,
+    ChatModel as _, Delta, InferCx, ModelCache, ModelError, ModelErrorKind,
     messages::{
         Content, Exchange, FinishReason, InferenceRequest, InferenceResponse, Message, Part,
         ToolResult, Turn, TurnBody, Usage,
     },
 };
-use loopwright_models::{RemoteModel, Wire};
+use loopwright_models::{RemoteModel, WireApi};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -32,11 +32,11 @@ struct Conversation {
 }
 
 impl Conversation {
-    async fn begin(wire: Wire, reply: Reply) -> Self {
+    async fn begin(wire: WireApi, reply: Reply) -> Self {
         let server = Server::start([reply]).await;
         let model = RemoteModel::new(wire, "test", &server.address, "m").unwrap();
         let mut request = InferenceRequest::default();
-        request.prompt.turns.say(Message::user("What is it like in Paris?")).unwrap();
+        request.prompt.turns.push_message(Message::user("What is it like in Paris?")).unwrap();
         Self { server, model, request, clock: Stepping::default(), ends: 0 }
     }
 
@@ -50,7 +50,7 @@ impl Conversation {
         };
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults");
         let body = fs::read_to_string(folder.join(fault).with_extension("sse")).unwrap();
-        Self::begin(Wire::named(wire).unwrap(), Reply::Stream(vec![body])).await
+        Self::begin(WireApi::named(wire).unwrap(), Reply::Stream(vec![body])).await
     }
 
     async fn ask(&mut self) -> Result<InferenceResponse, ModelError> {
@@ -60,7 +60,7 @@ impl Conversation {
             cancel: &CancellationToken::new(),
             deadline: None,
             clock: &self.clock,
-            memory: &mut ModelMemory::default(),
+            memory: &mut ModelCache::default(),
         };
         self.model.infer(&self.request, cx).await
     }
@@ -71,10 +71,10 @@ impl Conversation {
         let body = if results.is_empty() {
             TurnBody::Reply(message)
         } else {
-            TurnBody::Exchange(Exchange::new(message, results).unwrap())
+            TurnBody::ToolExchange(Exchange::new(message, results).unwrap())
         };
         self.request.prompt.turns.push(Turn::new(body).unwrap());
-        self.request.prompt.turns.say(Message::user("Go on.")).unwrap();
+        self.request.prompt.turns.push_message(Message::user("Go on.")).unwrap();
         self.ask().await.unwrap();
         self.server.received().last().unwrap().json()
     }
@@ -136,10 +136,12 @@ fn broke_off(error: &ModelError) {
 }
 
 /// What the answers of the Anthropic wire have consumed.
-const READ: Usage = Usage { input: 420, output: 88, cached: 300, cache_write: 20, reasoning: 0 };
+const READ: Usage =
+    Usage { input: 420, output: 88, cache_read: 300, cache_write: 20, reasoning: 0 };
 
 /// What those of `OpenAI`'s wires have.
-const USAGE: Usage = Usage { input: 1000, output: 50, cached: 900, cache_write: 0, reasoning: 7 };
+const USAGE: Usage =
+    Usage { input: 1000, output: 50, cache_read: 900, cache_write: 0, reasoning: 7 };
 
 #[tokio::test]
 async fn a1_thinking_text_and_two_calls_are_all_there() {
@@ -151,7 +153,7 @@ async fn a1_thinking_text_and_two_calls_are_all_there() {
         time("toolu_2"),
     ]);
     assert_eq!(content(&answer.message), expected);
-    assert_eq!((answer.finish, answer.usage), (FinishReason::ToolCalls, READ));
+    assert_eq!((answer.finish_reason, answer.usage), (FinishReason::ToolCalls, READ));
 
     let request = next_request("a1").await;
     let signed = json!({ "type": "thinking", "thinking": "let me think", "signature": "SIG-A==" });
@@ -218,28 +220,28 @@ async fn a5_a_call_that_is_cut_is_an_error() {
 async fn c1_two_calls_are_both_there() {
     let answer = answer("c1").await;
     assert_eq!(content(&answer.message), json!([weather("call_a"), time("call_b")]));
-    assert_eq!((answer.finish, answer.usage), (FinishReason::ToolCalls, USAGE));
+    assert_eq!((answer.finish_reason, answer.usage), (FinishReason::ToolCalls, USAGE));
 }
 
 #[tokio::test]
 async fn c2_a_call_without_an_index_is_a_call() {
     let answer = answer("c2").await;
     assert_eq!(content(&answer.message), json!([weather("call_a")]));
-    assert_eq!((answer.finish, answer.usage), (FinishReason::ToolCalls, USAGE));
+    assert_eq!((answer.finish_reason, answer.usage), (FinishReason::ToolCalls, USAGE));
 }
 
 #[tokio::test]
 async fn c3_an_error_that_is_null_is_no_error() {
     let answer = answer("c3").await;
     assert_eq!(content(&answer.message), json!([{ "text": "Hello world" }]));
-    assert_eq!((answer.finish, answer.usage), (FinishReason::Stop, USAGE));
+    assert_eq!((answer.finish_reason, answer.usage), (FinishReason::Stop, USAGE));
 }
 
 #[tokio::test]
 async fn c4_an_answer_ends_with_a_finish_reason_even_if_nobody_says_done() {
     let answer = answer("c4").await;
     assert_eq!(content(&answer.message), json!([{ "text": "Hello world" }]));
-    assert_eq!((answer.finish, answer.usage), (FinishReason::Stop, USAGE));
+    assert_eq!((answer.finish_reason, answer.usage), (FinishReason::Stop, USAGE));
 }
 
 #[tokio::test]
@@ -251,7 +253,7 @@ async fn c5_a_call_that_is_cut_is_an_error() {
 async fn c6_a_refusal_is_a_refusal() {
     let answer = answer("c6").await;
     assert_eq!(content(&answer.message), json!([{ "refusal": "I cannot help." }]));
-    assert_eq!((answer.finish, answer.usage), (FinishReason::Refusal, USAGE));
+    assert_eq!((answer.finish_reason, answer.usage), (FinishReason::Refusal, USAGE));
 }
 
 #[tokio::test]
@@ -310,7 +312,7 @@ async fn r1_all_items_go_back_in_their_order() {
     assert_eq!(request["input"].as_array().unwrap()[1..7], *expected.as_array().unwrap());
 
     let answer = answer("r1").await;
-    assert_eq!((answer.finish, answer.usage), (FinishReason::ToolCalls, USAGE));
+    assert_eq!((answer.finish_reason, answer.usage), (FinishReason::ToolCalls, USAGE));
 }
 
 /// The reasoning with which the answers of this wire begin.
@@ -335,7 +337,10 @@ async fn r3_a_response_that_is_cut_is_an_error() {
 #[tokio::test]
 async fn r4_an_incomplete_response_ends_for_its_length_and_keeps_its_handles() {
     let answer = answer("r4").await;
-    assert_eq!((answer.message.text(), answer.finish), ("Checking.".into(), FinishReason::Length));
+    assert_eq!(
+        (answer.message.text(), answer.finish_reason),
+        ("Checking.".into(), FinishReason::Length)
+    );
     assert_eq!(answer.usage, USAGE);
     assert_eq!(next_request("r4").await["input"][1], planned());
 }
@@ -350,8 +355,8 @@ async fn g1_thought_signatures_go_back_where_they_were() {
         time("fc2"),
     ]);
     assert_eq!(content(&answer.message), expected);
-    let usage = Usage { input: 1000, output: 40, cached: 900, cache_write: 0, reasoning: 20 };
-    assert_eq!((answer.finish, answer.usage), (FinishReason::ToolCalls, usage));
+    let usage = Usage { input: 1000, output: 40, cache_read: 900, cache_write: 0, reasoning: 20 };
+    assert_eq!((answer.finish_reason, answer.usage), (FinishReason::ToolCalls, usage));
 
     let request = next_request("g1").await;
     let parts = request["contents"][1]["parts"].as_array().unwrap();
@@ -374,7 +379,7 @@ async fn g2_a_text_that_is_cut_is_an_error() {
 
 #[tokio::test]
 async fn a_provider_that_names_a_time_to_wait_is_heard_on_every_wire() {
-    for wire in Wire::ALL {
+    for wire in WireApi::ALL {
         let reply = Reply::error(429, "retry-after: 7\r\n");
         let mut conversation = Conversation::begin(*wire, reply).await;
         let error = conversation.ask().await.unwrap_err();

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use loopwright_core::{
-    ChatModel as _, Clock, Delta, InferCx, ModelError, ModelErrorKind, ModelMemory, Timestamp,
+    ChatModel as _, Clock, Delta, InferCx, ModelCache, ModelError, ModelErrorKind, Timestamp,
     messages::{InferenceRequest, InferenceResponse, Message},
 };
-use loopwright_models::{RemoteModel, Wire};
+use loopwright_models::{RemoteModel, WireApi};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -41,9 +41,9 @@ async fn ask_with(
     cancel: &CancellationToken,
 ) -> (Answered, Vec<String>, String) {
     let server = Server::start(replies).await;
-    let model = RemoteModel::new(Wire::OpenAiResponses, "p", &server.address, "m").unwrap();
+    let model = RemoteModel::new(WireApi::OpenAiResponses, "p", &server.address, "m").unwrap();
     let mut request = InferenceRequest::default();
-    request.prompt.turns.say(Message::user("hi")).unwrap();
+    request.prompt.turns.push_message(Message::user("hi")).unwrap();
     request.options.stream = Some(streams);
     request.options.extra.insert("background".into(), true.into());
     let mut words = String::new();
@@ -52,7 +52,7 @@ async fn ask_with(
             words.push_str(text);
         }
     };
-    let memory = &mut ModelMemory::default();
+    let memory = &mut ModelCache::default();
     let cx = InferCx { deltas: &mut deltas, cancel, deadline: None, clock, memory };
     let answer = model.infer(&request, cx).await;
     let line = |head: &str| head.lines().next().unwrap().trim_end_matches(" HTTP/1.1").to_owned();

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    NoDeltas,
-    messages::{Content, Origin},
+    DiscardDeltas,
+    messages::{Content, ModelOrigin},
 };
-use loopwright_models::{AnswerDecoder, ErrorContext, Wire};
+use loopwright_models::{ErrorContext, ResponseDecoder, WireApi};
 use serde_json::{Value, json};
 
-const MOST: usize = 1024;
+const MAX: usize = 1024;
 
 fn sse(events: impl IntoIterator<Item = Value>) -> String {
     let line = |it: Value| match it["type"].as_str() {
@@ -131,15 +131,15 @@ fn cohere(calls: usize) -> [String; 2] {
 }
 
 /// Reads an answer, and returns how many calls it has.
-fn read(wire: Wire, text: &str, is_streamed: bool) -> Result<usize, String> {
+fn read(wire: WireApi, text: &str, is_streamed: bool) -> Result<usize, String> {
     let origin =
-        Arc::new(Origin { wire: wire.name().into(), provider: "p".into(), model: "m".into() });
-    let mut decoder = AnswerDecoder::new(wire, origin, ErrorContext::new("p"), is_streamed);
+        Arc::new(ModelOrigin { wire: wire.name().into(), provider: "p".into(), model: "m".into() });
+    let mut decoder = ResponseDecoder::new(wire, origin, ErrorContext::new("p"), is_streamed);
     let read = text
         .as_bytes()
         .chunks(1 << 16)
-        .try_for_each(|bytes| decoder.push(bytes, &mut NoDeltas))
-        .and_then(|()| decoder.finish(&mut NoDeltas));
+        .try_for_each(|bytes| decoder.push(bytes, &mut DiscardDeltas))
+        .and_then(|()| decoder.finish(&mut DiscardDeltas));
     let answer = read.map_err(|error| error.to_string())?;
     let parts = answer.message.parts().iter();
     Ok(parts.filter(|it| matches!(it.content(), Content::ToolCall(_))).count())
@@ -149,19 +149,19 @@ type Answers = fn(usize) -> [String; 2];
 
 #[test]
 fn an_answer_has_at_most_1024_calls_on_every_wire() {
-    let wires: [(Wire, Answers); 6] = [
-        (Wire::OpenAiChat, chat),
-        (Wire::OpenAiResponses, responses),
-        (Wire::Anthropic, anthropic),
-        (Wire::Gemini, gemini),
-        (Wire::Ollama, ollama),
-        (Wire::Cohere, cohere),
+    let wires: [(WireApi, Answers); 6] = [
+        (WireApi::OpenAiChat, chat),
+        (WireApi::OpenAiResponses, responses),
+        (WireApi::Anthropic, anthropic),
+        (WireApi::Gemini, gemini),
+        (WireApi::Ollama, ollama),
+        (WireApi::Cohere, cohere),
     ];
     for (wire, answers) in wires {
         for (is_streamed, (few, many)) in
-            [false, true].into_iter().zip(answers(MOST).into_iter().zip(answers(MOST + 1)))
+            [false, true].into_iter().zip(answers(MAX).into_iter().zip(answers(MAX + 1)))
         {
-            assert_eq!(read(wire, &few, is_streamed), Ok(MOST), "{wire} {is_streamed}");
+            assert_eq!(read(wire, &few, is_streamed), Ok(MAX), "{wire} {is_streamed}");
             let error = read(wire, &many, is_streamed).unwrap_err();
             assert!(
                 error.contains("too many tool calls: an answer may have 1024"),
@@ -176,6 +176,6 @@ fn a_hundred_thousand_calls_in_one_event_are_refused_at_once() {
     // Each of them would be looked for among those before.
     let calls: Vec<Value> = (0..100_000).map(openai_call).collect();
     let chunk = json!({ "id": "a", "choices": [{ "index": 0, "delta": { "tool_calls": calls } }] });
-    let error = read(Wire::OpenAiChat, &sse([chunk]), true).unwrap_err();
+    let error = read(WireApi::OpenAiChat, &sse([chunk]), true).unwrap_err();
     assert!(error.contains("too many tool calls"), "{error}");
 }

@@ -3,12 +3,12 @@
 use std::{fs, path::PathBuf};
 
 use loopwright_core::{
-    LlmConfig, ModelError, ModelErrorKind, Models as _,
+    LlmConfig, ModelError, ModelErrorKind, ModelProvider as _,
     messages::{InferenceRequest, InferenceResponse, Message, Prompt, Turn},
 };
 use loopwright_models::{
-    Http, Provider, Providers, RecordingError, RemoteModel, ReplayMiss, RetryPolicy, Secret,
-    Timeouts, Wire,
+    Http, ProviderConfig, Providers, RecordingError, RemoteModel, ReplayMiss, RetryPolicy, Secret,
+    Timeouts, WireApi,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -51,12 +51,12 @@ impl Tape {
 const NOWHERE: &str = "http://127.0.0.1:1/v1";
 
 async fn ask(http: &Http, address: &str, words: &str) -> Result<InferenceResponse, ModelError> {
-    let chat = RemoteModel::new(Wire::OpenAiChat, "test", address, "m").unwrap();
+    let chat = RemoteModel::new(WireApi::OpenAiChat, "test", address, "m").unwrap();
     let chat = chat.with_key(Secret::new("sk-hidden-key")).unwrap().with_http(http.clone());
-    let turns = [Turn::said(Message::user(words)).unwrap()];
+    let turns = [Turn::from_message(Message::user(words)).unwrap()];
     let prompt = Prompt::of(turns.into_iter().collect());
     let request = InferenceRequest { prompt, ..InferenceRequest::default() };
-    let chat = chat.with_retry(RetryPolicy { attempts: 2, ..RetryPolicy::default() });
+    let chat = chat.with_retry(RetryPolicy { max_attempts: 2, ..RetryPolicy::default() });
     ask_once(&chat, &request).await
 }
 
@@ -220,14 +220,14 @@ async fn only_the_owner_may_read_a_recording() {
 fn a_provider_needs_no_key_to_be_replayed() {
     let tape = Tape::new();
     drop(tape.recording());
-    let provider = Provider {
+    let provider = ProviderConfig {
         base_url: Some(NOWHERE.into()),
-        key: Some(loopwright_models::KeyRef::env("K")),
+        key: Some(loopwright_models::SecretRef::env("K")),
         key_required: true,
-        ..Provider::default()
+        ..ProviderConfig::default()
     };
     let none = |_: &str| None;
-    let providers = Providers::bare().with_keys(none).with_provider("p", provider);
+    let providers = Providers::empty().with_keys(none).with_provider("p", provider);
     let llm = LlmConfig::named("p/m");
     assert!(providers.resolve(Some(&llm)).is_err());
     assert!(providers.with_http(tape.replaying()).resolve(Some(&llm)).is_ok());

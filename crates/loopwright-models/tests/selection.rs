@@ -3,12 +3,12 @@
 use std::{num::NonZeroU32, time::Duration};
 
 use loopwright_core::{
-    Clock as _, InferCx, LlmConfig, ModelError, ModelErrorKind, ModelMemory, Models as _,
+    Clock as _, InferCx, LlmConfig, ModelCache, ModelError, ModelErrorKind, ModelProvider as _,
     messages::{Cost, InferenceRequest, InferenceResponse, Message, Prompt, Turn, Usage},
 };
 use loopwright_models::{
-    KeyRef, KeySource, ModelCatalog, ModelInfo, Price, Prices, Provider, Providers, Rate,
-    RetryPolicy,
+    ModelCatalog, ModelInfo, Price, Prices, ProviderConfig, Providers, RateLimit, RetryPolicy,
+    SecretRef, VarSource,
 };
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn openai_key(name: &str) -> Option<String> {
     (name == "OPENAI_API_KEY").then(|| "sk-hidden".to_owned())
 }
 
-fn presets(keys: impl KeySource + 'static) -> Providers {
+fn presets(keys: impl VarSource + 'static) -> Providers {
     Providers::new().with_keys(keys)
 }
 
@@ -41,11 +41,11 @@ fn resolve(providers: &Providers, name: &str) -> Result<Option<String>, ModelErr
     Ok(model.model().map(|it| it.to_string()))
 }
 
-fn server_at(server: &Server) -> Provider {
-    Provider {
+fn server_at(server: &Server) -> ProviderConfig {
+    ProviderConfig {
         base_url: Some(format!("{}/v1", server.address).into()),
         local: true,
-        ..Provider::default()
+        ..ProviderConfig::default()
     }
 }
 
@@ -106,7 +106,11 @@ fn the_default_fills_what_is_not_named() {
 #[test]
 fn headers_may_refer_to_secrets() {
     let headers = [("api-key".to_owned(), "env:MINE".to_owned())].into();
-    let mine = Provider { base_url: Some("http://x/v1".into()), headers, ..Provider::default() };
+    let mine = ProviderConfig {
+        base_url: Some("http://x/v1".into()),
+        headers,
+        ..ProviderConfig::default()
+    };
     let providers = presets(no_keys).with_provider("mine", mine);
     let (_, message) = failure(resolve(&providers, "mine/x"));
     assert_eq!(message, "the key of provider `mine` is missing: set MINE");
@@ -115,8 +119,8 @@ fn headers_may_refer_to_secrets() {
 #[test]
 fn an_address_that_is_none_is_refused() {
     for address in ["", "localhost:80", "ftp://x", "http://"] {
-        let mine = Provider { base_url: Some(address.into()), ..Provider::default() };
-        let (kind, _) = failure(resolve(&Providers::bare().with_provider("mine", mine), "mine/x"));
+        let mine = ProviderConfig { base_url: Some(address.into()), ..ProviderConfig::default() };
+        let (kind, _) = failure(resolve(&Providers::empty().with_provider("mine", mine), "mine/x"));
         assert_eq!(kind, ModelErrorKind::InvalidRequest, "{address}");
     }
 }
@@ -145,7 +149,7 @@ async fn without_a_key_the_first_server_that_answers_is_chosen_and_its_first_mod
     let wrong = Server::start([Reply::json(200, "<html>")]).await;
     let list = json!({ "data": [{ "id": "nomic-embed-text" }, { "id": "qwen3:4b" }] });
     let right = Server::start([Reply::json(200, &list)]).await;
-    let providers = Providers::bare()
+    let providers = Providers::empty()
         .with_keys(no_keys)
         .with_provider("silent", server_at(&silent))
         .with_provider("wrong", server_at(&wrong))
@@ -160,13 +164,13 @@ async fn without_a_key_the_first_server_that_answers_is_chosen_and_its_first_mod
 #[tokio::test]
 async fn nothing_to_choose_is_an_error_that_says_what_to_do() {
     let empty = Server::start([Reply::json(200, &json!({ "data": [] }))]).await;
-    let cloud = Provider {
+    let cloud = ProviderConfig {
         base_url: Some("http://x/v1".into()),
-        key: Some(KeyRef::env("CLOUD_KEY")),
+        key: Some(SecretRef::env("CLOUD_KEY")),
         key_required: true,
-        ..Provider::default()
+        ..ProviderConfig::default()
     };
-    let providers = Providers::bare()
+    let providers = Providers::empty()
         .with_keys(no_keys)
         .with_provider("cloud", cloud)
         .with_provider("empty", server_at(&empty));
@@ -198,8 +202,11 @@ fn addresses_are_read_from_the_variables_that_others_know() {
 }
 
 /// A provider that is served here, and listed by its own interface.
-fn remote_at(server: &Server) -> Provider {
-    Provider { base_url: Some(format!("{}/v1", server.address).into()), ..Provider::default() }
+fn remote_at(server: &Server) -> ProviderConfig {
+    ProviderConfig {
+        base_url: Some(format!("{}/v1", server.address).into()),
+        ..ProviderConfig::default()
+    }
 }
 
 async fn ask(
@@ -208,16 +215,16 @@ async fn ask(
     clock: &Stepping,
 ) -> Result<InferenceResponse, ModelError> {
     let llm = LlmConfig::named(name);
-    let turns = [Turn::said(Message::user("hi")).unwrap()];
+    let turns = [Turn::from_message(Message::user("hi")).unwrap()];
     let prompt = Prompt::of(turns.into_iter().collect());
     let request =
         InferenceRequest { prompt, model: llm.model.clone(), ..InferenceRequest::default() };
     let cx = InferCx {
-        deltas: &mut loopwright_core::NoDeltas,
+        deltas: &mut loopwright_core::DiscardDeltas,
         cancel: &CancellationToken::new(),
         deadline: None,
         clock,
-        memory: &mut ModelMemory::default(),
+        memory: &mut ModelCache::default(),
     };
     providers.resolve(Some(&llm)).unwrap().infer(&request, cx).await
 }
@@ -233,7 +240,7 @@ fn priced(provider: &'static str) -> ModelCatalog {
 #[tokio::test]
 async fn an_answer_says_what_it_cost_where_prices_are_known() {
     let server = Server::start([Reply::words(&["a"])]).await;
-    let providers = Providers::bare()
+    let providers = Providers::empty()
         .with_catalog(priced("paid"))
         .with_provider("paid", remote_at(&server))
         .with_provider("unknown", remote_at(&server))
@@ -250,13 +257,14 @@ async fn an_answer_says_what_it_cost_where_prices_are_known() {
 #[test]
 fn a_request_costs_at_least_what_reading_it_costs_where_prices_are_known() {
     let cached = Some(Price::from_dollars(0.25));
-    let prices = Some(Prices { input: Price::from_dollars(1.0), cached, ..Prices::free() });
+    let prices =
+        Some(Prices { input: Price::from_dollars(1.0), cache_read: cached, ..Prices::free() });
     let info = ModelInfo { prices, ..ModelInfo::default() };
     let at_nowhere = || {
         let base_url = Some("http://127.0.0.1:9/v1".into());
-        Provider { base_url, ..Provider::default() }
+        ProviderConfig { base_url, ..ProviderConfig::default() }
     };
-    let providers = Providers::bare()
+    let providers = Providers::empty()
         .with_catalog(ModelCatalog::default().with_model("paid", "m", info))
         .with_provider("paid", at_nowhere());
     let cost = |model: &str, turns: Vec<Turn>| {
@@ -264,11 +272,11 @@ fn a_request_costs_at_least_what_reading_it_costs_where_prices_are_known() {
         let model = providers.resolve(Some(&LlmConfig::named(model))).unwrap();
         model.least_cost(&InferenceRequest { prompt, ..InferenceRequest::default() })
     };
-    let asked = || Turn::said(Message::user("x".repeat(4000))).unwrap();
+    let asked = || Turn::from_message(Message::user("x".repeat(4000))).unwrap();
     assert_eq!(cost("paid/m", vec![asked()]), Some(Cost::from_dollars(0.001)));
     assert_eq!(cost("paid/other", vec![asked()]), None);
     // What was said before may be in the provider's cache.
-    let answered = || Turn::said(Message::assistant("y".repeat(4000))).unwrap();
+    let answered = || Turn::from_message(Message::assistant("y".repeat(4000))).unwrap();
     let turns = vec![asked(), answered(), asked(), answered()];
     assert_eq!(cost("paid/m", turns), Some(Cost::from_dollars(0.001)));
 }
@@ -276,9 +284,9 @@ fn a_request_costs_at_least_what_reading_it_costs_where_prices_are_known() {
 #[tokio::test]
 async fn a_rate_is_shared_by_the_models_of_a_provider() {
     let server = Server::start([Reply::words(&["a"])]).await;
-    let rate = Rate { requests_per_minute: NonZeroU32::new(2), ..Rate::default() };
-    let providers = Providers::bare()
-        .with_provider("limited", Provider { rate, ..remote_at(&server) })
+    let rate = RateLimit { requests_per_minute: NonZeroU32::new(2), ..RateLimit::default() };
+    let providers = Providers::empty()
+        .with_provider("limited", ProviderConfig { rate, ..remote_at(&server) })
         .with_provider("other", remote_at(&server));
     let clock = Stepping::default();
     for name in ["limited/a", "limited/b", "other/a", "other/b"] {
@@ -293,8 +301,8 @@ async fn a_rate_is_shared_by_the_models_of_a_provider() {
 async fn a_provider_that_asks_to_wait_is_not_asked_by_others() {
     let busy = Reply::error(429, "retry-after: 7\r\n");
     let server = Server::start([busy, Reply::words(&["a"])]).await;
-    let providers = Providers::bare()
-        .with_retry(RetryPolicy::never())
+    let providers = Providers::empty()
+        .with_retry(RetryPolicy::none())
         .with_provider("busy", remote_at(&server));
     let clock = Stepping::default();
     ask(&providers, "busy/a", &clock).await.unwrap_err();
@@ -307,14 +315,18 @@ async fn a_provider_that_asks_to_wait_is_not_asked_by_others() {
 async fn another_model_answers_when_the_first_cannot() {
     let broken = Server::start([Reply::error(503, "")]).await;
     let working = Server::start([Reply::words(&["a"])]).await;
-    let providers = Providers::bare()
+    let providers = Providers::empty()
         .with_keys(no_keys)
-        .with_retry(RetryPolicy::never())
+        .with_retry(RetryPolicy::none())
         .with_provider("broken", remote_at(&broken))
         .with_provider("working", remote_at(&working))
         .with_provider(
             "locked",
-            Provider { key: Some(KeyRef::env("K")), key_required: true, ..remote_at(&working) },
+            ProviderConfig {
+                key: Some(SecretRef::env("K")),
+                key_required: true,
+                ..remote_at(&working)
+            },
         )
         .with_catalog(priced("working"))
         .with_fallback(["locked/x", "working/m"].map(LlmConfig::named));
@@ -342,7 +354,7 @@ async fn a_list_of_models_comes_in_several_forms() {
         json!([{ "id": "m1", "type": "chat" }]),
     ] {
         let server = Server::start([Reply::json(200, &body)]).await;
-        let providers = Providers::bare().with_provider("p", remote_at(&server));
+        let providers = Providers::empty().with_provider("p", remote_at(&server));
         assert_eq!(providers.models("p").await.unwrap(), ["m1"], "{body}");
     }
 }
@@ -350,12 +362,12 @@ async fn a_list_of_models_comes_in_several_forms() {
 #[tokio::test]
 async fn a_key_is_shown_in_the_header_that_the_provider_reads() {
     let server = Server::start([Reply::words(&["a"])]).await;
-    let provider = Provider {
-        key: Some(KeyRef::env("OPENAI_API_KEY")),
+    let provider = ProviderConfig {
+        key: Some(SecretRef::env("OPENAI_API_KEY")),
         key_header: Some("api-key".into()),
         ..remote_at(&server)
     };
-    let providers = Providers::bare().with_keys(openai_key).with_provider("p", provider);
+    let providers = Providers::empty().with_keys(openai_key).with_provider("p", provider);
     ask(&providers, "p/m", &Stepping::default()).await.unwrap();
     let received = &server.received()[0];
     assert_eq!(received.header("api-key"), Some("sk-hidden"));
@@ -367,11 +379,11 @@ async fn an_error_says_what_can_be_done() {
     let locked = Server::start([Reply::error(401, "")]).await;
     let empty = Server::start([Reply::error(404, "")]).await;
     let keys = |_: &str| Some("sk-hidden".to_owned());
-    let key = Some(KeyRef::env("MY_KEY"));
-    let providers = Providers::bare()
+    let key = Some(SecretRef::env("MY_KEY"));
+    let providers = Providers::empty()
         .with_keys(keys)
         .with_catalog(priced("empty"))
-        .with_provider("locked", Provider { key, ..remote_at(&locked) })
+        .with_provider("locked", ProviderConfig { key, ..remote_at(&locked) })
         .with_provider("empty", remote_at(&empty));
     let clock = Stepping::default();
     let message = async |name| ask(&providers, name, &clock).await.unwrap_err().message;

@@ -10,11 +10,12 @@ use std::{
 
 use futures::future::BoxFuture;
 use loopwright_core::{
-    ChatModel as _, Clock, Delta, InferCx, ModelError, ModelErrorKind, ModelMemory, Timestamp,
+    ChatModel as _, Clock, Delta, InferCx, ModelCache, ModelError, ModelErrorKind, Timestamp,
     messages::{Cost, FinishReason, InferenceRequest, InferenceResponse, Message, Prompt, Usage},
 };
 use loopwright_models::{
-    Http, ModelCatalog, ModelInfo, Price, Prices, RemoteModel, RetryPolicy, Secret, Timeouts, Wire,
+    Http, ModelCatalog, ModelInfo, Price, Prices, RemoteModel, RetryPolicy, Secret, Timeouts,
+    WireApi,
 };
 use serde_json::json;
 use tokio::{
@@ -77,7 +78,8 @@ impl Asked {
 }
 
 fn question() -> InferenceRequest {
-    let turns = [Message::user("hi")].map(|it| loopwright_core::messages::Turn::said(it).unwrap());
+    let turns =
+        [Message::user("hi")].map(|it| loopwright_core::messages::Turn::from_message(it).unwrap());
     let prompt = Prompt::of(turns.into_iter().collect());
     InferenceRequest { prompt, ..InferenceRequest::default() }
 }
@@ -90,7 +92,8 @@ fn chat(server: &Server) -> RemoteModel {
         ..Timeouts::default()
     };
     let chat =
-        RemoteModel::new(Wire::OpenAiChat, "test", &format!("{}/v1", server.address), "m").unwrap();
+        RemoteModel::new(WireApi::OpenAiChat, "test", &format!("{}/v1", server.address), "m")
+            .unwrap();
     chat.with_key(Secret::new("sk-hidden")).unwrap().with_http(Http::new(timeouts))
 }
 
@@ -113,7 +116,7 @@ async fn ask_with(
             cancel: &CancellationToken::new(),
             deadline: deadline.map(Duration::from_millis),
             clock: &clock,
-            memory: &mut ModelMemory::default(),
+            memory: &mut ModelCache::default(),
         };
         chat(&server).infer(&request, cx).await
     };
@@ -130,7 +133,7 @@ async fn a_stream_is_passed_on_and_returned() {
     let asked = ask([Reply::words(&["Hel", "lo"])]).await;
     let response = asked.answer.as_ref().unwrap();
     assert_eq!(asked.text(), "Hello");
-    assert_eq!(response.finish, FinishReason::Stop);
+    assert_eq!(response.finish_reason, FinishReason::Stop);
     assert_eq!(response.usage, Usage::new(5, 2));
     let origin = response.message.origin().unwrap();
     assert_eq!((&*origin.wire, &*origin.provider, &*origin.model), ("openai-chat", "test", "m"));
@@ -184,11 +187,11 @@ pub(crate) async fn ask_once(
     request: &InferenceRequest,
 ) -> Result<InferenceResponse, ModelError> {
     let cx = InferCx {
-        deltas: &mut loopwright_core::NoDeltas,
+        deltas: &mut loopwright_core::DiscardDeltas,
         cancel: &CancellationToken::new(),
         deadline: None,
         clock: &Stepping::default(),
-        memory: &mut ModelMemory::default(),
+        memory: &mut ModelCache::default(),
     };
     chat.infer(request, cx).await
 }
@@ -200,7 +203,8 @@ async fn said(chat: &RemoteModel) -> String {
 
 /// Asks a question of so many bytes.
 async fn ask_long(chat: &RemoteModel, bytes: usize) -> Result<InferenceResponse, ModelError> {
-    let turn = loopwright_core::messages::Turn::said(Message::user("x".repeat(bytes))).unwrap();
+    let turn =
+        loopwright_core::messages::Turn::from_message(Message::user("x".repeat(bytes))).unwrap();
     let prompt = Prompt::of([turn].into_iter().collect());
     ask_once(chat, &InferenceRequest { prompt, ..InferenceRequest::default() }).await
 }
@@ -232,8 +236,8 @@ fn answer_body(text: &str) -> String {
 #[tokio::test]
 async fn a_connection_that_was_closed_meanwhile_is_not_used_again() {
     let (address, closed) = closing_server().await;
-    let chat = RemoteModel::new(Wire::OpenAiChat, "test", &address, "m").unwrap();
-    let chat = chat.with_retry(RetryPolicy::never());
+    let chat = RemoteModel::new(WireApi::OpenAiChat, "test", &address, "m").unwrap();
+    let chat = chat.with_retry(RetryPolicy::none());
     for round in 1..=3 {
         assert_eq!(said(&chat).await, "once");
         while closed.load(Ordering::SeqCst) < round {
@@ -253,7 +257,7 @@ async fn a_server_may_answer_before_it_has_read_everything() {
         stream.write_all((head + body).as_bytes()).await.unwrap();
         std::future::pending::<()>().await;
     });
-    let chat = RemoteModel::new(Wire::OpenAiChat, "test", &address, "m").unwrap();
+    let chat = RemoteModel::new(WireApi::OpenAiChat, "test", &address, "m").unwrap();
     let error = ask_long(&chat, 16 << 20).await.unwrap_err();
     assert_eq!(error.status, Some(413));
 }
@@ -278,7 +282,7 @@ async fn what_is_only_announced_does_not_end_the_request() {
         stream.write_all((head + &body).as_bytes()).await.unwrap();
         std::future::pending::<()>().await;
     });
-    let chat = RemoteModel::new(Wire::OpenAiChat, "test", &address, "m").unwrap();
+    let chat = RemoteModel::new(WireApi::OpenAiChat, "test", &address, "m").unwrap();
     let answer = ask_long(&chat, length).await.unwrap();
     assert_eq!(answer.message.text(), "all of it");
 }
@@ -291,8 +295,8 @@ async fn a_server_that_only_announces_an_answer_is_given_up() {
         let (mut stream, _) = listener.accept().await.unwrap();
         while stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.is_ok() {}
     });
-    let chat = RemoteModel::new(Wire::OpenAiChat, "test", &address, "m").unwrap();
-    let error = ask_long(&chat.with_retry(RetryPolicy::never()), 8).await.unwrap_err();
+    let chat = RemoteModel::new(WireApi::OpenAiChat, "test", &address, "m").unwrap();
+    let error = ask_long(&chat.with_retry(RetryPolicy::none()), 8).await.unwrap_err();
     let causes: Vec<String> = std::iter::successors(
         error.source.as_deref().map(|it| it as &dyn std::error::Error),
         |it| it.source(),
@@ -444,15 +448,16 @@ async fn a_page_instead_of_an_answer_is_an_error() {
 #[tokio::test]
 async fn nobody_there_is_a_network_error_that_names_the_place() {
     let address = Server::start([Reply::Drop]).await.address.clone();
-    let chat = RemoteModel::new(Wire::OpenAiChat, "test", &format!("{address}/v1?key=hidden"), "m")
-        .unwrap();
-    let chat = chat.with_retry(RetryPolicy::never());
+    let chat =
+        RemoteModel::new(WireApi::OpenAiChat, "test", &format!("{address}/v1?key=hidden"), "m")
+            .unwrap();
+    let chat = chat.with_retry(RetryPolicy::none());
     let cx = InferCx {
-        deltas: &mut loopwright_core::NoDeltas,
+        deltas: &mut loopwright_core::DiscardDeltas,
         cancel: &CancellationToken::new(),
         deadline: None,
         clock: &Stepping::default(),
-        memory: &mut ModelMemory::default(),
+        memory: &mut ModelCache::default(),
     };
     tokio::task::yield_now().await;
     let error = chat.infer(&question(), cx).await.unwrap_err();
@@ -471,7 +476,7 @@ async fn cancelling_ends_the_request() {
         cancel: &cancel,
         deadline: None,
         clock: &Stepping::default(),
-        memory: &mut ModelMemory::default(),
+        memory: &mut ModelCache::default(),
     };
     let error = chat(&server).infer(&question(), cx).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Cancelled);
@@ -489,7 +494,7 @@ async fn an_answer_that_is_interrupted_costs_what_came_of_it() {
         cancel: &cancel,
         deadline: None,
         clock: &Stepping::default(),
-        memory: &mut ModelMemory::default(),
+        memory: &mut ModelCache::default(),
     };
     let price = Price::from_dollars(1.0);
     let prices = Prices { input: price, output: price, ..Prices::free() };

@@ -13,7 +13,9 @@ use divan::Bencher;
 use divan::counter::BytesCount;
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{Transaction, forget};
-use loopwright_sandbox::{Command, Driver, Outcome, OutputCaps, Policy, Sandbox, Tier};
+use loopwright_sandbox::{
+    Backend, BackendSandbox, Command, ExitOutcome, OutputLimits, Sandbox, SandboxPolicy,
+};
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
@@ -45,18 +47,18 @@ fn without_a_sandbox(bencher: Bencher<'_, '_>) {
     });
 }
 
-#[divan::bench(args = [Tier::Namespaces, Tier::Bubblewrap, Tier::Landlock, Tier::Host], sample_count = 200)]
-fn in_tier(bencher: Bencher<'_, '_>, tier: Tier) {
+#[divan::bench(args = [Backend::Namespaces, Backend::Bubblewrap, Backend::Landlock, Backend::Host], sample_count = 200)]
+fn in_tier(bencher: Bencher<'_, '_>, tier: Backend) {
     let runtime = runtime();
     let folder = tempfile::tempdir().expect("a folder");
-    let policy = Policy::in_dir(folder.path());
+    let policy = SandboxPolicy::in_dir(folder.path());
     bencher.bench_local(|| run(&runtime, tier, ":", &policy));
 }
 
 /// From the start of a transaction to the end of its application.
-fn collected(runtime: &Runtime, staging: &Path, line: &str, policy: &Policy) {
+fn collected(runtime: &Runtime, staging: &Path, line: &str, policy: &SandboxPolicy) {
     let transaction = Transaction::begin(staging, &policy.workdir).expect("a transaction");
-    run(runtime, Tier::Namespaces, line, &policy.clone().staged(&transaction));
+    run(runtime, Backend::Namespaces, line, &policy.clone().staged(&transaction));
     let changes = transaction.changes(&Screen::standard()).expect("changes");
     if let Some(record) = transaction.apply(changes).expect("an application").record {
         forget(&record);
@@ -67,7 +69,7 @@ fn collected(runtime: &Runtime, staging: &Path, line: &str, policy: &Policy) {
 fn with_changes_collected(bencher: Bencher<'_, '_>) {
     let runtime = runtime();
     let (folder, staging) = (folder(), folder());
-    let policy = Policy::in_dir(folder.path());
+    let policy = SandboxPolicy::in_dir(folder.path());
     bencher.bench_local(|| collected(&runtime, staging.path(), ":", &policy));
 }
 
@@ -77,7 +79,7 @@ const THOUSAND: &str = "i=0; while [ $i -lt 1000 ]; do echo $i > $i; i=$((i + 1)
 fn a_thousand_new_files_at_once(bencher: Bencher<'_, '_>) {
     let runtime = runtime();
     bencher.with_inputs(folder).bench_local_refs(|folder| {
-        run(&runtime, Tier::Namespaces, THOUSAND, &Policy::in_dir(folder.path()));
+        run(&runtime, Backend::Namespaces, THOUSAND, &SandboxPolicy::in_dir(folder.path()));
     });
 }
 
@@ -86,7 +88,7 @@ fn a_thousand_new_files_collected(bencher: Bencher<'_, '_>) {
     let runtime = runtime();
     let staging = folder();
     bencher.with_inputs(folder).bench_local_refs(|folder| {
-        collected(&runtime, staging.path(), THOUSAND, &Policy::in_dir(folder.path()));
+        collected(&runtime, staging.path(), THOUSAND, &SandboxPolicy::in_dir(folder.path()));
     });
 }
 
@@ -98,21 +100,21 @@ fn folder() -> tempfile::TempDir {
 fn a_gigabyte_of_output(bencher: Bencher<'_, '_>) {
     let runtime = runtime();
     let folder = tempfile::tempdir().expect("a folder");
-    let policy =
-        Policy::in_dir(folder.path()).output(OutputCaps { kill: None, ..OutputCaps::default() });
+    let policy = SandboxPolicy::in_dir(folder.path())
+        .output(OutputLimits { kill: None, ..OutputLimits::default() });
     let line = format!("head -c {GIGABYTE} /dev/zero");
     bencher
         .counter(BytesCount::new(GIGABYTE))
-        .bench_local(|| run(&runtime, Tier::Namespaces, &line, &policy));
+        .bench_local(|| run(&runtime, Backend::Namespaces, &line, &policy));
 }
 
-fn run(runtime: &Runtime, tier: Tier, line: &str, policy: &Policy) {
+fn run(runtime: &Runtime, tier: Backend, line: &str, policy: &SandboxPolicy) {
     let command = Command::new("/bin/sh").args(["-c", line]);
-    let driver = Driver::new(tier);
+    let driver = BackendSandbox::new(tier);
     let sandbox: &dyn Sandbox = &driver;
     let cancel = CancellationToken::new();
     let output = runtime
         .block_on(sandbox.run(&command, policy, &mut |_, _| {}, &cancel))
         .expect("an output");
-    assert_eq!(output.outcome, Outcome::Exited(0), "{}", output.stderr.to_text());
+    assert_eq!(output.outcome, ExitOutcome::Exited(0), "{}", output.stderr.to_text());
 }

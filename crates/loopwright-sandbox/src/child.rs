@@ -8,11 +8,11 @@ use bytes::Bytes;
 
 #[cfg(target_os = "linux")]
 use crate::live::Live;
-use crate::output::{Output, Stream};
+use crate::output::{Output, OutputStream};
 
 /// A command that is running. Dropping it ends every process of the command.
 #[derive(Debug)]
-pub struct Child {
+pub struct SandboxChild {
     inner: Inner,
 }
 
@@ -21,10 +21,10 @@ enum Inner {
     #[cfg(target_os = "linux")]
     Live(Box<Live>),
     /// What a double says and how it ends.
-    Scripted { said: VecDeque<(Stream, Bytes)>, output: Box<Output> },
+    Scripted { said: VecDeque<(OutputStream, Bytes)>, output: Box<Output> },
 }
 
-impl Child {
+impl SandboxChild {
     #[cfg(target_os = "linux")]
     pub(crate) fn live(live: Live) -> Self {
         Self { inner: Inner::Live(Box::new(live)) }
@@ -32,12 +32,12 @@ impl Child {
 
     /// A command of a double: it says what the output keeps, in two pieces, and ends.
     pub fn scripted(output: Output) -> Self {
-        let said = [(Stream::Stdout, &output.stdout), (Stream::Stderr, &output.stderr)]
+        let said = [(OutputStream::Stdout, &output.stdout), (OutputStream::Stderr, &output.stderr)]
             .into_iter()
             .map(|(stream, captured)| {
                 (stream, [&captured.head[..], &captured.tail[..]].concat().into())
             })
-            .filter(|(_, bytes): &(Stream, Bytes)| !bytes.is_empty())
+            .filter(|(_, bytes): &(OutputStream, Bytes)| !bytes.is_empty())
             .collect();
         Self { inner: Inner::Scripted { said, output: Box::new(output) } }
     }
@@ -45,7 +45,7 @@ impl Child {
     /// Waits for the next piece of output; nothing when the command has ended and all of it was read. A command
     /// whose output is not read stands still once the pipe is full, and its time runs on. The future can be
     /// dropped at any time without losing output.
-    pub async fn read(&mut self) -> Option<(Stream, Bytes)> {
+    pub async fn read(&mut self) -> Option<(OutputStream, Bytes)> {
         match &mut self.inner {
             #[cfg(target_os = "linux")]
             Inner::Live(live) => live.read().await,

@@ -4,27 +4,27 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 
-use crate::child::Child;
+use crate::child::SandboxChild;
 use crate::command::Command;
 use crate::error::{SandboxError, Unavailable};
 use crate::guarantee::Guarantees;
-use crate::policy::{Policy, Tier};
+use crate::policy::{Backend, SandboxPolicy};
 use crate::sandbox::Sandbox;
 
 /// Runs commands in one tier, and refuses them where that does not work.
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Driver {
-    tier: Tier,
+pub struct BackendSandbox {
+    tier: Backend,
     program: Option<PathBuf>,
 }
 
 /// Where the programs of drivers are looked for, besides `PATH`.
 const FOLDERS: [&str; 4] = ["/usr/bin", "/usr/local/bin", "/bin", "/snap/bin"];
 
-impl Driver {
+impl BackendSandbox {
     /// The driver of this tier, with the program that the machine has for it.
-    pub const fn new(tier: Tier) -> Self {
+    pub const fn new(tier: Backend) -> Self {
         Self { tier, program: None }
     }
 
@@ -35,7 +35,7 @@ impl Driver {
     }
 
     /// The tier.
-    pub const fn tier(&self) -> Tier {
+    pub const fn tier(&self) -> Backend {
         self.tier
     }
 
@@ -45,30 +45,30 @@ impl Driver {
 
     const fn remedy(&self) -> &'static str {
         match self.tier {
-            Tier::Namespaces => {
+            Backend::Namespaces => {
                 "allow unprivileged user namespaces (`kernel.unprivileged_userns_clone=1`, \
                  `kernel.apparmor_restrict_unprivileged_userns=0`, or a seccomp profile of the container that \
                  permits them), or install bubblewrap"
             }
-            Tier::Bubblewrap => {
+            Backend::Bubblewrap => {
                 "install the package `bubblewrap` of the distribution, 0.8 or newer"
             }
-            Tier::Landlock => {
+            Backend::Landlock => {
                 "use a kernel with Landlock (5.13 or newer, `landlock` among the `lsm=` of its command line)"
             }
-            Tier::Docker => "install Docker, start its daemon and let this user reach it",
-            Tier::Podman => "install Podman",
-            Tier::Host => "see the reason",
+            Backend::Docker => "install Docker, start its daemon and let this user reach it",
+            Backend::Podman => "install Podman",
+            Backend::Host => "see the reason",
         }
     }
 
     /// The program of the tier, if it needs one.
     pub(crate) fn find(&self) -> Result<Option<PathBuf>, Unavailable> {
         let name = match self.tier {
-            Tier::Bubblewrap => "bwrap",
-            Tier::Docker => "docker",
-            Tier::Podman => "podman",
-            Tier::Namespaces | Tier::Landlock | Tier::Host => return Ok(None),
+            Backend::Bubblewrap => "bwrap",
+            Backend::Docker => "docker",
+            Backend::Podman => "podman",
+            Backend::Namespaces | Backend::Landlock | Backend::Host => return Ok(None),
         };
         if let Some(program) = &self.program {
             return if is_program(program) {
@@ -99,7 +99,7 @@ fn is_program(path: &Path) -> bool {
 }
 
 #[async_trait]
-impl Sandbox for Driver {
+impl Sandbox for BackendSandbox {
     fn name(&self) -> &'static str {
         self.tier.name()
     }
@@ -109,19 +109,23 @@ impl Sandbox for Driver {
     }
 
     #[cfg(target_os = "linux")]
-    async fn spawn(&self, command: &Command, policy: &Policy) -> Result<Child, SandboxError> {
+    async fn spawn(
+        &self,
+        command: &Command,
+        policy: &SandboxPolicy,
+    ) -> Result<SandboxChild, SandboxError> {
         use crate::job::Refusal;
         use crate::launch::{self, Failure};
 
         let program =
             self.find().map_err(|unavailable| SandboxError::Unavailable(vec![unavailable]))?;
-        if policy.staging.is_some() && self.tier != Tier::Namespaces {
+        if policy.staging.is_some() && self.tier != Backend::Namespaces {
             let reason = format!("the driver `{}` cannot do so", self.tier);
             return Err(SandboxError::NotStaged { reason });
         }
         let job = launch::job(self.tier, program.as_deref(), command, policy)?;
         match launch::launch(&job, command.stdin.clone()).await {
-            Ok(live) => Ok(Child::live(live)),
+            Ok(live) => Ok(SandboxChild::live(live)),
             Err(Failure::Error(error)) => Err(error),
             Err(Failure::Refused(Refusal::Policy(reason))) => Err(SandboxError::Policy(reason)),
             Err(Failure::Refused(Refusal::Start { errno })) => {
@@ -142,7 +146,7 @@ impl Sandbox for Driver {
     }
 
     #[cfg(not(target_os = "linux"))]
-    async fn spawn(&self, _: &Command, _: &Policy) -> Result<Child, SandboxError> {
+    async fn spawn(&self, _: &Command, _: &SandboxPolicy) -> Result<SandboxChild, SandboxError> {
         self.find().ok();
         let unavailable = self.unavailable("this operating system is not supported yet");
         Err(SandboxError::Unavailable(vec![unavailable]))

@@ -78,11 +78,11 @@ pub struct Environment {
 pub enum Inherit {
     /// Language, time zone and terminal.
     #[default]
-    Harmless,
+    Locale,
     /// These names as well, unless they look like secrets.
-    Names(Vec<String>),
+    Allow(Vec<String>),
     /// Everything that does not look like a secret and makes no program load code, `PATH` included.
-    Everything,
+    AllButSecrets,
 }
 
 impl Environment {
@@ -136,16 +136,16 @@ impl Environment {
             return true;
         }
         let wanted = match &self.inherit {
-            Inherit::Harmless => false,
-            Inherit::Names(names) => names.iter().any(|name| name == text),
-            Inherit::Everything => true,
+            Inherit::Locale => false,
+            Inherit::Allow(names) => names.iter().any(|name| name == text),
+            Inherit::AllButSecrets => true,
         };
-        wanted && !looks_secret(text) && !holds_password(value)
+        wanted && !is_secret_name(text) && !holds_password(value)
     }
 }
 
 /// Whether a variable of this name is likely to hold a secret, or to make programs load code.
-pub fn looks_secret(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     FILTERED.contains(&name.as_str())
         || FILTERED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))

@@ -5,7 +5,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::Tier;
+use crate::policy::Backend;
 
 /// Why a command was not run. Nothing of it was started.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub enum SandboxError {
 #[error("{driver}: {reason}; {remedy}")]
 pub struct Unavailable {
     /// The driver.
-    pub driver: Tier,
+    pub driver: Backend,
     /// What does not work.
     pub reason: String,
     /// What can be done.

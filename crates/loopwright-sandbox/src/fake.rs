@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::child::Child;
+use crate::child::SandboxChild;
 use crate::command::Command;
 use crate::error::{SandboxError, Unavailable};
 use crate::guarantee::Guarantees;
 use crate::output::Output;
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 use crate::sandbox::Sandbox;
 
 /// A sandbox that runs nothing. It is strict: a command for which nothing is enqueued is refused.
@@ -36,7 +36,7 @@ struct State {
     queues: BTreeMap<String, VecDeque<Output>>,
     any: VecDeque<Output>,
     otherwise: Option<Output>,
-    asked: Vec<(Command, Policy)>,
+    asked: Vec<(Command, SandboxPolicy)>,
 }
 
 impl FakeSandbox {
@@ -72,7 +72,7 @@ impl FakeSandbox {
     }
 
     /// The policies of those commands.
-    pub fn policies(&self) -> Vec<Policy> {
+    pub fn policies(&self) -> Vec<SandboxPolicy> {
         self.state().asked.iter().map(|(_, policy)| policy.clone()).collect()
     }
 
@@ -91,13 +91,17 @@ impl Sandbox for FakeSandbox {
         Ok(Guarantees::default())
     }
 
-    async fn spawn(&self, command: &Command, policy: &Policy) -> Result<Child, SandboxError> {
+    async fn spawn(
+        &self,
+        command: &Command,
+        policy: &SandboxPolicy,
+    ) -> Result<SandboxChild, SandboxError> {
         let mut state = self.state();
         state.asked.push((command.clone(), policy.clone()));
         let line = command.to_line();
         let output = state.queues.get_mut(&line).and_then(VecDeque::pop_front);
         let output = output.or_else(|| state.any.pop_front()).or_else(|| state.otherwise.clone());
-        output.map(Child::scripted).ok_or(SandboxError::NotEnqueued(line))
+        output.map(SandboxChild::scripted).ok_or(SandboxError::NotEnqueued(line))
     }
 }
 

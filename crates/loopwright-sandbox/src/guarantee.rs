@@ -38,7 +38,7 @@ pub enum Guarantee {
     /// The memory of all processes together is limited.
     MemoryTotal,
     /// The memory of each process is limited.
-    MemoryEach,
+    MemoryPerProcess,
     /// The size of each file is limited.
     FileSize,
     /// Scratch space is private and limited.
@@ -50,7 +50,7 @@ pub enum Guarantee {
 /// How firmly something is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Strength {
+pub enum Enforcement {
     /// It is tried, and a determined command can get around it.
     BestEffort,
     /// The kernel enforces it.
@@ -61,7 +61,7 @@ pub enum Strength {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Guarantees {
-    map: BTreeMap<Guarantee, Strength>,
+    map: BTreeMap<Guarantee, Enforcement>,
 }
 
 impl Guarantee {
@@ -81,7 +81,7 @@ impl Guarantee {
         Self::SyscallFilter,
         Self::Processes,
         Self::MemoryTotal,
-        Self::MemoryEach,
+        Self::MemoryPerProcess,
         Self::FileSize,
         Self::Scratch,
         Self::Environment,
@@ -104,7 +104,7 @@ impl Guarantee {
             Self::SyscallFilter => "syscall filter",
             Self::Processes => "processes",
             Self::MemoryTotal => "memory, total",
-            Self::MemoryEach => "memory, each",
+            Self::MemoryPerProcess => "memory, each",
             Self::FileSize => "file size",
             Self::Scratch => "scratch",
             Self::Environment => "environment",
@@ -115,14 +115,14 @@ impl Guarantee {
 impl Guarantees {
     /// Everything enforced.
     pub fn all() -> Self {
-        Self::default().with(Strength::Enforced, Guarantee::ALL)
+        Self::default().with(Enforcement::Enforced, Guarantee::ALL)
     }
 
     /// Sets how firmly these are enforced.
     #[must_use]
     pub fn with(
         mut self,
-        strength: Strength,
+        strength: Enforcement,
         guarantees: impl IntoIterator<Item = Guarantee>,
     ) -> Self {
         self.map.extend(guarantees.into_iter().map(|guarantee| (guarantee, strength)));
@@ -139,13 +139,13 @@ impl Guarantees {
     }
 
     /// How firmly this is enforced, or nothing if it is not.
-    pub fn strength(&self, guarantee: Guarantee) -> Option<Strength> {
+    pub fn strength(&self, guarantee: Guarantee) -> Option<Enforcement> {
         self.map.get(&guarantee).copied()
     }
 
     /// Whether the kernel enforces this.
     pub fn enforces(&self, guarantee: Guarantee) -> bool {
-        self.strength(guarantee) == Some(Strength::Enforced)
+        self.strength(guarantee) == Some(Enforcement::Enforced)
     }
 
     /// What is not enforced at all.

@@ -9,19 +9,19 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::guarantee::Guarantees;
-use crate::output::Outcome;
-use crate::policy::{Policy, Tier};
+use crate::output::ExitOutcome;
+use crate::policy::{Backend, SandboxPolicy};
 
 /// No message is longer; a longer one is a mistake and not allocated.
-const LONGEST: usize = 64 << 20;
+const MAX_LENGTH: usize = 64 << 20;
 
 /// One command for the helper.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Job {
-    pub(crate) tier: Tier,
+pub(crate) struct LaunchRequest {
+    pub(crate) tier: Backend,
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
-    pub(crate) policy: Policy,
+    pub(crate) policy: SandboxPolicy,
     /// The agent's home folder, which is not to be writable as a whole.
     pub(crate) home: Option<PathBuf>,
     /// The program of a driver that needs one, such as `bwrap`.
@@ -42,7 +42,7 @@ pub(crate) enum Event {
     Refused(Refusal),
     /// `elapsed` runs from the start of the command to the end of its last process.
     Ended {
-        outcome: Outcome,
+        outcome: ExitOutcome,
         elapsed: Duration,
         notes: Vec<String>,
     },
@@ -61,18 +61,18 @@ pub(crate) enum Refusal {
 
 /// What the agent tells the helper after the job; the end of the connection means the same as no grace.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Control {
+pub(crate) enum HelperCommand {
     /// Asks the command to end, and ends it after the grace.
-    Stop { cause: Outcome, grace: Duration },
+    Stop { cause: ExitOutcome, grace: Duration },
 }
 
 /// What the first process inside of a sandbox tells the helper.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) enum Report {
+pub(crate) enum InitReport {
     Started,
     Refused(Refusal),
     /// How the command ended by itself.
-    Ended(Outcome),
+    Ended(ExitOutcome),
 }
 
 impl Refusal {
@@ -120,7 +120,7 @@ pub(crate) fn take<T: DeserializeOwned>(arrived: &mut Vec<u8>) -> io::Result<Opt
 
 fn checked(length: [u8; 4]) -> io::Result<usize> {
     let length = u32::from_le_bytes(length) as usize;
-    if length > LONGEST {
+    if length > MAX_LENGTH {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long"));
     }
     Ok(length)

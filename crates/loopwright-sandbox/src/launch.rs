@@ -14,11 +14,11 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 use crate::author;
 use crate::command::{Command, Stdin};
 use crate::error::SandboxError;
-use crate::job::{Job, Refusal};
+use crate::job::{LaunchRequest, Refusal};
 use crate::linux::helper::NAME;
 use crate::linux::root;
-use crate::live::{Ends, Live};
-use crate::policy::{Policy, Tier};
+use crate::live::{ChildIo, Live};
+use crate::policy::{Backend, SandboxPolicy};
 
 static HELPER: OnceLock<PathBuf> = OnceLock::new();
 
@@ -56,11 +56,11 @@ const CACHE_VARIABLES: [(&str, &str); 6] = [
 
 /// Puts together what the helper has to know.
 pub(crate) fn job(
-    tier: Tier,
+    tier: Backend,
     program: Option<&Path>,
     command: &Command,
-    policy: &Policy,
-) -> Result<Job, SandboxError> {
+    policy: &SandboxPolicy,
+) -> Result<LaunchRequest, SandboxError> {
     let helper = |source| SandboxError::Helper { doing: "finding the working folder", source };
     let mut policy = policy.clone();
     // The helper has no folder of its own that relative paths could begin at.
@@ -72,9 +72,11 @@ pub(crate) fn job(
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     let own_home = home.clone().unwrap_or_else(|| "/".into());
     let (inner_home, scratch): (OsString, &str) = match tier {
-        Tier::Host => (own_home, root::SCRATCH),
-        Tier::Docker | Tier::Podman => (root::SCRATCH.into(), root::SCRATCH),
-        Tier::Namespaces | Tier::Bubblewrap | Tier::Landlock => (root::HOME.into(), root::SCRATCH),
+        Backend::Host => (own_home, root::SCRATCH),
+        Backend::Docker | Backend::Podman => (root::SCRATCH.into(), root::SCRATCH),
+        Backend::Namespaces | Backend::Bubblewrap | Backend::Landlock => {
+            (root::HOME.into(), root::SCRATCH)
+        }
     };
     let mut env = policy.environment.resolve(std::env::vars_os(), &inner_home, scratch.as_ref());
     let kept = cache_variables(tier, &policy).into_iter();
@@ -84,8 +86,8 @@ pub(crate) fn job(
             env.insert(name.into(), value);
         }
     }
-    let container = matches!(tier, Tier::Docker | Tier::Podman);
-    Ok(Job {
+    let container = matches!(tier, Backend::Docker | Backend::Podman);
+    Ok(LaunchRequest {
         tier,
         argv: command.words().map(Into::into).collect(),
         env: env.into_iter().collect(),
@@ -106,26 +108,26 @@ pub(crate) fn job(
 }
 
 /// Returns where a command finds its cache. `None` means that it has none.
-pub(crate) fn cache_place(tier: Tier, policy: &Policy) -> Option<PathBuf> {
+pub(crate) fn cache_place(tier: Backend, policy: &SandboxPolicy) -> Option<PathBuf> {
     let cache = policy.cache.as_ref()?;
     match tier {
-        Tier::Host => None,
-        Tier::Landlock => Some(cache.clone()),
-        Tier::Namespaces | Tier::Bubblewrap => Some(Path::new(root::HOME).join(CACHE)),
-        Tier::Docker | Tier::Podman => Some(Path::new(root::SCRATCH).join(CACHE)),
+        Backend::Host => None,
+        Backend::Landlock => Some(cache.clone()),
+        Backend::Namespaces | Backend::Bubblewrap => Some(Path::new(root::HOME).join(CACHE)),
+        Backend::Docker | Backend::Podman => Some(Path::new(root::SCRATCH).join(CACHE)),
     }
 }
 
-fn cache_variables(tier: Tier, policy: &Policy) -> Vec<(String, OsString)> {
+fn cache_variables(tier: Backend, policy: &SandboxPolicy) -> Vec<(String, OsString)> {
     let Some(place) = cache_place(tier, policy) else { return Vec::new() };
     let at = |part: &str| if part.is_empty() { place.clone() } else { place.join(part) };
     CACHE_VARIABLES.map(|(name, part)| (name.to_owned(), at(part).into())).into()
 }
 
 /// Elsewhere git reads settings in the command's own home.
-fn author_variables(tier: Tier, policy: &Policy) -> Vec<(String, OsString)> {
+fn author_variables(tier: Backend, policy: &SandboxPolicy) -> Vec<(String, OsString)> {
     match (&policy.author, tier) {
-        (Some(author), Tier::Docker | Tier::Podman) => {
+        (Some(author), Backend::Docker | Backend::Podman) => {
             let variables = author::variables(author).into_iter();
             variables.map(|(name, value)| (name, value.into())).collect()
         }
@@ -141,7 +143,7 @@ pub(crate) enum Failure {
 
 /// Starts a helper for the job and waits until the command runs. The large program that an agent is, is not
 /// copied for that: the helper is started by name, and only the helper makes copies of itself.
-pub(crate) async fn launch(job: &Job, stdin: Stdin) -> Result<Live, Failure> {
+pub(crate) async fn launch(job: &LaunchRequest, stdin: Stdin) -> Result<Live, Failure> {
     let program = HELPER.get().ok_or(Failure::Error(SandboxError::NoHelper))?;
     let failed = |doing| move |source| Failure::Error(SandboxError::Helper { doing, source });
     let (helper, ends) = spawn(program, &stdin).map_err(failed("starting"))?;
@@ -152,7 +154,7 @@ pub(crate) async fn launch(job: &Job, stdin: Stdin) -> Result<Live, Failure> {
     }
 }
 
-fn spawn(program: &Path, stdin: &Stdin) -> io::Result<(tokio::process::Child, Ends)> {
+fn spawn(program: &Path, stdin: &Stdin) -> io::Result<(tokio::process::Child, ChildIo)> {
     let (socket, far_socket) = UnixStream::pair()?;
     let (stdout, far_stdout) = io::pipe()?;
     let (stderr, far_stderr) = io::pipe()?;
@@ -171,7 +173,7 @@ fn spawn(program: &Path, stdin: &Stdin) -> io::Result<(tokio::process::Child, En
         .stderr(Stdio::null())
         .spawn()?;
     hand_over(&socket, &[far_stdin, far_stdout.into(), far_stderr.into()])?;
-    Ok((helper, Ends { socket, stdout: stdout.into(), stderr: stderr.into(), stdin }))
+    Ok((helper, ChildIo { socket, stdout: stdout.into(), stderr: stderr.into(), stdin }))
 }
 
 /// Sends the command's ends to the helper alone; no other process that is started meanwhile gets them.

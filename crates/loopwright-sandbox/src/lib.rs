@@ -39,20 +39,20 @@ pub mod transaction;
 
 pub use author::Author;
 pub use capture::Captured;
-pub use child::Child;
+pub use child::SandboxChild;
 pub use command::{Command, Stdin};
-pub use driver::Driver;
-pub use environment::{Environment, Inherit, looks_secret};
+pub use driver::BackendSandbox;
+pub use environment::{Environment, Inherit, is_secret_name};
 pub use error::{SandboxError, Unavailable};
 pub use fake::FakeSandbox;
-pub use guarantee::{Guarantee, Guarantees, Strength};
-pub use output::{Limit, Outcome, Output, Stream, TimeoutKind};
+pub use guarantee::{Enforcement, Guarantee, Guarantees};
+pub use output::{ExitOutcome, Limit, Output, OutputStream, TimeoutKind};
 pub use policy::{
-    Broad, Cgroup, DriverChoice, Limits, Network, OutputCaps, PROTECTED_PATHS, Policy, Tier,
-    WorkdirAccess,
+    Backend, BackendChoice, BroadPaths, Cgroup, Limits, Network, OutputLimits, PROTECTED_PATHS,
+    SandboxPolicy, WorkdirAccess,
 };
 pub use sandbox::Sandbox;
-pub use select::auto;
+pub use select::auto_select;
 
 /// Lets this program be its own helper. It is the first line of `main`, before anything else is done and any
 /// thread is started: a program that is started to be the helper does not return from here.
@@ -68,7 +68,7 @@ pub fn init() {
 
 /// Names a program that calls [`init`] to be the helper, for programs and plug-ins whose `main` cannot be
 /// changed. The crate's own program `loopwright-sandbox-helper` is one. Whatever was named first stays.
-pub fn use_helper(path: impl Into<std::path::PathBuf>) {
+pub fn set_helper_path(path: impl Into<std::path::PathBuf>) {
     #[cfg(target_os = "linux")]
     launch::set_helper(path.into());
     #[cfg(not(target_os = "linux"))]

@@ -14,9 +14,9 @@ use tokio::net::unix::pipe;
 use crate::capture::Capture;
 use crate::command::Stdin;
 use crate::guarantee::Guarantees;
-use crate::job::{self, Control, Event, Job};
-use crate::output::{Limit, Outcome, Output, Stream, TimeoutKind};
-use crate::policy::OutputCaps;
+use crate::job::{self, Event, HelperCommand, LaunchRequest};
+use crate::output::{ExitOutcome, Limit, Output, OutputStream, TimeoutKind};
+use crate::policy::OutputLimits;
 
 /// How much is read at a time.
 const CHUNK: usize = 64 << 10;
@@ -26,7 +26,7 @@ const CHUNK: usize = 64 << 10;
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// The agent's ends of what connects it with a command.
-pub(crate) struct Ends {
+pub(crate) struct ChildIo {
     pub(crate) socket: StdUnixStream,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
@@ -45,8 +45,8 @@ pub(crate) struct Live {
     stdin: Option<pipe::Sender>,
     unsent: BytesMut,
     close_stdin: Closing,
-    held: VecDeque<(Stream, Bytes)>,
-    caps: OutputCaps,
+    held: VecDeque<(OutputStream, Bytes)>,
+    caps: OutputLimits,
     idle: Option<Duration>,
     grace: Duration,
     last_output: Instant,
@@ -62,7 +62,7 @@ pub(crate) struct Live {
 /// How the command ended, and when that was heard.
 #[derive(Clone, Copy, Debug)]
 struct Ended {
-    outcome: Outcome,
+    outcome: ExitOutcome,
     elapsed: Duration,
     heard: Instant,
 }
@@ -84,14 +84,14 @@ enum Closing {
 
 /// What one step brought.
 enum Step {
-    Output(Stream, Bytes),
+    Output(OutputStream, Bytes),
     Progress,
     Done,
 }
 
 /// What there is to do.
 enum Ready {
-    Output(Stream),
+    Output(OutputStream),
     Input,
     Message,
     Late,
@@ -101,8 +101,8 @@ impl Live {
     /// Takes over the ends, sends the job and waits until the command runs.
     pub(crate) async fn start(
         helper: tokio::process::Child,
-        ends: Ends,
-        job: &Job,
+        ends: ChildIo,
+        job: &LaunchRequest,
         stdin: Stdin,
     ) -> io::Result<Result<Self, job::Refusal>> {
         let began = Instant::now();
@@ -124,7 +124,7 @@ impl Live {
             close_stdin,
             held: VecDeque::new(),
             caps,
-            idle: job.policy.limits.idle,
+            idle: job.policy.limits.idle_timeout,
             grace: job.policy.limits.grace,
             last_output: began,
             began,
@@ -194,7 +194,7 @@ impl Live {
     }
 
     /// The next piece of output; nothing when the command has ended and all was read. Can be dropped at any time.
-    pub(crate) async fn read(&mut self) -> Option<(Stream, Bytes)> {
+    pub(crate) async fn read(&mut self) -> Option<(OutputStream, Bytes)> {
         if let Some(held) = self.held.pop_front() {
             return Some(held);
         }
@@ -249,8 +249,8 @@ impl Live {
 
     async fn ready(&self) -> Ready {
         tokio::select! {
-            () = readable(&self.stdout) => Ready::Output(Stream::Stdout),
-            () = readable(&self.stderr) => Ready::Output(Stream::Stderr),
+            () = readable(&self.stdout) => Ready::Output(OutputStream::Stdout),
+            () = readable(&self.stderr) => Ready::Output(OutputStream::Stderr),
             () = writable(self.stdin.as_ref()), if !self.unsent.is_empty() => Ready::Input,
             _ = self.socket.readable(), if self.ended.is_none() => Ready::Message,
             () = until(self.deadline()) => Ready::Late,
@@ -265,16 +265,16 @@ impl Live {
         }
     }
 
-    fn take_output(&mut self, stream: Stream) -> Step {
+    fn take_output(&mut self, stream: OutputStream) -> Step {
         let source = match stream {
-            Stream::Stdout => &mut self.stdout,
-            Stream::Stderr => &mut self.stderr,
+            OutputStream::Stdout => &mut self.stdout,
+            OutputStream::Stderr => &mut self.stderr,
         };
         let Some(bytes) = source.take() else { return Step::Progress };
         self.last_output = Instant::now();
         let total = self.stdout.capture.total() + self.stderr.capture.total();
         if self.caps.kill.is_some_and(|kill| total > kill) {
-            self.stop(Outcome::LimitReached(Limit::Output), Duration::ZERO);
+            self.stop(ExitOutcome::LimitReached(Limit::Output), Duration::ZERO);
         }
         Step::Output(stream, bytes)
     }
@@ -304,12 +304,12 @@ impl Live {
                 self.end(outcome, elapsed);
             }
             (Ok(_), Ok(1..)) => {}
-            (Ok(_) | Err(_), _) => self.end(Outcome::Lost, self.began.elapsed()),
+            (Ok(_) | Err(_), _) => self.end(ExitOutcome::Lost, self.began.elapsed()),
         }
         Step::Progress
     }
 
-    fn end(&mut self, outcome: Outcome, elapsed: Duration) {
+    fn end(&mut self, outcome: ExitOutcome, elapsed: Duration) {
         self.ended = Some(Ended { outcome, elapsed, heard: Instant::now() });
         self.stdin = None;
         self.unsent.clear();
@@ -317,7 +317,7 @@ impl Live {
 
     /// Time has run out: for output, or for the last of it. What is there already counts as in time.
     fn late(&mut self) -> Step {
-        for stream in [Stream::Stdout, Stream::Stderr] {
+        for stream in [OutputStream::Stdout, OutputStream::Stderr] {
             if let Step::Output(stream, bytes) = self.take_output(stream) {
                 return Step::Output(stream, bytes);
             }
@@ -325,18 +325,18 @@ impl Live {
         if self.ended.is_some() {
             (self.stdout.pipe, self.stderr.pipe) = (None, None);
         } else {
-            self.stop(Outcome::TimedOut(TimeoutKind::Idle), self.grace);
+            self.stop(ExitOutcome::TimedOut(TimeoutKind::Idle), self.grace);
         }
         Step::Progress
     }
 
     /// Asks the helper to end the command.
-    fn stop(&mut self, cause: Outcome, grace: Duration) {
+    fn stop(&mut self, cause: ExitOutcome, grace: Duration) {
         if self.stopping {
             return;
         }
         self.stopping = true;
-        let sent = job::frame(&Control::Stop { cause, grace })
+        let sent = job::frame(&HelperCommand::Stop { cause, grace })
             .and_then(|frame| Ok(self.socket.try_write(&frame)? == frame.len()));
         if !matches!(sent, Ok(true)) {
             // Nobody listens; the end of the connection is understood by whoever is left.
@@ -348,7 +348,7 @@ impl Live {
     pub(crate) async fn cancel(mut self, grace: Option<Duration>) -> Output {
         self.stopping = false;
         let grace = grace.unwrap_or(self.grace);
-        self.stop(Outcome::Cancelled, grace);
+        self.stop(ExitOutcome::Cancelled, grace);
         self.wait().await
     }
 
@@ -361,7 +361,7 @@ impl Live {
         self.helper.wait().await.ok();
         let (outcome, elapsed) = match self.ended {
             Some(ended) => (ended.outcome, ended.elapsed),
-            None => (Outcome::Lost, self.began.elapsed()),
+            None => (ExitOutcome::Lost, self.began.elapsed()),
         };
         Output {
             stdout: self.stdout.capture.finish(),
@@ -377,7 +377,7 @@ impl Live {
 }
 
 impl Source {
-    fn new(pipe: OwnedFd, caps: OutputCaps) -> io::Result<Self> {
+    fn new(pipe: OwnedFd, caps: OutputLimits) -> io::Result<Self> {
         Ok(Self {
             pipe: Some(pipe::Receiver::from_owned_fd(pipe)?),
             buffer: BytesMut::new(),

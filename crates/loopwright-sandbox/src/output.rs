@@ -16,7 +16,7 @@ pub struct Output {
     /// What was kept of its standard error.
     pub stderr: Captured,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: ExitOutcome,
     /// Time from its start to the end of its last process.
     pub elapsed: Duration,
     /// What was enforced while it ran.
@@ -34,7 +34,7 @@ pub struct Output {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Outcome {
+pub enum ExitOutcome {
     /// By itself, with this status.
     Exited(i32),
     /// By a signal that the sandbox did not send.
@@ -79,7 +79,7 @@ pub enum Limit {
 /// One of the two streams of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stream {
+pub enum OutputStream {
     /// Standard output.
     Stdout,
     /// Standard error.
@@ -88,7 +88,7 @@ pub enum Stream {
 
 impl Output {
     /// A command that ended like this and said nothing.
-    pub fn ended(outcome: Outcome) -> Self {
+    pub fn ended(outcome: ExitOutcome) -> Self {
         Self {
             stdout: Captured::default(),
             stderr: Captured::default(),
@@ -107,19 +107,19 @@ impl Output {
             stdout: Captured::whole(stdout),
             stderr: Captured::whole(stderr),
             driver: "fake".to_owned(),
-            ..Self::ended(Outcome::Exited(status))
+            ..Self::ended(ExitOutcome::Exited(status))
         }
     }
 }
 
-impl Outcome {
+impl ExitOutcome {
     /// Whether the command ended by itself and reported success.
     pub fn is_success(self) -> bool {
         self == Self::Exited(0)
     }
 }
 
-impl std::fmt::Display for Outcome {
+impl std::fmt::Display for ExitOutcome {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exited(status) => write!(formatter, "exited with status {status}"),

@@ -48,7 +48,7 @@ pub const PROTECTED_PATHS: &[&str] = &[
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[must_use]
-pub struct Policy {
+pub struct SandboxPolicy {
     /// The folder where the command works.
     pub workdir: PathBuf,
     /// Whether the command may write there.
@@ -69,15 +69,15 @@ pub struct Policy {
     /// How much it may use.
     pub limits: Limits,
     /// How much of its output is kept, and how much ends it.
-    pub output: OutputCaps,
+    pub output: OutputLimits,
     /// Which driver runs it.
-    pub driver: DriverChoice,
+    pub backend: BackendChoice,
     /// Weaker tiers that are good enough when the strong ones do not work here.
-    pub accepted: BTreeSet<Tier>,
+    pub accepted: BTreeSet<Backend>,
     /// Whether control groups are used where they can be written to.
     pub cgroup: Cgroup,
     /// Whether `/`, a home folder or a folder of the system may be written to.
-    pub broad: Broad,
+    pub broad_paths: BroadPaths,
     /// What a container is made of; other drivers do not read it.
     pub image: String,
     /// Where changes to the working folder are collected instead of being made at once. `None` means that they
@@ -129,9 +129,9 @@ pub enum Network {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Time from its start to its end.
-    pub wall: Duration,
+    pub timeout: Duration,
     /// Time without output.
-    pub idle: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
     /// Processor time of all its processes together.
     pub cpu: Option<Duration>,
     /// Time between the request to end and the end, when time has run out.
@@ -150,7 +150,7 @@ pub struct Limits {
 
 /// How much output is kept of each stream, and how much of both ends the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OutputCaps {
+pub struct OutputLimits {
     /// Bytes kept from the beginning.
     pub head: usize,
     /// Bytes kept from the end.
@@ -162,7 +162,7 @@ pub struct OutputCaps {
 /// A way to confine a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Tier {
+pub enum Backend {
     /// Namespaces, Landlock and a system call filter, set up by this crate.
     Namespaces,
     /// The same, with a root that the program `bwrap` builds.
@@ -180,12 +180,12 @@ pub enum Tier {
 /// Which driver runs a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DriverChoice {
+pub enum BackendChoice {
     /// The first that works: namespaces, bubblewrap, then what [`Policy::accept`] has named.
     #[default]
     Auto,
     /// This one or none.
-    Only(Tier),
+    Only(Backend),
 }
 
 /// Whether control groups are used.
@@ -202,7 +202,7 @@ pub enum Cgroup {
 /// Whether a folder may be writable that holds more than a project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Broad {
+pub enum BroadPaths {
     /// Such a folder is refused.
     #[default]
     Refused,
@@ -210,7 +210,7 @@ pub enum Broad {
     Allowed,
 }
 
-impl Policy {
+impl SandboxPolicy {
     /// A command that works in this folder, talks to nobody, and has the default limits.
     pub fn in_dir(workdir: impl Into<PathBuf>) -> Self {
         Self {
@@ -223,11 +223,11 @@ impl Policy {
             network: Network::default(),
             environment: Environment::default(),
             limits: Limits::default(),
-            output: OutputCaps::default(),
-            driver: DriverChoice::default(),
+            output: OutputLimits::default(),
+            backend: BackendChoice::default(),
             accepted: BTreeSet::new(),
             cgroup: Cgroup::default(),
-            broad: Broad::default(),
+            broad_paths: BroadPaths::default(),
             image: "debian:stable-slim".to_owned(),
             staging: None,
             direct: Vec::new(),
@@ -332,14 +332,14 @@ impl Policy {
     }
 
     /// Sets the time from start to end.
-    pub fn wall(mut self, wall: Duration) -> Self {
-        self.limits.wall = wall;
+    pub fn timeout(mut self, wall: Duration) -> Self {
+        self.limits.timeout = wall;
         self
     }
 
     /// Sets the time without output after which the command is ended.
-    pub fn idle(mut self, idle: impl Into<Option<Duration>>) -> Self {
-        self.limits.idle = idle.into();
+    pub fn idle_timeout(mut self, idle: impl Into<Option<Duration>>) -> Self {
+        self.limits.idle_timeout = idle.into();
         self
     }
 
@@ -386,19 +386,19 @@ impl Policy {
     }
 
     /// Sets how much output is kept and how much ends the command.
-    pub fn output(mut self, caps: OutputCaps) -> Self {
+    pub fn output(mut self, caps: OutputLimits) -> Self {
         self.output = caps;
         self
     }
 
     /// Sets which driver runs the command.
-    pub fn driver(mut self, driver: impl Into<DriverChoice>) -> Self {
-        self.driver = driver.into();
+    pub fn backend(mut self, driver: impl Into<BackendChoice>) -> Self {
+        self.backend = driver.into();
         self
     }
 
     /// Accepts a weaker tier where the strong ones do not work.
-    pub fn accept(mut self, tier: Tier) -> Self {
+    pub fn allow_weaker(mut self, tier: Backend) -> Self {
         self.accepted.insert(tier);
         self
     }
@@ -410,8 +410,8 @@ impl Policy {
     }
 
     /// Sets whether a folder that holds more than a project may be written to.
-    pub fn broad(mut self, broad: Broad) -> Self {
-        self.broad = broad;
+    pub fn broad_paths(mut self, broad: BroadPaths) -> Self {
+        self.broad_paths = broad;
         self
     }
 
@@ -425,8 +425,8 @@ impl Policy {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            wall: Duration::from_mins(2),
-            idle: None,
+            timeout: Duration::from_mins(2),
+            idle_timeout: None,
             cpu: None,
             grace: Duration::from_millis(100),
             memory: 512 << 20,
@@ -438,20 +438,20 @@ impl Default for Limits {
     }
 }
 
-impl OutputCaps {
+impl OutputLimits {
     /// Keeps this many bytes of each stream, half of them from the beginning and half from the end.
-    pub fn keeping(bytes: usize) -> Self {
+    pub fn per_stream(bytes: usize) -> Self {
         Self { head: bytes / 2, tail: bytes - bytes / 2, ..Self::default() }
     }
 }
 
-impl Default for OutputCaps {
+impl Default for OutputLimits {
     fn default() -> Self {
         Self { head: 128 << 10, tail: 128 << 10, kill: Some(64 << 20) }
     }
 }
 
-impl Tier {
+impl Backend {
     /// Every tier, the strongest first.
     pub const ALL: [Self; 6] = [
         Self::Namespaces,
@@ -480,14 +480,14 @@ impl Tier {
     }
 }
 
-impl std::fmt::Display for Tier {
+impl std::fmt::Display for Backend {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.name())
     }
 }
 
-impl From<Tier> for DriverChoice {
-    fn from(tier: Tier) -> Self {
+impl From<Backend> for BackendChoice {
+    fn from(tier: Backend) -> Self {
         Self::Only(tier)
     }
 }

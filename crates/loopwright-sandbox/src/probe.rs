@@ -6,11 +6,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::command::Command;
-use crate::driver::Driver;
+use crate::driver::BackendSandbox;
 use crate::error::{SandboxError, Unavailable};
 use crate::guarantee::{Guarantee, Guarantees};
-use crate::output::{Outcome, Output};
-use crate::policy::{Policy, Tier};
+use crate::output::{ExitOutcome, Output};
+use crate::policy::{Backend, SandboxPolicy};
 use crate::sandbox::Sandbox;
 
 /// What must not be seen, and is printed if it is.
@@ -23,15 +23,15 @@ test -r ../secret && cat ../secret >/dev/null && echo read
 test -d /proc/\"$AGENT\" && echo seen
 echo done";
 
-pub(crate) async fn probe(driver: &Driver) -> Result<Guarantees, Unavailable> {
-    if matches!(driver.tier(), Tier::Docker | Tier::Podman) {
+pub(crate) async fn probe(driver: &BackendSandbox) -> Result<Guarantees, Unavailable> {
+    if matches!(driver.tier(), Backend::Docker | Backend::Podman) {
         return probe_daemon(driver).await;
     }
     let folder = Canary::new()
         .map_err(|error| driver.unavailable(format!("no folder to try it in: {error}")))?;
-    let policy = Policy::in_dir(folder.0.join("work"))
+    let policy = SandboxPolicy::in_dir(folder.0.join("work"))
         .env("AGENT", std::process::id().to_string())
-        .wall(Duration::from_secs(10));
+        .timeout(Duration::from_secs(10));
     let command = Command::new("/bin/sh").args(["-c", ATTEMPTS]);
     let sandbox: &dyn Sandbox = driver;
     match sandbox.run(&command, &policy, &mut |_, _| {}, &CancellationToken::new()).await {
@@ -45,7 +45,7 @@ pub(crate) async fn probe(driver: &Driver) -> Result<Guarantees, Unavailable> {
 
 /// Asks whether there is somebody who can start containers. None is started, since its image might have to be fetched.
 #[cfg(target_os = "linux")]
-async fn probe_daemon(driver: &Driver) -> Result<Guarantees, Unavailable> {
+async fn probe_daemon(driver: &BackendSandbox) -> Result<Guarantees, Unavailable> {
     let Some(program) = driver.find()? else {
         return Err(driver.unavailable("there is no program"));
     };
@@ -56,7 +56,7 @@ async fn probe_daemon(driver: &Driver) -> Result<Guarantees, Unavailable> {
         .output();
     match tokio::time::timeout(Duration::from_secs(10), answer).await {
         Ok(Ok(answer)) if answer.status.success() => {
-            Ok(crate::linux::enforced::by(driver.tier(), &Policy::in_dir(".")))
+            Ok(crate::linux::enforced::by(driver.tier(), &SandboxPolicy::in_dir(".")))
         }
         Ok(Ok(answer)) => {
             let said = String::from_utf8_lossy(&answer.stderr);
@@ -69,14 +69,18 @@ async fn probe_daemon(driver: &Driver) -> Result<Guarantees, Unavailable> {
 }
 
 #[cfg(not(target_os = "linux"))]
-async fn probe_daemon(driver: &Driver) -> Result<Guarantees, Unavailable> {
+async fn probe_daemon(driver: &BackendSandbox) -> Result<Guarantees, Unavailable> {
     Err(driver.unavailable("this operating system is not supported yet"))
 }
 
 /// A driver that does not prevent what it says it enforces is not available.
-fn judge(driver: &Driver, folder: &Canary, output: Output) -> Result<Guarantees, Unavailable> {
+fn judge(
+    driver: &BackendSandbox,
+    folder: &Canary,
+    output: Output,
+) -> Result<Guarantees, Unavailable> {
     let said = output.stdout.to_text();
-    if output.outcome != Outcome::Exited(0) || !said.ends_with("done\n") {
+    if output.outcome != ExitOutcome::Exited(0) || !said.ends_with("done\n") {
         return Err(driver.unavailable(format!("the trial command {}", output.outcome)));
     }
     let claims = [

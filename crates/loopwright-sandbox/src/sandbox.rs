@@ -3,12 +3,12 @@
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use crate::child::Child;
+use crate::child::SandboxChild;
 use crate::command::Command;
 use crate::error::{SandboxError, Unavailable};
 use crate::guarantee::Guarantees;
-use crate::output::{Outcome, Output, Stream};
-use crate::policy::Policy;
+use crate::output::{ExitOutcome, Output, OutputStream};
+use crate::policy::SandboxPolicy;
 #[cfg(target_os = "linux")]
 use crate::transaction::Transaction;
 
@@ -25,7 +25,11 @@ pub trait Sandbox: Send + Sync {
     async fn probe(&self) -> Result<Guarantees, Unavailable>;
 
     /// Starts a command. If this fails, nothing was started; if the future is dropped, nothing is left running.
-    async fn spawn(&self, command: &Command, policy: &Policy) -> Result<Child, SandboxError>;
+    async fn spawn(
+        &self,
+        command: &Command,
+        policy: &SandboxPolicy,
+    ) -> Result<SandboxChild, SandboxError>;
 }
 
 impl dyn Sandbox + '_ {
@@ -34,8 +38,8 @@ impl dyn Sandbox + '_ {
     pub async fn run(
         &self,
         command: &Command,
-        policy: &Policy,
-        observer: &mut (dyn FnMut(Stream, &[u8]) + Send),
+        policy: &SandboxPolicy,
+        observer: &mut (dyn FnMut(OutputStream, &[u8]) + Send),
         cancel: &CancellationToken,
     ) -> Result<Output, SandboxError> {
         let mut child = tokio::select! {
@@ -62,8 +66,8 @@ impl dyn Sandbox + '_ {
         &self,
         transaction: Transaction,
         command: &Command,
-        policy: &Policy,
-        observer: &mut (dyn FnMut(Stream, &[u8]) + Send),
+        policy: &SandboxPolicy,
+        observer: &mut (dyn FnMut(OutputStream, &[u8]) + Send),
         cancel: &CancellationToken,
     ) -> Result<(Output, Option<Transaction>), SandboxError> {
         let staged = policy.clone().staged(&transaction);
@@ -82,7 +86,7 @@ impl dyn Sandbox + '_ {
             output => {
                 let output = output?;
                 // A double collects nothing, and a command that was ended from outside has changed nothing.
-                let is_over = matches!(output.outcome, Outcome::Cancelled | Outcome::Lost);
+                let is_over = matches!(output.outcome, ExitOutcome::Cancelled | ExitOutcome::Lost);
                 let is_kept = output.staged && !is_over;
                 Ok((output, Some(transaction).filter(|_| is_kept)))
             }
@@ -90,6 +94,6 @@ impl dyn Sandbox + '_ {
     }
 
     fn cancelled_before_its_start(&self) -> Output {
-        Output { driver: self.name().to_owned(), ..Output::ended(Outcome::Cancelled) }
+        Output { driver: self.name().to_owned(), ..Output::ended(ExitOutcome::Cancelled) }
     }
 }

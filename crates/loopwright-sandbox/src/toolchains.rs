@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub use self::caches::Caches;
 
 use self::known::{Known, SYSTEM};
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 
 /// What commands may use of the user's toolchains.
 ///
@@ -115,7 +115,7 @@ impl Toolchains {
     }
 
     /// Lets a policy use what was found. Values that the policy has already are kept.
-    pub fn extend(&self, mut policy: Policy) -> Policy {
+    pub fn extend(&self, mut policy: SandboxPolicy) -> SandboxPolicy {
         for path in &self.read {
             if !policy.read_paths.contains(path) {
                 policy.read_paths.push(path.clone());

@@ -3,13 +3,13 @@
 use std::fs;
 use std::net::TcpListener;
 
-use loopwright_sandbox::{Guarantee, Network, Outcome, Tier};
+use loopwright_sandbox::{Backend, ExitOutcome, Guarantee, Network};
 
 use crate::world::{World, sh};
 
 #[tokio::test]
 async fn what_is_outside_is_neither_read_nor_written() {
-    for tier in [Tier::Namespaces, Tier::Landlock] {
+    for tier in [Backend::Namespaces, Backend::Landlock] {
         let world = World::in_tier(tier);
         fs::write(world.outside("secret"), "hidden").unwrap();
         let output = world
@@ -23,7 +23,7 @@ async fn what_is_outside_is_neither_read_nor_written() {
 
 #[tokio::test]
 async fn what_the_policy_names_is_read_and_written() {
-    for tier in [Tier::Namespaces, Tier::Landlock] {
+    for tier in [Backend::Namespaces, Backend::Landlock] {
         let world = World::in_tier(tier);
         fs::create_dir(world.outside("library")).unwrap();
         fs::create_dir(world.outside("build")).unwrap();
@@ -39,7 +39,7 @@ async fn what_the_policy_names_is_read_and_written() {
 
 #[tokio::test]
 async fn a_read_only_folder_has_one_writable_place() {
-    for tier in [Tier::Namespaces, Tier::Landlock] {
+    for tier in [Backend::Namespaces, Backend::Landlock] {
         let world = World::in_tier(tier);
         world.file("source", "read");
         world.file("target/.keep", "");
@@ -69,13 +69,13 @@ async fn a_link_that_is_named_leads_where_it_did() {
 
 #[tokio::test]
 async fn the_first_process_cannot_be_reached_through_its_memory() {
-    for tier in [Tier::Namespaces, Tier::Bubblewrap] {
+    for tier in [Backend::Namespaces, Backend::Bubblewrap] {
         let world = World::in_tier(tier);
         let Ok(output) = world.try_run(&sh("exec 3<>/proc/1/mem"), &world.policy()).await else {
-            assert_eq!(tier, Tier::Bubblewrap, "the default tier works");
+            assert_eq!(tier, Backend::Bubblewrap, "the default tier works");
             continue;
         };
-        assert_ne!(output.outcome, Outcome::Exited(0), "{tier}");
+        assert_ne!(output.outcome, ExitOutcome::Exited(0), "{tier}");
     }
 }
 
@@ -103,7 +103,7 @@ async fn a_service_of_the_host_is_not_reached() {
         let line = format!("exec 3<>/dev/tcp/127.0.0.1/{port}");
         let command = loopwright_sandbox::Command::new("bash").args(["-c", &line]);
         let output = world.run(&command, &world.policy().network(network)).await;
-        assert_eq!(output.outcome, Outcome::Exited(1), "{network:?}");
+        assert_eq!(output.outcome, ExitOutcome::Exited(1), "{network:?}");
         assert!(output.enforced.enforces(Guarantee::Network));
     }
     assert!(listener.accept().is_err());
@@ -139,7 +139,7 @@ async fn no_privileges_are_left() {
 #[tokio::test]
 async fn the_first_process_keeps_its_environment_to_itself() {
     let output = World::new().sh("cat /proc/1/environ").await;
-    assert_eq!((output.outcome, output.stdout.total), (Outcome::Exited(1), 0));
+    assert_eq!((output.outcome, output.stdout.total), (ExitOutcome::Exited(1), 0));
 }
 
 #[tokio::test]
@@ -155,7 +155,10 @@ async fn scratch_space_is_private_and_limited() {
     let policy = world.policy().scratch(1 << 20);
     let line = "echo x > $TMPDIR/a && ls /tmp && head -c 2000000 /dev/zero > /tmp/big";
     let output = world.run(&sh(line), &policy).await;
-    assert_eq!((output.outcome, output.stdout.to_text()), (Outcome::Exited(1), "a\nhome\n".into()));
+    assert_eq!(
+        (output.outcome, output.stdout.to_text()),
+        (ExitOutcome::Exited(1), "a\nhome\n".into())
+    );
     assert!(!std::path::Path::new("/tmp/a").exists());
 }
 
@@ -172,12 +175,12 @@ async fn files_belong_to_whoever_runs_the_agent() {
 async fn a_set_user_id_file_cannot_be_made() {
     let world = World::new();
     let output = world.sh("touch f; chmod u+s f").await;
-    assert_eq!(output.outcome, Outcome::Exited(1));
+    assert_eq!(output.outcome, ExitOutcome::Exited(1));
 }
 
 #[tokio::test]
 async fn a_command_has_no_capabilities_and_can_get_none() {
-    for tier in [Tier::Namespaces, Tier::Landlock] {
+    for tier in [Backend::Namespaces, Backend::Landlock] {
         let world = World::in_tier(tier);
         let status = world.says("cat /proc/self/status").await;
         let value = |name: &str| {
@@ -194,7 +197,7 @@ async fn a_command_has_no_capabilities_and_can_get_none() {
 
 #[tokio::test]
 async fn limits_are_those_of_the_policy() {
-    for tier in [Tier::Namespaces, Tier::Landlock] {
+    for tier in [Backend::Namespaces, Backend::Landlock] {
         let world = World::in_tier(tier);
         let policy = world.policy().open_files(77).file_size(512 << 10);
         let output = world.run(&sh("ulimit -n; ulimit -f; ulimit -c"), &policy).await;

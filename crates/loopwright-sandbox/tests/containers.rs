@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use loopwright_sandbox::{Outcome, Tier, TimeoutKind};
+use loopwright_sandbox::{Backend, ExitOutcome, TimeoutKind};
 
 use crate::world::{World, left, mark, run, sh, until_said};
 
@@ -41,11 +41,14 @@ fn logged(world: &World, name: &str) -> String {
 
 #[tokio::test]
 async fn a_container_is_named_and_gets_nothing_that_it_was_not_given() {
-    let world = World::in_tier(Tier::Docker);
+    let world = World::in_tier(Backend::Docker);
     let driver = world.driver().program(recorder(&world, "echo said; exit 5"));
     let policy = world.policy().env("TOKEN", "not-an-argument").image("image:1").processes(20);
     let output = run(&driver, &sh("true"), &policy).await.unwrap();
-    assert_eq!((output.outcome, output.stdout.to_text()), (Outcome::Exited(5), "said\n".into()));
+    assert_eq!(
+        (output.outcome, output.stdout.to_text()),
+        (ExitOutcome::Exited(5), "said\n".into())
+    );
     let arguments = logged(&world, "run");
     let work = fs::canonicalize(world.path("")).unwrap();
     let work = work.display().to_string();
@@ -93,7 +96,7 @@ async fn a_container_is_named_and_gets_nothing_that_it_was_not_given() {
 #[tokio::test]
 async fn a_container_runs_as_the_owner_of_the_folder() {
     use std::os::unix::fs::MetadataExt as _;
-    let world = World::in_tier(Tier::Docker);
+    let world = World::in_tier(Backend::Docker);
     let driver = world.driver().program(recorder(&world, ""));
     run(&driver, &sh("true"), &world.policy()).await.unwrap();
     let owner = world.path("").metadata().unwrap();
@@ -110,12 +113,12 @@ fn name(world: &World) -> String {
 
 #[tokio::test]
 async fn a_container_whose_time_runs_out_is_ended_by_its_name() {
-    let world = World::in_tier(Tier::Docker);
+    let world = World::in_tier(Backend::Docker);
     let mark = mark();
     let driver = world.driver().program(recorder(&world, &format!("trap '' TERM; sleep {mark}")));
     let output =
-        run(&driver, &sh("true"), &world.policy().wall(Duration::from_secs(1))).await.unwrap();
-    assert_eq!(output.outcome, Outcome::TimedOut(TimeoutKind::Wall));
+        run(&driver, &sh("true"), &world.policy().timeout(Duration::from_secs(1))).await.unwrap();
+    assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Wall));
     assert_eq!(logged(&world, "rm"), format!("rm\n--force\n{}\n", name(&world)));
     assert_eq!(left(&mark), 0);
 }
@@ -123,7 +126,7 @@ async fn a_container_whose_time_runs_out_is_ended_by_its_name() {
 #[tokio::test]
 async fn a_container_whose_agent_drops_it_is_ended_by_its_name() {
     use loopwright_sandbox::Sandbox as _;
-    let world = World::in_tier(Tier::Podman);
+    let world = World::in_tier(Backend::Podman);
     let mark = mark();
     let driver = world.driver().program(recorder(&world, &format!("echo up; sleep {mark}")));
     let mut child = driver.spawn(&sh("true"), &world.policy()).await.unwrap();
@@ -138,7 +141,7 @@ async fn a_container_whose_agent_drops_it_is_ended_by_its_name() {
 
 #[tokio::test]
 async fn the_environment_file_is_gone_afterwards() {
-    let world = World::in_tier(Tier::Docker);
+    let world = World::in_tier(Backend::Docker);
     let driver = world.driver().program(recorder(&world, ""));
     run(&driver, &sh("true"), &world.policy()).await.unwrap();
     let arguments = logged(&world, "run");
@@ -149,10 +152,13 @@ async fn the_environment_file_is_gone_afterwards() {
 
 #[tokio::test]
 async fn a_client_that_fails_is_not_taken_for_the_command() {
-    let world = World::in_tier(Tier::Docker);
+    let world = World::in_tier(Backend::Docker);
     let driver = world.driver().program(program(&world, "echo no daemon >&2; exit 125"));
     let output = run(&driver, &sh("true"), &world.policy()).await.unwrap();
-    assert_eq!((output.outcome, output.stderr.to_text()), (Outcome::Lost, "no daemon\n".into()));
+    assert_eq!(
+        (output.outcome, output.stderr.to_text()),
+        (ExitOutcome::Lost, "no daemon\n".into())
+    );
     assert_eq!(
         output.notes,
         ["there was no container: its program failed, and the command was not run"]
@@ -162,7 +168,7 @@ async fn a_client_that_fails_is_not_taken_for_the_command() {
 #[tokio::test]
 async fn trying_out_a_container_asks_its_daemon() {
     use loopwright_sandbox::Sandbox as _;
-    let world = World::in_tier(Tier::Docker);
+    let world = World::in_tier(Backend::Docker);
     let driver = world.driver().program(program(&world, "test $1 = version"));
     assert!(driver.probe().await.is_ok());
     let driver = world.driver().program(program(&world, "echo no daemon >&2; exit 1"));
@@ -171,7 +177,7 @@ async fn trying_out_a_container_asks_its_daemon() {
 
 #[tokio::test]
 async fn a_folder_that_containers_cannot_mount_is_refused() {
-    let world = World::in_tier(Tier::Docker);
+    let world = World::in_tier(Backend::Docker);
     let odd = world.path("a,readonly");
     fs::create_dir(&odd).unwrap();
     let driver = world.driver().program(recorder(&world, ""));
@@ -184,7 +190,7 @@ async fn a_folder_that_containers_cannot_mount_is_refused() {
 
 #[tokio::test]
 async fn the_path_of_an_image_stays_unless_the_policy_gives_another_one() {
-    let world = World::in_tier(Tier::Docker);
+    let world = World::in_tier(Backend::Docker);
     let driver = world.driver().program(recorder(&world, ""));
     let paths = |log: String| log.lines().filter(|it| it.starts_with("PATH=")).count();
     run(&driver, &sh("true"), &world.policy()).await.unwrap();
@@ -195,7 +201,7 @@ async fn the_path_of_an_image_stays_unless_the_policy_gives_another_one() {
 
 #[tokio::test]
 async fn the_client_of_a_container_finds_its_daemon_as_the_agent_would() {
-    let world = World::in_tier(Tier::Docker);
+    let world = World::in_tier(Backend::Docker);
     let driver = world.driver().program(recorder(&world, ""));
     run(&driver, &sh("true"), &world.policy()).await.unwrap();
     let Ok(home) = std::env::var("HOME") else { return };

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use loopwright_sandbox::{Cgroup, Command, Guarantee, Limit, Outcome, Sandbox, Tier, TimeoutKind};
+use loopwright_sandbox::{
+    Backend, Cgroup, Command, ExitOutcome, Guarantee, Limit, Sandbox, TimeoutKind,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{World, left, mark, sh, until_said};
@@ -16,18 +18,18 @@ fn stubborn(mark: &str) -> String {
     )
 }
 
-async fn times_out(tier: Tier) {
+async fn times_out(tier: Backend) {
     let world = World::in_tier(tier);
     let mark = mark();
-    let policy = world.policy().wall(Duration::from_secs(1));
+    let policy = world.policy().timeout(Duration::from_secs(1));
     let output = world.run(&sh(&stubborn(&mark)), &policy).await;
-    assert_eq!(output.outcome, Outcome::TimedOut(TimeoutKind::Wall), "{tier}");
+    assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Wall), "{tier}");
     assert_eq!(left(&mark), 0, "{tier}");
 }
 
 #[tokio::test]
 async fn time_that_runs_out_ends_every_process() {
-    for tier in [Tier::Namespaces, Tier::Landlock, Tier::Host] {
+    for tier in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
         times_out(tier).await;
     }
 }
@@ -36,19 +38,19 @@ async fn time_that_runs_out_ends_every_process() {
 async fn a_time_shorter_than_a_second_is_kept() {
     let world = World::new();
     let wall = Duration::from_millis(250);
-    let output = world.run(&sh("sleep 30"), &world.policy().wall(wall)).await;
-    assert_eq!(output.outcome, Outcome::TimedOut(TimeoutKind::Wall));
+    let output = world.run(&sh("sleep 30"), &world.policy().timeout(wall)).await;
+    assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Wall));
     assert!(output.elapsed >= wall, "{:?}", output.elapsed);
 }
 
 #[tokio::test]
 async fn a_command_may_end_by_itself_when_it_is_asked() {
     let world = World::new();
-    let policy = world.policy().wall(Duration::from_secs(1)).grace(Duration::from_secs(20));
+    let policy = world.policy().timeout(Duration::from_secs(1)).grace(Duration::from_secs(20));
     let output = world
         .run(&sh("trap 'echo asked; exit 0' TERM; while :; do sleep 0.1; done"), &policy)
         .await;
-    assert_eq!(output.outcome, Outcome::TimedOut(TimeoutKind::Wall));
+    assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Wall));
     assert_eq!(output.stdout.to_text(), "asked\n");
 }
 
@@ -57,34 +59,34 @@ async fn a_time_without_end_is_a_time() {
     let world = World::new();
     let policy = world
         .policy()
-        .wall(Duration::MAX)
-        .idle(Duration::MAX)
+        .timeout(Duration::MAX)
+        .idle_timeout(Duration::MAX)
         .cpu(Duration::MAX)
         .grace(Duration::MAX);
     let output = world.run(&sh("exit 4"), &policy).await;
-    assert_eq!(output.outcome, Outcome::Exited(4));
+    assert_eq!(output.outcome, ExitOutcome::Exited(4));
 }
 
 #[tokio::test]
 async fn silence_ends_a_command_and_output_starts_its_time_anew() {
     let world = World::new();
-    let policy = world.policy().idle(Duration::from_secs(1));
+    let policy = world.policy().idle_timeout(Duration::from_secs(1));
     let output =
         world.run(&sh("for i in 1 2 3; do sleep 0.5; echo $i; done; sleep 60"), &policy).await;
-    assert_eq!(output.outcome, Outcome::TimedOut(TimeoutKind::Idle));
+    assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Idle));
     assert_eq!(output.stdout.to_text(), "1\n2\n3\n");
 }
 
 #[tokio::test]
 async fn what_runs_in_the_background_ends_with_the_command() {
-    for tier in [Tier::Namespaces, Tier::Landlock, Tier::Host] {
+    for tier in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
         let world = World::in_tier(tier);
         let mark = mark();
         let line =
             format!("setsid sleep {mark} & (trap '' HUP; sleep {mark} &) ; sleep 0.1; echo done");
         let output = world.sh(&line).await;
         assert_eq!(output.stdout.to_text(), "done\n", "{tier}");
-        assert_eq!((output.outcome, left(&mark)), (Outcome::Exited(0), 0), "{tier}");
+        assert_eq!((output.outcome, left(&mark)), (ExitOutcome::Exited(0), 0), "{tier}");
     }
 }
 
@@ -103,7 +105,7 @@ async fn cancelling_ends_every_process_and_keeps_what_was_said() {
     let sandbox: &dyn Sandbox = &driver;
     let output =
         sandbox.run(&sh(&stubborn(&mark)), &world.policy(), &mut observer, &cancel).await.unwrap();
-    assert_eq!((output.outcome, output.stdout.to_text()), (Outcome::Cancelled, "up\n".into()));
+    assert_eq!((output.outcome, output.stdout.to_text()), (ExitOutcome::Cancelled, "up\n".into()));
     assert_eq!(left(&mark), 0);
 }
 
@@ -116,7 +118,7 @@ async fn a_command_cancelled_before_its_start_is_not_started() {
     let sandbox: &dyn Sandbox = &driver;
     let output =
         sandbox.run(&sh("echo x > f"), &world.policy(), &mut |_, _| {}, &cancel).await.unwrap();
-    assert_eq!((output.outcome, world.path("f").exists()), (Outcome::Cancelled, false));
+    assert_eq!((output.outcome, world.path("f").exists()), (ExitOutcome::Cancelled, false));
 }
 
 #[tokio::test]
@@ -126,12 +128,12 @@ async fn stopping_asks_and_then_ends() {
     let mut child = world.spawn(&stubborn(&mark), &world.policy()).await;
     until_said(&mut child, "up\n").await;
     let output = child.stop(Duration::from_millis(50)).await;
-    assert_eq!((output.outcome, left(&mark)), (Outcome::Cancelled, 0));
+    assert_eq!((output.outcome, left(&mark)), (ExitOutcome::Cancelled, 0));
 }
 
 #[tokio::test]
 async fn dropping_a_command_ends_every_process() {
-    for tier in [Tier::Namespaces, Tier::Landlock, Tier::Host] {
+    for tier in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
         let world = World::in_tier(tier);
         let mark = mark();
         let mut child = world.spawn(&stubborn(&mark), &world.policy()).await;
@@ -151,7 +153,7 @@ async fn a_watcher_that_is_ended_from_outside_takes_its_command_along() {
         kill(&helper);
     }
     let output = child.wait().await;
-    assert_eq!((output.outcome, left(&mark)), (Outcome::Lost, 0));
+    assert_eq!((output.outcome, left(&mark)), (ExitOutcome::Lost, 0));
 }
 
 /// The children of this thread that are helpers.
@@ -171,7 +173,7 @@ async fn more_memory_than_allowed_ends_the_command() {
     let hog = "head -c 60000000 /dev/zero | tail -c 60000000 | (sleep 20; cat) >/dev/null";
     let line = format!("{hog} & {hog} & {hog} & wait");
     let output = world.run(&sh(&line), &world.policy().memory(100 << 20)).await;
-    assert_eq!(output.outcome, Outcome::LimitReached(Limit::Memory));
+    assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::Memory));
 }
 
 #[tokio::test]
@@ -181,7 +183,7 @@ async fn a_control_group_keeps_the_same_limit_where_one_can_be_made() {
     let line = format!("{hog} & {hog} & {hog} & wait");
     let policy = world.policy().memory(100 << 20).cgroup(Cgroup::IfWritable);
     let output = world.run(&sh(&line), &policy).await;
-    assert_eq!(output.outcome, Outcome::LimitReached(Limit::Memory));
+    assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::Memory));
     assert!(output.enforced.strength(Guarantee::MemoryTotal).is_some());
 }
 
@@ -190,7 +192,7 @@ async fn more_processor_time_than_allowed_ends_the_command() {
     let world = World::new();
     let policy = world.policy().cpu(Duration::from_millis(500));
     let output = world.run(&sh("while :; do :; done & while :; do :; done"), &policy).await;
-    assert_eq!(output.outcome, Outcome::LimitReached(Limit::Cpu));
+    assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::Cpu));
 }
 
 #[tokio::test]
@@ -198,7 +200,7 @@ async fn a_file_larger_than_allowed_is_not_written() {
     let world = World::new();
     let command = Command::new("dd").args(["if=/dev/zero", "of=big", "bs=1M", "count=4"]);
     let output = world.run(&command, &world.policy().file_size(1 << 20)).await;
-    assert_eq!(output.outcome, Outcome::LimitReached(Limit::FileSize));
+    assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::FileSize));
     assert_eq!(world.path("big").metadata().unwrap().len(), 1 << 20);
 }
 
@@ -207,5 +209,5 @@ async fn more_processes_than_allowed_are_not_started() {
     let world = World::new();
     let line = "for i in $(seq 60); do sleep 1 & done 2>/dev/null; ls /proc | grep -c '^[0-9]'";
     let output = world.run(&sh(line), &world.policy().processes(20)).await;
-    assert_ne!(output.outcome, Outcome::Exited(0), "{}", output.stdout.to_text());
+    assert_ne!(output.outcome, ExitOutcome::Exited(0), "{}", output.stdout.to_text());
 }

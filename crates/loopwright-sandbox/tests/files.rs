@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use loopwright_sandbox::{Broad, Outcome, SandboxError};
+use loopwright_sandbox::{BroadPaths, ExitOutcome, SandboxError};
 
 use crate::world::{World, sh};
 
@@ -30,7 +30,7 @@ async fn a_folder_on_the_way_to_a_protected_file_cannot_be_replaced() {
     let world = repository();
     let output =
         world.sh("mv .git old && mkdir -p .git/hooks && echo evil > .git/hooks/pre-commit").await;
-    assert_eq!(output.outcome, Outcome::Exited(1));
+    assert_eq!(output.outcome, ExitOutcome::Exited(1));
     assert!(!world.path(".git/hooks/pre-commit").exists());
 }
 
@@ -115,8 +115,8 @@ async fn a_folder_that_holds_more_than_a_project_is_refused_unless_it_is_allowed
         let error = world.try_run(&sh(":"), &policy).await.unwrap_err();
         assert!(error.to_string().contains("holds more than a project"), "{folder}: {error}");
     }
-    let policy = world.policy().write("/var").broad(Broad::Allowed);
-    assert_eq!(world.run(&sh(":"), &policy).await.outcome, Outcome::Exited(0));
+    let policy = world.policy().write("/var").broad_paths(BroadPaths::Allowed);
+    assert_eq!(world.run(&sh(":"), &policy).await.outcome, ExitOutcome::Exited(0));
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_cache_is_written_to_and_what_appears_there_stays() {
     fs::create_dir(&cache).unwrap();
     let line = "cd $XDG_CACHE_HOME && echo kept > a && mkdir .vscode && echo b > .vscode/b";
     let output = world.run(&sh(line), &world.policy().cache(&cache)).await;
-    assert_eq!((output.outcome, output.notes), (Outcome::Exited(0), Vec::<String>::new()));
+    assert_eq!((output.outcome, output.notes), (ExitOutcome::Exited(0), Vec::<String>::new()));
     assert_eq!(fs::read_to_string(cache.join("a")).unwrap(), "kept\n");
     assert_eq!(fs::read_to_string(cache.join(".vscode/b")).unwrap(), "b\n");
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use loopwright_sandbox::{
-    Command, Environment, Inherit, Limit, Outcome, OutputCaps, Sandbox, SandboxError, Stdin, Stream,
+    Command, Environment, ExitOutcome, Inherit, Limit, OutputLimits, OutputStream, Sandbox,
+    SandboxError, Stdin,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +14,7 @@ use crate::world::{World, sh, until_said};
 #[tokio::test]
 async fn output_and_status_are_those_of_the_command() {
     let output = World::new().sh("echo out; echo err >&2; exit 7").await;
-    assert_eq!(output.outcome, Outcome::Exited(7));
+    assert_eq!(output.outcome, ExitOutcome::Exited(7));
     assert_eq!(
         (output.stdout.to_text(), output.stderr.to_text()),
         ("out\n".into(), "err\n".into())
@@ -24,7 +25,7 @@ async fn output_and_status_are_those_of_the_command() {
 #[tokio::test]
 async fn a_signal_is_told_apart_from_a_status() {
     let output = World::new().sh("kill -USR1 $$").await;
-    assert_eq!(output.outcome, Outcome::Signalled(10));
+    assert_eq!(output.outcome, ExitOutcome::Signalled(10));
 }
 
 #[tokio::test]
@@ -42,9 +43,9 @@ async fn a_megabyte_of_input_flows_while_its_echo_is_read() {
     let world = World::new();
     let input = Bytes::from(vec![b'x'; 1 << 20]);
     let command = Command::new("cat").stdin(Stdin::Bytes(input.clone()));
-    let policy = world.policy().output(OutputCaps::keeping(4 << 20));
+    let policy = world.policy().output(OutputLimits::per_stream(4 << 20));
     let output = world.run(&command, &policy).await;
-    assert_eq!((output.outcome, output.stdout.total), (Outcome::Exited(0), 1 << 20));
+    assert_eq!((output.outcome, output.stdout.total), (ExitOutcome::Exited(0), 1 << 20));
     assert_eq!(output.stdout.head, input);
 }
 
@@ -53,7 +54,7 @@ async fn input_that_nobody_reads_holds_nothing_up() {
     let world = World::new();
     let command = sh("exit 3").stdin(Stdin::Bytes(Bytes::from(vec![0; 1 << 20])));
     let output = world.run(&command, &world.policy()).await;
-    assert_eq!(output.outcome, Outcome::Exited(3));
+    assert_eq!(output.outcome, ExitOutcome::Exited(3));
 }
 
 #[tokio::test]
@@ -73,7 +74,7 @@ async fn a_conversation_goes_back_and_forth() {
     until_said(&mut child, "got two\n").await;
     child.close_stdin();
     until_said(&mut child, "end\n").await;
-    assert_eq!(child.wait().await.outcome, Outcome::Exited(0));
+    assert_eq!(child.wait().await.outcome, ExitOutcome::Exited(0));
 }
 
 #[tokio::test]
@@ -82,7 +83,7 @@ async fn the_observer_sees_every_byte_to_the_last() {
     let command = sh("head -c 60000 /dev/zero | tr '\\0' a; echo last");
     for _ in 0..20 {
         let mut seen = Vec::new();
-        let mut observer = |_: Stream, bytes: &[u8]| seen.extend_from_slice(bytes);
+        let mut observer = |_: OutputStream, bytes: &[u8]| seen.extend_from_slice(bytes);
         let driver = world.driver();
         let sandbox: &dyn Sandbox = &driver;
         let output = sandbox
@@ -97,7 +98,7 @@ async fn the_observer_sees_every_byte_to_the_last() {
 #[tokio::test]
 async fn beginning_and_end_of_long_output_are_kept() {
     let world = World::new();
-    let caps = OutputCaps { head: 6, tail: 7, kill: None };
+    let caps = OutputLimits { head: 6, tail: 7, kill: None };
     let output = world.run(&sh("seq 100000"), &world.policy().output(caps)).await;
     assert_eq!(output.stdout.to_text(), "1\n2\n3\n\n[588882 bytes omitted]\n100000\n");
 }
@@ -105,7 +106,7 @@ async fn beginning_and_end_of_long_output_are_kept() {
 #[tokio::test]
 async fn output_as_long_as_the_window_is_not_cut() {
     let world = World::new();
-    let caps = OutputCaps { head: 4, tail: 4, kill: None };
+    let caps = OutputLimits { head: 4, tail: 4, kill: None };
     let output = world.run(&sh("printf 12345678"), &world.policy().output(caps)).await;
     assert_eq!((output.stdout.to_text(), output.stdout.omitted()), ("12345678".into(), 0));
 }
@@ -113,9 +114,9 @@ async fn output_as_long_as_the_window_is_not_cut() {
 #[tokio::test]
 async fn too_much_output_ends_the_command() {
     let world = World::new();
-    let caps = OutputCaps { kill: Some(1 << 20), ..OutputCaps::keeping(100) };
+    let caps = OutputLimits { kill: Some(1 << 20), ..OutputLimits::per_stream(100) };
     let output = world.run(&sh("yes"), &world.policy().output(caps)).await;
-    assert_eq!(output.outcome, Outcome::LimitReached(Limit::Output));
+    assert_eq!(output.outcome, ExitOutcome::LimitReached(Limit::Output));
     assert!(output.stdout.total > 1 << 20);
 }
 
@@ -124,7 +125,7 @@ async fn a_command_that_closes_its_output_and_goes_on_uses_no_time_of_the_agent(
     let world = World::new();
     let before = cpu_of_this_thread();
     let output = world.sh("exec >&- 2>&-; sleep 1").await;
-    assert_eq!(output.outcome, Outcome::Exited(0));
+    assert_eq!(output.outcome, ExitOutcome::Exited(0));
     let used = cpu_of_this_thread().saturating_sub(before);
     assert!(used < Duration::from_millis(300), "{used:?}");
 }
@@ -146,7 +147,7 @@ async fn the_environment_is_a_list_and_not_that_of_the_agent() {
 #[tokio::test]
 async fn inheriting_everything_leaves_out_what_looks_like_a_secret() {
     let world = World::new();
-    let everything = Environment::default().inherit(Inherit::Everything);
+    let everything = Environment::default().inherit(Inherit::AllButSecrets);
     let output = world.run(&sh("env"), &world.policy().environment(everything)).await;
     let text = output.stdout.to_text();
     let names: Vec<&str> = text.lines().filter_map(|line| line.split('=').next()).collect();
@@ -154,7 +155,9 @@ async fn inheriting_everything_leaves_out_what_looks_like_a_secret() {
     let set_by_the_sandbox = ["GIT_CONFIG_NOSYSTEM", "LOOPWRIGHT_SANDBOX"];
     let secret: Vec<&str> = names
         .into_iter()
-        .filter(|name| loopwright_sandbox::looks_secret(name) && !set_by_the_sandbox.contains(name))
+        .filter(|name| {
+            loopwright_sandbox::is_secret_name(name) && !set_by_the_sandbox.contains(name)
+        })
         .collect();
     assert_eq!(secret, [""; 0]);
 }
@@ -189,11 +192,11 @@ async fn much_output_streams_through_a_small_window() {
     let gigabytes = if std::env::var_os("LOOPWRIGHT_LONG").is_some() { 10 } else { 0 };
     let bytes: u64 = if gigabytes > 0 { gigabytes << 30 } else { 500 << 20 };
     let world = World::new();
-    let caps = OutputCaps { kill: None, ..OutputCaps::keeping(1000) };
-    let policy = world.policy().output(caps).wall(Duration::from_mins(10));
+    let caps = OutputLimits { kill: None, ..OutputLimits::per_stream(1000) };
+    let policy = world.policy().output(caps).timeout(Duration::from_mins(10));
     let mut largest = 0;
     let mut seen = 0;
-    let mut observer = |_: Stream, bytes: &[u8]| {
+    let mut observer = |_: OutputStream, bytes: &[u8]| {
         seen += bytes.len() as u64;
         largest = largest.max(bytes.len());
     };
@@ -202,7 +205,7 @@ async fn much_output_streams_through_a_small_window() {
     let command = sh(&format!("head -c {bytes} /dev/zero"));
     let output =
         sandbox.run(&command, &policy, &mut observer, &CancellationToken::new()).await.unwrap();
-    assert_eq!((output.outcome, output.stdout.total, seen), (Outcome::Exited(0), bytes, bytes));
+    assert_eq!((output.outcome, output.stdout.total, seen), (ExitOutcome::Exited(0), bytes, bytes));
     assert!(largest <= 256 << 10, "{largest}");
     assert_eq!(output.stdout.head.len() + output.stdout.tail.len(), 1000);
 }

@@ -1,7 +1,8 @@
 //! Which driver runs a command, and that none is used that was not allowed.
 
 use loopwright_sandbox::{
-    Driver, DriverChoice, Guarantee, Outcome, Sandbox as _, SandboxError, Strength, Tier, auto,
+    Backend, BackendChoice, BackendSandbox, Enforcement, ExitOutcome, Guarantee, Sandbox as _,
+    SandboxError, auto_select,
 };
 
 use crate::world::{World, run, sh};
@@ -9,13 +10,14 @@ use crate::world::{World, run, sh};
 #[tokio::test]
 async fn the_strongest_tier_that_works_is_the_default() {
     let world = World::new();
-    let output = run(&*auto(), &sh(":"), &world.policy().driver(DriverChoice::Auto)).await.unwrap();
-    assert_eq!((output.outcome, output.driver.as_str()), (Outcome::Exited(0), "namespaces"));
+    let output =
+        run(&*auto_select(), &sh(":"), &world.policy().backend(BackendChoice::Auto)).await.unwrap();
+    assert_eq!((output.outcome, output.driver.as_str()), (ExitOutcome::Exited(0), "namespaces"));
 }
 
 #[tokio::test]
 async fn a_driver_without_its_program_is_refused_with_the_remedy() {
-    let world = World::in_tier(Tier::Bubblewrap);
+    let world = World::in_tier(Backend::Bubblewrap);
     let driver = world.driver().program("/no/such/bwrap");
     let error = run(&driver, &sh("echo x > f"), &world.policy()).await.unwrap_err();
     assert_eq!(
@@ -28,7 +30,7 @@ async fn a_driver_without_its_program_is_refused_with_the_remedy() {
 
 #[tokio::test]
 async fn a_program_of_a_driver_that_fails_is_a_refusal_and_not_a_result() {
-    let world = World::in_tier(Tier::Bubblewrap);
+    let world = World::in_tier(Backend::Bubblewrap);
     let program = crate::containers::program(&world, "echo no permission >&2; exit 1");
     let error = run(&world.driver().program(program), &sh(":"), &world.policy()).await.unwrap_err();
     let SandboxError::Unavailable(unavailable) = error else { panic!("{error}") };
@@ -37,16 +39,16 @@ async fn a_program_of_a_driver_that_fails_is_a_refusal_and_not_a_result() {
 
 #[tokio::test]
 async fn no_isolation_is_an_explicit_choice_that_the_output_shows() {
-    let world = World::in_tier(Tier::Host);
+    let world = World::in_tier(Backend::Host);
     let output = world.sh("test -r /etc/passwd && echo $LOOPWRIGHT_SANDBOX").await;
     assert_eq!((output.driver.as_str(), output.stdout.to_text()), ("host", "1\n".into()));
     assert_eq!(output.enforced.strength(Guarantee::FileReads), None);
-    assert_eq!(output.enforced.strength(Guarantee::KillTree), Some(Strength::BestEffort));
+    assert_eq!(output.enforced.strength(Guarantee::KillTree), Some(Enforcement::BestEffort));
 }
 
 #[tokio::test]
 async fn landlock_says_what_it_does_not_enforce() {
-    let world = World::in_tier(Tier::Landlock);
+    let world = World::in_tier(Backend::Landlock);
     let output = world.sh(":").await;
     assert_eq!(
         output.enforced.missing(),
@@ -57,14 +59,14 @@ async fn landlock_says_what_it_does_not_enforce() {
 #[tokio::test]
 async fn what_is_chosen_by_default_tells_what_the_strongest_tier_does() {
     let _world = World::new();
-    let (auto, strongest) = (auto(), Driver::new(Tier::Namespaces));
+    let (auto, strongest) = (auto_select(), BackendSandbox::new(Backend::Namespaces));
     assert_eq!(auto.name(), "auto");
     assert_eq!(auto.probe().await.unwrap(), strongest.probe().await.unwrap());
 }
 
 #[tokio::test]
 async fn the_first_process_in_bubblewrap_is_handed_its_job() {
-    let world = World::in_tier(Tier::Bubblewrap);
+    let world = World::in_tier(Backend::Bubblewrap);
     let log = world.outside("job");
     // The last six arguments are descriptors, the job the first of them: its length, and then JSON.
     let lines =

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use loopwright_sandbox::{Outcome, Sandbox as _, TimeoutKind};
+use loopwright_sandbox::{ExitOutcome, Sandbox as _, TimeoutKind};
 use tokio::sync::Semaphore;
 
 use crate::world::{World, left, mark, sh};
@@ -27,10 +27,10 @@ async fn run(count: usize, slots: usize, mark: &str) -> Vec<Duration> {
         let (world, free, mark) = (Arc::clone(&world), Arc::clone(&free), mark.to_owned());
         tasks.push(tokio::spawn(async move {
             let _slot = free.acquire().await.unwrap();
-            let policy = world.policy().wall(wall).grace(Duration::ZERO);
+            let policy = world.policy().timeout(wall).grace(Duration::ZERO);
             let child = world.driver().spawn(&sh(&stay(&mark)), &policy).await.unwrap();
             let output = child.wait().await;
-            assert_eq!(output.outcome, Outcome::TimedOut(TimeoutKind::Wall));
+            assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Wall));
             output.elapsed
         }));
     }

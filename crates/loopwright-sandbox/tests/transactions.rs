@@ -7,7 +7,7 @@ use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
     Applied, Change, ChangeKind, Changes, Conflict, Refused, Transaction, Undone, recover, undo,
 };
-use loopwright_sandbox::{Outcome, Output};
+use loopwright_sandbox::{ExitOutcome, Output};
 
 use crate::tree::{Tree, tree};
 use crate::world::{World, sh};
@@ -43,7 +43,7 @@ async fn applied(world: &World, line: &str) -> Applied {
     let ran = staged(world, line).await;
     assert_eq!(
         (ran.output.outcome, ran.output.stderr.to_text()),
-        (Outcome::Exited(0), String::new()),
+        (ExitOutcome::Exited(0), String::new()),
         "{line}"
     );
     ran.apply()
@@ -232,7 +232,7 @@ async fn a_folder_named_as_direct_is_written_at_once() {
     let transaction = Transaction::begin(&world.outside("staging"), &world.path("")).unwrap();
     let policy = world.policy().staged(&transaction).direct("target").direct("missing");
     let output = world.run(&sh("echo new > target/new; echo new > collected"), &policy).await;
-    assert_eq!((output.outcome, output.staged), (Outcome::Exited(0), true));
+    assert_eq!((output.outcome, output.staged), (ExitOutcome::Exited(0), true));
     assert_eq!(world.read("target/new"), "new\n");
     assert!(!world.path("collected").exists());
     let changes = transaction.changes(&Screen::standard()).unwrap();
@@ -249,7 +249,7 @@ async fn what_would_be_obeyed_later_is_not_left_behind() {
          echo x > web/fine; ln -s /etc/passwd out; ln -s ../../.. web/up; ln -s fine web/in",
     )
     .await;
-    assert_eq!(ran.output.outcome, Outcome::Exited(0));
+    assert_eq!(ran.output.outcome, ExitOutcome::Exited(0));
     let changes = ran.changes();
     let refused: Vec<_> = changes
         .refused()

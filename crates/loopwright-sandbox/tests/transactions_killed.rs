@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{Transaction, recover, undo};
-use loopwright_sandbox::{Driver, Policy, Tier};
+use loopwright_sandbox::{Backend, BackendSandbox, SandboxPolicy};
 
 use crate::tree::{Tree, tree};
 use crate::world::{World, run, sh};
@@ -52,11 +52,11 @@ fn prepared() -> World {
 #[test]
 fn a_process_that_may_be_killed_applies_changes() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
-    loopwright_sandbox::use_helper(env!("CARGO_BIN_EXE_loopwright-sandbox-helper"));
+    loopwright_sandbox::set_helper_path(env!("CARGO_BIN_EXE_loopwright-sandbox-helper"));
     let transaction = Transaction::begin(&folder.join("staging"), &folder.join("work")).unwrap();
-    let policy = Policy::in_dir(folder.join("work")).staged(&transaction);
+    let policy = SandboxPolicy::in_dir(folder.join("work")).staged(&transaction);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let driver = Driver::new(Tier::Namespaces);
+    let driver = BackendSandbox::new(Backend::Namespaces);
     runtime.block_on(run(&driver, &sh(LINE), &policy)).unwrap();
     let changes = transaction.changes(&Screen::standard()).unwrap();
     let watcher = kill_at(&std::env::var(AT).unwrap());

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 
-use loopwright_sandbox::Outcome;
+use loopwright_sandbox::ExitOutcome;
 use loopwright_sandbox::transaction::undo;
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ async fn run(lines: &[String]) {
     for (number, line) in lines.iter().enumerate() {
         let line = format!("exec 2>/dev/null; {line}; true");
         let output = direct.run(&sh(&line), &direct.policy()).await;
-        assert_eq!(output.outcome, Outcome::Exited(0), "{line}");
+        assert_eq!(output.outcome, ExitOutcome::Exited(0), "{line}");
         let before = tree(&collected.path(""));
         let mut applied = staged(&collected, &line).await.apply();
         if number % 3 == 0

@@ -5,22 +5,23 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use loopwright_sandbox::{
-    Child, Command, Driver, Outcome, Output, Policy, Sandbox, SandboxError, Stream, Tier,
+    Backend, BackendSandbox, Command, ExitOutcome, Output, OutputStream, Sandbox, SandboxChild,
+    SandboxError, SandboxPolicy,
 };
 use tokio_util::sync::CancellationToken;
 
 pub(crate) struct World {
     folder: tempfile::TempDir,
-    pub(crate) tier: Tier,
+    pub(crate) tier: Backend,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self::in_tier(Tier::Namespaces)
+        Self::in_tier(Backend::Namespaces)
     }
 
-    pub(crate) fn in_tier(tier: Tier) -> Self {
-        loopwright_sandbox::use_helper(env!("CARGO_BIN_EXE_loopwright-sandbox-helper"));
+    pub(crate) fn in_tier(tier: Backend) -> Self {
+        loopwright_sandbox::set_helper_path(env!("CARGO_BIN_EXE_loopwright-sandbox-helper"));
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("work")).unwrap();
         Self { folder, tier }
@@ -47,25 +48,25 @@ impl World {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    pub(crate) fn policy(&self) -> Policy {
-        Policy::in_dir(self.folder.path().join("work"))
-            .wall(Duration::from_secs(30))
-            .driver(self.tier)
+    pub(crate) fn policy(&self) -> SandboxPolicy {
+        SandboxPolicy::in_dir(self.folder.path().join("work"))
+            .timeout(Duration::from_secs(30))
+            .backend(self.tier)
     }
 
-    pub(crate) fn driver(&self) -> Driver {
-        Driver::new(self.tier)
+    pub(crate) fn driver(&self) -> BackendSandbox {
+        BackendSandbox::new(self.tier)
     }
 
     pub(crate) async fn try_run(
         &self,
         command: &Command,
-        policy: &Policy,
+        policy: &SandboxPolicy,
     ) -> Result<Output, SandboxError> {
         run(&self.driver(), command, policy).await
     }
 
-    pub(crate) async fn run(&self, command: &Command, policy: &Policy) -> Output {
+    pub(crate) async fn run(&self, command: &Command, policy: &SandboxPolicy) -> Output {
         self.try_run(command, policy).await.unwrap()
     }
 
@@ -78,13 +79,13 @@ impl World {
         let output = self.sh(line).await;
         assert_eq!(
             (output.outcome, output.stderr.to_text()),
-            (Outcome::Exited(0), String::new()),
+            (ExitOutcome::Exited(0), String::new()),
             "{line}"
         );
         output.stdout.to_text()
     }
 
-    pub(crate) async fn spawn(&self, line: &str, policy: &Policy) -> Child {
+    pub(crate) async fn spawn(&self, line: &str, policy: &SandboxPolicy) -> SandboxChild {
         self.driver().spawn(&sh(line), policy).await.unwrap()
     }
 }
@@ -96,18 +97,18 @@ pub(crate) fn sh(line: &str) -> Command {
 pub(crate) async fn run(
     sandbox: &dyn Sandbox,
     command: &Command,
-    policy: &Policy,
+    policy: &SandboxPolicy,
 ) -> Result<Output, SandboxError> {
     sandbox.run(command, policy, &mut |_, _| {}, &CancellationToken::new()).await
 }
 
 /// Reads until this was said.
-pub(crate) async fn until_said(child: &mut Child, wanted: &str) {
+pub(crate) async fn until_said(child: &mut SandboxChild, wanted: &str) {
     let mut said = String::new();
     while !said.contains(wanted) {
         let (stream, bytes) =
             child.read().await.unwrap_or_else(|| panic!("it ended and said {said:?}"));
-        assert_eq!(stream, Stream::Stdout, "{}", String::from_utf8_lossy(&bytes));
+        assert_eq!(stream, OutputStream::Stdout, "{}", String::from_utf8_lossy(&bytes));
         said.push_str(&String::from_utf8_lossy(&bytes));
     }
 }

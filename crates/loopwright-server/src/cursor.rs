@@ -15,7 +15,7 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// It is taken from the header `Last-Event-ID`, which browsers send when they connect again, or else from
 /// the parameter `last_event_id`, for those that cannot set a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cursor(pub u64);
+pub struct LastEventId(pub u64);
 
 /// What was sent is no number of an event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,7 +27,7 @@ struct Parameters {
     last_event_id: Option<String>,
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Cursor {
+impl<S: Send + Sync> FromRequestParts<S> for LastEventId {
     type Rejection = InvalidCursor;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, InvalidCursor> {

@@ -9,9 +9,9 @@ use axum::{
 };
 use futures::{Stream, stream};
 use loopwright_core::{Clock, SystemClock};
-use loopwright_sessions::{Followed, Following, SessionId, SessionStore, StoreError};
+use loopwright_sessions::{EventFollower, FollowEvent, SessionId, SessionStore, StoreError};
 
-use crate::cursor::Cursor;
+use crate::cursor::LastEventId;
 
 /// How often something is sent while there is nothing to tell, so that nobody takes the stream for dead.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -79,20 +79,20 @@ impl EventStreams {
 pub async fn events(
     State(streams): State<EventStreams>,
     Path(session): Path<String>,
-    Cursor(after): Cursor,
+    LastEventId(after): LastEventId,
 ) -> Response {
     let Ok(id) = SessionId::new(session) else { return StatusCode::NOT_FOUND.into_response() };
     let EventStreams { store, clock, heartbeat, linger } = streams;
     let opened = async {
-        let mut following = Following::of(store, clock, id, after).await?;
+        let mut following = EventFollower::of(store, clock, id, after).await?;
         let first = match following.next(Duration::ZERO).await? {
-            Followed::Over => following.next_run(linger).await?,
+            FollowEvent::Ended => following.next_run(linger).await?,
             first => first,
         };
         Ok::<_, StoreError>((following, first))
     };
     match opened.await {
-        Ok((_, Followed::Over)) => StatusCode::NO_CONTENT.into_response(),
+        Ok((_, FollowEvent::Ended)) => StatusCode::NO_CONTENT.into_response(),
         Ok((following, first)) => {
             // Proxies that gather what they pass on would keep it back.
             let headers = [(header::CACHE_CONTROL, "no-cache"), (BUFFERING, "no")];
@@ -112,8 +112,8 @@ const BUFFERING: header::HeaderName = header::HeaderName::from_static("x-accel-b
 /// Tells what was read first, and then whatever comes. A store that fails ends the stream: the reader
 /// connects again where it was.
 fn told(
-    following: Following,
-    first: Followed,
+    following: EventFollower,
+    first: FollowEvent,
     heartbeat: Duration,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let begin = (following, Some(first));
@@ -123,12 +123,12 @@ fn told(
             None => following.next(heartbeat).await.ok()?,
         };
         let event = match followed {
-            Followed::Told(note) => {
+            FollowEvent::Entry(note) => {
                 let json = String::from_utf8_lossy(&note.body);
                 Event::default().id(note.number.to_string()).data(json)
             }
-            Followed::Quiet => Event::default().comment("heartbeat"),
-            Followed::Over => return None,
+            FollowEvent::Timeout => Event::default().comment("heartbeat"),
+            FollowEvent::Ended => return None,
         };
         Some((Ok(event), (following, None)))
     })

@@ -18,6 +18,6 @@ mod cursor;
 mod events;
 
 pub use crate::{
-    cursor::{Cursor, InvalidCursor},
+    cursor::{InvalidCursor, LastEventId},
     events::{EventStreams, events},
 };

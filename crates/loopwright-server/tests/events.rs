@@ -9,10 +9,11 @@ use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{AgentLoop, AgentState, Timestamp};
 use loopwright_server::{EventStreams, events};
 use loopwright_sessions::{
-    Log, MemoryStore, SendMessage, SessionFactory, SessionId, SessionRuntime, SessionStore as _,
+    MemoryStore, SendMessage, SessionFactory, SessionId, SessionLog, SessionRuntime,
+    SessionStore as _,
 };
 use loopwright_testing::{
-    FakeModel, FrozenClock, ModelDriver, ScenarioStep, block_on, loop_of, run_until_stuck,
+    FakeModel, FrozenClock, ModelDriver, ScenarioStep, block_on, run_until_stuck, test_loop,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tower::ServiceExt as _;
@@ -31,7 +32,7 @@ fn id() -> SessionId {
 }
 
 async fn begun(store: &MemoryStore, script: Vec<ScenarioStep>) -> SessionRuntime {
-    let agent = loop_of(ModelDriver::new(FakeModel::script(script).streaming(4)));
+    let agent = test_loop(ModelDriver::new(FakeModel::script(script).streaming(4)));
     let runtime = SessionRuntime::new(Arc::new(store.clone()), Same(agent))
         .with_env(FrozenClock::new().env(0))
         .with_event_log(BroadcastConfig::standard());
@@ -103,7 +104,7 @@ fn id_of(event: &str) -> &str {
 async fn a_stream_of_2000_events_that_is_cut_after_each_is_the_uncut_stream() {
     let store = MemoryStore::default();
     recorded(&store, 498, 3).await;
-    assert_eq!(store.notes(&id(), Log::Events, 0, 9999).await.unwrap().len(), 2000);
+    assert_eq!(store.read_log(&id(), SessionLog::Events, 0, 9999).await.unwrap().len(), 2000);
     let app = app(&store);
     let uncut = whole(ask(&app, EVENTS, None).await).await;
     let (mut joined, mut last, mut cuts) = (String::new(), None::<String>, 0);
@@ -162,7 +163,7 @@ async fn whoever_asks_for_what_there_is_not_is_told_so() {
     assert_eq!(status("/sessions/%20%2F/events", None).await, 404);
     assert_eq!(status(EVENTS, Some("x")).await, 400);
     assert_eq!(status(&format!("{EVENTS}?last_event_id=-1"), None).await, 400);
-    let last = store.notes(&id(), Log::Events, 0, 99).await.unwrap().len().to_string();
+    let last = store.read_log(&id(), SessionLog::Events, 0, 99).await.unwrap().len().to_string();
     assert_eq!(status(EVENTS, Some(&last)).await, 204);
     store.delete(&id(), Timestamp::from_millis(1)).await.unwrap();
     assert_eq!(status(EVENTS, None).await, 404);
@@ -173,7 +174,8 @@ fn a_reader_that_connects_right_after_a_message_was_posted_gets_its_run() {
     let store = MemoryStore::default();
     let runtime = block_on(begun(&store, vec!["one".into(), "two".into()]));
     block_on(runtime.execute(&id(), &SendMessage::text("go"))).unwrap();
-    let last = block_on(store.notes(&id(), Log::Events, 0, 99)).unwrap().len().to_string();
+    let last =
+        block_on(store.read_log(&id(), SessionLog::Events, 0, 99)).unwrap().len().to_string();
     let clock = FrozenClock::manual();
     let app = waiting_app(&store, &clock);
     // The message was accepted, and its run has not begun.
@@ -194,7 +196,8 @@ fn a_reader_that_has_seen_everything_is_sent_away_when_no_other_run_begins() {
     let store = MemoryStore::default();
     let runtime = block_on(begun(&store, vec!["one".into()]));
     block_on(runtime.execute(&id(), &SendMessage::text("go"))).unwrap();
-    let last = block_on(store.notes(&id(), Log::Events, 0, 99)).unwrap().len().to_string();
+    let last =
+        block_on(store.read_log(&id(), SessionLog::Events, 0, 99)).unwrap().len().to_string();
     let clock = FrozenClock::manual();
     let app = waiting_app(&store, &clock);
     let mut response = Box::pin(ask(&app, EVENTS, Some(&last)));

@@ -5,10 +5,14 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use loopwright_agent::LoopFactory;
-use loopwright_core::{AgentState, Env, Interrupted, Journal, RunOptions, Sinks, Status};
+use loopwright_core::{
+    AgentState, EventSinks, ExecutionStatus, Journal, OnInterrupted, RunEnv, RunOptions,
+};
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::SessionError, session::AgentSession, store::SessionStore, wishes::Wishes};
+use crate::{
+    error::SessionError, session::AgentSession, store::SessionStore, wishes::RunSupervisor,
+};
 
 /// Something that is done with a session: the runtime loads it, hands it over and saves what comes
 /// back.
@@ -31,7 +35,7 @@ pub trait SessionAction: Send + Sync {
 
     /// Returns what is left to whoever runs a session that is busy; nothing if the action is refused
     /// then.
-    fn when_busy(&self) -> Option<crate::store::Wish> {
+    fn if_busy(&self) -> Option<crate::store::ControlMessage> {
         None
     }
 }
@@ -45,15 +49,15 @@ pub struct ActionCx<'a> {
     /// Where sessions are kept.
     pub store: &'a Arc<dyn SessionStore>,
     /// Time and ids.
-    pub env: &'a Env,
+    pub env: &'a RunEnv,
     /// Who listens to agents.
-    pub sinks: &'a Sinks,
+    pub sinks: &'a EventSinks,
     /// What is done about calls that were interrupted and must not happen twice.
-    pub interrupted: Interrupted,
+    pub interrupted: OnInterrupted,
     /// Cancels the action.
     pub cancel: &'a CancellationToken,
     /// What others want of whoever runs the session.
-    pub wishes: &'a Wishes,
+    pub wishes: &'a RunSupervisor,
 }
 
 impl ActionCx<'_> {
@@ -74,7 +78,7 @@ impl ActionCx<'_> {
         let mut state = state;
         loop {
             state = self.wishes.drive(agent.start(state, self.options())).await;
-            let goes_on = *state.status() == Status::Completed
+            let goes_on = *state.status() == ExecutionStatus::Completed
                 && !self.cancel.is_cancelled()
                 && !self.wishes.leave.is_cancelled();
             let late = if goes_on { self.wishes.late_messages().await } else { Vec::new() };
@@ -98,7 +102,7 @@ impl ActionCx<'_> {
             journal: Some(Arc::clone(&self.journal)),
             sinks: self.sinks.clone(),
             cancel: self.cancel.clone(),
-            interrupted: self.interrupted,
+            on_interrupted: self.interrupted,
             ..RunOptions::default()
         }
     }

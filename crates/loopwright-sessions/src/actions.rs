@@ -5,8 +5,8 @@ use std::{borrow::Cow, sync::Arc};
 use async_trait::async_trait;
 use loopwright_agent::tasks::TaskList;
 use loopwright_core::{
-    Budget, Edit, LlmConfig, Resolution, Seq,
-    messages::{Message, PrefixBreak, SectionName, Transcript},
+    ApprovalDecision, Budget, Edit, LlmConfig, Seq,
+    messages::{CacheBreak, Message, SectionName, Transcript},
 };
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::{
     id::SessionId,
     repository::{fork, replay},
     session::AgentSession,
-    store::Wish,
+    store::ControlMessage,
 };
 
 /// Says something to the agent and lets it answer.
@@ -43,7 +43,7 @@ impl SendMessage {
 
     /// If the session is busy, leaves the message to whoever runs it; otherwise it is refused then.
     #[must_use]
-    pub fn or_steer(self) -> Self {
+    pub fn steer_if_busy(self) -> Self {
         Self { is_queued: true, ..self }
     }
 }
@@ -71,8 +71,8 @@ impl SessionAction for SendMessage {
         cx.run(session, state).await
     }
 
-    fn when_busy(&self) -> Option<Wish> {
-        self.is_queued.then(|| Wish::Say(self.message.clone()))
+    fn if_busy(&self) -> Option<ControlMessage> {
+        self.is_queued.then(|| ControlMessage::SendMessage(self.message.clone()))
     }
 }
 
@@ -94,10 +94,10 @@ fn title_of(message: &Message) -> String {
 /// against its budget; see [`AgentState::is_resumable`](loopwright_core::AgentState::is_resumable). What
 /// [was finished](AgentSession::is_unfinished) stays as it is.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Continue;
+pub struct ContinueRun;
 
 #[async_trait]
-impl SessionAction for Continue {
+impl SessionAction for ContinueRun {
     fn name(&self) -> Cow<'static, str> {
         "continue".into()
     }
@@ -160,11 +160,11 @@ pub struct UpdateTask(pub TaskList);
 /// Decides about a call that waits for it, such as one that was interrupted and may have taken effect.
 /// The agent goes on with the next [`Continue`] or [`SendMessage`].
 #[derive(Clone, Debug)]
-pub struct Decide {
+pub struct DecideCall {
     /// The call's position in its step; the only one that waits if it is not named.
     pub call: Option<u16>,
     /// What is decided: that it is run (again), that it is not, or that this is its outcome.
-    pub resolution: Resolution,
+    pub resolution: ApprovalDecision,
 }
 
 /// Edits the state without running the agent.
@@ -196,7 +196,7 @@ edits!(ClearSession, "clear_session", |_it, session| {
     let written = sections.filter(|(_, turns)| !turns.is_empty());
     let names: Vec<SectionName> = written.map(|(name, _)| name.into()).collect();
     let state = names.into_iter().fold(state, |state, section| {
-        let (turns, cause) = (Transcript::new(), PrefixBreak::Compaction);
+        let (turns, cause) = (Transcript::new(), CacheBreak::Compaction);
         state.edit(Edit::Replace { section, turns, cause })
     });
     Ok(session.with_state(state))
@@ -225,7 +225,7 @@ edits!(UpdateTask, "update_task", |it, session| {
     let state = session.state.clone().edit(it.0.edit());
     Ok(session.with_state(state))
 });
-edits!(Decide, "decide", |it, session| {
+edits!(DecideCall, "decide", |it, session| {
     let waiting: Vec<u16> = session.state.pending().iter().map(|it| it.index).collect();
     let call = match (it.call, &waiting[..]) {
         (None, [call]) => *call,
@@ -235,7 +235,7 @@ edits!(Decide, "decide", |it, session| {
             return Err(SessionError::NotPending { id, call: it.call, waiting });
         }
     };
-    let state = session.state.clone().resolve(call, it.resolution.clone());
+    let state = session.state.clone().decide(call, it.resolution.clone());
     Ok(session.with_state(state))
 });
 

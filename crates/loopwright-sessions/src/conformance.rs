@@ -4,7 +4,7 @@
 //! use loopwright_sessions::{MemoryStore, conformance};
 //!
 //! # loopwright_testing::block_on(async {
-//! for fact in conformance::FACTS {
+//! for fact in conformance::CASES {
 //!     println!("{}", fact.name);
 //!     (fact.check)(&MemoryStore::new()).await; // panics where it does not hold
 //! }
@@ -18,7 +18,7 @@ use std::{fmt, time::Duration};
 use futures::future::BoxFuture;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
-    AgentState, Change, Edit, Seq, Stamped, Timestamp,
+    AgentState, Change, ChangeRecord, Edit, Seq, Timestamp,
     messages::{Message, SectionName},
 };
 
@@ -30,7 +30,10 @@ use crate::{
     header::{ForkPoint, SessionHeader, SessionQuery},
     id::SessionId,
     status::SessionStatus,
-    store::{Batch, Claim, Lease, Loaded, NewSession, SessionStore, StoreError, Wish, Write},
+    store::{
+        AppendRequest, ChangeBatch, ControlMessage, Lease, LeaseRequest, LoadedSession, NewSession,
+        SessionStore, StoreError,
+    },
 };
 
 use control::{
@@ -38,7 +41,7 @@ use control::{
     control_messages_come_in_order_and_stay_until_a_write_handles_them,
     no_number_of_a_control_message_is_used_again,
 };
-pub use jobs::JOB_FACTS;
+pub use jobs::JOB_CASES;
 use keeping::{
     a_store_in_order_has_no_findings, a_write_may_change_where_a_session_works_and_for_whom,
     names_are_found_by_their_beginning, notes_are_numbered_and_read_from_any_place,
@@ -50,14 +53,14 @@ use keeping::{
 
 /// Something that holds of every store.
 #[derive(Clone, Copy)]
-pub struct Fact {
+pub struct ConformanceCase {
     /// What holds.
     pub name: &'static str,
     /// Panics if it does not hold of a store, which is empty.
     pub check: for<'a> fn(&'a dyn SessionStore) -> BoxFuture<'a, ()>,
 }
 
-impl fmt::Debug for Fact {
+impl fmt::Debug for ConformanceCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
@@ -66,8 +69,8 @@ impl fmt::Debug for Fact {
 macro_rules! facts {
     ($($name:ident),* $(,)?) => {
         /// What holds of every store.
-        pub const FACTS: &[Fact] = &[
-            $(Fact { name: stringify!($name), check: |store| Box::pin($name(store)) }),*
+        pub const CASES: &[ConformanceCase] = &[
+            $(ConformanceCase { name: stringify!($name), check: |store| Box::pin($name(store)) }),*
         ];
     };
 }
@@ -132,11 +135,11 @@ fn id(name: &str) -> SessionId {
 }
 
 /// Changes that follow one another from the number of the first.
-fn said(texts: &[&str]) -> Vec<Stamped> {
+fn said(texts: &[&str]) -> Vec<ChangeRecord> {
     let change = |text: &&str| {
         let section = SectionName::MESSAGES.into();
         let edit = Edit::Append { section, message: Message::user(*text) };
-        Stamped { at: moment(0), change: Change::Edited { by: "test".into(), edit } }
+        ChangeRecord { at: moment(0), change: Change::StateEdited { by: "test".into(), edit } }
     };
     texts.iter().map(change).collect()
 }
@@ -149,8 +152,8 @@ fn definition() -> AgentDefinition {
     AgentDefinition::new("agent", "does things", "You do things.")
 }
 
-fn claim(owner: &str, now: Timestamp) -> Claim<'_> {
-    Claim { owner, instead_of: None, now, lasts: LASTS }
+fn claim(owner: &str, now: Timestamp) -> LeaseRequest<'_> {
+    LeaseRequest { owner, replaces: None, now, ttl: LASTS }
 }
 
 async fn create(store: &dyn SessionStore, header: &SessionHeader, texts: &[&str]) -> SessionHeader {
@@ -180,11 +183,11 @@ async fn append_with(
     now: Timestamp,
 ) -> Result<u64, StoreError> {
     let (id, changes) = (id(name), said(texts));
-    let batch = Batch { first, changes: &changes };
-    store.append(Write { lease, ..Write::new(&id, expected, batch, now) }).await
+    let batch = ChangeBatch { first, changes: &changes };
+    store.append(AppendRequest { lease, ..AppendRequest::new(&id, expected, batch, now) }).await
 }
 
-async fn load(store: &dyn SessionStore, name: &str) -> Loaded {
+async fn load(store: &dyn SessionStore, name: &str) -> LoadedSession {
     store.load(&id(name)).await.unwrap().unwrap()
 }
 
@@ -208,7 +211,7 @@ async fn what_is_created_is_loaded_as_it_was(store: &dyn SessionStore) {
     assert_eq!(store.header(&id("a")).await.unwrap(), Some(created.clone()));
     let changes = said(&["one", "two"]);
     assert_eq!(store.definition(&id("a")).await.unwrap(), Some(definition()));
-    let expect = Loaded { header: created, definition: definition(), changes };
+    let expect = LoadedSession { header: created, definition: definition(), changes };
     assert_eq!(store.load(&id("a")).await.unwrap(), Some(expect));
 }
 
@@ -277,9 +280,13 @@ async fn a_repeated_write_with_other_bytes_is_a_conflict(store: &dyn SessionStor
 async fn a_write_may_change_the_header_only(store: &dyn SessionStore) {
     create(store, &header("a"), &["one"]).await;
     let (id, title) = (id("a"), "about".into());
-    let batch = Batch { first: 1, changes: &[] };
+    let batch = ChangeBatch { first: 1, changes: &[] };
     let status = Some(SessionStatus::Suspended);
-    let write = Write { status, title: Some(&title), ..Write::new(&id, 1, batch, moment(2)) };
+    let write = AppendRequest {
+        status,
+        title: Some(&title),
+        ..AppendRequest::new(&id, 1, batch, moment(2))
+    };
     assert_eq!(store.append(write).await.unwrap(), 2);
     let header = store.header(&id).await.unwrap().unwrap();
     let told = (header.status, header.title.as_deref(), header.length);
@@ -297,7 +304,7 @@ async fn what_is_not_there_is_not_found(store: &dyn SessionStore) {
     not_found(append(store, "nobody", 1, 0, &["one"]).await.map(drop));
     not_found(store.rewind(&id, 1, 0, None, moment(1)).await.map(drop));
     not_found(store.lease(&id, claim("me", moment(1))).await.map(drop));
-    not_found(store.post(&id, &Wish::Stop).await);
+    not_found(store.send_control(&id, &ControlMessage::Stop).await);
 }
 
 async fn a_deleted_session_is_not_loaded_and_not_written(store: &dyn SessionStore) {
@@ -327,7 +334,7 @@ async fn deleting_what_is_not_there_does_nothing(store: &dyn SessionStore) {
 /// Forks a session where it stands, or earlier.
 async fn fork(store: &dyn SessionStore, source: &str, name: &str, at: Seq) -> SessionHeader {
     let source = store.header(&id(source)).await.unwrap().unwrap();
-    let from = Some(ForkPoint { session: source.id.clone(), line: source.line, at });
+    let from = Some(ForkPoint { session: source.id.clone(), branch: source.branch, at });
     let header = SessionHeader { from, parent: Some(source.id), ..header(name) };
     create(store, &header, &[]).await
 }
@@ -375,7 +382,7 @@ async fn what_is_not_there_cannot_be_forked(store: &dyn SessionStore) {
     create(store, &header("gone"), &["one"]).await;
     store.delete(&id("gone"), moment(1)).await.unwrap();
     for (session, at) in [("nobody", 0), ("gone", 0), ("a", 2)] {
-        let from = Some(ForkPoint { session: id(session), line: 0, at });
+        let from = Some(ForkPoint { session: id(session), branch: 0, at });
         let header = SessionHeader { from, ..header("b") };
         let definition = definition();
         let new = NewSession { header: &header, definition: &definition, changes: &[] };
@@ -429,7 +436,7 @@ async fn one_writer_has_the_lease(store: &dyn SessionStore) {
 
 async fn a_lease_that_ended_is_taken_over_and_the_old_one_is_lost(store: &dyn SessionStore) {
     create(store, &header("a"), &[]).await;
-    let ends = Claim { lasts: Duration::ZERO, ..claim("me", moment(1)) };
+    let ends = LeaseRequest { ttl: Duration::ZERO, ..claim("me", moment(1)) };
     let old = store.lease(&id("a"), ends).await.unwrap();
     // Nobody took it over, so whoever has it may still write.
     append_with(store, "a", 1, 0, &["one"], Some(&old), moment(40)).await.unwrap();
@@ -470,7 +477,7 @@ async fn a_lease_is_given_back(store: &dyn SessionStore) {
 
 async fn a_renewed_lease_lasts_longer(store: &dyn SessionStore) {
     create(store, &header("a"), &[]).await;
-    let ends = Claim { lasts: Duration::ZERO, ..claim("me", moment(1)) };
+    let ends = LeaseRequest { ttl: Duration::ZERO, ..claim("me", moment(1)) };
     let lease = store.lease(&id("a"), ends).await.unwrap();
     let renewed = store.renew(&lease, moment(20), LASTS).await.unwrap();
     assert!(renewed.until.since(lease.until) >= LASTS, "{lease:?} {renewed:?}");
@@ -521,10 +528,10 @@ async fn the_list_can_be_narrowed(store: &dyn SessionStore) {
 async fn a_lease_of_somebody_who_is_gone_is_taken_over_at_once(store: &dyn SessionStore) {
     create(store, &header("a"), &[]).await;
     let old = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
-    let another = Claim { instead_of: Some("them"), ..claim("you", moment(2)) };
+    let another = LeaseRequest { replaces: Some("them"), ..claim("you", moment(2)) };
     let busy = store.lease(&id("a"), another).await;
     assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
-    let instead = Claim { instead_of: Some("me"), ..claim("you", moment(2)) };
+    let instead = LeaseRequest { replaces: Some("me"), ..claim("you", moment(2)) };
     let new = store.lease(&id("a"), instead).await.unwrap();
     assert!(new.number > old.number);
     let lost = append_with(store, "a", 1, 0, &["one"], Some(&old), moment(3)).await;

@@ -5,7 +5,7 @@ use loopwright_core::{BoxError, JournalError, ReplayError};
 
 use crate::{
     id::{InvalidSessionId, SessionId},
-    status::{RefusedTransition, SessionStatus},
+    status::{InvalidTransition, SessionStatus},
     store::StoreError,
 };
 
@@ -18,7 +18,7 @@ pub enum SessionError {
     Store(#[from] StoreError),
     /// The status does not allow it.
     #[error(transparent)]
-    Status(#[from] RefusedTransition),
+    Status(#[from] InvalidTransition),
     /// Messages are for active sessions.
     #[error("session `{id}` is {status} and takes no message: resume it first")]
     NotActive {

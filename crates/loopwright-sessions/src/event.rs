@@ -13,7 +13,7 @@ use crate::{header::SessionHeader, id::SessionId, status::SessionStatus};
 pub enum SessionEvent {
     /// It was loaded.
     #[serde(rename = "session.loaded")]
-    Loaded(SessionAt),
+    Loaded(SessionSnapshot),
     /// An action did something with it; what it did is not kept yet.
     #[serde(rename = "session.action_executed")]
     ActionExecuted {
@@ -32,7 +32,7 @@ pub enum SessionEvent {
     },
     /// It was saved.
     #[serde(rename = "session.saved")]
-    Saved(SessionAt),
+    Saved(SessionSnapshot),
     /// It could not be loaded.
     #[serde(rename = "session.load_failed")]
     LoadFailed {
@@ -53,7 +53,7 @@ pub enum SessionEvent {
 
 /// A session at a moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SessionAt {
+pub struct SessionSnapshot {
     /// The session.
     pub session: SessionId,
     /// Its version.
@@ -62,7 +62,7 @@ pub struct SessionAt {
     pub status: SessionStatus,
 }
 
-impl SessionAt {
+impl SessionSnapshot {
     /// Tells of a session what its header says.
     pub(crate) fn of(header: &SessionHeader) -> Self {
         Self { session: header.id.clone(), version: header.version, status: header.status }
@@ -72,11 +72,11 @@ impl SessionAt {
 /// Listens to what happens to sessions. It must not block. Its panics are contained.
 pub trait SessionListener: Send + Sync {
     /// Takes note of an event.
-    fn hear(&self, event: &SessionEvent);
+    fn on_event(&self, event: &SessionEvent);
 }
 
 impl<F: Fn(&SessionEvent) + Send + Sync> SessionListener for F {
-    fn hear(&self, event: &SessionEvent) {
+    fn on_event(&self, event: &SessionEvent) {
         self(event);
     }
 }

@@ -5,14 +5,15 @@ use std::{fmt, pin::pin, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use loopwright_broadcast::{
-    BroadcastConfig, BroadcastTransport, Broadcasting, Frame, Subscription, kinds,
+    BroadcastConfig, BroadcastTransport, Broadcasting, EncodedEnvelope, Subscription,
+    envelope_types,
 };
 use loopwright_core::{BoxError, Clock, EventSink};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     id::SessionId,
-    store::{Log, SessionStore},
+    store::{SessionLog, SessionStore},
 };
 
 /// How many envelopes are kept, if nothing else is said.
@@ -50,21 +51,21 @@ impl EventLog {
 
     /// Keeps so many envelopes; older ones may be forgotten.
     #[must_use]
-    pub fn keeping(self, keep: u64) -> Self {
+    pub fn with_capacity(self, keep: u64) -> Self {
         Self { keep, ..self }
     }
 }
 
 #[async_trait]
 impl BroadcastTransport for EventLog {
-    async fn broadcast(&self, _channel: &str, envelope: &Frame) -> Result<(), BoxError> {
+    async fn broadcast(&self, _channel: &str, envelope: &EncodedEnvelope) -> Result<(), BoxError> {
         self.broadcast_all(std::slice::from_ref(envelope)).await
     }
 
-    async fn broadcast_all(&self, envelopes: &[Frame]) -> Result<(), BoxError> {
+    async fn broadcast_all(&self, envelopes: &[EncodedEnvelope]) -> Result<(), BoxError> {
         let notes: Vec<Arc<[u8]>> =
             envelopes.iter().map(|it| Arc::clone(it.json()).into()).collect();
-        self.store.note(&self.id, Log::Events, &notes, Some(self.keep)).await?;
+        self.store.append_log(&self.id, SessionLog::Events, &notes, Some(self.keep)).await?;
         Ok(())
     }
 }
@@ -76,14 +77,14 @@ impl fmt::Debug for EventLog {
 }
 
 /// Keeps what is told while something else is done, in the same task.
-pub(crate) struct Telling<L = EventLog> {
+pub(crate) struct LogWriter<L = EventLog> {
     broadcasting: Broadcasting,
     subscription: Subscription,
     log: L,
     clock: Arc<dyn Clock>,
 }
 
-impl<L: BroadcastTransport> Telling<L> {
+impl<L: BroadcastTransport> LogWriter<L> {
     pub(crate) fn new(
         config: BroadcastConfig,
         session: &SessionId,
@@ -124,10 +125,10 @@ async fn keep(
     clock: &dyn Clock,
     ended: &CancellationToken,
 ) {
-    while let Some(batch) = subscription.batch(BATCH).await {
+    while let Some(batch) = subscription.recv_many(BATCH).await {
         // What cannot be kept is not followed; the run is what matters.
         let _is_kept = log.broadcast_all(&batch).await;
-        if batch.iter().all(|it| it.kind() == kinds::STREAM_CHUNK) {
+        if batch.iter().all(|it| it.kind() == envelope_types::STREAM_CHUNK) {
             select(clock.sleep(GATHERED), pin!(ended.cancelled())).await;
         }
     }
@@ -137,7 +138,7 @@ async fn keep(
 mod tests {
     use loopwright_core::AgentState;
     use loopwright_testing::{
-        FakeModel, FrozenClock, ModelDriver, block_on, loop_of, run_until_stuck,
+        FakeModel, FrozenClock, ModelDriver, block_on, run_until_stuck, test_loop,
     };
 
     use super::*;
@@ -147,7 +148,11 @@ mod tests {
 
     #[async_trait]
     impl BroadcastTransport for Gone {
-        async fn broadcast(&self, _channel: &str, _envelope: &Frame) -> Result<(), BoxError> {
+        async fn broadcast(
+            &self,
+            _channel: &str,
+            _envelope: &EncodedEnvelope,
+        ) -> Result<(), BoxError> {
             std::future::pending().await
         }
     }
@@ -157,7 +162,11 @@ mod tests {
 
     #[async_trait]
     impl BroadcastTransport for Quick {
-        async fn broadcast(&self, _channel: &str, _envelope: &Frame) -> Result<(), BoxError> {
+        async fn broadcast(
+            &self,
+            _channel: &str,
+            _envelope: &EncodedEnvelope,
+        ) -> Result<(), BoxError> {
             Ok(())
         }
     }
@@ -167,9 +176,9 @@ mod tests {
         let (session, clock) = (SessionId::new("s").unwrap(), FrozenClock::manual());
         let clock: Arc<dyn Clock> = Arc::new(clock);
         let telling =
-            Telling::new(BroadcastConfig::standard(), &session, Quick, Arc::clone(&clock));
-        let model = FakeModel::script(["hello"]).streaming(1).pausing(2);
-        let agent = loop_of(ModelDriver::new(model));
+            LogWriter::new(BroadcastConfig::standard(), &session, Quick, Arc::clone(&clock));
+        let model = FakeModel::script(["hello"]).streaming(1).yielding(2);
+        let agent = test_loop(ModelDriver::new(model));
         let agent = agent.with_event_sink(Arc::new(telling.sink()));
         let run = agent.execute(AgentState::new().with_user_message("go"));
         let done = run_until_stuck(telling.beside(run)).map(|state| state.text());
@@ -180,8 +189,8 @@ mod tests {
     fn a_log_that_never_answers_costs_the_run_nothing() {
         let (session, clock) = (SessionId::new("s").unwrap(), FrozenClock::new());
         let telling =
-            Telling::new(BroadcastConfig::standard(), &session, Gone, Arc::new(clock.clone()));
-        let agent = loop_of(ModelDriver::new(FakeModel::script(["hello"]).streaming(1)));
+            LogWriter::new(BroadcastConfig::standard(), &session, Gone, Arc::new(clock.clone()));
+        let agent = test_loop(ModelDriver::new(FakeModel::script(["hello"]).streaming(1)));
         let agent = agent.with_event_sink(Arc::new(telling.sink()));
         let run = agent.execute(AgentState::new().with_user_message("go"));
         assert_eq!(block_on(telling.beside(run)).text(), "hello");

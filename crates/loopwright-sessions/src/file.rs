@@ -39,17 +39,17 @@ use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
     store::{
-        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed, Salvaged,
-        SessionStore, StoreError, Wish, Write,
+        AppendRequest, ControlMessage, Finding, Lease, LeaseRequest, LoadedSession, LogEntry,
+        NewSession, Posted, ReclaimStats, Salvaged, SessionLog, SessionStore, StoreError,
     },
     stored::{encode, fingerprint},
 };
 
-pub use self::pace::Blocking;
+pub use self::pace::AppendMode;
 use self::{
-    check::Care,
+    check::RepairMode,
     create::New,
-    root::{Reading, Root},
+    root::{ReadMode, Root},
     session::{Addition, Session},
 };
 
@@ -89,7 +89,7 @@ impl FileStore {
     ///
     /// [`Unavailable`](StoreError::Unavailable) if the directory cannot be used, and why.
     pub fn open(directory: impl AsRef<Path>) -> Result<Self, StoreError> {
-        Self::open_with(directory, Blocking::default())
+        Self::open_with(directory, AppendMode::default())
     }
 
     /// Opens the store in a directory, and says whether it may block whoever appends.
@@ -97,7 +97,10 @@ impl FileStore {
     /// # Errors
     ///
     /// As [`open`](Self::open).
-    pub fn open_with(directory: impl AsRef<Path>, blocking: Blocking) -> Result<Self, StoreError> {
+    pub fn open_with(
+        directory: impl AsRef<Path>,
+        blocking: AppendMode,
+    ) -> Result<Self, StoreError> {
         Ok(Self(Arc::new(Root::open(directory.as_ref(), blocking)?)))
     }
 
@@ -157,7 +160,7 @@ impl SessionStore for FileStore {
 
     async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError> {
         let id = id.clone();
-        self.work(move |root| root.header(&id, Reading::Patient)).await
+        self.work(move |root| root.header(&id, ReadMode::WaitForWriter)).await
     }
 
     async fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError> {
@@ -165,12 +168,12 @@ impl SessionStore for FileStore {
         self.work(move |root| root.definition(&id)).await
     }
 
-    async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
+    async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError> {
         let id = id.clone();
         self.work(move |root| root.load(&id)).await
     }
 
-    async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {
+    async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError> {
         let body = encode(write.id, write.batch.changes)?;
         let addition = Addition {
             expected: write.expected,
@@ -243,11 +246,11 @@ impl SessionStore for FileStore {
         self.work(move |root| root.named(&beginning, most)).await
     }
 
-    async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
-        let Claim { owner, instead_of, now, lasts } = claim;
-        let (owner, instead_of) = (owner.to_owned(), instead_of.map(str::to_owned));
+    async fn lease(&self, id: &SessionId, claim: LeaseRequest<'_>) -> Result<Lease, StoreError> {
+        let LeaseRequest { owner, replaces, now, ttl } = claim;
+        let (owner, replaces) = (owner.to_owned(), replaces.map(str::to_owned));
         self.work_on(id, move |session| {
-            session.lease(Claim { owner: &owner, instead_of: instead_of.as_deref(), now, lasts })
+            session.lease(LeaseRequest { owner: &owner, replaces: replaces.as_deref(), now, ttl })
         })
         .await
     }
@@ -272,20 +275,20 @@ impl SessionStore for FileStore {
         }
     }
 
-    async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError> {
+    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError> {
         let wish = encode(id, wish)?;
         self.work_on(id, move |session| session.post(&wish)).await
     }
 
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
+    async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
         let held = lease.clone();
         self.work_on(&lease.id, move |session| session.collect(&held)).await.map_err(not_held)
     }
 
-    async fn note(
+    async fn append_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
@@ -293,18 +296,18 @@ impl SessionStore for FileStore {
         self.work_on(id, move |session| session.note(log, &notes, keep)).await
     }
 
-    async fn notes(
+    async fn read_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Note>, StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         let id = id.clone();
         self.work(move |root| root.notes(&id, log, after, limit)).await
     }
 
-    async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
+    async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {
         self.work(move |root| root.reclaim(abandoned)).await
     }
 
@@ -315,7 +318,7 @@ impl SessionStore for FileStore {
 
     async fn missing(&self, id: &SessionId) -> Result<Option<Finding>, StoreError> {
         let id = id.clone();
-        self.work(move |root| root.missing(&id, Reading::Patient)).await
+        self.work(move |root| root.missing(&id, ReadMode::WaitForWriter)).await
     }
 
     async fn salvage(&self, id: &SessionId) -> Result<Option<Salvaged>, StoreError> {
@@ -324,7 +327,7 @@ impl SessionStore for FileStore {
     }
 
     async fn check(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
-        let care = if repair { Care::Repair } else { Care::Look };
+        let care = if repair { RepairMode::Repair } else { RepairMode::Look };
         self.work(move |root| root.check(care)).await
     }
 }

@@ -2,14 +2,14 @@
 
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
-use loopwright_broadcast::{BroadcastEnvelope, kinds};
+use loopwright_broadcast::{BroadcastEnvelope, envelope_types};
 use loopwright_core::Clock;
 
 use crate::{
     id::SessionId,
     jobs::{JobQuery, JobStatus},
     status::SessionStatus,
-    store::{Log, Note, SessionStore, StoreError},
+    store::{LogEntry, SessionLog, SessionStore, StoreError},
 };
 
 /// How many envelopes are read at once.
@@ -19,28 +19,28 @@ const PAGE: usize = 256;
 ///
 /// Whoever breaks off goes on with the number of the last envelope it has seen, and misses nothing that
 /// is still kept.
-pub struct Following {
+pub struct EventFollower {
     store: Arc<dyn SessionStore>,
     clock: Arc<dyn Clock>,
     id: SessionId,
     after: u64,
     /// Whether the agent takes no further step after the envelope read last.
     is_at_rest: bool,
-    page: VecDeque<Note>,
+    page: VecDeque<LogEntry>,
 }
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Followed {
+pub enum FollowEvent {
     /// This was told: an envelope, and its number.
-    Told(Note),
+    Entry(LogEntry),
     /// Nothing was told for as long as was to be waited.
-    Quiet,
+    Timeout,
     /// The run is over or waits for somebody, and everything that was told of it has been read.
-    Over,
+    Ended,
 }
 
-impl Following {
+impl EventFollower {
     /// Follows a session from what was told after some number; from the beginning after 0.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl Following {
             return Err(StoreError::NotFound(id));
         }
         let last = match after.checked_sub(1) {
-            Some(before) => store.notes(&id, Log::Events, before, 1).await?,
+            Some(before) => store.read_log(&id, SessionLog::Events, before, 1).await?,
             None => Vec::new(),
         };
         let is_at_rest = last.first().is_some_and(|it| it.number == after && rests(it));
@@ -77,7 +77,7 @@ impl Following {
         let (mut begins_after, mut read) = (0, 0);
         let mut rested = false;
         loop {
-            let notes = store.notes(&id, Log::Events, read, PAGE).await?;
+            let notes = store.read_log(&id, SessionLog::Events, read, PAGE).await?;
             let Some(last) = notes.last() else { break };
             read = last.number;
             for note in &notes {
@@ -96,21 +96,21 @@ impl Following {
     /// # Errors
     ///
     /// If the store fails; it can be tried again.
-    pub async fn next(&mut self, at_most: Duration) -> Result<Followed, StoreError> {
+    pub async fn next(&mut self, at_most: Duration) -> Result<FollowEvent, StoreError> {
         if self.page.is_empty() {
             self.read().await?;
         }
         if self.page.is_empty() && self.is_at_rest {
-            return Ok(Followed::Over);
+            return Ok(FollowEvent::Ended);
         }
         if self.page.is_empty() {
             let (id, clock) = (&self.id, &*self.clock);
-            self.store.wait(id, Log::Events, self.after, clock, at_most).await?;
+            self.store.wait(id, SessionLog::Events, self.after, clock, at_most).await?;
             self.read().await?;
         }
-        let Some(note) = self.page.pop_front() else { return Ok(Followed::Quiet) };
+        let Some(note) = self.page.pop_front() else { return Ok(FollowEvent::Timeout) };
         (self.after, self.is_at_rest) = (note.number, rests(&note));
-        Ok(Followed::Told(note))
+        Ok(FollowEvent::Entry(note))
     }
 
     /// Waits for another run after one that is over, which may be about to begin.
@@ -121,12 +121,12 @@ impl Following {
     /// # Errors
     ///
     /// If the store fails; it can be tried again.
-    pub async fn next_run(&mut self, at_most: Duration) -> Result<Followed, StoreError> {
+    pub async fn next_run(&mut self, at_most: Duration) -> Result<FollowEvent, StoreError> {
         let rested = std::mem::take(&mut self.is_at_rest);
         match self.next(at_most).await? {
-            Followed::Quiet if rested && !self.has_jobs().await? => {
+            FollowEvent::Timeout if rested && !self.has_jobs().await? => {
                 self.is_at_rest = true;
-                Ok(Followed::Over)
+                Ok(FollowEvent::Ended)
             }
             other => Ok(other),
         }
@@ -134,7 +134,7 @@ impl Following {
 
     async fn has_jobs(&self) -> Result<bool, StoreError> {
         let Some(jobs) = self.store.jobs() else { return Ok(false) };
-        for status in [JobStatus::Waiting, JobStatus::Running] {
+        for status in [JobStatus::Queued, JobStatus::Running] {
             let session = Some(self.id.clone());
             let query = JobQuery { status: Some(status), session, ..JobQuery::last(1) };
             if !jobs.records(&query).await?.is_empty() {
@@ -145,7 +145,8 @@ impl Following {
     }
 
     async fn read(&mut self) -> Result<(), StoreError> {
-        self.page = self.store.notes(&self.id, Log::Events, self.after, PAGE).await?.into();
+        self.page =
+            self.store.read_log(&self.id, SessionLog::Events, self.after, PAGE).await?.into();
         Ok(())
     }
 
@@ -155,7 +156,7 @@ impl Following {
     }
 }
 
-impl fmt::Debug for Following {
+impl fmt::Debug for EventFollower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Following")
             .field("session", &self.id)
@@ -165,9 +166,10 @@ impl fmt::Debug for Following {
 }
 
 /// Tells whether the session's own agent takes no further step after this.
-fn rests(note: &Note) -> bool {
+fn rests(note: &LogEntry) -> bool {
     // Envelopes begin with their type: few of them have to be read.
-    let begins = format!("{{\"type\":\"{}\"", kinds::STATUS);
+    let begins = format!("{{\"type\":\"{}\"", envelope_types::STATUS);
     note.body.starts_with(begins.as_bytes())
-        && serde_json::from_slice(&note.body).is_ok_and(|it: BroadcastEnvelope| it.is_at_rest())
+        && serde_json::from_slice(&note.body)
+            .is_ok_and(|it: BroadcastEnvelope| it.is_idle_or_terminal())
 }

@@ -19,7 +19,7 @@ pub struct SessionHeader {
     /// How many changes lead to its state, those before a fork included.
     pub length: Seq,
     /// Which of its lines is the current one: 0 until it is rewound for the first time.
-    pub line: u32,
+    pub branch: u32,
     /// Where the current line leaves another one, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<ForkPoint>,
@@ -51,7 +51,7 @@ pub struct ForkPoint {
     /// The session of the other line.
     pub session: SessionId,
     /// The other line.
-    pub line: u32,
+    pub branch: u32,
     /// How many changes they have in common.
     pub at: Seq,
 }
@@ -65,7 +65,7 @@ impl SessionHeader {
             status: SessionStatus::Active,
             version: 0,
             length: 0,
-            line: 0,
+            branch: 0,
             from: None,
             parent: None,
             call: None,
@@ -86,7 +86,7 @@ impl SessionHeader {
             title: self.title.clone(),
             workdir: self.workdir.clone(),
             parent: Some(self.id.clone()),
-            from: Some(ForkPoint { session: self.id.clone(), line: self.line, at }),
+            from: Some(ForkPoint { session: self.id.clone(), branch: self.branch, at }),
             ..Self::new(into, Arc::clone(&self.agent_name), now)
         }
     }
@@ -102,7 +102,7 @@ pub struct SessionQuery {
     /// Those that work in this directory only.
     pub workdir: Option<Arc<str>>,
     /// Those that stand in this relation to others only.
-    pub kinship: Kinship,
+    pub kinship: SessionRelation,
     /// Those that come after this one; from the beginning if there is none.
     pub after: Option<SessionCursor>,
     /// The most that are returned.
@@ -111,12 +111,12 @@ pub struct SessionQuery {
 
 /// How a session is related to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Kinship {
+pub enum SessionRelation {
     /// However.
     #[default]
     Any,
     /// It is no sub-agent's.
-    Independent,
+    TopLevel,
     /// It is a fork of this one, or works for it.
     ChildOf(SessionId),
 }
@@ -137,7 +137,7 @@ impl SessionQuery {
     }
 
     /// Tells whether a session is asked for, wherever it stands.
-    pub fn wants(&self, header: &SessionHeader) -> bool {
+    pub fn matches(&self, header: &SessionHeader) -> bool {
         let status = match self.status {
             Some(status) => header.status == status,
             None => header.status != SessionStatus::Deleted,
@@ -145,9 +145,9 @@ impl SessionQuery {
         let agent = self.agent_name.as_ref().is_none_or(|name| *name == header.agent_name);
         let workdir = self.workdir.is_none() || self.workdir == header.workdir;
         let kinship = match &self.kinship {
-            Kinship::Any => true,
-            Kinship::Independent => header.call.is_none(),
-            Kinship::ChildOf(parent) => header.parent.as_ref() == Some(parent),
+            SessionRelation::Any => true,
+            SessionRelation::TopLevel => header.call.is_none(),
+            SessionRelation::ChildOf(parent) => header.parent.as_ref() == Some(parent),
         };
         status
             && agent
@@ -178,8 +178,11 @@ pub struct SessionList {
 
 impl SessionList {
     /// Makes a page of all headers that a query wants, in whatever order they come.
-    pub fn of(query: &SessionQuery, headers: impl IntoIterator<Item = SessionHeader>) -> Self {
-        let mut sessions: Vec<_> = headers.into_iter().filter(|it| query.wants(it)).collect();
+    pub fn from_headers(
+        query: &SessionQuery,
+        headers: impl IntoIterator<Item = SessionHeader>,
+    ) -> Self {
+        let mut sessions: Vec<_> = headers.into_iter().filter(|it| query.matches(it)).collect();
         sessions.sort_by(|a, b| (b.updated_at, &b.id).cmp(&(a.updated_at, &a.id)));
         let is_more = sessions.len() > query.limit;
         sessions.truncate(query.limit);

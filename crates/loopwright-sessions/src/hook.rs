@@ -53,7 +53,7 @@ impl SessionHooks {
 
     /// Adds a hook.
     #[must_use]
-    pub fn and(mut self, priority: Priority, hook: impl SessionHook + 'static) -> Self {
+    pub fn with_hook(mut self, priority: Priority, hook: impl SessionHook + 'static) -> Self {
         let at = self.0.partition_point(|(other, _)| *other >= priority);
         self.0.insert(at, (priority, Arc::new(hook)));
         self

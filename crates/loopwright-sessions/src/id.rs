@@ -5,14 +5,14 @@ use std::{fmt, str::FromStr, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 /// The most characters of a name.
-const LONGEST: usize = 128;
+const MAX_LENGTH: usize = 128;
 
 /// Tells whether a text has the form of a name.
 fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     let begins = bytes.next().is_some_and(|it| it.is_ascii_alphanumeric());
     let goes_on = bytes.all(|it| it.is_ascii_alphanumeric() || matches!(it, b'-' | b'_'));
-    begins && goes_on && text.len() <= LONGEST
+    begins && goes_on && text.len() <= MAX_LENGTH
 }
 
 /// Makes a type of names, and the error of a text that is none.
@@ -86,7 +86,7 @@ name_type! {
     /// A text that is no name of a session.
     #[error(
         "`{0}` cannot name a session: use letters, digits, `-` and `_`, beginning with a letter or \
-         digit, at most {LONGEST}"
+         digit, at most {MAX_LENGTH}"
     )]
     InvalidSessionId
 }
@@ -98,7 +98,7 @@ name_type! {
     /// A text that is no name of a job.
     #[error(
         "`{0}` cannot name a job: use letters, digits, `-` and `_`, beginning with a letter or digit, \
-         at most {LONGEST}"
+         at most {MAX_LENGTH}"
     )]
     InvalidJobId
 }
@@ -117,10 +117,11 @@ mod tests {
 
     #[test]
     fn names_are_safe_as_file_names() {
-        for name in ["a", "A-1_b", "0", &"x".repeat(LONGEST)] {
+        for name in ["a", "A-1_b", "0", &"x".repeat(MAX_LENGTH)] {
             assert_eq!(SessionId::new(name).unwrap().as_str(), name);
         }
-        for name in ["", "-a", "_a", ".", "..", "a/b", "a b", "ä", "a\n", &"x".repeat(LONGEST + 1)]
+        for name in
+            ["", "-a", "_a", ".", "..", "a/b", "a b", "ä", "a\n", &"x".repeat(MAX_LENGTH + 1)]
         {
             assert_eq!(SessionId::new(name), Err(InvalidSessionId(name.to_owned())));
         }

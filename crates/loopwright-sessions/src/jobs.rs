@@ -17,7 +17,7 @@ use crate::{
 /// session are delivered one after the other, in the order in which they were pushed; one that waits to
 /// be tried again keeps the later ones waiting. A queue that many machines use measures by a clock of its own when
 /// claims end and jobs are ready. What was acknowledged survives a crash of the machine.
-/// [`conformance::JOB_FACTS`](crate::conformance::JOB_FACTS) says all this in tests.
+/// [`conformance::JOB_CASES`](crate::conformance::JOB_CASES) says all this in tests.
 #[async_trait]
 pub trait JobQueue: Send + Sync {
     /// Adds a job, and tells whether it is new: one whose name is there already stays as it was.
@@ -64,7 +64,7 @@ pub trait JobQueue: Send + Sync {
     async fn holders(&self) -> Result<Vec<Arc<str>>, StoreError>;
 
     /// Lets others claim what a holder has, because it is gone. Returns how many jobs there were.
-    async fn give_back(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError>;
+    async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError>;
 
     /// Returns what is known of a job; nothing if there is none.
     async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError>;
@@ -77,7 +77,7 @@ pub trait JobQueue: Send + Sync {
 
     /// Forgets jobs that are over and last changed their status before some moment, and returns how many.
     /// Their names are free again.
-    async fn forget(&self, before: Timestamp) -> Result<u64, StoreError>;
+    async fn delete_finished(&self, before: Timestamp) -> Result<u64, StoreError>;
 }
 
 /// What is to be done with a session. The session itself says which agent does it.
@@ -93,18 +93,18 @@ pub struct Job {
 
 impl Job {
     /// Says something to a session's agent.
-    pub fn say(session: SessionId, message: impl Into<Message>) -> Self {
-        Self { id: JobId::generate(), session, task: JobTask::Say(message.into()) }
+    pub fn send_message(session: SessionId, message: impl Into<Message>) -> Self {
+        Self { id: JobId::generate(), session, task: JobTask::SendMessage(message.into()) }
     }
 
     /// Goes on with a session.
-    pub fn go_on(session: SessionId) -> Self {
-        Self { id: JobId::generate(), session, task: JobTask::GoOn }
+    pub fn resume(session: SessionId) -> Self {
+        Self { id: JobId::generate(), session, task: JobTask::Resume }
     }
 
     /// Names it.
     #[must_use]
-    pub fn named(self, id: JobId) -> Self {
+    pub fn with_id(self, id: JobId) -> Self {
         Self { id, ..self }
     }
 }
@@ -114,9 +114,9 @@ impl Job {
 #[serde(rename_all = "snake_case")]
 pub enum JobTask {
     /// It says this to the agent, and lets it answer.
-    Say(Message),
+    SendMessage(Message),
     /// It lets the agent go on with what was interrupted, stopped or failed.
-    GoOn,
+    Resume,
 }
 
 /// Where a job stands.
@@ -124,13 +124,13 @@ pub enum JobTask {
 #[serde(rename_all = "snake_case")]
 pub enum JobStatus {
     /// It waits for a worker.
-    Waiting,
+    Queued,
     /// A worker is at it.
     Running,
     /// The agent answered.
-    Done,
+    Completed,
     /// The session waits for a decision; the job is over.
-    Parked,
+    NeedsInput,
     /// A limit or somebody stopped the agent.
     Stopped,
     /// It was refused, or given up.
@@ -139,16 +139,22 @@ pub enum JobStatus {
 
 impl JobStatus {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Waiting, Self::Running, Self::Done, Self::Parked, Self::Stopped, Self::Failed];
+    pub const ALL: [Self; 6] = [
+        Self::Queued,
+        Self::Running,
+        Self::Completed,
+        Self::NeedsInput,
+        Self::Stopped,
+        Self::Failed,
+    ];
 
     /// Returns the status as it is written.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Waiting => "waiting",
+            Self::Queued => "waiting",
             Self::Running => "running",
-            Self::Done => "done",
-            Self::Parked => "parked",
+            Self::Completed => "done",
+            Self::NeedsInput => "parked",
             Self::Stopped => "stopped",
             Self::Failed => "failed",
         }
@@ -161,7 +167,7 @@ impl JobStatus {
 
     /// Tells whether nothing more is going to happen.
     pub fn is_over(self) -> bool {
-        !matches!(self, Self::Waiting | Self::Running)
+        !matches!(self, Self::Queued | Self::Running)
     }
 }
 
@@ -183,7 +189,7 @@ pub struct JobRecord {
     /// How often it failed and was to be tried again.
     pub attempts: u32,
     /// How often whoever had it was gone before it was done.
-    pub deaths: u32,
+    pub crashes: u32,
     /// When it may be done.
     pub ready_at: Timestamp,
     /// Who has it.
@@ -208,7 +214,7 @@ pub struct ClaimedJob {
     /// How often it failed and was to be tried again.
     pub attempts: u32,
     /// How often whoever had it was gone before it was done.
-    pub deaths: u32,
+    pub crashes: u32,
 }
 
 /// How it went with a job.
@@ -217,42 +223,42 @@ pub enum JobOutcome {
     /// The agent answered.
     Done,
     /// The session waits for a decision about this.
-    Parked(Arc<str>),
+    NeedsInput(Arc<str>),
     /// The agent was stopped, for this reason.
     Stopped(Arc<str>),
     /// It was refused or given up, for this reason.
     Failed(Arc<str>),
     /// It failed and is to be tried again.
-    Again {
+    Retry {
         /// When.
         at: Timestamp,
         /// Why it failed.
         why: Arc<str>,
     },
     /// It is left as it is, for somebody else to go on with.
-    Left,
+    Released,
 }
 
 impl JobOutcome {
     /// Returns where the job stands then.
     pub fn status(&self) -> JobStatus {
         match self {
-            Self::Done => JobStatus::Done,
-            Self::Parked(_) => JobStatus::Parked,
+            Self::Done => JobStatus::Completed,
+            Self::NeedsInput(_) => JobStatus::NeedsInput,
             Self::Stopped(_) => JobStatus::Stopped,
             Self::Failed(_) => JobStatus::Failed,
-            Self::Again { .. } | Self::Left => JobStatus::Waiting,
+            Self::Retry { .. } | Self::Released => JobStatus::Queued,
         }
     }
 
     /// Returns the reason, if there is one.
     pub fn why(&self) -> Option<&str> {
         match self {
-            Self::Parked(why)
+            Self::NeedsInput(why)
             | Self::Stopped(why)
             | Self::Failed(why)
-            | Self::Again { why, .. } => Some(why),
-            Self::Done | Self::Left => None,
+            | Self::Retry { why, .. } => Some(why),
+            Self::Done | Self::Released => None,
         }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
-    Change, Clock, Edit, EffectKey, Journal, JournalError, Seq, Stamped,
+    Change, ChangeRecord, Clock, Edit, IdempotencyKey, Journal, JournalError, Seq,
     messages::{Message, SectionName},
 };
 
@@ -19,7 +19,10 @@ use crate::{
     id::SessionId,
     repository::SessionRepository,
     status::SessionStatus,
-    store::{Batch, Lease, Loaded, NewSession, Posted, SessionStore, StoreError, Wish, Write},
+    store::{
+        AppendRequest, ChangeBatch, ControlMessage, Lease, LoadedSession, NewSession, Posted,
+        SessionStore, StoreError,
+    },
     stored::written_at,
 };
 
@@ -120,14 +123,16 @@ impl StoreJournal {
     }
 
     /// Returns those of the collected control messages that are new.
-    pub(crate) fn receive(&self, posted: Vec<Posted>) -> Vec<Wish> {
+    pub(crate) fn receive(&self, posted: Vec<Posted>) -> Vec<ControlMessage> {
         let mut received = self.received();
         let received = &mut *received;
         let is_new = |it: &Posted| it.number > received.last;
         let mut new = Vec::new();
         for Posted { number, wish } in posted.into_iter().filter(is_new).collect::<Vec<_>>() {
             let message = match &wish {
-                Wish::Say(message) if !message.is_empty() => Some(message.clone()),
+                ControlMessage::SendMessage(message) if !message.is_empty() => {
+                    Some(message.clone())
+                }
                 _ => None,
             };
             received.last = number;
@@ -138,7 +143,7 @@ impl StoreJournal {
     }
 
     /// Returns how many control messages are handled once changes are kept, and the number of the last one.
-    fn handled_by(&self, changes: &[Stamped]) -> (usize, Option<u64>) {
+    fn handled_by(&self, changes: &[ChangeRecord]) -> (usize, Option<u64>) {
         let mut kept = changes.iter().filter_map(|it| message_of(&it.change));
         let received = self.received();
         let is_handled = |(_, message): &&(u64, Option<Message>)| match message {
@@ -150,7 +155,7 @@ impl StoreJournal {
     }
 
     /// Writes a batch, which may be empty, and what was noted.
-    pub(crate) async fn write(&self, batch: Batch<'_>) -> Result<(), StoreError> {
+    pub(crate) async fn write(&self, batch: ChangeBatch<'_>) -> Result<(), StoreError> {
         let Place { mut header, lease, news, definition } = self.place().clone();
         let now = self.clock.now();
         if let Some(definition) = &definition {
@@ -165,8 +170,18 @@ impl StoreJournal {
         let (workdir, parent) = (workdir.as_ref(), parent.as_ref());
         let (id, expected, lease) = (&header.id, header.version, lease.as_ref());
         let (count, handled) = self.handled_by(batch.changes);
-        let write =
-            Write { id, expected, batch, status, title, workdir, parent, handled, lease, now };
+        let write = AppendRequest {
+            id,
+            expected,
+            batch,
+            status,
+            title,
+            workdir,
+            parent,
+            handled,
+            lease,
+            now,
+        };
         let version = self.store.append(write).await?;
         self.received().unhandled.drain(..count);
         let mut place = self.place();
@@ -196,8 +211,8 @@ impl StoreJournal {
 /// Returns what somebody says with a change.
 fn message_of(change: &Change) -> Option<&Message> {
     match change {
-        Change::Steered(message) => Some(message),
-        Change::Edited { edit: Edit::Append { section, message }, .. }
+        Change::MessageSteered(message) => Some(message),
+        Change::StateEdited { edit: Edit::Append { section, message }, .. }
             if section.as_str() == SectionName::MESSAGES =>
         {
             Some(message)
@@ -208,8 +223,8 @@ fn message_of(change: &Change) -> Option<&Message> {
 
 #[async_trait]
 impl Journal for StoreJournal {
-    async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError> {
-        self.write(Batch { first, changes }).await.map_err(|error| {
+    async fn append(&self, first: Seq, changes: &[ChangeRecord]) -> Result<(), JournalError> {
+        self.write(ChangeBatch { first, changes }).await.map_err(|error| {
             let told = match &error {
                 StoreError::Conflict { .. } | StoreError::Exists(_) | StoreError::NotFound(_) => {
                     JournalError::Conflict
@@ -223,18 +238,18 @@ impl Journal for StoreJournal {
     }
 
     /// Those of the session, which is found in the store if this journal did not create it.
-    async fn recorded(&self) -> Result<Vec<Stamped>, JournalError> {
+    async fn load_changes(&self) -> Result<Vec<ChangeRecord>, JournalError> {
         let id = self.header().id;
         let loaded = self.store.load(&id).await;
         let loaded = loaded.map_err(|error| JournalError::Unavailable(error.into()))?;
-        let Some(Loaded { header, changes, .. }) = loaded else { return Ok(Vec::new()) };
+        let Some(LoadedSession { header, changes, .. }) = loaded else { return Ok(Vec::new()) };
         let mut place = self.place();
         (place.header, place.definition) = (header, None);
         Ok(changes)
     }
 
     /// The session of a sub-agent is named after its parent and the call.
-    fn child(&self, call: &EffectKey) -> Arc<dyn Journal> {
+    fn child(&self, call: &IdempotencyKey) -> Arc<dyn Journal> {
         let parent = self.header();
         let repository =
             SessionRepository { store: Arc::clone(&self.store), clock: Arc::clone(&self.clock) };

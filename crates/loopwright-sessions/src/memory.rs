@@ -18,8 +18,8 @@ use crate::{
     rules,
     status::SessionStatus,
     store::{
-        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed, SessionStore,
-        StoreError, Wish, Write,
+        AppendRequest, ControlMessage, Finding, Lease, LeaseRequest, LoadedSession, LogEntry,
+        NewSession, Posted, ReclaimStats, SessionLog, SessionStore, StoreError,
     },
     stored::{StoredBatch, decode, decode_batches, encode, fingerprint, written_at},
 };
@@ -49,7 +49,7 @@ struct Kept {
     /// How many control messages were posted.
     posted: u64,
     wishes: Vec<Posted>,
-    logs: BTreeMap<Log, VecDeque<Note>>,
+    logs: BTreeMap<SessionLog, VecDeque<LogEntry>>,
 }
 
 /// Changes in a row, and where they leave another line.
@@ -90,7 +90,7 @@ impl Sessions {
     /// Returns the batches that lead to a state, those of the lines that its own one leaves first.
     fn batches(&self, header: &SessionHeader) -> Vec<StoredBatch> {
         let mut pieces = Vec::new();
-        let mut place = (&header.id, header.line, header.length);
+        let mut place = (&header.id, header.branch, header.length);
         while let (id, line, until) = place
             && let Some(line) = self.kept.get(id).and_then(|it| it.lines.get(line as usize))
         {
@@ -98,7 +98,7 @@ impl Sessions {
                 line.batches.iter().filter(|it| it.first < until).map(|it| it.clone().until(until));
             pieces.push(own.collect::<Vec<_>>());
             let Some(from) = &line.from else { break };
-            place = (&from.session, from.line, from.at.min(until));
+            place = (&from.session, from.branch, from.at.min(until));
         }
         pieces.into_iter().rev().flatten().collect()
     }
@@ -108,13 +108,13 @@ impl Sessions {
         let mut needed = BTreeMap::new();
         let live = self.kept.values().filter(|it| it.header.status != SessionStatus::Deleted);
         for head in live.map(|it| &it.header) {
-            let mut place = Some((&head.id, head.line, head.length));
+            let mut place = Some((&head.id, head.branch, head.length));
             while let Some((id, line, until)) = place {
                 let most = needed.entry((id.clone(), line)).or_insert(0);
                 *most = until.max(*most);
                 let found = self.kept.get(id).and_then(|it| it.lines.get(line as usize));
                 let from = found.and_then(|it| it.from.as_ref());
-                place = from.map(|it| (&it.session, it.line, it.at.min(until)));
+                place = from.map(|it| (&it.session, it.branch, it.at.min(until)));
             }
         }
         needed
@@ -140,13 +140,13 @@ impl SessionStore for MemoryStore {
         let mut base = 0;
         if let Some(from) = &header.from {
             let source = sessions.get_mut(&from.session)?;
-            rules::check_fork(from, source.header.line, source.header.length)?;
+            rules::check_fork(from, source.header.branch, source.header.length)?;
             base = from.at;
         }
         let (count, body) = (new.changes.len(), packed(&id, new.changes)?);
         let batch = StoredBatch { first: base, count, body, sum: None };
         let batches = if count == 0 { Vec::new() } else { vec![batch] };
-        (header.version, header.line) = (1, 0);
+        (header.version, header.branch) = (1, 0);
         header.length = base + count as u64;
         let kept = Kept {
             definition: packed(&id, new.definition)?,
@@ -174,7 +174,7 @@ impl SessionStore for MemoryStore {
         decode(id, &kept.definition).map(Some)
     }
 
-    async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
+    async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError> {
         let (header, definition, batches) = {
             let mut sessions = self.sessions();
             let Ok(kept) = sessions.get_mut(id) else { return Ok(None) };
@@ -183,10 +183,10 @@ impl SessionStore for MemoryStore {
             (header, definition, batches)
         };
         let changes = decode_batches(id, header.length, &batches)?;
-        Ok(Some(Loaded { header, definition: decode(id, &definition)?, changes }))
+        Ok(Some(LoadedSession { header, definition: decode(id, &definition)?, changes }))
     }
 
-    async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {
+    async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError> {
         let mut sessions = self.sessions();
         let kept = sessions.get_mut(write.id)?;
         let first = write.batch.first;
@@ -235,9 +235,9 @@ impl SessionStore for MemoryStore {
         if at > kept.header.length {
             return Err(StoreError::NotFound(id.clone()));
         }
-        let from = ForkPoint { session: id.clone(), line: kept.header.line, at };
+        let from = ForkPoint { session: id.clone(), branch: kept.header.branch, at };
         kept.lines.push(Line { from: Some(from.clone()), batches: Vec::new() });
-        kept.header.line += 1;
+        kept.header.branch += 1;
         kept.header.from = Some(from);
         kept.header.length = at;
         sessions.touch(id, now);
@@ -247,8 +247,8 @@ impl SessionStore for MemoryStore {
     async fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError> {
         let sessions = self.sessions();
         let headers = sessions.order.iter().rev().filter_map(|(_, id)| sessions.kept.get(id));
-        let wanted = headers.map(|it| &it.header).filter(|it| query.wants(it));
-        Ok(SessionList::of(query, wanted.take(query.limit.saturating_add(1)).cloned()))
+        let wanted = headers.map(|it| &it.header).filter(|it| query.matches(it));
+        Ok(SessionList::from_headers(query, wanted.take(query.limit.saturating_add(1)).cloned()))
     }
 
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
@@ -262,13 +262,13 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
+    async fn lease(&self, id: &SessionId, claim: LeaseRequest<'_>) -> Result<Lease, StoreError> {
         let mut sessions = self.sessions();
         let kept = sessions.get_mut(id)?;
         rules::check_claim(kept.lease.as_ref(), &claim)?;
-        let Claim { owner, now, lasts, .. } = claim;
+        let LeaseRequest { owner, now, ttl, .. } = claim;
         kept.leases += 1;
-        let (id, number, until) = (id.clone(), kept.leases, now.plus(lasts));
+        let (id, number, until) = (id.clone(), kept.leases, now.plus(ttl));
         let lease = Lease { id, owner: owner.into(), number, until };
         kept.lease = Some(lease.clone());
         Ok(lease)
@@ -297,7 +297,7 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError> {
+    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError> {
         let mut sessions = self.sessions();
         let kept = sessions.get_mut(id)?;
         kept.posted += 1;
@@ -305,7 +305,7 @@ impl SessionStore for MemoryStore {
         Ok(())
     }
 
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
+    async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
         let lost = || StoreError::LeaseLost(lease.id.clone());
         let mut sessions = self.sessions();
         let kept = sessions.get_mut(&lease.id).map_err(|_| lost())?;
@@ -315,10 +315,10 @@ impl SessionStore for MemoryStore {
         Ok(kept.wishes.clone())
     }
 
-    async fn note(
+    async fn append_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
@@ -327,20 +327,20 @@ impl SessionStore for MemoryStore {
         let mut last = log.back().map_or(0, |it| it.number);
         for body in notes {
             last += 1;
-            log.push_back(Note { number: last, body: Arc::clone(body) });
+            log.push_back(LogEntry { number: last, body: Arc::clone(body) });
         }
         let excess = keep.map_or(0, |keep| (log.len() as u64).saturating_sub(keep.max(1)));
         log.drain(..usize::try_from(excess).unwrap_or_default());
         Ok(last)
     }
 
-    async fn notes(
+    async fn read_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Note>, StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         let mut sessions = self.sessions();
         let Ok(kept) = sessions.get_mut(id) else { return Ok(Vec::new()) };
         let Some(log) = kept.logs.get(&log) else { return Ok(Vec::new()) };
@@ -348,9 +348,9 @@ impl SessionStore for MemoryStore {
         Ok(log.range(begin..).take(limit).cloned().collect())
     }
 
-    async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
+    async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {
         let mut sessions = self.sessions();
-        let (needed, mut reclaimed) = (sessions.needed(), Reclaimed::default());
+        let (needed, mut reclaimed) = (sessions.needed(), ReclaimStats::default());
         for (id, kept) in &mut sessions.kept {
             let is_deleted = kept.header.status == SessionStatus::Deleted;
             let mut is_bare = true;

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{AgentState, Clock, Seq, Stamped, SystemClock, Timestamp};
+use loopwright_core::{AgentState, ChangeRecord, Clock, Seq, SystemClock, Timestamp};
 
 use crate::{
     error::SessionError,
@@ -11,7 +11,7 @@ use crate::{
     id::SessionId,
     journal::{News, StoreJournal},
     session::AgentSession,
-    store::{Batch, Loaded, NewSession, SessionStore, StoreError},
+    store::{ChangeBatch, LoadedSession, NewSession, SessionStore, StoreError},
 };
 
 /// Loads, creates and saves sessions, without hooks, leases or events: for programs that work with
@@ -40,12 +40,12 @@ impl SessionRepository {
     ///
     /// If there is none, it was deleted, or what is stored makes no sense.
     pub async fn load(&self, id: &SessionId) -> Result<AgentSession, SessionError> {
-        let Loaded { header, definition, changes } = self.loaded(id).await?;
+        let LoadedSession { header, definition, changes } = self.loaded(id).await?;
         let state = replay(id, changes)?;
         Ok(AgentSession { header, definition: Arc::new(definition), state })
     }
 
-    pub(crate) async fn loaded(&self, id: &SessionId) -> Result<Loaded, SessionError> {
+    pub(crate) async fn loaded(&self, id: &SessionId) -> Result<LoadedSession, SessionError> {
         let loaded = self.store.load(id).await?;
         Ok(loaded.ok_or_else(|| StoreError::NotFound(id.clone()))?)
     }
@@ -103,10 +103,10 @@ impl SessionRepository {
     ) -> Result<AgentSession, SessionError> {
         let AgentSession { header, definition, mut state } = session;
         journal.note(News::of(&header, &journal.header()));
-        if state.unsaved().next().is_some() {
+        if state.unsaved_changes().next().is_some() {
             state.save(journal, &*self.clock).await.map_err(|error| journal.failed(error))?;
         } else {
-            journal.write(Batch { first: state.seq(), changes: &[] }).await?;
+            journal.write(ChangeBatch { first: state.seq(), changes: &[] }).await?;
         }
         Ok(AgentSession { header: journal.header(), definition, state })
     }
@@ -160,7 +160,10 @@ pub(crate) async fn fork(
 }
 
 /// Makes the state that changes lead to.
-pub(crate) fn replay(id: &SessionId, changes: Vec<Stamped>) -> Result<AgentState, SessionError> {
+pub(crate) fn replay(
+    id: &SessionId,
+    changes: Vec<ChangeRecord>,
+) -> Result<AgentState, SessionError> {
     AgentState::new()
         .replay(changes)
         .map_err(|source| SessionError::Replay { id: id.clone(), source })

@@ -5,7 +5,7 @@ use loopwright_core::{Seq, Timestamp};
 use crate::{
     header::ForkPoint,
     id::SessionId,
-    store::{Claim, Lease, StoreError},
+    store::{Lease, LeaseRequest, StoreError},
 };
 
 /// Checks that a writer may write now: under the last lease that was taken, whatever the clock says; or
@@ -34,8 +34,8 @@ pub fn check_lease(
 /// # Errors
 ///
 /// [`Busy`](StoreError::Busy) if somebody has it who is not known to be gone.
-pub fn check_claim(held: Option<&Lease>, claim: &Claim<'_>) -> Result<(), StoreError> {
-    let stands = |held: &&Lease| held.until > claim.now && Some(&*held.owner) != claim.instead_of;
+pub fn check_claim(held: Option<&Lease>, claim: &LeaseRequest<'_>) -> Result<(), StoreError> {
+    let stands = |held: &&Lease| held.until > claim.now && Some(&*held.owner) != claim.replaces;
     held.filter(stands).map_or(Ok(()), |held| Err(busy(held)))
 }
 
@@ -75,7 +75,7 @@ pub fn check_follows(
 ///
 /// [`NotFound`](StoreError::NotFound) if the place is not on that line.
 pub fn check_fork(from: &ForkPoint, line: u32, length: Seq) -> Result<(), StoreError> {
-    let is_there = from.line == line && from.at <= length;
+    let is_there = from.branch == line && from.at <= length;
     if is_there { Ok(()) } else { Err(StoreError::NotFound(from.session.clone())) }
 }
 

@@ -12,15 +12,15 @@ use std::{
 use futures::{FutureExt as _, future::BoxFuture};
 use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{Env, EventSink, Interrupted, Priority, Sinks, Status};
+use loopwright_core::{EventSink, EventSinks, ExecutionStatus, OnInterrupted, Priority, RunEnv};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     action::{ActionCx, SessionAction},
     error::SessionError,
-    event::{SessionAt, SessionEvent, SessionListener},
+    event::{SessionEvent, SessionListener, SessionSnapshot},
     event_log::{self, EventLog},
-    header::{Kinship, SessionHeader, SessionList, SessionQuery},
+    header::{SessionHeader, SessionList, SessionQuery, SessionRelation},
     hook::{SessionHook, SessionHooks, SessionStage},
     id::SessionId,
     jobs::JobOutcome,
@@ -28,8 +28,8 @@ use crate::{
     owner::Owner,
     repository::SessionRepository,
     session::AgentSession,
-    store::{Claim, Lease, Posted, SessionStore, StoreError, Wish},
-    wishes::{Instant, Wishes},
+    store::{ControlMessage, Lease, LeaseRequest, Posted, SessionStore, StoreError},
+    wishes::{Instant, RunSupervisor},
 };
 
 /// Loads sessions, lets actions do something with them and keeps what changed.
@@ -42,11 +42,11 @@ pub struct SessionRuntime {
     loops: Arc<dyn LoopFactory>,
     hooks: SessionHooks,
     listeners: Vec<Arc<dyn SessionListener>>,
-    sinks: Sinks,
-    env: Env,
+    sinks: EventSinks,
+    env: RunEnv,
     owner: Arc<str>,
     lasts: Duration,
-    interrupted: Interrupted,
+    interrupted: OnInterrupted,
     /// What is kept of what agents do, if anything is.
     event_log: Option<BroadcastConfig>,
     leave: CancellationToken,
@@ -66,11 +66,11 @@ impl SessionRuntime {
             loops: Arc::new(loops),
             hooks: SessionHooks::new(),
             listeners: Vec::new(),
-            sinks: Sinks::default(),
-            env: Env::system(),
+            sinks: EventSinks::default(),
+            env: RunEnv::system(),
             owner: Owner::this_process().to_string().into(),
             lasts: LASTS,
-            interrupted: Interrupted::default(),
+            interrupted: OnInterrupted::default(),
             event_log: None,
             leave: CancellationToken::new(),
         }
@@ -79,7 +79,7 @@ impl SessionRuntime {
     /// Asks these hooks.
     #[must_use]
     pub fn with_hook(mut self, priority: Priority, hook: impl SessionHook + 'static) -> Self {
-        self.hooks = self.hooks.and(priority, hook);
+        self.hooks = self.hooks.with_hook(priority, hook);
         self
     }
 
@@ -110,7 +110,7 @@ impl SessionRuntime {
 
     /// Takes time and ids from here.
     #[must_use]
-    pub fn with_env(mut self, env: Env) -> Self {
+    pub fn with_env(mut self, env: RunEnv) -> Self {
         self.repository.clock = Arc::clone(&env.clock);
         self.env = env;
         self
@@ -126,7 +126,7 @@ impl SessionRuntime {
     /// Says how long a lease lasts unless it is renewed; half a minute if this is not said. If this
     /// process dies, others wait so long.
     #[must_use]
-    pub fn with_lease(mut self, lasts: Duration) -> Self {
+    pub fn with_lease_ttl(mut self, lasts: Duration) -> Self {
         self.lasts = lasts;
         self
     }
@@ -135,7 +135,7 @@ impl SessionRuntime {
     /// that their outcome is unknown if this is not said. With [`Interrupted::Ask`] the session pauses
     /// until a [`Decide`](crate::Decide).
     #[must_use]
-    pub fn with_interrupted(mut self, interrupted: Interrupted) -> Self {
+    pub fn with_interrupted(mut self, interrupted: OnInterrupted) -> Self {
         self.interrupted = interrupted;
         self
     }
@@ -143,7 +143,7 @@ impl SessionRuntime {
     /// Leaves agents after the step that is under way once this is cancelled: their executions stay in
     /// progress, for somebody else to go on with.
     #[must_use]
-    pub fn with_leave(mut self, leave: CancellationToken) -> Self {
+    pub fn with_shutdown(mut self, leave: CancellationToken) -> Self {
         self.leave = leave;
         self
     }
@@ -214,7 +214,7 @@ impl SessionRuntime {
         };
         // What was wished of an earlier run is over, but for what was said, and unless the action goes on with what
         // that run left. What is posted from here on is for this one.
-        let posted = self.store().collect(&lease).await.unwrap_or_default();
+        let posted = self.store().take_control(&lease).await.unwrap_or_default();
         let leased = Leased { lease: lease.clone(), taken, posted };
         let done = contained(async {
             let session = self.load(id).await?;
@@ -230,12 +230,12 @@ impl SessionRuntime {
     /// for.
     async fn lease(&self, id: &SessionId) -> Result<Lease, StoreError> {
         let now = self.env.clock.now();
-        let claim = Claim { owner: &self.owner, instead_of: None, now, lasts: self.lasts };
+        let claim = LeaseRequest { owner: &self.owner, replaces: None, now, ttl: self.lasts };
         match self.store().lease(id, claim).await {
             Err(StoreError::Busy { owner, .. })
                 if Owner::parse(&owner).is_some_and(|it| it.is_gone()) =>
             {
-                self.store().lease(id, Claim { instead_of: Some(&owner), ..claim }).await
+                self.store().lease(id, LeaseRequest { replaces: Some(&owner), ..claim }).await
             }
             taken => taken,
         }
@@ -248,8 +248,8 @@ impl SessionRuntime {
         action: &dyn SessionAction,
         error: StoreError,
     ) -> Result<AgentSession, SessionError> {
-        if let (StoreError::Busy { .. }, Some(wish)) = (&error, action.when_busy()) {
-            self.store().post(id, &wish).await?;
+        if let (StoreError::Busy { .. }, Some(wish)) = (&error, action.if_busy()) {
+            self.store().send_control(id, &wish).await?;
             return self.load(id).await;
         }
         let text: Arc<str> = error.to_string().into();
@@ -272,12 +272,12 @@ impl SessionRuntime {
         let (mut said, mut earlier) = (Vec::new(), Vec::new());
         for wish in journal.receive(posted) {
             match wish {
-                Wish::Say(message) => said.push(message),
+                ControlMessage::SendMessage(message) => said.push(message),
                 other => earlier.push(other),
             }
         }
         let waiting = Mutex::new(said);
-        let wishes = Wishes {
+        let wishes = RunSupervisor {
             store: Arc::clone(self.store()),
             journal: Arc::clone(&journal),
             env: self.env.clone(),
@@ -301,7 +301,7 @@ impl SessionRuntime {
             cancel,
             wishes: &wishes,
         };
-        let was_paused = *session.state.status() == Status::Paused;
+        let was_paused = *session.state.status() == ExecutionStatus::Paused;
         let session = match telling {
             None => action.execute(session, &cx).await?,
             Some(telling) => telling.beside(action.execute(session, &cx)).await?,
@@ -317,7 +317,7 @@ impl SessionRuntime {
         if session.id() != &before.id {
             // A fork: it is kept already, and this session is as it was.
             self.tell(|| executed(before.status));
-            self.tell(|| SessionEvent::Saved(SessionAt::of(&session.header)));
+            self.tell(|| SessionEvent::Saved(SessionSnapshot::of(&session.header)));
             return Ok(session);
         }
         let session = self.pass(SessionStage::AfterAction, session).await?;
@@ -333,10 +333,12 @@ impl SessionRuntime {
     /// Ends the jobs that wait for a decision about a session, once that went on.
     async fn end_parked_jobs(&self, session: &AgentSession) {
         let outcome = match session.state.status() {
-            Status::Completed => JobOutcome::Done,
-            Status::Stopped(_) => JobOutcome::Stopped(session.state.explain_stop().into()),
-            Status::Failed(failure) => JobOutcome::Failed(failure.to_string().into()),
-            Status::Pending | Status::InProgress | Status::Paused => return,
+            ExecutionStatus::Completed => JobOutcome::Done,
+            ExecutionStatus::Stopped(_) => JobOutcome::Stopped(session.state.explain_stop().into()),
+            ExecutionStatus::Failed(failure) => JobOutcome::Failed(failure.to_string().into()),
+            ExecutionStatus::Pending | ExecutionStatus::InProgress | ExecutionStatus::Paused => {
+                return;
+            }
         };
         if let Some(jobs) = self.store().jobs() {
             // What they are called is for people: it changes nothing.
@@ -345,11 +347,11 @@ impl SessionRuntime {
     }
 
     /// Returns who listens to the agent, and what keeps what it does, if that is wanted.
-    fn telling(&self, id: &SessionId) -> (Sinks, Option<event_log::Telling>) {
+    fn telling(&self, id: &SessionId) -> (EventSinks, Option<event_log::LogWriter>) {
         let mut sinks = self.sinks.clone();
         let telling = self.event_log.map(|config| {
             let log = EventLog::new(Arc::clone(self.store()), id.clone());
-            let telling = event_log::Telling::new(config, id, log, Arc::clone(&self.env.clock));
+            let telling = event_log::LogWriter::new(config, id, log, Arc::clone(&self.env.clock));
             sinks.wiretap(telling.sink());
             telling
         });
@@ -373,7 +375,7 @@ impl SessionRuntime {
         mut session: AgentSession,
         stages: &[SessionStage],
     ) -> Result<AgentSession, SessionError> {
-        let at = SessionAt::of(&session.header);
+        let at = SessionSnapshot::of(&session.header);
         let passed = contained(async {
             for stage in stages {
                 session = self.pass(*stage, session).await?;
@@ -419,7 +421,7 @@ impl SessionRuntime {
     ///
     /// If there is no such session.
     pub async fn stop(&self, id: &SessionId) -> Result<(), SessionError> {
-        Ok(self.store().post(id, &Wish::Stop).await?)
+        Ok(self.store().send_control(id, &ControlMessage::Stop).await?)
     }
 
     /// Asks whoever runs a session to stop now.
@@ -428,7 +430,7 @@ impl SessionRuntime {
     ///
     /// If there is no such session.
     pub async fn cancel(&self, id: &SessionId) -> Result<(), SessionError> {
-        Ok(self.store().post(id, &Wish::Cancel).await?)
+        Ok(self.store().send_control(id, &ControlMessage::Cancel).await?)
     }
 
     /// Deletes a session for good, and those of the sub-agents that worked for it; whoever runs it is
@@ -442,7 +444,7 @@ impl SessionRuntime {
         while let Some(id) = doomed.pop() {
             self.store().delete(&id, self.env.clock.now()).await?;
             let mut query = SessionQuery::first(PAGE);
-            query.kinship = Kinship::ChildOf(id);
+            query.kinship = SessionRelation::ChildOf(id);
             loop {
                 let page = self.store().list(&query).await?;
                 let children = page.sessions.into_iter().filter(|it| it.call.is_some());
@@ -465,7 +467,7 @@ impl SessionRuntime {
         };
         match loaded.await {
             Ok(session) => {
-                self.tell(|| SessionEvent::Loaded(SessionAt::of(&session.header)));
+                self.tell(|| SessionEvent::Loaded(SessionSnapshot::of(&session.header)));
                 Ok(session)
             }
             Err(error) => {
@@ -500,7 +502,7 @@ impl SessionRuntime {
             let event = event();
             for listener in &self.listeners {
                 // A listener that panics hears of the next event all the same.
-                let _contained = catch_unwind(AssertUnwindSafe(|| listener.hear(&event)));
+                let _contained = catch_unwind(AssertUnwindSafe(|| listener.on_event(&event)));
             }
         }
     }

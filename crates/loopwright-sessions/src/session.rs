@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use loopwright_agent::{AgentDefinition, DefinitionStateFactory, StateFactory};
-use loopwright_core::{AgentState, Status, Timestamp, messages::TurnBody};
+use loopwright_core::{AgentState, ExecutionStatus, Timestamp, messages::TurnBody};
 
 use crate::{
     error::SessionError,
     header::SessionHeader,
     id::SessionId,
-    status::{RefusedTransition, SessionStatus},
+    status::{InvalidTransition, SessionStatus},
 };
 
 /// A session as it is worked with: what is known of it, its agent, and the state.
@@ -72,7 +72,7 @@ impl AgentSession {
     pub fn is_unfinished(&self) -> bool {
         let last = self.state.transcript().last();
         let is_asked = last.is_some_and(|turn| matches!(turn.body(), TurnBody::Input(_)));
-        let is_new = *self.state.status() == Status::Pending && is_asked;
+        let is_new = *self.state.status() == ExecutionStatus::Pending && is_asked;
         is_new || self.state.is_resumable()
     }
 
@@ -108,7 +108,7 @@ impl AgentSession {
     /// # Errors
     ///
     /// As all changes of status: if [`SessionStatus::to`] does not allow it.
-    pub fn suspended(self) -> Result<Self, RefusedTransition> {
+    pub fn suspended(self) -> Result<Self, InvalidTransition> {
         self.with_status(SessionStatus::Suspended)
     }
 
@@ -117,7 +117,7 @@ impl AgentSession {
     /// # Errors
     ///
     /// If it was deleted.
-    pub fn resumed(self) -> Result<Self, RefusedTransition> {
+    pub fn resumed(self) -> Result<Self, InvalidTransition> {
         self.with_status(SessionStatus::Active)
     }
 
@@ -126,7 +126,7 @@ impl AgentSession {
     /// # Errors
     ///
     /// Unless it was active.
-    pub fn completed(self) -> Result<Self, RefusedTransition> {
+    pub fn completed(self) -> Result<Self, InvalidTransition> {
         self.with_status(SessionStatus::Completed)
     }
 
@@ -135,7 +135,7 @@ impl AgentSession {
     /// # Errors
     ///
     /// Unless it was active.
-    pub fn failed(self) -> Result<Self, RefusedTransition> {
+    pub fn failed(self) -> Result<Self, InvalidTransition> {
         self.with_status(SessionStatus::Failed)
     }
 
@@ -144,12 +144,12 @@ impl AgentSession {
     /// # Errors
     ///
     /// If it was deleted before.
-    pub fn deleted(self) -> Result<Self, RefusedTransition> {
+    pub fn deleted(self) -> Result<Self, InvalidTransition> {
         self.with_status(SessionStatus::Deleted)
     }
 
-    fn with_status(mut self, status: SessionStatus) -> Result<Self, RefusedTransition> {
-        self.header.status = self.header.status.to(status)?;
+    fn with_status(mut self, status: SessionStatus) -> Result<Self, InvalidTransition> {
+        self.header.status = self.header.status.transition_to(status)?;
         Ok(self)
     }
 }

@@ -4,7 +4,7 @@ mod config;
 mod messages;
 mod restore;
 
-use loopwright_broadcast::Redaction;
+use loopwright_broadcast::Redactor;
 use loopwright_core::{
     AgentState, Execution, Step, StepKind, StopReason, Timestamp,
     messages::{AgentId, Message, Usage},
@@ -97,12 +97,11 @@ pub struct SlimContinuation {
 
 impl SlimState {
     /// Says in few words what a state is.
-    pub fn of(state: &AgentState, config: &SlimSerializationConfig) -> Self {
+    pub fn from_state(state: &AgentState, config: &SlimSerializationConfig) -> Self {
         let execution = state.execution();
         let metadata = state.metadata().iter();
-        let metadata = metadata.map(|(name, value)| {
-            (name.to_owned(), Redaction::default().value(name, value.clone()))
-        });
+        let metadata = metadata
+            .map(|(name, value)| (name.to_owned(), Redactor::default().value(name, value.clone())));
         Self {
             agent_id: state.id().cloned(),
             parent_agent_id: state.parent().cloned(),

@@ -18,8 +18,8 @@ use crate::{
     id::SessionId,
     jobs::JobQueue,
     store::{
-        Claim, Finding, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed, Salvaged,
-        SessionStore, StoreError, Wish, Write,
+        AppendRequest, ControlMessage, Finding, Lease, LeaseRequest, LoadedSession, LogEntry,
+        NewSession, Posted, ReclaimStats, Salvaged, SessionLog, SessionStore, StoreError,
     },
 };
 
@@ -149,11 +149,11 @@ impl SessionStore for ReportingStore {
         self.reporter.watch(self.store.definition(id)).await
     }
 
-    async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
+    async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError> {
         self.reporter.watch(self.store.load(id)).await
     }
 
-    async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {
+    async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError> {
         self.reporter.watch(self.store.append(write)).await
     }
 
@@ -189,7 +189,7 @@ impl SessionStore for ReportingStore {
         self.reporter.watch(self.store.named(beginning, most)).await
     }
 
-    async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
+    async fn lease(&self, id: &SessionId, claim: LeaseRequest<'_>) -> Result<Lease, StoreError> {
         self.reporter.watch(self.store.lease(id, claim)).await
     }
 
@@ -206,38 +206,38 @@ impl SessionStore for ReportingStore {
         self.reporter.watch(self.store.release(lease)).await
     }
 
-    async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError> {
-        self.reporter.watch(self.store.post(id, wish)).await
+    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError> {
+        self.reporter.watch(self.store.send_control(id, wish)).await
     }
 
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
-        self.reporter.watch(self.store.collect(lease)).await
+    async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
+        self.reporter.watch(self.store.take_control(lease)).await
     }
 
-    async fn note(
+    async fn append_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
-        self.reporter.watch(self.store.note(id, log, notes, keep)).await
+        self.reporter.watch(self.store.append_log(id, log, notes, keep)).await
     }
 
-    async fn notes(
+    async fn read_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Note>, StoreError> {
-        self.reporter.watch(self.store.notes(id, log, after, limit)).await
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        self.reporter.watch(self.store.read_log(id, log, after, limit)).await
     }
 
     async fn wait(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
@@ -245,7 +245,7 @@ impl SessionStore for ReportingStore {
         self.store.wait(id, log, after, clock, at_most).await
     }
 
-    async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
+    async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {
         self.store.reclaim(abandoned).await
     }
 

@@ -25,7 +25,7 @@ pub enum SessionStatus {
 /// A change of status that is not allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a session that is {from} cannot become {to}")]
-pub struct RefusedTransition {
+pub struct InvalidTransition {
     /// What it is.
     pub from: SessionStatus,
     /// What it was to become.
@@ -65,13 +65,13 @@ impl SessionStatus {
     /// # Errors
     ///
     /// If the table does not allow it.
-    pub fn to(self, to: Self) -> Result<Self, RefusedTransition> {
+    pub fn transition_to(self, to: Self) -> Result<Self, InvalidTransition> {
         use SessionStatus::{Active, Completed, Deleted, Failed, Suspended};
         match (self, to) {
-            (Deleted, _) => Err(RefusedTransition { from: self, to }),
+            (Deleted, _) => Err(InvalidTransition { from: self, to }),
             (Active, _) | (Suspended | Completed | Failed, Active | Deleted) => Ok(to),
             (from, to) if from == to => Ok(to),
-            (from, to) => Err(RefusedTransition { from, to }),
+            (from, to) => Err(InvalidTransition { from, to }),
         }
     }
 }
@@ -97,14 +97,14 @@ mod tests {
             (Deleted, vec![]),
         ];
         for (from, expect) in allowed {
-            let to = SessionStatus::ALL.into_iter().filter(|to| from.to(*to).is_ok());
+            let to = SessionStatus::ALL.into_iter().filter(|to| from.transition_to(*to).is_ok());
             assert_eq!(to.collect::<Vec<_>>(), expect, "from {from}");
         }
     }
 
     #[test]
     fn a_refusal_names_both_states() {
-        let refused = SessionStatus::Deleted.to(SessionStatus::Active).unwrap_err();
+        let refused = SessionStatus::Deleted.transition_to(SessionStatus::Active).unwrap_err();
         assert_eq!(refused.to_string(), "a session that is deleted cannot become active");
     }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::Range, path::Path, sync::Arc, time::Durati
 
 use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{BoxError, Clock, Seq, Stamped, Timestamp, messages::Message};
+use loopwright_core::{BoxError, ChangeRecord, Clock, Seq, Timestamp, messages::Message};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -42,7 +42,7 @@ pub trait SessionStore: Send + Sync {
 
     /// Returns a session with all changes that lead to its state; nothing if there is none or it was
     /// deleted.
-    async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError>;
+    async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError>;
 
     /// Appends to the current line of a session, and changes its header.
     ///
@@ -55,7 +55,7 @@ pub trait SessionStore: Send + Sync {
     /// [`Conflict`](StoreError::Conflict) if the version is another one or the batch does not follow
     /// what is there; [`LeaseLost`](StoreError::LeaseLost) if the lease is not in force;
     /// [`Busy`](StoreError::Busy) if there is a lease in force and none was shown.
-    async fn append(&self, write: Write<'_>) -> Result<u64, StoreError>;
+    async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError>;
 
     /// Begins a new line that has so many changes in common with the current one, and makes it the
     /// current one. Nothing is deleted. The new version is returned.
@@ -92,7 +92,7 @@ pub trait SessionStore: Send + Sync {
         before: Timestamp,
         now: Timestamp,
     ) -> Result<Vec<SessionId>, StoreError> {
-        let claim = Claim { owner: "prune", instead_of: None, now, lasts: MOMENT };
+        let claim = LeaseRequest { owner: "prune", replaces: None, now, ttl: MOMENT };
         let mut deleted = Vec::new();
         for id in ids {
             let lease = match self.lease(id, claim).await {
@@ -133,7 +133,7 @@ pub trait SessionStore: Send + Sync {
     /// # Errors
     ///
     /// [`Busy`](StoreError::Busy) if somebody has it, unless it is who the claim says is gone.
-    async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError>;
+    async fn lease(&self, id: &SessionId, claim: LeaseRequest<'_>) -> Result<Lease, StoreError>;
 
     /// Keeps the right to write for longer.
     ///
@@ -155,7 +155,7 @@ pub trait SessionStore: Send + Sync {
     /// # Errors
     ///
     /// [`NotFound`](StoreError::NotFound) if there is no such session.
-    async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError>;
+    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError>;
 
     /// Returns the control messages that no write has [handled](Write::handled), in the order in which they
     /// were posted. They stay until a write handles them.
@@ -163,7 +163,7 @@ pub trait SessionStore: Send + Sync {
     /// # Errors
     ///
     /// [`LeaseLost`](StoreError::LeaseLost) if the lease is not in force.
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError>;
+    async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError>;
 
     /// Adds notes to a log beside the session's changes, and returns the number of the last one. The
     /// first note of a log is number 1.
@@ -174,22 +174,22 @@ pub trait SessionStore: Send + Sync {
     /// # Errors
     ///
     /// [`NotFound`](StoreError::NotFound) if there is no such session.
-    async fn note(
+    async fn append_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError>;
 
     /// Returns the notes of a log after some number, at most so many; none if there is no such session.
-    async fn notes(
+    async fn read_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Note>, StoreError>;
+    ) -> Result<Vec<LogEntry>, StoreError>;
 
     /// Waits until there are notes after some number, or for so long at most.
     ///
@@ -198,13 +198,13 @@ pub trait SessionStore: Send + Sync {
     async fn wait(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let began = clock.monotonic();
-        while self.notes(id, log, after, 1).await?.is_empty() {
+        while self.read_log(id, log, after, 1).await?.is_empty() {
             let waited = clock.monotonic().saturating_sub(began);
             let Some(left) = at_most.checked_sub(waited).filter(|it| !it.is_zero()) else { break };
             clock.sleep(left.min(LOOKS)).await;
@@ -216,7 +216,7 @@ pub trait SessionStore: Send + Sync {
     /// needs. With `abandoned`, changes too that a rewind left behind and that no fork needs.
     ///
     /// Their names stay taken.
-    async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError>;
+    async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError>;
 
     /// Looks for what is wrong with what is stored; with `repair`, puts right what can be put right
     /// without losing anything that can be read.
@@ -279,18 +279,18 @@ pub struct NewSession<'a> {
     /// The agent; it never changes.
     pub definition: &'a AgentDefinition,
     /// Its first changes, after those that a fork has in common with its source.
-    pub changes: &'a [Stamped],
+    pub changes: &'a [ChangeRecord],
 }
 
 /// What is written at once.
 #[derive(Clone, Copy, Debug)]
-pub struct Write<'a> {
+pub struct AppendRequest<'a> {
     /// The session.
     pub id: &'a SessionId,
     /// The version that it is written on.
     pub expected: u64,
     /// What is appended.
-    pub batch: Batch<'a>,
+    pub batch: ChangeBatch<'a>,
     /// What it is to be from now on; as before if nothing is said.
     pub status: Option<SessionStatus>,
     /// What it is about from now on; as before if nothing is said.
@@ -308,10 +308,10 @@ pub struct Write<'a> {
     pub now: Timestamp,
 }
 
-impl<'a> Write<'a> {
+impl<'a> AppendRequest<'a> {
     /// Creates a write that appends a batch to the session and leaves everything else as it is, without a lease.
     /// Set other fields with `Write { lease, ..Write::new(id, expected, batch, now) }`.
-    pub fn new(id: &'a SessionId, expected: u64, batch: Batch<'a>, now: Timestamp) -> Self {
+    pub fn new(id: &'a SessionId, expected: u64, batch: ChangeBatch<'a>, now: Timestamp) -> Self {
         Self {
             id,
             expected,
@@ -329,22 +329,22 @@ impl<'a> Write<'a> {
 
 /// Changes in a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Batch<'a> {
+pub struct ChangeBatch<'a> {
     /// The number of the first one.
     pub first: Seq,
     /// The changes.
-    pub changes: &'a [Stamped],
+    pub changes: &'a [ChangeRecord],
 }
 
 /// A session as it is loaded.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Loaded {
+pub struct LoadedSession {
     /// What is known of it.
     pub header: SessionHeader,
     /// The agent.
     pub definition: AgentDefinition,
     /// All changes that lead to its state, in their order.
-    pub changes: Vec<Stamped>,
+    pub changes: Vec<ChangeRecord>,
 }
 
 /// What is intact of a session.
@@ -353,7 +353,7 @@ pub struct Salvaged {
     /// What is known of it.
     pub header: SessionHeader,
     /// The intact changes, in their order.
-    pub changes: Vec<Stamped>,
+    pub changes: Vec<ChangeRecord>,
     /// The numbers of the changes that are damaged or missing, in their order.
     pub gaps: Vec<Range<Seq>>,
 }
@@ -373,29 +373,29 @@ pub struct Lease {
 
 /// Who wants the right to write a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Claim<'a> {
+pub struct LeaseRequest<'a> {
     /// Who.
     pub owner: &'a str,
     /// The owner of a lease that need not be waited for, because it is known to be gone.
-    pub instead_of: Option<&'a str>,
+    pub replaces: Option<&'a str>,
     /// When.
     pub now: Timestamp,
     /// For how long.
-    pub lasts: Duration,
+    pub ttl: Duration,
 }
 
 /// A log beside the changes of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Log {
+pub enum SessionLog {
     /// What was told of its runs, for those who follow it.
     Events,
     /// What its tools did to files, so that it can be undone.
     Files,
 }
 
-impl Log {
+impl SessionLog {
     /// All logs.
     pub const ALL: &[Self] = &[Self::Events, Self::Files];
 
@@ -410,7 +410,7 @@ impl Log {
 
 /// An entry of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
+pub struct LogEntry {
     /// Its number, counted from one.
     pub number: u64,
     /// What it says.
@@ -419,7 +419,7 @@ pub struct Note {
 
 /// What was freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reclaimed {
+pub struct ReclaimStats {
     /// Sessions of which nothing but the name is left.
     pub sessions: u64,
     /// Batches of changes.
@@ -443,9 +443,9 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Wish {
+pub enum ControlMessage {
     /// Say this to the agent.
-    Say(Message),
+    SendMessage(Message),
     /// Stop after the step.
     Stop,
     /// Stop now.
@@ -458,7 +458,7 @@ pub struct Posted {
     /// Its number. Later messages of the session have higher numbers, and no number is used again.
     pub number: u64,
     /// The message.
-    pub wish: Wish,
+    pub wish: ControlMessage,
 }
 
 /// Why a store did not do what it was asked.

@@ -5,17 +5,17 @@
 
 use std::{fmt, num::NonZero, ops::Range, thread};
 
-use loopwright_core::{Seq, Stamped, Timestamp};
+use loopwright_core::{ChangeRecord, Seq, Timestamp};
 use serde::{Serialize, de::DeserializeOwned};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
     id::SessionId,
-    store::{Batch, StoreError, Write},
+    store::{AppendRequest, ChangeBatch, StoreError},
 };
 
 /// The number of the form that is written. Forms of all smaller numbers are read as well.
-pub const FORMAT: u32 = 1;
+pub const FORMAT_VERSION: u32 = 1;
 
 /// Changes that were written at once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl<B: AsRef<[u8]>> StoredBatch<B> {
     ///
     /// [`Corrupt`](StoreError::Corrupt) if they cannot be read, are not those that were written, or there are not
     /// so many.
-    pub fn decode(&self, id: &SessionId) -> Result<Vec<Stamped>, StoreError> {
+    pub fn decode(&self, id: &SessionId) -> Result<Vec<ChangeRecord>, StoreError> {
         let wrong = |error: &dyn fmt::Display| {
             corrupt(id, format!("the batch at change {}: {error}", self.first))
         };
@@ -53,7 +53,7 @@ impl<B: AsRef<[u8]>> StoredBatch<B> {
         }
         // Looked at as a whole, text takes less than piece by piece as it is read.
         let body = str::from_utf8(self.body.as_ref()).map_err(|error| wrong(&error))?;
-        let mut changes: Vec<Stamped> =
+        let mut changes: Vec<ChangeRecord> =
             serde_json::from_str(body).map_err(|error| wrong(&error))?;
         if changes.len() < self.count {
             let (has, first) = (changes.len(), self.first);
@@ -99,12 +99,12 @@ pub fn decode<T: DeserializeOwned>(id: &SessionId, body: &[u8]) -> Result<T, Sto
 /// # Errors
 ///
 /// [`Corrupt`](StoreError::Corrupt) if it is a later one.
-pub fn check_form(id: &SessionId, form: u32) -> Result<(), StoreError> {
-    if form <= FORMAT {
+pub fn check_format(id: &SessionId, form: u32) -> Result<(), StoreError> {
+    if form <= FORMAT_VERSION {
         return Ok(());
     }
     let reason = format!(
-        "it is stored in form {form}, and this program reads forms up to {FORMAT}: update the program"
+        "it is stored in form {form}, and this program reads forms up to {FORMAT_VERSION}: update the program"
     );
     Err(corrupt(id, reason))
 }
@@ -119,8 +119,8 @@ pub fn decode_batches<B: AsRef<[u8]> + Sync>(
     id: &SessionId,
     length: Seq,
     batches: &[StoredBatch<B>],
-) -> Result<Vec<Stamped>, StoreError> {
-    check_row(id, length, batches.iter().map(|it| (it.first, it.count)))?;
+) -> Result<Vec<ChangeRecord>, StoreError> {
+    check_sequence(id, length, batches.iter().map(|it| (it.first, it.count)))?;
     let bytes: usize = batches.iter().map(|it| it.body.as_ref().len()).sum();
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
     if bytes < SPREAD || threads == 1 {
@@ -143,7 +143,7 @@ pub fn decode_batches<B: AsRef<[u8]> + Sync>(
 /// # Errors
 ///
 /// [`Corrupt`](StoreError::Corrupt) if they do not.
-pub fn check_row(
+pub fn check_sequence(
     id: &SessionId,
     length: Seq,
     batches: impl IntoIterator<Item = (Seq, usize)>,
@@ -164,7 +164,7 @@ pub fn check_row(
 fn decode_in_turn<B: AsRef<[u8]>>(
     id: &SessionId,
     batches: &[StoredBatch<B>],
-) -> Result<Vec<Stamped>, StoreError> {
+) -> Result<Vec<ChangeRecord>, StoreError> {
     let mut all = Vec::with_capacity(batches.iter().map(|it| it.count).sum());
     for batch in batches {
         all.append(&mut batch.decode(id)?);
@@ -178,7 +178,7 @@ pub fn decode_intact<B: AsRef<[u8]>>(
     id: &SessionId,
     length: Seq,
     batches: &[StoredBatch<B>],
-) -> (Vec<Stamped>, Vec<Range<Seq>>) {
+) -> (Vec<ChangeRecord>, Vec<Range<Seq>>) {
     let (mut changes, mut gaps, mut next) = (Vec::new(), Vec::<Range<Seq>>::new(), 0);
     let mut gap = |from: Seq, to: Seq| match gaps.last_mut() {
         Some(last) if last.end == from => last.end = to,
@@ -199,10 +199,17 @@ pub fn decode_intact<B: AsRef<[u8]>>(
 }
 
 /// Returns what a write is known by, so that it is recognised when it comes again.
-pub fn fingerprint(write: &Write<'_>, body: &[u8]) -> [u8; 16] {
+pub fn fingerprint(write: &AppendRequest<'_>, body: &[u8]) -> [u8; 16] {
     let mut hash = Sha256::new();
-    let Write { expected, batch: Batch { first, changes }, status, title, workdir, parent, .. } =
-        write;
+    let AppendRequest {
+        expected,
+        batch: ChangeBatch { first, changes },
+        status,
+        title,
+        workdir,
+        parent,
+        ..
+    } = write;
     let numbers = [*expected, *first, changes.len() as u64];
     for number in numbers {
         hash.update(number.to_le_bytes());

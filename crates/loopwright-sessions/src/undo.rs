@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     id::SessionId,
-    store::{Log, SessionStore, StoreError},
+    store::{SessionLog, SessionStore, StoreError},
     stored::encode,
 };
 
@@ -34,7 +34,7 @@ pub(crate) async fn note_rewind(
     at: Seq,
 ) -> Result<(), StoreError> {
     let note = encode(id, &FileNote::<()>::Rewound { at })?;
-    store.note(id, Log::Files, &[note.into()], None).await.map(drop)
+    store.append_log(id, SessionLog::Files, &[note.into()], None).await.map(drop)
 }
 
 #[cfg(feature = "files")]

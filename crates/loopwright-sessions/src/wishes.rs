@@ -13,28 +13,28 @@ use futures::{
     FutureExt as _,
     future::{BoxFuture, Either, select},
 };
-use loopwright_core::{AgentState, Env, Run, Timestamp, messages::Message};
+use loopwright_core::{AgentState, Run, RunEnv, Timestamp, messages::Message};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     journal::StoreJournal,
-    store::{SessionStore, StoreError, Wish},
+    store::{ControlMessage, SessionStore, StoreError},
 };
 
 /// Keeps the lease of a session that is being worked with, and hears what others want of it.
-pub struct Wishes {
+pub struct RunSupervisor {
     pub(crate) store: Arc<dyn SessionStore>,
     pub(crate) journal: Arc<StoreJournal>,
-    pub(crate) env: Env,
+    pub(crate) env: RunEnv,
     pub(crate) lasts: Duration,
     /// Once it is cancelled, runs are left after the step that is under way.
     pub(crate) leave: CancellationToken,
     /// Messages that no run has heard.
     pub(crate) waiting: Mutex<Vec<Message>>,
     /// Requests to stop or cancel that were sent before the lease was taken.
-    pub(crate) earlier: Mutex<Vec<Wish>>,
+    pub(crate) earlier: Mutex<Vec<ControlMessage>>,
     /// Those of them that the next run heeds.
-    pub(crate) heeded: Mutex<Vec<Wish>>,
+    pub(crate) heeded: Mutex<Vec<ControlMessage>>,
     /// When the lease was taken or renewed last.
     pub(crate) renewed: Mutex<Instant>,
 }
@@ -47,13 +47,13 @@ pub(crate) struct Instant {
 }
 
 impl Instant {
-    pub(crate) fn of(env: &Env) -> Self {
+    pub(crate) fn of(env: &RunEnv) -> Self {
         Self { monotonic: env.clock.monotonic(), wall: env.clock.now() }
     }
 
     /// Tells whether so much time has passed since. If the time of day was set meanwhile, it has: where leases end
     /// by it, theirs is to be written anew.
-    fn is_due(self, env: &Env, after: Duration) -> bool {
+    fn is_due(self, env: &RunEnv, after: Duration) -> bool {
         let now = Self::of(env);
         let passed = now.monotonic.saturating_sub(self.monotonic);
         let (on, back) = (now.wall.since(self.wall), self.wall.since(now.wall));
@@ -67,7 +67,7 @@ const HEARD: Duration = Duration::from_millis(500);
 /// How often a lease is renewed while it lasts.
 const RENEWED: u32 = 3;
 
-impl Wishes {
+impl RunSupervisor {
     /// Runs an agent to its end, heeding what others want of it on the way. If it is to be left, that
     /// happens between two steps, where the next run goes on.
     ///
@@ -79,15 +79,18 @@ impl Wishes {
     pub async fn drive(&self, mut run: Run) -> AgentState {
         let handle = run.handle();
         let (mut is_last_step, mut is_between) = (false, true);
-        let mut wishes: Vec<Wish> = self.take_waiting().into_iter().map(Wish::Say).collect();
+        let mut wishes: Vec<ControlMessage> =
+            self.take_waiting().into_iter().map(ControlMessage::SendMessage).collect();
         wishes.append(&mut self.heeded.lock().unwrap_or_else(PoisonError::into_inner));
         let mut watch = self.watch();
         loop {
             for wish in wishes.drain(..) {
                 match wish {
-                    Wish::Say(message) => self.waiting().extend(handle.steer(message).err()),
-                    Wish::Stop => is_last_step = true,
-                    Wish::Cancel => handle.cancel(),
+                    ControlMessage::SendMessage(message) => {
+                        self.waiting().extend(handle.steer(message).err())
+                    }
+                    ControlMessage::Stop => is_last_step = true,
+                    ControlMessage::Cancel => handle.cancel(),
                 }
             }
             if !run.has_next() || (is_between && self.leave.is_cancelled()) {
@@ -107,14 +110,14 @@ impl Wishes {
             }
         }
         drop(watch);
-        run.keep().await;
+        run.flush().await;
         run.into_state()
     }
 
     /// Returns the messages that came as a run ended.
     pub(crate) async fn late_messages(&self) -> Vec<Message> {
         for wish in self.hear().await.unwrap_or_default() {
-            if let Wish::Say(message) = wish {
+            if let ControlMessage::SendMessage(message) = wish {
                 self.waiting().push(message);
             }
         }
@@ -158,7 +161,7 @@ impl Wishes {
     }
 
     /// Returns what others newly want; renews the lease when it is time.
-    async fn hear(&self) -> Result<Vec<Wish>, StoreError> {
+    async fn hear(&self) -> Result<Vec<ControlMessage>, StoreError> {
         let Some(mut lease) = self.journal.lease() else { return Ok(Vec::new()) };
         if self.renewed().is_due(&self.env, self.lasts / RENEWED) {
             let began = Instant::of(&self.env);
@@ -166,7 +169,7 @@ impl Wishes {
             self.journal.set_lease(lease.clone());
             *self.renewed() = began;
         }
-        Ok(self.journal.receive(self.store.collect(&lease).await?))
+        Ok(self.journal.receive(self.store.take_control(&lease).await?))
     }
 }
 
@@ -175,11 +178,11 @@ struct Watch<'a> {
     /// When, in monotonic time.
     due: Duration,
     /// Waits until then, renews the lease if need be and returns the control messages.
-    controls: BoxFuture<'a, Result<Vec<Wish>, StoreError>>,
+    controls: BoxFuture<'a, Result<Vec<ControlMessage>, StoreError>>,
 }
 
 impl Watch<'_> {
-    fn is_due(&self, env: &Env) -> bool {
+    fn is_due(&self, env: &RunEnv) -> bool {
         env.clock.monotonic() >= self.due
     }
 }
@@ -206,14 +209,14 @@ async fn first<T>(
 
 /// Returns what is wished. Whoever lost the right to write, because the session is gone or somebody else has
 /// it, cannot keep what it does: it is to stop.
-fn heeded(heard: Result<Vec<Wish>, StoreError>) -> Vec<Wish> {
+fn heeded(heard: Result<Vec<ControlMessage>, StoreError>) -> Vec<ControlMessage> {
     match heard {
-        Err(StoreError::LeaseLost(_) | StoreError::NotFound(_)) => vec![Wish::Cancel],
+        Err(StoreError::LeaseLost(_) | StoreError::NotFound(_)) => vec![ControlMessage::Cancel],
         heard => heard.unwrap_or_default(),
     }
 }
 
-impl fmt::Debug for Wishes {
+impl fmt::Debug for RunSupervisor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Wishes").field(&self.journal.lease()).finish()
     }

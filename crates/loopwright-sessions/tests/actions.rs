@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use loopwright_agent::tasks::{Task, TaskList};
 use loopwright_core::{
-    Budget, Edit, LlmConfig, Status,
+    Budget, Edit, ExecutionStatus, LlmConfig,
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    AgentSession, ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, Continue,
+    AgentSession, ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, ContinueRun,
     ForkSession, MemoryStore, ResumeSession, SendMessage, SessionAction, SessionError,
     SessionRepository, SessionRuntime, SessionStatus, SuspendSession, UpdateTask, WriteMetadata,
     action_fn,
@@ -128,7 +128,11 @@ fn an_execution_that_fails_is_kept_and_is_no_error() {
     let (runtime, _) = runtime(&MemoryStore::new(), &agent);
     block_on(runtime.create(session("a"))).unwrap();
     let failed = execute(&runtime, &SendMessage::text("hi"));
-    assert!(matches!(failed.state().status(), Status::Failed(_)), "{:?}", failed.state().status());
+    assert!(
+        matches!(failed.state().status(), ExecutionStatus::Failed(_)),
+        "{:?}",
+        failed.state().status()
+    );
     assert_eq!(failed.status(), SessionStatus::Active);
     assert_eq!(block_on(runtime.session(&id("a"))).unwrap(), failed);
 }
@@ -153,7 +157,7 @@ fn what_is_over_is_not_continued() {
     let (runtime, _) = runtime(&MemoryStore::new(), &agent);
     block_on(runtime.create(session("a"))).unwrap();
     let done = execute(&runtime, &SendMessage::text("1?"));
-    assert_eq!(execute(&runtime, &Continue).state().text(), done.state().text());
+    assert_eq!(execute(&runtime, &ContinueRun).state().text(), done.state().text());
     assert_eq!(model.asked(), 1);
 }
 
@@ -163,7 +167,7 @@ fn what_failed_before_an_answer_is_resumed_as_the_same_execution() {
     let (runtime, _) = runtime(&MemoryStore::new(), &agent);
     block_on(runtime.create(session("a"))).unwrap();
     assert!(execute(&runtime, &SendMessage::text("1?")).is_unfinished());
-    let done = execute(&runtime, &Continue);
+    let done = execute(&runtime, &ContinueRun);
     let state = done.state();
     assert_eq!((&*state.text(), state.execution_count()), ("one", 1));
     assert_eq!(state.transcript().len(), 2);

@@ -11,16 +11,17 @@ use std::{
 
 use futures::future::BoxFuture;
 use loopwright_core::{
-    AgentLoop, AgentState, Clock, Effects, Env, Status, StopReason, Timestamp, ToolOptions,
-    ToolOutput,
+    AgentLoop, AgentState, Clock, ExecutionStatus, RunEnv, SideEffects, StopReason, Timestamp,
+    ToolOptions, ToolOutput,
     messages::{Message, Role, TurnBody},
 };
 use loopwright_sessions::{
-    Claim, Continue, MemoryStore, SendMessage, SessionRuntime, SessionStore as _, StoreError,
-    SuspendSession, Wish,
+    ContinueRun, ControlMessage, LeaseRequest, MemoryStore, SendMessage, SessionRuntime,
+    SessionStore as _, StoreError, SuspendSession,
 };
 use loopwright_testing::{
-    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, loop_of, run_until_stuck,
+    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, run_until_stuck,
+    test_loop,
 };
 use serde_json::json;
 
@@ -58,16 +59,16 @@ where
             Ok(ToolOutput::text("worked"))
         })
     });
-    loop_of(ModelDriver::new(model)).with_tool(work)
+    test_loop(ModelDriver::new(model)).with_tool(work)
 }
 
 /// Runs an agent of short steps that is sent a control message at its third call.
-async fn controlled(wish: Wish) -> AgentState {
+async fn controlled(wish: ControlMessage) -> AgentState {
     let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
     let posts = store.clone();
     let agent = short_steps(&clock, 20, 3, move || {
         let (store, wish) = (posts.clone(), wish.clone());
-        async move { store.post(&id("a"), &wish).await.unwrap() }
+        async move { store.send_control(&id("a"), &wish).await.unwrap() }
     });
     let runtime = running(&store, &agent, &clock);
     runtime.create(session("a")).await.unwrap();
@@ -81,9 +82,11 @@ fn running(store: &MemoryStore, agent: &AgentLoop, clock: &FrozenClock) -> Sessi
 
 #[tokio::test]
 async fn stop_and_cancel_are_heard_although_every_step_is_short() {
-    for wish in [Wish::Stop, Wish::Cancel] {
+    for wish in [ControlMessage::Stop, ControlMessage::Cancel] {
         let state = controlled(wish).await;
-        let Status::Stopped(signal) = state.status() else { panic!("{:?}", state.status()) };
+        let ExecutionStatus::Stopped(signal) = state.status() else {
+            panic!("{:?}", state.status())
+        };
         assert_eq!(signal.reason, StopReason::UserRequested);
         assert!((3..=5).contains(&state.step_count()), "{} steps", state.step_count());
     }
@@ -91,7 +94,7 @@ async fn stop_and_cancel_are_heard_although_every_step_is_short() {
 
 #[tokio::test]
 async fn a_message_is_heard_although_every_step_is_short() {
-    let state = controlled(Wish::Say(Message::user("and this"))).await;
+    let state = controlled(ControlMessage::SendMessage(Message::user("and this"))).await;
     let mut turns = state.transcript().iter().skip(1);
     let place = turns.position(|turn| turn.message().role() == Role::User);
     assert!(place.is_some_and(|it| (3..=5).contains(&it)), "heard at step {place:?}");
@@ -119,17 +122,17 @@ async fn lease_is_renewed_although_every_step_is_short() {
 /// Returns what users and agents said, without the steps on the way.
 fn said(state: &AgentState) -> Vec<String> {
     let turns = state.transcript().iter();
-    let words = turns.filter(|turn| !matches!(turn.body(), TurnBody::Exchange(_)));
+    let words = turns.filter(|turn| !matches!(turn.body(), TurnBody::ToolExchange(_)));
     words.map(|turn| turn.message().text()).collect()
 }
 
 async fn say(store: &MemoryStore, text: &str) {
-    store.post(&id("a"), &Wish::Say(Message::user(text))).await.unwrap();
+    store.send_control(&id("a"), &ControlMessage::SendMessage(Message::user(text))).await.unwrap();
 }
 
 /// An agent with a tool that never returns the first time.
 fn hanging() -> AgentLoop {
-    let options = ToolOptions { effects: Effects::Idempotent, ..ToolOptions::default() };
+    let options = ToolOptions { side_effects: SideEffects::Idempotent, ..ToolOptions::default() };
     let entered = AtomicU32::new(0);
     let tool = MockTool::with_cx("hang", "", move |_, _| {
         let is_first = entered.fetch_add(1, SeqCst) == 0;
@@ -141,7 +144,7 @@ fn hanging() -> AgentLoop {
         })
     });
     let script = [ScenarioStep::tool_call("hang", json!({})), "done".into()];
-    loop_of(ModelDriver::new(FakeModel::script(script))).with_tool(tool.with_options(options))
+    test_loop(ModelDriver::new(FakeModel::script(script))).with_tool(tool.with_options(options))
 }
 
 #[test]
@@ -164,12 +167,12 @@ fn messages_that_a_runner_took_and_did_not_keep_are_heard_once_by_the_next_one()
     clock.advance(Duration::from_mins(1));
     block_on(say(&store, "three"));
     let second = running(&store, &agent, &clock);
-    let done = block_on(second.execute(&a, &Continue)).unwrap();
+    let done = block_on(second.execute(&a, &ContinueRun)).unwrap();
     assert_eq!(said(done.state()), ["go", "one", "two", "three", "done"]);
     let again = block_on(second.execute(&a, &SuspendSession)).unwrap();
     assert_eq!(said(again.state()), ["go", "one", "two", "three", "done"]);
     let lease = block_on(store.lease(&a, claim(clock.now()))).unwrap();
-    assert_eq!(block_on(store.collect(&lease)).unwrap(), []);
+    assert_eq!(block_on(store.take_control(&lease)).unwrap(), []);
 }
 
 #[test]
@@ -186,7 +189,7 @@ fn a_message_stays_in_the_store_until_it_is_part_of_the_conversation() {
     let calls = [("hang", json!({})), ("slow", json!({}))];
     let script = [ScenarioStep::tool_calls(calls), "done".into()];
     let (model, hanging) = (FakeModel::script(script), hanging());
-    let agent = loop_of(ModelDriver::new(model)).with_tools(hanging.tools().clone());
+    let agent = test_loop(ModelDriver::new(model)).with_tools(hanging.tools().clone());
     let agent = agent.with_tool(slow);
     let first = running(&store, &agent, &clock);
     block_on(first.create(session("a"))).unwrap();
@@ -203,12 +206,12 @@ fn a_message_stays_in_the_store_until_it_is_part_of_the_conversation() {
     assert!(after > before, "other changes were kept meanwhile");
     drop(run);
     clock.advance(Duration::from_mins(1));
-    let done = block_on(running(&store, &agent, &clock).execute(&a, &Continue)).unwrap();
+    let done = block_on(running(&store, &agent, &clock).execute(&a, &ContinueRun)).unwrap();
     assert_eq!(said(done.state()), ["go", "one", "done"]);
 }
 
-fn claim(now: Timestamp) -> Claim<'static> {
-    Claim { owner: "another", instead_of: None, now, lasts: Duration::from_secs(30) }
+fn claim(now: Timestamp) -> LeaseRequest<'static> {
+    LeaseRequest { owner: "another", replaces: None, now, ttl: Duration::from_secs(30) }
 }
 
 #[test]
@@ -222,12 +225,12 @@ fn a_message_that_comes_as_the_run_ends_is_the_next_message() {
         }
         ScenarioStep::final_answer(format!("answer {number}")).to_response()
     });
-    let runtime = running(&store, &loop_of(ModelDriver::new(model)), &clock);
+    let runtime = running(&store, &test_loop(ModelDriver::new(model)), &clock);
     block_on(runtime.create(session("a"))).unwrap();
     let done = block_on(runtime.execute(&id("a"), &SendMessage::text("go"))).unwrap();
     assert_eq!(said(done.state()), ["go", "answer 1", "and this", "answer 2"]);
     assert_eq!(block_on(runtime.session(&id("a"))).unwrap(), done);
-    assert_eq!(done.state().status(), &Status::Completed);
+    assert_eq!(done.state().status(), &ExecutionStatus::Completed);
 }
 
 #[test]
@@ -237,9 +240,9 @@ fn a_message_that_was_left_is_answered_without_another_one() {
     block_on(runtime.create(session("a"))).unwrap();
     block_on(runtime.execute(&id("a"), &SendMessage::text("go"))).unwrap();
     block_on(say(&store, "and this"));
-    let done = block_on(runtime.execute(&id("a"), &Continue)).unwrap();
+    let done = block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
     assert_eq!(said(done.state()), ["go", "one", "and this", "two"]);
-    let done = block_on(runtime.execute(&id("a"), &Continue)).unwrap();
+    let done = block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
     assert_eq!(said(done.state()), ["go", "one", "and this", "two"]);
 }
 
@@ -252,15 +255,15 @@ fn a_message_to_a_run_that_is_stopped_waits_for_the_next_one() {
         if asked.fetch_add(1, SeqCst) > 0 {
             return ScenarioStep::final_answer("one").to_response();
         }
-        block_on(posts.post(&id("a"), &Wish::Cancel)).unwrap();
+        block_on(posts.send_control(&id("a"), &ControlMessage::Cancel)).unwrap();
         block_on(say(&posts, "and this"));
         now.advance(Duration::from_secs(1));
         ScenarioStep::tool_call("missing", json!({})).to_response()
     });
-    let runtime = running(&store, &loop_of(ModelDriver::new(model)), &clock);
+    let runtime = running(&store, &test_loop(ModelDriver::new(model)), &clock);
     block_on(runtime.create(session("a"))).unwrap();
     let stopped = block_on(runtime.execute(&id("a"), &SendMessage::text("go"))).unwrap();
-    assert!(matches!(stopped.state().status(), Status::Stopped(_)), "{stopped:?}");
+    assert!(matches!(stopped.state().status(), ExecutionStatus::Stopped(_)), "{stopped:?}");
     let done = block_on(runtime.execute(&id("a"), &SendMessage::text("go on"))).unwrap();
     let note = "[No answer: interrupted by the user.]";
     assert_eq!(said(done.state()), ["go", "and this", note, "go on", "one"]);
@@ -310,8 +313,8 @@ async fn lease_is_renewed_at_once_when_the_clock_of_the_machine_is_set() {
     });
     let mut script = vec![ScenarioStep::tool_call("work", json!({})); 8];
     script.push("done".into());
-    let agent = loop_of(ModelDriver::new(FakeModel::script(script))).with_tool(work);
-    let env = Env { clock: Arc::new(set), seed: 0 };
+    let agent = test_loop(ModelDriver::new(FakeModel::script(script))).with_tool(work);
+    let env = RunEnv { clock: Arc::new(set), seed: 0 };
     let runtime = runtime(&store, &agent).0.with_env(env);
     runtime.create(session("a")).await.unwrap();
     let done = runtime.execute(&id("a"), &SendMessage::text("go")).await.unwrap();

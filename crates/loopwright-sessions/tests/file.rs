@@ -12,15 +12,15 @@ mod world;
 use std::fs;
 
 use futures::executor::block_on;
-use loopwright_sessions::{Blocking, FileStore, SessionStatus, conformance};
+use loopwright_sessions::{AppendMode, FileStore, SessionStatus, conformance};
 
 use world::{World, append, create, id, said};
 
 #[test]
 fn a_store_in_files_does_what_every_store_must() {
-    for (fact, blocking) in conformance::FACTS
+    for (fact, blocking) in conformance::CASES
         .iter()
-        .flat_map(|fact| [Blocking::Never, Blocking::Always].map(|blocking| (fact, blocking)))
+        .flat_map(|fact| [AppendMode::Offload, AppendMode::Inline].map(|blocking| (fact, blocking)))
     {
         println!("{} ({blocking:?})", fact.name);
         let dir = tempfile::tempdir().unwrap();
@@ -58,15 +58,19 @@ fn two_handles_see_what_the_other_wrote() {
 #[cfg(unix)]
 #[test]
 fn nobody_else_may_read_what_is_stored() {
-    use loopwright_sessions::{Log, SessionStore as _, Wish};
+    use loopwright_sessions::{ControlMessage, SessionLog, SessionStore as _};
     use std::os::unix::fs::PermissionsExt as _;
 
     let world = World::new();
     create(&world.store, "a", 1);
     append(&world.store, "a", 1, 1, 1).unwrap();
     block_on(async {
-        world.store.post(&id("a"), &Wish::Stop).await.unwrap();
-        world.store.note(&id("a"), Log::Events, &[b"1"[..].into()], None).await.unwrap();
+        world.store.send_control(&id("a"), &ControlMessage::Stop).await.unwrap();
+        world
+            .store
+            .append_log(&id("a"), SessionLog::Events, &[b"1"[..].into()], None)
+            .await
+            .unwrap();
         world.store.lease(&id("a"), world::claim("me")).await.unwrap();
     });
     let mut seen = 0;

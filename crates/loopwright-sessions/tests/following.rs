@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use loopwright_broadcast::{BroadcastConfig, BroadcastEnvelope};
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Followed, Following, MemoryStore, SendMessage, SessionRuntime, SessionStore as _, StoreError,
+    EventFollower, FollowEvent, MemoryStore, SendMessage, SessionRuntime, SessionStore as _,
+    StoreError,
 };
 use loopwright_testing::{FrozenClock, ScenarioStep};
 
@@ -21,23 +22,23 @@ async fn begun(store: &MemoryStore) -> SessionRuntime {
     runtime
 }
 
-async fn follow(store: &MemoryStore, after: u64) -> Following {
+async fn follow(store: &MemoryStore, after: u64) -> EventFollower {
     let clock = Arc::new(FrozenClock::new());
-    Following::of(Arc::new(store.clone()), clock, id("a"), after).await.unwrap()
+    EventFollower::of(Arc::new(store.clone()), clock, id("a"), after).await.unwrap()
 }
 
 /// Returns what is told until the end, as numbers and types.
-async fn rest(following: &mut Following) -> Vec<(u64, String)> {
+async fn rest(following: &mut EventFollower) -> Vec<(u64, String)> {
     let mut told = Vec::new();
     loop {
         match following.next(WAIT).await.unwrap() {
-            Followed::Told(note) => {
+            FollowEvent::Entry(note) => {
                 let envelope: BroadcastEnvelope = serde_json::from_slice(&note.body).unwrap();
                 assert_eq!(envelope.session_id, "a");
                 told.push((note.number, envelope.kind));
             }
-            Followed::Over => return told,
-            Followed::Quiet => panic!("nothing comes"),
+            FollowEvent::Ended => return told,
+            FollowEvent::Timeout => panic!("nothing comes"),
         }
     }
 }
@@ -85,13 +86,13 @@ async fn whoever_follows_too_early_waits_and_whoever_follows_nothing_is_told() {
     let store = MemoryStore::default();
     let runtime = begun(&store).await;
     let mut following = follow(&store, 0).await;
-    assert_eq!(following.next(WAIT).await.unwrap(), Followed::Quiet);
+    assert_eq!(following.next(WAIT).await.unwrap(), FollowEvent::Timeout);
     runtime.execute(&id("a"), &SendMessage::text("Is it there?")).await.unwrap();
     assert_eq!(rest(&mut following).await.len(), 8);
     store.delete(&id("a"), Timestamp::from_millis(1)).await.unwrap();
     for name in ["a", "b"] {
         let clock = Arc::new(FrozenClock::new());
-        let followed = Following::of(Arc::new(store.clone()), clock, id(name), 0).await;
+        let followed = EventFollower::of(Arc::new(store.clone()), clock, id(name), 0).await;
         assert!(matches!(followed, Err(StoreError::NotFound(_))));
     }
 }

@@ -10,23 +10,24 @@ use std::{
 };
 
 use loopwright_core::{
-    AgentLoop, AgentState, Effects, Interrupted, Resolution, RunOptions, Status, ToolOptions,
-    ToolOutput,
+    AgentLoop, AgentState, ApprovalDecision, ExecutionStatus, OnInterrupted, RunOptions,
+    SideEffects, ToolOptions, ToolOutput,
     messages::{Turn, TurnBody},
 };
 use loopwright_sessions::{
-    Continue, Decide, Kinship, MemoryStore, SendMessage, SessionError, SessionQuery,
+    ContinueRun, DecideCall, MemoryStore, SendMessage, SessionError, SessionQuery, SessionRelation,
     SessionRuntime, SessionStore as _,
 };
 use loopwright_testing::{
-    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, loop_of, run_until_stuck,
+    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, run_until_stuck,
+    test_loop,
 };
 use serde_json::json;
 
 use crate::support::{id, runtime, session};
 
 /// An agent that pays with a tool which never comes back the first time, and how often it paid.
-fn paying(effects: Effects) -> (AgentLoop, MockTool) {
+fn paying(effects: SideEffects) -> (AgentLoop, MockTool) {
     let paid = AtomicUsize::new(0);
     let pay = MockTool::with_cx("pay", "", move |_, _| {
         let times = paid.fetch_add(1, SeqCst);
@@ -37,9 +38,9 @@ fn paying(effects: Effects) -> (AgentLoop, MockTool) {
             Ok(ToolOutput::text("paid"))
         })
     });
-    let pay = pay.with_options(ToolOptions { effects, ..ToolOptions::default() });
+    let pay = pay.with_options(ToolOptions { side_effects: effects, ..ToolOptions::default() });
     let model = FakeModel::script([ScenarioStep::tool_call("pay", json!({})), "done".into()]);
-    (loop_of(ModelDriver::new(model)).with_tool(pay.clone()), pay)
+    (test_loop(ModelDriver::new(model)).with_tool(pay.clone()), pay)
 }
 
 /// A runtime whose session `a` stopped in the middle of a payment, as another process finds it.
@@ -58,7 +59,7 @@ fn stopped_while_paying(agent: &AgentLoop) -> (SessionRuntime, MemoryStore) {
 
 fn outcomes(state: &AgentState) -> Vec<String> {
     let results = |turn: &Arc<Turn>| match turn.body() {
-        TurnBody::Exchange(exchange) => exchange.results().to_vec(),
+        TurnBody::ToolExchange(exchange) => exchange.results().to_vec(),
         _ => Vec::new(),
     };
     state.transcript().iter().flat_map(results).map(|it| it.to_text()).collect()
@@ -66,9 +67,9 @@ fn outcomes(state: &AgentState) -> Vec<String> {
 
 #[test]
 fn a_call_that_must_not_happen_twice_is_told_as_unknown() {
-    let (agent, pay) = paying(Effects::Once);
+    let (agent, pay) = paying(SideEffects::AtMostOnce);
     let (runtime, _) = stopped_while_paying(&agent);
-    let done = block_on(runtime.execute(&id("a"), &Continue)).unwrap();
+    let done = block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
     assert_eq!((done.state().text().as_str(), pay.calls().len()), ("done", 1));
     let [outcome] = &outcomes(done.state())[..] else { panic!("{done:?}") };
     assert!(outcome.contains("Unknown"), "{outcome}");
@@ -76,9 +77,9 @@ fn a_call_that_must_not_happen_twice_is_told_as_unknown() {
 
 #[test]
 fn an_idempotent_call_runs_again_with_the_same_key() {
-    let (agent, pay) = paying(Effects::Idempotent);
+    let (agent, pay) = paying(SideEffects::Idempotent);
     let (runtime, _) = stopped_while_paying(&agent);
-    let done = block_on(runtime.execute(&id("a"), &Continue)).unwrap();
+    let done = block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
     assert_eq!(outcomes(done.state()), ["paid"]);
     let keys = pay.keys();
     assert_eq!((keys.len(), &keys[0]), (2, &keys[1]));
@@ -86,19 +87,21 @@ fn an_idempotent_call_runs_again_with_the_same_key() {
 
 #[test]
 fn a_session_may_wait_for_a_decision_about_what_was_interrupted() {
-    let answer = Resolution::Answer(ToolOutput::text("it was paid"));
-    let denied = Resolution::Deny { reason: "not again".to_owned() };
-    for (resolution, times, expect) in
-        [(Resolution::Approve, 2, "paid"), (denied, 1, "not again"), (answer, 1, "it was paid")]
-    {
-        let (agent, pay) = paying(Effects::Once);
+    let answer = ApprovalDecision::Answer(ToolOutput::text("it was paid"));
+    let denied = ApprovalDecision::Deny { reason: "not again".to_owned() };
+    for (resolution, times, expect) in [
+        (ApprovalDecision::Approve, 2, "paid"),
+        (denied, 1, "not again"),
+        (answer, 1, "it was paid"),
+    ] {
+        let (agent, pay) = paying(SideEffects::AtMostOnce);
         let (runtime, _) = stopped_while_paying(&agent);
-        let runtime = runtime.with_interrupted(Interrupted::Ask);
-        let waits = block_on(runtime.execute(&id("a"), &Continue)).unwrap();
-        assert_eq!((waits.state().status(), pay.calls().len()), (&Status::Paused, 1));
-        let decide = Decide { call: None, resolution };
+        let runtime = runtime.with_interrupted(OnInterrupted::RequireApproval);
+        let waits = block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
+        assert_eq!((waits.state().status(), pay.calls().len()), (&ExecutionStatus::Paused, 1));
+        let decide = DecideCall { call: None, resolution };
         block_on(runtime.execute(&id("a"), &decide)).unwrap();
-        let done = block_on(runtime.execute(&id("a"), &Continue)).unwrap();
+        let done = block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
         assert_eq!((done.state().text().as_str(), pay.calls().len()), ("done", times));
         assert!(outcomes(done.state())[0].contains(expect), "{:?}", outcomes(done.state()));
         let nothing = block_on(runtime.execute(&id("a"), &decide));
@@ -109,13 +112,13 @@ fn a_session_may_wait_for_a_decision_about_what_was_interrupted() {
 #[test]
 fn a_sub_agent_goes_on_in_its_own_session() {
     let model = FakeModel::script([ScenarioStep::tool("looking"), "found".into()]);
-    let child = loop_of(ModelDriver::new(model.clone()));
+    let child = test_loop(ModelDriver::new(model.clone()));
     let entered = Arc::new(AtomicUsize::new(0));
     let spawn = MockTool::with_cx("spawn", "", move |_, cx| {
         let (child, entered) = (child.clone(), entered.fetch_add(1, SeqCst));
         Box::pin(async move {
             let journal = cx.journal.unwrap().child(cx.key);
-            let recorded = journal.recorded().await.unwrap();
+            let recorded = journal.load_changes().await.unwrap();
             let state = match &recorded[..] {
                 [] => AgentState::new().with_user_message("look"),
                 _ => AgentState::new().replay(recorded).unwrap(),
@@ -129,20 +132,20 @@ fn a_sub_agent_goes_on_in_its_own_session() {
             Ok(ToolOutput::text(run.finish().await.text()))
         })
     });
-    let options = ToolOptions { effects: Effects::Resumable, ..ToolOptions::default() };
+    let options = ToolOptions { side_effects: SideEffects::Resumable, ..ToolOptions::default() };
     let parent = FakeModel::script([ScenarioStep::tool_call("spawn", json!({})), "done".into()]);
-    let agent = loop_of(ModelDriver::new(parent)).with_tool(spawn.with_options(options));
+    let agent = test_loop(ModelDriver::new(parent)).with_tool(spawn.with_options(options));
     let (runtime, store) = stopped_while_paying(&agent);
-    let done = block_on(runtime.execute(&id("a"), &Continue)).unwrap();
+    let done = block_on(runtime.execute(&id("a"), &ContinueRun)).unwrap();
     assert_eq!(outcomes(done.state()), ["found"]);
     // The first answer of the sub-agent was paid for once.
     assert_eq!(model.asked(), 2);
     let mut query = SessionQuery::first(9);
-    query.kinship = Kinship::ChildOf(id("a"));
+    query.kinship = SessionRelation::ChildOf(id("a"));
     let children = block_on(store.list(&query)).unwrap();
     let [child] = &children.sessions[..] else { panic!("{children:?}") };
     assert!(child.call.is_some());
-    query.kinship = Kinship::Independent;
+    query.kinship = SessionRelation::TopLevel;
     assert_eq!(block_on(store.list(&query)).unwrap().len(), 1);
     // It goes with its parent.
     let child = child.id.clone();
@@ -152,7 +155,7 @@ fn a_sub_agent_goes_on_in_its_own_session() {
 
 #[test]
 fn a_fork_of_what_is_in_use_is_what_was_on_record() {
-    let (agent, _) = paying(Effects::Once);
+    let (agent, _) = paying(SideEffects::AtMostOnce);
     let store = MemoryStore::new();
     let (runtime, _) = runtime(&store, &agent);
     let runtime = runtime.with_env(FrozenClock::manual().env(0));

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use loopwright_core::{AgentState, BoxError, Priority, Timestamp};
 use loopwright_sessions::{
-    AgentSession, Claim, MemoryStore, Posted, SendMessage, SessionAction, SessionError,
-    SessionEvent, SessionHeader, SessionHook, SessionId, SessionList, SessionQuery,
+    AgentSession, ControlMessage, LeaseRequest, MemoryStore, Posted, SendMessage, SessionAction,
+    SessionError, SessionEvent, SessionHeader, SessionHook, SessionId, SessionList, SessionQuery,
     SessionRepository, SessionStage, SessionStatus, SessionStore as _, Sessions, StoreError,
-    SuspendSession, Wish, WriteMetadata, action_fn,
+    SuspendSession, WriteMetadata, action_fn,
 };
 use loopwright_testing::{EventRecorder, FrozenClock, block_on};
 
@@ -177,8 +177,8 @@ fn hooks_are_asked_at_every_stage_highest_priority_first() {
     assert_eq!(notes.take(), expect);
 }
 
-fn somebody(now: Timestamp) -> Claim<'static> {
-    Claim { owner: "somebody", instead_of: None, now, lasts: Duration::from_secs(1) }
+fn somebody(now: Timestamp) -> LeaseRequest<'static> {
+    LeaseRequest { owner: "somebody", replaces: None, now, ttl: Duration::from_secs(1) }
 }
 
 #[test]
@@ -202,10 +202,10 @@ fn a_message_to_a_busy_session_can_be_left_to_whoever_runs_it() {
     block_on(runtime.create(session("a"))).unwrap();
     let far = Timestamp::from_millis(u64::MAX / 4);
     let lease = block_on(store.lease(&id("a"), somebody(far))).unwrap();
-    block_on(runtime.execute(&id("a"), &SendMessage::text("hi").or_steer())).unwrap();
-    let wishes = block_on(store.collect(&lease)).unwrap();
+    block_on(runtime.execute(&id("a"), &SendMessage::text("hi").steer_if_busy())).unwrap();
+    let wishes = block_on(store.take_control(&lease)).unwrap();
     assert!(
-        matches!(&wishes[..], [Posted { wish: Wish::Say(message), .. }] if message.text() == "hi"),
+        matches!(&wishes[..], [Posted { wish: ControlMessage::SendMessage(message), .. }] if message.text() == "hi"),
         "{wishes:?}"
     );
 }
@@ -217,7 +217,7 @@ fn what_was_said_while_nobody_ran_it_is_heard_by_the_next_run() {
     let (runtime, _) = runtime(&store, &agent);
     block_on(runtime.create(session("a"))).unwrap();
     let message = loopwright_core::messages::Message::user("and this");
-    block_on(store.post(&id("a"), &Wish::Say(message))).unwrap();
+    block_on(store.send_control(&id("a"), &ControlMessage::SendMessage(message))).unwrap();
     // What was wished of a run that is over does not end another one.
     block_on(runtime.cancel(&id("a"))).unwrap();
     let done = block_on(runtime.execute(&id("a"), &SendMessage::text("this"))).unwrap();
@@ -412,9 +412,10 @@ fn whoever_runs_a_session_is_asked_to_stop_or_to_cancel() {
     block_on(runtime.stop(&id("a"))).unwrap();
     block_on(runtime.cancel(&id("a"))).unwrap();
     let lasts = Duration::from_secs(30);
-    let claim = Claim { owner: "me", instead_of: None, now: Timestamp::from_millis(0), lasts };
+    let claim =
+        LeaseRequest { owner: "me", replaces: None, now: Timestamp::from_millis(0), ttl: lasts };
     let lease = block_on(store.lease(&id("a"), claim)).unwrap();
-    let posted = block_on(store.collect(&lease)).unwrap();
+    let posted = block_on(store.take_control(&lease)).unwrap();
     let wishes: Vec<_> = posted.into_iter().map(|it| it.wish).collect();
-    assert_eq!(wishes, [Wish::Stop, Wish::Cancel]);
+    assert_eq!(wishes, [ControlMessage::Stop, ControlMessage::Cancel]);
 }

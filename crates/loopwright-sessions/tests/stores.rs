@@ -6,15 +6,15 @@ use futures::executor::block_on;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Claim, FileStore, JobOutcome, JobStatus, Log, MemoryStore, NewSession, SessionHeader,
-    SessionList, SessionQuery, SessionStatus, SessionStore, StoreError, conformance,
+    FileStore, JobOutcome, JobStatus, LeaseRequest, MemoryStore, NewSession, SessionHeader,
+    SessionList, SessionLog, SessionQuery, SessionStatus, SessionStore, StoreError, conformance,
 };
 
 use crate::support::{id, session};
 
 #[test]
 fn a_store_in_memory_does_what_every_store_must() {
-    for fact in conformance::FACTS {
+    for fact in conformance::CASES {
         println!("{}", fact.name);
         block_on((fact.check)(&MemoryStore::new()));
     }
@@ -27,7 +27,8 @@ fn lasts_by_the_clock_of_the_caller(store: &dyn SessionStore) {
     block_on(store.create(new)).unwrap();
     let at = |seconds: u64| Timestamp::from_millis(seconds * 1_000);
     let lasts = Duration::from_secs(30);
-    let claim = |seconds| Claim { owner: "me", instead_of: None, now: at(seconds), lasts };
+    let claim =
+        |seconds| LeaseRequest { owner: "me", replaces: None, now: at(seconds), ttl: lasts };
     let lease = block_on(store.lease(&id("a"), claim(1))).unwrap();
     assert_eq!(lease.until, at(31));
     assert_eq!(block_on(store.renew(&lease, at(20), lasts)).unwrap().until, at(50));
@@ -48,9 +49,10 @@ fn forgets_old_notes(store: &dyn SessionStore) {
     let new = NewSession { header: &header, definition: &definition, changes: &[] };
     block_on(store.create(new)).unwrap();
     for _ in 0..20 {
-        block_on(store.note(&id("a"), Log::Events, &[b"note"[..].into()], Some(3))).unwrap();
+        block_on(store.append_log(&id("a"), SessionLog::Events, &[b"note"[..].into()], Some(3)))
+            .unwrap();
     }
-    let notes = block_on(store.notes(&id("a"), Log::Events, 0, 100)).unwrap();
+    let notes = block_on(store.read_log(&id("a"), SessionLog::Events, 0, 100)).unwrap();
     let numbers: Vec<u64> = notes.iter().map(|it| it.number).collect();
     assert!((3..=6).contains(&numbers.len()), "{numbers:?}");
     assert_eq!(numbers.last(), Some(&20));
@@ -70,8 +72,8 @@ fn a_job_says_in_its_own_words_what_became_of_it() {
     assert_eq!(words, expect.map(|word| (word, JobStatus::named(word))));
     let reasons = [
         (JobOutcome::Done, None),
-        (JobOutcome::Left, None),
-        (JobOutcome::Parked("p".into()), Some("p")),
+        (JobOutcome::Released, None),
+        (JobOutcome::NeedsInput("p".into()), Some("p")),
         (JobOutcome::Stopped("s".into()), Some("s")),
         (JobOutcome::Failed("f".into()), Some("f")),
     ];
@@ -85,7 +87,7 @@ fn a_page_can_be_narrowed_by_status() {
     let header = session("a").header().clone();
     let suspended =
         SessionHeader { status: SessionStatus::Suspended, ..session("b").header().clone() };
-    let page = SessionList::of(&SessionQuery::first(9), [header, suspended]);
+    let page = SessionList::from_headers(&SessionQuery::first(9), [header, suspended]);
     let names = |status| {
         let page = page.clone().with_status(status);
         page.sessions.iter().map(|it| it.id.to_string()).collect::<Vec<_>>()

@@ -7,7 +7,7 @@ use loopwright_core::{AgentLoop, AgentState};
 use loopwright_sessions::{
     AgentSession, MemoryStore, SessionEvent, SessionFactory, SessionId, SessionRuntime,
 };
-use loopwright_testing::{FakeModel, FrozenClock, ModelDriver, ScenarioStep, loop_of};
+use loopwright_testing::{FakeModel, FrozenClock, ModelDriver, ScenarioStep, test_loop};
 
 /// Makes the same loop of every definition.
 pub(crate) struct Same(pub(crate) AgentLoop);
@@ -54,7 +54,7 @@ pub(crate) fn answering<S: Into<ScenarioStep>>(
     answers: impl IntoIterator<Item = S>,
 ) -> (AgentLoop, FakeModel) {
     let model = FakeModel::script(answers);
-    (loop_of(ModelDriver::new(model.clone())), model)
+    (test_loop(ModelDriver::new(model.clone())), model)
 }
 
 pub(crate) fn session(name: &str) -> AgentSession {

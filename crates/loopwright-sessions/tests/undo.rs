@@ -3,7 +3,7 @@
 use std::{fs, path::Path, sync::Arc};
 
 use loopwright_agent::{AgentBuilder, UseLlmConfig};
-use loopwright_capabilities::files::{Root, Undone, UseFileTools};
+use loopwright_capabilities::files::{UndoOutcome, UseFileTools, WorkspaceRoot};
 use loopwright_core::AgentLoop;
 use loopwright_sessions::{MemoryStore, SendMessage, SessionFiles, SessionRuntime};
 use loopwright_testing::{FakeModel, ScenarioStep};
@@ -18,7 +18,7 @@ fn write(path: &str, content: &str) -> ScenarioStep {
 
 /// An agent that writes `a` twice and `b` once, each in a step of its own, and a last time `a`.
 #[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
-fn writing(root: &Root) -> AgentLoop {
+fn writing(root: &WorkspaceRoot) -> AgentLoop {
     let script =
         [write("a", "1"), write("a", "2"), write("b", "1"), write("a", "3"), "done".into()];
     AgentBuilder::base()
@@ -29,10 +29,10 @@ fn writing(root: &Root) -> AgentLoop {
 }
 
 #[expect(clippy::unwrap_used, reason = "the lint spares tests, but not what they share")]
-async fn written(directory: &Path) -> (SessionRuntime, Root) {
+async fn written(directory: &Path) -> (SessionRuntime, WorkspaceRoot) {
     let store = Arc::new(MemoryStore::new());
     let files = SessionFiles::new(store.clone(), id("a"));
-    let root = Root::new(directory).journal(Arc::new(files));
+    let root = WorkspaceRoot::new(directory).journal(Arc::new(files));
     let runtime = SessionRuntime::new(store, Same(writing(&root)));
     runtime.create(session("a")).await.unwrap();
     runtime.execute(&id("a"), &SendMessage::text("write")).await.unwrap();
@@ -52,7 +52,7 @@ async fn a_rewind_undoes_what_came_after_the_step() {
     let (session, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
     assert_eq!(session.state().total_steps(), 2);
     let told: Vec<_> = undone.iter().map(|(path, came)| (&**path, came)).collect();
-    assert_eq!(told, [("a", &Undone::Restored), ("b", &Undone::Restored)]);
+    assert_eq!(told, [("a", &UndoOutcome::Restored), ("b", &UndoOutcome::Restored)]);
     assert_eq!((read(at, "a"), read(at, "b")), (Some("2".into()), None));
     // What was undone is undone once.
     let (_, undone) = runtime.rewind_files(&id("a"), 0, &root).await.unwrap();
@@ -68,7 +68,7 @@ async fn a_file_that_has_changed_since_is_left_as_it_is() {
     fs::write(at.join("a"), "mine").unwrap();
     let (_, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
     let came: Vec<_> = undone.iter().map(|(_, came)| came).collect();
-    assert_eq!(came, [&Undone::Conflict, &Undone::Restored]);
+    assert_eq!(came, [&UndoOutcome::Conflict, &UndoOutcome::Restored]);
     assert_eq!((read(at, "a"), read(at, "b")), (Some("mine".into()), None));
 }
 
@@ -94,7 +94,7 @@ async fn what_is_no_file_any_more_is_left_and_the_rest_is_undone() {
     fs::create_dir(at.join("a")).unwrap();
     let (session, undone) = runtime.rewind_files(&id("a"), 2, &root).await.unwrap();
     let came: Vec<_> = undone.iter().map(|(_, came)| came).collect();
-    assert_eq!(came, [&Undone::Conflict, &Undone::Restored]);
+    assert_eq!(came, [&UndoOutcome::Conflict, &UndoOutcome::Restored]);
     assert_eq!((session.state().total_steps(), read(at, "b")), (2, None));
 }
 

@@ -8,7 +8,7 @@ use loopwright_sessions::stored::StoredBatch;
 use crate::{
     database::Transaction,
     error::Failure,
-    head::Head,
+    head::SessionRow,
     row::{Row, values},
 };
 
@@ -25,7 +25,7 @@ const PAGE: usize = 256;
 /// one leaves.
 pub(crate) async fn batches(
     transaction: &mut dyn Transaction,
-    head: &Head,
+    head: &SessionRow,
     mut take: impl FnMut(Vec<StoredBatch>) + Send,
 ) -> Result<(), Failure> {
     let page = transaction.page();

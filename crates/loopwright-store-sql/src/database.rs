@@ -27,7 +27,7 @@ pub trait Database: Send + Sync + 'static {
     async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, SqlError>;
 
     /// Returns what is told of notes from now on; nothing if one has to look.
-    fn news(&self) -> Option<News>;
+    fn news(&self) -> Option<LogNotification>;
 
     /// Gives space back that was freed.
     async fn give_back(&self) -> Result<(), SqlError>;
@@ -115,7 +115,7 @@ pub trait Transaction: Send {
 
 /// What is told of notes.
 #[derive(Debug)]
-pub struct News {
+pub struct LogNotification {
     /// Names the log that has new notes; nothing if any may have.
     pub(crate) heard: tokio::sync::broadcast::Receiver<std::sync::Arc<str>>,
     /// Whether anything is told at present.

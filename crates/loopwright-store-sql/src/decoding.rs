@@ -9,18 +9,18 @@ use std::{
     thread::available_parallelism,
 };
 
-use loopwright_core::{Seq, Stamped};
+use loopwright_core::{ChangeRecord, Seq};
 use loopwright_sessions::{
     SessionId, StoreError,
-    stored::{StoredBatch, check_row},
+    stored::{StoredBatch, check_sequence},
 };
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// The most threads that work for one session.
-const MOST: usize = 4;
+const MAX: usize = 4;
 
 /// The changes of a batch, told by its first one and how many they are.
-type Decoded = (Seq, usize, Result<Vec<Stamped>, StoreError>);
+type Decoded = (Seq, usize, Result<Vec<ChangeRecord>, StoreError>);
 
 /// Reads batches on threads of its own, in whatever order they come.
 ///
@@ -39,7 +39,7 @@ impl Decoding {
     pub(crate) fn begin(id: &SessionId) -> Self {
         let (sender, receiver) = channel();
         let receiver = Arc::new(Mutex::new(receiver));
-        let most = available_parallelism().map_or(1, NonZero::get).min(MOST);
+        let most = available_parallelism().map_or(1, NonZero::get).min(MAX);
         Self { id: id.clone(), sender, receiver, most, threads: Vec::new() }
     }
 
@@ -54,7 +54,7 @@ impl Decoding {
     }
 
     /// Returns all changes in their order, which are to be so many.
-    pub(crate) async fn end(self, length: Seq) -> Result<Vec<Stamped>, StoreError> {
+    pub(crate) async fn end(self, length: Seq) -> Result<Vec<ChangeRecord>, StoreError> {
         let Self { id, sender, threads, .. } = self;
         drop(sender);
         let mut all = Vec::new();
@@ -62,7 +62,7 @@ impl Decoding {
             all.extend(thread.await.map_err(|error| StoreError::Unavailable(error.into()))?);
         }
         all.sort_by_key(|(first, ..)| *first);
-        check_row(&id, length, all.iter().map(|(first, count, _)| (*first, *count)))?;
+        check_sequence(&id, length, all.iter().map(|(first, count, _)| (*first, *count)))?;
         let mut changes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
         for (.., batch) in all {
             changes.append(&mut batch?);

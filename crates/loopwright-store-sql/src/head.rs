@@ -2,7 +2,7 @@
 
 use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{
-    ForkPoint, Lease, SessionHeader, SessionId, SessionStatus, StoreError, stored::check_form,
+    ForkPoint, Lease, SessionHeader, SessionId, SessionStatus, StoreError, stored::check_format,
 };
 
 use crate::{
@@ -36,7 +36,7 @@ pub(crate) fn header(row: &mut Row) -> Result<SessionHeader, Failure> {
     let from = match row.maybe_text(5)? {
         Some(session) => Some(ForkPoint {
             session: session_id(session)?,
-            line: row.number(6)?,
+            branch: row.number(6)?,
             at: row.number(7)?,
         }),
         None => None,
@@ -46,7 +46,7 @@ pub(crate) fn header(row: &mut Row) -> Result<SessionHeader, Failure> {
         status: status(&row.text(1)?)?,
         version: row.number(2)?,
         length: row.number(3)?,
-        line: row.number(4)?,
+        branch: row.number(4)?,
         from,
         parent: row.maybe_text(8)?.map(session_id).transpose()?,
         call: row.maybe_text(9)?.map(Into::into),
@@ -61,7 +61,7 @@ pub(crate) fn header(row: &mut Row) -> Result<SessionHeader, Failure> {
 
 /// What whoever writes a session has to know of it.
 #[derive(Debug)]
-pub(crate) struct Head {
+pub(crate) struct SessionRow {
     pub(crate) key: i64,
     pub(crate) version: u64,
     pub(crate) line: u32,
@@ -76,7 +76,7 @@ pub(crate) struct Head {
     pub(crate) sealed: Sealed,
 }
 
-impl Head {
+impl SessionRow {
     /// Finds a session that was not deleted, and keeps other writers off it until the end of the
     /// transaction.
     pub(crate) async fn locked(
@@ -111,7 +111,7 @@ impl Head {
         if status(&covered.text(2)?)? == SessionStatus::Deleted {
             return Err(not_found().into());
         }
-        check_form(id, covered.number(1)?)?;
+        check_format(id, covered.number(1)?)?;
         sealed.check(row.maybe_int(4)?)?;
         let leases = row.number(1)?;
         let lease = match row.maybe_text(2)? {

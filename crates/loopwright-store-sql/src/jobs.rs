@@ -11,7 +11,7 @@ use loopwright_sessions::{
 use crate::{
     database::Transaction,
     error::Failure,
-    head::{Head, session_id},
+    head::{SessionRow, session_id},
     row::{Row, values},
 };
 
@@ -97,7 +97,7 @@ pub(crate) async fn push(
     now: Timestamp,
 ) -> Result<bool, Failure> {
     // Jobs of one session are numbered in the order in which they can be seen.
-    let key = Head::locked(transaction, &job.session).await?.key;
+    let key = SessionRow::locked(transaction, &job.session).await?.key;
     let task = encode(&job.session, &job.task)?;
     let sql = "
         INSERT INTO jobs (id, session, task, status, ready_at, created_at, updated_at)
@@ -146,8 +146,8 @@ pub(crate) async fn claim(
     transaction.run(sql, values![owner, clock.plus(lasts), now, number]).await?;
     let row = transaction.row(&format!("{RECORD} WHERE j.number = $1"), values![number]).await?;
     let Some(mut row) = row else { return Ok(None) };
-    let JobRecord { job, claims, attempts, deaths, .. } = record(&mut row)?;
-    Ok(Some(ClaimedJob { job, claim: claims, attempts, deaths }))
+    let JobRecord { job, claims, attempts, crashes: deaths, .. } = record(&mut row)?;
+    Ok(Some(ClaimedJob { job, claim: claims, attempts, crashes: deaths }))
 }
 
 /// Does what [`JobQueue::renew`](loopwright_sessions::JobQueue::renew) says.
@@ -181,7 +181,7 @@ pub(crate) async fn settle(
 ) -> Result<bool, Failure> {
     let clock = transaction.clock(now).await?;
     let (ready_at, attempts) = match outcome {
-        JobOutcome::Again { at, .. } => (clock.plus(at.since(now)), claimed.attempts + 1),
+        JobOutcome::Retry { at, .. } => (clock.plus(at.since(now)), claimed.attempts + 1),
         _ => (clock, claimed.attempts),
     };
     let sql = "
@@ -291,7 +291,7 @@ fn record(row: &mut Row) -> Result<JobRecord, Failure> {
         status: status.ok_or_else(|| Failure::Form(format!("`{word}` is no status of a job")))?,
         claims: row.number(4)?,
         attempts: row.number(5)?,
-        deaths: row.number(11)?,
+        crashes: row.number(11)?,
         ready_at: row.moment(6)?,
         owner: row.maybe_text(7)?.map(Into::into),
         why: row.maybe_text(8)?.map(Into::into),

@@ -4,22 +4,22 @@ use std::{sync::Arc, time::Duration};
 
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Claim, Lease, Posted, SessionId, StoreError, Wish, rules,
+    ControlMessage, Lease, LeaseRequest, Posted, SessionId, StoreError, rules,
     stored::{decode, encode},
 };
 
-use crate::{database::Transaction, error::Failure, head::Head, row::values};
+use crate::{database::Transaction, error::Failure, head::SessionRow, row::values};
 
 /// Does what [`SessionStore::lease`](loopwright_sessions::SessionStore::lease) says.
 pub(crate) async fn lease(
     transaction: &mut dyn Transaction,
     id: &SessionId,
-    claim: Claim<'_>,
+    claim: LeaseRequest<'_>,
 ) -> Result<Lease, Failure> {
-    let head = Head::locked(transaction, id).await?;
-    let claim = Claim { now: transaction.clock(claim.now).await?, ..claim };
+    let head = SessionRow::locked(transaction, id).await?;
+    let claim = LeaseRequest { now: transaction.clock(claim.now).await?, ..claim };
     rules::check_claim(head.lease.as_ref(), &claim)?;
-    let Claim { owner, now, lasts, .. } = claim;
+    let LeaseRequest { owner, now, ttl: lasts, .. } = claim;
     let (number, until) = (head.leases + 1, now.plus(lasts));
     let sql = "UPDATE sessions SET leases = $1, lease_owner = $2, lease_until = $3 WHERE key = $4";
     transaction.run(sql, values![number, owner, until, head.key]).await?;
@@ -55,9 +55,9 @@ pub(crate) async fn release(
 pub(crate) async fn post(
     transaction: &mut dyn Transaction,
     id: &SessionId,
-    wish: &Wish,
+    wish: &ControlMessage,
 ) -> Result<(), Failure> {
-    let (body, head) = (encode(id, wish)?, Head::locked(transaction, id).await?);
+    let (body, head) = (encode(id, wish)?, SessionRow::locked(transaction, id).await?);
     let sql = "INSERT INTO wishes (session, body) VALUES ($1, $2)";
     transaction.run(sql, values![head.key, &*body]).await?;
     Ok(())
@@ -68,7 +68,7 @@ pub(crate) async fn collect(
     transaction: &mut dyn Transaction,
     lease: &Lease,
 ) -> Result<Vec<Posted>, Failure> {
-    let head = still(Head::seen(transaction, &lease.id).await, lease)?;
+    let head = still(SessionRow::seen(transaction, &lease.id).await, lease)?;
     let sql = "SELECT number, body FROM wishes WHERE session = $1 ORDER BY number";
     let mut posted = Vec::new();
     for mut row in transaction.rows(sql, values![head.key]).await? {
@@ -98,7 +98,7 @@ pub(crate) async fn handled(
 pub(crate) async fn check(
     transaction: &mut dyn Transaction,
     id: &SessionId,
-    head: &Head,
+    head: &SessionRow,
     shown: Option<&Lease>,
     now: Timestamp,
 ) -> Result<(), Failure> {
@@ -110,11 +110,11 @@ pub(crate) async fn check(
 }
 
 /// Finds the session of a lease that is still had, and keeps other writers off it.
-async fn held(transaction: &mut dyn Transaction, lease: &Lease) -> Result<Head, Failure> {
-    still(Head::locked(transaction, &lease.id).await, lease)
+async fn held(transaction: &mut dyn Transaction, lease: &Lease) -> Result<SessionRow, Failure> {
+    still(SessionRow::locked(transaction, &lease.id).await, lease)
 }
 
-fn still(found: Result<Head, Failure>, lease: &Lease) -> Result<Head, Failure> {
+fn still(found: Result<SessionRow, Failure>, lease: &Lease) -> Result<SessionRow, Failure> {
     let lost = || StoreError::LeaseLost(lease.id.clone()).into();
     match found {
         Err(Failure::Store(StoreError::NotFound(_))) => Err(lost()),

@@ -1,7 +1,7 @@
 //! Pages of sessions.
 
 use loopwright_sessions::{
-    Kinship, SessionCursor, SessionId, SessionList, SessionQuery, SessionStatus,
+    SessionCursor, SessionId, SessionList, SessionQuery, SessionRelation, SessionStatus,
 };
 
 use crate::{
@@ -42,7 +42,7 @@ pub(crate) async fn list(
     // What comes after the last session of this page is on the next one.
     damaged.retain(|(before, _)| !is_more || *before < query.limit);
     let unreadable = damaged.into_iter().map(|(_, name)| name).collect();
-    Ok(SessionList { unreadable, ..SessionList::of(query, headers) })
+    Ok(SessionList { unreadable, ..SessionList::from_headers(query, headers) })
 }
 
 /// Does what [`SessionStore::named`](loopwright_sessions::SessionStore::named) says.
@@ -89,9 +89,9 @@ fn statement(query: &SessionQuery, wanted: usize, seen: usize) -> (String, Vec<V
         conditions.push(format!("s.workdir = {}", bind((&**workdir).into())));
     }
     match &query.kinship {
-        Kinship::Any => {}
-        Kinship::Independent => conditions.push("s.call IS NULL".to_owned()),
-        Kinship::ChildOf(parent) => {
+        SessionRelation::Any => {}
+        SessionRelation::TopLevel => conditions.push("s.call IS NULL".to_owned()),
+        SessionRelation::ChildOf(parent) => {
             conditions.push(format!("s.parent = {}", bind(parent.as_str().into())));
         }
     }

@@ -2,7 +2,7 @@
 
 use loopwright_agent::AgentDefinition;
 use loopwright_sessions::{
-    Loaded, Salvaged, SessionHeader, SessionId, StoreError,
+    LoadedSession, Salvaged, SessionHeader, SessionId, StoreError,
     stored::{StoredBatch, checksum, decode, decode_batches, decode_intact},
 };
 
@@ -11,7 +11,7 @@ use crate::{
     database::Transaction,
     decoding::Decoding,
     error::Failure,
-    head::{HEADER, Head, header, key_of_damaged, session_id},
+    head::{HEADER, SessionRow, header, key_of_damaged, session_id},
     row::values,
 };
 
@@ -58,14 +58,20 @@ pub(crate) async fn definition(
 }
 
 /// Finds a session; nothing if there is none or it was deleted.
-async fn live(transaction: &mut dyn Transaction, id: &SessionId) -> Result<Option<Head>, Failure> {
-    match Head::seen(transaction, id).await {
+async fn live(
+    transaction: &mut dyn Transaction,
+    id: &SessionId,
+) -> Result<Option<SessionRow>, Failure> {
+    match SessionRow::seen(transaction, id).await {
         Err(Failure::Store(StoreError::NotFound(_))) => Ok(None),
         head => head.map(Some),
     }
 }
 
-async fn definition_of(transaction: &mut dyn Transaction, head: &Head) -> Result<Vec<u8>, Failure> {
+async fn definition_of(
+    transaction: &mut dyn Transaction,
+    head: &SessionRow,
+) -> Result<Vec<u8>, Failure> {
     let sql = "SELECT body, sum FROM definitions WHERE session = $1";
     let row = transaction.row(sql, values![head.key]).await?;
     let missing = || Failure::Form("it has no definition of an agent".to_owned());
@@ -139,22 +145,22 @@ pub(crate) async fn begin(
 
 impl Loading {
     /// Returns the session once it is read.
-    pub(crate) async fn end(self) -> Result<Loaded, StoreError> {
+    pub(crate) async fn end(self) -> Result<LoadedSession, StoreError> {
         let Self { header, definition, changes } = self;
         let definition = decode(&header.id, &definition)?;
         let changes = changes.end(header.length).await?;
-        Ok(Loaded { header, definition, changes })
+        Ok(LoadedSession { header, definition, changes })
     }
 }
 
 impl Stored {
     /// Makes sense of it.
-    pub(crate) fn decode(self) -> Result<Loaded, StoreError> {
+    pub(crate) fn decode(self) -> Result<LoadedSession, StoreError> {
         let Self { header, definition, batches } = self;
         let id = &header.id;
         let definition: AgentDefinition = decode(id, &definition)?;
         let changes = decode_batches(id, header.length, &batches)?;
-        Ok(Loaded { definition, changes, header })
+        Ok(LoadedSession { definition, changes, header })
     }
 
     /// Returns what is intact of it.

@@ -7,13 +7,13 @@ use std::{
 
 use futures::future::{Either, select};
 use loopwright_core::Clock;
-use loopwright_sessions::{Log, Note, SessionId};
+use loopwright_sessions::{LogEntry, SessionId, SessionLog};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
-    database::{News, Transaction},
+    database::{LogNotification, Transaction},
     error::Failure,
-    head::Head,
+    head::SessionRow,
     row::values,
 };
 
@@ -26,11 +26,11 @@ const LOOKS_TOLD: Duration = Duration::from_secs(2);
 pub(crate) async fn note(
     transaction: &mut dyn Transaction,
     id: &SessionId,
-    log: Log,
+    log: SessionLog,
     notes: &[Arc<[u8]>],
     keep: Option<u64>,
 ) -> Result<u64, Failure> {
-    let (key, log_name) = (Head::locked(transaction, id).await?.key, log.as_str());
+    let (key, log_name) = (SessionRow::locked(transaction, id).await?.key, log.as_str());
     let sql = "SELECT MAX(number) FROM notes WHERE session = $1 AND log = $2";
     let row = transaction.row(sql, values![key, log_name]).await?;
     let mut last = match row {
@@ -57,34 +57,35 @@ pub(crate) async fn note(
 pub(crate) async fn notes(
     transaction: &mut dyn Transaction,
     id: &SessionId,
-    log: Log,
+    log: SessionLog,
     after: u64,
     limit: usize,
-) -> Result<Vec<Note>, Failure> {
+) -> Result<Vec<LogEntry>, Failure> {
     let sql = "
         SELECT n.number, n.body FROM sessions s JOIN notes n ON n.session = s.key
         WHERE s.id = $1 AND s.status <> 'deleted' AND n.log = $2 AND n.number > $3
         ORDER BY n.number LIMIT $4";
     let rows = transaction.rows(sql, values![id.as_str(), log.as_str(), after, limit]).await?;
-    let note =
-        |mut row: crate::row::Row| Ok(Note { number: row.number(0)?, body: row.bytes(1)?.into() });
+    let note = |mut row: crate::row::Row| {
+        Ok(LogEntry { number: row.number(0)?, body: row.bytes(1)?.into() })
+    };
     rows.into_iter().map(note).collect()
 }
 
 /// Names a log to those who wait for its notes.
-fn news_of(id: &SessionId, log: Log) -> String {
+fn news_of(id: &SessionId, log: SessionLog) -> String {
     format!("{id}/{}", log.as_str())
 }
 
 /// Waits until a log may have new notes, or it is time to look again.
 pub(crate) async fn hear(
-    news: Option<&mut News>,
+    news: Option<&mut LogNotification>,
     id: &SessionId,
-    log: Log,
+    log: SessionLog,
     clock: &dyn Clock,
     at_most: Duration,
 ) {
-    let Some(News { heard, is_on }) = news else {
+    let Some(LogNotification { heard, is_on }) = news else {
         return clock.sleep(at_most.min(LOOKS)).await;
     };
     let looks = if is_on.load(Ordering::Relaxed) { LOOKS_TOLD } else { LOOKS };

@@ -15,7 +15,7 @@ use sqlx::{
 };
 
 use crate::{
-    database::{Access, Database, News, Transaction},
+    database::{Access, Database, LogNotification, Transaction},
     error::SqlError,
     schema::{self, Steps, VERSION},
     store::SqlStore,
@@ -170,7 +170,7 @@ impl Database for Postgres {
         Ok(Box::new(PostgresTransaction::new(transaction, Arc::clone(&self.place))))
     }
 
-    fn news(&self) -> Option<News> {
+    fn news(&self) -> Option<LogNotification> {
         Some(self.listener.get_or_init(|| Listener::start(self.ears.clone())).news())
     }
 

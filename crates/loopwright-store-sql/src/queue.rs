@@ -64,7 +64,7 @@ impl<D: Database> JobQueue for SqlStore<D> {
         within!(self.reading, |it| jobs::holders(it))
     }
 
-    async fn give_back(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError> {
+    async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError> {
         within!(self.writing, |it| jobs::give_back(it, owner, now))
     }
 
@@ -80,7 +80,7 @@ impl<D: Database> JobQueue for SqlStore<D> {
         within!(self.reading, |it| jobs::count(it, status))
     }
 
-    async fn forget(&self, before: Timestamp) -> Result<u64, StoreError> {
+    async fn delete_finished(&self, before: Timestamp) -> Result<u64, StoreError> {
         within!(self.writing, |it| jobs::forget(it, before))
     }
 }

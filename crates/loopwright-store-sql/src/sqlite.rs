@@ -17,7 +17,7 @@ use sqlx::{
 };
 
 use crate::{
-    database::{Access, Database, News, Transaction},
+    database::{Access, Database, LogNotification, Transaction},
     error::SqlError,
     schema::{self, Steps, VERSION},
     store::SqlStore,
@@ -340,7 +340,7 @@ impl Database for Sqlite {
         Ok(Box::new(begun.map_err(|error| holder::named(error, &self.path))?))
     }
 
-    fn news(&self) -> Option<News> {
+    fn news(&self) -> Option<LogNotification> {
         None
     }
 

@@ -7,8 +7,9 @@ use futures::{StreamExt as _, stream};
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
-    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed, Salvaged,
-    SessionHeader, SessionId, SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
+    AppendRequest, ControlMessage, Finding, JobQueue, Lease, LeaseRequest, LoadedSession, LogEntry,
+    NewSession, Posted, ReclaimStats, Salvaged, SessionHeader, SessionId, SessionList, SessionLog,
+    SessionQuery, SessionStore, StoreError,
 };
 
 use crate::{
@@ -188,14 +189,14 @@ impl<D: Database> SessionStore for SqlStore<D> {
         within!(self.reading, id, |it| loading::definition(it, id))
     }
 
-    async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
+    async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError> {
         match within!(self.reading, id, |it| loading::begin(it, id))? {
             Some(loading) => loading.end().await.map(Some),
             None => Ok(None),
         }
     }
 
-    async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {
+    async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError> {
         let (key, version) = within!(self.writing, write.id, |it| writing::append(it, write))?;
         self.database.acknowledge(key, write.id, version);
         Ok(version)
@@ -253,7 +254,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         Ok(names)
     }
 
-    async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
+    async fn lease(&self, id: &SessionId, claim: LeaseRequest<'_>) -> Result<Lease, StoreError> {
         within!(self.writing, id, |it| leasing::lease(it, id, claim))
     }
 
@@ -270,45 +271,45 @@ impl<D: Database> SessionStore for SqlStore<D> {
         within!(self.writing, &lease.id, |it| leasing::release(it, lease))
     }
 
-    async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError> {
+    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError> {
         within!(self.writing, id, |it| leasing::post(it, id, wish))
     }
 
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
+    async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
         within!(self.reading, &lease.id, |it| leasing::collect(it, lease))
     }
 
-    async fn note(
+    async fn append_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
         within!(self.writing, id, |it| notes::note(it, id, log, notes, keep))
     }
 
-    async fn notes(
+    async fn read_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Note>, StoreError> {
+    ) -> Result<Vec<LogEntry>, StoreError> {
         within!(self.reading, id, |it| notes::notes(it, id, log, after, limit))
     }
 
     async fn wait(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
     ) -> Result<(), StoreError> {
         let mut news = self.database.news();
         let began = clock.monotonic();
-        while self.notes(id, log, after, 1).await?.is_empty() {
+        while self.read_log(id, log, after, 1).await?.is_empty() {
             let waited = clock.monotonic().saturating_sub(began);
             let Some(left) = at_most.checked_sub(waited).filter(|it| !it.is_zero()) else { break };
             notes::hear(news.as_mut(), id, log, clock, left).await;
@@ -316,7 +317,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         Ok(())
     }
 
-    async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
+    async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {
         let reclaimed = within!(self.writing, |it| upkeep::reclaim(it, abandoned))?;
         self.database.give_back().await?;
         Ok(reclaimed)

@@ -2,14 +2,14 @@
 
 use loopwright_agent::AgentDefinition;
 use loopwright_sessions::{
-    Finding, Reclaimed, SessionId, SessionStatus, StoreError,
+    Finding, ReclaimStats, SessionId, SessionStatus, StoreError,
     stored::{checksum, decode, encode},
 };
 
 use crate::{
     database::Transaction,
     error::Failure,
-    head::{Head, session_id},
+    head::{SessionRow, session_id},
     loading::{Stored, read},
     row::{Row, values},
     seal::{SEALED, Sealed, seal},
@@ -20,7 +20,7 @@ use crate::{
 pub(crate) async fn reclaim(
     transaction: &mut dyn Transaction,
     abandoned: bool,
-) -> Result<Reclaimed, Failure> {
+) -> Result<ReclaimStats, Failure> {
     transaction.stop_writers().await?;
     // How much is needed of each line, for the sessions that can be loaded.
     transaction
@@ -53,7 +53,7 @@ pub(crate) async fn reclaim(
     transaction.run(&format!("DELETE FROM notes WHERE {bare}"), &[]).await?;
     let sessions = transaction.run(&format!("DELETE FROM definitions WHERE {bare}"), &[]).await?;
     transaction.script("DROP TABLE needed").await?;
-    Ok(Reclaimed { sessions, batches })
+    Ok(ReclaimStats { sessions, batches })
 }
 
 /// A session to look at.
@@ -262,7 +262,7 @@ pub(crate) async fn go_on_from(
     readable: u64,
     problem: &str,
 ) -> Result<(), Failure> {
-    let head = Head::locked(transaction, id).await?;
+    let head = SessionRow::locked(transaction, id).await?;
     go_back(transaction, id, &head, readable, head.updated_at).await?;
     let sql = "UPDATE sessions SET status = 'suspended' WHERE key = $1 AND status = 'active'";
     transaction.run(sql, values![head.key]).await?;

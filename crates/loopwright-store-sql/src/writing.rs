@@ -2,15 +2,15 @@
 
 use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{
-    ForkPoint, Lease, NewSession, SessionHeader, SessionId, SessionStatus, StoreError, Write,
-    rules,
-    stored::{FORMAT, checksum, encode, fingerprint, written_at},
+    AppendRequest, ForkPoint, Lease, NewSession, SessionHeader, SessionId, SessionStatus,
+    StoreError, rules,
+    stored::{FORMAT_VERSION, checksum, encode, fingerprint, written_at},
 };
 
 use crate::{
     database::Transaction,
     error::Failure,
-    head::{Head, session_id},
+    head::{SessionRow, session_id},
     leasing,
     row::{Value, values},
     seal::{Column, Sealed, seal},
@@ -23,7 +23,7 @@ pub(crate) async fn create(
 ) -> Result<(i64, SessionHeader), Failure> {
     let mut header = new.header.clone();
     let base = header.from.as_ref().map_or(0, |from| from.at);
-    (header.version, header.line) = (1, 0);
+    (header.version, header.branch) = (1, 0);
     header.length = base + new.changes.len() as u64;
     let (body, definition) =
         (encode(&header.id, new.changes)?, encode(&header.id, new.definition)?);
@@ -50,10 +50,10 @@ async fn insert(transaction: &mut dyn Transaction, header: &SessionHeader) -> Re
         ON CONFLICT (id) DO NOTHING RETURNING key";
     let mut values = values![
         header.id.as_str(),
-        FORMAT,
+        FORMAT_VERSION,
         header.status.as_str(),
         header.version,
-        header.line,
+        header.branch,
         header.length,
         header.parent.as_ref().map(SessionId::as_str),
         header.call.as_deref(),
@@ -72,7 +72,7 @@ async fn insert(transaction: &mut dyn Transaction, header: &SessionHeader) -> Re
 
 /// Returns the key of the session that something is a fork of.
 async fn source(transaction: &mut dyn Transaction, from: &ForkPoint) -> Result<i64, Failure> {
-    let head = Head::locked(transaction, &from.session).await?;
+    let head = SessionRow::locked(transaction, &from.session).await?;
     rules::check_fork(from, head.line, head.length)?;
     Ok(head.key)
 }
@@ -84,7 +84,7 @@ async fn begin_line(
     from: Option<(i64, &ForkPoint)>,
 ) -> Result<(), Failure> {
     let place =
-        from.map(|(key, from)| [Value::from(key), Value::from(from.line), Value::from(from.at)]);
+        from.map(|(key, from)| [Value::from(key), Value::from(from.branch), Value::from(from.at)]);
     let [session, from_line, at] = place.unwrap_or([Value::Int(None); 3]);
     let sql = "INSERT INTO lines (session, line, from_session, from_line, at)
         VALUES ($1, $2, $3, $4, $5)";
@@ -109,11 +109,12 @@ async fn insert_batch(
 /// Does what [`SessionStore::append`](loopwright_sessions::SessionStore::append) says.
 pub(crate) async fn append(
     transaction: &mut dyn Transaction,
-    write: Write<'_>,
+    write: AppendRequest<'_>,
 ) -> Result<(i64, u64), Failure> {
-    let Write { id, expected, batch, status, title, workdir, parent, handled, lease, now } = write;
+    let AppendRequest { id, expected, batch, status, title, workdir, parent, handled, lease, now } =
+        write;
     let body = encode(id, batch.changes)?;
-    let head = Head::locked(transaction, id).await?;
+    let head = SessionRow::locked(transaction, id).await?;
     leasing::check(transaction, id, &head, lease, now).await?;
     let print = fingerprint(&write, &body);
     if head.last.as_deref() == Some(&print) && head.version == expected + 1 {
@@ -171,7 +172,7 @@ pub(crate) async fn rewind(
     lease: Option<&Lease>,
     now: Timestamp,
 ) -> Result<(i64, u64), Failure> {
-    let head = Head::locked(transaction, id).await?;
+    let head = SessionRow::locked(transaction, id).await?;
     leasing::check(transaction, id, &head, lease, now).await?;
     rules::check_version(id, expected, head.version)?;
     if at > head.length {
@@ -186,11 +187,11 @@ pub(crate) async fn rewind(
 pub(crate) async fn go_back(
     transaction: &mut dyn Transaction,
     id: &SessionId,
-    head: &Head,
+    head: &SessionRow,
     at: Seq,
     now: Timestamp,
 ) -> Result<(), Failure> {
-    let from = ForkPoint { session: id.clone(), line: head.line, at };
+    let from = ForkPoint { session: id.clone(), branch: head.line, at };
     begin_line(transaction, head.key, head.line + 1, Some((head.key, &from))).await?;
     let sql = "
         UPDATE sessions SET version = $1, line = $2, length = $3, updated_at = $4, last = NULL
@@ -245,7 +246,7 @@ pub(crate) async fn delete(
     id: &SessionId,
     now: Timestamp,
 ) -> Result<Option<(i64, u64)>, Failure> {
-    let head = match Head::locked(transaction, id).await {
+    let head = match SessionRow::locked(transaction, id).await {
         Err(Failure::Store(StoreError::NotFound(_))) => return Ok(None),
         head => head?,
     };

@@ -150,7 +150,7 @@ async fn a_row_of_an_earlier_version_gets_its_checksum_when_it_is_written() {
 /// leaves a row without one.
 #[tokio::test]
 async fn no_write_leaves_a_row_without_its_checksum() {
-    for fact in conformance::FACTS {
+    for fact in conformance::CASES {
         let (_folder, path) = place();
         let store = SqliteStore::open(&path).await.unwrap();
         (fact.check)(&store).await;

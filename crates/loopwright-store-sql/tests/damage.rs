@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use loopwright_sessions::{Kinship, SessionQuery, SessionStatus, SessionStore as _, StoreError};
+use loopwright_sessions::{
+    SessionQuery, SessionRelation, SessionStatus, SessionStore as _, StoreError,
+};
 use loopwright_store_sql::SqliteStore;
 use tempfile::TempDir;
 
@@ -29,7 +31,8 @@ async fn four() -> (TempDir, PathBuf, SqliteStore) {
 
 /// The names of all pages of a size, and of what cannot be read.
 async fn pages(store: &SqliteStore, limit: usize) -> (Vec<String>, Vec<String>) {
-    let mut query = SessionQuery { kinship: Kinship::Independent, ..SessionQuery::first(limit) };
+    let mut query =
+        SessionQuery { kinship: SessionRelation::TopLevel, ..SessionQuery::first(limit) };
     let (mut names, mut unreadable) = (Vec::new(), Vec::new());
     loop {
         let page = store.list(&query).await.unwrap();

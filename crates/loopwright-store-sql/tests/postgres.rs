@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures::future::BoxFuture;
 use loopwright_core::{Clock, Timestamp};
 use loopwright_sessions::{
-    Claim, Job, JobOutcome, Log, Note, SessionStore, StoreError, conformance,
+    Job, JobOutcome, LeaseRequest, LogEntry, SessionLog, SessionStore, StoreError, conformance,
 };
 use loopwright_store_sql::{PostgresStore, SqlError};
 use tokio::sync::Notify;
@@ -25,7 +25,7 @@ async fn connect(address: &str) -> PostgresStore {
 
 #[tokio::test]
 async fn postgres_does_what_every_store_must() {
-    for fact in conformance::FACTS {
+    for fact in conformance::CASES {
         println!("{}", fact.name);
         (fact.check)(&connect(&Server::shared().database().await).await).await;
     }
@@ -33,7 +33,7 @@ async fn postgres_does_what_every_store_must() {
 
 #[tokio::test]
 async fn postgres_is_a_queue_as_every_queue_must_be() {
-    for fact in conformance::JOB_FACTS {
+    for fact in conformance::JOB_CASES {
         println!("{}", fact.name);
         (fact.check)(&connect(&Server::shared().database().await).await).await;
     }
@@ -107,21 +107,21 @@ async fn a_text_that_postgres_cannot_hold_is_written_differently() {
     say(&store, "a", 0, "nul: \0").await.unwrap();
     assert_eq!(said(&store, "a").await, ["nul: \0"]);
     let title = "nul: \0".into();
-    let batch = loopwright_sessions::Batch { first: 1, changes: &[] };
+    let batch = loopwright_sessions::ChangeBatch { first: 1, changes: &[] };
     let id_a = id("a");
-    let write = loopwright_sessions::Write::new(&id_a, 2, batch, Timestamp::from_millis(0));
-    let write = loopwright_sessions::Write { title: Some(&title), ..write };
+    let write = loopwright_sessions::AppendRequest::new(&id_a, 2, batch, Timestamp::from_millis(0));
+    let write = loopwright_sessions::AppendRequest { title: Some(&title), ..write };
     store.append(write).await.unwrap();
     let header = store.header(&id("a")).await.unwrap().unwrap();
     assert_eq!(header.title.as_deref(), Some("nul: \u{fffd}"));
 }
 
 /// Claims a lease at a moment that is this many hours from now.
-fn claim_at(owner: &str, hours: i64) -> Claim<'_> {
+fn claim_at(owner: &str, hours: i64) -> LeaseRequest<'_> {
     let now = Timestamp::from(std::time::SystemTime::now());
     let now = now.millis().saturating_add_signed(hours * 3_600_000);
     let (now, lasts) = (Timestamp::from_millis(now), Duration::from_secs(30));
-    Claim { owner, instead_of: None, now, lasts }
+    LeaseRequest { owner, replaces: None, now, ttl: lasts }
 }
 
 #[tokio::test]
@@ -153,13 +153,13 @@ async fn clocks_of_workers_that_differ_take_no_job_over_and_keep_none_waiting() 
     let queue = store.jobs().unwrap();
     let at = |hours| claim_at("", hours).now;
     let lasts = Duration::from_secs(30);
-    queue.push(&Job::go_on(id("a")), at(1)).await.unwrap();
+    queue.push(&Job::resume(id("a")), at(1)).await.unwrap();
     let claimed = queue.claim("me", at(-1), lasts).await.unwrap().unwrap();
     assert_eq!(queue.claim("ahead", at(1), lasts).await.unwrap(), None);
-    let again = JobOutcome::Again { at: at(1), why: "away".into() };
+    let again = JobOutcome::Retry { at: at(1), why: "away".into() };
     assert!(queue.settle(&claimed, &again, at(1)).await.unwrap());
     let claimed = queue.claim("me", at(0), lasts).await.unwrap().unwrap();
-    assert!(queue.settle(&claimed, &JobOutcome::Left, at(1)).await.unwrap());
+    assert!(queue.settle(&claimed, &JobOutcome::Released, at(1)).await.unwrap());
     assert!(queue.claim("behind", at(-1), lasts).await.unwrap().is_some());
 }
 
@@ -222,13 +222,13 @@ impl Clock for Stopped {
 const HOUR: Duration = Duration::from_hours(1);
 
 /// Waits for a note, as long as it takes, and returns what there is then.
-async fn heard(store: &PostgresStore, after: u64, clock: &Stopped) -> Vec<Note> {
-    store.wait(&id("a"), Log::Events, after, clock, HOUR).await.unwrap();
-    store.notes(&id("a"), Log::Events, after, 9).await.unwrap()
+async fn heard(store: &PostgresStore, after: u64, clock: &Stopped) -> Vec<LogEntry> {
+    store.wait(&id("a"), SessionLog::Events, after, clock, HOUR).await.unwrap();
+    store.read_log(&id("a"), SessionLog::Events, after, 9).await.unwrap()
 }
 
 async fn note(store: &PostgresStore, text: &str) {
-    store.note(&id("a"), Log::Events, &[text.as_bytes().into()], None).await.unwrap();
+    store.append_log(&id("a"), SessionLog::Events, &[text.as_bytes().into()], None).await.unwrap();
 }
 
 #[tokio::test]
@@ -244,7 +244,7 @@ async fn whoever_waits_is_told_of_notes_without_looking() {
             note(&one, "x").await;
         };
         let (heard, ()) = tokio::join!(heard(&other, number, &clock), noted);
-        assert_eq!(heard, [Note { number: number + 1, body: b"x".as_slice().into() }]);
+        assert_eq!(heard, [LogEntry { number: number + 1, body: b"x".as_slice().into() }]);
     }
 }
 
@@ -259,10 +259,10 @@ async fn a_database_that_was_gone_is_used_again_when_it_is_back() {
         let clock = Arc::clone(&clock);
         async move {
             // Whoever looks while it is gone is told so, and looks again.
-            while other.wait(&id("a"), Log::Events, 1, &*clock, HOUR).await.is_err() {
+            while other.wait(&id("a"), SessionLog::Events, 1, &*clock, HOUR).await.is_err() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
-            other.notes(&id("a"), Log::Events, 1, 9).await.unwrap()
+            other.read_log(&id("a"), SessionLog::Events, 1, 9).await.unwrap()
         }
     });
     clock.0.notified().await;
@@ -275,6 +275,6 @@ async fn a_database_that_was_gone_is_used_again_when_it_is_back() {
     server.start();
     is_kept(&store).await;
     note(&store, "y").await;
-    let expect = Note { number: 2, body: b"y".as_slice().into() };
+    let expect = LogEntry { number: 2, body: b"y".as_slice().into() };
     assert_eq!(waiting.await.unwrap(), [expect]);
 }

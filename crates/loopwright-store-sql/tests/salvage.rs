@@ -9,7 +9,8 @@ use std::{
 
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Claim, Finding, Job, Log, Owner, SessionQuery, SessionStatus, SessionStore as _, StoreError,
+    Finding, Job, LeaseRequest, Owner, SessionLog, SessionQuery, SessionStatus, SessionStore as _,
+    StoreError,
 };
 use loopwright_store_sql::SqliteStore;
 use sqlx::{Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
@@ -52,8 +53,8 @@ async fn fill(store: &SqliteStore) {
             say(store, &name, number as u64, &text(number)).await.unwrap();
         }
         let notes: [Arc<[u8]>; 1] = [name.as_bytes().into()];
-        store.note(&id(&name), Log::Files, &notes, None).await.unwrap();
-        store.jobs().unwrap().push(&Job::go_on(id(&name)), moment(0)).await.unwrap();
+        store.append_log(&id(&name), SessionLog::Files, &notes, None).await.unwrap();
+        store.jobs().unwrap().push(&Job::resume(id(&name)), moment(0)).await.unwrap();
     }
 }
 
@@ -108,10 +109,10 @@ async fn a_file_whose_beginning_is_zero_is_read_all_the_same() {
     let store = SqliteStore::open(&path).await.unwrap();
     let header = store.header(&id("s3")).await.unwrap().unwrap();
     assert_eq!((header.version, header.updated_at), (1 + SAID as u64, moment(1)));
-    let notes = store.notes(&id("s3"), Log::Files, 0, 9).await.unwrap();
+    let notes = store.read_log(&id("s3"), SessionLog::Files, 0, 9).await.unwrap();
     assert_eq!(notes[0].body.as_ref(), b"s3");
     let jobs = store.jobs().unwrap();
-    assert_eq!(jobs.count(loopwright_sessions::JobStatus::Waiting).await.unwrap(), SESSIONS as u64);
+    assert_eq!(jobs.count(loopwright_sessions::JobStatus::Queued).await.unwrap(), SESSIONS as u64);
     say(&store, "s3", SAID as u64, "more").await.unwrap();
 }
 
@@ -235,7 +236,7 @@ async fn what_somebody_works_with_is_left_alone() {
     let owner = Owner::this_process().to_string();
     let now = Timestamp::from(SystemTime::now());
     let lasts = Duration::from_mins(15);
-    let claim = Claim { owner: &owner, instead_of: None, now, lasts };
+    let claim = LeaseRequest { owner: &owner, replaces: None, now, ttl: lasts };
     store.lease(&id("s1"), claim).await.unwrap();
     store.close().await;
     let mut bytes = fs::read(&path).unwrap();

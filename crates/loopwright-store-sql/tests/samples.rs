@@ -1,7 +1,8 @@
 //! What the samples of older tables hold.
 
 use loopwright_sessions::{
-    Claim, Kinship, Log, SessionQuery, SessionStatus, SessionStore, StoreError, Wish,
+    ControlMessage, LeaseRequest, SessionLog, SessionQuery, SessionRelation, SessionStatus,
+    SessionStore, StoreError,
 };
 use std::{sync::Arc, time::Duration};
 
@@ -15,32 +16,33 @@ pub(crate) async fn is_whole(store: &dyn SessionStore) {
     let gone = store.header(&id("gone")).await.unwrap().unwrap();
     assert_eq!((gone.status, gone.version), (SessionStatus::Deleted, 2));
     let a = store.header(&id("a")).await.unwrap().unwrap();
-    let told = (a.version, a.line, a.length, a.title.as_deref(), a.workdir.as_deref());
+    let told = (a.version, a.branch, a.length, a.title.as_deref(), a.workdir.as_deref());
     assert_eq!(told, (5, 1, 2, Some("about"), Some("/work")));
-    let query = SessionQuery { kinship: Kinship::ChildOf(id("a")), ..SessionQuery::first(9) };
+    let query =
+        SessionQuery { kinship: SessionRelation::ChildOf(id("a")), ..SessionQuery::first(9) };
     let children = store.list(&query).await.unwrap();
     assert_eq!(children.sessions.iter().map(|it| it.id.clone()).collect::<Vec<_>>(), [id("b")]);
     // Somebody has the lease.
     let claim =
-        Claim { owner: "you", instead_of: None, now: moment(5), lasts: Duration::from_secs(9) };
+        LeaseRequest { owner: "you", replaces: None, now: moment(5), ttl: Duration::from_secs(9) };
     let busy = store.lease(&id("a"), claim).await;
     assert!(matches!(busy, Err(StoreError::Busy { .. })), "{busy:?}");
     let note: Arc<[u8]> = b"noted".as_slice().into();
-    let number = store.note(&id("a"), Log::Files, &[note], Some(1)).await.unwrap();
-    assert_eq!(store.notes(&id("a"), Log::Files, number - 1, 9).await.unwrap().len(), 1);
+    let number = store.append_log(&id("a"), SessionLog::Files, &[note], Some(1)).await.unwrap();
+    assert_eq!(store.read_log(&id("a"), SessionLog::Files, number - 1, 9).await.unwrap().len(), 1);
     assert_eq!(store.check(false).await.unwrap(), []);
 }
 
 /// Shows that what was wished is still to be had.
 pub(crate) async fn is_wished(store: &dyn SessionStore) {
-    let claim = Claim {
+    let claim = LeaseRequest {
         owner: "you",
-        instead_of: Some("me"),
+        replaces: Some("me"),
         now: moment(5),
-        lasts: Duration::from_secs(9),
+        ttl: Duration::from_secs(9),
     };
     let lease = store.lease(&id("a"), claim).await.unwrap();
-    let posted = store.collect(&lease).await.unwrap();
+    let posted = store.take_control(&lease).await.unwrap();
     let wishes: Vec<_> = posted.into_iter().map(|it| it.wish).collect();
-    assert_eq!((lease.number, wishes), (2, vec![Wish::Stop]));
+    assert_eq!((lease.number, wishes), (2, vec![ControlMessage::Stop]));
 }

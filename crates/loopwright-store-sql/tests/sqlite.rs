@@ -8,7 +8,7 @@ use std::{
 };
 
 use loopwright_sessions::{
-    Claim, Finding, Job, JobOutcome, SessionStatus, SessionStore, StoreError, conformance,
+    Finding, Job, JobOutcome, LeaseRequest, SessionStatus, SessionStore, StoreError, conformance,
 };
 use loopwright_store_sql::{SqlError, SqliteStore};
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection, sqlite::SqliteConnectOptions};
@@ -49,7 +49,7 @@ fn empty(path: &Path) {
 
 #[tokio::test]
 async fn sqlite_is_a_queue_as_every_queue_must_be() {
-    for fact in conformance::JOB_FACTS {
+    for fact in conformance::JOB_CASES {
         println!("{}", fact.name);
         let (_folder, path) = place();
         (fact.check)(&open(&path).await).await;
@@ -66,7 +66,7 @@ async fn each_job_of_a_file_is_claimed_once_however_many_claim() {
 
 #[tokio::test]
 async fn sqlite_does_what_every_store_must() {
-    for fact in conformance::FACTS {
+    for fact in conformance::CASES {
         println!("{}", fact.name);
         let (_folder, path) = place();
         (fact.check)(&open(&path).await).await;
@@ -348,13 +348,14 @@ async fn leases_and_jobs_of_sqlite_last_by_the_clock_of_the_caller() {
     let store = SqliteStore::open(folder.path().join("sessions.db")).await.unwrap();
     create(&store, "a").await;
     let lasts = Duration::from_secs(30);
-    let claim = |second| Claim { owner: "me", instead_of: None, now: moment(second), lasts };
+    let claim =
+        |second| LeaseRequest { owner: "me", replaces: None, now: moment(second), ttl: lasts };
     let lease = store.lease(&id("a"), claim(1)).await.unwrap();
     assert_eq!(lease.until, moment(31));
     let queue = store.jobs().unwrap();
-    queue.push(&Job::go_on(id("a")), moment(1)).await.unwrap();
+    queue.push(&Job::resume(id("a")), moment(1)).await.unwrap();
     let claimed = queue.claim("me", moment(2), lasts).await.unwrap().unwrap();
-    let again = JobOutcome::Again { at: moment(9), why: "away".into() };
+    let again = JobOutcome::Retry { at: moment(9), why: "away".into() };
     assert!(queue.settle(&claimed, &again, moment(3)).await.unwrap());
     assert_eq!(queue.claim("me", moment(8), lasts).await.unwrap(), None);
     assert!(queue.claim("me", moment(9), lasts).await.unwrap().is_some());

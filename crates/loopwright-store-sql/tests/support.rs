@@ -4,12 +4,12 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
-    AgentState, Change, Edit, Seq, Stamped, Timestamp,
+    AgentState, Change, ChangeRecord, Edit, Seq, Timestamp,
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    Batch, Job, JobOutcome, JobStatus, Log, NewSession, Note, SessionHeader, SessionId,
-    SessionStore, StoreError, Write,
+    AppendRequest, ChangeBatch, Job, JobOutcome, JobStatus, LogEntry, NewSession, SessionHeader,
+    SessionId, SessionLog, SessionStore, StoreError,
 };
 
 pub(crate) fn id(name: &str) -> SessionId {
@@ -48,10 +48,11 @@ pub(crate) async fn say_on(
     text: &str,
 ) -> Result<u64, StoreError> {
     let edit = Edit::Append { section: SectionName::MESSAGES.into(), message: Message::user(text) };
-    let changes = [Stamped { at: moment(0), change: Change::Edited { by: "test".into(), edit } }];
-    let batch = Batch { first: number, changes: &changes };
+    let changes =
+        [ChangeRecord { at: moment(0), change: Change::StateEdited { by: "test".into(), edit } }];
+    let batch = ChangeBatch { first: number, changes: &changes };
     let (id, now) = (&id(name), moment(1));
-    store.append(Write::new(id, expected, batch, now)).await
+    store.append(AppendRequest::new(id, expected, batch, now)).await
 }
 
 /// Returns what was said.
@@ -74,14 +75,14 @@ pub(crate) async fn keep(store: &dyn SessionStore) {
     create(store, "a").await;
     say(store, "a", 0, "one").await.unwrap();
     let notes: [Arc<[u8]>; 1] = [b"noted".as_slice().into()];
-    store.note(&id("a"), Log::Events, &notes, None).await.unwrap();
+    store.append_log(&id("a"), SessionLog::Events, &notes, None).await.unwrap();
 }
 
 /// Shows that all of it is there, and that it goes on.
 pub(crate) async fn is_kept(store: &dyn SessionStore) {
     assert_eq!(said(store, "a").await, ["one"]);
-    let noted = store.notes(&id("a"), Log::Events, 0, 9).await.unwrap();
-    assert_eq!(noted, [Note { number: 1, body: b"noted".as_slice().into() }]);
+    let noted = store.read_log(&id("a"), SessionLog::Events, 0, 9).await.unwrap();
+    assert_eq!(noted, [LogEntry { number: 1, body: b"noted".as_slice().into() }]);
     say(store, "a", 1, "two").await.unwrap();
     assert_eq!(said(store, "a").await, ["one", "two"]);
 }
@@ -128,7 +129,7 @@ pub(crate) async fn each_job_is_claimed_once(stores: Vec<Arc<dyn SessionStore>>)
     }
     let mut expect = BTreeSet::new();
     for number in 0..JOBS {
-        let job = Job::go_on(id(&format!("s{}", number % SESSIONS)));
+        let job = Job::resume(id(&format!("s{}", number % SESSIONS)));
         expect.insert(job.id.clone());
         assert!(queue.push(&job, moment(0)).await.unwrap());
     }
@@ -136,7 +137,7 @@ pub(crate) async fn each_job_is_claimed_once(stores: Vec<Arc<dyn SessionStore>>)
         let (queue, owner, mut done) = (store.jobs().unwrap(), worker.to_string(), Vec::new());
         let open = async || {
             let running = queue.count(JobStatus::Running).await.unwrap();
-            running + queue.count(JobStatus::Waiting).await.unwrap()
+            running + queue.count(JobStatus::Queued).await.unwrap()
         };
         while open().await > 0 {
             let claimed = queue.claim(&owner, moment(1), Duration::from_secs(9)).await.unwrap();

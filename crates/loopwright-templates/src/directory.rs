@@ -4,14 +4,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Diagnostic, DiagnosticKind};
 use crate::registry::Depth;
 
 /// How far down directories are looked into.
-const MOST_LEVELS: usize = 6;
+const MAX_LEVELS: usize = 6;
 
 /// How many entries are looked at in all.
-const MOST_ENTRIES: usize = 2000;
+const MAX_ENTRIES: usize = 2000;
 
 /// Directories that hold no definitions.
 const SKIPPED: [&str; 2] = [".git", "node_modules"];
@@ -21,9 +21,9 @@ const SKIPPED: [&str; 2] = [".git", "node_modules"];
 pub(crate) struct Found {
     /// The files that are wanted, sorted by their paths.
     pub(crate) files: Vec<PathBuf>,
-    pub(crate) warnings: Vec<(PathBuf, Problem)>,
+    pub(crate) warnings: Vec<(PathBuf, Diagnostic)>,
     /// Directories that could not be read.
-    pub(crate) unreadable: Vec<(PathBuf, Problem)>,
+    pub(crate) unreadable: Vec<(PathBuf, Diagnostic)>,
     entries: usize,
 }
 
@@ -37,15 +37,15 @@ pub(crate) fn find(root: &Path, depth: Depth, wants: &dyn Fn(&Path) -> bool) -> 
             break;
         }
         for path in below {
-            if level + 1 > MOST_LEVELS {
-                found.warn(path, ProblemKind::TooDeep(MOST_LEVELS));
+            if level + 1 > MAX_LEVELS {
+                found.warn(path, DiagnosticKind::TooDeep(MAX_LEVELS));
             } else {
                 waiting.push((path, level + 1));
             }
         }
     }
-    if found.entries > MOST_ENTRIES {
-        found.warn(root.to_owned(), ProblemKind::TooMany(MOST_ENTRIES));
+    if found.entries > MAX_ENTRIES {
+        found.warn(root.to_owned(), DiagnosticKind::TooMany(MAX_ENTRIES));
     }
     found.files.sort();
     found.warnings.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -59,7 +59,7 @@ impl Found {
             Ok(entries) => entries,
             Err(error) => {
                 if error.kind() != io::ErrorKind::NotFound {
-                    let problem = ProblemKind::Unreadable(error.to_string()).of_file();
+                    let problem = DiagnosticKind::Unreadable(error.to_string()).of_file();
                     self.unreadable.push((directory.to_owned(), problem));
                 }
                 return Vec::new();
@@ -68,7 +68,7 @@ impl Found {
         let mut below = Vec::new();
         for entry in entries.filter_map(Result::ok) {
             self.entries += 1;
-            if self.entries > MOST_ENTRIES {
+            if self.entries > MAX_ENTRIES {
                 break;
             }
             let (path, kind) = (entry.path(), entry.file_type());
@@ -77,7 +77,7 @@ impl Found {
             match () {
                 () if is_skipped => {}
                 () if kind.is_ok_and(|it| it.is_dir()) => below.push(path),
-                () if is_link && path.is_dir() => self.warn(path, ProblemKind::Link),
+                () if is_link && path.is_dir() => self.warn(path, DiagnosticKind::Link),
                 () if wants(&path) => self.files.push(path),
                 () => {}
             }
@@ -85,7 +85,7 @@ impl Found {
         below
     }
 
-    fn warn(&mut self, path: PathBuf, kind: ProblemKind) {
+    fn warn(&mut self, path: PathBuf, kind: DiagnosticKind) {
         self.warnings.push((path, kind.of_file()));
     }
 }

@@ -5,7 +5,7 @@ mod json;
 use loopwright_capabilities::front_matter::{Lines, Repeated, Yaml, YamlError, plain, read, split};
 use serde_json::{Map, Value};
 
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Diagnostic, DiagnosticKind};
 
 /// What a file says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Document {
     /// Keys that are there more than once.
     pub repeated: Vec<Repeated>,
     /// What is odd about the file so far.
-    pub warnings: Vec<Problem>,
+    pub warnings: Vec<Diagnostic>,
 }
 
 /// Reads one format.
@@ -32,7 +32,7 @@ pub trait DefinitionParser: Send + Sync {
     /// # Errors
     ///
     /// If the text breaks the rules of the format.
-    fn parse(&self, text: &str) -> Result<Document, Problem>;
+    fn parse(&self, text: &str) -> Result<Document, Diagnostic>;
 }
 
 /// Markdown with front matter; what follows is the prompt.
@@ -48,25 +48,25 @@ pub struct YamlDefinitions;
 pub struct JsonDefinitions;
 
 impl DefinitionParser for MarkdownDefinitions {
-    fn parse(&self, text: &str) -> Result<Document, Problem> {
+    fn parse(&self, text: &str) -> Result<Document, Diagnostic> {
         let text = plain(text);
-        let (front, body) = split(&text).ok_or_else(|| ProblemKind::NoFrontMatter.of_file())?;
+        let (front, body) = split(&text).ok_or_else(|| DiagnosticKind::NoFrontMatter.of_file())?;
         // The first line is the one with the dashes.
         let front = read(front).map_err(|error| of_yaml(&error, 1))?;
         let mut document = Document { body: Some(body.to_owned()), ..of(front.yaml, 1) };
-        document.warnings.extend(front.is_quoted.then(|| ProblemKind::Quoted.of_file()));
+        document.warnings.extend(front.is_quoted.then(|| DiagnosticKind::Quoted.of_file()));
         Ok(document)
     }
 }
 
 impl DefinitionParser for YamlDefinitions {
-    fn parse(&self, text: &str) -> Result<Document, Problem> {
+    fn parse(&self, text: &str) -> Result<Document, Diagnostic> {
         Ok(of(Yaml::read(&plain(text)).map_err(|error| of_yaml(&error, 0))?, 0))
     }
 }
 
 impl DefinitionParser for JsonDefinitions {
-    fn parse(&self, text: &str) -> Result<Document, Problem> {
+    fn parse(&self, text: &str) -> Result<Document, Diagnostic> {
         json::read(&plain(text))
     }
 }
@@ -77,7 +77,7 @@ fn of(yaml: Yaml, before: usize) -> Document {
     for it in &mut repeated {
         it.line += before;
     }
-    let warnings = has_more.then(|| ProblemKind::MoreDocuments.of_file()).into_iter().collect();
+    let warnings = has_more.then(|| DiagnosticKind::MoreDocuments.of_file()).into_iter().collect();
     Document { values, lines, repeated, warnings, body: None }
 }
 
@@ -88,7 +88,7 @@ fn move_down(lines: &mut Lines, by: usize) {
     }
 }
 
-fn of_yaml(error: &YamlError, before: usize) -> Problem {
-    let kind = ProblemKind::Syntax { format: "YAML", problem: error.problem() };
-    Problem { line: error.line().map(|it| it + before), key: None, kind }
+fn of_yaml(error: &YamlError, before: usize) -> Diagnostic {
+    let kind = DiagnosticKind::Syntax { format: "YAML", problem: error.problem() };
+    Diagnostic { line: error.line().map(|it| it + before), key: None, kind }
 }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_capabilities::front_matter::{plain, read_within};
 
-use crate::problem::{DefinitionWarning, Problem, ProblemKind};
+use crate::problem::{DefinitionWarning, Diagnostic, DiagnosticKind};
 
 /// The files that are looked for in a directory; the first that is there and says something counts.
 const FILES: [&str; 2] = ["AGENTS.override.md", "AGENTS.md"];
 
 /// How much is told of all files together, in bytes.
-const MOST_BYTES: usize = 32 << 10;
+const MAX_BYTES: usize = 32 << 10;
 
 /// The place among the instructions: after the agent's own, before what capabilities add.
 const ORDER: i16 = -20;
@@ -41,7 +41,7 @@ impl ProjectInstructions {
         if directories.is_empty() {
             directories.push(directory);
         }
-        let mut left = MOST_BYTES;
+        let mut left = MAX_BYTES;
         // The nearest counts most, so what there is no room for is of the farthest.
         for directory in directories {
             found.look(directory, &mut left);
@@ -68,7 +68,7 @@ impl ProjectInstructions {
             }
             let fits = text.floor_char_boundary(*left);
             if fits < text.len() {
-                self.warn(path.clone(), ProblemKind::Cut(MOST_BYTES).of_file());
+                self.warn(path.clone(), DiagnosticKind::Truncated(MAX_BYTES).of_file());
             }
             *left -= fits;
             if fits > 0 {
@@ -78,7 +78,7 @@ impl ProjectInstructions {
         }
     }
 
-    fn warn(&mut self, path: PathBuf, problem: Problem) {
+    fn warn(&mut self, path: PathBuf, problem: Diagnostic) {
         self.warnings.push(DefinitionWarning { path, problem });
     }
 

@@ -44,12 +44,12 @@ pub use crate::{
     document::{DefinitionParser, Document, JsonDefinitions, MarkdownDefinitions, YamlDefinitions},
     instructions::{ProjectInstructions, UseProjectInstructions},
     loader::{DefinitionLoader, LoadedDefinition},
-    problem::{DefinitionFileError, DefinitionWarning, Problem, ProblemKind},
+    problem::{DefinitionFileError, DefinitionWarning, Diagnostic, DiagnosticKind},
     reading::privileged_settings,
     registry::{
-        AgentDefinitionRegistry, DefinitionPlaces, DefinitionScope, DefinitionSource, Depth,
+        AgentDefinitionRegistry, DefinitionPaths, DefinitionScope, DefinitionSource, Depth,
     },
-    store::{Existing, FileDefinitionStore, SavedDefinition, StoreError},
+    store::{DefinitionStoreError, FileDefinitionStore, OnExisting, SavedDefinition},
     validator::{DefinitionValidator, InvalidField},
     writing::DefinitionFormat,
 };

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::document::{
     DefinitionParser, Document, JsonDefinitions, MarkdownDefinitions, YamlDefinitions,
 };
-use crate::problem::{DefinitionFileError, Problem, ProblemKind};
+use crate::problem::{DefinitionFileError, Diagnostic, DiagnosticKind};
 use crate::reading::{Author, ModelNames, Reading, definition, is_name};
 
 /// Reads files that define agents.
@@ -33,7 +33,7 @@ pub struct LoadedDefinition {
     /// The definition.
     pub definition: AgentDefinition,
     /// What its author should know.
-    pub warnings: Vec<Problem>,
+    pub warnings: Vec<Diagnostic>,
 }
 
 impl Default for DefinitionLoader {
@@ -81,7 +81,7 @@ impl DefinitionLoader {
     ///
     /// If it cannot be read or is wrong; the error tells everything that is.
     pub fn load(&self, path: &Path) -> Result<LoadedDefinition, DefinitionFileError> {
-        self.load_text(path, Author::User, || read_file(path).map_err(Problem::from))
+        self.load_text(path, Author::User, || read_file(path).map_err(Diagnostic::from))
     }
 
     /// Reads a file of a repository: it sets no header, and no field of the provider's own but a few that say
@@ -91,7 +91,7 @@ impl DefinitionLoader {
     ///
     /// If it cannot be read or is wrong; the error tells everything that is.
     pub fn load_of_project(&self, path: &Path) -> Result<LoadedDefinition, DefinitionFileError> {
-        self.load_text(path, Author::Other, || read_file(path).map_err(Problem::from))
+        self.load_text(path, Author::Other, || read_file(path).map_err(Diagnostic::from))
     }
 
     /// Reads a file that was found in a directory, if it does not lead out of it.
@@ -101,14 +101,14 @@ impl DefinitionLoader {
         path: &Path,
         author: Author,
     ) -> Result<LoadedDefinition, DefinitionFileError> {
-        self.load_text(path, author, || read_within(directory, path).map_err(Problem::from))
+        self.load_text(path, author, || read_within(directory, path).map_err(Diagnostic::from))
     }
 
     fn load_text(
         &self,
         path: &Path,
         author: Author,
-        text: impl FnOnce() -> Result<String, Problem>,
+        text: impl FnOnce() -> Result<String, Diagnostic>,
     ) -> Result<LoadedDefinition, DefinitionFileError> {
         let extension = extension(path).unwrap_or_default();
         let read = self
@@ -144,7 +144,7 @@ impl DefinitionLoader {
         &self,
         document: Document,
         author: Author,
-    ) -> Result<LoadedDefinition, (Option<String>, Vec<Problem>)> {
+    ) -> Result<LoadedDefinition, (Option<String>, Vec<Diagnostic>)> {
         let Reading { definition, errors, warnings } = definition(document, &self.models, author);
         if errors.is_empty() {
             return Ok(LoadedDefinition { definition, warnings });
@@ -152,10 +152,10 @@ impl DefinitionLoader {
         Err((Some(definition.name).filter(|it| is_name(it)), errors))
     }
 
-    fn parser(&self, extension: &str) -> Result<&dyn DefinitionParser, Problem> {
+    fn parser(&self, extension: &str) -> Result<&dyn DefinitionParser, Diagnostic> {
         self.parsers.get(extension).map(|it| &**it).ok_or_else(|| {
             let known: Vec<String> = self.parsers.keys().map(|it| format!(".{it}")).collect();
-            ProblemKind::UnknownFormat { known: known.join(", ") }.of_file()
+            DiagnosticKind::UnknownFormat { known: known.join(", ") }.of_file()
         })
     }
 }

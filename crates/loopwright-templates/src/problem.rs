@@ -7,19 +7,19 @@ use loopwright_capabilities::front_matter::TextError;
 
 /// Something about a file that its author should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct Diagnostic {
     /// The line, counted from one, if it is about one.
     pub line: Option<usize>,
     /// The key as it is written, with the keys around it: `budget.maxSteps`.
     pub key: Option<String>,
     /// What is the matter.
-    pub kind: ProblemKind,
+    pub kind: DiagnosticKind,
 }
 
 /// What is the matter with a file, or with a key of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ProblemKind {
+pub enum DiagnosticKind {
     /// It cannot be read.
     #[error("the file cannot be read: {0}")]
     Unreadable(String),
@@ -60,13 +60,13 @@ pub enum ProblemKind {
     BadName(String),
     /// A value is of the right kind and still does not fit.
     #[error("does not fit: {0}")]
-    Unfit(String),
+    InvalidValue(String),
     /// A key is there again.
     #[error("is there more than once: keep one")]
     Repeated,
     /// Two keys say the same thing.
     #[error("says the same as `{other}`: keep one")]
-    Twice {
+    ConflictingKeys {
         /// The other key.
         other: &'static str,
     },
@@ -78,7 +78,7 @@ pub enum ProblemKind {
     Unsupported,
     /// A key that must not be in a definition. It is ignored.
     #[error("is ignored: keys and addresses belong to the configuration of the provider")]
-    Elsewhere,
+    ForbiddenKey,
     /// A key could send the user's key elsewhere, or change what is asked. Only the user's own file may have it.
     #[error(
         "is only for agents of your own, because it decides what is sent with your key: remove it, write \
@@ -87,7 +87,7 @@ pub enum ProblemKind {
     UsersOnly,
     /// A key says what is said better elsewhere in the file. It is ignored.
     #[error("is ignored: the text below the front matter is the prompt")]
-    BodyCounts,
+    BodyOverrides,
     /// The YAML could only be read with quotes around its values.
     #[error("a value with a colon needs quotes; it was read as if it had them")]
     Quoted,
@@ -133,23 +133,23 @@ pub enum ProblemKind {
     TooMany(usize),
     /// A file is longer than what of it is used.
     #[error("the file is cut: only the first {0} bytes count")]
-    Cut(usize),
+    Truncated(usize),
 }
 
-impl ProblemKind {
+impl DiagnosticKind {
     /// Makes a problem of the file as a whole.
-    pub fn of_file(self) -> Problem {
-        Problem { line: None, key: None, kind: self }
+    pub fn of_file(self) -> Diagnostic {
+        Diagnostic { line: None, key: None, kind: self }
     }
 }
 
-impl From<TextError> for Problem {
+impl From<TextError> for Diagnostic {
     fn from(error: TextError) -> Self {
-        ProblemKind::Unreadable(error.to_string()).of_file()
+        DiagnosticKind::Unreadable(error.to_string()).of_file()
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(line) = self.line {
             write!(f, "line {line}: ")?;
@@ -170,10 +170,10 @@ pub struct DefinitionFileError {
     /// The name of the agent in the file; `None` if it cannot be read.
     pub name: Option<String>,
     /// What is wrong, in the order of the file as far as that is known.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<Diagnostic>,
 }
 
-fn joined(problems: &[Problem]) -> String {
+fn joined(problems: &[Diagnostic]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
@@ -183,7 +183,7 @@ pub struct DefinitionWarning {
     /// The file or directory.
     pub path: PathBuf,
     /// What is the matter with it.
-    pub problem: Problem,
+    pub problem: Diagnostic,
 }
 
 impl fmt::Display for DefinitionWarning {

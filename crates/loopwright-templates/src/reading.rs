@@ -13,7 +13,7 @@ use loopwright_core::{Budget, LlmConfig};
 use serde_json::Map;
 
 use crate::document::Document;
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Diagnostic, DiagnosticKind};
 
 use self::fields::{Fields, Findings};
 pub(crate) use self::llm::ModelNames;
@@ -36,8 +36,8 @@ const BODY_REMEDY: &str = "write it below the front matter";
 pub(crate) struct Reading {
     pub(crate) definition: AgentDefinition,
     /// What keeps it from being used.
-    pub(crate) errors: Vec<Problem>,
-    pub(crate) warnings: Vec<Problem>,
+    pub(crate) errors: Vec<Diagnostic>,
+    pub(crate) warnings: Vec<Diagnostic>,
 }
 
 /// Whose word a document is.
@@ -55,7 +55,7 @@ pub(crate) fn definition(document: Document, models: &ModelNames, author: Author
     let mut found = Findings { errors: Vec::new(), warnings };
     for repeated in repeated {
         let (line, key) = (Some(repeated.line), Some(repeated.key));
-        found.errors.push(Problem { line, key, kind: ProblemKind::Repeated });
+        found.errors.push(Diagnostic { line, key, kind: DiagnosticKind::Repeated });
     }
     let mut fields = Fields::new(values, lines.clone(), &mut found);
     let capabilities = capabilities::read(&mut fields);
@@ -74,14 +74,14 @@ pub(crate) fn definition(document: Document, models: &ModelNames, author: Author
         metadata: fields.map(&["metadata"]).map_or_else(Map::new, |it| it.values),
     };
     restrictions::refuse(&mut fields);
-    fields.ignore(&UNSUPPORTED, &ProblemKind::Unsupported);
+    fields.ignore(&UNSUPPORTED, &DiagnosticKind::Unsupported);
     fields.rest();
     let Findings { mut errors, mut warnings } = found;
     if author == Author::Other {
         errors.extend(own::problems(&definition, &lines));
     }
     // What has no line comes last.
-    let place = |it: &Problem| it.line.unwrap_or(usize::MAX);
+    let place = |it: &Diagnostic| it.line.unwrap_or(usize::MAX);
     errors.sort_by_key(place);
     warnings.sort_by_key(place);
     Reading { definition, errors, warnings }
@@ -102,9 +102,9 @@ fn name(fields: &mut Fields<'_>) -> String {
     };
     let name = name.trim().to_owned();
     if name.is_empty() {
-        fields.error(at, ProblemKind::Missing { remedy: NAME_REMEDY });
+        fields.error(at, DiagnosticKind::Missing { remedy: NAME_REMEDY });
     } else if !is_name(&name) {
-        fields.error(at, ProblemKind::BadName(name.clone()));
+        fields.error(at, DiagnosticKind::BadName(name.clone()));
     }
     name
 }
@@ -117,7 +117,7 @@ fn label(fields: &mut Fields<'_>) -> Option<String> {
 fn required(fields: &mut Fields<'_>, keys: &[&'static str], remedy: &'static str) -> String {
     match fields.text(keys) {
         Some((at, text)) if text.trim().is_empty() => {
-            fields.error(at, ProblemKind::Missing { remedy });
+            fields.error(at, DiagnosticKind::Missing { remedy });
             String::new()
         }
         Some((_, text)) => text.trim().to_owned(),
@@ -142,7 +142,7 @@ fn prompt(fields: &mut Fields<'_>, body: Option<String>) -> String {
     if body.is_empty() {
         fields.missing(PROMPT[0], BODY_REMEDY);
     }
-    fields.ignore(&PROMPT, &ProblemKind::BodyCounts);
+    fields.ignore(&PROMPT, &DiagnosticKind::BodyOverrides);
     body
 }
 
@@ -163,7 +163,7 @@ fn limits(fields: &mut Fields<'_>) -> Option<Budget> {
     let mut budget = fields.map(&["budget"]).map(|it| budget::read(it, fields)).unwrap_or_default();
     if let Some((at, turns)) = fields.count::<u32>(&["maxTurns"]) {
         if budget.steps.is_some() {
-            fields.error(at, ProblemKind::Twice { other: "budget.maxSteps" });
+            fields.error(at, DiagnosticKind::ConflictingKeys { other: "budget.maxSteps" });
         }
         budget.steps = Some(turns);
     }

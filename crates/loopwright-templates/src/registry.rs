@@ -12,10 +12,10 @@ use loopwright_core::messages::InferenceSettings;
 
 use crate::directory;
 use crate::loader::DefinitionLoader;
-use crate::problem::{DefinitionFileError, DefinitionWarning, Problem, ProblemKind};
+use crate::problem::{DefinitionFileError, DefinitionWarning, Diagnostic, DiagnosticKind};
 use crate::reading::{Author, settings};
 
-pub use self::places::{DefinitionPlaces, DefinitionScope};
+pub use self::places::{DefinitionPaths, DefinitionScope};
 
 /// The definitions there are, by name.
 ///
@@ -129,8 +129,8 @@ impl AgentDefinitionRegistry {
 
     /// Adds what is found in the usual places: packages first, then the project's, then the user's,
     /// which count. Blocks while it reads.
-    pub fn auto_discover(&self, places: &DefinitionPlaces) {
-        for (scope, directory) in places.in_order() {
+    pub fn auto_discover(&self, places: &DefinitionPaths) {
+        for (scope, directory) in places.iter() {
             self.load_directory(directory, Depth::Flat, Some(scope));
         }
     }
@@ -169,7 +169,7 @@ impl AgentDefinitionRegistry {
     }
 
     /// Tells whether there is a definition of that name.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.read().definitions.contains_key(name)
     }
 
@@ -231,7 +231,7 @@ impl State {
         if let (Some(before), Some(by)) = (before, source.path)
             && before != by
         {
-            self.warn(&before, [ProblemKind::Shadowed { by }.of_file()]);
+            self.warn(&before, [DiagnosticKind::Shadowed { by }.of_file()]);
         }
         definition
     }
@@ -249,7 +249,7 @@ impl State {
         self.errors.insert(error.path.clone(), error);
     }
 
-    fn warn(&mut self, path: &Path, problems: impl IntoIterator<Item = Problem>) {
+    fn warn(&mut self, path: &Path, problems: impl IntoIterator<Item = Diagnostic>) {
         let warning = |problem| DefinitionWarning { path: path.to_owned(), problem };
         self.warnings.extend(problems.into_iter().map(warning));
     }

@@ -5,11 +5,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use loopwright_agent::AgentDefinition;
-use loopwright_capabilities::front_matter::{MOST_BYTES, TextError};
+use loopwright_capabilities::front_matter::{MAX_BYTES, TextError};
 use tempfile::NamedTempFile;
 
 use crate::loader::DefinitionLoader;
-use crate::problem::{DefinitionFileError, Problem};
+use crate::problem::{DefinitionFileError, Diagnostic};
 use crate::reading::is_name;
 use crate::writing::DefinitionFormat;
 
@@ -23,12 +23,12 @@ const OTHERS: [&str; 3] = ["yaml", "yml", "json"];
 #[derive(Clone, Debug)]
 pub struct FileDefinitionStore {
     root: PathBuf,
-    existing: Existing,
+    existing: OnExisting,
 }
 
 /// What becomes of a definition that is there already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Existing {
+pub enum OnExisting {
     /// It stays, and the new one is refused.
     #[default]
     Refuse,
@@ -48,7 +48,7 @@ pub struct SavedDefinition {
 /// Why a definition is not written. Nothing was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum StoreError {
+pub enum DefinitionStoreError {
     /// The directory cannot be used.
     #[error("definitions cannot be kept in {}", .path.display())]
     Root {
@@ -86,7 +86,7 @@ impl FileDefinitionStore {
     /// # Errors
     ///
     /// If it is not there, is no directory, or may not be written to.
-    pub fn open(root: impl AsRef<Path>) -> Result<Self, StoreError> {
+    pub fn open(root: impl AsRef<Path>) -> Result<Self, DefinitionStoreError> {
         let root = root.as_ref();
         let real = fs::canonicalize(root).and_then(|real| {
             let metadata = fs::metadata(&real)?;
@@ -98,13 +98,14 @@ impl FileDefinitionStore {
                 () => Ok(real),
             }
         });
-        let root = real.map_err(|source| StoreError::Root { path: root.to_owned(), source })?;
-        Ok(Self { root, existing: Existing::default() })
+        let root =
+            real.map_err(|source| DefinitionStoreError::Root { path: root.to_owned(), source })?;
+        Ok(Self { root, existing: OnExisting::default() })
     }
 
     /// Sets what becomes of a definition that is there already.
     #[must_use]
-    pub fn with_existing(mut self, existing: Existing) -> Self {
+    pub fn with_existing(mut self, existing: OnExisting) -> Self {
         self.existing = existing;
         self
     }
@@ -121,33 +122,40 @@ impl FileDefinitionStore {
     /// If the name cannot name an agent, there is a definition that stays, the file would be too long or
     /// too deep to be read again, or the disk fails. Where the name has a file of another format, that one
     /// has to be removed first.
-    pub fn save(&self, definition: &AgentDefinition) -> Result<SavedDefinition, StoreError> {
+    pub fn save(
+        &self,
+        definition: &AgentDefinition,
+    ) -> Result<SavedDefinition, DefinitionStoreError> {
         let name = definition.name.as_str();
         if !is_name(name) {
-            return Err(StoreError::Name(name.to_owned()));
+            return Err(DefinitionStoreError::Name(name.to_owned()));
         }
         let others = OTHERS.iter().map(|it| self.root.join(format!("{name}.{it}")));
         if let Some(other) = others.into_iter().find(|it| it.symlink_metadata().is_ok()) {
-            return Err(StoreError::Exists(other));
+            return Err(DefinitionStoreError::Exists(other));
         }
         let path = self.root.join(format!("{name}.{}", DefinitionFormat::Markdown.extension()));
         let before = path.symlink_metadata().ok();
-        if before.is_some() && self.existing == Existing::Refuse {
-            return Err(StoreError::Exists(path));
+        if before.is_some() && self.existing == OnExisting::Refuse {
+            return Err(DefinitionStoreError::Exists(path));
         }
         let text = DefinitionFormat::Markdown.write(definition);
         if let Err(problems) = readable(&text) {
             let name = Some(name.to_owned());
-            return Err(StoreError::Unreadable(DefinitionFileError { path, name, problems }));
+            return Err(DefinitionStoreError::Unreadable(DefinitionFileError {
+                path,
+                name,
+                problems,
+            }));
         }
         let replaced = before.is_some();
         match self.write(&path, before.as_ref(), &text) {
             Ok(()) => Ok(SavedDefinition { path, replaced }),
             // Somebody else was faster.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(StoreError::Exists(path))
+                Err(DefinitionStoreError::Exists(path))
             }
-            Err(source) => Err(StoreError::Write { path, source }),
+            Err(source) => Err(DefinitionStoreError::Write { path, source }),
         }
     }
 
@@ -160,8 +168,8 @@ impl FileDefinitionStore {
         }
         file.as_file().sync_all()?;
         match self.existing {
-            Existing::Refuse => file.persist_noclobber(path),
-            Existing::Replace => file.persist(path),
+            OnExisting::Refuse => file.persist_noclobber(path),
+            OnExisting::Replace => file.persist(path),
         }
         .map_err(|it| it.error)?;
         File::open(&self.root)?.sync_all()
@@ -169,9 +177,9 @@ impl FileDefinitionStore {
 }
 
 /// Tells whether a text will be read again.
-fn readable(text: &str) -> Result<(), Vec<Problem>> {
+fn readable(text: &str) -> Result<(), Vec<Diagnostic>> {
     let bytes = text.len() as u64;
-    if bytes > MOST_BYTES {
+    if bytes > MAX_BYTES {
         return Err(vec![TextError::TooLong(bytes).into()]);
     }
     let read = DefinitionLoader::new().read(DefinitionFormat::Markdown.extension(), text);

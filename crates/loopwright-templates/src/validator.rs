@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_agent::{AgentBuilder, AgentDefinition, CapabilityRegistry, NameList, UseDriver};
 use loopwright_capabilities::skills::{SkillAudience, SkillLibrary};
-use loopwright_core::{AgentState, Driver, StepError, ThinkCx, Thought, ToolSet};
+use loopwright_core::{AgentState, Driver, StepError, StepResponse, ThinkCx, ToolSet};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -161,7 +161,7 @@ impl DefinitionValidator {
         check("tools", &allowed, known);
         check("toolsDeny", &others, denied_from);
         if let Some(skills) = &self.skills {
-            let known: NameList = skills.names(SkillAudience::Everybody).into_iter().collect();
+            let known: NameList = skills.names(SkillAudience::All).into_iter().collect();
             let names = definition.skills.iter().filter(|name| !known.contains(name));
             unknown.extend(names.map(|name| ("skills", of_kind("skill", name, &known))));
         }
@@ -197,7 +197,7 @@ struct Nobody;
 
 #[async_trait]
 impl Driver for Nobody {
-    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         Err(StepError::Invalid("nobody answers".to_owned()))
     }
 }

@@ -7,7 +7,7 @@ mod yaml;
 
 use loopwright_agent::{AgentDefinition, NameList};
 use loopwright_core::{Budget, LlmConfig, messages::InferenceOptions};
-use loopwright_sandbox::looks_secret;
+use loopwright_sandbox::is_secret_name;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::{Map, Value, json};
 
@@ -95,7 +95,7 @@ pub fn without_secrets(definition: &AgentDefinition) -> AgentDefinition {
 
 fn hide(map: &mut Map<String, Value>) {
     for (key, value) in map {
-        if looks_secret(key) {
+        if is_secret_name(key) {
             *value = HIDDEN.into();
         } else {
             hide_within(value);

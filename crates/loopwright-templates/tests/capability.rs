@@ -12,7 +12,7 @@ use loopwright_agent::{
 use loopwright_capabilities::skills::{Skill, SkillInfo, SkillLibrary};
 use loopwright_core::{AgentState, LlmConfig, Step};
 use loopwright_templates::{
-    AgentDefinitionRegistry, DefinitionValidator, Existing, FileDefinitionStore, InvalidField,
+    AgentDefinitionRegistry, DefinitionValidator, FileDefinitionStore, InvalidField, OnExisting,
     UseAgentDefinitions,
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
@@ -95,7 +95,7 @@ async fn a_definition_that_is_written_can_be_used_at_once() {
     let again = told(capability().store(store.clone()), calls()).await;
     let refused = format!("there is a definition already: {}", path.display());
     assert_eq!(json_of(&again[0]), json!({ "success": false, "error": refused }));
-    let replacing = store.with_existing(Existing::Replace);
+    let replacing = store.with_existing(OnExisting::Replace);
     let replaced = told(capability().store(replacing), calls()).await;
     assert_eq!(json_of(&replaced[0])["replaced"], true);
 }
@@ -103,7 +103,8 @@ async fn a_definition_that_is_written_can_be_used_at_once() {
 #[tokio::test]
 async fn a_definition_that_could_not_be_read_again_leaves_the_one_that_is_there() {
     let folder = TempDir::new().unwrap();
-    let store = FileDefinitionStore::open(folder.path()).unwrap().with_existing(Existing::Replace);
+    let store =
+        FileDefinitionStore::open(folder.path()).unwrap().with_existing(OnExisting::Replace);
     let bob = json!({ "name": "bob", "description": "Adds.", "systemPrompt": "You add." });
     let mut deep = bob.clone();
     deep["metadata"] = (0..40).fold(json!({}), |value, _| json!({ "k": value }));
@@ -174,7 +175,7 @@ async fn what_is_wrong_is_told_field_by_field_and_nothing_is_written() {
 #[test]
 fn names_are_checked_against_all_tools_that_the_agent_would_have() {
     let mut capabilities = CapabilityRegistry::new();
-    let brought = UseTools::new().and(MockTool::returning("brought", "Is brought.", ""));
+    let brought = UseTools::new().with_tool(MockTool::returning("brought", "Is brought.", ""));
     capabilities.register("use_brought", brought);
     let validator = DefinitionValidator::new()
         .with_capabilities(Arc::new(capabilities))
@@ -211,7 +212,9 @@ impl Capability for Counted {
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
         self.0.fetch_add(1, SeqCst);
-        UseTools::new().and(MockTool::returning("brought", "Is brought.", "")).configure(agent)
+        UseTools::new()
+            .with_tool(MockTool::returning("brought", "Is brought.", ""))
+            .configure(agent)
     }
 }
 

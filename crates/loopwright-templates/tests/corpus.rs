@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use loopwright_templates::{DefinitionFormat, DefinitionLoader, LoadedDefinition, Problem};
+use loopwright_templates::{DefinitionFormat, DefinitionLoader, Diagnostic, LoadedDefinition};
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus");
 const KINDS: [&str; 4] = ["good", "odd", "claude", "broken"];
@@ -40,7 +40,7 @@ fn outcome(path: &Path) -> String {
     }
 }
 
-fn told(kind: &str, problems: &[Problem]) -> String {
+fn told(kind: &str, problems: &[Diagnostic]) -> String {
     let lines: Vec<String> = problems.iter().map(|it| format!("{kind}: {it}\n")).collect();
     lines.concat()
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use loopwright_agent::{AgentDefinition, Definitions as _};
 use loopwright_templates::{
-    AgentDefinitionRegistry, DefinitionLoader, DefinitionParser, DefinitionPlaces, DefinitionScope,
-    DefinitionSource, Depth, Document, Problem, ProblemKind,
+    AgentDefinitionRegistry, DefinitionLoader, DefinitionParser, DefinitionPaths, DefinitionScope,
+    DefinitionSource, Depth, Diagnostic, DiagnosticKind, Document,
 };
 use serde_json::Map;
 use tempfile::TempDir;
@@ -45,7 +45,7 @@ fn the_user_counts_before_the_project_and_both_before_packages() {
     let at = |name: &str| folder.path().join(name);
     let agents = AgentDefinitionRegistry::new();
     // The order in which places are named makes no difference.
-    let places = DefinitionPlaces::new().project(at("project")).user(at("user"));
+    let places = DefinitionPaths::new().project(at("project")).user(at("user"));
     agents.auto_discover(&places.package(at("package")).user(at("not there")));
     let expect = [pair("a", "package"), pair("b", "user"), pair("c", "user"), pair("d", "user")];
     assert_eq!(prompts(&agents), expect);
@@ -55,7 +55,7 @@ fn the_user_counts_before_the_project_and_both_before_packages() {
         .warnings()
         .into_iter()
         .map(|it| match it.problem.kind {
-            ProblemKind::Shadowed { by } => (shown(&it.path), shown(&by)),
+            DiagnosticKind::Shadowed { by } => (shown(&it.path), shown(&by)),
             other => panic!("{other}"),
         })
         .collect();
@@ -84,7 +84,7 @@ fn the_error_of_the_file_that_would_count_is_found_by_its_agents_name() {
     put(&folder, "project/.claude/agents/b.md", &agent("b", "project"));
     let agents = AgentDefinitionRegistry::new();
     let at = |name: &str| folder.path().join(name);
-    let places = DefinitionPlaces::new().project(at("project")).user(at("user"));
+    let places = DefinitionPaths::new().project(at("project")).user(at("user"));
     agents.auto_discover(&places);
     // The user's counts, and the project's takes its place in no case.
     assert_eq!(agents.refused("a"), None);
@@ -163,13 +163,13 @@ fn directories_are_looked_into_without_following_links() {
     assert_eq!(agents.names(), ["a", "b", "d"]);
     let errors: Vec<_> = agents.errors().into_keys().collect();
     assert_eq!(errors, [at("agents/f.md")]);
-    let kinds: Vec<ProblemKind> = agents
+    let kinds: Vec<DiagnosticKind> = agents
         .warnings()
         .into_iter()
         .map(|it| it.problem.kind)
-        .filter(|it| !matches!(it, ProblemKind::Shadowed { .. }))
+        .filter(|it| !matches!(it, DiagnosticKind::Shadowed { .. }))
         .collect();
-    assert_eq!(kinds, [ProblemKind::TooDeep(6), ProblemKind::Link, ProblemKind::Link]);
+    assert_eq!(kinds, [DiagnosticKind::TooDeep(6), DiagnosticKind::Link, DiagnosticKind::Link]);
 }
 
 #[test]
@@ -225,27 +225,27 @@ fn a_file_that_cannot_be_loaded_changes_nothing() {
 fn names_are_found_and_those_that_are_not_are_told_with_those_that_are() {
     let agents = AgentDefinitionRegistry::new();
     agents.register_many([AgentDefinition::new("b", "", ""), AgentDefinition::new("a", "", "")]);
-    assert_eq!((agents.count(), agents.has("a"), agents.has("c")), (2, true, false));
+    assert_eq!((agents.count(), agents.contains("a"), agents.contains("c")), (2, true, false));
     let error = agents.get("c").unwrap_err().to_string();
     assert_eq!(error, "there is no agent named `c`; known are: a, b");
     let source = DefinitionSource { path: None, scope: None };
     assert_eq!(agents.source("a"), Some(source));
     // A clone is the same registry.
     agents.clone().register(AgentDefinition::new("c", "", ""));
-    assert!(agents.has("c"));
+    assert!(agents.contains("c"));
 }
 
 /// A format in which each line is a key and a value.
 struct Lines;
 
 impl DefinitionParser for Lines {
-    fn parse(&self, text: &str) -> Result<Document, Problem> {
+    fn parse(&self, text: &str) -> Result<Document, Diagnostic> {
         let pair = |line: &str| {
             let (key, value) = line.split_once('=')?;
             Some((key.to_owned(), value.into()))
         };
         let values = text.lines().map(pair).collect::<Option<Map<_, _>>>();
-        let values = values.ok_or_else(|| ProblemKind::NoFrontMatter.of_file())?;
+        let values = values.ok_or_else(|| DiagnosticKind::NoFrontMatter.of_file())?;
         Ok(Document { values, ..Document::default() })
     }
 }
@@ -278,9 +278,9 @@ fn a_project_sets_no_headers_and_no_fields_that_could_do_harm() {
     }
     let at = |name: &str| folder.path().join(name);
     let agents = AgentDefinitionRegistry::new();
-    agents.auto_discover(&DefinitionPlaces::new().project(at("project")).user(at("user")));
+    agents.auto_discover(&DefinitionPaths::new().project(at("project")).user(at("user")));
     assert_eq!(agents.names(), ["pc", "ua", "ub", "uc"]);
-    let users = ProblemKind::UsersOnly.to_string();
+    let users = DiagnosticKind::UsersOnly.to_string();
     let told: Vec<String> = agents.errors().values().map(ToString::to_string).collect();
     let file =
         |name: &str| at(&format!("project/.loopwright/agents/{name}.yaml")).display().to_string();

@@ -9,7 +9,7 @@ use loopwright_agent::{
 };
 use loopwright_capabilities::subagents::UseSubagents;
 use loopwright_core::AgentState;
-use loopwright_templates::{ProblemKind, ProjectInstructions, UseProjectInstructions};
+use loopwright_templates::{DiagnosticKind, ProjectInstructions, UseProjectInstructions};
 use loopwright_testing::{FakeModel, ScenarioStep, block_on};
 use serde_json::json;
 use tempfile::TempDir;
@@ -55,15 +55,15 @@ fn what_is_too_long_is_cut_between_characters_and_what_leads_out_is_left_out() {
     put(&folder, "web/AGENTS.md", "nearest");
     let cut = found(&folder, "web");
     assert_eq!(texts(&cut), ["ä".repeat(16_380).as_str(), "nearest"]);
-    let kinds = |found: &ProjectInstructions| -> Vec<ProblemKind> {
+    let kinds = |found: &ProjectInstructions| -> Vec<DiagnosticKind> {
         found.warnings.iter().map(|it| it.problem.kind.clone()).collect()
     };
-    assert_eq!(kinds(&cut), [ProblemKind::Cut(32_768)]);
+    assert_eq!(kinds(&cut), [DiagnosticKind::Truncated(32_768)]);
     let other = project();
     symlink(folder.path().join("AGENTS.md"), other.path().join("AGENTS.md")).unwrap();
     let none = found(&other, "");
     let outside = "it is a link that leads out of its directory".to_owned();
-    assert_eq!((texts(&none), kinds(&none)), (vec![], vec![ProblemKind::Unreadable(outside)]));
+    assert_eq!((texts(&none), kinds(&none)), (vec![], vec![DiagnosticKind::Unreadable(outside)]));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_spawned_agent_is_told_what_the_project_tells() {
     agents.register(AgentDefinition::new("helper", "Helps.", "You help."));
     let agent = AgentBuilder::base()
         .with_capability(UseProjectInstructions::find(folder.path(), folder.path()))
-        .with_capability(UseSubagents::of(agents))
+        .with_capability(UseSubagents::new(agents))
         .with_capability(UseLlmConfig::model(model.clone()))
         .build()
         .unwrap();

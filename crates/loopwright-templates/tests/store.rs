@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use loopwright_agent::AgentDefinition;
 use loopwright_templates::{
-    DefinitionLoader, Existing, FileDefinitionStore, SavedDefinition, StoreError,
+    DefinitionLoader, DefinitionStoreError, FileDefinitionStore, OnExisting, SavedDefinition,
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -42,10 +42,10 @@ fn what_is_there_stays_unless_it_may_be_replaced() {
     let store = FileDefinitionStore::open(folder.path()).unwrap();
     store.save(&ada("one")).unwrap();
     let before = entries(&folder);
-    assert!(matches!(store.save(&ada("two")), Err(StoreError::Exists(_))));
+    assert!(matches!(store.save(&ada("two")), Err(DefinitionStoreError::Exists(_))));
     assert_eq!(entries(&folder), before);
     fs::set_permissions(folder.path().join("ada.md"), fs::Permissions::from_mode(0o644)).unwrap();
-    let store = store.with_existing(Existing::Replace);
+    let store = store.with_existing(OnExisting::Replace);
     assert!(store.save(&ada("two")).unwrap().replaced);
     let path = folder.path().join("ada.md");
     assert!(fs::read_to_string(&path).unwrap().ends_with("two\n"));
@@ -60,14 +60,15 @@ fn what_is_there_stays_unless_it_may_be_replaced() {
 #[test]
 fn what_could_not_be_read_again_is_not_written() {
     let folder = TempDir::new().unwrap();
-    let store = FileDefinitionStore::open(folder.path()).unwrap().with_existing(Existing::Replace);
+    let store =
+        FileDefinitionStore::open(folder.path()).unwrap().with_existing(OnExisting::Replace);
     store.save(&ada("one")).unwrap();
     let before = entries(&folder);
     let mut deep = ada("two");
     let nested = (0..40).fold(json!(1), |value, _| json!({ "k": value }));
     deep.metadata.insert("deep".into(), nested);
     let check = |definition: &AgentDefinition, expect: &str| {
-        let Err(StoreError::Unreadable(error)) = store.save(definition) else {
+        let Err(DefinitionStoreError::Unreadable(error)) = store.save(definition) else {
             panic!("{expect}");
         };
         let path = store.root().join("ada.md");
@@ -86,7 +87,7 @@ fn no_name_leads_out_of_the_directory() {
     let store = FileDefinitionStore::open(folder.path()).unwrap();
     for name in ["", ".", "..", "../a", "/a", "a/b", "a.b", "a\0b", "A", "-a", "a b", "ä", "a\n"] {
         let definition = AgentDefinition::new(name, "Wants out.", "Go.");
-        assert!(matches!(store.save(&definition), Err(StoreError::Name(_))), "{name:?}");
+        assert!(matches!(store.save(&definition), Err(DefinitionStoreError::Name(_))), "{name:?}");
     }
     assert_eq!(entries(&folder), []);
 }
@@ -98,8 +99,8 @@ fn a_link_is_replaced_and_not_followed() {
     fs::write(&target, "kept").unwrap();
     symlink(&target, folder.path().join("ada.md")).unwrap();
     let store = FileDefinitionStore::open(folder.path()).unwrap();
-    assert!(matches!(store.save(&ada("one")), Err(StoreError::Exists(_))));
-    store.with_existing(Existing::Replace).save(&ada("one")).unwrap();
+    assert!(matches!(store.save(&ada("one")), Err(DefinitionStoreError::Exists(_))));
+    store.with_existing(OnExisting::Replace).save(&ada("one")).unwrap();
     assert_eq!(fs::read_to_string(&target).unwrap(), "kept");
     assert!(!folder.path().join("ada.md").symlink_metadata().unwrap().is_symlink());
 }
@@ -122,6 +123,6 @@ fn a_place_that_is_no_directory_keeps_nothing() {
     fs::write(folder.path().join("file"), "").unwrap();
     for name in ["none", "file"] {
         let opened = FileDefinitionStore::open(folder.path().join(name));
-        assert!(matches!(opened, Err(StoreError::Root { .. })), "{name}");
+        assert!(matches!(opened, Err(DefinitionStoreError::Root { .. })), "{name}");
     }
 }

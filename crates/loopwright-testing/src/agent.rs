@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, AgentState, CompileError, ContextCompiler, Driver, Instructions, Interceptor,
-    Layers, Parts, Profile, Sinks, ToolExecutor, ToolSet,
+    AgentLoop, AgentMeta, AgentParts, AgentState, CompileError, ContextCompiler, Driver,
+    EventSinks, Instructions, Interceptor, ModelLayers, ToolExecutor, ToolSet,
     messages::{Prompt, SectionName, Selection, Transcript},
 };
 
@@ -13,28 +13,28 @@ use crate::tool::MockTool;
 
 /// Makes the smallest agent of a driver: it offers [`SCRIPTED_TOOL`](crate::SCRIPTED_TOOL), shows the
 /// whole conversation, and has neither hooks nor listeners.
-pub fn loop_of(driver: impl Driver + 'static) -> AgentLoop {
-    AgentLoop::new(Parts {
+pub fn test_loop(driver: impl Driver + 'static) -> AgentLoop {
+    AgentLoop::new(AgentParts {
         driver: Arc::new(driver),
-        compiler: Arc::new(WholeConversation),
+        compiler: Arc::new(FullTranscript),
         tools: ToolSet::new().with(MockTool::scripted()),
         executor: ToolExecutor::default(),
         interceptor: Interceptor::default(),
-        sinks: Sinks::default(),
+        event_sinks: EventSinks::default(),
         instructions: Instructions::default(),
-        head: Transcript::new(),
+        preamble: Transcript::new(),
         response_format: None,
-        layers: Layers::default(),
-        profile: Profile::default(),
+        layers: ModelLayers::default(),
+        profile: AgentMeta::default(),
     })
 }
 
 /// Shows a model everything.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WholeConversation;
+pub struct FullTranscript;
 
 #[async_trait]
-impl ContextCompiler for WholeConversation {
+impl ContextCompiler for FullTranscript {
     async fn compile(
         &self,
         state: &AgentState,
@@ -47,10 +47,10 @@ impl ContextCompiler for WholeConversation {
 
 /// Shows a model everything but the tool turns of earlier executions.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct CurrentTrace;
+pub struct CurrentTraceOnly;
 
 #[async_trait]
-impl ContextCompiler for CurrentTrace {
+impl ContextCompiler for CurrentTraceOnly {
     async fn compile(
         &self,
         state: &AgentState,
@@ -60,6 +60,6 @@ impl ContextCompiler for CurrentTrace {
         let rule = format!("trace {execution:?}");
         let selection = Selection::new(rule, [(SectionName::MESSAGES, state.transcript())]);
         Ok(selection
-            .select(previous, |turn| !turn.meta().trace || turn.meta().execution == execution))
+            .select(previous, |turn| !turn.meta().is_trace || turn.meta().execution == execution))
     }
 }

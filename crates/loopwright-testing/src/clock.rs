@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use loopwright_core::{Clock, Env, Timestamp};
+use loopwright_core::{Clock, RunEnv, Timestamp};
 
 /// The moment at which frozen clocks stand at first: 2026-01-01T00:00:00Z.
 const START: u64 = 1_767_225_600_000;
@@ -78,8 +78,8 @@ impl FrozenClock {
     }
 
     /// Makes surroundings of this clock and a seed.
-    pub fn env(&self, seed: u64) -> Env {
-        Env { clock: Arc::new(self.clone()), seed }
+    pub fn env(&self, seed: u64) -> RunEnv {
+        RunEnv { clock: Arc::new(self.clone()), seed }
     }
 
     fn time(&self) -> MutexGuard<'_, Time> {
@@ -124,7 +124,7 @@ impl Future for Sleep {
 }
 
 /// Makes surroundings in which sleeping moves a frozen clock on, and ids are made of the seed.
-pub fn test_env(seed: u64) -> Env {
+pub fn test_env(seed: u64) -> RunEnv {
     FrozenClock::new().env(seed)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use loopwright_core::{AgentState, ChatModel, Driver, StepError, ThinkCx, Thought};
+use loopwright_core::{AgentState, ChatModel, Driver, StepError, StepResponse, ThinkCx};
 
 use crate::scenario::ScenarioStep;
 
@@ -34,7 +34,11 @@ impl FakeDriver {
 
 #[async_trait]
 impl Driver for FakeDriver {
-    async fn think(&self, state: &AgentState, _cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(
+        &self,
+        state: &AgentState,
+        _cx: &ThinkCx<'_>,
+    ) -> Result<StepResponse, StepError> {
         self.step(state.total_steps()).to_thought()
     }
 
@@ -56,9 +60,13 @@ impl ModelDriver {
 
 #[async_trait]
 impl Driver for ModelDriver {
-    async fn think(&self, _state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(
+        &self,
+        _state: &AgentState,
+        cx: &ThinkCx<'_>,
+    ) -> Result<StepResponse, StepError> {
         let request = cx.request().await?;
-        Ok(Thought::of(cx.infer(&*self.0, request).await?))
+        Ok(StepResponse::from_response(cx.infer(&*self.0, request).await?))
     }
 
     fn name(&self) -> &'static str {
@@ -77,11 +85,11 @@ mod tests {
     use loopwright_core::AgentState;
 
     use super::*;
-    use crate::{block_on, loop_of};
+    use crate::{block_on, test_loop};
 
     #[track_caller]
     fn check(driver: FakeDriver, expect: &[&str]) {
-        let agent = loop_of(driver);
+        let agent = test_loop(driver);
         let mut state = AgentState::new();
         for text in expect {
             state = block_on(agent.execute(state.with_user_message("go on")));

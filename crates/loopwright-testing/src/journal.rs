@@ -8,9 +8,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use loopwright_core::{Begun, EffectKey, Journal, JournalError, Seq, Stamped};
+use loopwright_core::{ChangeRecord, EffectRecord, IdempotencyKey, Journal, JournalError, Seq};
 
-use crate::{poll::pause, timeline::Timeline};
+use crate::{poll::yield_times, timeline::Timeline};
 
 /// What goes wrong at an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct MemoryJournal(Arc<Mutex<Inner>>);
 struct Inner {
     /// The number of the first change.
     base: Seq,
-    changes: Vec<Stamped>,
+    changes: Vec<ChangeRecord>,
     /// The place and the bytes of the batch that was kept last.
     last: Option<(Seq, Vec<u8>)>,
     appends: usize,
@@ -52,9 +52,9 @@ struct Inner {
     delay: u32,
     is_lost: bool,
     has_crashed: bool,
-    begun: Vec<EffectKey>,
-    on_record: BTreeMap<EffectKey, Begun>,
-    children: BTreeMap<EffectKey, MemoryJournal>,
+    begun: Vec<IdempotencyKey>,
+    on_record: BTreeMap<IdempotencyKey, EffectRecord>,
+    children: BTreeMap<IdempotencyKey, MemoryJournal>,
     timeline: Option<Timeline>,
 }
 
@@ -73,14 +73,14 @@ impl MemoryJournal {
 
     /// Notes every append that is kept as `kept <changes>`, and every effect as `begun <key>`.
     #[must_use]
-    pub fn noting_in(self, timeline: &Timeline) -> Self {
+    pub fn with_timeline(self, timeline: &Timeline) -> Self {
         self.inner().timeline = Some(timeline.clone());
         self
     }
 
     /// Takes its time at every append: it is ready when it has been polled so often in vain.
     #[must_use]
-    pub fn delaying(self, polls: u32) -> Self {
+    pub fn with_delay(self, polls: u32) -> Self {
         self.inner().delay = polls;
         self
     }
@@ -103,7 +103,7 @@ impl MemoryJournal {
     }
 
     /// Lets nothing go wrong any more.
-    pub fn heal(&self) {
+    pub fn recover(&self) {
         let mut inner = self.inner();
         inner.faults.clear();
         (inner.is_lost, inner.has_crashed) = (false, false);
@@ -115,17 +115,17 @@ impl MemoryJournal {
     }
 
     /// Puts an effect on record, so that it does not begin again.
-    pub fn put_on_record(&self, effect: EffectKey, begun: Begun) {
+    pub fn preload(&self, effect: IdempotencyKey, begun: EffectRecord) {
         self.inner().on_record.insert(effect, begun);
     }
 
     /// Returns the changes that are kept, for replaying them.
-    pub fn changes(&self) -> Vec<Stamped> {
+    pub fn changes(&self) -> Vec<ChangeRecord> {
         self.inner().changes.clone()
     }
 
     /// Looks at the changes that are kept, without copying them.
-    pub fn look<R>(&self, look: impl FnOnce(&[Stamped]) -> R) -> R {
+    pub fn with_changes<R>(&self, look: impl FnOnce(&[ChangeRecord]) -> R) -> R {
         look(&self.inner().changes)
     }
 
@@ -145,7 +145,7 @@ impl MemoryJournal {
     }
 
     /// Returns the effects that were begun, in order.
-    pub fn begun(&self) -> Vec<EffectKey> {
+    pub fn begun(&self) -> Vec<IdempotencyKey> {
         self.inner().begun.clone()
     }
 
@@ -172,7 +172,7 @@ impl Inner {
     fn keep(
         &mut self,
         first: Seq,
-        changes: &[Stamped],
+        changes: &[ChangeRecord],
         bytes: Vec<u8>,
     ) -> Result<(), JournalError> {
         let next = self.base + self.changes.len() as u64;
@@ -198,7 +198,7 @@ fn unavailable(error: impl Into<loopwright_core::BoxError>) -> JournalError {
 
 #[async_trait]
 impl Journal for MemoryJournal {
-    async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError> {
+    async fn append(&self, first: Seq, changes: &[ChangeRecord]) -> Result<(), JournalError> {
         let bytes = serde_json::to_vec(changes).map_err(unavailable)?;
         let fault = self.next_fault(first, &bytes);
         match fault {
@@ -206,7 +206,7 @@ impl Journal for MemoryJournal {
             Some(Fault::Conflict) => return Err(JournalError::Conflict),
             Some(Fault::LeaseLost) => return Err(JournalError::LeaseLost),
             Some(Fault::CrashBefore) => pending().await,
-            Some(Fault::Delay(polls)) => pause(polls).await,
+            Some(Fault::Delay(polls)) => yield_times(polls).await,
             _ => (),
         }
         self.inner().keep(first, changes, bytes)?;
@@ -217,7 +217,7 @@ impl Journal for MemoryJournal {
         }
     }
 
-    async fn begin(&self, effect: &EffectKey) -> Result<Begun, JournalError> {
+    async fn lookup(&self, effect: &IdempotencyKey) -> Result<EffectRecord, JournalError> {
         let mut inner = self.inner();
         if inner.is_lost {
             return Err(JournalError::LeaseLost);
@@ -226,19 +226,19 @@ impl Journal for MemoryJournal {
         if let Some(timeline) = &inner.timeline {
             timeline.note(format!("begun {}{}", effect.step, call_of(effect)));
         }
-        Ok(inner.on_record.get(effect).cloned().unwrap_or(Begun::Run))
+        Ok(inner.on_record.get(effect).cloned().unwrap_or(EffectRecord::NotRecorded))
     }
 
-    async fn recorded(&self) -> Result<Vec<Stamped>, JournalError> {
+    async fn load_changes(&self) -> Result<Vec<ChangeRecord>, JournalError> {
         Ok(self.inner().changes.clone())
     }
 
-    fn child(&self, call: &EffectKey) -> Arc<dyn Journal> {
+    fn child(&self, call: &IdempotencyKey) -> Arc<dyn Journal> {
         Arc::new(self.inner().children.entry(call.clone()).or_default().clone())
     }
 }
 
-fn call_of(effect: &EffectKey) -> String {
+fn call_of(effect: &IdempotencyKey) -> String {
     effect.call.map_or_else(String::new, |call| format!("/{call}"))
 }
 
@@ -255,19 +255,22 @@ mod tests {
     use super::*;
     use crate::{block_on, run_until_stuck};
 
-    fn batch(kinds: &[Change]) -> Vec<Stamped> {
+    fn batch(kinds: &[Change]) -> Vec<ChangeRecord> {
         let at = Timestamp::from_millis(1);
-        kinds.iter().map(|change| Stamped { at, change: change.clone() }).collect()
+        kinds.iter().map(|change| ChangeRecord { at, change: change.clone() }).collect()
     }
 
     #[test]
     fn the_last_batch_sent_again_is_kept_once_and_anything_else_is_a_conflict() {
         let journal = MemoryJournal::new();
-        let (one, other) = (batch(&[Change::Resumed, Change::Continued]), batch(&[Change::Paused]));
+        let (one, other) = (
+            batch(&[Change::ExecutionResumed, Change::StopOverruled]),
+            batch(&[Change::ExecutionPaused]),
+        );
         block_on(journal.append(0, &one)).unwrap();
         block_on(journal.append(0, &one)).unwrap();
         assert_eq!(journal.names(), ["resumed", "continued"]);
-        let conflict = |first, batch: &[Stamped]| {
+        let conflict = |first, batch: &[ChangeRecord]| {
             let error = block_on(journal.append(first, batch)).unwrap_err();
             assert!(matches!(error, JournalError::Conflict));
         };
@@ -280,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_crash_before_keeps_nothing_and_a_crash_after_keeps_everything() {
-        let (journal, one) = (MemoryJournal::new(), batch(&[Change::Resumed]));
+        let (journal, one) = (MemoryJournal::new(), batch(&[Change::ExecutionResumed]));
         journal.fail_at(0, Fault::CrashBefore);
         assert!(run_until_stuck(journal.append(0, &one)).is_none());
         assert!(journal.changes().is_empty());
@@ -292,20 +295,20 @@ mod tests {
     #[test]
     fn the_same_call_gets_the_same_child() {
         let journal = MemoryJournal::new();
-        let key = |call| EffectKey { execution: "e".into(), step: 1, call: Some(call) };
-        block_on(journal.child(&key(0)).append(0, &batch(&[Change::Resumed]))).unwrap();
-        let again = block_on(journal.child(&key(0)).append(0, &batch(&[Change::Paused])));
+        let key = |call| IdempotencyKey { execution: "e".into(), step: 1, call: Some(call) };
+        block_on(journal.child(&key(0)).append(0, &batch(&[Change::ExecutionResumed]))).unwrap();
+        let again = block_on(journal.child(&key(0)).append(0, &batch(&[Change::ExecutionPaused])));
         assert!(matches!(again, Err(JournalError::Conflict)));
-        block_on(journal.child(&key(1)).append(0, &batch(&[Change::Paused]))).unwrap();
+        block_on(journal.child(&key(1)).append(0, &batch(&[Change::ExecutionPaused]))).unwrap();
     }
 
     #[test]
     fn without_a_lease_nothing_is_kept() {
         let journal = MemoryJournal::new();
         journal.lose_lease();
-        let error = block_on(journal.append(0, &batch(&[Change::Resumed]))).unwrap_err();
+        let error = block_on(journal.append(0, &batch(&[Change::ExecutionResumed]))).unwrap_err();
         assert!(matches!(error, JournalError::LeaseLost));
-        journal.heal();
-        block_on(journal.append(0, &batch(&[Change::Resumed]))).unwrap();
+        journal.recover();
+        block_on(journal.append(0, &batch(&[Change::ExecutionResumed]))).unwrap();
     }
 }

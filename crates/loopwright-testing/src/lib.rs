@@ -25,12 +25,12 @@ mod agent;
 pub mod recorded;
 
 pub use crate::{
-    agent::{CurrentTrace, WholeConversation, loop_of},
+    agent::{CurrentTraceOnly, FullTranscript, test_loop},
     clock::{FrozenClock, test_env},
     driver::{FakeDriver, ModelDriver},
     journal::{Fault, MemoryJournal},
     model::FakeModel,
-    poll::{Pause, block_on, pause, poll_times, run_until_stuck},
+    poll::{YieldTimes, block_on, poll_times, run_until_stuck, yield_times},
     recorder::EventRecorder,
     scenario::ScenarioStep,
     timeline::Timeline,

@@ -15,7 +15,7 @@ use loopwright_core::{
     messages::{Content, InferenceRequest, InferenceResponse, Message, Role},
 };
 
-use crate::{poll::pause, scenario::ScenarioStep};
+use crate::{poll::yield_times, scenario::ScenarioStep};
 
 /// A model that answers from a script or a function, and notes what it was asked. Clones share the
 /// script's position and the notes.
@@ -31,7 +31,7 @@ struct Inner {
     ends: Ends,
     streams: Option<usize>,
     pauses: u32,
-    asked: Arc<AtomicUsize>,
+    call_count: Arc<AtomicUsize>,
     requests: Arc<Mutex<Vec<InferenceRequest>>>,
 }
 
@@ -81,18 +81,18 @@ impl FakeModel {
     }
 
     /// Does not answer until the run is cancelled.
-    pub fn hanging() -> Self {
+    pub fn pending() -> Self {
         Self::default().change(|inner| inner.ends = Ends::WhenCancelled)
     }
 
     /// Does not answer, and pays no attention to being cancelled.
-    pub fn deaf() -> Self {
+    pub fn ignoring_cancel() -> Self {
         Self::default().change(|inner| inner.ends = Ends::Never)
     }
 
     /// Names the model.
     #[must_use]
-    pub fn named(self, name: impl Into<Arc<str>>) -> Self {
+    pub fn with_name(self, name: impl Into<Arc<str>>) -> Self {
         self.change(|inner| inner.name = Some(name.into()))
     }
 
@@ -104,13 +104,13 @@ impl FakeModel {
 
     /// Lets others go first so many times before each answer.
     #[must_use]
-    pub fn pausing(self, times: u32) -> Self {
+    pub fn yielding(self, times: u32) -> Self {
         self.change(|inner| inner.pauses = times)
     }
 
     /// Returns how often it was asked.
     pub fn asked(&self) -> usize {
-        self.0.asked.load(SeqCst)
+        self.0.call_count.load(SeqCst)
     }
 
     /// Returns what it was asked, oldest first.
@@ -130,7 +130,7 @@ impl FakeModel {
             ends: Ends::Always,
             streams: None,
             pauses: 0,
-            asked: Arc::default(),
+            call_count: Arc::default(),
             requests: Arc::default(),
         }))
     }
@@ -143,7 +143,7 @@ impl FakeModel {
             ends: it.ends,
             streams: it.streams,
             pauses: it.pauses,
-            asked: Arc::clone(&it.asked),
+            call_count: Arc::clone(&it.call_count),
             requests: Arc::clone(&it.requests),
         };
         change(&mut inner);
@@ -169,10 +169,10 @@ impl ChatModel for FakeModel {
         request: &InferenceRequest,
         cx: InferCx<'_>,
     ) -> Result<InferenceResponse, ModelError> {
-        let call = self.0.asked.fetch_add(1, SeqCst);
+        let call = self.0.call_count.fetch_add(1, SeqCst);
         self.0.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
         match self.0.ends {
-            Ends::Always => pause(self.0.pauses).await,
+            Ends::Always => yield_times(self.0.pauses).await,
             Ends::WhenCancelled => {
                 cx.cancel.cancelled().await;
                 return Err(ModelError::new(ModelErrorKind::Cancelled, "the run was cancelled"));
@@ -235,27 +235,28 @@ impl fmt::Debug for FakeModel {
 
 #[cfg(test)]
 mod tests {
-    use loopwright_core::{AgentState, OwnedDelta, kinds::StreamDelta};
+    use loopwright_core::{AgentState, StreamFragment, kinds::StreamDelta};
 
     use super::*;
-    use crate::{EventRecorder, ModelDriver, block_on, loop_of};
+    use crate::{EventRecorder, ModelDriver, block_on, test_loop};
 
     #[test]
     fn a_streamed_answer_comes_in_pieces_and_ends_once() {
         let events = EventRecorder::new();
         let model = FakeModel::script(["añb"]).streaming(2);
-        let agent = loop_of(ModelDriver::new(model)).with_event_sink(events.sink());
+        let agent = test_loop(ModelDriver::new(model)).with_event_sink(events.sink());
         let state = block_on(agent.execute(AgentState::new().with_user_message("hi")));
         assert_eq!(state.text(), "añb");
-        let deltas: Vec<_> = events.of::<StreamDelta>().into_iter().map(|it| it.delta).collect();
-        let text = |it: &str| OwnedDelta::Text(it.into());
-        assert_eq!(deltas, [text("añ"), text("b"), OwnedDelta::End]);
+        let deltas: Vec<_> =
+            events.events_of::<StreamDelta>().into_iter().map(|it| it.delta).collect();
+        let text = |it: &str| StreamFragment::Text(it.into());
+        assert_eq!(deltas, [text("añ"), text("b"), StreamFragment::End]);
     }
 
     #[test]
     fn an_echo_says_what_the_user_said_last_and_notes_the_request() {
         let model = FakeModel::echo();
-        let agent = loop_of(ModelDriver::new(model.clone()));
+        let agent = test_loop(ModelDriver::new(model.clone()));
         let state = block_on(agent.execute(AgentState::new().with_user_message("hi")));
         assert_eq!((state.text().as_str(), model.asked()), ("hi", 1));
         assert_eq!(model.requests()[0].prompt.turns.len(), 1);

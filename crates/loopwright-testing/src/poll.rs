@@ -59,14 +59,14 @@ pub fn poll_times<F: Future>(mut future: Pin<&mut F>, times: u32) -> Option<F::O
 /// A future that is ready when it has been polled so many times in vain.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a future does nothing until it is awaited"]
-pub struct Pause(u32);
+pub struct YieldTimes(u32);
 
 /// Lets others go first so many times.
-pub fn pause(times: u32) -> Pause {
-    Pause(times)
+pub fn yield_times(times: u32) -> YieldTimes {
+    YieldTimes(times)
 }
 
-impl Future for Pause {
+impl Future for YieldTimes {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_pause_takes_as_many_polls_as_it_says_and_one_more() {
-        let mut waiting = pin!(pause(2));
+        let mut waiting = pin!(yield_times(2));
         assert_eq!(poll_times(waiting.as_mut(), 2), None);
         assert_eq!(poll_times(waiting.as_mut(), 1), Some(()));
     }
@@ -94,6 +94,6 @@ mod tests {
     fn a_future_that_nobody_wakes_is_given_up() {
         assert_eq!(run_until_stuck(std::future::pending::<()>()), None);
         assert_eq!(run_until_stuck(async { 1 }), Some(1));
-        block_on(pause(3));
+        block_on(yield_times(3));
     }
 }

@@ -40,7 +40,7 @@ pub use self::{
     report::{Failure, Report},
     rules::request_problems,
     scenario::{
-        FolderError, RecordedExchange, RecordedRequest, RecordedResponse, Recording, Scene,
+        FolderError, RecordedExchange, RecordedRequest, RecordedResponse, Recording, Scenario,
         read_folder,
     },
     server::{Delivery, Fault, Received, ReplayServer},

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use loopwright_core::{Envelope, EventKind, EventSink};
+use loopwright_core::{EventEnvelope, EventSink, EventType};
 
 use crate::timeline::Timeline;
 
 /// Keeps every event it is told. Clones share what they keep.
 #[derive(Clone, Debug, Default)]
 pub struct EventRecorder {
-    envelopes: Arc<Mutex<Vec<Envelope>>>,
+    envelopes: Arc<Mutex<Vec<EventEnvelope>>>,
     timeline: Option<Timeline>,
 }
 
@@ -32,7 +32,7 @@ impl EventRecorder {
     }
 
     /// Returns what was told, oldest first.
-    pub fn envelopes(&self) -> Vec<Envelope> {
+    pub fn envelopes(&self) -> Vec<EventEnvelope> {
         self.envelopes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -42,7 +42,7 @@ impl EventRecorder {
     }
 
     /// Returns the events of one kind, oldest first.
-    pub fn of<T: EventKind + Clone>(&self) -> Vec<T> {
+    pub fn events_of<T: EventType + Clone>(&self) -> Vec<T> {
         self.envelopes().iter().filter_map(|it| T::of(&it.event).cloned()).collect()
     }
 
@@ -53,7 +53,7 @@ impl EventRecorder {
 }
 
 impl EventSink for EventRecorder {
-    fn emit(&self, envelope: &Envelope) {
+    fn emit(&self, envelope: &EventEnvelope) {
         if let Some(timeline) = &self.timeline {
             timeline.note(format!("told {}", envelope.event.name()));
         }
@@ -66,15 +66,15 @@ mod tests {
     use loopwright_core::{AgentState, kinds::StepCompleted};
 
     use super::*;
-    use crate::{FakeDriver, block_on, loop_of};
+    use crate::{FakeDriver, block_on, test_loop};
 
     #[test]
     fn a_recorder_keeps_events_in_order_and_finds_them_by_kind() {
         let (events, timeline) = (EventRecorder::new(), Timeline::new());
         let sink = events.clone().noting_in(&timeline).sink();
-        let agent = loop_of(FakeDriver::default()).with_event_sink(sink);
+        let agent = test_loop(FakeDriver::default()).with_event_sink(sink);
         drop(block_on(agent.execute(AgentState::new())));
-        assert_eq!(events.of::<StepCompleted>().len(), 1);
+        assert_eq!(events.events_of::<StepCompleted>().len(), 1);
         assert_eq!(events.names()[0], "ExecutionStarted");
         assert_eq!(timeline.notes()[0], "told ExecutionStarted");
         assert!(events.envelopes().iter().zip(0..).all(|(it, number)| it.seq == number));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    BoxError, ModelError, ModelErrorKind, StepError, Thought,
+    BoxError, ModelError, ModelErrorKind, StepError, StepResponse,
     messages::{
         Content, Cost, FinishReason, InferenceResponse, Message, Part, Role, ToolCall, Usage,
     },
@@ -115,7 +115,7 @@ impl ScenarioStep {
         let mut response = InferenceResponse::new(message, self.usage);
         response.cost = self.cost;
         if let Some(finish) = &self.finish {
-            response.finish = finish.clone();
+            response.finish_reason = finish.clone();
         }
         Ok(response)
     }
@@ -125,10 +125,10 @@ impl ScenarioStep {
     /// # Errors
     ///
     /// If the step is an error.
-    pub fn to_thought(&self) -> Result<Thought, StepError> {
+    pub fn to_thought(&self) -> Result<StepResponse, StepError> {
         match &self.error {
             Some(text) => Err(StepError::Driver(BoxError::from(text.clone()))),
-            None => Ok(Thought::of(self.to_response()?)),
+            None => Ok(StepResponse::from_response(self.to_response()?)),
         }
     }
 }
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(thought.message.text(), "look");
         let names: Vec<_> = thought.message.tool_calls().map(|it| &*it.name).collect();
         assert_eq!(names, [SCRIPTED_TOOL]);
-        assert_eq!(thought.finish, FinishReason::ToolCalls);
+        assert_eq!(thought.finish_reason, FinishReason::ToolCalls);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use loopwright_core::{
-    AnyTool, BoxError, EffectKey, IntoTool, IntoToolOutput, ToolCx, ToolError, ToolHandler,
+    AnyTool, BoxError, IdempotencyKey, IntoTool, IntoToolOutput, ToolCx, ToolError, ToolHandler,
     ToolOptions, ToolOutput, messages::ToolSpec,
 };
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ pub struct MockTool {
     schema: Arc<Value>,
     options: ToolOptions,
     handler: Arc<Handler>,
-    notes: Arc<Mutex<Vec<(EffectKey, Value)>>>,
+    notes: Arc<Mutex<Vec<(IdempotencyKey, Value)>>>,
 }
 
 impl MockTool {
@@ -125,11 +125,11 @@ impl MockTool {
     }
 
     /// Returns the key of each call that began, in the order they began.
-    pub fn keys(&self) -> Vec<EffectKey> {
+    pub fn keys(&self) -> Vec<IdempotencyKey> {
         self.notes().into_iter().map(|(key, _)| key).collect()
     }
 
-    fn notes(&self) -> Vec<(EffectKey, Value)> {
+    fn notes(&self) -> Vec<(IdempotencyKey, Value)> {
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
@@ -165,7 +165,7 @@ mod tests {
     use loopwright_core::AgentState;
 
     use super::*;
-    use crate::{FakeDriver, ScenarioStep, block_on, loop_of};
+    use crate::{FakeDriver, ScenarioStep, block_on, test_loop};
 
     #[test]
     fn a_mock_tool_notes_its_calls_under_their_keys() {
@@ -174,7 +174,7 @@ mod tests {
         });
         let arguments = json!({ "a": 1, "b": 2 });
         let steps = [ScenarioStep::tool_call("add", arguments.clone()), "three".into()];
-        let agent = loop_of(FakeDriver::steps(steps)).with_tool(add.clone());
+        let agent = test_loop(FakeDriver::steps(steps)).with_tool(add.clone());
         let state = block_on(agent.execute(AgentState::new()));
         assert_eq!(add.calls(), [arguments]);
         assert_eq!((add.keys()[0].step, add.keys()[0].call), (1, Some(0)));
@@ -186,7 +186,7 @@ mod tests {
     fn a_mock_tool_that_returns_a_value_is_described_and_answers_with_it() {
         let weather = MockTool::returning("weather", "Tells the weather.", json!({ "sun": true }));
         let steps = [ScenarioStep::tool_call("weather", json!({})), "sunny".into()];
-        let agent = loop_of(FakeDriver::steps(steps)).with_tool(weather);
+        let agent = test_loop(FakeDriver::steps(steps)).with_tool(weather);
         let spec = agent.tools().get("weather").unwrap().spec();
         assert_eq!((&*spec.name, &*spec.description), ("weather", "Tells the weather."));
         let state = block_on(agent.execute(AgentState::new()));

@@ -49,7 +49,7 @@ fn flatten(turn: &Turn) -> Vec<Item> {
     let message = turn.message();
     let calls = message.parts().iter().filter(|part| part.as_tool_call().is_some()).count();
     let mut items = vec![Item::Said { role: message.role(), calls }];
-    if let TurnBody::Exchange(exchange) = turn.body() {
+    if let TurnBody::ToolExchange(exchange) = turn.body() {
         items.extend(exchange.results().iter().map(|_| Item::Result));
     }
     items
@@ -60,12 +60,16 @@ fn misfit(turn: &Turn) -> Option<&'static str> {
     let by_model = turn.message().role() == Role::Assistant;
     match turn.body() {
         TurnBody::Input(_) if by_model => Some("an input of the model"),
-        TurnBody::Reply(_) | TurnBody::Exchange(_) if !by_model => Some("a reply of somebody else"),
-        TurnBody::Exchange(exchange) if exchange.results().is_empty() => {
+        TurnBody::Reply(_) | TurnBody::ToolExchange(_) if !by_model => {
+            Some("a reply of somebody else")
+        }
+        TurnBody::ToolExchange(exchange) if exchange.results().is_empty() => {
             Some("an exchange without results")
         }
-        TurnBody::Exchange(_) if !turn.meta().trace => Some("an exchange that is not a trace"),
-        TurnBody::Reply(_) if turn.meta().trace => Some("an answer that is a trace"),
+        TurnBody::ToolExchange(_) if !turn.meta().is_trace => {
+            Some("an exchange that is not a trace")
+        }
+        TurnBody::Reply(_) if turn.meta().is_trace => Some("an answer that is a trace"),
         _ => None,
     }
 }
@@ -94,13 +98,13 @@ mod tests {
         let call = Part::new(Content::ToolCall(ToolCall::new("1", "look", "{}")));
         let reply = Message::new(Role::Assistant, [call]);
         let body = Exchange::new(reply, [ToolResult::text("seen")]).unwrap();
-        let meta = TurnMeta { execution: Some("e".into()), step: Some(step), trace: true };
-        Turn::new(TurnBody::Exchange(body)).unwrap().with_meta(meta)
+        let meta = TurnMeta { execution: Some("e".into()), step: Some(step), is_trace: true };
+        Turn::new(TurnBody::ToolExchange(body)).unwrap().with_meta(meta)
     }
 
     #[test]
     fn a_conversation_with_a_result_for_each_call_is_valid() {
-        let said = Turn::said(Message::user("look")).unwrap();
+        let said = Turn::from_message(Message::user("look")).unwrap();
         assert_eq!(validate(&[said, exchange(1), exchange(2)].into_iter().collect()), Ok(()));
     }
 

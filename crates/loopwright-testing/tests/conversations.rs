@@ -6,16 +6,16 @@ use std::sync::Arc;
 use loopwright_core::{
     Failure, FailureKind, ToolOutcome, ToolOutput,
     messages::{
-        Content, Exchange, ExecutionId, InferenceRequest, Message, Opaque, Origin, Part, Role,
-        ToolCall, ToolResult, ToolSpec, Turn, TurnBody, TurnMeta,
+        Content, Exchange, ExecutionId, InferenceRequest, Message, ModelOrigin, Part,
+        ProviderPayload, Role, ToolCall, ToolResult, ToolSpec, Turn, TurnBody, TurnMeta,
     },
 };
-use loopwright_models::{Encoder, Quirks, RoleOrder, Wire};
+use loopwright_models::{Quirks, RequestEncoder, RoleOrder, WireApi};
 use loopwright_testing::recorded::request_problems;
 use serde_json::{Value, json};
 
-fn origin(wire: Wire, model: &str) -> Arc<Origin> {
-    Arc::new(Origin { wire: wire.name().into(), provider: "p".into(), model: model.into() })
+fn origin(wire: WireApi, model: &str) -> Arc<ModelOrigin> {
+    Arc::new(ModelOrigin { wire: wire.name().into(), provider: "p".into(), model: model.into() })
 }
 
 fn call(id: Option<&str>, arguments: &str) -> Part {
@@ -24,7 +24,7 @@ fn call(id: Option<&str>, arguments: &str) -> Part {
 }
 
 fn said(message: Message) -> Turn {
-    Turn::said(message).unwrap()
+    Turn::from_message(message).unwrap()
 }
 
 fn user(text: &str) -> Turn {
@@ -33,7 +33,7 @@ fn user(text: &str) -> Turn {
 
 /// Makes the turns of conversations, each in a step of its own.
 struct Turns {
-    wire: Wire,
+    wire: WireApi,
     step: u32,
 }
 
@@ -41,7 +41,7 @@ impl Turns {
     fn meta(&mut self) -> TurnMeta {
         self.step += 1;
         let execution = Some(ExecutionId::from("e"));
-        TurnMeta { execution, step: Some(self.step), trace: true }
+        TurnMeta { execution, step: Some(self.step), is_trace: true }
     }
 
     fn answer(&mut self, text: &str) -> Turn {
@@ -52,7 +52,7 @@ impl Turns {
     fn called(&mut self, model: &str, parts: Vec<Part>, results: Vec<ToolResult>) -> Turn {
         let reply = Message::new(Role::Assistant, parts).with_origin(origin(self.wire, model));
         let exchange = Exchange::new(reply, results).unwrap();
-        Turn::new(TurnBody::Exchange(exchange)).unwrap().with_meta(self.meta())
+        Turn::new(TurnBody::ToolExchange(exchange)).unwrap().with_meta(self.meta())
     }
 
     /// A conversation in which everything happens that may happen.
@@ -74,7 +74,7 @@ impl Turns {
         ];
         let thought = || {
             let json = r#"{"type":"thinking","thinking":"t","signature":"s"}"#;
-            Part::reasoning("t").with_opaque(Opaque::new(json))
+            Part::reasoning("t").with_provider_payload(ProviderPayload::new(json))
         };
         let one = |id: Option<&str>| vec![call(id, "{}")];
         let fine = || vec![ToolResult::text("fine")];
@@ -115,16 +115,16 @@ fn asking(turns: &[Turn], tail: &[Message]) -> InferenceRequest {
 }
 
 /// The encoders of all wires, those of models with peculiarities included.
-fn encoders() -> Vec<(Wire, Encoder)> {
-    let plain = |wire: Wire, model: &str| {
-        (wire, Encoder::new(wire, origin(wire, model), Quirks::default()))
+fn encoders() -> Vec<(WireApi, RequestEncoder)> {
+    let plain = |wire: WireApi, model: &str| {
+        (wire, RequestEncoder::new(wire, origin(wire, model), Quirks::default()))
     };
-    let mut encoders: Vec<_> = Wire::ALL.iter().map(|wire| plain(*wire, "m")).collect();
+    let mut encoders: Vec<_> = WireApi::ALL.iter().map(|wire| plain(*wire, "m")).collect();
     let quirks = Quirks { role_order: RoleOrder::ModelAfterTools, ..Quirks::default() };
-    let chat = Wire::OpenAiChat;
-    encoders.push((chat, Encoder::new(chat, origin(chat, "m"), quirks)));
-    encoders.extend(["claude-opus-5", "claude-sonnet-4-5"].map(|it| plain(Wire::Anthropic, it)));
-    encoders.push(plain(Wire::Gemini, "gemini-3-flash"));
+    let chat = WireApi::OpenAiChat;
+    encoders.push((chat, RequestEncoder::new(chat, origin(chat, "m"), quirks)));
+    encoders.extend(["claude-opus-5", "claude-sonnet-4-5"].map(|it| plain(WireApi::Anthropic, it)));
+    encoders.push(plain(WireApi::Gemini, "gemini-3-flash"));
     encoders
 }
 

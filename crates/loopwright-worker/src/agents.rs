@@ -10,7 +10,7 @@ use loopwright_sessions::SessionHeader;
 /// Knows the agents of sessions, for programs whose agents depend on more than their definitions: on the
 /// directory of the session, for one.
 #[async_trait]
-pub trait Agents: Send + Sync {
+pub trait AgentResolver: Send + Sync {
     /// Returns what makes the agent of a session.
     ///
     /// # Errors
@@ -23,7 +23,7 @@ pub trait Agents: Send + Sync {
 pub(crate) struct Everywhere(pub(crate) Arc<dyn LoopFactory>);
 
 #[async_trait]
-impl Agents for Everywhere {
+impl AgentResolver for Everywhere {
     async fn of(&self, _session: &SessionHeader) -> Result<Arc<dyn LoopFactory>, BoxError> {
         Ok(Arc::clone(&self.0))
     }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use async_trait::async_trait;
-use loopwright_core::{AgentState, Edit, Key, Status};
+use loopwright_core::{AgentState, Edit, ExecutionStatus, Key};
 use loopwright_sessions::{
     ActionCx, AgentSession, ClaimedJob, JobId, JobQueue, JobTask, SendMessage, SessionAction,
     SessionError,
@@ -14,11 +14,11 @@ use crate::verdict::is_worth_another_try;
 
 /// The last job that a session heard of. Jobs of one session come one after the other, so the last one is
 /// all that has to be known.
-const HEARD: Key<Heard> = Key::session("worker", "heard");
+const HEARD: Key<DeliveredJob> = Key::session("worker", "heard");
 
 /// What a session remembers of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Heard {
+pub(crate) struct DeliveredJob {
     job: JobId,
     /// The number of the execution that does the job.
     execution: u32,
@@ -27,15 +27,15 @@ pub(crate) struct Heard {
 /// Somebody else has the job by now.
 #[derive(Debug, thiserror::Error)]
 #[error("somebody else has the job by now")]
-pub(crate) struct Lost;
+pub(crate) struct ClaimLost;
 
 /// Does a job, from wherever an earlier delivery of it ended.
-pub(crate) struct Deliver<'a> {
+pub(crate) struct DeliverJob<'a> {
     pub(crate) queue: &'a dyn JobQueue,
     pub(crate) claimed: &'a ClaimedJob,
 }
 
-impl Heard {
+impl DeliveredJob {
     /// Returns what a state remembers of a job, if that is the last one it heard of.
     pub(crate) fn of(state: &AgentState, job: &JobId) -> Option<Self> {
         state.get(&HEARD).filter(|heard| heard.job == *job)
@@ -58,11 +58,11 @@ impl Heard {
 }
 
 #[async_trait]
-impl SessionAction for Deliver<'_> {
+impl SessionAction for DeliverJob<'_> {
     fn name(&self) -> Cow<'static, str> {
         match self.claimed.job.task {
-            JobTask::Say(_) => "job_say".into(),
-            JobTask::GoOn => "job_go_on".into(),
+            JobTask::SendMessage(_) => "job_say".into(),
+            JobTask::Resume => "job_go_on".into(),
         }
     }
 
@@ -73,36 +73,36 @@ impl SessionAction for Deliver<'_> {
     ) -> Result<AgentSession, SessionError> {
         // From here on nobody else can work with the session, whoever claims the job.
         if !self.queue.holds(self.claimed).await? {
-            return Err(SessionError::Action(Lost.into()));
+            return Err(SessionError::Action(ClaimLost.into()));
         }
         let (state, job) = (session.state().clone(), &self.claimed.job);
-        if self.claimed.deaths > 0 || Heard::of(&state, &job.id).is_some() {
+        if self.claimed.crashes > 0 || DeliveredJob::of(&state, &job.id).is_some() {
             // Who was asked to stop was doing this very job.
             cx.heed_earlier_requests();
         }
-        if let Some(heard) = Heard::of(&state, &job.id) {
+        if let Some(heard) = DeliveredJob::of(&state, &job.id) {
             let is_open = heard.is_ahead(&state) || state.is_interrupted();
             let goes_on = is_open || has_failed_for_now(&state);
             return if goes_on { cx.run(session, state).await } else { Ok(session) };
         }
         match &job.task {
-            JobTask::Say(message) => {
-                let session = session.with_state(Heard::note(state, &job.id)?);
+            JobTask::SendMessage(message) => {
+                let session = session.with_state(DeliveredJob::note(state, &job.id)?);
                 SendMessage::new(message.clone()).execute(session, cx).await
             }
-            JobTask::GoOn if session.is_unfinished() => {
+            JobTask::Resume if session.is_unfinished() => {
                 // Whoever asks for it knows of the limit that was reached, and each job has the limits of a turn.
                 let state = if state.is_resumable() { state.renew_budget() } else { state };
-                cx.run(session, Heard::note(state, &job.id)?).await
+                cx.run(session, DeliveredJob::note(state, &job.id)?).await
             }
-            JobTask::GoOn => Ok(session),
+            JobTask::Resume => Ok(session),
         }
     }
 }
 
 /// Tells whether the last execution failed for a reason that may be over.
 fn has_failed_for_now(state: &AgentState) -> bool {
-    matches!(state.status(), Status::Failed(failure) if is_worth_another_try(failure))
+    matches!(state.status(), ExecutionStatus::Failed(failure) if is_worth_another_try(failure))
 }
 
 #[cfg(test)]

@@ -10,42 +10,42 @@ use serde::{Deserialize, Serialize};
 #[non_exhaustive]
 pub enum WorkerEvent {
     /// It took a job.
-    Began(Job),
+    JobStarted(Job),
     /// It is done with a job, for this time.
-    Ended {
+    JobFinished {
         /// The job.
         job: Job,
         /// How it went.
         outcome: JobOutcome,
     },
     /// Somebody else took its job over.
-    Lost(Job),
+    JobLost(Job),
     /// It took over what another process had that is gone.
-    TookOver {
+    JobsTakenOver {
         /// Who is gone.
         owner: Arc<str>,
         /// How many jobs it had.
         jobs: u64,
     },
     /// The queue did not answer; it is asked again.
-    Troubled(Arc<str>),
+    QueueUnavailable(Arc<str>),
 }
 
 /// Listens to a worker. It must not block.
 pub trait WorkerListener: Send + Sync {
     /// Takes note of an event.
-    fn hear(&self, event: &WorkerEvent);
+    fn on_event(&self, event: &WorkerEvent);
 }
 
 impl<F: Fn(&WorkerEvent) + Send + Sync> WorkerListener for F {
-    fn hear(&self, event: &WorkerEvent) {
+    fn on_event(&self, event: &WorkerEvent) {
         self(event);
     }
 }
 
 /// How many jobs ended how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct JobCounts {
     /// Their agents answered.
     pub done: u64,
     /// Their sessions wait for a decision.
@@ -62,15 +62,15 @@ pub struct Tally {
     pub lost: u64,
 }
 
-impl Tally {
+impl JobCounts {
     pub(crate) fn count(&mut self, outcome: Option<&JobOutcome>) {
         let count = match outcome {
             Some(JobOutcome::Done) => &mut self.done,
-            Some(JobOutcome::Parked(_)) => &mut self.parked,
+            Some(JobOutcome::NeedsInput(_)) => &mut self.parked,
             Some(JobOutcome::Stopped(_)) => &mut self.stopped,
             Some(JobOutcome::Failed(_)) => &mut self.failed,
-            Some(JobOutcome::Again { .. }) => &mut self.again,
-            Some(JobOutcome::Left) => &mut self.left,
+            Some(JobOutcome::Retry { .. }) => &mut self.again,
+            Some(JobOutcome::Released) => &mut self.left,
             None => &mut self.lost,
         };
         *count += 1;

@@ -36,8 +36,8 @@ mod verdict;
 mod worker;
 
 pub use crate::{
-    agents::Agents,
-    event::{Tally, WorkerEvent, WorkerListener},
-    options::{Backoff, Idle, WorkerOptions},
+    agents::AgentResolver,
+    event::{JobCounts, WorkerEvent, WorkerListener},
+    options::{Backoff, OnIdle, WorkerOptions},
     worker::{NoQueue, Worker},
 };

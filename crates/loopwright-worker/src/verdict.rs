@@ -2,11 +2,11 @@
 
 use std::{error::Error, sync::Arc};
 
-use loopwright_core::{AgentState, Failure, FailureKind, Status, Timestamp};
+use loopwright_core::{AgentState, ExecutionStatus, Failure, FailureKind, Timestamp};
 use loopwright_sessions::{ClaimedJob, Job, JobOutcome, SessionError, StoreError};
 
 use crate::{
-    deliver::{Heard, Lost},
+    deliver::{ClaimLost, DeliveredJob},
     options::WorkerOptions,
 };
 
@@ -24,20 +24,20 @@ pub(crate) enum Verdict {
 impl Verdict {
     /// Reads off a state how a job went.
     pub(crate) fn of_state(state: &AgentState, job: &Job) -> Self {
-        let is_ahead = Heard::of(state, &job.id).is_some_and(|heard| heard.is_ahead(state));
+        let is_ahead = DeliveredJob::of(state, &job.id).is_some_and(|heard| heard.is_ahead(state));
         Self::Is(match state.status() {
-            Status::InProgress => JobOutcome::Left,
-            _ if is_ahead => JobOutcome::Left,
-            Status::Pending | Status::Completed => JobOutcome::Done,
-            Status::Paused => {
+            ExecutionStatus::InProgress => JobOutcome::Released,
+            _ if is_ahead => JobOutcome::Released,
+            ExecutionStatus::Pending | ExecutionStatus::Completed => JobOutcome::Done,
+            ExecutionStatus::Paused => {
                 let asked = state.pending().into_iter().map(|it| it.question.text.clone());
-                JobOutcome::Parked(asked.collect::<Vec<_>>().join("; ").into())
+                JobOutcome::NeedsInput(asked.collect::<Vec<_>>().join("; ").into())
             }
-            Status::Stopped(_) => JobOutcome::Stopped(state.explain_stop().into()),
-            Status::Failed(failure) if is_worth_another_try(failure) => {
+            ExecutionStatus::Stopped(_) => JobOutcome::Stopped(state.explain_stop().into()),
+            ExecutionStatus::Failed(failure) if is_worth_another_try(failure) => {
                 return Self::ForNow(failure.to_string().into());
             }
-            Status::Failed(failure) => JobOutcome::Failed(failure.to_string().into()),
+            ExecutionStatus::Failed(failure) => JobOutcome::Failed(failure.to_string().into()),
         })
     }
 
@@ -45,7 +45,7 @@ impl Verdict {
     /// refusal.
     pub(crate) fn of_error(error: &SessionError) -> Self {
         match error {
-            SessionError::Action(cause) if cause.is::<Lost>() => Self::Lost,
+            SessionError::Action(cause) if cause.is::<ClaimLost>() => Self::Lost,
             SessionError::Store(
                 StoreError::Busy { .. }
                 | StoreError::Conflict { .. }
@@ -72,13 +72,13 @@ impl Verdict {
         match self {
             Self::Is(outcome) => Some(outcome),
             Self::Lost => None,
-            Self::ForNow(why) if claimed.attempts + 1 >= options.attempts => {
+            Self::ForNow(why) if claimed.attempts + 1 >= options.max_attempts => {
                 let why = format!("given up after {} attempts: {why}", claimed.attempts + 1);
                 Some(JobOutcome::Failed(why.into()))
             }
             Self::ForNow(why) => {
                 let at = now.plus(options.backoff.after(claimed.attempts));
-                Some(JobOutcome::Again { at, why })
+                Some(JobOutcome::Retry { at, why })
             }
         }
     }
@@ -86,12 +86,12 @@ impl Verdict {
 
 /// Tells whether a failure may be over later: the provider was away or too busy, or the store was.
 pub(crate) fn is_worth_another_try(failure: &Failure) -> bool {
-    failure.is_passing || failure.kind == FailureKind::Journal
+    failure.is_transient || failure.kind == FailureKind::Journal
 }
 
 /// Writes an error with its causes.
 fn told(error: &(dyn Error + 'static)) -> Arc<str> {
-    Failure::of(FailureKind::Other, error).to_string().into()
+    Failure::from_error(FailureKind::Other, error).to_string().into()
 }
 
 #[cfg(test)]
@@ -103,18 +103,23 @@ mod tests {
     use super::*;
 
     fn claimed(attempts: u32) -> ClaimedJob {
-        ClaimedJob { job: Job::go_on(SessionId::new("a").unwrap()), claim: 1, attempts, deaths: 0 }
+        ClaimedJob {
+            job: Job::resume(SessionId::new("a").unwrap()),
+            claim: 1,
+            attempts,
+            crashes: 0,
+        }
     }
 
     #[test]
     fn what_is_for_now_is_tried_later_and_later_and_then_given_up() {
-        let options = WorkerOptions { attempts: 3, ..WorkerOptions::default() };
+        let options = WorkerOptions { max_attempts: 3, ..WorkerOptions::default() };
         let outcome = |attempts| {
             let now = Timestamp::from_millis(0);
             Verdict::ForNow("away".into()).outcome(&claimed(attempts), &options, now).unwrap()
         };
         let again =
-            |millis| JobOutcome::Again { at: Timestamp::from_millis(millis), why: "away".into() };
+            |millis| JobOutcome::Retry { at: Timestamp::from_millis(millis), why: "away".into() };
         assert_eq!([outcome(0), outcome(1)], [again(1_000), again(2_000)]);
         assert_eq!(outcome(2), JobOutcome::Failed("given up after 3 attempts: away".into()));
     }
@@ -131,7 +136,7 @@ mod tests {
         }
         let gone = Verdict::of_error(&StoreError::NotFound(id()).into());
         assert_eq!(gone, Verdict::Is(JobOutcome::Failed("there is no session `a`".into())));
-        assert_eq!(Verdict::of_error(&SessionError::Action(Lost.into())), Verdict::Lost);
+        assert_eq!(Verdict::of_error(&SessionError::Action(ClaimLost.into())), Verdict::Lost);
     }
 
     #[test]
@@ -139,6 +144,6 @@ mod tests {
         let backoff = WorkerOptions::default().backoff;
         let seconds = |attempts| backoff.after(attempts).as_secs();
         assert_eq!([seconds(0), seconds(3), seconds(8), seconds(200)], [1, 8, 256, 300]);
-        assert_eq!(backoff.most, Duration::from_mins(5));
+        assert_eq!(backoff.max, Duration::from_mins(5));
     }
 }

@@ -14,7 +14,7 @@ use futures::{
 };
 use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{Env, EventSink, Interrupted};
+use loopwright_core::{EventSink, OnInterrupted, RunEnv};
 use loopwright_sessions::{
     ClaimedJob, JobOutcome, JobQueue, JobStatus, Owner, SessionError, SessionRuntime, SessionStore,
     StoreError,
@@ -22,10 +22,10 @@ use loopwright_sessions::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agents::{Agents, Everywhere},
-    deliver::Deliver,
-    event::{Tally, WorkerEvent, WorkerListener},
-    options::{Idle, WorkerOptions},
+    agents::{AgentResolver, Everywhere},
+    deliver::DeliverJob,
+    event::{JobCounts, WorkerEvent, WorkerListener},
+    options::{OnIdle, WorkerOptions},
     verdict::Verdict,
 };
 
@@ -34,9 +34,9 @@ use crate::{
 /// Any number of them may work on one queue, in as many processes.
 pub struct Worker {
     store: Arc<dyn SessionStore>,
-    agents: Arc<dyn Agents>,
+    agents: Arc<dyn AgentResolver>,
     options: WorkerOptions,
-    env: Env,
+    env: RunEnv,
     owner: Arc<str>,
     listeners: Vec<Arc<dyn WorkerListener>>,
     sinks: Vec<Arc<dyn EventSink>>,
@@ -72,7 +72,7 @@ impl Worker {
     /// If the store keeps no jobs.
     pub fn with_agents(
         store: Arc<dyn SessionStore>,
-        agents: impl Agents + 'static,
+        agents: impl AgentResolver + 'static,
     ) -> Result<Self, NoQueue> {
         if store.jobs().is_none() {
             return Err(NoQueue);
@@ -81,7 +81,7 @@ impl Worker {
             store,
             agents: Arc::new(agents),
             options: WorkerOptions::default(),
-            env: Env::system(),
+            env: RunEnv::system(),
             owner: Owner::this_process().to_string().into(),
             listeners: Vec::new(),
             sinks: Vec::new(),
@@ -97,7 +97,7 @@ impl Worker {
 
     /// Takes time and ids from here.
     #[must_use]
-    pub fn with_env(self, env: Env) -> Self {
+    pub fn with_env(self, env: RunEnv) -> Self {
         Self { env, ..self }
     }
 
@@ -134,20 +134,20 @@ impl Worker {
     /// left of their jobs is for somebody else. Steps that take longer than
     /// [`drain`](WorkerOptions::drain) are cut off, as they are if this future is dropped: calls that must
     /// not happen twice have an unknown outcome then.
-    pub async fn run(&self, drain: &CancellationToken) -> Tally {
-        let Some(queue) = self.store.jobs() else { return Tally::default() };
-        let shift = Shift { worker: self, queue, drain, tally: Mutex::default() };
+    pub async fn run(&self, drain: &CancellationToken) -> JobCounts {
+        let Some(queue) = self.store.jobs() else { return JobCounts::default() };
+        let shift = WorkerRun { worker: self, queue, drain, tally: Mutex::default() };
         let jobs = stream::unfold((), async |()| shift.next().await.map(|job| (job, ())));
         let limit = self.options.concurrency.get();
         let work = jobs.for_each_concurrent(limit, async |claimed| shift.perform(claimed).await);
         let late = async {
             drain.cancelled().await;
-            self.env.clock.sleep(self.options.drain).await;
+            self.env.clock.sleep(self.options.drain_timeout).await;
         };
         let work = async {
             if let Either::Right(_) = select(pin!(work), pin!(late)).await {
                 // What cannot be given back ends by itself.
-                let _given = queue.give_back(&self.owner, self.env.clock.now()).await;
+                let _given = queue.release_all(&self.owner, self.env.clock.now()).await;
             }
         };
         let _done = select(pin!(work), pin!(shift.keep())).await;
@@ -158,13 +158,13 @@ impl Worker {
         if !self.listeners.is_empty() {
             let event = event();
             for listener in &self.listeners {
-                listener.hear(&event);
+                listener.on_event(&event);
             }
         }
     }
 
     fn troubled(&self, error: &StoreError) {
-        self.tell(|| WorkerEvent::Troubled(error.to_string().into()));
+        self.tell(|| WorkerEvent::QueueUnavailable(error.to_string().into()));
     }
 }
 
@@ -178,23 +178,25 @@ impl fmt::Debug for Worker {
 }
 
 /// A worker at work.
-struct Shift<'a> {
+struct WorkerRun<'a> {
     worker: &'a Worker,
     queue: &'a dyn JobQueue,
     drain: &'a CancellationToken,
-    tally: Mutex<Tally>,
+    tally: Mutex<JobCounts>,
 }
 
-impl Shift<'_> {
+impl WorkerRun<'_> {
     /// Waits for a job; there is none once the worker is to drain, or if it ends when there is nothing left
     /// to do.
     async fn next(&self) -> Option<ClaimedJob> {
         let Worker { options, env, owner, .. } = self.worker;
         while !self.drain.is_cancelled() {
-            let pause = match self.queue.claim(owner, env.clock.now(), options.lease).await {
+            let pause = match self.queue.claim(owner, env.clock.now(), options.lease_ttl).await {
                 Ok(Some(claimed)) => return Some(claimed),
-                Ok(None) if options.idle == Idle::Ends && self.is_all_over().await => return None,
-                Ok(None) => options.looks,
+                Ok(None) if options.on_idle == OnIdle::Exit && self.is_all_over().await => {
+                    return None;
+                }
+                Ok(None) => options.poll_interval,
                 Err(error) => {
                     self.worker.troubled(&error);
                     TROUBLE
@@ -207,7 +209,7 @@ impl Shift<'_> {
     }
 
     async fn is_all_over(&self) -> bool {
-        let waiting = self.queue.count(JobStatus::Waiting).await;
+        let waiting = self.queue.count(JobStatus::Queued).await;
         let running = self.queue.count(JobStatus::Running).await;
         matches!((waiting, running), (Ok(0), Ok(0)))
     }
@@ -216,9 +218,9 @@ impl Shift<'_> {
     async fn keep(&self) {
         let Worker { options, env, owner, .. } = self.worker;
         loop {
-            env.clock.sleep(options.lease / 3).await;
+            env.clock.sleep(options.lease_ttl / 3).await;
             let now = env.clock.now();
-            if let Err(error) = self.queue.renew(owner, now, options.lease).await {
+            if let Err(error) = self.queue.renew(owner, now, options.lease_ttl).await {
                 self.worker.troubled(&error);
             }
             self.take_over().await;
@@ -233,9 +235,9 @@ impl Shift<'_> {
                 continue;
             }
             let now = self.worker.env.clock.now();
-            match self.queue.give_back(&owner, now).await {
+            match self.queue.release_all(&owner, now).await {
                 Ok(0) | Err(_) => {}
-                Ok(jobs) => self.worker.tell(|| WorkerEvent::TookOver { owner, jobs }),
+                Ok(jobs) => self.worker.tell(|| WorkerEvent::JobsTakenOver { owner, jobs }),
             }
         }
     }
@@ -243,7 +245,7 @@ impl Shift<'_> {
     /// Does a job, as far as that goes this time.
     async fn perform(&self, claimed: ClaimedJob) {
         let Worker { options, env, .. } = self.worker;
-        self.worker.tell(|| WorkerEvent::Began(claimed.job.clone()));
+        self.worker.tell(|| WorkerEvent::JobStarted(claimed.job.clone()));
         let verdict = self.attempt(&claimed).await;
         let outcome = verdict.outcome(&claimed, options, env.clock.now());
         let outcome = match outcome {
@@ -252,15 +254,15 @@ impl Shift<'_> {
         };
         self.tally.lock().unwrap_or_else(PoisonError::into_inner).count(outcome.as_ref());
         self.worker.tell(|| match outcome {
-            Some(outcome) => WorkerEvent::Ended { job: claimed.job, outcome },
-            None => WorkerEvent::Lost(claimed.job),
+            Some(outcome) => WorkerEvent::JobFinished { job: claimed.job, outcome },
+            None => WorkerEvent::JobLost(claimed.job),
         });
     }
 
     async fn attempt(&self, claimed: &ClaimedJob) -> Verdict {
         let (worker, job) = (self.worker, &claimed.job);
-        if claimed.deaths >= worker.options.deaths {
-            let why = format!("given up: {} workers died before they had done it", claimed.deaths);
+        if claimed.crashes >= worker.options.max_crashes {
+            let why = format!("given up: {} workers died before they had done it", claimed.crashes);
             return Verdict::Is(JobOutcome::Failed(why.into()));
         }
         let header = match worker.store.header(&job.session).await {
@@ -278,9 +280,9 @@ impl Shift<'_> {
         let runtime = SessionRuntime::new(Arc::clone(&worker.store), loops)
             .with_env(worker.env.clone())
             .with_owner(Arc::clone(&worker.owner))
-            .with_lease(worker.options.lease)
-            .with_interrupted(Interrupted::Ask)
-            .with_leave(self.drain.clone());
+            .with_lease_ttl(worker.options.lease_ttl)
+            .with_interrupted(OnInterrupted::RequireApproval)
+            .with_shutdown(self.drain.clone());
         let runtime = worker
             .sinks
             .iter()
@@ -289,7 +291,7 @@ impl Shift<'_> {
             Some(config) => runtime.with_event_log(config),
             None => runtime,
         };
-        match runtime.execute(&job.session, &Deliver { queue: self.queue, claimed }).await {
+        match runtime.execute(&job.session, &DeliverJob { queue: self.queue, claimed }).await {
             Ok(session) => Verdict::of_state(session.state(), job),
             Err(error) => Verdict::of_error(&error),
         }

@@ -11,17 +11,17 @@ use std::{
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_broadcast::BroadcastConfig;
 use loopwright_core::{
-    AgentLoop, AgentState, Effects, ModelError, ModelErrorKind, Resolution, Status, ToolOptions,
-    ToolOutput, messages::Message,
+    AgentLoop, AgentState, ApprovalDecision, ExecutionStatus, ModelError, ModelErrorKind,
+    SideEffects, ToolOptions, ToolOutput, messages::Message,
 };
 use loopwright_sessions::{
-    Continue, Decide, Followed, Following, Job, JobQueue, JobRecord, JobStatus, Log, MemoryStore,
-    NewSession, SessionHeader, SessionId, SessionRepository, SessionRuntime, SessionStore as _,
-    Wish,
+    ContinueRun, ControlMessage, DecideCall, EventFollower, FollowEvent, Job, JobQueue, JobRecord,
+    JobStatus, MemoryStore, NewSession, SessionHeader, SessionId, SessionLog, SessionRepository,
+    SessionRuntime, SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
-use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, loop_of};
-use loopwright_worker::{Idle, NoQueue, Tally, Worker, WorkerEvent, WorkerOptions};
+use loopwright_testing::{FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, test_loop};
+use loopwright_worker::{JobCounts, NoQueue, OnIdle, Worker, WorkerEvent, WorkerOptions};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -57,20 +57,20 @@ impl World {
     }
 
     async fn push(&self, session: &str, text: &str) -> Job {
-        let job = Job::say(id(session), Message::user(text));
+        let job = Job::send_message(id(session), Message::user(text));
         let now = FrozenClock::new().env(0).clock.now();
         assert!(self.queue().push(&job, now).await.unwrap());
         job
     }
 
     fn worker(&self, agent: &AgentLoop) -> Worker {
-        let options = WorkerOptions { idle: Idle::Ends, ..WorkerOptions::default() };
+        let options = WorkerOptions { on_idle: OnIdle::Exit, ..WorkerOptions::default() };
         let worker = Worker::new(Arc::clone(&self.store) as _, Same(agent.clone())).unwrap();
         worker.with_options(options)
     }
 
     /// Works until nothing is left to do.
-    async fn work(&self, agent: &AgentLoop) -> Tally {
+    async fn work(&self, agent: &AgentLoop) -> JobCounts {
         let worker = self.worker(agent).with_env(FrozenClock::new().env(0));
         worker.run(&CancellationToken::new()).await
     }
@@ -95,7 +95,7 @@ fn id(name: &str) -> SessionId {
 }
 
 fn agent(model: &FakeModel) -> AgentLoop {
-    loop_of(ModelDriver::new(model.clone()))
+    test_loop(ModelDriver::new(model.clone()))
 }
 
 #[test]
@@ -113,7 +113,7 @@ async fn jobs_of_a_session_are_answered_in_their_order() {
     }
     let model = FakeModel::script(["x", "y", "z"].map(ScenarioStep::final_answer));
     let tally = world.work(&agent(&model)).await;
-    assert_eq!(tally, Tally { done: 3, ..Tally::default() });
+    assert_eq!(tally, JobCounts { done: 3, ..JobCounts::default() });
     assert_eq!(world.said("a").await, ["1", "x", "3", "z"]);
     assert_eq!(world.said("b").await, ["2", "y"]);
 }
@@ -129,16 +129,16 @@ async fn a_reader_of_a_session_with_a_queued_job_waits_for_its_run() {
     };
     world.push("a", "1").await;
     work().await;
-    let notes = world.store.notes(&id("a"), Log::Events, 0, 99).await.unwrap();
+    let notes = world.store.read_log(&id("a"), SessionLog::Events, 0, 99).await.unwrap();
     let last = notes.last().unwrap().number;
     let (store, clock) = (Arc::clone(&world.store) as _, Arc::new(FrozenClock::new()));
-    let mut reader = Following::of(store, clock, id("a"), last).await.unwrap();
+    let mut reader = EventFollower::of(store, clock, id("a"), last).await.unwrap();
     let wait = Duration::from_secs(1);
-    assert_eq!(reader.next_run(wait).await.unwrap(), Followed::Over);
+    assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Ended);
     world.push("a", "2").await;
-    assert_eq!(reader.next_run(wait).await.unwrap(), Followed::Quiet);
+    assert_eq!(reader.next_run(wait).await.unwrap(), FollowEvent::Timeout);
     work().await;
-    assert!(matches!(reader.next(wait).await.unwrap(), Followed::Told(_)));
+    assert!(matches!(reader.next(wait).await.unwrap(), FollowEvent::Entry(_)));
 }
 
 #[tokio::test]
@@ -151,10 +151,10 @@ async fn what_failed_for_now_is_tried_again_and_the_message_is_not_said_again() 
         _ => ScenarioStep::final_answer("hello").to_response(),
     });
     let tally = world.work(&agent(&model)).await;
-    assert_eq!(tally, Tally { done: 1, again: 2, ..Tally::default() });
+    assert_eq!(tally, JobCounts { done: 1, again: 2, ..JobCounts::default() });
     assert_eq!(world.said("a").await, ["hi", "hello"]);
     let record = world.record(&job).await;
-    assert_eq!((record.status, record.attempts, record.why), (JobStatus::Done, 2, None));
+    assert_eq!((record.status, record.attempts, record.why), (JobStatus::Completed, 2, None));
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn what_is_refused_is_not_tried_again() {
     let job = world.push("a", "hi").await;
     let model = FakeModel::from_fn(|_| Err(ModelError::new(ModelErrorKind::Auth, "wrong key")));
     let tally = world.work(&agent(&model)).await;
-    assert_eq!(tally, Tally { failed: 1, ..Tally::default() });
+    assert_eq!(tally, JobCounts { failed: 1, ..JobCounts::default() });
     let record = world.record(&job).await;
     assert_eq!((record.status, record.claims), (JobStatus::Failed, 1));
     assert!(record.why.unwrap().contains("wrong key"));
@@ -174,13 +174,13 @@ async fn a_job_that_workers_die_of_is_given_up() {
     let world = World::with(&["a"]).await;
     let job = world.push("a", "hi").await;
     let now = FrozenClock::new().env(0).clock.now();
-    for _ in 0..WorkerOptions::default().deaths {
-        let lasts = WorkerOptions::default().lease;
+    for _ in 0..WorkerOptions::default().max_crashes {
+        let lasts = WorkerOptions::default().lease_ttl;
         assert!(world.queue().claim("gone", now, lasts).await.unwrap().is_some());
-        assert_eq!(world.queue().give_back("gone", now).await.unwrap(), 1);
+        assert_eq!(world.queue().release_all("gone", now).await.unwrap(), 1);
     }
     let tally = world.work(&agent(&FakeModel::echo())).await;
-    assert_eq!(tally, Tally { failed: 1, ..Tally::default() });
+    assert_eq!(tally, JobCounts { failed: 1, ..JobCounts::default() });
     let why = world.record(&job).await.why.unwrap();
     assert_eq!(&*why, "given up: 20 workers died before they had done it");
 }
@@ -206,45 +206,45 @@ async fn a_worker_that_drains_ends_its_step_and_leaves_the_rest_to_another_one()
     let drains = drain.clone();
     let (agent, model) = working(move || drains.cancel());
     let tally = world.worker(&agent).run(&drain).await;
-    assert_eq!((tally, model.asked()), (Tally { left: 1, ..Tally::default() }, 1));
+    assert_eq!((tally, model.asked()), (JobCounts { left: 1, ..JobCounts::default() }, 1));
     let state = world.state("a").await;
-    assert_eq!((state.status(), state.step_count()), (&Status::InProgress, 1));
+    assert_eq!((state.status(), state.step_count()), (&ExecutionStatus::InProgress, 1));
     let found = [world.record(&job).await, world.record(&other).await];
-    let found = found.map(|it| (it.status, it.claims, it.deaths));
-    assert_eq!(found, [(JobStatus::Waiting, 1, 0), (JobStatus::Waiting, 0, 0)]);
+    let found = found.map(|it| (it.status, it.claims, it.crashes));
+    assert_eq!(found, [(JobStatus::Queued, 1, 0), (JobStatus::Queued, 0, 0)]);
     // Another one goes on after the step.
     let tally = world.worker(&agent).run(&CancellationToken::new()).await;
-    assert_eq!((tally, model.asked()), (Tally { done: 2, ..Tally::default() }, 6));
+    assert_eq!((tally, model.asked()), (JobCounts { done: 2, ..JobCounts::default() }, 6));
     assert_eq!(world.state("a").await.execution_count(), 1);
 }
 
 /// Lets a worker leave a job after its first step, and posts a control message that it does not receive any more.
-async fn left_with(wish: &Wish) -> (World, Job, AgentLoop, FakeModel) {
+async fn left_with(wish: &ControlMessage) -> (World, Job, AgentLoop, FakeModel) {
     let world = World::with(&["a"]).await;
     let job = world.push("a", "hi").await;
     let drain = CancellationToken::new();
     let drains = drain.clone();
     let (agent, model) = working(move || drains.cancel());
     let tally = world.worker(&agent).run(&drain).await;
-    assert_eq!((tally, model.asked()), (Tally { left: 1, ..Tally::default() }, 1));
-    world.store.post(&id("a"), wish).await.unwrap();
+    assert_eq!((tally, model.asked()), (JobCounts { left: 1, ..JobCounts::default() }, 1));
+    world.store.send_control(&id("a"), wish).await.unwrap();
     (world, job, agent, model)
 }
 
 #[tokio::test]
 async fn a_request_to_stop_that_its_worker_could_not_heed_stops_the_next_one_with_the_job() {
-    for wish in [Wish::Stop, Wish::Cancel] {
+    for wish in [ControlMessage::Stop, ControlMessage::Cancel] {
         let (world, job, agent, model) = left_with(&wish).await;
         let tally = world.worker(&agent).run(&CancellationToken::new()).await;
-        let stopped = Tally { stopped: 1, ..Tally::default() };
+        let stopped = JobCounts { stopped: 1, ..JobCounts::default() };
         // No step was in progress, and none began.
         assert_eq!((tally, model.asked()), (stopped, 1), "{wish:?}");
         assert_eq!(world.record(&job).await.status, JobStatus::Stopped, "{wish:?}");
         // It was for that job only.
         world.push("a", "and now?").await;
         let tally = world.worker(&agent).run(&CancellationToken::new()).await;
-        assert_eq!(tally, Tally { done: 1, ..Tally::default() }, "{wish:?}");
-        assert!(matches!(world.state("a").await.status(), Status::Completed), "{wish:?}");
+        assert_eq!(tally, JobCounts { done: 1, ..JobCounts::default() }, "{wish:?}");
+        assert!(matches!(world.state("a").await.status(), ExecutionStatus::Completed), "{wish:?}");
     }
 }
 
@@ -253,21 +253,21 @@ async fn a_request_to_stop_that_a_dead_worker_could_not_heed_stops_the_next_one_
     let world = World::with(&["a"]).await;
     world.push("a", "hi").await;
     let now = FrozenClock::new().env(0).clock.now();
-    let lasts = WorkerOptions::default().lease;
+    let lasts = WorkerOptions::default().lease_ttl;
     assert!(world.queue().claim("gone", now, lasts).await.unwrap().is_some());
-    world.store.post(&id("a"), &Wish::Cancel).await.unwrap();
-    assert_eq!(world.queue().give_back("gone", now).await.unwrap(), 1);
+    world.store.send_control(&id("a"), &ControlMessage::Cancel).await.unwrap();
+    assert_eq!(world.queue().release_all("gone", now).await.unwrap(), 1);
     let tally = world.work(&agent(&FakeModel::echo())).await;
-    assert_eq!(tally, Tally { stopped: 1, ..Tally::default() });
+    assert_eq!(tally, JobCounts { stopped: 1, ..JobCounts::default() });
 }
 
 #[tokio::test]
 async fn a_request_to_stop_an_earlier_run_stops_no_job() {
     let world = World::with(&["a"]).await;
-    world.store.post(&id("a"), &Wish::Stop).await.unwrap();
+    world.store.send_control(&id("a"), &ControlMessage::Stop).await.unwrap();
     world.push("a", "hi").await;
     let tally = world.work(&agent(&FakeModel::echo())).await;
-    assert_eq!(tally, Tally { done: 1, ..Tally::default() });
+    assert_eq!(tally, JobCounts { done: 1, ..JobCounts::default() });
 }
 
 #[tokio::test]
@@ -282,20 +282,20 @@ async fn as_many_jobs_run_at_once_as_it_is_said() {
     let heard = Arc::clone(&running);
     let options = WorkerOptions {
         concurrency: NonZeroUsize::new(3).unwrap(),
-        idle: Idle::Ends,
+        on_idle: OnIdle::Exit,
         ..WorkerOptions::default()
     };
     let worker = world.worker(&agent(&FakeModel::echo())).with_options(options);
     let worker = worker.with_listener(move |event: &WorkerEvent| {
         let mut running = heard.lock().unwrap();
         match event {
-            WorkerEvent::Began(_) => running.0 += 1,
+            WorkerEvent::JobStarted(_) => running.0 += 1,
             _ => running.0 -= 1,
         }
         running.1 = running.1.max(running.0);
     });
     let tally = worker.run(&CancellationToken::new()).await;
-    assert_eq!(tally, Tally { done: 6, ..Tally::default() });
+    assert_eq!(tally, JobCounts { done: 6, ..JobCounts::default() });
     assert_eq!(*running.lock().unwrap(), (0, 3));
 }
 
@@ -315,25 +315,28 @@ async fn a_parked_job_is_over_once_it_was_decided_and_the_session_went_on() {
             Ok(ToolOutput::text("paid"))
         })
     });
-    let pay = pay.with_options(ToolOptions { effects: Effects::Once, ..ToolOptions::default() });
+    let pay = pay.with_options(ToolOptions {
+        side_effects: SideEffects::AtMostOnce,
+        ..ToolOptions::default()
+    });
     let script = [ScenarioStep::tool_call("pay", json!({})), ScenarioStep::final_answer("done")];
     let agent = agent(&FakeModel::script(script)).with_tool(pay);
     let job = world.push("a", "hi").await;
     // It is cut off in the middle of the payment, so nobody knows whether that took effect.
-    let options = WorkerOptions { drain: Duration::ZERO, ..WorkerOptions::default() };
+    let options = WorkerOptions { drain_timeout: Duration::ZERO, ..WorkerOptions::default() };
     world.worker(&agent).with_options(options).with_owner("gone").run(&drain).await;
     // Its lease ends.
     let clock = FrozenClock::new();
     clock.advance(Duration::from_hours(24 * 3_650));
     let worker = world.worker(&agent).with_env(clock.env(0));
     let tally = worker.run(&CancellationToken::new()).await;
-    assert_eq!(tally, Tally { parked: 1, ..Tally::default() });
+    assert_eq!(tally, JobCounts { parked: 1, ..JobCounts::default() });
     let runtime = SessionRuntime::new(Arc::clone(&world.store) as _, Same(agent));
     let runtime = runtime.with_env(clock.env(1));
-    let decide = Decide { call: None, resolution: Resolution::Approve };
+    let decide = DecideCall { call: None, resolution: ApprovalDecision::Approve };
     runtime.execute(&id("a"), &decide).await.unwrap();
-    assert_eq!(world.record(&job).await.status, JobStatus::Parked);
-    runtime.execute(&id("a"), &Continue).await.unwrap();
+    assert_eq!(world.record(&job).await.status, JobStatus::NeedsInput);
+    runtime.execute(&id("a"), &ContinueRun).await.unwrap();
     let record = world.record(&job).await;
-    assert_eq!((record.status, record.why), (JobStatus::Done, None));
+    assert_eq!((record.status, record.why), (JobStatus::Completed, None));
 }

@@ -10,7 +10,7 @@
 //! use serde_json::json;
 //!
 //! /// Adds two numbers.
-//! #[tool(effects = "pure")]
+//! #[tool(side_effects = "read_only")]
 //! async fn add(a: i64, b: i64) -> i64 {
 //!     a + b
 //! }
@@ -109,11 +109,11 @@ pub use loopwright_core::__private;
 pub mod prelude {
     pub use async_trait::async_trait;
     pub use loopwright_agent::{
-        AgentBuilder, AgentDefinition, Capability, Configurator, ContinuationCriteria,
-        DefinitionLoopFactory, ErrorPolicy, SimpleLoop, UseCachedContext, UseContextCompiler,
-        UseContextCompilerDecorator, UseContextConfig, UseContinuation, UseDriver,
-        UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook, UseInterceptor, UseLlmConfig,
-        UseReActConfig, UseStateProcessor, UseToolFactory, UseTools,
+        AgentBuilder, AgentDefinition, AgentLoopExt, Capability, Configurator,
+        ContinuationCriteria, DefinitionLoopFactory, ErrorPolicy, UseCachedContext,
+        UseContextCompiler, UseContextCompilerDecorator, UseContextConfig, UseContinuation,
+        UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook, UseInterceptor,
+        UseLlmConfig, UseReActConfig, UseStateProcessor, UseToolFactory, UseTools,
     };
     pub use loopwright_capabilities::{
         bash::{Bash, BashPolicy, UseBash},
@@ -140,10 +140,10 @@ pub mod prelude {
         tool_registry::UseToolRegistry,
     };
     pub use loopwright_core::{
-        AgentLoop, AgentState, BoxError, Budget, CallableHook, Env, Envelope, Execution, Flow,
-        Hook, HookCx, Json, LlmConfig, NoArgs, Run, RunHandle, RunOptions, StateEdit, Status, Step,
-        StopReason, StopSignal, Tool, ToolCx, ToolDecision, ToolError, ToolOutcome, ToolOutput,
-        ToolSet, kinds,
+        AgentLoop, AgentState, BoxError, Budget, CallableHook, EventEnvelope, Execution,
+        ExecutionStatus, Flow, Hook, HookCx, Json, LlmConfig, NoArgs, Run, RunEnv, RunHandle,
+        RunOptions, StateEdit, Step, StopReason, StopSignal, Tool, ToolCx, ToolDecision, ToolError,
+        ToolOutcome, ToolOutput, ToolSet, kinds,
         messages::{Message, Part, Role, ToolCall},
         tool_fn,
     };

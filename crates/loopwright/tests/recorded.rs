@@ -19,7 +19,7 @@ use loopwright::{
     messages::{
         Content, InferenceOptions, Media, MediaSource, ResponseFormat, ToolChoice, ToolSpec,
     },
-    models::{Provider, Wire},
+    models::{ProviderConfig, WireApi},
     prelude::*,
 };
 use loopwright_testing::recorded::{Delivery, Recording, ReplayServer, Severity, compare};
@@ -48,7 +48,7 @@ struct Scenario {
 }
 
 /// The wires whose calls have ids, by which the tools know what to answer.
-const WIRES: [Wire; 3] = [Wire::OpenAiChat, Wire::OpenAiResponses, Wire::Anthropic];
+const WIRES: [WireApi; 3] = [WireApi::OpenAiChat, WireApi::OpenAiResponses, WireApi::Anthropic];
 
 impl Scenario {
     fn script(&self) -> &Value {
@@ -59,8 +59,8 @@ impl Scenario {
         self.recorded["exchanges"].as_array().map_or(&[], Vec::as_slice)
     }
 
-    fn wire(&self) -> Option<Wire> {
-        Wire::named(text(&self.recorded["api"])).filter(|wire| WIRES.contains(wire))
+    fn wire(&self) -> Option<WireApi> {
+        WireApi::named(text(&self.recorded["api"])).filter(|wire| WIRES.contains(wire))
     }
 
     /// A tool loop of one wire whose requests were recorded, without faults in between.
@@ -205,8 +205,9 @@ fn message(item: &Value) -> Option<Message> {
 
 fn agent(scenario: &Scenario, base_url: &str) -> AgentLoop {
     let wire = scenario.wire().unwrap_or_default();
-    let provider = Provider { wire, base_url: Some(base_url.into()), ..Provider::default() };
-    let providers = Providers::bare().with_provider("recorded", provider);
+    let provider =
+        ProviderConfig { wire, base_url: Some(base_url.into()), ..ProviderConfig::default() };
+    let providers = Providers::empty().with_provider("recorded", provider);
     let first = &scenario.script()["first"];
     let system: Vec<&str> = array(&first["system"]).iter().map(text).collect();
     let llm = LlmConfig {
@@ -218,7 +219,8 @@ fn agent(scenario: &Scenario, base_url: &str) -> AgentLoop {
         Value::String(choice) if choice == "required" => ToolChoice::Required,
         _ => ToolChoice::Auto,
     };
-    let models = UseLlmConfig::of(Arc::new(providers)).with_llm(llm).with_tool_choice(choice);
+    let models =
+        UseLlmConfig::from_models(Arc::new(providers)).with_llm(llm).with_tool_choice(choice);
     let mut builder = AgentBuilder::base()
         .with_capability(models)
         .with_capability(UseTools::from(scenario.tools()))
@@ -279,7 +281,7 @@ async fn play(scenario: &Scenario) -> Result<(), String> {
     let mut state = AgentState::new();
     for input in scenario.inputs() {
         state = agent.execute(state.with_appended_messages(input)).await;
-        if let Status::Failed(failure) = state.status() {
+        if let ExecutionStatus::Failed(failure) = state.status() {
             return Err(format!("failed: {failure}"));
         }
     }

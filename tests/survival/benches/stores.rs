@@ -227,7 +227,7 @@ impl Watcher for Meter {
             block.times.push(took);
         }
         for stamped in changes {
-            if matches!(stamped.change, Change::StepClosed { .. }) {
+            if matches!(stamped.change, Change::StepCompleted { .. }) {
                 meter.step += 1;
                 if meter.step >= 10 && (meter.step - 10).is_multiple_of(BLOCK) {
                     meter.turn();
@@ -277,7 +277,8 @@ async fn fork(store: &dyn SessionStore, id: &SessionId) -> Duration {
     let mut times = Vec::new();
     for number in 0..101 {
         let id = SessionId::new(format!("fork-{number}")).expect("it is a name");
-        let from = ForkPoint { session: source.id.clone(), line: source.line, at: source.length };
+        let from =
+            ForkPoint { session: source.id.clone(), branch: source.branch, at: source.length };
         let header = SessionHeader::new(id, "survivor", source.updated_at);
         let header = SessionHeader { from: Some(from), ..header };
         let new = NewSession { header: &header, definition: &definition, changes: &[] };

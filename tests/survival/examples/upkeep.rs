@@ -9,11 +9,11 @@ use std::{env, time::Instant};
 
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
-    Change, Edit, Stamped, Timestamp,
+    Change, ChangeRecord, Edit, Timestamp,
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    Batch, NewSession, SessionHeader, SessionId, SessionQuery, SessionStore, Write,
+    AppendRequest, ChangeBatch, NewSession, SessionHeader, SessionId, SessionQuery, SessionStore,
 };
 use loopwright_survival::{Failure, open::open};
 
@@ -84,10 +84,10 @@ async fn session(store: &dyn SessionStore, number: u64) -> Result<SessionId, Fai
     for write in 1..=WRITES {
         let changes = [said(write)];
         store
-            .append(Write {
+            .append(AppendRequest {
                 id: &id,
                 expected: write,
-                batch: Batch { first: write, changes: &changes },
+                batch: ChangeBatch { first: write, changes: &changes },
                 status: None,
                 title: None,
                 workdir: None,
@@ -101,11 +101,11 @@ async fn session(store: &dyn SessionStore, number: u64) -> Result<SessionId, Fai
     Ok(id)
 }
 
-fn said(number: u64) -> Stamped {
+fn said(number: u64) -> ChangeRecord {
     let message = Message::user(format!("message {number} of some length, as people write them"));
     let edit = Edit::Append { section: SectionName::MESSAGES.into(), message };
-    Stamped {
+    ChangeRecord {
         at: Timestamp::from_millis(number),
-        change: Change::Edited { by: "test".into(), edit },
+        change: Change::StateEdited { by: "test".into(), edit },
     }
 }

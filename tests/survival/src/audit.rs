@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use loopwright_core::{
-    AgentState, Change, EffectKey, Seq, Stamped, Status, ToolOutcome, messages::ExecutionId,
+    AgentState, Change, ChangeRecord, ExecutionStatus, IdempotencyKey, Seq, ToolOutcome,
+    messages::ExecutionId,
 };
 
 use crate::{
@@ -19,7 +20,7 @@ use crate::{
 /// - No effect begins before its beginning was acknowledged, and none that must not be repeated begins
 ///   twice.
 /// - Every call has an outcome. One that returned took effect; one that took effect is told of.
-pub fn problems(entries: &[Entry], stored: &[Stamped], steps: u32) -> Vec<String> {
+pub fn problems(entries: &[Entry], stored: &[ChangeRecord], steps: u32) -> Vec<String> {
     let mut audit = Audit { order: Order::of(stored), ..Audit::default() };
     for entry in entries {
         audit.hear(entry);
@@ -44,22 +45,22 @@ enum About {
 }
 
 impl Order {
-    fn of(changes: &[Stamped]) -> Self {
+    fn of(changes: &[ChangeRecord]) -> Self {
         let (mut execution, mut step) = (ExecutionId::from(""), 1);
         let mut about = BTreeMap::new();
         for (number, stamped) in (0..).zip(changes) {
             let found = match &stamped.change {
-                Change::Opened { execution: id, .. } => {
+                Change::ExecutionStarted { execution: id, .. } => {
                     execution = id.clone();
                     continue;
                 }
-                Change::StepClosed { .. } | Change::StepFailed { .. } => {
+                Change::StepCompleted { .. } | Change::StepFailed { .. } => {
                     step += 1;
                     continue;
                 }
-                Change::Thinking { .. } => About::Opened(step),
-                Change::Thought(_) => About::Answered(step),
-                Change::Started { call, .. } => {
+                Change::StepStarted { .. } => About::Opened(step),
+                Change::ModelResponded(_) => About::Answered(step),
+                Change::ToolCallStarted { call, .. } => {
                     About::Started(key(&execution, step, *call).to_string())
                 }
                 _ => continue,
@@ -70,8 +71,8 @@ impl Order {
     }
 }
 
-fn key(execution: &ExecutionId, step: u32, call: u16) -> EffectKey {
-    EffectKey { execution: execution.clone(), step, call: Some(call) }
+fn key(execution: &ExecutionId, step: u32, call: u16) -> IdempotencyKey {
+    IdempotencyKey { execution: execution.clone(), step, call: Some(call) }
 }
 
 /// What is known at some point of a ledger.
@@ -79,7 +80,7 @@ fn key(execution: &ExecutionId, step: u32, call: u16) -> EffectKey {
 struct Audit {
     order: Order,
     /// What must be stored from now on.
-    known: BTreeMap<Seq, Stamped>,
+    known: BTreeMap<Seq, ChangeRecord>,
     about: BTreeSet<(About, Seq)>,
     began: BTreeMap<String, usize>,
     done: BTreeMap<String, usize>,
@@ -119,7 +120,7 @@ impl Audit {
         }
     }
 
-    fn know(&mut self, first: Seq, changes: &[Stamped]) {
+    fn know(&mut self, first: Seq, changes: &[ChangeRecord]) {
         for (number, stamped) in (first..).zip(changes) {
             self.known.insert(number, stamped.clone());
             if let Some(about) = self.order.0.get(&number) {
@@ -133,7 +134,7 @@ impl Audit {
     }
 
     /// Checks that all that is known is there.
-    fn check_stored(&mut self, changes: &[Stamped]) {
+    fn check_stored(&mut self, changes: &[ChangeRecord]) {
         let at = |number: Seq| changes.get(usize::try_from(number).unwrap_or(usize::MAX));
         let lost = self.known.iter().filter(|(number, known)| at(**number) != Some(known));
         let lost: Vec<_> =
@@ -143,7 +144,7 @@ impl Audit {
 
     fn check_end(&mut self, state: &AgentState, steps: u32) {
         let found = (state.status(), state.step_count(), state.text());
-        if found != (&Status::Completed, steps, ANSWER.to_owned()) {
+        if found != (&ExecutionStatus::Completed, steps, ANSWER.to_owned()) {
             self.problems.push(format!("the run ended as {found:?}"));
         }
         let Some(execution) = state.execution() else { return };

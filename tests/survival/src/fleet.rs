@@ -9,10 +9,10 @@ use std::{
 use async_trait::async_trait;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{
-    AgentLoop, Change, ChatModel, EffectKey, InferCx, ModelError, Stamped, ToolOutcome,
+    AgentLoop, Change, ChangeRecord, ChatModel, IdempotencyKey, InferCx, ModelError, ToolOutcome,
     messages::{ExecutionId, InferenceRequest, InferenceResponse, Role},
 };
-use loopwright_testing::{ModelDriver, ScenarioStep, loop_of};
+use loopwright_testing::{ModelDriver, ScenarioStep, test_loop};
 use serde_json::json;
 
 use crate::{
@@ -44,7 +44,7 @@ impl Crew {
 impl LoopFactory for Crew {
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         let is_paying = definition.name == PAYING;
-        let agent = loop_of(ModelDriver::new(Model { is_paying }));
+        let agent = test_loop(ModelDriver::new(Model { is_paying }));
         let kinds = [Kind::Pure, Kind::Idempotent, Kind::Once];
         let tool = |kind| tool(kind, Some(self.ledger.clone()), TAKES);
         Ok(kinds.into_iter().fold(agent, |agent, kind| agent.with_tool(tool(kind))))
@@ -87,19 +87,21 @@ pub struct Calls {
 
 impl Calls {
     /// Takes note of a session's calls.
-    pub fn read(&mut self, changes: &[Stamped]) {
+    pub fn read(&mut self, changes: &[ChangeRecord]) {
         let (mut execution, mut step) = (ExecutionId::from(""), 1);
         for stamped in changes {
             let key = |call: u16| {
-                EffectKey { execution: execution.clone(), step, call: Some(call) }.to_string()
+                IdempotencyKey { execution: execution.clone(), step, call: Some(call) }.to_string()
             };
             match &stamped.change {
-                Change::Opened { execution: id, .. } => (execution, step) = (id.clone(), 1),
-                Change::StepClosed { .. } | Change::StepFailed { .. } => step += 1,
-                Change::Started { call, .. } => {
+                Change::ExecutionStarted { execution: id, .. } => {
+                    (execution, step) = (id.clone(), 1)
+                }
+                Change::StepCompleted { .. } | Change::StepFailed { .. } => step += 1,
+                Change::ToolCallStarted { call, .. } => {
                     self.open.insert(key(*call));
                 }
-                Change::Settled { call, outcome, .. } => {
+                Change::ToolCallCompleted { call, outcome, .. } => {
                     self.open.remove(&key(*call));
                     self.settled.insert(key(*call), Arc::clone(outcome));
                 }

@@ -2,8 +2,8 @@
 
 use std::{fs::File, io::Write as _, os::fd::AsFd as _, process, sync::Arc};
 
-use loopwright_core::{Seq, Stamped};
-use loopwright_worker::Tally;
+use loopwright_core::{ChangeRecord, Seq};
+use loopwright_worker::JobCounts;
 use serde::{Deserialize, Serialize};
 
 use crate::{Failure, script::Kind};
@@ -12,7 +12,7 @@ use crate::{Failure, script::Kind};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Entry {
     /// A session was loaded.
-    Found(Vec<Stamped>),
+    Found(Vec<ChangeRecord>),
     /// A store acknowledged changes.
     Kept {
         /// The version since then.
@@ -20,7 +20,7 @@ pub enum Entry {
         /// The number of the first change.
         first: Seq,
         /// The changes.
-        changes: Vec<Stamped>,
+        changes: Vec<ChangeRecord>,
     },
     /// A model was asked, and paid.
     Asked {
@@ -63,7 +63,7 @@ pub enum Entry {
         text: String,
     },
     /// The worker did jobs, and has no more to do.
-    Tallied(Tally),
+    Tallied(JobCounts),
     /// The worker could not do its task.
     Refused {
         /// The error and its causes, outermost first.

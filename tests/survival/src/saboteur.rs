@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use loopwright_sessions::Loaded;
+use loopwright_sessions::LoadedSession;
 use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 
 use crate::{
@@ -58,7 +58,7 @@ impl Watcher for Saboteur {
         self.happens(write, Side::After);
     }
 
-    fn found(&self, loaded: &Loaded) {
+    fn found(&self, loaded: &LoadedSession) {
         self.ledger.note(&Entry::Found(loaded.changes.clone()));
     }
 }

@@ -5,11 +5,11 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{
-    AgentLoop, ChatModel, Effects, FnTool, InferCx, ModelError, NoArgs, ToolOptions,
+    AgentLoop, ChatModel, FnTool, InferCx, ModelError, NoArgs, SideEffects, ToolOptions,
     messages::{InferenceRequest, InferenceResponse},
     tool_fn_with,
 };
-use loopwright_testing::{ModelDriver, ScenarioStep, loop_of};
+use loopwright_testing::{ModelDriver, ScenarioStep, test_loop};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -45,11 +45,11 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    fn effects(self) -> Effects {
+    fn effects(self) -> SideEffects {
         match self {
-            Self::Pure => Effects::Pure,
-            Self::Idempotent => Effects::Idempotent,
-            Self::Once => Effects::Once,
+            Self::Pure => SideEffects::ReadOnly,
+            Self::Idempotent => SideEffects::Idempotent,
+            Self::Once => SideEffects::AtMostOnce,
         }
     }
 }
@@ -107,12 +107,12 @@ pub(crate) fn tool(kind: Kind, ledger: Option<Ledger>, takes: Duration) -> FnToo
             Ok(key)
         })
     });
-    tool.with_options(ToolOptions { effects: kind.effects(), ..ToolOptions::default() })
+    tool.with_options(ToolOptions { side_effects: kind.effects(), ..ToolOptions::default() })
 }
 
 impl LoopFactory for Script {
     fn instantiate(&self, _definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
-        let agent = loop_of(ModelDriver::new(Model(Arc::new(self.clone()))));
+        let agent = test_loop(ModelDriver::new(Model(Arc::new(self.clone()))));
         let tool = |kind| tool(kind, self.ledger.clone(), TAKES);
         Ok(Kind::ALL.into_iter().fold(agent, |agent, kind| agent.with_tool(tool(kind))))
     }

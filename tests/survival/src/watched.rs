@@ -13,8 +13,9 @@ use async_trait::async_trait;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{Clock, Seq, Timestamp};
 use loopwright_sessions::{
-    Claim, Finding, JobQueue, Lease, Loaded, Log, NewSession, Note, Posted, Reclaimed,
-    SessionHeader, SessionId, SessionList, SessionQuery, SessionStore, StoreError, Wish, Write,
+    AppendRequest, ControlMessage, Finding, JobQueue, Lease, LeaseRequest, LoadedSession, LogEntry,
+    NewSession, Posted, ReclaimStats, SessionHeader, SessionId, SessionList, SessionLog,
+    SessionQuery, SessionStore, StoreError,
 };
 
 use crate::ledger::Entry;
@@ -28,7 +29,7 @@ pub trait Watcher: Send + Sync {
     fn after(&self, write: u64, kept: Option<Entry>);
 
     /// A session was loaded.
-    fn found(&self, _loaded: &Loaded) {}
+    fn found(&self, _loaded: &LoadedSession) {}
 }
 
 /// A store at whose writes somebody looks on.
@@ -85,7 +86,7 @@ impl<W: Watcher> SessionStore for Watched<W> {
         self.store.definition(id).await
     }
 
-    async fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
+    async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError> {
         let loaded = self.store.load(id).await?;
         if let Some(loaded) = &loaded {
             self.watcher.found(loaded);
@@ -93,7 +94,7 @@ impl<W: Watcher> SessionStore for Watched<W> {
         Ok(loaded)
     }
 
-    async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {
+    async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError> {
         let (first, changes) = (write.batch.first, write.batch.changes.to_vec());
         let kept = |version: &u64| Some(Entry::Kept { version: *version, first, changes });
         self.written(self.store.append(write), kept).await
@@ -118,7 +119,7 @@ impl<W: Watcher> SessionStore for Watched<W> {
         self.written(self.store.delete(id, now), nothing).await
     }
 
-    async fn lease(&self, id: &SessionId, claim: Claim<'_>) -> Result<Lease, StoreError> {
+    async fn lease(&self, id: &SessionId, claim: LeaseRequest<'_>) -> Result<Lease, StoreError> {
         self.written(self.store.lease(id, claim), nothing).await
     }
 
@@ -135,38 +136,38 @@ impl<W: Watcher> SessionStore for Watched<W> {
         self.written(self.store.release(lease), nothing).await
     }
 
-    async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError> {
-        self.written(self.store.post(id, wish), nothing).await
+    async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError> {
+        self.written(self.store.send_control(id, wish), nothing).await
     }
 
-    async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
-        self.written(self.store.collect(lease), nothing).await
+    async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
+        self.written(self.store.take_control(lease), nothing).await
     }
 
-    async fn note(
+    async fn append_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
-        self.written(self.store.note(id, log, notes, keep), nothing).await
+        self.written(self.store.append_log(id, log, notes, keep), nothing).await
     }
 
-    async fn notes(
+    async fn read_log(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Note>, StoreError> {
-        self.store.notes(id, log, after, limit).await
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        self.store.read_log(id, log, after, limit).await
     }
 
     async fn wait(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         after: u64,
         clock: &dyn Clock,
         at_most: Duration,
@@ -174,7 +175,7 @@ impl<W: Watcher> SessionStore for Watched<W> {
         self.store.wait(id, log, after, clock, at_most).await
     }
 
-    async fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
+    async fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {
         self.written(self.store.reclaim(abandoned), nothing).await
     }
 

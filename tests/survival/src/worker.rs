@@ -5,14 +5,15 @@ use std::{error::Error, num::NonZeroUsize, pin::pin, sync::Arc, time::Duration};
 use futures::future::{Either, select};
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
-    AgentState, Change, Clock as _, Edit, Env, Interrupted, Resolution, Stamped, ToolOutput,
+    AgentState, ApprovalDecision, Change, ChangeRecord, Clock as _, Edit, OnInterrupted, RunEnv,
+    ToolOutput,
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    AgentSession, Batch, Continue, Decide, SendMessage, SessionAction, SessionError,
-    SessionFactory, SessionId, SessionRuntime, SessionStore, StoreError, Write,
+    AgentSession, AppendRequest, ChangeBatch, ContinueRun, DecideCall, SendMessage, SessionAction,
+    SessionError, SessionFactory, SessionId, SessionRuntime, SessionStore, StoreError,
 };
-use loopwright_worker::{Idle, Worker, WorkerOptions};
+use loopwright_worker::{OnIdle, Worker, WorkerOptions};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -46,7 +47,7 @@ async fn work_now(task: &Task, ledger: &Ledger) -> Result<(), Failure> {
     let store = Arc::new(Watched::new(store, saboteur));
     match &task.work {
         Work::Run { steps, interrupted, .. } => {
-            let env = Env { clock: Arc::new(clock), ..Env::system() };
+            let env = RunEnv { clock: Arc::new(clock), ..RunEnv::system() };
             let runtime = SessionRuntime::new(store, Script::noting(*steps, ledger.clone()))
                 .with_env(env)
                 .with_interrupted(interrupted.policy());
@@ -56,7 +57,7 @@ async fn work_now(task: &Task, ledger: &Ledger) -> Result<(), Failure> {
         }
         Work::Listen { steps } => {
             let runtime = SessionRuntime::new(store, Script::noting(*steps, ledger.clone()))
-                .with_lease(LISTENS);
+                .with_lease_ttl(LISTENS);
             let session = run(&runtime, &id, Interruption::Tell).await?;
             ledger.note(&ended(&session));
             Ok(())
@@ -79,8 +80,12 @@ fn ended(session: &AgentSession) -> Entry {
 }
 
 impl Interruption {
-    fn policy(self) -> Interrupted {
-        if self == Self::Tell { Interrupted::TellModel } else { Interrupted::Ask }
+    fn policy(self) -> OnInterrupted {
+        if self == Self::Tell {
+            OnInterrupted::ReportUnknown
+        } else {
+            OnInterrupted::RequireApproval
+        }
     }
 }
 
@@ -95,11 +100,11 @@ async fn run(
         found => found?,
     };
     if let Interruption::Decided(decision) = interrupted {
-        runtime.execute(id, &Decide { call: None, resolution: decision.resolution() }).await?;
+        runtime.execute(id, &DecideCall { call: None, resolution: decision.resolution() }).await?;
     }
     let action: Box<dyn SessionAction> = match session.state().execution() {
         None => Box::new(SendMessage::text("go")),
-        Some(_) => Box::new(Continue),
+        Some(_) => Box::new(ContinueRun),
     };
     Ok(runtime.execute(id, &*action).await?)
 }
@@ -108,8 +113,8 @@ async fn run(
 async fn serve(url: &str, concurrency: NonZeroUsize, ledger: &Ledger) -> Result<(), Failure> {
     let options = WorkerOptions {
         concurrency,
-        looks: Duration::from_millis(20),
-        idle: Idle::Ends,
+        poll_interval: Duration::from_millis(20),
+        on_idle: OnIdle::Exit,
         ..WorkerOptions::default()
     };
     let worker = Worker::new(open(url).await?, Crew::noting(ledger.clone()))?;
@@ -136,11 +141,11 @@ pub fn session(id: &SessionId) -> AgentSession {
 }
 
 impl Decision {
-    fn resolution(self) -> Resolution {
+    fn resolution(self) -> ApprovalDecision {
         match self {
-            Self::Retry => Resolution::Approve,
-            Self::Skip => Resolution::Deny { reason: "left out".to_owned() },
-            Self::Done => Resolution::Answer(ToolOutput::text("was done")),
+            Self::Retry => ApprovalDecision::Approve,
+            Self::Skip => ApprovalDecision::Deny { reason: "left out".to_owned() },
+            Self::Done => ApprovalDecision::Answer(ToolOutput::text("was done")),
         }
     }
 }
@@ -158,8 +163,8 @@ async fn race(
         let header = store.header(id).await?.ok_or_else(|| StoreError::NotFound(id.clone()))?;
         let changes = [mark(by, taken)];
         let now = SlowClock::default().now();
-        let batch = Batch { first: header.length, changes: &changes };
-        match store.append(Write::new(id, header.version, batch, now)).await {
+        let batch = ChangeBatch { first: header.length, changes: &changes };
+        match store.append(AppendRequest::new(id, header.version, batch, now)).await {
             Ok(version) => {
                 ledger.note(&Entry::Won { by: by.to_owned(), version });
                 taken += 1;
@@ -175,11 +180,11 @@ async fn race(
     Ok(())
 }
 
-fn mark(by: &str, number: u64) -> Stamped {
+fn mark(by: &str, number: u64) -> ChangeRecord {
     let message = Message::user(format!("{by} {number}"));
     let edit = Edit::Append { section: SectionName::MESSAGES.into(), message };
     let at = SlowClock::default().now();
-    Stamped { at, change: Change::Edited { by: "race".into(), edit } }
+    ChangeRecord { at, change: Change::StateEdited { by: "race".into(), edit } }
 }
 
 fn chain(error: &(dyn Error + 'static)) -> Vec<String> {

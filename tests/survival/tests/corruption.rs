@@ -10,11 +10,12 @@ use std::{
 
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
-    Change, Edit, Stamped, Timestamp,
+    Change, ChangeRecord, Edit, Timestamp,
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    Batch, Log, NewSession, SessionHeader, SessionId, SessionQuery, SessionStore, Write,
+    AppendRequest, ChangeBatch, NewSession, SessionHeader, SessionId, SessionLog, SessionQuery,
+    SessionStore,
 };
 use loopwright_survival::open::open;
 use tempfile::TempDir;
@@ -74,11 +75,11 @@ fn id(number: usize) -> SessionId {
 }
 
 /// What is written to a session as the so manyth change.
-fn said(number: u64) -> Stamped {
+fn said(number: u64) -> ChangeRecord {
     let section = SectionName::MESSAGES.into();
     let message = Message::user(format!("message {number}"));
-    let change = Change::Edited { by: "test".into(), edit: Edit::Append { section, message } };
-    Stamped { at: Timestamp::from_millis(1), change }
+    let change = Change::StateEdited { by: "test".into(), edit: Edit::Append { section, message } };
+    ChangeRecord { at: Timestamp::from_millis(1), change }
 }
 
 /// Writes some sessions, each as a session of its own would be written.
@@ -92,10 +93,13 @@ async fn fill(store: &dyn SessionStore) {
         store.create(new).await.unwrap();
         for write in 1..WRITES {
             let changes = [said(write)];
-            let batch = Batch { first: write, changes: &changes };
-            store.append(Write::new(&id, write, batch, now)).await.unwrap();
+            let batch = ChangeBatch { first: write, changes: &changes };
+            store.append(AppendRequest::new(&id, write, batch, now)).await.unwrap();
         }
-        store.note(&id, Log::Files, &[b"noted".as_slice().into()], None).await.unwrap();
+        store
+            .append_log(&id, SessionLog::Files, &[b"noted".as_slice().into()], None)
+            .await
+            .unwrap();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use loopwright_core::{Change, Stamped, ToolOutcome};
+use loopwright_core::{Change, ChangeRecord, ToolOutcome};
 use loopwright_survival::{
     ledger::Entry,
     task::{Fault, Side, What},
@@ -90,8 +90,8 @@ fn kill_at_random(
         assert!(notes.run(&task).success(), "{session}: {:?}", notes.entries().last());
     }
     check_end(place, session, &notes, steps, session);
-    let is_unknown = |it: &Stamped| match &it.change {
-        Change::Settled { outcome, .. } => **outcome == ToolOutcome::Unknown,
+    let is_unknown = |it: &ChangeRecord| match &it.change {
+        Change::ToolCallCompleted { outcome, .. } => **outcome == ToolOutcome::Unknown,
         _ => false,
     };
     (killed, place.stored(session).iter().filter(|it| is_unknown(it)).count())

@@ -77,7 +77,8 @@ impl Load {
         }
         for number in 0..self.messages {
             for (session, _, _) in names.iter().filter(|it| number < it.2) {
-                let job = Job::say(session.clone(), message(number)).named(job_id(session, number));
+                let job = Job::send_message(session.clone(), message(number))
+                    .with_id(job_id(session, number));
                 assert!(store.jobs().unwrap().push(&job, now).await.unwrap());
             }
         }
@@ -142,8 +143,9 @@ impl Found {
     fn check(&self, load: &Load, entries: &[Entry]) {
         assert_eq!(self.records.len(), load.jobs());
         let careful = load.sessions * load.messages;
-        assert_eq!(self.of_agent(CAREFUL, JobStatus::Done), careful, "{:#?}", self.odd());
-        let ended = [JobStatus::Done, JobStatus::Parked].map(|it| self.of_agent(PAYING, it));
+        assert_eq!(self.of_agent(CAREFUL, JobStatus::Completed), careful, "{:#?}", self.odd());
+        let ended =
+            [JobStatus::Completed, JobStatus::NeedsInput].map(|it| self.of_agent(PAYING, it));
         assert_eq!(ended.iter().sum::<usize>(), load.paying, "{:#?}", self.odd());
         assert_eq!(self.calls.open(), ended[1], "each parked job has one call that waits");
         for (session, messages, state) in &self.states {
@@ -160,7 +162,7 @@ impl Found {
     }
 
     fn odd(&self) -> Vec<&JobRecord> {
-        self.records.iter().filter(|it| it.status != JobStatus::Done).collect()
+        self.records.iter().filter(|it| it.status != JobStatus::Completed).collect()
     }
 }
 
@@ -193,14 +195,14 @@ fn killed_at_random(place: &Place) {
     let took = began.elapsed();
     let found = Found::of(place, &load);
     found.check(&load, &notes.entries());
-    let deaths: u32 = found.records.iter().map(|it| it.deaths).sum();
-    let most = found.records.iter().map(|it| it.deaths).max().unwrap_or_default();
+    let deaths: u32 = found.records.iter().map(|it| it.crashes).sum();
+    let most = found.records.iter().map(|it| it.crashes).max().unwrap_or_default();
     println!(
         "{} jobs, {kills} of the workers killed: {} done, {} parked; {deaths} deliveries ended with \
          their worker, at most {most} of one job; {took:?}",
         load.jobs(),
-        found.count(JobStatus::Done),
-        found.count(JobStatus::Parked),
+        found.count(JobStatus::Completed),
+        found.count(JobStatus::NeedsInput),
     );
     assert!(kills > 0, "nobody was killed");
 }
@@ -230,15 +232,15 @@ fn asked_to_end(place: &Place) {
     assert!(status.success() && !was_killed(status), "{status:?}");
     let left = place.with(async |store| {
         let queue = store.jobs().unwrap();
-        queue.count(JobStatus::Waiting).await.unwrap()
+        queue.count(JobStatus::Queued).await.unwrap()
             + queue.count(JobStatus::Running).await.unwrap()
     });
     assert!(left > 0, "it ended before the jobs did");
     assert!(other.end().success());
     let found = Found::of(place, &load);
     found.check(&load, &notes.entries());
-    assert_eq!(found.count(JobStatus::Done), load.jobs());
-    assert_eq!(found.records.iter().map(|it| it.deaths).sum::<u32>(), 0);
+    assert_eq!(found.count(JobStatus::Completed), load.jobs());
+    assert_eq!(found.records.iter().map(|it| it.crashes).sum::<u32>(), 0);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use loopwright_core::Stamped;
+use loopwright_core::ChangeRecord;
 use loopwright_sessions::{SessionId, SessionStore};
 use loopwright_survival::{
     open::open,
@@ -71,7 +71,7 @@ impl Place {
     }
 
     /// Returns what is stored of a session.
-    pub(crate) fn stored(&self, session: &str) -> Vec<Stamped> {
+    pub(crate) fn stored(&self, session: &str) -> Vec<ChangeRecord> {
         let id = SessionId::new(session).unwrap();
         self.with(async |store| store.load(&id).await.unwrap().unwrap().changes)
     }

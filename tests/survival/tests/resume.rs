@@ -10,24 +10,24 @@ use std::{
 };
 
 use async_trait::async_trait;
-use loopwright_agent::{AgentDefinition, BuildError, LoopFactory, SimpleLoop as _};
+use loopwright_agent::{AgentDefinition, AgentLoopExt as _, BuildError, LoopFactory};
 use loopwright_core::{
-    AgentLoop, AgentState, BoxError, Budget, ChatModel, Delta, Effects, Flow, Hook, HookCx,
-    HookPoint, HookPoints, InferCx, Interceptor, ModelError, ModelErrorKind, Question, Resolution,
-    RunOptions, StateEdit, Status, StopSignal, ToolDecision, ToolOptions,
+    AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, Budget, ChatModel, Delta,
+    ExecutionStatus, Flow, Hook, HookCx, HookPoint, HookPoints, InferCx, Interceptor, ModelError,
+    ModelErrorKind, RunOptions, SideEffects, StateEdit, StopSignal, ToolDecision, ToolOptions,
     messages::{
-        Cost, InferenceRequest, InferenceResponse, Origin, Role, ToolCall, TurnBody, Usage,
+        Cost, InferenceRequest, InferenceResponse, ModelOrigin, Role, ToolCall, TurnBody, Usage,
     },
     tool_fn_with,
 };
-use loopwright_models::{Encoder, Quirks, Wire};
+use loopwright_models::{Quirks, RequestEncoder, WireApi};
 use loopwright_sessions::{
-    ChangeBudget, Claim, Continue, Decide, Job, SendMessage, SessionFactory, SessionId,
-    SessionRuntime, SessionStore,
+    ChangeBudget, ContinueRun, DecideCall, Job, LeaseRequest, SendMessage, SessionFactory,
+    SessionId, SessionRuntime, SessionStore,
 };
 use loopwright_survival::{clock::SlowClock, open::open};
 use loopwright_testing::{FrozenClock, ScenarioStep, validate};
-use loopwright_worker::{Idle, Worker, WorkerOptions};
+use loopwright_worker::{OnIdle, Worker, WorkerOptions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -143,7 +143,7 @@ impl World {
         let clock = SlowClock::new(0);
         let now = loopwright_core::Clock::now(&clock);
         let lasts = Duration::from_secs(30);
-        let claim = Claim { owner: "thief", instead_of: Some("runner"), now, lasts };
+        let claim = LeaseRequest { owner: "thief", replaces: Some("runner"), now, ttl: lasts };
         let lease = self.store.lease(&self.session, claim).await.unwrap();
         self.store.release(&lease).await.unwrap();
     }
@@ -197,7 +197,7 @@ impl ChatModel for Model {
 
 fn exchanges(request: &InferenceRequest) -> usize {
     let turns = request.prompt.turns.iter();
-    turns.filter(|turn| matches!(turn.body(), TurnBody::Exchange(_))).count()
+    turns.filter(|turn| matches!(turn.body(), TurnBody::ToolExchange(_))).count()
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -221,7 +221,7 @@ impl Hook for Watch {
     ) -> Result<Flow, BoxError> {
         let steps = state.total_steps();
         let ends = self.0.ends(Ending::Stop, usize::try_from(steps)?);
-        Ok(if ends { Flow::Stop(StopSignal::requested("test", "enough")) } else { Flow::Go })
+        Ok(if ends { Flow::Stop(StopSignal::requested("test", "enough")) } else { Flow::Continue })
     }
 
     async fn before_tool(
@@ -231,7 +231,7 @@ impl Hook for Watch {
         _cx: &HookCx<'_>,
     ) -> Result<ToolDecision, BoxError> {
         let steps = usize::try_from(state.total_steps())?;
-        let question = Question { text: "may it?".to_owned(), source: "test".into() };
+        let question = ApprovalRequest { text: "may it?".to_owned(), source: "test".into() };
         let asks = self.0.ends(Ending::Question, steps);
         Ok(if asks { ToolDecision::Ask(question) } else { ToolDecision::Run })
     }
@@ -252,9 +252,11 @@ impl Agent {
                 Ok(format!("number {}", put.number))
             })
         });
-        let put =
-            put.with_options(ToolOptions { effects: Effects::Once, ..ToolOptions::default() });
-        let watch = Interceptor::custom(Arc::new(Watch(Arc::clone(&self.0))));
+        let put = put.with_options(ToolOptions {
+            side_effects: SideEffects::AtMostOnce,
+            ..ToolOptions::default()
+        });
+        let watch = Interceptor::from_hook(Arc::new(Watch(Arc::clone(&self.0))));
         AgentLoop::simple(Model(Arc::clone(&self.0))).with_tool(put).with_interceptor(watch)
     }
 }
@@ -328,8 +330,8 @@ impl<'a> Case<'a> {
     async fn resume(&mut self, way: Way) -> AgentState {
         let runtime = self.runtime();
         if self.world.ending == Ending::Question {
-            let resolution = Resolution::Approve;
-            runtime.execute(&self.id, &Decide { call: None, resolution }).await.unwrap();
+            let resolution = ApprovalDecision::Approve;
+            runtime.execute(&self.id, &DecideCall { call: None, resolution }).await.unwrap();
         }
         let takes_message = matches!(way, Way::Message | Way::MessageJob);
         if self.world.ending.budget() != Budget::default() && !takes_message {
@@ -337,13 +339,13 @@ impl<'a> Case<'a> {
             runtime.execute(&self.id, &unlimited).await.unwrap();
         }
         match way {
-            Way::Continue => drop(runtime.execute(&self.id, &Continue).await.unwrap()),
+            Way::Continue => drop(runtime.execute(&self.id, &ContinueRun).await.unwrap()),
             // A message renews a budget, and does not raise it.
             Way::Message => {
                 for _ in 0..3 {
                     let message = SendMessage::text("and now?");
                     let done = runtime.execute(&self.id, &message).await.unwrap();
-                    if *done.state().status() == Status::Completed {
+                    if *done.state().status() == ExecutionStatus::Completed {
                         break;
                     }
                 }
@@ -351,19 +353,19 @@ impl<'a> Case<'a> {
             Way::AnotherProcess => {
                 self.store = open(self.url).await.unwrap();
                 let runtime = self.runtime().with_owner("another");
-                drop(runtime.execute(&self.id, &Continue).await.unwrap());
+                drop(runtime.execute(&self.id, &ContinueRun).await.unwrap());
             }
             Way::Fork => {
                 let fork = runtime.fork(&self.id, None, None).await.unwrap();
                 self.id = fork.id;
-                drop(runtime.execute(&self.id, &Continue).await.unwrap());
+                drop(runtime.execute(&self.id, &ContinueRun).await.unwrap());
             }
-            Way::ContinueJob => self.work(Job::go_on(self.id.clone())).await,
+            Way::ContinueJob => self.work(Job::resume(self.id.clone())).await,
             Way::MessageJob => {
                 for _ in 0..3 {
                     let message = loopwright_core::messages::Message::user("and now?");
-                    self.work(Job::say(self.id.clone(), message)).await;
-                    if *self.state().await.status() == Status::Completed {
+                    self.work(Job::send_message(self.id.clone(), message)).await;
+                    if *self.state().await.status() == ExecutionStatus::Completed {
                         break;
                     }
                 }
@@ -384,7 +386,11 @@ impl<'a> Case<'a> {
         self.store.jobs().unwrap().push(&job, now).await.unwrap();
         let worker = Worker::new(Arc::clone(&self.store), self.agent()).unwrap();
         let looks = Duration::from_millis(10);
-        let options = WorkerOptions { idle: Idle::Ends, looks, ..WorkerOptions::default() };
+        let options = WorkerOptions {
+            on_idle: OnIdle::Exit,
+            poll_interval: looks,
+            ..WorkerOptions::default()
+        };
         worker.with_options(options).run(&CancellationToken::new()).await;
     }
 }
@@ -396,7 +402,7 @@ fn problems(case: &Case<'_>, state: &AgentState) -> Vec<String> {
     if made != (0..CALLS).collect::<Vec<_>>() {
         problems.push(format!("calls made: {made:?}"));
     }
-    if (*state.status() != Status::Completed) || state.text() != "done" {
+    if (*state.status() != ExecutionStatus::Completed) || state.text() != "done" {
         problems.push(state.explain_stop());
     }
     let executions = state.execution_count();
@@ -419,16 +425,16 @@ fn problems(case: &Case<'_>, state: &AgentState) -> Vec<String> {
         problems.push(format!("the interrupted answer is lost: {texts:?}"));
     }
     let requests = case.world.requests.lock().unwrap();
-    for wire in Wire::ALL {
+    for wire in WireApi::ALL {
         problems.extend(broken_prefix(*wire, &requests));
     }
     problems
 }
 
 /// Finds a request that does not begin with the one before it.
-fn broken_prefix(wire: Wire, requests: &[InferenceRequest]) -> Option<String> {
-    let origin = Origin { provider: "p".into(), model: "m".into(), wire: wire.name().into() };
-    let encoder = Encoder::new(wire, Arc::new(origin), Quirks::default());
+fn broken_prefix(wire: WireApi, requests: &[InferenceRequest]) -> Option<String> {
+    let origin = ModelOrigin { provider: "p".into(), model: "m".into(), wire: wire.name().into() };
+    let encoder = RequestEncoder::new(wire, Arc::new(origin), Quirks::default());
     let bodies: Vec<Vec<u8>> = requests.iter().map(|it| encoder.encode(it)).collect();
     bodies.windows(2).enumerate().find_map(|(at, pair)| {
         let common = pair[0].iter().zip(&pair[1]).take_while(|(one, other)| one == other).count();

@@ -6,7 +6,7 @@ use loopwright_core::{
     AgentState,
     messages::{Message, Role},
 };
-use loopwright_sessions::{Claim, SessionId, Wish};
+use loopwright_sessions::{ControlMessage, LeaseRequest, SessionId};
 use loopwright_survival::{
     clock::SlowClock,
     task::{Task, Work},
@@ -28,8 +28,8 @@ const KILLED: u32 = 4;
 
 /// Sends a message. Tells whether it was accepted: not before there is a session.
 fn say(place: &Place, id: &SessionId, text: &str) -> bool {
-    let wish = Wish::Say(Message::user(text));
-    place.with(async |store| store.post(id, &wish).await.is_ok())
+    let wish = ControlMessage::SendMessage(Message::user(text));
+    place.with(async |store| store.send_control(id, &wish).await.is_ok())
 }
 
 /// Returns what the user said, but for the first message.
@@ -70,8 +70,8 @@ fn steered(place: &Place) {
         let left = place.with(async |store| {
             let now = loopwright_core::Clock::now(&SlowClock::default());
             let lasts = Duration::from_secs(1);
-            let claim = Claim { owner: "test", instead_of: None, now, lasts };
-            store.collect(&store.lease(&id, claim).await.unwrap()).await.unwrap()
+            let claim = LeaseRequest { owner: "test", replaces: None, now, ttl: lasts };
+            store.take_control(&store.lease(&id, claim).await.unwrap()).await.unwrap()
         });
         assert_eq!(left, [], "{session}");
         accepted_by_all += accepted.len();

@@ -128,7 +128,7 @@ impl Capability for UseCachedContext {
         }
         let mut head = Transcript::new();
         for message in others {
-            head.say(message).map_err(|error| {
+            head.push_message(message).map_err(|error| {
                 let reason = "only messages without tool calls can be cached";
                 BuildError::Capability {
                     capability: self.name(),

@@ -17,7 +17,7 @@ impl UseDriver {
     }
 
     /// Sets a driver that is also held elsewhere.
-    pub fn shared(driver: Arc<dyn Driver>) -> Self {
+    pub fn from_arc(driver: Arc<dyn Driver>) -> Self {
         Self(driver)
     }
 }

@@ -19,28 +19,28 @@ pub struct UseHook {
 impl UseHook {
     /// Adds a hook at the default priority and at all its points, under its own name.
     pub fn new(hook: impl Hook + 'static) -> Self {
-        Self::shared(Arc::new(hook))
+        Self::from_arc(Arc::new(hook))
     }
 
     /// Adds a hook that is also held elsewhere.
-    pub fn shared(hook: Arc<dyn Hook>) -> Self {
+    pub fn from_arc(hook: Arc<dyn Hook>) -> Self {
         Self { hook, priority: Priority::default(), points: None, name: None }
     }
 
     /// Sets the priority: higher runs earlier.
-    pub fn at(mut self, priority: Priority) -> Self {
+    pub fn with_priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
     /// Calls the hook at these points only.
-    pub fn on(mut self, points: impl Into<HookPoints>) -> Self {
+    pub fn with_points(mut self, points: impl Into<HookPoints>) -> Self {
         self.points = Some(points.into());
         self
     }
 
     /// Names the hook in events and stop signals.
-    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+    pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self
     }

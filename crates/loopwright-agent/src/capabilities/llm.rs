@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{
-    ChatModel, LlmConfig, Models, OneModel,
+    ChatModel, FixedModel, LlmConfig, ModelProvider,
     messages::{InferenceOptions, ToolChoice},
 };
 
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone)]
 #[must_use]
 pub struct UseLlmConfig {
-    models: Arc<dyn Models>,
+    models: Arc<dyn ModelProvider>,
     llm: LlmConfig,
     tool_choice: ToolChoice,
     parallel_tool_calls: Option<bool>,
@@ -25,11 +25,11 @@ pub struct UseLlmConfig {
 impl UseLlmConfig {
     /// Asks one model.
     pub fn model(model: impl ChatModel + 'static) -> Self {
-        Self::of(Arc::new(OneModel(Arc::new(model))))
+        Self::from_models(Arc::new(FixedModel(Arc::new(model))))
     }
 
     /// Asks the models that states select.
-    pub fn of(models: Arc<dyn Models>) -> Self {
+    pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
         Self {
             models,
             llm: LlmConfig::default(),
@@ -58,7 +58,7 @@ impl UseLlmConfig {
 }
 
 capability!(UseLlmConfig, "use_llm_config", |it, agent| {
-    let driver = ToolCallingDriver::of(Arc::clone(&it.models))
+    let driver = ToolCallingDriver::from_models(Arc::clone(&it.models))
         .with_llm(it.llm.clone())
         .with_tool_choice(it.tool_choice.clone())
         .with_parallel_tool_calls(it.parallel_tool_calls);
@@ -83,8 +83,8 @@ impl UseReActConfig {
     }
 
     /// Asks the models that states select.
-    pub fn of(models: Arc<dyn Models>) -> Self {
-        Self(ReActDriver::of(models))
+    pub fn of(models: Arc<dyn ModelProvider>) -> Self {
+        Self(ReActDriver::from_models(models))
     }
 
     /// Sets provider, model and settings for states that select none.

@@ -7,7 +7,7 @@ use loopwright_core::{IntoTool, ToolSet};
 use crate::{
     capabilities::capability,
     capability::BuildError,
-    configurator::{DeferredTools, Resolved},
+    configurator::{DeferredToolCx, DeferredTools},
 };
 
 /// Adds tools.
@@ -30,7 +30,7 @@ impl UseTools {
     }
 
     /// Adds a tool.
-    pub fn and(mut self, tool: impl IntoTool) -> Self {
+    pub fn with_tool(mut self, tool: impl IntoTool) -> Self {
         self.0.add(tool);
         self
     }
@@ -53,7 +53,7 @@ pub struct UseToolFactory(Arc<dyn DeferredTools>);
 impl UseToolFactory {
     /// Makes one tool.
     pub fn new<T: IntoTool>(
-        make: impl Fn(&Resolved<'_>) -> Result<T, BuildError> + Send + Sync + 'static,
+        make: impl Fn(&DeferredToolCx<'_>) -> Result<T, BuildError> + Send + Sync + 'static,
     ) -> Self {
         Self(Arc::new(make))
     }

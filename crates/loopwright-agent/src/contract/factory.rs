@@ -24,7 +24,7 @@ impl ContractLoopFactory {
 
     /// Makes all other agents in another way.
     #[must_use]
-    pub fn or(self, others: impl LoopFactory + 'static) -> Self {
+    pub fn with_fallback(self, others: impl LoopFactory + 'static) -> Self {
         Self { others: Some(Arc::new(others)), ..self }
     }
 }
@@ -32,7 +32,7 @@ impl ContractLoopFactory {
 impl LoopFactory for ContractLoopFactory {
     fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         let name = &definition.name;
-        if let Some(others) = self.others.as_ref().filter(|_| !self.registry.has(name)) {
+        if let Some(others) = self.others.as_ref().filter(|_| !self.registry.contains(name)) {
             return others.instantiate(definition);
         }
         let config = definition.metadata.get(CONFIG).unwrap_or(&Value::Null);

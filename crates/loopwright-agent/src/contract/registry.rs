@@ -31,7 +31,7 @@ impl AgentContractRegistry {
     }
 
     /// Tells whether there is an agent of that name.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 

@@ -7,35 +7,37 @@ use loopwright_core::{
 };
 
 use crate::{
-    criteria::{ContinuationCriterion, Opinion},
+    criteria::{ContinuationCriterion, CriterionResult},
     error_policy::ErrorPolicy,
     guards::used,
 };
 
 /// A closure with a name.
-pub struct Closure<F> {
+pub struct FnCriterion<F> {
     name: Cow<'static, str>,
     decide: F,
 }
 
-impl<F: Fn(&AgentState, Timestamp) -> Opinion + Send + Sync> Closure<F> {
+impl<F: Fn(&AgentState, Timestamp) -> CriterionResult + Send + Sync> FnCriterion<F> {
     /// Makes a criterion of a closure that sees the state and the time.
     pub fn new(name: impl Into<Cow<'static, str>>, decide: F) -> Self {
         Self { name: name.into(), decide }
     }
 }
 
-impl<F: Fn(&AgentState, Timestamp) -> Opinion + Send + Sync> ContinuationCriterion for Closure<F> {
+impl<F: Fn(&AgentState, Timestamp) -> CriterionResult + Send + Sync> ContinuationCriterion
+    for FnCriterion<F>
+{
     fn name(&self) -> Cow<'static, str> {
         self.name.clone()
     }
 
-    fn evaluate(&self, state: &AgentState, now: Timestamp) -> Opinion {
+    fn evaluate(&self, state: &AgentState, now: Timestamp) -> CriterionResult {
         (self.decide)(state, now)
     }
 }
 
-impl<F> fmt::Debug for Closure<F> {
+impl<F> fmt::Debug for FnCriterion<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Closure").field(&self.name).finish()
     }
@@ -48,10 +50,14 @@ fn limit<T: PartialOrd + fmt::Debug + Copy + Send + Sync + 'static>(
     max: T,
     used: impl Fn(&AgentState, Timestamp) -> T + Send + Sync + 'static,
 ) -> impl ContinuationCriterion {
-    Closure::new(name, move |state: &AgentState, now| {
+    FnCriterion::new(name, move |state: &AgentState, now| {
         let used = used(state, now);
         let text = format!("{used:?} of {max:?} are used");
-        if used >= max { Opinion::forbid(reason, text) } else { Opinion::allow(text) }
+        if used >= max {
+            CriterionResult::forbid(reason, text)
+        } else {
+            CriterionResult::allow(text)
+        }
     })
 }
 
@@ -86,19 +92,19 @@ pub fn retry_limit(max: u32) -> impl ContinuationCriterion {
 
 /// Forbids when an error policy does not go on.
 pub fn error_policy(policy: ErrorPolicy) -> impl ContinuationCriterion {
-    Closure::new("error_policy", move |state: &AgentState, _| match policy.verdict(state) {
-        Some(signal) => Opinion::forbid(signal.reason, signal.message),
-        None => Opinion::allow("the error policy has nothing against it"),
+    FnCriterion::new("error_policy", move |state: &AgentState, _| match policy.stop_signal(state) {
+        Some(signal) => CriterionResult::forbid(signal.reason, signal.message),
+        None => CriterionResult::allow("the error policy has nothing against it"),
     })
 }
 
 /// Forbids when anything went wrong in the newest step.
 pub fn error_presence() -> impl ContinuationCriterion {
-    Closure::new("error_presence", |state: &AgentState, _| {
+    FnCriterion::new("error_presence", |state: &AgentState, _| {
         if state.last_step().is_some_and(loopwright_core::Step::has_errors) {
-            Opinion::forbid(StopReason::ErrorForbade, "the last step has errors")
+            CriterionResult::forbid(StopReason::ErrorForbade, "the last step has errors")
         } else {
-            Opinion::allow("the last step has no errors")
+            CriterionResult::allow("the last step has no errors")
         }
     })
 }
@@ -108,14 +114,14 @@ pub fn finish_reason(
     reasons: impl IntoIterator<Item = FinishReason>,
 ) -> impl ContinuationCriterion {
     let reasons: Vec<FinishReason> = reasons.into_iter().collect();
-    Closure::new("finish_reason", move |state: &AgentState, _| {
+    FnCriterion::new("finish_reason", move |state: &AgentState, _| {
         let finish = state.last_step().and_then(|step| step.finish_reason());
         match finish.filter(|it| reasons.contains(it)) {
             Some(finish) => {
                 let text = format!("the model stopped with `{}`", finish.as_str());
-                Opinion::forbid(StopReason::FinishReasonReceived, text)
+                CriterionResult::forbid(StopReason::FinishReasonReceived, text)
             }
-            None => Opinion::allow("the model did not stop for such a reason"),
+            None => CriterionResult::allow("the model did not stop for such a reason"),
         }
     })
 }
@@ -124,25 +130,29 @@ pub fn finish_reason(
 pub fn response_content(
     is_enough: impl Fn(&str) -> bool + Send + Sync + 'static,
 ) -> impl ContinuationCriterion {
-    Closure::new("response_content", move |state: &AgentState, _| {
+    FnCriterion::new("response_content", move |state: &AgentState, _| {
         match state.current_response().map(loopwright_core::messages::Message::text) {
-            None => Opinion::allow("there is no answer yet"),
-            Some(text) if is_enough(&text) => Opinion::stop("the answer is enough"),
-            Some(_) => Opinion::request("the answer is not enough"),
+            None => CriterionResult::allow("there is no answer yet"),
+            Some(text) if is_enough(&text) => CriterionResult::stop("the answer is enough"),
+            Some(_) => CriterionResult::request("the answer is not enough"),
         }
     })
 }
 
 /// Requests another step when the model asked for tools. The loop has this rule built in.
 pub fn tool_call_presence() -> impl ContinuationCriterion {
-    Closure::new("tool_call_presence", |state: &AgentState, _| match state.last_step() {
-        None => Opinion::request("there has been no step"),
-        Some(step) if step.has_tool_calls() => Opinion::request("the model asked for tools"),
-        Some(_) => Opinion::stop("the model asked for no tools"),
+    FnCriterion::new("tool_call_presence", |state: &AgentState, _| match state.last_step() {
+        None => CriterionResult::request("there has been no step"),
+        Some(step) if step.has_tool_calls() => {
+            CriterionResult::request("the model asked for tools")
+        }
+        Some(_) => CriterionResult::stop("the model asked for no tools"),
     })
 }
 
 /// Always says the same.
 pub fn always(decision: ContinuationDecision) -> impl ContinuationCriterion {
-    Closure::new("always", move |_: &AgentState, _| Opinion::new(decision, "it always says so"))
+    FnCriterion::new("always", move |_: &AgentState, _| {
+        CriterionResult::new(decision, "it always says so")
+    })
 }

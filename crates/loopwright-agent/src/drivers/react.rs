@@ -4,18 +4,18 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, ChatModel, Driver, LlmConfig, Models, OneModel, StepError, ThinkCx, Thought,
-    ToolSet,
+    AgentState, ChatModel, Driver, FixedModel, LlmConfig, ModelProvider, StepError, StepResponse,
+    ThinkCx, ToolSet,
     messages::{
-        Dialect, InferenceOptions, InferenceRequest, InferenceResponse, Message, ResponseFormat,
-        ToolSpecs,
+        InferenceOptions, InferenceRequest, InferenceResponse, Message, ResponseFormat,
+        ToolCallFormat, ToolSpecs,
     },
 };
 use serde_json::{Value, json};
 
 use crate::{
     drivers::{
-        Asked,
+        ModelSelection,
         react_decision::{Decision, extract, schema},
     },
     on_demand::shown,
@@ -31,7 +31,7 @@ use crate::{
 /// call puts the final answer into that form.
 #[derive(Clone)]
 pub struct ReActDriver {
-    asked: Asked,
+    asked: ModelSelection,
     attempts: u32,
     format: Option<ResponseFormat>,
     final_inference: Option<FinalInference>,
@@ -47,13 +47,13 @@ struct FinalInference {
 impl ReActDriver {
     /// Asks one model, whatever provider a state selects.
     pub fn new(model: impl ChatModel + 'static) -> Self {
-        Self::of(Arc::new(OneModel(Arc::new(model))))
+        Self::from_models(Arc::new(FixedModel(Arc::new(model))))
     }
 
     /// Asks the model that a state selects.
-    pub fn of(models: Arc<dyn Models>) -> Self {
+    pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
         Self {
-            asked: Asked { models, llm: LlmConfig::default() },
+            asked: ModelSelection { models, llm: LlmConfig::default() },
             attempts: 3,
             format: Some(ResponseFormat::JsonObject),
             final_inference: None,
@@ -109,7 +109,7 @@ impl ReActDriver {
         let model = self.asked.resolve(state, &mut request)?;
         request.tools = ToolSpecs::default();
         let form = std::mem::replace(&mut request.response_format, self.format.clone());
-        request.prompt.dialect = Dialect::Text;
+        request.prompt.dialect = ToolCallFormat::Text;
         let own = request.system.as_deref().unwrap_or_default();
         let tools = shown(state, cx.tools());
         request.system = Some(format!("{}\n\n{own}", rules(&tools)).trim_end().into());
@@ -128,11 +128,11 @@ impl ReActDriver {
             let response = cx.infer(model, request.clone()).await?;
             let text = response.message.text();
             let read = extract(&text).inspect_err(|error| {
-                cx.tell_extraction_failed(error, attempt, self.attempts);
+                cx.emit_extraction_failed(error, attempt, self.attempts);
             });
             let checked = read.and_then(|value| {
                 Decision::check(value, tools).inspect_err(|error| {
-                    cx.tell_validation_failed("decision", vec![error.clone()]);
+                    cx.emit_validation_failed("decision", vec![error.clone()]);
                 })
             });
             match checked {
@@ -159,7 +159,7 @@ impl ReActDriver {
     ) -> Result<InferenceResponse, StepError> {
         if let Some(wording) = &self.final_inference {
             request.model = wording.model.clone().or(request.model);
-            request.options = wording.options.over(&request.options);
+            request.options = wording.options.with_defaults(&request.options);
         }
         let ask = if form.is_some() {
             "Now give the final answer to the user, in the form that is asked for and nothing else."
@@ -174,16 +174,18 @@ impl ReActDriver {
 
 #[async_trait]
 impl Driver for ReActDriver {
-    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         let (model, request, form) = self.request(state, cx).await?;
         let tools = shown(state, cx.tools());
         let (decision, mut response) = self.decide(&*model, request.clone(), &tools, cx).await?;
         let is_worded_again = self.final_inference.is_some() || form.is_some();
         if is_worded_again && matches!(decision, Decision::Answer { .. }) {
-            return Ok(Thought::of(self.word_answer(&*model, request, cx, form).await?));
+            return Ok(StepResponse::from_response(
+                self.word_answer(&*model, request, cx, form).await?,
+            ));
         }
-        (response.message, response.finish) = decision.into_message(cx.step());
-        Ok(Thought::of(response))
+        (response.message, response.finish_reason) = decision.into_message(cx.step());
+        Ok(StepResponse::from_response(response))
     }
 
     /// What the model writes are decisions, as JSON.
@@ -195,7 +197,7 @@ impl Driver for ReActDriver {
         "react"
     }
 
-    fn models(&self) -> Option<Arc<dyn Models>> {
+    fn models(&self) -> Option<Arc<dyn ModelProvider>> {
         Some(Arc::clone(&self.asked.models))
     }
 

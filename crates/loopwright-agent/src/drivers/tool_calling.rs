@@ -4,18 +4,18 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, ChatModel, Driver, LlmConfig, ModelError, Models, OneModel, StepError, ThinkCx,
-    Thought,
+    AgentState, ChatModel, Driver, FixedModel, LlmConfig, ModelError, ModelProvider, StepError,
+    StepResponse, ThinkCx,
     messages::{InferenceRequest, InferenceResponse, Message, Part, ResponseFormat, ToolChoice},
 };
 use serde_json::Value;
 
-use crate::drivers::Asked;
+use crate::drivers::ModelSelection;
 
 /// Asks a model that calls tools by itself. The default driver.
 #[derive(Clone)]
 pub struct ToolCallingDriver {
-    asked: Asked,
+    asked: ModelSelection,
     tool_choice: ToolChoice,
     parallel_tool_calls: Option<bool>,
     response_format: Option<ResponseFormat>,
@@ -24,13 +24,13 @@ pub struct ToolCallingDriver {
 impl ToolCallingDriver {
     /// Asks one model, whatever provider a state selects.
     pub fn new(model: impl ChatModel + 'static) -> Self {
-        Self::of(Arc::new(OneModel(Arc::new(model))))
+        Self::from_models(Arc::new(FixedModel(Arc::new(model))))
     }
 
     /// Asks the model that a state selects.
-    pub fn of(models: Arc<dyn Models>) -> Self {
+    pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
         Self {
-            asked: Asked { models, llm: LlmConfig::default() },
+            asked: ModelSelection { models, llm: LlmConfig::default() },
             tool_choice: ToolChoice::Auto,
             parallel_tool_calls: None,
             response_format: None,
@@ -87,19 +87,19 @@ impl ToolCallingDriver {
 
 #[async_trait]
 impl Driver for ToolCallingDriver {
-    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         let request = cx.request().await?;
         let (model, request) = self.addressed(state, request)?;
         let response = cx.infer(&*model, request).await?;
         let message = without_leaked_arguments(response.message);
-        Ok(Thought::of(InferenceResponse { message, ..response }))
+        Ok(StepResponse::from_response(InferenceResponse { message, ..response }))
     }
 
     fn name(&self) -> &'static str {
         "tool_calling"
     }
 
-    fn models(&self) -> Option<Arc<dyn Models>> {
+    fn models(&self) -> Option<Arc<dyn ModelProvider>> {
         Some(Arc::clone(&self.asked.models))
     }
 

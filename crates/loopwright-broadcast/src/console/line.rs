@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use loopwright_core::{
-    AgentEvent, Envelope, StopReason,
+    AgentEvent, EventEnvelope, StopReason,
     kinds::{ContinuationEvaluated, ExecutionCompleted, SubagentCompleted, ToolCallCompleted},
     messages::{AgentId, FinishReason},
 };
@@ -14,8 +14,8 @@ use super::ConsoleOptions;
 use crate::{
     arguments,
     payload::Ordered,
-    redact::Redaction,
-    text::{harmless, line, shorten},
+    redact::Redactor,
+    text::{sanitize_terminal, shorten, single_line},
 };
 
 /// How much of different things is shown, in characters, and in arguments.
@@ -38,7 +38,7 @@ struct Said(&'static str, Style, String);
 
 impl ConsoleOptions {
     /// Returns the line of an event, without its end; nothing if it is not shown.
-    pub fn line(&self, envelope: &Envelope) -> Option<String> {
+    pub fn line(&self, envelope: &EventEnvelope) -> Option<String> {
         let Said(label, style, text) = self.say(&envelope.event)?;
         let time = if self.show_timestamps {
             let stamp = envelope.at.to_string();
@@ -67,7 +67,7 @@ impl ConsoleOptions {
             }
             E::ExecutionCompleted(it) => done(it),
             E::ExecutionFailed(it) => {
-                let error = line(&clean(&it.failure.to_string()), ERROR);
+                let error = single_line(&clean(&it.failure.to_string()), ERROR);
                 Said("FAIL", RED, format!("status failed, steps {}: {error}", it.steps))
             }
             E::StepStarted(it) => {
@@ -80,7 +80,7 @@ impl ConsoleOptions {
                     it.step,
                     it.has_tool_calls,
                     it.errors.len(),
-                    line(finish, PROMPT),
+                    single_line(finish, PROMPT),
                     it.usage.total(),
                     seconds(it.took)
                 )
@@ -88,39 +88,43 @@ impl ConsoleOptions {
             E::ToolCallStarted(it) => {
                 let asked =
                     if self.show_tool_args { self.arguments(&it.arguments) } else { String::new() };
-                let text = format!("{} {asked}", line(&it.tool, PROMPT));
+                let text = format!("{} {asked}", single_line(&it.tool, PROMPT));
                 Said("TOOL", YELLOW, text.trim_end().to_owned())
             }
             E::ToolCallCompleted(it) => tool(it),
             E::ToolCallBlocked(it) => Said("BLCK", RED, {
-                let reason = line(&clean(&it.reason), ERROR);
-                format!("{} by {}: {reason}", line(&it.tool, PROMPT), line(&it.hook, PROMPT))
+                let reason = single_line(&clean(&it.reason), ERROR);
+                format!(
+                    "{} by {}: {reason}",
+                    single_line(&it.tool, PROMPT),
+                    single_line(&it.hook, PROMPT)
+                )
             }),
             E::ContinuationEvaluated(it) if self.show_continuation => decided(it),
             E::InferenceRequestStarted(it) if self.show_inference => Said("LLM ", CYAN, {
-                let model = line(it.model.as_deref().unwrap_or("default"), PROMPT);
+                let model = single_line(it.model.as_deref().unwrap_or("default"), PROMPT);
                 format!("asked: messages {}, model {model}", it.messages)
             }),
             E::InferenceResponseReceived(it) if self.show_inference => Said("LLM ", CYAN, {
                 let (tokens, took) = (it.usage.total(), seconds(it.took));
-                let finish = line(it.finish.as_str(), PROMPT);
+                let finish = single_line(it.finish.as_str(), PROMPT);
                 format!("answered: tokens {tokens}, {took}, finish {finish}")
             }),
             E::SubagentSpawning(it) if self.show_subagents => Said("SUB ", MAGENTA, {
-                let prompt = line(&clean(&it.prompt), PROMPT);
-                let name = line(&it.subagent, PROMPT);
+                let prompt = single_line(&clean(&it.prompt), PROMPT);
+                let name = single_line(&it.subagent, PROMPT);
                 format!("{name} begins: depth {}/{}, {prompt}", it.depth, it.max_depth)
             }),
             E::SubagentCompleted(it) if self.show_subagents => sub(it),
             E::HookExecuted(it) if self.show_hooks => Said("HOOK", DARK, {
-                format!("{} {}, {}", it.point, line(&it.hook, PROMPT), seconds(it.took))
+                format!("{} {}, {}", it.point, single_line(&it.hook, PROMPT), seconds(it.took))
             }),
             E::DecisionExtractionFailed(it) if self.show_failures => Said("FAIL", RED, {
-                let error = line(&clean(&it.error), ERROR);
+                let error = single_line(&clean(&it.error), ERROR);
                 format!("extraction failed (attempt {}/{}): {error}", it.attempt, it.max_attempts)
             }),
             E::ValidationFailed(it) if self.show_failures => Said("FAIL", RED, {
-                let errors = it.errors.iter().take(ERRORS).map(|it| line(&clean(it), ERROR));
+                let errors = it.errors.iter().take(ERRORS).map(|it| single_line(&clean(it), ERROR));
                 format!("validation failed: {}", errors.collect::<Vec<_>>().join("; "))
             }),
             _ => return None,
@@ -136,18 +140,18 @@ impl ConsoleOptions {
         let more = fields.len().saturating_sub(ARGUMENTS);
         let shown = fields.into_iter().take(ARGUMENTS).map(|(name, value)| {
             let value = self.value(&name, value);
-            format!("{}={value}", line(&name, PROMPT))
+            format!("{}={value}", single_line(&name, PROMPT))
         });
         let shown = shown.collect::<Vec<_>>().join(", ");
         if more > 0 { format!("{{{shown}}} (+{more} more)") } else { format!("{{{shown}}}") }
     }
 
     fn value(&self, name: &str, value: Value) -> String {
-        match Redaction::default().value(name, value) {
+        match Redactor::default().value(name, value) {
             Value::Array(items) => format!("[{}]", items.len()),
             Value::Object(_) => "{...}".to_owned(),
             Value::String(text) => {
-                shorten(&line(&text, usize::MAX), self.max_arg_length, self.max_arg_length)
+                shorten(&single_line(&text, usize::MAX), self.max_arg_length, self.max_arg_length)
             }
             value => value.to_string(),
         }
@@ -161,17 +165,17 @@ fn done(it: &ExecutionCompleted) -> Said {
 }
 
 fn tool(it: &ToolCallCompleted) -> Said {
-    let (name, took) = (line(&it.tool, PROMPT), seconds(it.took));
+    let (name, took) = (single_line(&it.tool, PROMPT), seconds(it.took));
     if it.success {
         return Said("TOOL", YELLOW, format!("{name} is done, {took}"));
     }
-    let error = line(&clean(&it.outcome.error_message()), TOOL_ERROR);
+    let error = single_line(&clean(&it.outcome.error_message()), TOOL_ERROR);
     Said("TOOL", RED, format!("{name} failed, {took}: {error}"))
 }
 
 fn decided(it: &ContinuationEvaluated) -> Said {
     let outcome = &it.outcome;
-    let by = line(&outcome.resolved_by, PROMPT);
+    let by = single_line(&outcome.resolved_by, PROMPT);
     if outcome.should_continue {
         return Said("EVAL", MAGENTA, format!("continue, resolved by {by}"));
     }
@@ -181,7 +185,7 @@ fn decided(it: &ContinuationEvaluated) -> Said {
 
 fn sub(it: &SubagentCompleted) -> Said {
     let id = it.subagent_id.as_ref().map_or("----", short);
-    let (name, took) = (line(&it.subagent, PROMPT), seconds(it.took));
+    let (name, took) = (single_line(&it.subagent, PROMPT), seconds(it.took));
     let (status, steps, tokens) = (&it.status, it.steps, it.usage.total());
     let text = format!("{name} [{id}] is over: {status}, steps {steps}, tokens {tokens}, {took}");
     Said("SUB ", MAGENTA, text)
@@ -189,7 +193,7 @@ fn sub(it: &SubagentCompleted) -> Said {
 
 /// Returns a text without secrets that cannot steer a terminal.
 fn clean(text: &str) -> String {
-    harmless(&Redaction::default().text(text))
+    sanitize_terminal(&Redactor::default().text(text))
 }
 
 /// Returns the last four characters of an id.

@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use super::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Item(u32, Worth);
+struct Item(u32, DropPriority);
 
 impl Queued for Item {
-    fn worth(&self) -> Worth {
+    fn worth(&self) -> DropPriority {
         self.1
     }
 }
@@ -22,8 +22,14 @@ fn numbers(taken: Option<Taken<Item>>) -> (u64, Vec<u32>) {
 #[test]
 fn fragments_go_before_events_and_what_is_kept_stays() {
     let (entrance, mut exit) = queue(2);
-    let items =
-        [Worth::Event, Worth::Fragment, Worth::Kept, Worth::Event, Worth::Event, Worth::Kept];
+    let items = [
+        DropPriority::Event,
+        DropPriority::Fragment,
+        DropPriority::Kept,
+        DropPriority::Event,
+        DropPriority::Event,
+        DropPriority::Kept,
+    ];
     for (number, worth) in (0..).zip(items) {
         assert!(entrance.push(Item(number, worth)));
     }
@@ -35,9 +41,9 @@ fn fragments_go_before_events_and_what_is_kept_stays() {
 #[test]
 fn what_is_in_a_closed_queue_can_be_taken_out() {
     let (entrance, mut exit) = queue(2);
-    entrance.push(Item(0, Worth::Event));
+    entrance.push(Item(0, DropPriority::Event));
     entrance.close();
-    assert!(!entrance.push(Item(1, Worth::Event)));
+    assert!(!entrance.push(Item(1, DropPriority::Event)));
     assert_eq!(numbers(block_on(exit.take(9))), (0, vec![0]));
     assert_eq!(block_on(exit.take(9)), None);
 }
@@ -45,14 +51,18 @@ fn what_is_in_a_closed_queue_can_be_taken_out() {
 #[test]
 fn nothing_waits_for_somebody_who_has_gone() {
     let (entrance, exit) = queue(2);
-    entrance.push(Item(0, Worth::Kept));
+    entrance.push(Item(0, DropPriority::Kept));
     drop(exit);
-    assert!(!entrance.push(Item(1, Worth::Kept)));
+    assert!(!entrance.push(Item(1, DropPriority::Kept)));
     assert_eq!(entrance.waiting(), 0);
 }
 
-fn worths() -> impl Strategy<Value = Vec<Worth>> {
-    let worth = prop_oneof![Just(Worth::Fragment), Just(Worth::Event), Just(Worth::Kept)];
+fn worths() -> impl Strategy<Value = Vec<DropPriority>> {
+    let worth = prop_oneof![
+        Just(DropPriority::Fragment),
+        Just(DropPriority::Event),
+        Just(DropPriority::Kept)
+    ];
     prop::collection::vec(worth, 0..60)
 }
 
@@ -65,7 +75,7 @@ proptest! {
         let (mut taken, mut dropped) = (Vec::new(), 0);
         for (number, worth) in (0..).zip(&worths) {
             entrance.push(Item(number, *worth));
-            let (waiting, kept) = (entrance.waiting(), worths.iter().filter(|it| **it == Worth::Kept));
+            let (waiting, kept) = (entrance.waiting(), worths.iter().filter(|it| **it == DropPriority::Kept));
             prop_assert!(waiting <= capacity + kept.count());
             if (number as usize).is_multiple_of(every) && waiting > 0 {
                 let (lost, items) = numbers(block_on(exit.take(most)));
@@ -83,7 +93,7 @@ proptest! {
         // What was dropped last is told with what is taken next, if anything is.
         prop_assert!(dropped <= entrance.dropped());
         let taken: BTreeSet<u32> = taken.into_iter().collect();
-        let kept = (0..).zip(&worths).filter(|(_, it)| **it == Worth::Kept);
+        let kept = (0..).zip(&worths).filter(|(_, it)| **it == DropPriority::Kept);
         prop_assert!(kept.into_iter().all(|(number, _)| taken.contains(&number)));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_sandbox::{DriverChoice, Policy, Sandbox};
+use loopwright_sandbox::{BackendChoice, Sandbox, SandboxPolicy};
 use serde::{Deserialize, Serialize};
 
 use crate::bash::{Bash, BashPolicy, background};
@@ -48,11 +48,11 @@ Answer in plain text; do not print summaries with bash.";
 impl UseBash {
     /// Runs commands in a directory.
     pub fn in_dir(path: impl Into<PathBuf>) -> Self {
-        Self::of(Bash::in_dir(path))
+        Self::from_tool(Bash::in_dir(path))
     }
 
     /// Runs commands as this tool does.
-    pub fn of(bash: Bash) -> Self {
+    pub fn from_tool(bash: Bash) -> Self {
         Self { bash, background: Background::default() }
     }
 
@@ -63,13 +63,13 @@ impl UseBash {
     }
 
     /// Sets what commands may do; see [`Bash::policy`].
-    pub fn policy(mut self, policy: Policy) -> Self {
+    pub fn policy(mut self, policy: SandboxPolicy) -> Self {
         self.bash = self.bash.policy(policy);
         self
     }
 
     /// Changes what commands may do; see [`Bash::confine`].
-    pub fn confine(mut self, change: impl FnOnce(Policy) -> Policy) -> Self {
+    pub fn confine(mut self, change: impl FnOnce(SandboxPolicy) -> SandboxPolicy) -> Self {
         self.bash = self.bash.confine(change);
         self
     }
@@ -81,14 +81,14 @@ impl UseBash {
     }
 
     /// Chooses what commands are run with; see [`Policy::driver`].
-    pub fn driver(mut self, driver: impl Into<DriverChoice>) -> Self {
+    pub fn driver(mut self, driver: impl Into<BackendChoice>) -> Self {
         self.bash = self.bash.driver(driver);
         self
     }
 
     /// Sets what is shown of commands; see [`Bash::display`].
-    pub fn display(mut self, display: BashPolicy) -> Self {
-        self.bash = self.bash.display(display);
+    pub fn with_output_policy(mut self, display: BashPolicy) -> Self {
+        self.bash = self.bash.with_output_policy(display);
         self
     }
 

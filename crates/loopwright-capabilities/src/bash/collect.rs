@@ -9,7 +9,7 @@ use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{
     Changes, Fate, Transaction, TransactionError, Undone, staging_for,
 };
-use loopwright_sandbox::{DriverChoice, Network, Policy, Tier, WorkdirAccess};
+use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy, WorkdirAccess};
 
 use crate::bash::BashError;
 use crate::files::FileJournal;
@@ -60,9 +60,11 @@ impl Entry {
 impl Collect {
     /// Tells whether commands leave nothing behind but what is collected, so that one that was interrupted did not
     /// happen.
-    pub(super) fn is_all(&self, policy: &Policy) -> bool {
-        let is_confined =
-            matches!(policy.driver, DriverChoice::Auto | DriverChoice::Only(Tier::Namespaces));
+    pub(super) fn is_all(&self, policy: &SandboxPolicy) -> bool {
+        let is_confined = matches!(
+            policy.backend,
+            BackendChoice::Auto | BackendChoice::Only(Backend::Namespaces)
+        );
         self.collects(policy)
             && is_confined
             && policy.network != Network::Host
@@ -70,14 +72,18 @@ impl Collect {
             && policy.direct.is_empty()
     }
 
-    fn collects(&self, policy: &Policy) -> bool {
+    fn collects(&self, policy: &SandboxPolicy) -> bool {
         self.place != Place::Nowhere
             && policy.workdir_access == WorkdirAccess::Writable
-            && policy.driver != DriverChoice::Only(Tier::Host)
+            && policy.backend != BackendChoice::Only(Backend::Host)
     }
 
     /// Begins to collect, unless the call has run already.
-    pub(super) fn begin(&self, policy: &Policy, entry: Option<&Entry>) -> Result<Begun, BashError> {
+    pub(super) fn begin(
+        &self,
+        policy: &SandboxPolicy,
+        entry: Option<&Entry>,
+    ) -> Result<Begun, BashError> {
         if !self.collects(policy) {
             return Ok(Begun::Direct);
         }
@@ -92,10 +98,10 @@ impl Collect {
         if let Some(entry) = entry.filter(|it| it.is_again && self.is_all(policy)) {
             match Fate::of(&place, &entry.name).map_err(BashError::Changes)? {
                 Fate::NeverWas => {}
-                Fate::Unknown => return Err(BashError::Interrupted),
+                Fate::Unknown => return Err(BashError::OutcomeUnknown),
                 Fate::Applied(result) => {
                     let output = serde_json::from_slice(&result);
-                    return output.map(Begun::Over).map_err(|_| BashError::Interrupted);
+                    return output.map(Begun::Over).map_err(|_| BashError::OutcomeUnknown);
                 }
             }
         }
@@ -112,9 +118,13 @@ impl Collect {
     }
 
     /// A call that was interrupted is not run again where its changes were made at once.
-    fn begin_direct(&self, policy: &Policy, entry: Option<&Entry>) -> Result<Begun, BashError> {
+    fn begin_direct(
+        &self,
+        policy: &SandboxPolicy,
+        entry: Option<&Entry>,
+    ) -> Result<Begun, BashError> {
         match entry {
-            Some(entry) if entry.is_again && self.is_all(policy) => Err(BashError::Interrupted),
+            Some(entry) if entry.is_again && self.is_all(policy) => Err(BashError::OutcomeUnknown),
             _ => Ok(Begun::Direct),
         }
     }
@@ -123,7 +133,7 @@ impl Collect {
     pub(super) fn look(
         &self,
         transaction: &Transaction,
-        policy: &Policy,
+        policy: &SandboxPolicy,
     ) -> Result<(Changes, Vec<String>), BashError> {
         let screen = policy.screen(self.screen.clone());
         let changes = transaction.changes(&screen).map_err(BashError::Changes)?;

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use loopwright_sandbox::{DriverChoice, Network, Policy, Tier, WorkdirAccess};
+use loopwright_sandbox::{Backend, BackendChoice, Network, SandboxPolicy, WorkdirAccess};
 
 /// Describes in one sentence what a policy lets commands do.
-pub(super) fn describe(policy: &Policy) -> String {
-    if policy.driver == DriverChoice::Only(Tier::Host) {
+pub(super) fn describe(policy: &SandboxPolicy) -> String {
+    if policy.backend == BackendChoice::Only(Backend::Host) {
         return "It is not confined: it can do whatever the user of this machine can.".to_owned();
     }
-    let sandbox = match policy.driver {
-        DriverChoice::Auto if policy.accepted.contains(&Tier::Host) => {
+    let sandbox = match policy.backend {
+        BackendChoice::Auto if policy.accepted.contains(&Backend::Host) => {
             "It runs in a sandbox where this machine has one"
         }
         _ => "It runs in a sandbox",
@@ -23,7 +23,7 @@ pub(super) fn describe(policy: &Policy) -> String {
 }
 
 /// Lists the places that may be written to.
-fn places(policy: &Policy) -> String {
+fn places(policy: &SandboxPolicy) -> String {
     let workdir = match policy.workdir_access {
         WorkdirAccess::Writable => Some("there".to_owned()),
         WorkdirAccess::ReadOnly => None,

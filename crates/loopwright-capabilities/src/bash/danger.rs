@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 /// What becomes of a command that looks dangerous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum OnDanger {
+pub enum OnDangerousCommand {
     /// It is run, and the answer has a note.
     #[default]
-    Note,
+    Warn,
     /// It is not run. This keeps nobody from doing the same in other words.
     Block,
 }

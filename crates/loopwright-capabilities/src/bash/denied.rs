@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use loopwright_sandbox::{Output, Policy, Tier};
+use loopwright_sandbox::{Backend, Output, SandboxPolicy};
 
 /// Where the sandbox has its own home, scratch space and devices.
 const HOME: &str = "/tmp/home";
@@ -13,7 +13,7 @@ const SYSTEM: [&str; 9] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/etc"];
 
 /// How many paths are named.
-const MOST: usize = 3;
+const MAX: usize = 3;
 
 /// What programs say of a path that they cannot use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,9 +24,9 @@ enum Said {
 }
 
 /// Names paths of which a command said that they cannot be used, and that the policy keeps from it.
-pub(super) fn notes(output: &Output, policy: &Policy) -> Vec<String> {
+pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
     // The other tiers show more than the policy says, or have a root of their own.
-    let shows_exactly = [Tier::Namespaces, Tier::Bubblewrap];
+    let shows_exactly = [Backend::Namespaces, Backend::Bubblewrap];
     if output.outcome.is_success() || !shows_exactly.iter().any(|it| it.name() == output.driver) {
         return Vec::new();
     }
@@ -36,7 +36,7 @@ pub(super) fn notes(output: &Output, policy: &Policy) -> Vec<String> {
             let Some((said, path)) = complaint(line) else { continue };
             if let Some(note) = reason(said, &path, policy)
                 && !notes.contains(&note)
-                && notes.len() < MOST
+                && notes.len() < MAX
             {
                 notes.push(note);
             }
@@ -63,7 +63,7 @@ fn complaint(line: &str) -> Option<(Said, PathBuf)> {
 }
 
 /// Says what keeps a command from a path. `None` means that it may be something else.
-fn reason(said: Said, path: &Path, policy: &Policy) -> Option<String> {
+fn reason(said: Said, path: &Path, policy: &SandboxPolicy) -> Option<String> {
     let is_in = |folder: &PathBuf| path.starts_with(folder);
     let may_write = policy.write_paths.iter().chain(&policy.cache).any(is_in);
     let may_read = policy.read_paths.iter().any(is_in);
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     fn check(stderr: &'static str, expect: &[&str]) {
-        let policy = Policy::in_dir("/srv/web").hide("keys").read("/home/me/.cargo/bin");
+        let policy = SandboxPolicy::in_dir("/srv/web").hide("keys").read("/home/me/.cargo/bin");
         let policy = policy.write("/srv/out").cache("/home/me/caches");
         let output = Output { driver: "namespaces".to_owned(), ..Output::exited(1, "", stderr) };
         assert_eq!(notes(&output, &policy), expect, "{stderr}");
@@ -147,7 +147,11 @@ mod tests {
         let stderr = "cat: /home/me/.aws/config: No such file or directory";
         for driver in ["landlock", "docker", "host"] {
             let output = Output { driver: driver.to_owned(), ..Output::exited(1, "", stderr) };
-            assert_eq!(notes(&output, &Policy::in_dir("/srv")), Vec::<String>::new(), "{driver}");
+            assert_eq!(
+                notes(&output, &SandboxPolicy::in_dir("/srv")),
+                Vec::<String>::new(),
+                "{driver}"
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the model is told of a command that has ended.
 
-use loopwright_sandbox::{Captured, Outcome, Output, TimeoutKind};
+use loopwright_sandbox::{Captured, ExitOutcome, Output, TimeoutKind};
 
 use crate::bash::BashPolicy;
 use crate::files::{ceil_boundary, floor_boundary};
@@ -10,11 +10,11 @@ const ADVICE: &str =
     "narrow the output, or redirect it to a file and read parts of it with read_file";
 
 /// Returns the status that a shell would report.
-pub(super) fn exit_code(outcome: Outcome) -> i32 {
+pub(super) fn exit_code(outcome: ExitOutcome) -> i32 {
     match outcome {
-        Outcome::Exited(status) => status,
-        Outcome::Signalled(signal) => 128 + signal,
-        Outcome::TimedOut(_) => 124,
+        ExitOutcome::Exited(status) => status,
+        ExitOutcome::Signalled(signal) => 128 + signal,
+        ExitOutcome::TimedOut(_) => 124,
         _ => 137,
     }
 }
@@ -36,10 +36,10 @@ pub(super) fn report(output: &Output, policy: &BashPolicy, seconds: f64) -> Stri
     if blocks.is_empty() { "(no output)".to_owned() } else { blocks.join("\n\n") }
 }
 
-fn notice(outcome: Outcome, seconds: f64) -> Option<String> {
+fn notice(outcome: ExitOutcome, seconds: f64) -> Option<String> {
     match outcome {
-        Outcome::Exited(_) => None,
-        Outcome::TimedOut(TimeoutKind::Wall) => {
+        ExitOutcome::Exited(_) => None,
+        ExitOutcome::TimedOut(TimeoutKind::Wall) => {
             Some(format!("The command timed out after {seconds} seconds and was ended."))
         }
         other => Some(format!("The command {other}.")),

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use loopwright_sandbox::OutputCaps;
+use loopwright_sandbox::OutputLimits;
 use serde::{Deserialize, Serialize};
 
-use crate::bash::danger::OnDanger;
+use crate::bash::danger::OnDangerousCommand;
 
 /// How long a command may take, how much of its output is kept and shown, and what is said about
 /// dangerous ones. All sizes are bytes; cuts fall on whole characters.
@@ -27,7 +27,7 @@ pub struct BashPolicy {
     /// is up to the sandbox.
     pub dangerous_patterns: Vec<String>,
     /// What becomes of such a command; by default it is run, and the answer has a note.
-    pub on_danger: OnDanger,
+    pub on_danger: OnDangerousCommand,
 }
 
 impl Default for BashPolicy {
@@ -41,21 +41,21 @@ impl Default for BashPolicy {
             timeout: Duration::from_mins(2),
             capture_bytes: 131_072,
             dangerous_patterns: PATTERNS.map(str::to_owned).to_vec(),
-            on_danger: OnDanger::default(),
+            on_danger: OnDangerousCommand::default(),
         }
     }
 }
 
 impl BashPolicy {
     /// Shows so much of each stream, of that so much of its beginning and of its end.
-    pub fn showing(max_output_chars: usize, head_chars: usize, tail_chars: usize) -> Self {
+    pub fn with_limits(max_output_chars: usize, head_chars: usize, tail_chars: usize) -> Self {
         Self { max_output_chars, head_chars, tail_chars, ..Self::default() }
     }
 
     /// Returns what a sandbox is to keep of each stream.
-    pub(super) fn caps(&self) -> OutputCaps {
+    pub(super) fn caps(&self) -> OutputLimits {
         let head = self.window().0.min(self.capture_bytes / 2);
-        OutputCaps { head, tail: self.capture_bytes - head, ..OutputCaps::default() }
+        OutputLimits { head, tail: self.capture_bytes - head, ..OutputLimits::default() }
     }
 
     /// Returns how much is shown of the beginning and of the end of a stream that is too long.

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use loopwright_core::{AgentState, BoxError, Effects, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_core::{AgentState, BoxError, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput};
 use loopwright_sandbox::transaction::TransactionError;
 use loopwright_sandbox::{
-    Command, DriverChoice, Outcome, Output, Policy, Sandbox, SandboxError, Stream,
+    BackendChoice, Command, ExitOutcome, Output, OutputStream, Sandbox, SandboxError, SandboxPolicy,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bash::collect::{Begun, Collect, Entry, Place};
 use crate::bash::confinement;
-use crate::bash::danger::{self, OnDanger};
+use crate::bash::danger::{self, OnDangerousCommand};
 use crate::bash::denied;
 use crate::bash::directory::{DIRECTORY, Wrapped};
 use crate::bash::format;
@@ -34,8 +34,8 @@ use crate::files::FileJournal;
 #[must_use]
 pub struct Bash {
     pub(super) sandbox: Arc<dyn Sandbox>,
-    policy: Policy,
-    pub(super) display: BashPolicy,
+    policy: SandboxPolicy,
+    pub(super) output_policy: BashPolicy,
     /// Whether the policy was given as a whole, with limits of its own.
     has_own_limits: bool,
     /// How long a command may take at most, where the user says so.
@@ -67,7 +67,7 @@ pub struct BashArgs {
 }
 
 /// How long a command may take if the model asks for it, where nothing else is said.
-const LONGEST: Duration = Duration::from_mins(10);
+const MAX_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Why a command has no answer; the model is told.
 #[derive(Debug, thiserror::Error)]
@@ -81,9 +81,9 @@ pub enum BashError {
     Sandbox(#[from] SandboxError),
     /// The run was cancelled, or the command's watcher was ended from outside.
     #[error("{said}")]
-    Ended {
+    Interrupted {
         /// How it ended.
-        outcome: Outcome,
+        outcome: ExitOutcome,
         /// How it ended in words, and what it had said.
         said: String,
     },
@@ -94,7 +94,7 @@ pub enum BashError {
     NoSuchCommand(String),
     /// There are too many of them.
     #[error("{0} commands are in the background already; stop one with `bash_stop`")]
-    TooMany(usize),
+    TooManyBackground(usize),
     /// What it changed cannot be looked at or made real.
     #[error("what the command changed could not be kept: {0}")]
     Changes(#[source] TransactionError),
@@ -106,7 +106,7 @@ pub enum BashError {
         "the process that ran the command ended, and how far the command came is not known: look before you run it \
          again"
     )]
-    Interrupted,
+    OutcomeUnknown,
     /// Commands in the background need a runtime that keeps them going.
     #[error("commands cannot be kept in the background here; use `bash`")]
     NoRuntime,
@@ -116,9 +116,9 @@ impl Bash {
     /// Runs commands in a directory.
     pub fn in_dir(path: impl Into<PathBuf>) -> Self {
         let bash = Self {
-            sandbox: loopwright_sandbox::auto(),
-            policy: Policy::in_dir(path),
-            display: BashPolicy::default(),
+            sandbox: loopwright_sandbox::auto_select(),
+            policy: SandboxPolicy::in_dir(path),
+            output_policy: BashPolicy::default(),
             has_own_limits: false,
             longest: None,
             starts: Starts::AtRoot,
@@ -148,14 +148,14 @@ impl Bash {
 
     /// Sets what commands may do. Its time and its bounds on output count then, in place of those of
     /// the [`BashPolicy`].
-    pub fn policy(mut self, policy: Policy) -> Self {
+    pub fn policy(mut self, policy: SandboxPolicy) -> Self {
         self.policy = policy;
         self.has_own_limits = true;
         self.described()
     }
 
     /// Changes what commands may do, and leaves their time and the bounds on output to the [`BashPolicy`].
-    pub fn confine(mut self, change: impl FnOnce(Policy) -> Policy) -> Self {
+    pub fn confine(mut self, change: impl FnOnce(SandboxPolicy) -> SandboxPolicy) -> Self {
         self.policy = change(self.policy);
         self.described()
     }
@@ -168,8 +168,8 @@ impl Bash {
     }
 
     /// Chooses what commands are run with; see [`Policy::driver`].
-    pub fn driver(mut self, driver: impl Into<DriverChoice>) -> Self {
-        self.policy = self.policy.driver(driver);
+    pub fn driver(mut self, driver: impl Into<BackendChoice>) -> Self {
+        self.policy = self.policy.backend(driver);
         self.described()
     }
 
@@ -208,8 +208,8 @@ impl Bash {
     }
 
     /// Sets what is shown of commands, and how long they may take.
-    pub fn display(mut self, display: BashPolicy) -> Self {
-        self.display = display;
+    pub fn with_output_policy(mut self, display: BashPolicy) -> Self {
+        self.output_policy = display;
         self
     }
 
@@ -220,21 +220,21 @@ impl Bash {
     }
 
     /// Returns what commands may do.
-    pub(super) fn rules(&self) -> Policy {
+    pub(super) fn rules(&self) -> SandboxPolicy {
         self.rules_for(None)
     }
 
     /// Returns what a command may do for which the model asks for this much time.
-    pub(super) fn rules_for(&self, seconds: Option<NonZeroU32>) -> Policy {
+    pub(super) fn rules_for(&self, seconds: Option<NonZeroU32>) -> SandboxPolicy {
         let policy = self.policy.clone();
         let wanted = seconds.map(|it| Duration::from_secs(it.get().into()));
         if self.has_own_limits {
-            let given = policy.limits.wall;
-            return policy.wall(wanted.map_or(given, |it| it.min(given)));
+            let given = policy.limits.timeout;
+            return policy.timeout(wanted.map_or(given, |it| it.min(given)));
         }
-        let usual = self.display.timeout;
-        let longest = self.longest.unwrap_or(LONGEST.max(usual));
-        policy.wall(wanted.unwrap_or(usual).min(longest)).output(self.display.caps())
+        let usual = self.output_policy.timeout;
+        let longest = self.longest.unwrap_or(MAX_TIMEOUT.max(usual));
+        policy.timeout(wanted.unwrap_or(usual).min(longest)).output(self.output_policy.caps())
     }
 
     /// Returns the directory that commands begin in.
@@ -249,12 +249,12 @@ impl Bash {
     ///
     /// If such commands are not run.
     pub(super) fn judge(&self, command: &str) -> Result<Option<String>, BashError> {
-        let Some(pattern) = danger::find(command, &self.display.dangerous_patterns) else {
+        let Some(pattern) = danger::find(command, &self.output_policy.dangerous_patterns) else {
             return Ok(None);
         };
-        match self.display.on_danger {
-            OnDanger::Block => Err(BashError::Blocked(pattern.to_owned())),
-            OnDanger::Note => Ok(Some(format!(
+        match self.output_policy.on_danger {
+            OnDangerousCommand::Block => Err(BashError::Blocked(pattern.to_owned())),
+            OnDangerousCommand::Warn => Ok(Some(format!(
                 "[The command looks dangerous, because it contains `{pattern}`; it was run.]"
             ))),
         }
@@ -298,7 +298,7 @@ impl Bash {
             Begun::Collected(transaction) => Some(transaction),
         };
         let command = Command::shell(line);
-        let mut observer = |_: Stream, _: &[u8]| {};
+        let mut observer = |_: OutputStream, _: &[u8]| {};
         let is_collected = begun.is_some();
         let (mut output, transaction) = match begun {
             Some(transaction) => {
@@ -309,13 +309,13 @@ impl Bash {
         };
         let left = wrapped.and_then(|it| it.unwrap(&mut output.stderr));
         output.notes.extend(denied::notes(&output, &policy));
-        let seconds = policy.limits.wall.as_secs_f64();
-        if matches!(output.outcome, Outcome::Cancelled | Outcome::Lost) {
+        let seconds = policy.limits.timeout.as_secs_f64();
+        if matches!(output.outcome, ExitOutcome::Cancelled | ExitOutcome::Lost) {
             if is_collected && output.staged {
                 output.notes.push("nothing that it changed in the folder was kept".to_owned());
             }
-            let said = format::report(&output, &self.display, seconds);
-            return Err(BashError::Ended { outcome: output.outcome, said });
+            let said = format::report(&output, &self.output_policy, seconds);
+            return Err(BashError::Interrupted { outcome: output.outcome, said });
         }
         let Some(transaction) = transaction else {
             return Ok(self.answer(&output, seconds, note, left));
@@ -342,7 +342,7 @@ impl Bash {
         note: Option<String>,
         left: Option<String>,
     ) -> ToolOutput {
-        let mut text = format::report(output, &self.display, seconds);
+        let mut text = format::report(output, &self.output_policy, seconds);
         if let Some(note) = note {
             text = format!("{text}\n\n{note}");
         }
@@ -359,7 +359,7 @@ async fn blocking<T: Send + 'static>(
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Err(BashError::Interrupted),
+            Err(_) => Err(BashError::OutcomeUnknown),
         },
     }
 }
@@ -378,7 +378,7 @@ fn told(text: &str, output: &Output) -> ToolOutput {
     let value = json!({
         "exit_code": format::exit_code(output.outcome),
         "duration": output.elapsed.as_secs_f64(),
-        "timed_out": matches!(output.outcome, Outcome::TimedOut(_)),
+        "timed_out": matches!(output.outcome, ExitOutcome::TimedOut(_)),
         "truncated_stdout": output.stdout.omitted() > 0,
         "truncated_stderr": output.stderr.omitted() > 0,
         "success": output.outcome.is_success(),
@@ -404,11 +404,11 @@ impl Tool for Bash {
     fn options(&self) -> ToolOptions {
         let effects = if self.collect.is_all(&self.rules()) {
             // One that was interrupted did not happen, or is found to have been applied whole.
-            Effects::Resumable
+            SideEffects::Resumable
         } else {
-            Effects::Once
+            SideEffects::AtMostOnce
         };
-        ToolOptions { effects, ..ToolOptions::default() }
+        ToolOptions { side_effects: effects, ..ToolOptions::default() }
     }
 
     async fn call(&self, args: BashArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

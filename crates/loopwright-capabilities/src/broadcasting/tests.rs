@@ -5,13 +5,13 @@ use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on};
 use serde_json::json;
 
 use super::*;
-use crate::child::Child;
+use crate::child::ChildAgent;
 
 /// Runs an agent that has a tool which hands work to another one, and returns what is told.
 fn told(config: BroadcastConfig, session: Option<&str>, budget: Budget) -> Vec<BroadcastEnvelope> {
     let help = MockTool::with_cx("help", "Asks somebody.", |_, cx| {
         Box::pin(async move {
-            let child = Child::of(cx, "helper");
+            let child = ChildAgent::of(cx, "helper");
             let ended = child.run("How?", |state| state.with_user_message("How?")).await;
             let answer = ended.and_then(|it| it.answer()).map_err(BoxError::from)?;
             Ok(ToolOutput::text(answer.text))
@@ -26,8 +26,8 @@ fn told(config: BroadcastConfig, session: Option<&str>, budget: Budget) -> Vec<B
     let subscription = broadcasting.subscribe(CAPACITY);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(FakeModel::script(steps).streaming(4)))
-        .with_capability(UseTools::new().and(help))
-        .with_capability(UseBroadcasting::through(broadcasting))
+        .with_capability(UseTools::new().with_tool(help))
+        .with_capability(UseBroadcasting::from_broadcasting(broadcasting))
         .build()
         .unwrap();
     drop(block_on(agent.execute(AgentState::new().with_budget(budget).with_user_message("go"))));
@@ -37,7 +37,7 @@ fn told(config: BroadcastConfig, session: Option<&str>, budget: Budget) -> Vec<B
 
 fn all(mut subscription: Subscription) -> Vec<BroadcastEnvelope> {
     let mut told = Vec::new();
-    while let Some(frame) = block_on(subscription.next()) {
+    while let Some(frame) = block_on(subscription.recv()) {
         told.push(frame.envelope().unwrap());
     }
     told
@@ -52,7 +52,7 @@ fn item_10_the_capability_tells_the_right_end() {
     let minimal = BroadcastConfig::minimal();
     let completed = told(minimal, Some("s"), Budget::unlimited());
     assert_eq!(last_status(&completed), Some(BroadcastStatus::Completed));
-    assert!(completed.last().unwrap().is_at_rest());
+    assert!(completed.last().unwrap().is_idle_or_terminal());
     let one = Budget { steps: Some(1), ..Budget::unlimited() };
     assert_eq!(last_status(&told(minimal, Some("s"), one)), Some(BroadcastStatus::Stopped));
 }
@@ -69,7 +69,11 @@ fn sub_agents_are_told_of_as_executions_of_their_own() {
     };
     let both = [BroadcastStatus::Processing, BroadcastStatus::Completed];
     assert_eq!((statuses(&own), statuses(&others)), (both.to_vec(), both.to_vec()));
-    assert!(others.iter().all(|it| !it.is_at_rest() && it.execution_id == others[0].execution_id));
+    assert!(
+        others
+            .iter()
+            .all(|it| !it.is_idle_or_terminal() && it.execution_id == others[0].execution_id)
+    );
     assert_ne!(own[0].execution_id, others[0].execution_id);
     // Without a session each agent has a channel of its own.
     let (own, others): (Vec<_>, Vec<_>) =

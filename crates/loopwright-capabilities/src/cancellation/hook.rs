@@ -14,9 +14,9 @@ impl Asking {
     fn ask(&self, state: &StateEdit<'_>, cx: &HookCx<'_>) -> Flow {
         self.0.watch(cx.run());
         if state.stop_signal().is_some() {
-            return Flow::Go;
+            return Flow::Continue;
         }
-        self.0.signal(state).map_or(Flow::Go, Flow::Stop)
+        self.0.signal(state).map_or(Flow::Continue, Flow::Stop)
     }
 }
 

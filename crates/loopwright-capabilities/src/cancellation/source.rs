@@ -84,7 +84,7 @@ impl Cancellation {
     /// Forgets runs that are over, and the request when it has ended all that it was meant for.
     fn tidied(&self) -> MutexGuard<'_, Inner> {
         let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.runs.retain(|run| !run.is_over());
+        inner.runs.retain(|run| !run.is_finished());
         if inner.runs.is_empty() && inner.request.as_ref().is_some_and(|it| it.was_heard) {
             inner.request = None;
         }
@@ -104,7 +104,7 @@ impl CancellationSource for Cancellation {
 
     fn watch(&self, run: RunHandle) {
         let mut inner = self.tidied();
-        if !inner.runs.iter().any(|it| it.is_same(&run)) {
+        if !inner.runs.iter().any(|it| it.same_run(&run)) {
             inner.runs.push(run);
         }
     }

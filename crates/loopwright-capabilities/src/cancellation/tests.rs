@@ -2,8 +2,8 @@ use std::pin::pin;
 
 use loopwright_agent::{AgentBuilder, UseHook, UseLlmConfig, UseTools};
 use loopwright_core::{
-    AgentLoop, AgentState, CallableHook, Flow, RunOptions, Status, Step, StopReason, StopSignal,
-    ToolOutcome,
+    AgentLoop, AgentState, CallableHook, ExecutionStatus, Flow, RunOptions, Step, StopReason,
+    StopSignal, ToolOutcome,
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on, poll_times, test_env};
 use serde_json::json;
@@ -13,7 +13,9 @@ use super::*;
 fn agent(model: &FakeModel, stop: &Cancellation) -> AgentBuilder {
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(MockTool::scripted()).and(MockTool::hanging("hang")))
+        .with_capability(
+            UseTools::new().with_tool(MockTool::scripted()).with_tool(MockTool::hanging("hang")),
+        )
         .with_capability(UseCooperativeCancellation::new(stop.clone()))
 }
 
@@ -36,7 +38,7 @@ fn cancelled_while_it_waits(agent: &AgentLoop, stop: &Cancellation) -> AgentStat
 }
 
 fn ended(state: &AgentState) -> (StopReason, String, u32) {
-    let Status::Stopped(signal) = state.status() else { panic!("{:?}", state.status()) };
+    let ExecutionStatus::Stopped(signal) = state.status() else { panic!("{:?}", state.status()) };
     (signal.reason, signal.message.clone(), state.step_count())
 }
 
@@ -60,7 +62,7 @@ fn a_request_in_a_step_keeps_the_step_and_begins_no_other() {
     let (model, source) = (FakeModel::script([ScenarioStep::tool("work")]), stop.clone());
     let cancels = CallableHook::new("cancels").after_step(move |_, _| {
         source.cancel("enough");
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let agent = agent(&model, &stop).with_capability(UseHook::new(cancels)).build().unwrap();
     let state = run(&agent, asked());
@@ -69,7 +71,7 @@ fn a_request_in_a_step_keeps_the_step_and_begins_no_other() {
 
 #[test]
 fn a_model_call_is_given_up() {
-    let (model, stop) = (FakeModel::hanging(), Cancellation::new());
+    let (model, stop) = (FakeModel::pending(), Cancellation::new());
     let agent = agent(&model, &stop).build().unwrap();
     let state = cancelled_while_it_waits(&agent, &stop);
     assert_eq!(ended(&state), (StopReason::UserRequested, "enough".to_owned(), 0));
@@ -97,7 +99,7 @@ fn a_request_that_is_withdrawn_ends_nothing() {
 
 #[test]
 fn a_run_that_was_dropped_is_not_waited_for() {
-    let (model, stop) = (FakeModel::hanging(), Cancellation::new());
+    let (model, stop) = (FakeModel::pending(), Cancellation::new());
     let agent = agent(&model, &stop).build().unwrap();
     {
         let mut run = pin!(agent.execute(asked()));
@@ -118,7 +120,7 @@ fn a_source_of_ones_own_is_asked_between_steps_and_a_signal_that_is_there_stays(
     }
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(FakeModel::script([ScenarioStep::tool("work")])))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
         .with_capability(UseCooperativeCancellation::new(AfterTwo))
         .build()
         .unwrap();

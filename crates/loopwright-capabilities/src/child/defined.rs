@@ -9,8 +9,8 @@ use loopwright_agent::{
 use loopwright_core::{AgentState, ToolCx};
 use tokio::runtime::Handle;
 
-use crate::child::{Child, ChildError, Ended};
-use crate::skills::{SkillLibrary, SkilledStates};
+use crate::child::{ChildAgent, ChildError, Ended};
+use crate::skills::{SkillLibrary, SkillStateFactory};
 
 /// Agents that definitions describe, and what it takes to make children of them.
 #[derive(Clone)]
@@ -44,7 +44,7 @@ pub enum DefinedError {
 
 impl DefinedAgents {
     /// Takes definitions that are also held elsewhere.
-    pub fn shared(definitions: Arc<dyn Definitions>) -> Self {
+    pub fn from_arc(definitions: Arc<dyn Definitions>) -> Self {
         Self {
             definitions,
             capabilities: Arc::default(),
@@ -96,12 +96,12 @@ impl DefinedAgents {
         definition: &Arc<AgentDefinition>,
         name: impl Into<Arc<str>>,
         cx: &ToolCx<'a>,
-    ) -> Result<Child<'a>, BuildError> {
+    ) -> Result<ChildAgent<'a>, BuildError> {
         let configured = |name| self.capabilities.configured(name, definition.config_of(name));
         let found = definition.capabilities.iter().map(configured);
         let capabilities: Vec<Arc<dyn Capability>> = found.collect::<Result<_, _>>()?;
         let rules = Arc::clone(definition);
-        Ok(Child::of(cx, name)
+        Ok(ChildAgent::of(cx, name)
             .keep_tools(move |name| rules.allows_tool(name))
             .with_capabilities(capabilities)
             .cap(&definition.budget.unwrap_or_default()))
@@ -116,7 +116,7 @@ impl DefinedAgents {
     pub async fn run(
         &self,
         definition: &Arc<AgentDefinition>,
-        child: Child<'_>,
+        child: ChildAgent<'_>,
         prompt: &str,
         prepare: impl FnOnce(AgentState) -> AgentState + Send,
     ) -> Result<Ended, DefinedError> {
@@ -156,7 +156,7 @@ impl DefinedAgents {
             let skills = missing.iter().map(|it| format!("`{it}`")).collect::<Vec<_>>().join(", ");
             return Err(DefinedError::Skills { agent, skills });
         }
-        Ok(Arc::new(SkilledStates::new(own).over(Arc::clone(&self.states))))
+        Ok(Arc::new(SkillStateFactory::new(own).with_inner(Arc::clone(&self.states))))
     }
 }
 

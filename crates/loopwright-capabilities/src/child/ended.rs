@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentState, Status, ToolOutput,
+    AgentState, ExecutionStatus, ToolOutput,
     messages::{Message, TurnBody},
 };
 use serde::{Deserialize, Serialize};
@@ -41,18 +41,18 @@ impl Ended {
         let said = self.interrupted().or_else(|| self.state.current_response());
         let text = said.map(|it| it.text().trim().to_owned()).unwrap_or_default();
         match self.state.status() {
-            Status::Failed(failure) => {
+            ExecutionStatus::Failed(failure) => {
                 let tokens = self.state.usage().total();
                 Err(ChildError::Failed { name, steps, tokens, reason: failure.to_string() })
             }
-            Status::Paused => {
+            ExecutionStatus::Paused => {
                 let pending = self.state.pending();
                 let asked = pending.first();
                 let tool = asked.map(|it| Arc::clone(&it.call.name)).unwrap_or_default();
                 let question = asked.map(|it| it.question.text.clone()).unwrap_or_default();
                 Err(ChildError::Waits { name, steps, tool, question })
             }
-            Status::Completed if self.state.has_final_response() => {
+            ExecutionStatus::Completed if self.state.has_final_response() => {
                 Ok(Answer { text, cut_short: None })
             }
             _ => Ok(Answer { text, cut_short: Some(self.state.explain_stop()) }),

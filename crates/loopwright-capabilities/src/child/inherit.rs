@@ -20,7 +20,7 @@ pub(super) fn binding(of: &Interceptor, to: &mut HookStack) {
         let points = if hook.priority() >= Priority::GUARD {
             hook.points()
         } else {
-            HookPoints::of(hook.points().iter().filter(|it| AROUND.contains(it)))
+            HookPoints::from_points(hook.points().iter().filter(|it| AROUND.contains(it)))
         };
         if points != HookPoints::NONE {
             add(hook, points, to);

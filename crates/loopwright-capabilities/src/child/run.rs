@@ -8,12 +8,12 @@ use loopwright_core::{
     AgentLoop, AgentState, Edit, Journal, Run, RunOptions, ToolCx, messages::AgentId,
 };
 
-use super::{Child, ChildError, DEPTH, Ended};
+use super::{ChildAgent, ChildError, DEPTH, Ended};
 
 /// So much of what a child is asked is told to listeners, in characters.
 const TOLD: usize = 100;
 
-impl Child<'_> {
+impl ChildAgent<'_> {
     pub(super) async fn work(
         self,
         agent: AgentLoop,
@@ -29,7 +29,12 @@ impl Child<'_> {
         // What was consumed before an interruption is drawn from the account again: it is new.
         cx.meter.charge(state.total_spent());
         let started = cx.env.clock.monotonic();
-        cx.tell_spawning(&self.name, shorten(prompt, TOLD, TOLD), self.depth(), self.max_depth);
+        cx.emit_subagent_started(
+            &self.name,
+            shorten(prompt, TOLD, TOLD),
+            self.depth(),
+            self.max_depth,
+        );
         let is_over = state.status().is_terminal();
         let mut paid = Paid { cx, run: agent.start(state, self.options(journal)) };
         if !is_over {
@@ -38,7 +43,7 @@ impl Child<'_> {
         let state = paid.run.state().clone();
         drop(paid);
         let took = cx.env.clock.monotonic().saturating_sub(started);
-        cx.tell_completed(&self.name, &state, took);
+        cx.emit_subagent_completed(&self.name, &state, took);
         Ok(Ended { name: self.name, state })
     }
 
@@ -49,7 +54,7 @@ impl Child<'_> {
     ) -> Result<Option<AgentState>, ChildError> {
         let name = || Arc::clone(&self.name);
         let Some(journal) = journal else { return Ok(None) };
-        let recorded = journal.recorded().await;
+        let recorded = journal.load_changes().await;
         let changes = recorded.map_err(|source| ChildError::Journal { name: name(), source })?;
         if changes.is_empty() {
             return Ok(None);

@@ -10,14 +10,14 @@ use loopwright_core::{
     messages::{InferenceRequest, InferenceResponse},
 };
 use loopwright_testing::{
-    FakeModel, MockTool, ModelDriver, ScenarioStep, block_on, loop_of, test_env,
+    FakeModel, MockTool, ModelDriver, ScenarioStep, block_on, test_env, test_loop,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::tasks::UseTaskPlanning;
 
-use super::{Child, ChildError, DEPTH, Ended, NARROWED};
+use super::{ChildAgent, ChildError, DEPTH, Ended, NARROWED};
 
 /// What the child of an agent became, and what its model was asked.
 struct Seen {
@@ -25,7 +25,7 @@ struct Seen {
     requests: Vec<InferenceRequest>,
 }
 
-type Change = dyn for<'a> Fn(Child<'a>) -> Child<'a> + Send + Sync;
+type Change = dyn for<'a> Fn(ChildAgent<'a>) -> ChildAgent<'a> + Send + Sync;
 
 /// Lets an agent with these tools make a child, and looks at it.
 fn child_of(
@@ -38,7 +38,7 @@ fn child_of(
     let spawn = MockTool::with_cx("spawn", "", move |_, cx| {
         let kept = Arc::clone(&kept);
         Box::pin(async move {
-            let child = change(Child::of(cx, "helper"));
+            let child = change(ChildAgent::of(cx, "helper"));
             let ended = child.run("look", |state| state.with_user_message("look")).await;
             let ended = ended.map_err(|error| loopwright_core::ToolError::Failed(error.into()))?;
             let text = ended.answer().map_or_else(|it| it.to_string(), |it| it.to_text());
@@ -49,7 +49,7 @@ fn child_of(
     let model = FakeModel::script([ScenarioStep::tool_call("spawn", json!({})), "done".into()]);
     let tools = ["read", "write"].map(|name| MockTool::returning(name, "", "ok"));
     let tools: ToolSet = tools.into_iter().collect();
-    let agent = loop_of(ModelDriver::new(model.clone())).with_tools(tools.with(spawn));
+    let agent = test_loop(ModelDriver::new(model.clone())).with_tools(tools.with(spawn));
     let options = RunOptions { env: test_env(1), ..RunOptions::default() };
     let run = change_agent(agent).start(state.with_user_message("go"), options);
     block_on(run.finish());
@@ -89,7 +89,7 @@ fn a_child_has_the_tools_that_its_parent_has_when_it_is_made() {
 fn an_agent_that_is_narrowed_for_a_while_narrows_its_children() {
     let hook = CallableHook::new("skill").before_execution(|state, _| {
         state.set(&NARROWED, &["spawn", "read"].into_iter().collect::<NameList>())?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let narrowed = child_of(|agent| hooked(&agent, vec![(0, hook)]), AgentState::new(), &|it| it);
     assert_eq!(narrowed.tools(), ["read", "spawn"]);
@@ -97,7 +97,7 @@ fn an_agent_that_is_narrowed_for_a_while_narrows_its_children() {
 
 #[test]
 fn an_agent_that_is_narrowed_has_no_tools_of_capabilities_of_its_children_either() {
-    fn planning(child: Child<'_>) -> Child<'_> {
+    fn planning(child: ChildAgent<'_>) -> ChildAgent<'_> {
         let planning: Arc<dyn Capability> = Arc::new(UseTaskPlanning::default());
         child.with_capabilities([planning])
     }
@@ -109,7 +109,7 @@ fn an_agent_that_is_narrowed_has_no_tools_of_capabilities_of_its_children_either
     assert_eq!(kept.tools(), ["read"]);
     let hook = CallableHook::new("skill").before_execution(|state, _| {
         state.set(&NARROWED, &["spawn", "read"].into_iter().collect::<NameList>())?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let narrowed =
         child_of(|agent| hooked(&agent, vec![(0, hook)]), AgentState::new(), &|it| planning(it));
@@ -121,7 +121,7 @@ fn hooked(agent: &AgentLoop, hooks: Vec<(i16, CallableHook)>) -> AgentLoop {
     for (priority, hook) in hooks {
         stack.add_at(Priority(priority), hook);
     }
-    agent.with_interceptor(stack.freeze())
+    agent.with_interceptor(stack.into_interceptor())
 }
 
 #[test]
@@ -137,14 +137,14 @@ fn guards_and_what_stands_around_tools_bind_children_and_nothing_else_does() {
             200,
             CallableHook::new("guard").before_step(move |state, _| {
                 guard(state);
-                Ok(Flow::Go)
+                Ok(Flow::Continue)
             }),
         ),
         (
             0,
             CallableHook::new("other").before_step(move |state, _| {
                 other(state);
-                Ok(Flow::Go)
+                Ok(Flow::Continue)
             }),
         ),
         (
@@ -186,13 +186,13 @@ fn whatever_the_first_state_says_its_budget_is_capped() {
     let greedy = |state: AgentState| state.with_budget(Budget::unlimited());
     let spawn = MockTool::with_cx("spawn", "", move |_, cx| {
         Box::pin(async move {
-            let child = Child::of(cx, "helper").cap(&budget(2, 20));
+            let child = ChildAgent::of(cx, "helper").cap(&budget(2, 20));
             let ended = child.run("x", |state| greedy(state).with_user_message("x")).await;
             Ok(ToolOutput::json(json!(ended.unwrap().state.budget())))
         })
     });
     let model = FakeModel::script([ScenarioStep::tool_call("spawn", json!({})), "done".into()]);
-    let agent = loop_of(ModelDriver::new(model)).with_tool(spawn);
+    let agent = test_loop(ModelDriver::new(model)).with_tool(spawn);
     let state = block_on(agent.execute(AgentState::new().with_user_message("go")));
     let step = state.step_at(0).unwrap();
     let told = step.tool_executions().next().unwrap().1.to_result().to_text();
@@ -268,7 +268,7 @@ impl ChatModel for Interrupted {
 #[test]
 fn a_child_that_was_interrupted_in_its_answer_has_said_what_came_of_it() {
     let cancel = CancellationToken::new();
-    let agent = loop_of(ModelDriver::new(Interrupted(cancel.clone())));
+    let agent = test_loop(ModelDriver::new(Interrupted(cancel.clone())));
     let options = RunOptions { cancel, env: test_env(1), ..RunOptions::default() };
     let state = block_on(agent.start(AgentState::new().with_user_message("go"), options).finish());
     let answer = Ended { name: "helper".into(), state }.answer().unwrap();

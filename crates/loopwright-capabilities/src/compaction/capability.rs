@@ -13,8 +13,8 @@ use crate::{
         compactor::Compactor,
         hook::{Compacting, When},
     },
-    files::Root,
-    summarization::{ApproximateTokens, Books, ModelSummarizer, Summarizer, TokenCounter},
+    files::WorkspaceRoot,
+    summarization::{ApproximateCounter, Books, ModelSummarizer, Summarizer, TokenCounter},
 };
 
 /// Makes conversations short; see the [module](crate::compaction).
@@ -24,7 +24,7 @@ pub struct UseCompaction {
     when: When,
     policy: CompactionPolicy,
     summarizer: Option<Arc<dyn Summarizer>>,
-    root: Option<Root>,
+    root: Option<WorkspaceRoot>,
     counter: Arc<dyn TokenCounter>,
 }
 
@@ -36,7 +36,7 @@ impl UseCompaction {
     }
 
     /// Compacts when four fifths of a model's window, in tokens, are used.
-    pub fn of_window(tokens: u64) -> Self {
+    pub fn for_context_window(tokens: u64) -> Self {
         Self::at_tokens(tokens / 5 * 4)
     }
 
@@ -52,7 +52,7 @@ impl UseCompaction {
             policy: CompactionPolicy::default(),
             summarizer: Some(Arc::new(ModelSummarizer::default())),
             root: None,
-            counter: Arc::new(ApproximateTokens),
+            counter: Arc::new(ApproximateCounter),
         }
     }
 
@@ -65,7 +65,7 @@ impl UseCompaction {
     /// Moves long outputs of tools to files below a directory, in [`FOLDER`](super::FOLDER). Where it is
     /// the directory of the agent's file tools, the agent can read them again. Otherwise they stay as they
     /// are until they are summed up.
-    pub fn spilling_to(mut self, root: impl Into<Root>) -> Self {
+    pub fn with_spill_dir(mut self, root: impl Into<WorkspaceRoot>) -> Self {
         self.root = Some(root.into());
         self
     }
@@ -77,18 +77,18 @@ impl UseCompaction {
     }
 
     /// Has one model sum up, whatever the agent's own is.
-    pub fn asking(self, model: impl ChatModel + 'static) -> Self {
-        self.summarized_by(ModelSummarizer::asking(model))
+    pub fn with_model(self, model: impl ChatModel + 'static) -> Self {
+        self.with_summarizer(ModelSummarizer::with_model(model))
     }
 
     /// Sets who sums up.
-    pub fn summarized_by(mut self, summarizer: impl Summarizer + 'static) -> Self {
+    pub fn with_summarizer(mut self, summarizer: impl Summarizer + 'static) -> Self {
         self.summarizer = Some(Arc::new(summarizer));
         self
     }
 
     /// Sets how tokens are counted.
-    pub fn counted_by(mut self, counter: impl TokenCounter + 'static) -> Self {
+    pub fn with_token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
         self.counter = Arc::new(counter);
         self
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use loopwright_core::{
     AgentState, BoxError, HookCx, Key, StateEdit,
-    kinds::{ConversationCompacted, Volume},
-    messages::{PrefixBreak, SectionName, Transcript, Turn},
+    kinds::{ConversationCompacted, TranscriptSize},
+    messages::{CacheBreak, SectionName, Transcript, Turn},
 };
 
 use crate::{
@@ -16,9 +16,9 @@ use crate::{
         policy::CompactionPolicy,
         spill::{Spill, has_long_output},
     },
-    files::Root,
+    files::WorkspaceRoot,
     summarization::{
-        Answer, Backoff, Material, Summarizer, TokenCounter, ask, first_of, summary_of,
+        Answer, Backoff, Summarizer, SummaryInput, TokenCounter, ask, first_of, summary_of,
         summary_turn, turn_tokens,
     },
 };
@@ -32,13 +32,13 @@ pub(super) const BACKOFF: Key<Backoff> = Key::session(NAME, "backoff");
 pub(super) struct Compactor {
     pub(super) policy: CompactionPolicy,
     pub(super) summarizer: Option<Arc<dyn Summarizer>>,
-    pub(super) root: Option<Root>,
+    pub(super) root: Option<WorkspaceRoot>,
     pub(super) counter: Arc<dyn TokenCounter>,
 }
 
 /// What the model is shown.
 pub(super) struct Shown {
-    pub(super) volume: Volume,
+    pub(super) volume: TranscriptSize,
     /// The turns, by where they are in memory. None if the model is shown no turn as it is: then it is not
     /// known what it is shown of each.
     turns: Option<HashSet<usize>>,
@@ -115,7 +115,7 @@ impl Compactor {
         let turns: HashSet<usize> = prompt.turns.iter().map(address).collect();
         let mut all = state.context().sections().in_order().flat_map(|(_, section)| section);
         let turns = all.any(|turn| turns.contains(&address(turn))).then_some(turns);
-        Ok(Shown { volume: Volume { turns: prompt.turns.len(), tokens }, turns })
+        Ok(Shown { volume: TranscriptSize { turns: prompt.turns.len(), tokens }, turns })
     }
 
     fn tokens<'a>(&self, turns: impl IntoIterator<Item = &'a Arc<Turn>>) -> u64 {
@@ -147,7 +147,7 @@ impl Compactor {
             let sizes = rest.iter().map(|turn| turn_tokens(&*self.counter, turn));
             let (turns, later) = rest.split_at(first_of(sizes, self.policy.max_input_tokens));
             let (earlier, max_tokens) = (summary.as_deref(), self.policy.max_summary_tokens);
-            let material = Material { earlier, turns, max_tokens };
+            let material = SummaryInput { earlier, turns, max_tokens };
             match ask(summarizer, &*self.counter, material, state, cx).await {
                 Answer::Summary(text) => summary = Some(text),
                 Answer::Failed(error) => return Summed::Failed(error),
@@ -201,6 +201,6 @@ fn put_shortened(plan: &Plan, state: &mut StateEdit<'_>, told: &ConversationComp
 fn put(state: &mut StateEdit<'_>, name: &str, turns: Transcript) {
     let is = state.context().sections().get(name).cloned().unwrap_or_default();
     if is != turns {
-        state.replace(name, turns, PrefixBreak::Compaction);
+        state.replace(name, turns, CacheBreak::Compaction);
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    BoxError, Execution, Failure, FailureKind, Flow, Hook, HookCx, HookPoint, HookPoints, Recovery,
-    StateEdit, StopReason, StopSignal,
+    BoxError, ErrorDecision, Execution, Failure, FailureKind, Flow, Hook, HookCx, HookPoint,
+    HookPoints, StateEdit, StopReason, StopSignal,
 };
 
 use crate::{
@@ -116,12 +116,12 @@ impl Hook for Compacting {
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         let (When::Reached(limit), Some(agent)) = (self.when, state.id().cloned()) else {
-            return Ok(Flow::Go);
+            return Ok(Flow::Continue);
         };
         let mut known = self.books.take(&agent);
         let kept = self.keep_below(limit, &mut known, state, cx).await;
         self.books.put(agent, known);
-        kept.map(|()| Flow::Go)
+        kept.map(|()| Flow::Continue)
     }
 
     /// A request that was too long for the model is tried again once the conversation is shorter.
@@ -130,20 +130,20 @@ impl Hook for Compacting {
         failure: &Failure,
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
-    ) -> Result<Recovery, BoxError> {
+    ) -> Result<ErrorDecision, BoxError> {
         let failed = state.execution().map_or(0, Execution::failed_in_a_row);
         if failure.kind != FailureKind::ContextLength || failed > MAX_SHORTENINGS {
-            return Ok(Recovery::Fail);
+            return Ok(ErrorDecision::Fail);
         }
         let policy = self.compactor.policy.stricter(failed);
         let compactor = Compactor { policy, ..self.compactor.clone() };
         let shown = compactor.shown(state, cx).await?;
         let told = compactor.compact(shown, state, cx).await?;
         let Some(told) = told.filter(|it| it.after.tokens < it.before.tokens) else {
-            return Ok(Recovery::Fail);
+            return Ok(ErrorDecision::Fail);
         };
         cx.events.emit(|| told);
-        Ok(Recovery::Retry)
+        Ok(ErrorDecision::Retry)
     }
 }
 

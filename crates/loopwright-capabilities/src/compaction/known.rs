@@ -95,10 +95,10 @@ fn find(
     searched: &mut Mark,
     is_it: &impl Fn(&Turn) -> bool,
 ) -> bool {
-    let begin = if section.continues(*searched) { searched.turns() } else { 0 };
+    let begin = if section.extends(*searched) { searched.turns() } else { 0 };
     let mut turns = section.iter_from(begin).take(end.saturating_sub(begin));
     let found = turns.position(|turn| is_it(turn));
     let next = found.map_or(end.max(begin), |at| begin + at);
-    *searched = section.first(next).mark();
+    *searched = section.prefix(next).mark();
     found.is_some()
 }

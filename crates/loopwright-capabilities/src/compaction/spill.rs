@@ -8,17 +8,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     compaction::policy::CompactionPolicy,
-    files::{FileError, Root, WriteFile, WriteFileArgs, blocking},
+    files::{FileError, WorkspaceRoot, WriteFile, WriteFileArgs, blocking},
     summarization::TokenCounter,
     window::window,
 };
 
 /// The directory, below the one that is given, for long outputs of tools. It is ignored by Git.
-pub const FOLDER: &str = ".tool-outputs";
+pub const SPILL_DIR: &str = ".tool-outputs";
 
 /// Moves long outputs to files.
 pub(super) struct Spill<'a> {
-    pub(super) root: &'a Root,
+    pub(super) root: &'a WorkspaceRoot,
     pub(super) policy: &'a CompactionPolicy,
     pub(super) counter: &'a dyn TokenCounter,
     pub(super) cancel: &'a CancellationToken,
@@ -31,7 +31,7 @@ pub(super) struct Spill<'a> {
 impl Spill<'_> {
     /// Returns a turn without its long outputs. One that cannot be written to a file stays.
     pub(super) async fn shorten(&mut self, turn: &Arc<Turn>) -> Arc<Turn> {
-        let TurnBody::Exchange(exchange) = turn.body() else { return Arc::clone(turn) };
+        let TurnBody::ToolExchange(exchange) = turn.body() else { return Arc::clone(turn) };
         let mut results = Vec::with_capacity(exchange.results().len());
         let mut is_shorter = false;
         for result in exchange.results() {
@@ -43,14 +43,14 @@ impl Spill<'_> {
             return Arc::clone(turn);
         }
         let short = Exchange::new(exchange.reply().clone(), results);
-        let short = short.and_then(|it| Turn::new(TurnBody::Exchange(it)));
+        let short = short.and_then(|it| Turn::new(TurnBody::ToolExchange(it)));
         // There is a result for each call, as before.
         short.map_or_else(|_| Arc::clone(turn), |it| it.with_meta(turn.meta().clone()).into())
     }
 
     async fn short(&mut self, result: &ToolResult) -> Option<ToolResult> {
         let text = long_output(result, self.policy, self.counter)?;
-        let path = format!("{FOLDER}/{}.txt", name_of(&text));
+        let path = format!("{SPILL_DIR}/{}.txt", name_of(&text));
         let handle = handle(&text, &path, self.policy.preview_chars);
         if let Err(error) = self.write(&path, text).await {
             self.problems.push(error.to_string());
@@ -76,7 +76,7 @@ impl Spill<'_> {
                 create_dirs: Some(true),
             };
             if is_first {
-                writer.write(&file(format!("{FOLDER}/.gitignore"), "*\n".to_owned()))?;
+                writer.write(&file(format!("{SPILL_DIR}/.gitignore"), "*\n".to_owned()))?;
             }
             writer.write(&file(path, content)).map(drop)
         };
@@ -90,7 +90,7 @@ pub(super) fn has_long_output(
     policy: &CompactionPolicy,
     counter: &dyn TokenCounter,
 ) -> bool {
-    let TurnBody::Exchange(exchange) = turn.body() else { return false };
+    let TurnBody::ToolExchange(exchange) = turn.body() else { return false };
     exchange.results().iter().any(|it| long_output(it, policy, counter).is_some())
 }
 

@@ -3,10 +3,10 @@
 use std::{borrow::Cow, fmt, sync::Arc};
 
 use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_core::{ChatModel, LlmConfig, Models};
+use loopwright_core::{ChatModel, LlmConfig, ModelProvider};
 
 use crate::{
-    asked::Asked,
+    asked::ModelSource,
     critique::{CritiquePolicy, SelfCritic, hook::Critic},
 };
 
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Clone)]
 #[must_use]
 pub struct UseSelfCritique {
-    critics: Asked,
+    critics: ModelSource,
     policy: CritiquePolicy,
     tool: bool,
 }
@@ -30,27 +30,27 @@ pub struct UseSelfCritique {
 impl Default for UseSelfCritique {
     /// Asks the agent's own model for judgements.
     fn default() -> Self {
-        Self::by(Asked::Own(None))
+        Self::by(ModelSource::Own(None))
     }
 }
 
 impl UseSelfCritique {
     /// Asks one model for judgements, whatever the agent's own is.
-    pub fn asking(model: impl ChatModel + 'static) -> Self {
-        Self::by(Asked::One(Arc::new(model)))
+    pub fn with_model(model: impl ChatModel + 'static) -> Self {
+        Self::by(ModelSource::One(Arc::new(model)))
     }
 
     /// Asks the models that states select.
-    pub fn of(models: Arc<dyn Models>) -> Self {
-        Self::by(Asked::OfState(models))
+    pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
+        Self::by(ModelSource::OfState(models))
     }
 
     /// Asks another one of the agent's own models.
     pub fn with_llm(llm: LlmConfig) -> Self {
-        Self::by(Asked::Own(Some(llm)))
+        Self::by(ModelSource::Own(Some(llm)))
     }
 
-    fn by(critics: Asked) -> Self {
+    fn by(critics: ModelSource) -> Self {
         Self { critics, policy: CritiquePolicy::default(), tool: false }
     }
 

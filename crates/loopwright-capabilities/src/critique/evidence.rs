@@ -7,7 +7,7 @@ use loopwright_core::{
 
 use crate::{
     critique::{policy::CritiquePolicy, prompt},
-    said::said_by_user,
+    said::is_user_input,
     window::window,
 };
 
@@ -54,7 +54,7 @@ pub(super) fn task(state: &AgentState) -> Option<String> {
 }
 
 fn last_asked(turns: &Transcript) -> Option<String> {
-    let asked = turns.iter().rev().filter(|turn| said_by_user(turn));
+    let asked = turns.iter().rev().filter(|turn| is_user_input(turn));
     let mut texts = asked.map(|turn| turn.message().text());
     texts.find(|text| !text.trim().is_empty())
 }

@@ -10,12 +10,12 @@ use loopwright_core::{
 };
 
 use crate::{
-    asked::Asked,
+    asked::ModelSource,
     critique::{
         evidence,
         policy::{CritiquePolicy, OnCriticFailure},
         prompt,
-        verdict::{ITERATIONS, VERDICT, Verdict},
+        verdict::{CRITIC_VERDICT, ITERATIONS, Verdict},
     },
 };
 
@@ -24,13 +24,13 @@ const NAME: &str = "self_critique";
 /// Judges final answers.
 #[derive(Clone)]
 pub(super) struct Critic {
-    pub(super) critics: Asked,
+    pub(super) critics: ModelSource,
     pub(super) policy: CritiquePolicy,
 }
 
 /// What came of asking the critic.
 enum Judged {
-    Verdict(Verdict),
+    CriticVerdict(Verdict),
     /// There is no verdict.
     Failed(BoxError),
     /// The run ends before there is one.
@@ -42,7 +42,7 @@ impl Critic {
     async fn judge(&self, answer: &str, state: &AgentState, cx: &HookCx<'_>) -> Judged {
         match self.ask(answer, state, cx).await {
             Ok(text) => match Verdict::parse(&text) {
-                Ok(verdict) => Judged::Verdict(verdict),
+                Ok(verdict) => Judged::CriticVerdict(verdict),
                 Err(error) => Judged::Failed(error.into()),
             },
             Err(StepError::Stopped(signal)) => Judged::Stopped(signal),
@@ -83,7 +83,7 @@ impl Critic {
         state: &mut StateEdit<'_>,
     ) -> Result<(), BoxError> {
         state.set(&ITERATIONS, &iteration)?;
-        state.set(&VERDICT, verdict)?;
+        state.set(&CRITIC_VERDICT, verdict)?;
         if verdict.approved {
             return Ok(());
         }
@@ -92,7 +92,7 @@ impl Critic {
             return Ok(());
         }
         let max = self.policy.max_iterations;
-        state.say(Message::user(prompt::feedback(verdict, iteration, max)));
+        state.push_message(Message::user(prompt::feedback(verdict, iteration, max)));
         state.request_continuation();
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Critic {
         };
         let summary = format!("the answer could not be judged: {error}");
         state.set(&ITERATIONS, &iteration)?;
-        state.set(&VERDICT, &Verdict::without_critic(approved, summary.clone()))?;
+        state.set(&CRITIC_VERDICT, &Verdict::without_critic(approved, summary.clone()))?;
         if !approved {
             state.signal(StopSignal::new(StopReason::RetryLimitReached, NAME, summary));
         }
@@ -133,26 +133,28 @@ impl Hook for Critic {
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        let Some(answer) = state.final_response().map(Message::text) else { return Ok(Flow::Go) };
+        let Some(answer) = state.final_response().map(Message::text) else {
+            return Ok(Flow::Continue);
+        };
         // An answer after one that was accepted is to something else that was said meanwhile.
-        let was_accepted = state.get(&VERDICT).is_some_and(|it| it.approved);
+        let was_accepted = state.get(&CRITIC_VERDICT).is_some_and(|it| it.approved);
         let iterations = if was_accepted { 0 } else { state.get(&ITERATIONS).unwrap_or(0) };
         if iterations >= self.policy.max_iterations {
             let summary =
                 "the answer was not judged: it was judged as often as it may be".to_owned();
-            state.set(&VERDICT, &Verdict::without_critic(false, summary))?;
+            state.set(&CRITIC_VERDICT, &Verdict::without_critic(false, summary))?;
             state.signal(self.exhausted(iterations));
-            return Ok(Flow::Go);
+            return Ok(Flow::Continue);
         }
         // Later hooks see the step whatever becomes of the answer: the run is signalled to stop, and
         // this round goes on.
         match self.judge(&answer, state, cx).await {
-            Judged::Verdict(verdict) => self.follow(&verdict, iterations + 1, state)?,
+            Judged::CriticVerdict(verdict) => self.follow(&verdict, iterations + 1, state)?,
             Judged::Failed(error) => self.without_verdict(error, iterations + 1, state)?,
             Judged::Stopped(signal) => state.signal(signal),
             Judged::Cancelled => (),
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 

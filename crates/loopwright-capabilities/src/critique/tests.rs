@@ -13,7 +13,8 @@ use serde_json::json;
 use crate::retrospective::UseExecutionRetrospective;
 
 use super::{
-    CritiquePolicy, ITERATIONS, OnCriticFailure, SelfCritic, UseSelfCritique, VERDICT, Verdict,
+    CRITIC_VERDICT, CritiquePolicy, ITERATIONS, OnCriticFailure, SelfCritic, UseSelfCritique,
+    Verdict,
 };
 
 const YES: &str = r#"Here: { "approved": true, "summary": "It is right." } That is all."#;
@@ -24,7 +25,7 @@ fn agent(model: &FakeModel, critique: UseSelfCritique) -> AgentLoop {
     let look = MockTool::returning("look", "", "it is blue");
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(look))
+        .with_capability(UseTools::new().with_tool(look))
         .with_capability(critique)
         .build()
         .unwrap()
@@ -54,10 +55,11 @@ const FEEDBACK: &str = "[Self-critique 1 of 2] Your answer was reviewed and is n
 #[test]
 fn an_answer_that_is_accepted_is_the_end() {
     let (model, critic) = (FakeModel::script(["blue"]), FakeModel::script([YES]));
-    let state = run(&agent(&model, UseSelfCritique::asking(critic)), AgentState::new(), "what?");
+    let state =
+        run(&agent(&model, UseSelfCritique::with_model(critic)), AgentState::new(), "what?");
     assert_eq!((state.text().as_str(), reason(&state)), ("blue", None));
     let verdict = Verdict { approved: true, summary: "It is right.".into(), ..Verdict::default() };
-    assert_eq!((state.get(&VERDICT), state.get(&ITERATIONS)), (Some(verdict), Some(1)));
+    assert_eq!((state.get(&CRITIC_VERDICT), state.get(&ITERATIONS)), (Some(verdict), Some(1)));
 }
 
 #[test]
@@ -65,7 +67,7 @@ fn an_answer_that_is_not_accepted_goes_back_once_and_is_not_repeated() {
     let look = ScenarioStep::tool_call("look", json!({ "at": "it" }));
     let model = FakeModel::script(["green".into(), look, "blue".into()]);
     let critic = FakeModel::script([NO, YES]);
-    let critique = UseSelfCritique::asking(critic.clone());
+    let critique = UseSelfCritique::with_model(critic.clone());
     let state = run(&agent(&model, critique), AgentState::new(), "what colour?");
     assert_eq!(said(&state), ["what colour?", "green", FEEDBACK, "", "blue"]);
     assert_eq!(state.text(), "blue");
@@ -81,7 +83,7 @@ fn an_answer_that_is_not_accepted_goes_back_once_and_is_not_repeated() {
 #[test]
 fn the_last_judgement_stops_the_run_and_nothing_is_said_after_it() {
     let (model, critic) = (FakeModel::script(["a", "b", "c"]), FakeModel::script([NO]));
-    let critique = UseSelfCritique::asking(critic.clone());
+    let critique = UseSelfCritique::with_model(critic.clone());
     let state = run(&agent(&model, critique), AgentState::new(), "q");
     assert_eq!(said(&state), ["q", "a", FEEDBACK, "b"]);
     assert_eq!((reason(&state), critic.asked()), (Some(StopReason::RetryLimitReached), 2));
@@ -97,17 +99,17 @@ fn the_last_judgement_stops_the_run_and_nothing_is_said_after_it() {
 #[test]
 fn without_any_iteration_the_run_is_stopped_and_the_critic_is_not_asked() {
     let (model, critic) = (FakeModel::script(["a"]), FakeModel::script([YES]));
-    let critique = UseSelfCritique::asking(critic.clone()).max_iterations(0);
+    let critique = UseSelfCritique::with_model(critic.clone()).max_iterations(0);
     let state = run(&agent(&model, critique), AgentState::new(), "q");
     assert_eq!((reason(&state), critic.asked()), (Some(StopReason::RetryLimitReached), 0));
-    assert_eq!(state.get(&VERDICT).map(|it| it.approved), Some(false));
+    assert_eq!(state.get(&CRITIC_VERDICT).map(|it| it.approved), Some(false));
 }
 
 #[test]
 fn the_next_turn_begins_anew_and_is_judged_by_its_own_task() {
     let model = FakeModel::script(["a", "b", "c", "d"]);
     let critic = FakeModel::script([NO, NO, NO, YES]);
-    let agent = agent(&model, UseSelfCritique::asking(critic.clone()));
+    let agent = agent(&model, UseSelfCritique::with_model(critic.clone()));
     let first = run(&agent, AgentState::new().with_system_prompt("system"), "first");
     assert_eq!(reason(&first), Some(StopReason::RetryLimitReached));
     let second = run(&agent, first, "second");
@@ -130,7 +132,7 @@ fn what_is_asked_after_an_answer_was_accepted_is_judged_anew() {
         slot.get().unwrap().steer(Message::user("and then?")).unwrap();
         ScenarioStep::from(YES).to_response()
     });
-    let critique = UseSelfCritique::asking(critic.clone()).max_iterations(1);
+    let critique = UseSelfCritique::with_model(critic.clone()).max_iterations(1);
     let mut run = agent(&model, critique)
         .start(AgentState::new().with_user_message("q"), RunOptions::default());
     handle.set(run.handle()).unwrap();
@@ -148,9 +150,13 @@ fn a_critic_that_cannot_judge_does_what_the_policy_says() {
     for critic in [down, unreadable as fn() -> FakeModel] {
         let outcome = |on_failure| {
             let policy = CritiquePolicy { on_failure, ..CritiquePolicy::default() };
-            let critique = UseSelfCritique::asking(critic()).policy(policy);
+            let critique = UseSelfCritique::with_model(critic()).policy(policy);
             let state = run(&agent(&FakeModel::script(["a"]), critique), AgentState::new(), "q");
-            (state.status().as_str(), reason(&state), state.get(&VERDICT).map(|it| it.approved))
+            (
+                state.status().as_str(),
+                reason(&state),
+                state.get(&CRITIC_VERDICT).map(|it| it.approved),
+            )
         };
         let stopped = Some(StopReason::RetryLimitReached);
         assert_eq!(outcome(OnCriticFailure::Approve), ("completed", None, Some(true)));
@@ -163,7 +169,7 @@ fn a_critic_that_cannot_judge_does_what_the_policy_says() {
 fn what_the_critic_uses_counts_and_is_bounded_by_the_budget() {
     let critic = FakeModel::script([ScenarioStep::from(YES).with_usage(Usage::new(5, 0))]);
     let model = FakeModel::script([ScenarioStep::final_answer("a").with_usage(Usage::new(10, 0))]);
-    let agent = agent(&model, UseSelfCritique::asking(critic.clone()));
+    let agent = agent(&model, UseSelfCritique::with_model(critic.clone()));
     let state = run(&agent, AgentState::new(), "q");
     assert_eq!(state.usage(), Usage::new(15, 0));
     let budget = Budget { tokens: Some(10), ..Budget::unlimited() };
@@ -182,7 +188,7 @@ fn the_critic_is_shown_the_newest_of_what_there_is_and_long_results_cut() {
         max_evidence_chars: 160,
         ..CritiquePolicy::default()
     };
-    let agent = agent(&model, UseSelfCritique::asking(critic.clone()).policy(policy))
+    let agent = agent(&model, UseSelfCritique::with_model(critic.clone()).policy(policy))
         .with_tool(MockTool::returning("echo", "", long));
     run(&agent, AgentState::new(), "q");
     let cut = "ääääääääää\n[100 characters left out]\nzzzzzzzzzz";
@@ -202,7 +208,7 @@ fn the_tool_says_in_its_first_line_whether_an_answer_is_approved() {
         let critic = FakeModel::script([judgement]);
         let agent = AgentBuilder::base()
             .with_capability(UseLlmConfig::model(model))
-            .with_capability(UseTools::new().and(SelfCritic::asking(critic)))
+            .with_capability(UseTools::new().with_tool(SelfCritic::with_model(critic)))
             .build()
             .unwrap();
         let state = run(&agent, AgentState::new(), "q");
@@ -223,7 +229,7 @@ fn the_tool_says_in_its_first_line_whether_an_answer_is_approved() {
 #[test]
 fn the_tool_is_there_where_it_is_wanted() {
     let names = |critique: UseSelfCritique| agent(&FakeModel::default(), critique).tools().len();
-    let critique = UseSelfCritique::asking(FakeModel::echo());
+    let critique = UseSelfCritique::with_model(FakeModel::echo());
     assert_eq!((names(critique.clone()), names(critique.with_tool())), (1, 2));
 }
 
@@ -237,7 +243,7 @@ fn an_agent_that_went_back_is_judged_by_what_the_user_asked() {
     let critic = FakeModel::script([YES]);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseSelfCritique::asking(critic.clone()))
+        .with_capability(UseSelfCritique::with_model(critic.clone()))
         .with_capability(UseExecutionRetrospective::default())
         .build()
         .unwrap();

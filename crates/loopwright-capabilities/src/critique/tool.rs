@@ -2,15 +2,17 @@
 
 use std::{fmt, sync::Arc};
 
-use loopwright_core::{BoxError, ChatModel, Effects, Models, Reach, Tool, ToolCx, ToolOptions};
+use loopwright_core::{
+    BoxError, ChatModel, ModelProvider, Reach, SideEffects, Tool, ToolCx, ToolOptions,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::{asked::Asked, critique::prompt};
+use crate::{asked::ModelSource, critique::prompt};
 
 /// Judges an answer that the agent has in mind.
 #[derive(Clone)]
-pub struct SelfCritic(pub(super) Asked);
+pub struct SelfCritic(pub(super) ModelSource);
 
 /// What the model passes to `self_critic`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -24,20 +26,20 @@ pub struct SelfCriticArgs {
 
 impl SelfCritic {
     /// Asks one model for judgements, whatever the agent's own is.
-    pub fn asking(model: impl ChatModel + 'static) -> Self {
-        Self(Asked::One(Arc::new(model)))
+    pub fn with_model(model: impl ChatModel + 'static) -> Self {
+        Self(ModelSource::One(Arc::new(model)))
     }
 
     /// Asks the models that states select.
-    pub fn of(models: Arc<dyn Models>) -> Self {
-        Self(Asked::OfState(models))
+    pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
+        Self(ModelSource::OfState(models))
     }
 }
 
 impl Default for SelfCritic {
     /// Asks the agent's own model.
     fn default() -> Self {
-        Self(Asked::Own(None))
+        Self(ModelSource::Own(None))
     }
 }
 
@@ -56,8 +58,8 @@ impl Tool for SelfCritic {
     }
 
     fn options(&self) -> ToolOptions {
-        let reach = if matches!(self.0, Asked::Own(_)) { Reach::Agent } else { Reach::World };
-        ToolOptions { effects: Effects::Idempotent, reach, ..ToolOptions::default() }
+        let reach = if matches!(self.0, ModelSource::Own(_)) { Reach::Agent } else { Reach::World };
+        ToolOptions { side_effects: SideEffects::Idempotent, reach, ..ToolOptions::default() }
     }
 
     async fn call(&self, args: SelfCriticArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// What was said of the last answer of the execution that was judged.
-pub const VERDICT: Key<Verdict> = Key::execution("self_critique", "verdict");
+pub const CRITIC_VERDICT: Key<Verdict> = Key::execution("self_critique", "verdict");
 
 /// How many answers of the execution were judged since one was accepted.
 pub const ITERATIONS: Key<u32> = Key::execution("self_critique", "iterations");

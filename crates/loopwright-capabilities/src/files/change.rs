@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::files::FileError;
-use crate::files::root::Root;
+use crate::files::root::WorkspaceRoot;
 use crate::files::stage;
 
 /// One change of one file.
@@ -91,11 +91,11 @@ pub trait FileJournal: Send + Sync {
 
 /// What came of undoing a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Undone {
+pub enum UndoOutcome {
     /// The file is what it was before.
     Restored,
     /// The change had not been made, or was undone already.
-    Nothing,
+    Unchanged,
     /// The file has changed since, and was left as it is.
     Conflict,
 }
@@ -106,16 +106,20 @@ impl FileChange {
     /// # Errors
     ///
     /// If the file cannot be read or written.
-    pub fn undo(&self, root: &Root, before: Option<&[u8]>) -> Result<Undone, FileError> {
+    pub fn undo(
+        &self,
+        root: &WorkspaceRoot,
+        before: Option<&[u8]>,
+    ) -> Result<UndoOutcome, FileError> {
         let _turn = root.write_lock();
         let current = stage::look(root, &self.path)?;
         let found = current.content.as_deref().map(sha256);
         let was = self.before.as_ref().map(|it| &it.sha256);
         if found.as_ref() == was {
-            return Ok(Undone::Nothing);
+            return Ok(UndoOutcome::Unchanged);
         }
         if found.as_ref() != Some(&self.after.sha256) || before.map(sha256).as_ref() != was {
-            return Ok(Undone::Conflict);
+            return Ok(UndoOutcome::Conflict);
         }
         match (before, &self.before) {
             (Some(content), Some(version)) => {
@@ -123,7 +127,7 @@ impl FileChange {
             }
             _ => current.remove()?,
         }
-        Ok(Undone::Restored)
+        Ok(UndoOutcome::Restored)
     }
 }
 
@@ -153,7 +157,11 @@ impl MemoryFileJournal {
     /// # Errors
     ///
     /// If a file cannot be read or written; that change and those before it are kept.
-    pub fn rewind(&self, root: &Root, keep: usize) -> Result<Vec<(FileChange, Undone)>, FileError> {
+    pub fn rewind(
+        &self,
+        root: &WorkspaceRoot,
+        keep: usize,
+    ) -> Result<Vec<(FileChange, UndoOutcome)>, FileError> {
         let mut undone = Vec::new();
         while let Some((change, before)) = self.last(keep) {
             let came = change.undo(root, before.as_deref())?;

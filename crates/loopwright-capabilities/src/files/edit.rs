@@ -7,7 +7,7 @@ use serde::Deserialize;
 use crate::files::FileError;
 use crate::files::blocking::blocking;
 use crate::files::replacement::{self, Edit, Occurrences};
-use crate::files::root::Root;
+use crate::files::root::WorkspaceRoot;
 use crate::files::stage;
 use crate::files::write::{severed, told};
 
@@ -15,7 +15,7 @@ use crate::files::write::{severed, told};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct EditFile {
-    root: Root,
+    root: WorkspaceRoot,
 }
 
 /// What the model passes to `edit_file`: one edit, or several that are made together.
@@ -57,7 +57,7 @@ const DESCRIPTION: &str = "Replaces text in a file of the working directory: `ol
 
 impl EditFile {
     /// Edits below a directory.
-    pub fn in_dir(root: impl Into<Root>) -> Self {
+    pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into() }
     }
 
@@ -76,7 +76,7 @@ impl EditFile {
             return Err(FileError::Missing(path.to_owned()));
         };
         let (new, count) = replacement::apply(content, &edits).map_err(refuse)?;
-        if new.len() as u64 > stage::MOST_BYTES {
+        if new.len() as u64 > stage::MAX_BYTES {
             return Err(refuse("it would become larger than 64 MiB".to_owned()));
         }
         let change = current.replace(&new)?;

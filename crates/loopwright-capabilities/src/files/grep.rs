@@ -8,7 +8,7 @@ use globset::GlobMatcher;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
-use loopwright_core::{BoxError, Effects, Tool, ToolCx, ToolOptions};
+use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions};
 use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::files::FileError;
 use crate::files::blocking::blocking;
 use crate::files::resolve::open_file;
-use crate::files::root::Root;
+use crate::files::root::WorkspaceRoot;
 use crate::files::search::{glob_matcher, notes};
 use crate::files::shown::{self, floor_boundary};
 use crate::files::walk::{self, Next, Rules};
@@ -26,7 +26,7 @@ use crate::files::walk::{self, Next, Rules};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Grep {
-    root: Root,
+    root: WorkspaceRoot,
     most_matches: usize,
     most_bytes: usize,
 }
@@ -61,17 +61,17 @@ pub struct GrepArgs {
 }
 
 /// How much of a line is shown, in bytes.
-const MOST_LINE: usize = 400;
+const MAX_LINE: usize = 400;
 
 /// How much of a file is searched, in bytes.
-const MOST_FILE: u64 = 256 << 20;
+const MAX_FILE: u64 = 256 << 20;
 
 /// How large a line or a compiled pattern may be, in bytes.
-const MOST_HEAP: usize = 16 << 20;
+const MAX_HEAP: usize = 16 << 20;
 
 impl Grep {
     /// Searches below a directory.
-    pub fn in_dir(root: impl Into<Root>) -> Self {
+    pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into(), most_matches: 100, most_bytes: 32 << 10 }
     }
 
@@ -139,8 +139,8 @@ fn matcher(args: &GrepArgs) -> Result<RegexMatcher, FileError> {
         .fixed_strings(args.literal.unwrap_or_default())
         .crlf(true)
         .multi_line(true)
-        .size_limit(MOST_HEAP)
-        .dfa_size_limit(MOST_HEAP);
+        .size_limit(MAX_HEAP)
+        .dfa_size_limit(MAX_HEAP);
     builder.build(&args.pattern).map_err(|error| FileError::Pattern {
         pattern: args.pattern.clone(),
         reason: format!("{error}; pass literal=true if it is plain text"),
@@ -155,7 +155,7 @@ fn searcher(args: &GrepArgs) -> Searcher {
         .before_context(context)
         .after_context(context)
         .binary_detection(BinaryDetection::quit(0))
-        .heap_limit(Some(MOST_HEAP))
+        .heap_limit(Some(MAX_HEAP))
         .build()
 }
 
@@ -186,7 +186,7 @@ impl Search<'_> {
             self.unread += 1;
             return Ok(Next::On);
         }
-        let reader = Stoppable { file: file.take(MOST_FILE), stop: self.stop };
+        let reader = Stoppable { file: file.take(MAX_FILE), stop: self.stop };
         let matcher = self.matcher.clone();
         let mut searcher = self.searcher.clone();
         let mut lines = Lines { search: self, path: shown::path(path), written: 0 };
@@ -234,7 +234,7 @@ impl Lines<'_, '_> {
     /// Writes a line; tells whether there is room for more.
     fn write(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) -> bool {
         let bytes = bytes.trim_ascii_end();
-        let kept = &bytes[..floor_boundary(bytes, MOST_LINE)];
+        let kept = &bytes[..floor_boundary(bytes, MAX_LINE)];
         let more = if kept.len() < bytes.len() { "…" } else { "" };
         let number = number.unwrap_or_default();
         let text = String::from_utf8_lossy(kept);
@@ -314,7 +314,7 @@ impl Tool for Grep {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { effects: Effects::Pure, ..ToolOptions::default() }
+        ToolOptions { side_effects: SideEffects::ReadOnly, ..ToolOptions::default() }
     }
 
     async fn call(&self, args: GrepArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt as _;
 
-use loopwright_core::{BoxError, Effects, Tool, ToolCx, ToolOptions};
+use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions};
 use rustix::fs::{AtFlags, Dir, FileType};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -12,14 +12,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::files::FileError;
 use crate::files::blocking::{blocking, check};
-use crate::files::root::Root;
+use crate::files::root::WorkspaceRoot;
 use crate::files::shown;
 
 /// Lists directories below a directory.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ListDir {
-    root: Root,
+    root: WorkspaceRoot,
     most_entries: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct ListDirArgs {
 }
 
 /// How many names of a directory are read at most, to sort them.
-const MOST_READ: usize = 100_000;
+const MAX_READ: usize = 100_000;
 
 /// A name in a directory, and what it is, links not followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(super) struct Entry {
 
 impl ListDir {
     /// Lists below a directory.
-    pub fn in_dir(root: impl Into<Root>) -> Self {
+    pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into(), most_entries: 50 }
     }
 
@@ -65,7 +65,7 @@ impl ListDir {
     pub fn list(&self, args: &ListDirArgs, stop: &CancellationToken) -> Result<String, FileError> {
         let path = args.path.as_deref().filter(|it| !it.is_empty()).unwrap_or(".");
         let folder = self.root.folder(path)?;
-        let (mut entries, is_whole) = entries(path, &folder.fd, MOST_READ, stop)?;
+        let (mut entries, is_whole) = entries(path, &folder.fd, MAX_READ, stop)?;
         if entries.is_empty() {
             return Ok("(empty directory)".to_owned());
         }
@@ -153,7 +153,7 @@ impl Tool for ListDir {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { effects: Effects::Pure, ..ToolOptions::default() }
+        ToolOptions { side_effects: SideEffects::ReadOnly, ..ToolOptions::default() }
     }
 
     async fn call(&self, args: ListDirArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {

@@ -5,7 +5,9 @@ use std::io::{BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use loopwright_core::{BoxError, Effects, Tool, ToolCx, ToolOptions, ToolOutput, messages::Part};
+use loopwright_core::{
+    BoxError, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput, messages::Part,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +16,7 @@ use crate::files::FileError;
 use crate::files::blocking::blocking;
 use crate::files::continuation::Continuation;
 use crate::files::page::{self, At, Bounds, End, PREVIEW, Page, Start};
-use crate::files::root::Root;
+use crate::files::root::WorkspaceRoot;
 use crate::files::shown::{self, Size};
 use crate::files::sniff::{self, Kind};
 
@@ -22,7 +24,7 @@ use crate::files::sniff::{self, Kind};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ReadFile {
-    root: Root,
+    root: WorkspaceRoot,
     lines: u64,
     bytes: usize,
     most_bytes: usize,
@@ -56,7 +58,7 @@ const DESCRIPTION: &str = "Shows a text file of the working directory with line 
 
 impl ReadFile {
     /// Reads below a directory.
-    pub fn in_dir(root: impl Into<Root>) -> Self {
+    pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self {
             root: root.into(),
             lines: 200,
@@ -155,7 +157,7 @@ impl Source<'_> {
             });
         }
         let caption = format!("{} ({mime}, {})", self.path, Size(bytes.len() as u64));
-        Ok(ToolOutput::of([Part::text(caption), Part::image(mime, STANDARD.encode(bytes))]))
+        Ok(ToolOutput::from_parts([Part::text(caption), Part::image(mime, STANDARD.encode(bytes))]))
     }
 
     fn page(
@@ -273,7 +275,7 @@ impl Tool for ReadFile {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { effects: Effects::Pure, ..ToolOptions::default() }
+        ToolOptions { side_effects: SideEffects::ReadOnly, ..ToolOptions::default() }
     }
 
     async fn call(&self, args: ReadFileArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

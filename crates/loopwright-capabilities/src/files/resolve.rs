@@ -12,16 +12,16 @@ use rustix::io::Errno;
 
 use crate::files::FileError;
 use crate::files::made::Made;
-use crate::files::root::{Leg, Root};
+use crate::files::root::{Leg, WorkspaceRoot};
 
 /// How many links are followed before it is a circle.
-const MOST_LINKS: u32 = 40;
+const MAX_LINKS: u32 = 40;
 
 /// How deep a path leads: one handle is open for each level.
-const MOST_LEVELS: usize = 256;
+const MAX_LEVELS: usize = 256;
 
 /// How often a walk is begun anew because something was swapped on the way.
-const MOST_WALKS: u32 = 64;
+const MAX_WALKS: u32 = 64;
 
 /// What to do about directories that do not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub(super) fn not_a_file(path: &str, kind: FileType) -> FileError {
     FileError::NotAFile { path: path.to_owned(), kind, remedy }
 }
 
-impl Root {
+impl WorkspaceRoot {
     /// Opens a regular file for reading.
     pub(super) fn read(&self, path: &str) -> Result<(File, Metadata, PathBuf), FileError> {
         self.attempt(path, || match self.walk(path, Parents::Expect)? {
@@ -173,7 +173,7 @@ impl Root {
         mut walk: impl FnMut() -> Result<T, Failed>,
     ) -> Result<T, FileError> {
         self.directory()?;
-        for _ in 0..MOST_WALKS {
+        for _ in 0..MAX_WALKS {
             match walk() {
                 Ok(found) => return Ok(found),
                 Err(Failed::Error(error)) => return Err(error),
@@ -209,7 +209,7 @@ impl Root {
 /// A path that is being walked. Every directory from the root to where it is stays open, so that
 /// `..` leads back the way it came.
 struct Walk<'a> {
-    root: &'a Root,
+    root: &'a WorkspaceRoot,
     path: &'a str,
     levels: Vec<(OwnedFd, OsString)>,
     pending: Vec<Leg>,
@@ -255,7 +255,7 @@ impl Walk<'_> {
     }
 
     fn enter(&mut self, name: OsString) -> Result<(), Failed> {
-        if self.levels.len() == MOST_LEVELS {
+        if self.levels.len() == MAX_LEVELS {
             return Err(FileError::of(self.path, Errno::NAMETOOLONG).into());
         }
         let opened = match self.levels.last() {
@@ -269,7 +269,7 @@ impl Walk<'_> {
 
     fn follow(&mut self, name: &OsStr) -> Result<(), Failed> {
         self.links += 1;
-        if self.links > MOST_LINKS {
+        if self.links > MAX_LINKS {
             return Err(FileError::LinkLoop(self.path.to_owned()).into());
         }
         let target = match self.levels.last() {

@@ -29,7 +29,7 @@ use crate::files::stage::Durability;
 /// root, and changes through one root come one after the other.
 #[derive(Clone)]
 #[must_use]
-pub struct Root(Arc<Inner>);
+pub struct WorkspaceRoot(Arc<Inner>);
 
 #[derive(Clone)]
 struct Settings {
@@ -60,7 +60,7 @@ pub(super) enum Leg {
     Down(OsString),
 }
 
-impl Root {
+impl WorkspaceRoot {
     /// Takes a directory. What commands in a sandbox may not leave behind there is not written here either: see
     /// [`Screen`].
     pub fn new(path: impl Into<PathBuf>) -> Self {
@@ -101,7 +101,7 @@ impl Root {
     }
 
     /// Sets whether a change waits for the disk.
-    pub fn durability(self, durability: Durability) -> Self {
+    pub fn with_durability(self, durability: Durability) -> Self {
         self.with(|it| it.durability = durability)
     }
 
@@ -111,7 +111,7 @@ impl Root {
     }
 
     /// Returns what [`protect`](Root::protect) has added.
-    pub fn more_protected(&self) -> impl Iterator<Item = &str> {
+    pub fn extra_protected_paths(&self) -> impl Iterator<Item = &str> {
         self.0.settings.more_protected.iter().map(String::as_str)
     }
 
@@ -219,13 +219,13 @@ impl Root {
     }
 }
 
-impl fmt::Debug for Root {
+impl fmt::Debug for WorkspaceRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Root").field(&self.0.path).finish()
     }
 }
 
-impl<P: Into<PathBuf>> From<P> for Root {
+impl<P: Into<PathBuf>> From<P> for WorkspaceRoot {
     fn from(path: P) -> Self {
         Self::new(path)
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobMatcher};
-use loopwright_core::{BoxError, Effects, Tool, ToolCx, ToolOptions};
+use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions};
 use rustix::fs::FileType;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::files::FileError;
 use crate::files::blocking::blocking;
-use crate::files::root::Root;
+use crate::files::root::WorkspaceRoot;
 use crate::files::shown;
 use crate::files::walk::{self, Missed, Next, Rules};
 
@@ -19,7 +19,7 @@ use crate::files::walk::{self, Missed, Next, Rules};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct SearchFiles {
-    root: Root,
+    root: WorkspaceRoot,
     most_results: usize,
 }
 
@@ -40,12 +40,12 @@ pub struct SearchFilesArgs {
 }
 
 /// How many patterns there may be, and how long each.
-const MOST_PATTERNS: usize = 32;
-const MOST_PATTERN_BYTES: usize = 1024;
+const MAX_PATTERNS: usize = 32;
+const MAX_PATTERN_BYTES: usize = 1024;
 
 impl SearchFiles {
     /// Searches below a directory.
-    pub fn in_dir(root: impl Into<Root>) -> Self {
+    pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into(), most_results: 10 }
     }
 
@@ -117,10 +117,10 @@ fn patterns(args: &SearchFilesArgs) -> Result<Vec<&str>, FileError> {
     let refuse = |pattern: &str, reason: &str| {
         Err(FileError::Pattern { pattern: pattern.to_owned(), reason: reason.to_owned() })
     };
-    match patterns.iter().find(|it| it.len() > MOST_PATTERN_BYTES) {
+    match patterns.iter().find(|it| it.len() > MAX_PATTERN_BYTES) {
         Some(long) => refuse(&long[..shown::floor_boundary(long.as_bytes(), 40)], "it is too long"),
-        None if patterns.len() > MOST_PATTERNS => {
-            refuse(patterns[MOST_PATTERNS], "there are more than 32 patterns")
+        None if patterns.len() > MAX_PATTERNS => {
+            refuse(patterns[MAX_PATTERNS], "there are more than 32 patterns")
         }
         None if patterns.is_empty() => Err(FileError::NoPattern),
         None => Ok(patterns),
@@ -255,7 +255,7 @@ impl Tool for SearchFiles {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { effects: Effects::Pure, ..ToolOptions::default() }
+        ToolOptions { side_effects: SideEffects::ReadOnly, ..ToolOptions::default() }
     }
 
     async fn call(&self, args: SearchFilesArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {

@@ -14,18 +14,18 @@ use rustix::io::Errno;
 use crate::files::FileError;
 use crate::files::change::{FileChange, FileVersion};
 use crate::files::resolve::{Parents, Place};
-use crate::files::root::Root;
+use crate::files::root::WorkspaceRoot;
 use crate::files::shown::{self, Size};
 
 /// The largest file that is changed.
-pub(super) const MOST_BYTES: u64 = 64 << 20;
+pub(super) const MAX_BYTES: u64 = 64 << 20;
 
 /// Whether a change waits for the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// It is on disk when the system gets to it. A crash of the machine may undo it.
     #[default]
-    Cached,
+    Buffered,
     /// It is on disk before the tool answers.
     Synced,
 }
@@ -33,7 +33,7 @@ pub enum Durability {
 /// A file as it was found, which may be not at all.
 #[derive(Debug)]
 pub(super) struct Current<'a> {
-    root: &'a Root,
+    root: &'a WorkspaceRoot,
     /// As the model wrote it.
     path: &'a str,
     place: Place,
@@ -43,13 +43,13 @@ pub(super) struct Current<'a> {
 }
 
 /// Finds a file that is to be changed, and reads it.
-pub(super) fn look<'a>(root: &'a Root, path: &'a str) -> Result<Current<'a>, FileError> {
+pub(super) fn look<'a>(root: &'a WorkspaceRoot, path: &'a str) -> Result<Current<'a>, FileError> {
     look_in(root, path, Parents::Expect)
 }
 
 /// Finds a file that is to be changed, and reads it; directories may be created on the way.
 pub(super) fn look_in<'a>(
-    root: &'a Root,
+    root: &'a WorkspaceRoot,
     path: &'a str,
     parents: Parents,
 ) -> Result<Current<'a>, FileError> {
@@ -72,13 +72,13 @@ pub(super) fn look_in<'a>(
 
 fn read_all(path: &str, file: &File, bytes: u64) -> Result<Vec<u8>, FileError> {
     let mut content = Vec::new();
-    let mut reader = file.take(MOST_BYTES + 1);
+    let mut reader = file.take(MAX_BYTES + 1);
     reader.read_to_end(&mut content).map_err(|error| FileError::of(path, error))?;
-    if content.len() as u64 > MOST_BYTES {
+    if content.len() as u64 > MAX_BYTES {
         return Err(FileError::TooLarge {
             path: path.to_owned(),
             bytes: Size(bytes.max(content.len() as u64)),
-            limit: Size(MOST_BYTES),
+            limit: Size(MAX_BYTES),
             remedy: "change it with a command such as `sed`",
         });
     }

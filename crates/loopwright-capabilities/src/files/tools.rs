@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
 
-use crate::files::{EditFile, Grep, ListDir, ReadFile, Root, SearchFiles, WriteFile};
+use crate::files::{EditFile, Grep, ListDir, ReadFile, SearchFiles, WorkspaceRoot, WriteFile};
 
 /// Adds tools for the files of one directory: `read_file`, `write_file`, `edit_file`, `list_dir`,
 /// `search_files` and `grep`.
@@ -19,7 +19,7 @@ use crate::files::{EditFile, Grep, ListDir, ReadFile, Root, SearchFiles, WriteFi
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct UseFileTools {
-    root: Root,
+    root: WorkspaceRoot,
     access: Access,
 }
 
@@ -34,7 +34,7 @@ const RESULTS: usize = 50;
 
 impl UseFileTools {
     /// Works below a directory. A [`Root`] says more about it than a path does.
-    pub fn in_dir(root: impl Into<Root>) -> Self {
+    pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into(), access: Access::ReadWrite }
     }
 

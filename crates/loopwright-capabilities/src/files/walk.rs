@@ -14,16 +14,16 @@ use crate::files::FileError;
 use crate::files::blocking::check;
 use crate::files::list::{self, Entry};
 use crate::files::resolve::{open_file, open_folder};
-use crate::files::root::Root;
+use crate::files::root::WorkspaceRoot;
 
 /// How many names are looked at in one walk.
-const MOST_ENTRIES: usize = 200_000;
+const MAX_ENTRIES: usize = 200_000;
 
 /// How deep a walk goes: one handle is open for each level.
-const MOST_LEVELS: usize = 128;
+const MAX_LEVELS: usize = 128;
 
 /// How much of a file of rules is read, in bytes.
-const MOST_RULES: u64 = 1 << 20;
+const MAX_RULES: u64 = 1 << 20;
 
 /// Whether the rules of `.gitignore` and `.ignore` files count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub(super) struct Missed {
 /// Visits everything below a directory, directories before what is in them, by name. Links are
 /// visited and not followed; `.git` is left out.
 pub(super) fn walk(
-    root: &Root,
+    root: &WorkspaceRoot,
     start: &str,
     rules: Rules,
     stop: &CancellationToken,
@@ -70,7 +70,7 @@ pub(super) fn walk(
 ) -> Result<Missed, FileError> {
     let folder = root.folder(start)?;
     let mut walk =
-        Walk { rules, stop, left: MOST_ENTRIES, missed: Missed::default(), frames: Vec::new() };
+        Walk { rules, stop, left: MAX_ENTRIES, missed: Missed::default(), frames: Vec::new() };
     let above = if rules == Rules::Honoured { rules_above(root, &folder.path) } else { Vec::new() };
     walk.enter(folder.fd, folder.path)?;
     while let Some((at, entry)) = walk.next() {
@@ -135,7 +135,7 @@ impl Walk<'_> {
     }
 
     fn descend(&mut self, at: usize, name: &OsStr, path: PathBuf) -> Result<(), FileError> {
-        if self.frames.len() == MOST_LEVELS || self.left == 0 {
+        if self.frames.len() == MAX_LEVELS || self.left == 0 {
             self.missed.is_cut = true;
             return Ok(());
         }
@@ -169,7 +169,7 @@ impl Walk<'_> {
 }
 
 /// Reads the rules of the directories above one, and those that the repository keeps for itself.
-fn rules_above(root: &Root, path: &Path) -> Vec<(PathBuf, Gitignore)> {
+fn rules_above(root: &WorkspaceRoot, path: &Path) -> Vec<(PathBuf, Gitignore)> {
     let mut rules = Vec::new();
     if let Ok((file, ..)) = root.read(".git/info/exclude") {
         let mut builder = GitignoreBuilder::new("");
@@ -200,7 +200,7 @@ fn rules_of(folder: &impl AsFd) -> Gitignore {
 fn add_rules(builder: &mut GitignoreBuilder, file: &std::fs::File) {
     let mut text = Vec::new();
     if !file.metadata().is_ok_and(|it| it.is_file())
-        || file.take(MOST_RULES).read_to_end(&mut text).is_err()
+        || file.take(MAX_RULES).read_to_end(&mut text).is_err()
     {
         return;
     }

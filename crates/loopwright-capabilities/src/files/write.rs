@@ -1,6 +1,6 @@
 //! `write_file`.
 
-use loopwright_core::{BoxError, Effects, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -8,7 +8,7 @@ use crate::files::FileError;
 use crate::files::blocking::blocking;
 use crate::files::change::FileChange;
 use crate::files::resolve::Parents;
-use crate::files::root::Root;
+use crate::files::root::WorkspaceRoot;
 use crate::files::shown::Size;
 use crate::files::stage;
 
@@ -16,7 +16,7 @@ use crate::files::stage;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct WriteFile {
-    root: Root,
+    root: WorkspaceRoot,
     most_bytes: usize,
 }
 
@@ -42,7 +42,7 @@ const DESCRIPTION: &str = "Creates a file in the working directory. A file that 
 
 impl WriteFile {
     /// Writes below a directory.
-    pub fn in_dir(root: impl Into<Root>) -> Self {
+    pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into(), most_bytes: 16 << 20 }
     }
 
@@ -131,7 +131,7 @@ impl Tool for WriteFile {
 
     fn options(&self) -> ToolOptions {
         // What was written already is written again without a change.
-        ToolOptions { effects: Effects::Idempotent, ..ToolOptions::default() }
+        ToolOptions { side_effects: SideEffects::Idempotent, ..ToolOptions::default() }
     }
 
     async fn call(&self, args: WriteFileArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

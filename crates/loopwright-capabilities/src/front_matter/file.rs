@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 /// The longest file that is read.
-pub const MOST_BYTES: u64 = 1 << 20;
+pub const MAX_BYTES: u64 = 1 << 20;
 
 /// Why a file is not read.
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum TextError {
     #[error("it is not a regular file")]
     NotAFile,
     /// It is too long.
-    #[error("it has {0} bytes; {MOST_BYTES} are allowed")]
+    #[error("it has {0} bytes; {MAX_BYTES} are allowed")]
     TooLong(u64),
     /// It is a link to somewhere else.
     #[error("it is a link that leads out of its directory")]
@@ -36,16 +36,16 @@ pub enum TextError {
 ///
 /// # Errors
 ///
-/// If it is not a regular file, is longer than [`MOST_BYTES`], or is no text.
+/// If it is not a regular file, is longer than [`MAX_BYTES`], or is no text.
 pub fn read_file(path: &Path) -> Result<String, TextError> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(TextError::NotAFile);
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
     let read = bytes.len() as u64;
-    if read > MOST_BYTES {
+    if read > MAX_BYTES {
         return Err(TextError::TooLong(metadata.len().max(read)));
     }
     String::from_utf8(bytes).map_err(|_| TextError::NotUtf8)

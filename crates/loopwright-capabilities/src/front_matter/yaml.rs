@@ -9,7 +9,7 @@ use saphyr_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Number, Value};
 
 /// How deep values may be nested.
-pub const MOST_LEVELS: usize = 32;
+pub const MAX_DEPTH: usize = 32;
 
 /// The first document of a YAML text, which is a map or nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -85,7 +85,7 @@ impl YamlError {
         match self {
             Self::Syntax { problem, .. } => problem.clone(),
             Self::Alias { .. } => "aliases are not allowed here".to_owned(),
-            Self::Deep { .. } => format!("it is nested more than {MOST_LEVELS} levels deep"),
+            Self::Deep { .. } => format!("it is nested more than {MAX_DEPTH} levels deep"),
             Self::NotAMap => "it has to be a list of `key: value`".to_owned(),
         }
     }
@@ -189,7 +189,7 @@ impl Reader {
     }
 
     fn push(&mut self, value: OpenValue, line: usize) -> Result<Option<(Value, Lines)>, YamlError> {
-        if self.open.len() >= MOST_LEVELS {
+        if self.open.len() >= MAX_DEPTH {
             return Err(YamlError::Deep { line });
         }
         self.open.push(Open { value, lines: Lines { line, ..Lines::default() } });

@@ -26,14 +26,14 @@ impl Default for UseExecutionHistory {
 
 impl UseExecutionHistory {
     /// Keeps summaries in a store.
-    pub fn stored_in(store: Arc<dyn HistoryStore>) -> Self {
+    pub fn with_store(store: Arc<dyn HistoryStore>) -> Self {
         Self(Place::Store(store))
     }
 
     /// Keeps summaries as long as the program runs, and returns where.
     pub fn in_memory() -> (Self, Arc<MemoryHistory>) {
         let store = Arc::new(MemoryHistory::new());
-        (Self::stored_in(store.clone()), store)
+        (Self::with_store(store.clone()), store)
     }
 
     /// Keeps so many of the newest summaries in the state itself, and so in its session;

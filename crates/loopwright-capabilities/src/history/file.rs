@@ -38,7 +38,7 @@ struct Line {
 
 impl FileHistory {
     /// Keeps summaries in a file, which is made when there is something to keep.
-    pub fn at(path: impl Into<PathBuf>) -> Self {
+    pub fn open(path: impl Into<PathBuf>) -> Self {
         Self(Arc::new(Place { path: path.into(), writing: Mutex::default() }))
     }
 }

@@ -43,7 +43,7 @@ impl Hook for Recording {
         cx: &HookCx<'_>,
     ) -> Result<(), BoxError> {
         let now = cx.env.clock.now();
-        let summary = cx.ending.and_then(|ending| ExecutionSummary::of(state, ending, now));
+        let summary = cx.final_status.and_then(|ending| ExecutionSummary::of(state, ending, now));
         let (Some(summary), Some(agent)) = (summary, state.id().cloned()) else { return Ok(()) };
         match &self.0 {
             Place::Store(store) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentState, Status, StopReason, Timestamp,
+    AgentState, ExecutionStatus, StopReason, Timestamp,
     messages::{ExecutionId, Usage},
 };
 use serde::{Deserialize, Serialize};
@@ -40,10 +40,10 @@ pub struct ExecutionSummary {
 
 impl ExecutionSummary {
     /// Sums up the execution of a state that is about to end so.
-    pub(super) fn of(state: &AgentState, ending: &Status, now: Timestamp) -> Option<Self> {
+    pub(super) fn of(state: &AgentState, ending: &ExecutionStatus, now: Timestamp) -> Option<Self> {
         let execution = state.execution()?;
         let signal = match ending {
-            Status::Stopped(signal) => Some(signal),
+            ExecutionStatus::Stopped(signal) => Some(signal),
             _ => None,
         };
         Some(Self {

@@ -15,7 +15,7 @@ use super::*;
 fn builder(steps: impl IntoIterator<Item = ScenarioStep>) -> AgentBuilder {
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(FakeModel::script(steps)))
-        .with_capability(UseTools::new().and(MockTool::failing("bad", "it broke")))
+        .with_capability(UseTools::new().with_tool(MockTool::failing("bad", "it broke")))
         .with_capability(UseGuards::none().max_steps(2))
 }
 
@@ -25,7 +25,7 @@ fn run(builder: &AgentBuilder, history: UseExecutionHistory, turns: u32) -> Agen
     let passes = clock.clone();
     let passes = CallableHook::new("passes").before_step(move |_, _| {
         passes.advance(Duration::from_secs(1));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let builder = builder.clone().with_capability(UseHook::new(passes)).with_capability(history);
     let agent = builder.build().unwrap();
@@ -86,7 +86,7 @@ fn each_execution_is_kept_with_how_it_really_ended() {
 fn of_an_agent_that_is_not_known_there_is_nothing() {
     let nobody = AgentId::new("nobody");
     let stores: [&dyn HistoryStore; 2] =
-        [&MemoryHistory::new(), &FileHistory::at("/nonexistent/history.jsonl")];
+        [&MemoryHistory::new(), &FileHistory::open("/nonexistent/history.jsonl")];
     for store in stores {
         assert_eq!(block_on(store.all(&nobody)).unwrap(), []);
         assert_eq!(block_on(store.last(&nobody)).unwrap(), None);
@@ -98,8 +98,8 @@ fn of_an_agent_that_is_not_known_there_is_nothing() {
 fn a_file_is_added_to_and_a_damaged_line_is_passed_over() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("history.jsonl");
-    let store = Arc::new(FileHistory::at(&path));
-    let history = || UseExecutionHistory::stored_in(store.clone());
+    let store = Arc::new(FileHistory::open(&path));
+    let history = || UseExecutionHistory::with_store(store.clone());
     let state = run(&builder(["done".into()]), history(), 1);
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, format!("{whole}{{\"agent\":\"br")).unwrap();
@@ -150,6 +150,6 @@ fn a_store_that_fails_fails_nothing_else() {
             Ok(Vec::new())
         }
     }
-    let state = run(&builder(["done".into()]), UseExecutionHistory::stored_in(Arc::new(Full)), 1);
+    let state = run(&builder(["done".into()]), UseExecutionHistory::with_store(Arc::new(Full)), 1);
     assert_eq!((state.text().as_str(), state.status().as_str()), ("done", "completed"));
 }

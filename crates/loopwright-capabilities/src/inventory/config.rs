@@ -20,19 +20,19 @@ use crate::{
     coding::UseCodingTools,
     compaction::{CompactionPolicy, UseCompaction},
     critique::{CritiquePolicy, UseSelfCritique},
-    files::{Root, UseFileTools},
+    files::{UseFileTools, WorkspaceRoot},
     history::{FileHistory, UseExecutionHistory},
     inventory::sandbox,
     llm::UseLlm,
     llm_query::{LlmQueryTool, UseLlmQuery},
     planning::UsePlanningSubagent,
     recording::{UseRecording, UseReplay},
-    self_description::{ReadTool, UseSelfKnowledge},
+    self_description::{ReadToolRequirement, UseSelfKnowledge},
     skills::{SkillLibrary, SkillPolicy, SkillScope, UseSkills},
     structured::{SchemaRegistry, StructuredOutputPolicy, UseStructuredOutputs},
     subagents::{SubagentPolicy, UseSubagents},
     system_prompt::UseSystemPrompt,
-    tool_registry::{Offer, UseToolRegistry},
+    tool_registry::{ToolExposure, UseToolRegistry},
 };
 
 /// No configuration.
@@ -52,23 +52,27 @@ pub(super) struct Commands {
     #[serde(default)]
     background: Background,
     #[serde(default)]
-    keep_directory: bool,
+    persist_cwd: bool,
     #[serde(default)]
     sandbox: Option<Value>,
 }
 
 impl Commands {
-    fn root(&self) -> Root {
-        self.protect.iter().fold(Root::new(&self.directory), |root, path| root.protect(path))
+    fn root(&self) -> WorkspaceRoot {
+        self.protect
+            .iter()
+            .fold(WorkspaceRoot::new(&self.directory), |root, path| root.protect(path))
     }
 
     pub(super) fn into_bash(self) -> Result<UseBash, BuildError> {
         let root = self.root();
         let bash = root
-            .more_protected()
+            .extra_protected_paths()
             .fold(crate::bash::Bash::in_dir(root.path()), crate::bash::Bash::protect);
-        let bash = UseBash::of(bash).display(self.display.clone()).background(self.background);
-        let bash = if self.keep_directory { bash.keep_directory() } else { bash };
+        let bash = UseBash::from_tool(bash)
+            .with_output_policy(self.display.clone())
+            .background(self.background);
+        let bash = if self.persist_cwd { bash.keep_directory() } else { bash };
         Ok(match &self.sandbox {
             None => bash,
             Some(changes) => {
@@ -80,8 +84,8 @@ impl Commands {
     pub(super) fn into_coding(self) -> Result<UseCodingTools, BuildError> {
         let root = self.root();
         let tools = UseCodingTools::in_dir(root.clone());
-        let tools = tools.display(self.display.clone()).background(self.background);
-        let tools = if self.keep_directory { tools.keep_directory() } else { tools };
+        let tools = tools.with_output_policy(self.display.clone()).background(self.background);
+        let tools = if self.persist_cwd { tools.keep_directory() } else { tools };
         Ok(match &self.sandbox {
             None => tools,
             Some(changes) => {
@@ -104,7 +108,7 @@ pub(super) struct Files {
 
 impl Files {
     pub(super) fn into_capability(self) -> UseFileTools {
-        let root = Root::new(&self.directory);
+        let root = WorkspaceRoot::new(&self.directory);
         let root = self.protect.iter().fold(root, |root, path| root.protect(path));
         let tools = UseFileTools::in_dir(root);
         if self.read_only { tools.read_only() } else { tools }
@@ -158,7 +162,7 @@ pub(super) struct Recorded {
 impl Recorded {
     pub(super) fn into_capability(self) -> UseRecording {
         let recording = UseRecording::to_file(self.file);
-        self.without.into_iter().fold(recording, UseRecording::without)
+        self.without.into_iter().fold(recording, UseRecording::redact)
     }
 }
 
@@ -174,9 +178,9 @@ pub(super) struct Named {
 
 impl Named {
     pub(super) fn into_capability(self) -> UseLlm {
-        let llm = UseLlm::named(&self.llm).with_options(self.options);
+        let llm = UseLlm::new(&self.llm).with_options(self.options);
         let Some(attempts) = self.attempts else { return llm };
-        llm.with_retry(RetryPolicy { attempts: attempts.get(), ..RetryPolicy::default() })
+        llm.with_retry(RetryPolicy { max_attempts: attempts.get(), ..RetryPolicy::default() })
     }
 }
 
@@ -198,7 +202,7 @@ impl Kept {
     pub(super) fn into_capability(self) -> UseExecutionHistory {
         match self.file {
             None => UseExecutionHistory::in_state(self.most),
-            Some(file) => UseExecutionHistory::stored_in(Arc::new(FileHistory::at(file))),
+            Some(file) => UseExecutionHistory::with_store(Arc::new(FileHistory::open(file))),
         }
     }
 }
@@ -223,11 +227,11 @@ impl Compaction {
     pub(super) fn into_capability(self) -> UseCompaction {
         let compaction = match self.at_tokens {
             Some(tokens) => UseCompaction::at_tokens(tokens),
-            None => UseCompaction::of_window(self.window),
+            None => UseCompaction::for_context_window(self.window),
         };
         let compaction = compaction.policy(self.policy);
         match self.directory {
-            Some(directory) => compaction.spilling_to(directory),
+            Some(directory) => compaction.with_spill_dir(directory),
             None => compaction,
         }
     }
@@ -258,7 +262,7 @@ pub(super) struct Knowledge {
     #[serde(default)]
     topics: std::collections::BTreeMap<String, Vec<PathBuf>>,
     #[serde(default)]
-    read_tool: ReadTool,
+    read_tool: ReadToolRequirement,
 }
 
 impl Knowledge {
@@ -298,7 +302,7 @@ pub(super) struct Query {
 impl Query {
     pub(super) fn into_capability(self) -> UseLlmQuery {
         let tool = LlmQueryTool::default().with_llm(self.llm.unwrap_or_default());
-        UseLlmQuery::of(match self.system_prompt {
+        UseLlmQuery::from_tool(match self.system_prompt {
             Some(prompt) => tool.with_system_prompt(prompt),
             None => tool,
         })
@@ -365,13 +369,13 @@ fn registry_of(agents: Vec<AgentDefinition>) -> DefinitionRegistry {
 }
 
 fn library_of(directories: Vec<PathBuf>) -> SkillLibrary {
-    let and = |library: SkillLibrary, directory| library.and(SkillScope::Project, directory);
+    let and = |library: SkillLibrary, directory| library.with_dir(SkillScope::Project, directory);
     directories.into_iter().fold(SkillLibrary::default(), and)
 }
 
 impl Subagents {
     pub(super) fn into_capability(self) -> UseSubagents {
-        let subagents = UseSubagents::of(registry_of(self.agents))
+        let subagents = UseSubagents::new(registry_of(self.agents))
             .capabilities(Arc::new(super::registry()))
             .skills(library_of(self.skills))
             .policy(self.policy);
@@ -404,7 +408,7 @@ impl Skills {
 pub(super) struct OnDemand {
     tools: NameList,
     #[serde(default)]
-    offer: Offer,
+    offer: ToolExposure,
 }
 
 impl OnDemand {

@@ -1,11 +1,11 @@
 //! A sandbox policy of which a configuration names some fields.
 
 use loopwright_agent::BuildError;
-use loopwright_sandbox::Policy;
+use loopwright_sandbox::SandboxPolicy;
 use serde_json::{Value, json};
 
 use crate::bash::BashPolicy;
-use crate::files::Root;
+use crate::files::WorkspaceRoot;
 
 /// Fields that hold a time or null.
 const TIMES: [&str; 2] = ["idle", "cpu"];
@@ -17,17 +17,17 @@ const TIMES: [&str; 2] = ["idle", "cpu"];
 /// If the configuration names an unknown field, or a value does not fit.
 pub(super) fn policy(
     capability: &'static str,
-    root: &Root,
+    root: &WorkspaceRoot,
     display: &BashPolicy,
     changes: &Value,
-) -> Result<Policy, BuildError> {
+) -> Result<SandboxPolicy, BuildError> {
     let wrong = |reason: String| BuildError::Capability {
         capability: capability.into(),
         reason: "its `sandbox` does not fit".to_owned(),
         source: Some(reason.into()),
     };
-    let policy = Policy::in_dir(root.path()).wall(display.timeout);
-    let policy = root.more_protected().fold(policy, Policy::protect);
+    let policy = SandboxPolicy::in_dir(root.path()).timeout(display.timeout);
+    let policy = root.extra_protected_paths().fold(policy, SandboxPolicy::protect);
     let mut value = serde_json::to_value(policy).map_err(|error| wrong(error.to_string()))?;
     lay_over(&mut value, changes, "sandbox").map_err(wrong)?;
     serde_json::from_value(value).map_err(|error| wrong(error.to_string()))

@@ -8,7 +8,7 @@ use loopwright_testing::{FakeDriver, FakeModel, MockTool, ScenarioStep, block_on
 use serde_json::json;
 
 use super::*;
-use crate::{bash::BashPolicy, files::Root};
+use crate::{bash::BashPolicy, files::WorkspaceRoot};
 
 /// The sources of the crates that capabilities are in.
 fn sources() -> Vec<(String, String)> {
@@ -147,7 +147,7 @@ fn every_field_of_every_policy_can_be_configured() {
 #[test]
 fn every_field_of_a_sandbox_policy_can_be_configured() {
     let told = refused("use_bash", &json!({ "directory": "/srv", "sandbox": { "nothing": 0 } }));
-    let policy = serde_json::to_value(loopwright_sandbox::Policy::in_dir("/srv")).unwrap();
+    let policy = serde_json::to_value(loopwright_sandbox::SandboxPolicy::in_dir("/srv")).unwrap();
     for field in policy.as_object().unwrap().keys() {
         assert!(told.contains(&format!("`{field}`")), "{field}: {told}");
     }
@@ -157,13 +157,13 @@ fn every_field_of_a_sandbox_policy_can_be_configured() {
         "environment": { "values": { "A": "b" } },
     });
     let display = BashPolicy { timeout: std::time::Duration::from_secs(7), ..Default::default() };
-    let root = Root::new("/srv");
+    let root = WorkspaceRoot::new("/srv");
     let made = sandbox::policy("use_bash", &root, &display, &sandbox).unwrap();
     let seconds = std::time::Duration::from_secs_f64;
-    assert_eq!((made.limits.wall, made.limits.idle), (seconds(5.0), Some(seconds(1.5))));
+    assert_eq!((made.limits.timeout, made.limits.idle_timeout), (seconds(5.0), Some(seconds(1.5))));
     assert_eq!((made.limits.memory, made.environment.values.len()), (1024, 1));
     let plain = sandbox::policy("use_bash", &root, &display, &json!({})).unwrap();
-    assert_eq!((plain.limits.wall, plain.protected.len()), (seconds(7.0), made.protected.len()));
+    assert_eq!((plain.limits.timeout, plain.protected.len()), (seconds(7.0), made.protected.len()));
     let wrong = json!({ "directory": "/srv", "sandbox": { "limits": { "wall": -1 } } });
     assert!(refused("use_bash", &wrong).starts_with("`sandbox.limits.wall`: "));
 }
@@ -217,7 +217,7 @@ fn run(capabilities: &[(&str, Value)], steps: Vec<ScenarioStep>) -> (AgentState,
     let tools = ["read_file", "mail"].map(|it| MockTool::returning(it, "", "ok"));
     let builder = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()).with_llm(llm))
-        .with_capability(tools.into_iter().fold(UseTools::new(), UseTools::and));
+        .with_capability(tools.into_iter().fold(UseTools::new(), UseTools::with_tool));
     let registry = registry();
     let capabilities =
         capabilities.iter().map(|(name, config)| registry.configured(name, config).unwrap());

@@ -40,12 +40,12 @@ enum Asked {
 impl UseLlm {
     /// Asks the model of a name: of a provider alone, which is asked for its preset's own model, of
     /// `provider/model`, or of a model alone, where the providers have a default.
-    pub fn named(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         Self::asking(Asked::Named(name.trim().into()), InferenceOptions::default())
     }
 
     /// Asks what a configuration selects, with its settings.
-    pub fn of(llm: LlmConfig) -> Self {
+    pub fn from_config(llm: LlmConfig) -> Self {
         let options = llm.options.clone();
         Self::asking(Asked::Selected(llm), options)
     }
@@ -102,6 +102,6 @@ impl Capability for UseLlm {
             Some(retry) => Arc::new(self.providers.retrying(retry)),
             None => Arc::clone(&self.providers),
         };
-        UseLlmConfig::of(providers).with_llm(llm).configure(agent)
+        UseLlmConfig::from_models(providers).with_llm(llm).configure(agent)
     }
 }

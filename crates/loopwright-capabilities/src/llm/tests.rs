@@ -7,7 +7,7 @@ use std::sync::{
 
 use loopwright_agent::AgentBuilder;
 use loopwright_core::{AgentLoop, AgentState, LlmConfig, messages::InferenceOptions};
-use loopwright_models::{KeyRef, Provider, Providers, RetryPolicy};
+use loopwright_models::{ProviderConfig, Providers, RetryPolicy, SecretRef};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -62,15 +62,15 @@ async fn answer(stream: TcpStream) -> (String, Value) {
 
 /// Two providers on one server, told apart by their keys.
 fn providers(url: &str) -> Arc<Providers> {
-    let provider = |key: &str| Provider {
+    let provider = |key: &str| ProviderConfig {
         base_url: Some(url.into()),
-        key: Some(KeyRef::env(key)),
+        key: Some(SecretRef::env(key)),
         key_required: true,
-        ..Provider::default()
+        ..ProviderConfig::default()
     };
-    let one = Provider { model: Some("own".into()), ..provider("ONE") };
+    let one = ProviderConfig { model: Some("own".into()), ..provider("ONE") };
     let keys = |name: &str| (name != "MISSING").then(|| name.to_lowercase());
-    let providers = Providers::bare().with_provider("one", one).with_keys(keys);
+    let providers = Providers::empty().with_provider("one", one).with_keys(keys);
     let providers = providers.with_provider("two", provider("TWO"));
     Arc::new(providers.with_provider("locked", provider("MISSING")))
 }
@@ -91,11 +91,13 @@ fn asked() -> AgentState {
 #[tokio::test]
 async fn the_provider_and_the_model_of_the_name_are_asked() {
     let (url, notes) = server().await;
-    let named = |name: &str| UseLlm::named(name).with_options(whole());
+    let named = |name: &str| UseLlm::new(name).with_options(whole());
     let configured =
         LlmConfig { options: whole().with_temperature(0.5), ..LlmConfig::named("two/configured") };
     let mut texts = Vec::new();
-    for llm in [named("one"), named(" one/other "), named("two/x/y"), UseLlm::of(configured)] {
+    for llm in
+        [named("one"), named(" one/other "), named("two/x/y"), UseLlm::from_config(configured)]
+    {
         texts.push(agent(llm, &url).execute(asked()).await.text());
     }
     assert_eq!(texts, ["own", "other", "x/y", "configured"]);
@@ -108,7 +110,7 @@ async fn the_provider_and_the_model_of_the_name_are_asked() {
 #[tokio::test]
 async fn a_state_that_selects_another_model_gets_it_and_the_settings_stay() {
     let (url, notes) = server().await;
-    let agent = agent(UseLlm::named("one").with_options(whole().with_temperature(0.5)), &url);
+    let agent = agent(UseLlm::new("one").with_options(whole().with_temperature(0.5)), &url);
     let state = agent.execute(asked().with_llm(LlmConfig::named("two/mine"))).await;
     assert_eq!(state.text(), "mine");
     let (key, body) = notes.lock().unwrap()[0].clone();
@@ -139,9 +141,9 @@ async fn overloaded(times: usize) -> (String, Arc<AtomicUsize>) {
 
 #[tokio::test]
 async fn a_failed_request_is_sent_as_often_as_the_capability_says() {
-    let once = UseLlm::named("one").with_options(whole()).with_retry(RetryPolicy::never());
-    let five = RetryPolicy { attempts: 5, ..RetryPolicy::default() };
-    let often = UseLlm::named("one").with_options(whole()).with_retry(five);
+    let once = UseLlm::new("one").with_options(whole()).with_retry(RetryPolicy::none());
+    let five = RetryPolicy { max_attempts: 5, ..RetryPolicy::default() };
+    let often = UseLlm::new("one").with_options(whole()).with_retry(five);
     for (llm, expect) in [(once, ("failed", 1)), (often, ("completed", 5))] {
         let (url, requests) = overloaded(4).await;
         let state = agent(llm, &url).execute(asked()).await;
@@ -157,16 +159,16 @@ fn what_cannot_be_asked_is_an_error_when_the_agent_is_built() {
         let text = format!("capability `use_llm` cannot be used: {expect}");
         assert!(error.starts_with(&text), "{error}");
     };
-    check(UseLlm::named("two"), "no model of `two` is selected: name one as `two/model`");
-    check(UseLlm::named("nobody/x"), "there is no provider `nobody`; known are one, two, locked");
-    check(UseLlm::named("x"), "no model is selected: name one as `provider/model`");
-    check(UseLlm::named("locked/x"), "the key of provider `locked` is missing: set MISSING");
-    check(UseLlm::of(LlmConfig::default()), "no model is selected");
+    check(UseLlm::new("two"), "no model of `two` is selected: name one as `two/model`");
+    check(UseLlm::new("nobody/x"), "there is no provider `nobody`; known are one, two, locked");
+    check(UseLlm::new("x"), "no model is selected: name one as `provider/model`");
+    check(UseLlm::new("locked/x"), "the key of provider `locked` is missing: set MISSING");
+    check(UseLlm::from_config(LlmConfig::default()), "no model is selected");
 }
 
 #[test]
 fn the_agent_says_which_model_it_asks() {
-    let agent = agent(UseLlm::named("one").with_options(whole()), "http://127.0.0.1:1/v1");
+    let agent = agent(UseLlm::new("one").with_options(whole()), "http://127.0.0.1:1/v1");
     let expect = LlmConfig { options: whole(), ..LlmConfig::named("one/own") };
     assert_eq!(agent.driver().llm(), expect);
 }

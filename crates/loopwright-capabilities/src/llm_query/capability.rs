@@ -13,7 +13,7 @@ pub struct UseLlmQuery(LlmQueryTool);
 
 impl UseLlmQuery {
     /// Asks as this tool does.
-    pub fn of(tool: LlmQueryTool) -> Self {
+    pub fn from_tool(tool: LlmQueryTool) -> Self {
         Self(tool)
     }
 }

@@ -13,7 +13,7 @@ fn run(other: &FakeModel, queries: &[&str], budget: Budget) -> AgentState {
         .with_llm(LlmConfig::named("small"));
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().and(query))
+        .with_capability(UseTools::new().with_tool(query))
         .build()
         .unwrap();
     block_on(agent.execute(AgentState::new().with_user_message("go").with_budget(budget)))

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use loopwright_core::{
-    BoxError, ChatModel, LlmConfig, Models, OneModel, Reach, StepError, Tool, ToolCx, ToolError,
-    ToolOptions,
+    BoxError, ChatModel, FixedModel, LlmConfig, ModelProvider, Reach, StepError, Tool, ToolCx,
+    ToolError, ToolOptions,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::asked::Asked;
+use crate::asked::ModelSource;
 
 /// Asks a model a question. The conversation is not part of it.
 ///
@@ -19,7 +19,7 @@ use crate::asked::Asked;
 #[must_use]
 pub struct LlmQueryTool {
     /// Whose models they are; the agent's own if there are none.
-    models: Option<Arc<dyn Models>>,
+    models: Option<Arc<dyn ModelProvider>>,
     llm: LlmConfig,
     system: Option<Arc<str>>,
 }
@@ -35,11 +35,11 @@ pub struct LlmQueryArgs {
 impl LlmQueryTool {
     /// Asks one model.
     pub fn new(model: impl ChatModel + 'static) -> Self {
-        Self::of(Arc::new(OneModel(Arc::new(model))))
+        Self::from_models(Arc::new(FixedModel(Arc::new(model))))
     }
 
     /// Asks a model of these: the default one, or the one that [`with_llm`](Self::with_llm) selects.
-    pub fn of(models: Arc<dyn Models>) -> Self {
+    pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
         Self { models: Some(models), ..Self::default() }
     }
 
@@ -83,8 +83,8 @@ impl Tool for LlmQueryTool {
         }
         let llm = Some(self.llm.clone());
         let asked = match &self.models {
-            Some(models) => Asked::These(Arc::clone(models), llm),
-            None => Asked::Own(llm),
+            Some(models) => ModelSource::These(Arc::clone(models), llm),
+            None => ModelSource::Own(llm),
         };
         let (system, query) = (self.system.clone(), query.to_owned());
         let (model, request) = asked.request(cx.state, cx.agent, system, query)?;

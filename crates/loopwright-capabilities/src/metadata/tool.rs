@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use loopwright_core::{Effects, Metadata, NoArgs, Reach, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_core::{
+    Metadata, NoArgs, Reach, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -163,5 +165,9 @@ impl Tool for ListMetadata {
 
 /// They only look; what is kept is part of the answer.
 fn looking() -> ToolOptions {
-    ToolOptions { effects: Effects::Pure, reach: Reach::Agent, ..ToolOptions::default() }
+    ToolOptions {
+        side_effects: SideEffects::ReadOnly,
+        reach: Reach::Agent,
+        ..ToolOptions::default()
+    }
 }

@@ -22,8 +22,8 @@ fn plans(
     agents.register(AgentDefinition::new("helper", "Helps.", "You help."));
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(tools.into_iter().fold(UseTools::new(), UseTools::and))
-        .with_capability(UseSubagents::of(agents))
+        .with_capability(tools.into_iter().fold(UseTools::new(), UseTools::with_tool))
+        .with_capability(UseSubagents::new(agents))
         .with_capability(planning)
         .build()
         .unwrap();

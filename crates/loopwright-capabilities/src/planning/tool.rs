@@ -4,14 +4,14 @@ use std::{borrow::Cow, sync::Arc};
 
 use loopwright_agent::NameList;
 use loopwright_core::{
-    BoxError, Budget, Effects, IntoTool, Reach, Status, Tool, ToolCx, ToolOptions, ToolOutput,
-    ToolSet,
+    BoxError, Budget, ExecutionStatus, IntoTool, Reach, SideEffects, Tool, ToolCx, ToolOptions,
+    ToolOutput, ToolSet,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    child::{Child, MAX_DEPTH},
+    child::{ChildAgent, MAX_DEPTH},
     planning::prompt,
 };
 
@@ -108,7 +108,7 @@ impl Tool for PlanWithSubagent {
 
     fn options(&self) -> ToolOptions {
         ToolOptions {
-            effects: Effects::Resumable,
+            side_effects: SideEffects::Resumable,
             // The planner may do what the agent may, and use the tools that were given to it.
             reach: if self.own_tools.is_empty() { Reach::Agent } else { Reach::World },
             namespace: Some("planning".into()),
@@ -121,7 +121,7 @@ impl Tool for PlanWithSubagent {
         if specification.is_empty() {
             return Err("specification is required: say what is to be planned".into());
         }
-        let child = Child::of(cx, "planner")
+        let child = ChildAgent::of(cx, "planner")
             .with_own_tools(&self.own_tools)
             .keep_tools(self.may_call())
             .cap(&self.budget)
@@ -134,7 +134,7 @@ impl Tool for PlanWithSubagent {
             })
             .await?;
         let plan = ended.answer()?;
-        let is_stopped = matches!(ended.state.status(), Status::Stopped(_));
+        let is_stopped = matches!(ended.state.status(), ExecutionStatus::Stopped(_));
         let text = if plan.text.is_empty() && !is_stopped {
             prompt::NO_PLAN.to_owned()
         } else {

@@ -28,7 +28,7 @@ impl UseRecording {
 
     /// Blackens a text wherever it stands in what is written. An answer that holds it is blackened when
     /// it is replayed, too.
-    pub fn without(mut self, secret: impl Into<String>) -> Self {
+    pub fn redact(mut self, secret: impl Into<String>) -> Self {
         self.secrets.push(secret.into());
         self
     }

@@ -79,7 +79,7 @@ impl Identities {
     /// Takes out the longest conversation that this one continues.
     fn recall(&self, head: &Transcript, turns: &Transcript) -> Option<Seen> {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fits = |it: &Seen| it.head == head.mark() && turns.continues(it.turns);
+        let fits = |it: &Seen| it.head == head.mark() && turns.extends(it.turns);
         let fitting = seen.iter().enumerate().filter(|(_, it)| fits(it));
         let (at, _) = fitting.max_by_key(|(_, it)| it.turns.turns())?;
         seen.remove(at)

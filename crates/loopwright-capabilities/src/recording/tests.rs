@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loopwright_agent::{AgentBuilder, BuildError, Capability, UseLlmConfig, UseTools};
 use loopwright_core::{
-    AgentState, BoxError, LlmConfig, RunOptions, Status, ToolOutput,
+    AgentState, BoxError, ExecutionStatus, LlmConfig, RunOptions, ToolOutput,
     kinds::StreamDelta,
     messages::{Cost, InferenceOptions, Usage},
 };
@@ -12,7 +12,7 @@ use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block
 use serde_json::{Value, json};
 
 use super::*;
-use crate::child::Child;
+use crate::child::ChildAgent;
 use crate::llm_query::LlmQueryTool;
 
 fn builder(model: &FakeModel) -> AgentBuilder {
@@ -24,7 +24,9 @@ fn builder(model: &FakeModel) -> AgentBuilder {
     let other = FakeModel::script(["forty-two"]);
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()).with_llm(llm))
-        .with_capability(UseTools::new().and(MockTool::scripted()).and(LlmQueryTool::new(other)))
+        .with_capability(
+            UseTools::new().with_tool(MockTool::scripted()).with_tool(LlmQueryTool::new(other)),
+        )
 }
 
 fn run(builder: &AgentBuilder, state: AgentState, seed: u64) -> AgentState {
@@ -48,7 +50,7 @@ fn script() -> FakeModel {
 }
 
 fn recorded(path: &Path) -> AgentState {
-    let builder = builder(&script()).with_capability(UseRecording::to_file(path).without("forty"));
+    let builder = builder(&script()).with_capability(UseRecording::to_file(path).redact("forty"));
     run(&builder, run(&builder, asked(), 1).with_user_message("more"), 1)
 }
 
@@ -77,7 +79,7 @@ fn a_run_is_the_same_when_it_is_replayed_and_no_model_is_asked() {
     assert_eq!(said(&state), said(&first));
     assert_eq!(state.total_spent(), first.total_spent());
     assert_eq!(silent.asked(), 0);
-    assert_ne!(events.of::<StreamDelta>().len(), 0);
+    assert_ne!(events.events_of::<StreamDelta>().len(), 0);
 }
 
 #[test]
@@ -87,7 +89,7 @@ fn what_sub_agents_ask_is_recorded_and_replayed_too() {
     let helper = || {
         MockTool::with_cx("help", "Asks somebody.", |_, cx| {
             Box::pin(async move {
-                let child = Child::of(cx, "helper");
+                let child = ChildAgent::of(cx, "helper");
                 let ended = child.run("How?", |state| state.with_user_message("How?")).await;
                 let answer = ended.and_then(|it| it.answer()).map_err(BoxError::from)?;
                 Ok(ToolOutput::text(answer.text))
@@ -95,7 +97,7 @@ fn what_sub_agents_ask_is_recorded_and_replayed_too() {
         })
     };
     let with = |model: &FakeModel, capability: Arc<dyn Capability>| {
-        let builder = builder(model).with_capability(UseTools::new().and(helper()));
+        let builder = builder(model).with_capability(UseTools::new().with_tool(helper()));
         run(&builder.with_shared_capability(capability), asked(), 1)
     };
     let steps = [ScenarioStep::tool_call("help", json!({})), "like this".into(), "done".into()];
@@ -143,7 +145,7 @@ fn a_request_that_was_not_recorded_fails_and_says_in_what_it_differs() {
     let replay = builder(&FakeModel::default()).with_capability(UseReplay::from_file(&path));
     let state =
         run(&replay, AgentState::new().with_user_message("else").with_system_prompt("Hm."), 1);
-    let Status::Failed(failure) = state.status() else { panic!("{:?}", state.status()) };
+    let ExecutionStatus::Failed(failure) = state.status() else { panic!("{:?}", state.status()) };
     let text =
         "the recording has no answer to this; the next one differs in: system prompt, conversation";
     assert_eq!(failure.message(), text);

@@ -6,7 +6,7 @@ use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_core::{AgentState, Priority};
 
 use crate::retrospective::{
-    checkpoint::Rewind, compiler::Marking, hook::Rewinding, policy::RetrospectivePolicy,
+    checkpoint::RewindRequest, compiler::Marking, hook::Rewinding, policy::RetrospectivePolicy,
     tool::Retrospective,
 };
 
@@ -37,7 +37,7 @@ impl UseExecutionRetrospective {
     /// must not block. After an interruption it may be told of the same rewind again.
     pub fn on_rewind(
         mut self,
-        tell: impl Fn(&Rewind, &AgentState) + Send + Sync + 'static,
+        tell: impl Fn(&RewindRequest, &AgentState) + Send + Sync + 'static,
     ) -> Self {
         self.rewinding.on_rewind = Some(Arc::new(tell));
         self

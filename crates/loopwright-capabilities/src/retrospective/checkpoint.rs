@@ -30,7 +30,7 @@ impl Checkpoints {
 
 /// A wish to go back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rewind {
+pub struct RewindRequest {
     /// The checkpoint to go back to, counted from zero.
     pub checkpoint: u32,
     /// What the model wants to know there.
@@ -106,7 +106,7 @@ pub(super) fn is_reachable(state: &AgentState, step: u32) -> bool {
 pub(super) fn before(state: &AgentState, step: u32) -> Transcript {
     let turns = state.transcript();
     let cut = cut(state, step);
-    let mut kept = turns.first(cut);
+    let mut kept = turns.prefix(cut);
     kept.extend(turns.iter_from(cut).filter(|turn| is_from_outside(turn)).cloned());
     kept
 }

@@ -5,18 +5,18 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use async_trait::async_trait;
 use loopwright_core::{
     AgentLoop, AgentState, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, StateEdit,
-    messages::{Message, PrefixBreak, SectionName},
+    messages::{CacheBreak, Message, SectionName},
 };
 use serde::Deserialize as _;
 
 use crate::retrospective::{
-    checkpoint::{self, Rewind, WAYS, Ways},
+    checkpoint::{self, RewindRequest, WAYS, Ways},
     prompt, tool,
 };
 
 pub(super) const NAME: &str = "execution_retrospective";
 
-pub(super) type OnRewind = dyn Fn(&Rewind, &AgentState) + Send + Sync;
+pub(super) type OnRewind = dyn Fn(&RewindRequest, &AgentState) + Send + Sync;
 
 /// Takes the conversation back when the step that asked for it is over. Where that was interrupted, it
 /// is made up for before the next step.
@@ -31,11 +31,11 @@ pub(super) fn is_in(agent: &AgentLoop) -> bool {
 }
 
 /// Returns what the last step asked for.
-fn asked(state: &AgentState) -> Option<Rewind> {
+fn asked(state: &AgentState) -> Option<RewindRequest> {
     let calls = state.last_step()?.tool_executions();
     let own = calls.filter(|(call, _)| &*call.name == tool::NAME);
     let mut values = own.filter_map(|(_, outcome)| outcome.output()?.value.as_deref());
-    values.find_map(|value| Rewind::deserialize(value).ok())
+    values.find_map(|value| RewindRequest::deserialize(value).ok())
 }
 
 impl Rewinding {
@@ -46,8 +46,8 @@ impl Rewinding {
             return Ok(());
         }
         let turns = checkpoint::before(state, ways.step_after(rewind.checkpoint));
-        state.replace(SectionName::MESSAGES, turns, PrefixBreak::Compaction);
-        state.say(Message::user(prompt::guidance(&rewind)));
+        state.replace(SectionName::MESSAGES, turns, CacheBreak::Compaction);
+        state.push_message(Message::user(prompt::guidance(&rewind)));
         ways.go_back(rewind.checkpoint, next);
         state.set(&WAYS, &ways)?;
         if let Some(on_rewind) = &self.on_rewind {
@@ -73,7 +73,7 @@ impl Hook for Rewinding {
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         self.rewind(state)?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn after_step(
@@ -82,7 +82,7 @@ impl Hook for Rewinding {
         _cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         self.rewind(state)?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 

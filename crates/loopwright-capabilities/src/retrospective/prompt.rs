@@ -1,6 +1,6 @@
 //! What the model is told.
 
-use crate::retrospective::checkpoint::Rewind;
+use crate::retrospective::checkpoint::RewindRequest;
 
 /// What the model is told first.
 pub(super) const INSTRUCTIONS: &str = "\
@@ -16,8 +16,8 @@ so a few times and no more.";
 const BEGINNING: &str = "[REWOUND to checkpoint ";
 
 /// Words the message that stands in the place of what was left behind.
-pub(super) fn guidance(rewind: &Rewind) -> String {
-    let Rewind { checkpoint, guidance } = rewind;
+pub(super) fn guidance(rewind: &RewindRequest) -> String {
+    let RewindRequest { checkpoint, guidance } = rewind;
     format!(
         "{BEGINNING}{checkpoint}] You went on from here before, found that it was not the best way, and \
          came back. What you said and did is no longer in this conversation; what it changed, in files \

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use loopwright_agent::{AgentBuilder, UseContextConfig, UseLlmConfig, UseTools};
 use loopwright_core::{
     AgentLoop, AgentState, Budget, Change, RunOptions, Step, StopReason, ToolSet,
-    kinds::PrefixBroken,
-    messages::{Message, PrefixBreak, SectionName, Usage},
+    kinds::PromptCacheBroken,
+    messages::{CacheBreak, Message, SectionName, Usage},
 };
 use loopwright_testing::{
     EventRecorder, FakeModel, MemoryJournal, MockTool, ScenarioStep, block_on, test_env, validate,
@@ -25,7 +25,7 @@ fn policy(max_rewinds: u32) -> RetrospectivePolicy {
 fn agent(model: &FakeModel, retrospective: UseExecutionRetrospective) -> AgentLoop {
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
         .with_capability(retrospective)
         .build()
         .unwrap()
@@ -217,8 +217,8 @@ fn the_prefix_breaks_where_the_conversation_goes_back_and_nowhere_else() {
     let agent = agent(&model, UseExecutionRetrospective::default()).with_event_sink(events.sink());
     drop(block_on(agent.execute(asked())));
     let breaks: Vec<_> =
-        events.of::<PrefixBroken>().into_iter().map(|it| (it.step, it.cause)).collect();
-    assert_eq!(breaks, [(4, PrefixBreak::Compaction)]);
+        events.events_of::<PromptCacheBroken>().into_iter().map(|it| (it.step, it.cause)).collect();
+    assert_eq!(breaks, [(4, CacheBreak::Compaction)]);
     let systems: Vec<_> = model.requests().into_iter().filter_map(|it| it.system).collect();
     assert_eq!(systems, vec![Arc::from(RetrospectivePolicy::default().instructions.trim()); 5]);
 }
@@ -231,7 +231,7 @@ fn a_listener_is_told_with_the_state_as_it_is_then() {
         notes.lock().unwrap().push((rewind.clone(), Checkpoints::of(state), said(state).len()));
     });
     run_with([tool("a"), rewind(0), "done".into()], retrospective, asked());
-    let expect = Rewind { checkpoint: 0, guidance: "Look first.".into() };
+    let expect = RewindRequest { checkpoint: 0, guidance: "Look first.".into() };
     assert_eq!(*heard.lock().unwrap(), [(expect, at(0, 1), 2)]);
 }
 
@@ -249,8 +249,10 @@ fn a_journal_has_it_and_what_was_interrupted_is_made_up_for() {
     assert_eq!(AgentState::new().replay(journal.changes()).unwrap(), state);
     // The machine stops when the step is over and nothing has come of it.
     let changes = journal.changes();
-    let closed = |it: &loopwright_core::Stamped| matches!(it.change, Change::StepClosed { .. });
-    let end = changes.iter().rposition(|it| matches!(&it.change, Change::Thinking { .. })).unwrap();
+    let closed =
+        |it: &loopwright_core::ChangeRecord| matches!(it.change, Change::StepCompleted { .. });
+    let end =
+        changes.iter().rposition(|it| matches!(&it.change, Change::StepStarted { .. })).unwrap();
     let end = changes[..end].iter().rposition(closed).unwrap() + 1;
     let half = AgentState::new().replay(changes[..end].iter().cloned()).unwrap();
     assert_eq!(said(&half).len(), 3);
@@ -280,7 +282,7 @@ fn what_was_compacted_is_out_of_reach_and_what_was_not_is_not() {
     let edit = |section: &str, turns| loopwright_core::Edit::Replace {
         section: section.into(),
         turns,
-        cause: PrefixBreak::Compaction,
+        cause: CacheBreak::Compaction,
     };
     let summary = [Message::user("They did a and b.")].map(|it| it.try_into().unwrap());
     let summary = summary.into_iter().collect::<Vec<loopwright_core::messages::Turn>>();

@@ -1,6 +1,6 @@
 //! `execution_retrospective`.
 
-use loopwright_core::{Effects, Reach, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_core::{Reach, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     batch,
     retrospective::{
-        checkpoint::{Rewind, Ways, is_reachable},
+        checkpoint::{RewindRequest, Ways, is_reachable},
         hook,
     },
 };
@@ -71,7 +71,7 @@ pub enum RewindError {
 }
 
 impl Retrospective {
-    fn check(self, args: RetrospectiveArgs, cx: &ToolCx<'_>) -> Result<Rewind, RewindError> {
+    fn check(self, args: RetrospectiveArgs, cx: &ToolCx<'_>) -> Result<RewindRequest, RewindError> {
         let ways = Ways::of(cx.state);
         if ways.rewinds >= self.max_rewinds {
             return Err(RewindError::UsedUp(ways.rewinds));
@@ -88,7 +88,7 @@ impl Retrospective {
         if !is_reachable(cx.state, ways.step_after(checkpoint)) {
             return Err(RewindError::Compacted(checkpoint));
         }
-        Ok(Rewind { checkpoint, guidance: args.guidance })
+        Ok(RewindRequest { checkpoint, guidance: args.guidance })
     }
 }
 
@@ -107,7 +107,11 @@ impl Tool for Retrospective {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { effects: Effects::Pure, reach: Reach::Agent, ..ToolOptions::default() }
+        ToolOptions {
+            side_effects: SideEffects::ReadOnly,
+            reach: Reach::Agent,
+            ..ToolOptions::default()
+        }
     }
 
     async fn call(

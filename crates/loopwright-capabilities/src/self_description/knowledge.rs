@@ -29,18 +29,18 @@ pub struct UseSelfKnowledge {
     readme: PathBuf,
     examples: Option<PathBuf>,
     topics: Vec<(String, Vec<PathBuf>)>,
-    read_tool: ReadTool,
+    read_tool: ReadToolRequirement,
 }
 
 /// Whether a tool to read files with is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ReadTool {
+pub enum ReadToolRequirement {
     /// There must be one: `read_file` or `read`.
     #[default]
     Required,
     /// The model has other ways to read.
-    Waived,
+    Optional,
 }
 
 /// The tools that count.
@@ -53,7 +53,13 @@ impl UseSelfKnowledge {
     pub fn in_dir(docs: impl Into<PathBuf>) -> Self {
         let docs: PathBuf = docs.into();
         let readme = docs.join("README.md");
-        Self { docs, readme, examples: None, topics: Vec::new(), read_tool: ReadTool::default() }
+        Self {
+            docs,
+            readme,
+            examples: None,
+            topics: Vec::new(),
+            read_tool: ReadToolRequirement::default(),
+        }
     }
 
     /// Takes another file for the overview.
@@ -79,7 +85,7 @@ impl UseSelfKnowledge {
     }
 
     /// Sets whether a tool to read files with is asked for.
-    pub fn read_tool(mut self, read_tool: ReadTool) -> Self {
+    pub fn read_tool(mut self, read_tool: ReadToolRequirement) -> Self {
         self.read_tool = read_tool;
         self
     }
@@ -94,7 +100,7 @@ impl UseSelfKnowledge {
 
     fn can_read(&self, agent: &AgentLoop) -> bool {
         let has_tool = READERS.iter().any(|name| agent.tools().get(name).is_some());
-        has_tool || self.read_tool == ReadTool::Waived
+        has_tool || self.read_tool == ReadToolRequirement::Optional
     }
 
     fn prompt(&self) -> String {
@@ -141,7 +147,7 @@ impl Capability for UseSelfKnowledge {
         });
         agent
             .profile
-            .note("selfKnowledge", move |agent| noted.can_read(agent).then(|| note.clone()));
+            .annotate("selfKnowledge", move |agent| noted.can_read(agent).then(|| note.clone()));
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 use std::fs;
 
 use loopwright_agent::{
-    AgentBuilder, Describe as _, UseGuards, UseIdentity, UseLlmConfig, UseTools,
+    AgentBuilder, DescribeAgent as _, UseGuards, UseIdentity, UseLlmConfig, UseTools,
 };
 use loopwright_core::{AgentState, BoxError, LlmConfig, Step, messages::InferenceOptions};
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on};
@@ -19,7 +19,7 @@ fn builder(model: &FakeModel) -> AgentBuilder {
         .with_capability(UseLlmConfig::model(model.clone()).with_llm(llm))
         .with_capability(UseGuards::none().max_steps(5))
         .with_capability(UseSelfDescription)
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
 }
 
 fn asked(model: &FakeModel) -> Vec<String> {
@@ -99,7 +99,7 @@ fn who_can_read_is_told_where_to_read_about_itself() {
     fs::write(docs.join("tools.md"), "# Tools").unwrap();
     let model = FakeModel::script(["done"]);
     let knowledge = || UseSelfKnowledge::in_dir(docs).topic("tools", ["tools.md"]);
-    let reader = || UseTools::new().and(MockTool::returning("read_file", "Reads.", ""));
+    let reader = || UseTools::new().with_tool(MockTool::returning("read_file", "Reads.", ""));
     let agent =
         builder(&model).with_capability(knowledge()).with_capability(reader()).build().unwrap();
     drop(block_on(agent.execute(AgentState::new().with_user_message("go"))));
@@ -112,7 +112,8 @@ fn who_can_read_is_told_where_to_read_about_itself() {
     drop(block_on(blind.execute(AgentState::new().with_user_message("go"))));
     assert_eq!(model.requests()[1].system, None);
     assert_eq!(blind.describe().notes.len(), 0);
-    let waived = builder(&model).with_capability(knowledge().read_tool(ReadTool::Waived));
+    let waived =
+        builder(&model).with_capability(knowledge().read_tool(ReadToolRequirement::Optional));
     assert_eq!(waived.build().unwrap().describe().notes.len(), 1);
     // Nor where a file is missing.
     let missing = knowledge().topic("more", ["more.md"]);

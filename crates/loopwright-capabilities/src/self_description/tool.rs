@@ -1,7 +1,7 @@
 //! `describe_self`.
 
-use loopwright_agent::Describe as _;
-use loopwright_core::{Effects, Json, Reach, Tool, ToolCx, ToolOptions};
+use loopwright_agent::DescribeAgent as _;
+use loopwright_core::{Json, Reach, SideEffects, Tool, ToolCx, ToolOptions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -60,7 +60,11 @@ impl Tool for DescribeSelf {
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { effects: Effects::Pure, reach: Reach::Agent, ..ToolOptions::default() }
+        ToolOptions {
+            side_effects: SideEffects::ReadOnly,
+            reach: Reach::Agent,
+            ..ToolOptions::default()
+        }
     }
 
     async fn call(

@@ -1,7 +1,7 @@
 //! Which skill is active, and what that means.
 
 use loopwright_agent::NameList;
-use loopwright_core::{Effect, Key, ToolOutput, ToolSet, messages::ToolCall};
+use loopwright_core::{Key, StateEffect, ToolOutput, ToolSet, messages::ToolCall};
 use serde::{Deserialize, Serialize};
 
 use crate::child::NARROWED;
@@ -81,7 +81,7 @@ pub(super) fn end(output: ToolOutput) -> ToolOutput {
     forget(forget(output, ACTIVE.slot()), NARROWED.slot())
 }
 
-fn forget(mut output: ToolOutput, slot: loopwright_core::Slot) -> ToolOutput {
-    output.effects.push(Effect::Set(slot, None));
+fn forget(mut output: ToolOutput, slot: loopwright_core::StateKey) -> ToolOutput {
+    output.state_effects.push(StateEffect::Set(slot, None));
     output
 }

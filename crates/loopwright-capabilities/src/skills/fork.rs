@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loopwright_agent::{AgentDefinition, BuildError, DefinitionError};
 use loopwright_core::{AgentState, Edit, ToolCx, ToolOutput};
 
-use crate::child::{Child, DefinedAgents, DefinedError};
+use crate::child::{ChildAgent, DefinedAgents, DefinedError};
 use crate::skills::active::{ActiveSkill, BOUND, LOAD_SKILL};
 use crate::skills::model;
 use crate::skills::policy::SkillPolicy;
@@ -35,7 +35,7 @@ pub(super) async fn fork(
     let name = format!("skill:{}", skill.name());
     let child = match &agent {
         Some((agents, definition)) => agents.child(definition, name, cx)?,
-        None => Child::of(cx, name),
+        None => ChildAgent::of(cx, name),
     };
     let child = child.keep_tools(is_allowed).cap(&policy.fork).max_depth(policy.max_depth);
     let prepare = |state: AgentState| {

@@ -24,7 +24,7 @@ impl Hook for SkillGuard {
     }
 
     fn points(&self) -> HookPoints {
-        HookPoints::of([HookPoint::BeforeExecution, HookPoint::BeforeTool])
+        HookPoints::from_points([HookPoint::BeforeExecution, HookPoint::BeforeTool])
     }
 
     async fn before_execution(
@@ -36,7 +36,7 @@ impl Hook for SkillGuard {
         if let Some(names) = bound.and_then(|it| it.narrows(cx.agent().tools())) {
             state.set(&NARROWED, &names)?;
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn before_tool(

@@ -53,7 +53,7 @@ pub enum SkillScope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SkillAudience {
     /// Whoever wants to know what there is.
-    Everybody,
+    All,
     /// Models: only what they may choose by themselves.
     Models,
     /// People: only what they may ask for.
@@ -85,11 +85,11 @@ struct Read {
 impl SkillLibrary {
     /// Takes the project's directory of skills. One that is not there has no skills.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self::default().and(SkillScope::Project, directory)
+        Self::default().with_dir(SkillScope::Project, directory)
     }
 
     /// Adds a directory of skills.
-    pub fn and(mut self, scope: SkillScope, directory: impl Into<PathBuf>) -> Self {
+    pub fn with_dir(mut self, scope: SkillScope, directory: impl Into<PathBuf>) -> Self {
         self.roots.push((scope, directory.into()));
         self.roots.sort_by_key(|(scope, _)| *scope);
         self.index = Arc::default();
@@ -121,7 +121,7 @@ impl SkillLibrary {
     }
 
     /// Tells whether there is a skill of that name. Blocks while it reads.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
 
@@ -244,7 +244,7 @@ impl Read {
 impl SkillAudience {
     fn sees(self, info: &SkillInfo) -> bool {
         match self {
-            Self::Everybody => true,
+            Self::All => true,
             Self::Models => info.model_invocable,
             Self::Users => info.user_invocable,
         }

@@ -20,10 +20,10 @@ const NAMED: &str =
     "[skills] Loaded earlier and not shown any more; load them again when you need them:";
 
 /// The most bytes of instructions that are repeated. They are part of each request.
-const MOST_BYTES: usize = 16 << 10;
+const MAX_BYTES: usize = 16 << 10;
 
 /// The most skills whose instructions are kept.
-const MOST: usize = 8;
+const MAX: usize = 8;
 
 /// The most places of turns that are remembered.
 const PLACES: usize = 64;
@@ -48,7 +48,7 @@ pub(super) fn with(
         let execution = cx.key.execution.clone();
         loaded.push(LoadedSkill { name, text, execution, step: cx.key.step });
     }
-    let old = loaded.len().saturating_sub(MOST);
+    let old = loaded.len().saturating_sub(MAX);
     loaded.split_off(old)
 }
 
@@ -100,13 +100,13 @@ impl Repeating {
 
 /// Returns `true` if a result of a turn is the text of a skill, and not what a compaction has left of it.
 fn holds(turn: &Turn, text: &str) -> bool {
-    let TurnBody::Exchange(exchange) = turn.body() else { return false };
+    let TurnBody::ToolExchange(exchange) = turn.body() else { return false };
     exchange.results().iter().map(ToolResult::to_text).any(|it| it.contains(text))
 }
 
 /// Repeats the newest instructions that there is room for, and names the skills of the others.
 fn repeated(missing: &[LoadedSkill]) -> String {
-    let mut left = MOST_BYTES;
+    let mut left = MAX_BYTES;
     let mut fits = |skill: &&LoadedSkill| {
         let fits = skill.text.len() <= left;
         left -= if fits { skill.text.len() } else { 0 };

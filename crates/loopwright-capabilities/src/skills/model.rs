@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use loopwright_core::{AgentState, Driver, LlmConfig, StepError, ThinkCx, Thought};
+use loopwright_core::{AgentState, Driver, LlmConfig, StepError, StepResponse, ThinkCx};
 
 use crate::skills::active::ACTIVE;
 
@@ -13,7 +13,7 @@ pub(super) struct SkillModel(pub(super) Arc<dyn Driver>);
 
 #[async_trait]
 impl Driver for SkillModel {
-    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, state: &AgentState, cx: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         let Some(model) = state.get(&ACTIVE).and_then(|it| it.model) else {
             return self.0.think(state, cx).await;
         };
@@ -29,7 +29,7 @@ impl Driver for SkillModel {
         self.0.llm()
     }
 
-    fn models(&self) -> Option<Arc<dyn loopwright_core::Models>> {
+    fn models(&self) -> Option<Arc<dyn loopwright_core::ModelProvider>> {
         self.0.models()
     }
 }

@@ -8,9 +8,9 @@ use crate::skills::rules::ToolRule;
 use crate::skills::skill::{Skill, SkillContext, SkillInfo};
 use crate::skills::warning::SkillProblem;
 
-const LONGEST_NAME: usize = 64;
-const LONGEST_DESCRIPTION: usize = 1024;
-const LONGEST_COMPATIBILITY: usize = 500;
+const MAX_NAME: usize = 64;
+const MAX_DESCRIPTION: usize = 1024;
+const MAX_COMPATIBILITY: usize = 500;
 
 impl Skill {
     /// Reads a `SKILL.md`: front matter between two lines `---`, and Markdown after it. The directory
@@ -169,8 +169,8 @@ fn check(info: &SkillInfo, directory: &str, problems: &mut Vec<SkillProblem>) {
     }
     let compatibility = info.compatibility.as_deref().unwrap_or_default();
     let texts = [
-        ("description", info.description.as_str(), LONGEST_DESCRIPTION),
-        ("compatibility", compatibility, LONGEST_COMPATIBILITY),
+        ("description", info.description.as_str(), MAX_DESCRIPTION),
+        ("compatibility", compatibility, MAX_COMPATIBILITY),
     ];
     for (key, text, most) in texts {
         let length = text.chars().count();
@@ -184,5 +184,5 @@ fn is_name(name: &str) -> bool {
     let is_part = |it: &str| {
         !it.is_empty() && it.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit())
     };
-    name.len() <= LONGEST_NAME && name.split('-').all(is_part)
+    name.len() <= MAX_NAME && name.split('-').all(is_part)
 }

@@ -10,27 +10,27 @@ use crate::skills::library::SkillLibrary;
 /// Makes states of definitions, with the skills that a definition names as part of the instructions.
 /// Arguments are left out of their texts, and so are names that no skill has.
 #[derive(Clone, Debug)]
-pub struct SkilledStates<F = DefinitionStateFactory> {
+pub struct SkillStateFactory<F = DefinitionStateFactory> {
     library: SkillLibrary,
     states: F,
 }
 
-impl SkilledStates {
+impl SkillStateFactory {
     /// Takes skills from a library.
     pub fn new(library: SkillLibrary) -> Self {
         Self { library, states: DefinitionStateFactory }
     }
 }
 
-impl<F> SkilledStates<F> {
+impl<F> SkillStateFactory<F> {
     /// Sets what makes the state otherwise.
     #[must_use]
-    pub fn over<G: StateFactory>(self, states: G) -> SkilledStates<G> {
-        SkilledStates { library: self.library, states }
+    pub fn with_inner<G: StateFactory>(self, states: G) -> SkillStateFactory<G> {
+        SkillStateFactory { library: self.library, states }
     }
 }
 
-impl<F: StateFactory> StateFactory for SkilledStates<F> {
+impl<F: StateFactory> StateFactory for SkillStateFactory<F> {
     fn instantiate(&self, definition: &AgentDefinition, seed: AgentState) -> AgentState {
         let state = self.states.instantiate(definition, seed);
         let skills = definition.skills.iter().filter_map(|name| self.library.get(name));

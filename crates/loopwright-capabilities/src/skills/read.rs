@@ -12,10 +12,10 @@ use crate::skills::warning::SkillProblem;
 const FILE: &str = "SKILL.md";
 
 /// How many entries of a directory are looked at.
-const MOST_ENTRIES: usize = 2000;
+const MAX_ENTRIES: usize = 2000;
 
 /// How many files of a skill are listed.
-const MOST_RESOURCES: usize = 500;
+const MAX_RESOURCES: usize = 500;
 
 /// Where files of a skill are, in the order they are listed.
 const FOLDERS: [&str; 4] = ["scripts", "references", "assets", "examples"];
@@ -46,9 +46,9 @@ impl Listed {
 pub(super) fn list(root: &Path, bound: Option<&Path>) -> (Vec<Listed>, Option<SkillProblem>) {
     let Ok(entries) = fs::read_dir(root) else { return (Vec::new(), None) };
     let mut names: Vec<_> =
-        entries.take(MOST_ENTRIES + 1).filter_map(|it| it.ok().map(|it| it.file_name())).collect();
-    let problem = (names.len() > MOST_ENTRIES).then_some(SkillProblem::TooMany(MOST_ENTRIES));
-    names.truncate(MOST_ENTRIES);
+        entries.take(MAX_ENTRIES + 1).filter_map(|it| it.ok().map(|it| it.file_name())).collect();
+    let problem = (names.len() > MAX_ENTRIES).then_some(SkillProblem::TooMany(MAX_ENTRIES));
+    names.truncate(MAX_ENTRIES);
     names.sort();
     let is_skipped = |name: &std::ffi::OsString| name == ".git" || name == "node_modules";
     let names = names.into_iter().filter(|it| !is_skipped(it));
@@ -84,13 +84,13 @@ fn resources(directory: &Path) -> Vec<String> {
     let mut all = Vec::new();
     for folder in FOLDERS {
         let Ok(entries) = fs::read_dir(directory.join(folder)) else { continue };
-        let files = entries.take(MOST_ENTRIES).filter_map(Result::ok);
+        let files = entries.take(MAX_ENTRIES).filter_map(Result::ok);
         let files = files.filter(|it| it.path().is_file());
         let mut names: Vec<String> =
             files.map(|it| format!("{folder}/{}", it.file_name().to_string_lossy())).collect();
         names.sort();
         all.extend(names);
     }
-    all.truncate(MOST_RESOURCES);
+    all.truncate(MAX_RESOURCES);
     all
 }

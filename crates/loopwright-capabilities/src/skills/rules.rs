@@ -77,7 +77,7 @@ impl ToolRule {
         if self.name.starts_with("mcp__") && of_server.is_some() {
             return true;
         }
-        self.ours().is_some_and(|ours| ours.contains(&tool))
+        self.native_names().is_some_and(|ours| ours.contains(&tool))
     }
 
     /// Returns the name as it is written, without what is in parentheses.
@@ -86,7 +86,7 @@ impl ToolRule {
     }
 
     /// Returns our tools that other hosts know by this name, the closest one first; nothing if none is.
-    pub fn ours(&self) -> Option<&'static [&'static str]> {
+    pub fn native_names(&self) -> Option<&'static [&'static str]> {
         let name = self.name.to_ascii_lowercase();
         NAMES.iter().find(|(other, _)| *other == name).map(|(_, ours)| *ours)
     }

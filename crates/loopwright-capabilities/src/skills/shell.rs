@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use loopwright_sandbox::{Command, Outcome, OutputCaps, Policy, Sandbox};
+use loopwright_sandbox::{Command, ExitOutcome, OutputLimits, Sandbox, SandboxPolicy};
 use tokio_util::sync::CancellationToken;
 
 use crate::skills::substitute::{appended, fill};
@@ -20,7 +20,7 @@ use crate::skills::substitute::{appended, fill};
 #[must_use]
 pub struct SkillShell {
     sandbox: Arc<dyn Sandbox>,
-    policy: Policy,
+    policy: SandboxPolicy,
 }
 
 /// A part of a skill's text.
@@ -33,10 +33,10 @@ pub(super) enum Piece<'a> {
 impl SkillShell {
     /// Runs commands in a directory, for at most 10 s each.
     pub fn in_dir(path: impl Into<PathBuf>) -> Self {
-        let policy = Policy::in_dir(path)
-            .wall(Duration::from_secs(10))
-            .output(OutputCaps::keeping(32 << 10));
-        Self { sandbox: loopwright_sandbox::auto(), policy }
+        let policy = SandboxPolicy::in_dir(path)
+            .timeout(Duration::from_secs(10))
+            .output(OutputLimits::per_stream(32 << 10));
+        Self { sandbox: loopwright_sandbox::auto_select(), policy }
     }
 
     /// Sets the sandbox.
@@ -46,13 +46,13 @@ impl SkillShell {
     }
 
     /// Sets what commands may do and how long they may take.
-    pub fn policy(mut self, policy: Policy) -> Self {
+    pub fn policy(mut self, policy: SandboxPolicy) -> Self {
         self.policy = policy;
         self
     }
 
     /// Runs the commands of a text, and fills the arguments in around them.
-    pub async fn fill(
+    pub async fn expand(
         &self,
         text: &str,
         arguments: Option<&str>,
@@ -86,7 +86,7 @@ impl SkillShell {
     }
 }
 
-fn failed(command: &str, outcome: Outcome, said: &str) -> String {
+fn failed(command: &str, outcome: ExitOutcome, said: &str) -> String {
     match said.trim() {
         "" => format!("[error: `{command}` {outcome}]"),
         said => format!("[error: `{command}` {outcome}: {said}]"),

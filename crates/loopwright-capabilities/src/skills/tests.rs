@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loopwright_core::messages::ToolCall;
-use loopwright_sandbox::{FakeSandbox, Outcome, Output, TimeoutKind};
+use loopwright_sandbox::{ExitOutcome, FakeSandbox, Output, TimeoutKind};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -135,7 +135,7 @@ fn a_skill_whose_restrictions_are_not_known_is_left_out() {
             }
             None => assert!(matches!(problem, SkillProblem::BadFrontMatter(_)), "{problem}"),
         }
-        assert!(problem.leaves_out());
+        assert!(problem.is_fatal());
     }
 }
 
@@ -170,11 +170,11 @@ async fn commands_run_in_the_sandbox_and_their_output_is_not_searched() {
     let sandbox = FakeSandbox::new()
         .enqueue_any(Output::exited(0, "  $ARGUMENTS $1\n", ""))
         .enqueue_any(Output::exited(3, "", "bad\n"))
-        .enqueue_any(Output::ended(Outcome::TimedOut(TimeoutKind::Wall)));
+        .enqueue_any(Output::ended(ExitOutcome::TimedOut(TimeoutKind::Wall)));
     let sandbox = Arc::new(sandbox);
     let shell = SkillShell::in_dir("/srv").sandbox(sandbox.clone());
     let text = "At !`git log $1`: $0 !`make` !`sleep 20` !`none`";
-    let told = shell.fill(text, Some("now"), &CancellationToken::new()).await;
+    let told = shell.expand(text, Some("now"), &CancellationToken::new()).await;
     let (known, refused) = told.split_at(told.find("[error: `none`").unwrap());
     assert_eq!(
         known,
@@ -184,7 +184,7 @@ async fn commands_run_in_the_sandbox_and_their_output_is_not_searched() {
     assert!(refused.contains("was not run"), "{refused}");
     let commands = sandbox.commands();
     assert_eq!(commands[0], loopwright_sandbox::Command::shell("git log $1"));
-    assert_eq!(sandbox.policies()[0].limits.wall, std::time::Duration::from_secs(10));
+    assert_eq!(sandbox.policies()[0].limits.timeout, std::time::Duration::from_secs(10));
 }
 
 #[test]
@@ -246,12 +246,12 @@ fn the_project_comes_before_the_user_and_both_before_packages() {
         write(&at(scope), scope, &named(scope, "d"));
     }
     let library = SkillLibrary::default()
-        .and(SkillScope::Package, at("package"))
-        .and(SkillScope::Project, at("project"))
-        .and(SkillScope::User, at("user"))
-        .and(SkillScope::User, at("missing"))
+        .with_dir(SkillScope::Package, at("package"))
+        .with_dir(SkillScope::Project, at("project"))
+        .with_dir(SkillScope::User, at("user"))
+        .with_dir(SkillScope::User, at("missing"))
         .with(Skill::new(SkillInfo::new("same", "own"), ""));
-    assert_eq!(library.names(SkillAudience::Everybody), ["project", "same", "user", "package"]);
+    assert_eq!(library.names(SkillAudience::All), ["project", "same", "user", "package"]);
     assert_eq!(library.get("same").unwrap().info.description, "project");
     let by = at("project").join("same/SKILL.md");
     let shadowed = |scope: &str| SkillWarning {
@@ -273,7 +273,7 @@ fn lists_are_for_models_or_for_users() {
         .with(skill("models", true, false));
     assert_eq!(library.names(SkillAudience::Models), ["both", "models"]);
     assert_eq!(library.names(SkillAudience::Users), ["both", "users"]);
-    assert!(library.has("users"), "it can be loaded by name");
+    assert!(library.contains("users"), "it can be loaded by name");
     let text = library.to_text(SkillAudience::Users);
     assert_eq!(text, "Available skills:\n- [both]: d\n- [users]: d");
     assert_eq!(SkillLibrary::default().to_text(SkillAudience::Models), "(no skills available)");
@@ -289,11 +289,11 @@ fn changed_files_are_read_again_and_others_are_not() {
     write(home.path(), "a", &named("a", "second, longer"));
     write(home.path(), "c", &named("c", "new"));
     assert_eq!(library.get("a").unwrap().info.description, "second, longer");
-    assert_eq!(library.names(SkillAudience::Everybody), ["a", "b", "c"]);
+    assert_eq!(library.names(SkillAudience::All), ["a", "b", "c"]);
     assert!(Arc::ptr_eq(&b, &library.get("b").unwrap()));
     assert_eq!(a.info.description, "first");
     fs::remove_file(home.path().join("c/SKILL.md")).unwrap();
-    assert!(!library.has("c"));
+    assert!(!library.contains("c"));
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn a_file_that_leads_out_of_its_directory_is_no_skill() {
     std::os::unix::fs::symlink(home.path().join("secret"), home.path().join("skills/a/SKILL.md"))
         .unwrap();
     let library = SkillLibrary::new(home.path().join("skills"));
-    assert!(!library.has("a"));
+    assert!(!library.contains("a"));
     let expect = SkillWarning {
         path: home.path().join("skills/a/SKILL.md"),
         problem: SkillProblem::Unreadable("it is a link that leads out of its directory".into()),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use loopwright_agent::{CapabilityRegistry, DefinitionError, Definitions};
-use loopwright_core::{BoxError, Effects, Reach, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_core::{BoxError, Reach, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -150,7 +150,7 @@ impl LoadSkill {
         }
         let arguments = args.arguments.as_deref();
         let body = match &self.shell {
-            Some(shell) => shell.fill(skill.content(), arguments, cx.cancel).await.into(),
+            Some(shell) => shell.expand(skill.content(), arguments, cx.cancel).await.into(),
             None => Cow::from(substitute(skill.content(), arguments)),
         };
         if skill.info.context == SkillContext::Fork {
@@ -171,7 +171,7 @@ impl LoadSkill {
 
     /// Returns the agents that may carry skills out, if agents are known at all.
     fn defined_agents(&self) -> Option<DefinedAgents> {
-        let agents = DefinedAgents::shared(Arc::clone(self.agents.as_ref()?));
+        let agents = DefinedAgents::from_arc(Arc::clone(self.agents.as_ref()?));
         let capabilities = Arc::clone(&self.capabilities);
         Some(agents.capabilities(capabilities).skills(self.library.clone()))
     }
@@ -269,7 +269,7 @@ impl Tool for LoadSkill {
     fn options(&self) -> ToolOptions {
         // A skill that works by itself goes on where it was; loading one again does no harm.
         ToolOptions {
-            effects: Effects::Resumable,
+            side_effects: SideEffects::Resumable,
             // The shell runs commands, which not every agent may.
             reach: if self.shell.is_some() { Reach::World } else { Reach::Agent },
             namespace: Some("skills".into()),

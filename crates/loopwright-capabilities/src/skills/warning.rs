@@ -98,7 +98,7 @@ pub enum SkillProblem {
 
 impl SkillProblem {
     /// Tells whether there is no such skill because of it.
-    pub fn leaves_out(&self) -> bool {
+    pub fn is_fatal(&self) -> bool {
         matches!(
             self,
             Self::Unreadable(_)

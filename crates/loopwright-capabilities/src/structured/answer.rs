@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AnyTool, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, Key, StateEdit, StopReason,
-    StopSignal, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput, Verdict,
+    AnyTool, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, Key, StateEdit, StopDecision,
+    StopReason, StopSignal, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput,
     kinds::ValidationFailed,
     messages::{Message, ToolSpec},
 };
@@ -61,7 +61,7 @@ impl AnswerHook {
         errors: Vec<String>,
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
-    ) -> Result<Verdict, BoxError> {
+    ) -> Result<StopDecision, BoxError> {
         let (step, told) = (state.step_count(), errors.clone());
         cx.events.emit(|| ValidationFailed::new(step, "answer", told));
         state.remove(&ANSWER);
@@ -72,11 +72,11 @@ impl AnswerHook {
                 .with("attempts", tries)
                 .with("errors", errors);
             state.signal(signal);
-            return Ok(Verdict::Stop);
+            return Ok(StopDecision::Stop);
         }
         state.set(&TRIES, &tries)?;
-        state.say(Message::user(correction(&errors)));
-        Ok(Verdict::Continue)
+        state.push_message(Message::user(correction(&errors)));
+        Ok(StopDecision::Continue)
     }
 
     /// Returns what is wrong with the calls of the answer's tool in the last step.
@@ -111,7 +111,7 @@ impl Hook for AnswerHook {
         }
         let errors = Self::refused_calls(state);
         if errors.is_empty() {
-            return Ok(Flow::Go);
+            return Ok(Flow::Continue);
         }
         // The model has been told by the tool already.
         let tries = state.get(&TRIES).unwrap_or_default() + 1;
@@ -122,7 +122,7 @@ impl Hook for AnswerHook {
             cx.events.emit(|| ValidationFailed::new(step, "answer", errors));
             state.set(&TRIES, &tries)?;
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn on_stop(
@@ -130,16 +130,16 @@ impl Hook for AnswerHook {
         signal: Option<&StopSignal>,
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
-    ) -> Result<Verdict, BoxError> {
+    ) -> Result<StopDecision, BoxError> {
         let is_answer = signal.is_none_or(|it| {
             matches!(it.reason, StopReason::Completed | StopReason::FinishReasonReceived)
         });
         if !is_answer {
-            return Ok(Verdict::Stop);
+            return Ok(StopDecision::Stop);
         }
         if self.mode == OutputMode::Tool {
             return match state.get(&ANSWER) {
-                Some(_) => Ok(Verdict::Stop),
+                Some(_) => Ok(StopDecision::Stop),
                 None => self.refuse(vec![format!("answer by calling `{ANSWER_TOOL}`")], state, cx),
             };
         }
@@ -148,7 +148,7 @@ impl Hook for AnswerHook {
         match read {
             Ok(value) => {
                 state.set(&ANSWER, &value)?;
-                Ok(Verdict::Stop)
+                Ok(StopDecision::Stop)
             }
             Err(errors) => self.refuse(errors, state, cx),
         }

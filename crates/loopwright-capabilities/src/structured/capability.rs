@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use loopwright_agent::{BuildError, Capability, Configurator};
-use loopwright_core::{ChatModel, Models, OneModel};
+use loopwright_core::{ChatModel, FixedModel, ModelProvider};
 
 use crate::structured::extract::Extractor;
 use crate::structured::policy::StructuredOutputPolicy;
@@ -18,7 +18,7 @@ use crate::structured::tool::StructuredOutput;
 pub struct UseStructuredOutputs {
     schemas: SchemaRegistry,
     policy: StructuredOutputPolicy,
-    models: Option<Arc<dyn Models>>,
+    models: Option<Arc<dyn ModelProvider>>,
     tool: Option<Arc<str>>,
 }
 
@@ -36,11 +36,11 @@ impl UseStructuredOutputs {
 
     /// Asks one model.
     pub fn model(self, model: impl ChatModel + 'static) -> Self {
-        self.models(Arc::new(OneModel(Arc::new(model))))
+        self.models(Arc::new(FixedModel(Arc::new(model))))
     }
 
     /// Asks one of these models, as the policy or a schema selects.
-    pub fn models(mut self, models: Arc<dyn Models>) -> Self {
+    pub fn models(mut self, models: Arc<dyn ModelProvider>) -> Self {
         self.models = Some(models);
         self
     }
@@ -62,9 +62,9 @@ impl Capability for UseStructuredOutputs {
         if let Some(models) = &self.models {
             extractor = extractor.models(Arc::clone(models));
         }
-        let mut tool = StructuredOutput::of(extractor);
+        let mut tool = StructuredOutput::from_extractor(extractor);
         if let Some(name) = &self.tool {
-            tool = tool.named(Arc::clone(name));
+            tool = tool.with_name(Arc::clone(name));
         }
         agent.tools.add(tool);
         Ok(())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use loopwright_agent::BuildError;
 use loopwright_core::{
-    ChatModel, LlmConfig, ModelError, Models, StepError, ToolCx,
+    ChatModel, LlmConfig, ModelError, ModelProvider, StepError, ToolCx,
     kinds::ValidationFailed,
     messages::{
         FinishReason, InferenceRequest, InferenceResponse, Message, Prompt, ResponseFormat,
@@ -26,7 +26,7 @@ pub struct Extractor {
     schemas: Arc<SchemaRegistry>,
     shapes: Arc<BTreeMap<String, Shape>>,
     policy: Arc<StructuredOutputPolicy>,
-    models: Option<Arc<dyn Models>>,
+    models: Option<Arc<dyn ModelProvider>>,
 }
 
 /// Why there is no data.
@@ -44,7 +44,7 @@ pub enum ExtractionError {
     Unknown(#[from] SchemaError),
     /// The text holds no such data.
     #[error("there is no `{schema}` in the input: {reason}")]
-    Absent {
+    NotFound {
         /// The schema.
         schema: String,
         /// What the model says about it.
@@ -62,7 +62,7 @@ pub enum ExtractionError {
     },
     /// The model declined.
     #[error("the model declined to make a `{0}` of it")]
-    Declined(String),
+    Refused(String),
     /// There is no model to ask.
     #[error("there is no model to ask: give the capability one with `model` or `models`")]
     NoModel,
@@ -95,7 +95,7 @@ impl Extractor {
         policy: StructuredOutputPolicy,
     ) -> Result<Self, BuildError> {
         let unusable = |reason: String| BuildError::capability("use_structured_outputs", reason);
-        if schemas.count() == 0 {
+        if schemas.len() == 0 {
             return Err(unusable("register a schema first".to_owned()));
         }
         let absence = if policy.use_maybe { Absence::Allowed } else { Absence::Denied };
@@ -116,7 +116,7 @@ impl Extractor {
 
     /// Sets the models to ask. What a state or the agent selects does not count then.
     #[must_use]
-    pub fn models(mut self, models: Arc<dyn Models>) -> Self {
+    pub fn models(mut self, models: Arc<dyn ModelProvider>) -> Self {
         self.models = Some(models);
         self
     }
@@ -156,13 +156,13 @@ impl Extractor {
         let mut errors = Vec::new();
         for _ in 0..=retries {
             let response = cx.infer(&*model, request.clone()).await?;
-            if response.finish == FinishReason::Refusal {
-                return Err(ExtractionError::Declined(schema.to_owned()));
+            if response.finish_reason == FinishReason::Refusal {
+                return Err(ExtractionError::Refused(schema.to_owned()));
             }
             errors = match read(&response, shape, mode) {
                 Ok(Reading::Found(value)) => return Ok(value),
                 Ok(Reading::Absent(reason)) => {
-                    return Err(ExtractionError::Absent { schema: schema.to_owned(), reason });
+                    return Err(ExtractionError::NotFound { schema: schema.to_owned(), reason });
                 }
                 Err(errors) => errors,
             };
@@ -248,7 +248,7 @@ impl Extractor {
         let mut turns = Transcript::new();
         let question = Message::user(format!("Make a `{name}` out of this:\n\n{input}"));
         // A message without calls can always be said.
-        let _ = turns.say(question);
+        let _ = turns.push_message(question);
         let mut request = InferenceRequest {
             system: Some(system.into()),
             prompt: Prompt::of(turns),
@@ -280,7 +280,7 @@ fn read(
     shape: &Shape,
     mode: OutputMode,
 ) -> Result<Reading, Vec<String>> {
-    if response.finish == FinishReason::Length {
+    if response.finish_reason == FinishReason::Length {
         return Err(vec!["the answer was cut off because it is too long".to_owned()]);
     }
     let value = json_in(&said(response, mode)).map_err(|error| vec![error])?;

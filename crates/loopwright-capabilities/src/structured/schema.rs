@@ -138,7 +138,7 @@ impl SchemaRegistry {
     }
 
     /// Tells whether there is a schema of that name.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
@@ -153,7 +153,7 @@ impl SchemaRegistry {
     }
 
     /// Returns the number of schemas.
-    pub fn count(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.0.len()
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::structured::strict::{strict, without_nulls};
 
 /// So many errors are told at once.
-const MOST_ERRORS: usize = 8;
+const MAX_ERRORS: usize = 8;
 
 /// A schema, as a model is shown it and as data is checked.
 pub(super) struct Shape {
@@ -126,7 +126,7 @@ impl Shape {
         if self.validator.is_valid(&without) {
             return Ok(without);
         }
-        let errors = self.validator.iter_errors(&value).take(MOST_ERRORS);
+        let errors = self.validator.iter_errors(&value).take(MAX_ERRORS);
         Err(errors
             .map(|error| match error.instance_path().to_string() {
                 path if path.is_empty() => format!("at /: {error}"),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_broadcast::text::shorten;
 use loopwright_core::{
-    AgentState, AnyTool, Effects, IntoTool, StepError, ToolCx, ToolError, ToolHandler, ToolOptions,
-    ToolOutput, messages::ToolSpec,
+    AgentState, AnyTool, IntoTool, SideEffects, StepError, ToolCx, ToolError, ToolHandler,
+    ToolOptions, ToolOutput, messages::ToolSpec,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -40,12 +40,12 @@ pub struct StructuredOutputArgs {
 
 impl StructuredOutput {
     /// Makes data as this extractor does.
-    pub fn of(extractor: Extractor) -> Self {
+    pub fn from_extractor(extractor: Extractor) -> Self {
         Self { name: "structured_output".into(), extractor }
     }
 
     /// Names the tool; `extract_data` is what it used to be called.
-    pub fn named(mut self, name: impl Into<Arc<str>>) -> Self {
+    pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
     }
@@ -187,7 +187,7 @@ impl ToolHandler for StructuredOutput {
 impl IntoTool for StructuredOutput {
     fn into_tool(self) -> AnyTool {
         let options = ToolOptions {
-            effects: Effects::Pure,
+            side_effects: SideEffects::ReadOnly,
             namespace: Some("data".into()),
             ..ToolOptions::default()
         };

@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::sync::Arc;
 
 use loopwright_core::{
-    AgentLoop, AgentState, Fragment, HookStack, Interceptor, Priority, RunOptions, Status,
+    AgentLoop, AgentState, ExecutionStatus, Fragment, HookStack, Interceptor, Priority, RunOptions,
     StopReason, messages::ResponseFormat,
 };
 use schemars::JsonSchema;
@@ -122,7 +122,7 @@ impl RunTyped for AgentLoop {
         };
         let agent = held_to(self, &form, &options);
         let state = agent.start(state, run).finish().await;
-        let answer = state.get(&ANSWER).filter(|_| *state.status() == Status::Completed);
+        let answer = state.get(&ANSWER).filter(|_| *state.status() == ExecutionStatus::Completed);
         match answer.map(serde_json::from_value::<T>) {
             Some(Ok(value)) => Ok(Typed { value, state }),
             Some(Err(error)) => {
@@ -136,7 +136,7 @@ impl RunTyped for AgentLoop {
 
 fn why(state: &AgentState) -> TypedFailure {
     match state.status() {
-        Status::Stopped(signal) if signal.reason == StopReason::RetryLimitReached => {
+        ExecutionStatus::Stopped(signal) if signal.reason == StopReason::RetryLimitReached => {
             TypedFailure::Invalid(signal.message.clone())
         }
         _ => TypedFailure::Ended(state.explain_stop()),
@@ -173,7 +173,8 @@ fn held_to(agent: &AgentLoop, form: &Arc<Form>, options: &TypedOptions) -> Agent
         }
         if let Some(words) = words {
             let words: Arc<str> = words.into();
-            parts.instructions = parts.instructions.and("structured", Fragment::Fixed(words));
+            parts.instructions =
+                parts.instructions.with_fragment("structured", Fragment::Fixed(words));
         }
         parts.interceptor = with_hook(&parts.interceptor, hook);
     })
@@ -185,5 +186,5 @@ fn with_hook(interceptor: &Interceptor, hook: AnswerHook) -> Interceptor {
         hooks.register(it.name().into(), it.priority(), it.points(), Arc::clone(it.hook()));
     }
     hooks.add_at(LAST, hook);
-    hooks.freeze()
+    hooks.into_interceptor()
 }

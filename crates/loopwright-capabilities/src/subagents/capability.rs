@@ -29,18 +29,18 @@ pub struct UseSubagents {
 
 impl UseSubagents {
     /// Offers the agents of these definitions.
-    pub fn of(definitions: impl Definitions + 'static) -> Self {
-        Self::shared(Arc::new(definitions))
+    pub fn new(definitions: impl Definitions + 'static) -> Self {
+        Self::from_arc(Arc::new(definitions))
     }
 
     /// Offers the agents of definitions that are also held elsewhere.
-    pub fn shared(definitions: Arc<dyn Definitions>) -> Self {
-        Self { spawn: SpawnSubagent::shared(definitions), ..Self::default() }
+    pub fn from_arc(definitions: Arc<dyn Definitions>) -> Self {
+        Self { spawn: SpawnSubagent::from_arc(definitions), ..Self::default() }
     }
 
     /// Offers the agents of these definitions, and lets sub-agents be so deep.
     pub fn for_depth(max_depth: u32, definitions: impl Definitions + 'static) -> Self {
-        Self::of(definitions).policy(SubagentPolicy::for_depth(max_depth))
+        Self::new(definitions).policy(SubagentPolicy::for_depth(max_depth))
     }
 
     /// Sets what sub-agents may do.
@@ -80,7 +80,8 @@ impl Capability for UseSubagents {
     }
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
-        let research = ResearchSubagent::of(self.policy.clone()).waiting_in(&self.spawn.queue);
+        let research =
+            ResearchSubagent::from_policy(self.policy.clone()).waiting_in(&self.spawn.queue);
         agent.tools.add(self.spawn.clone().policy(self.policy.clone()));
         if self.research {
             agent.tools.add(research);

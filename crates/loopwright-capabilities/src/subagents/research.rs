@@ -2,12 +2,12 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use loopwright_core::{BoxError, Effects, Tool, ToolCx, ToolOptions, ToolOutput};
+use loopwright_core::{BoxError, SideEffects, Tool, ToolCx, ToolOptions, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    child::Child,
+    child::ChildAgent,
     subagents::{SpawnError, policy::SubagentPolicy, queue::Queue},
 };
 
@@ -34,7 +34,7 @@ pub struct ResearchArgs {
 
 impl ResearchSubagent {
     /// Lets it do what a policy says.
-    pub fn of(policy: SubagentPolicy) -> Self {
+    pub fn from_policy(policy: SubagentPolicy) -> Self {
         Self { policy, queue: Arc::default() }
     }
 
@@ -61,7 +61,7 @@ impl Tool for ResearchSubagent {
 
     fn options(&self) -> ToolOptions {
         ToolOptions {
-            effects: Effects::Resumable,
+            side_effects: SideEffects::Resumable,
             namespace: Some("subagents".into()),
             ..ToolOptions::default()
         }
@@ -73,7 +73,7 @@ impl Tool for ResearchSubagent {
         }
         let tools = self.policy.research_tools.clone();
         let is_for_reading = tools.clone();
-        let child = Child::of(cx, NAME)
+        let child = ChildAgent::of(cx, NAME)
             .keep_tools(move |name| is_for_reading.contains(name))
             .max_depth(self.policy.max_depth);
         if child.tools().is_empty() {

@@ -8,7 +8,7 @@ use loopwright_agent::{
     Definitions, StateFactory,
 };
 use loopwright_core::{
-    AnyTool, Effects, IntoTool, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput,
+    AnyTool, IntoTool, SideEffects, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput,
     messages::ToolSpec,
 };
 use serde_json::{Value, json};
@@ -63,13 +63,13 @@ impl From<BuildError> for SpawnError {
 
 impl SpawnSubagent {
     /// Offers the agents of these definitions.
-    pub fn of(definitions: impl Definitions + 'static) -> Self {
-        Self::shared(Arc::new(definitions))
+    pub fn new(definitions: impl Definitions + 'static) -> Self {
+        Self::from_arc(Arc::new(definitions))
     }
 
     /// Offers the agents of definitions that are also held elsewhere.
-    pub fn shared(definitions: Arc<dyn Definitions>) -> Self {
-        let agents = DefinedAgents::shared(definitions);
+    pub fn from_arc(definitions: Arc<dyn Definitions>) -> Self {
+        let agents = DefinedAgents::from_arc(definitions);
         Self { agents, policy: SubagentPolicy::default(), queue: Arc::default() }
     }
 
@@ -170,7 +170,7 @@ fn describe(definitions: &[Arc<AgentDefinition>]) -> String {
 impl IntoTool for SpawnSubagent {
     fn into_tool(self) -> AnyTool {
         let options = ToolOptions {
-            effects: Effects::Resumable,
+            side_effects: SideEffects::Resumable,
             namespace: Some("subagents".into()),
             ..ToolOptions::default()
         };
@@ -203,6 +203,6 @@ impl ToolHandler for Handler {
 impl Default for SpawnSubagent {
     /// Offers nobody.
     fn default() -> Self {
-        Self::of(DefinitionRegistry::new())
+        Self::new(DefinitionRegistry::new())
     }
 }

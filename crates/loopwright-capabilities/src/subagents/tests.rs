@@ -15,7 +15,7 @@ use loopwright_core::{
     kinds::{SubagentCompleted, SubagentSpawning},
     messages::{InferenceRequest, InferenceResponse, Usage},
 };
-use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on, pause};
+use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on, yield_times};
 use serde_json::{Value, json};
 
 use crate::{
@@ -42,7 +42,7 @@ fn ask(name: &str) -> (&'static str, Value) {
 
 fn agent(model: impl ChatModel + 'static, subagents: UseSubagents) -> AgentLoop {
     let tools = ["read_file", "write_file"].map(|it| MockTool::returning(it, "", "ok"));
-    let tools = tools.into_iter().fold(UseTools::new(), UseTools::and);
+    let tools = tools.into_iter().fold(UseTools::new(), UseTools::with_tool);
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model))
         .with_capability(tools)
@@ -79,7 +79,7 @@ fn tools_of(request: &InferenceRequest) -> Vec<&str> {
 #[test]
 fn a_sub_agent_answers_in_a_conversation_of_its_own() {
     let (state, model) =
-        asked("helper", UseSubagents::of(agents([helper()])), ["It is done.".into()]);
+        asked("helper", UseSubagents::new(agents([helper()])), ["It is done.".into()]);
     assert_eq!(told(&state), ["[Subagent: helper] It is done."]);
     let request = &model.requests()[1];
     assert_eq!(request.system.as_deref(), Some("You help."));
@@ -93,7 +93,7 @@ fn a_sub_agent_answers_in_a_conversation_of_its_own() {
 #[test]
 fn the_answer_is_cut_and_its_value_says_who_gave_it() {
     let policy = SubagentPolicy { summary_max_chars: 3, ..SubagentPolicy::default() };
-    let subagents = UseSubagents::of(agents([helper()])).policy(policy);
+    let subagents = UseSubagents::new(agents([helper()])).policy(policy);
     let (state, _) = asked("helper", subagents, ["äöü and more".into()]);
     assert_eq!(told(&state), ["[Subagent: helper] äöü\n[cut: 9 more characters]"]);
     let value = state.step_at(0).unwrap().tool_executions().next().unwrap().1.output().unwrap();
@@ -115,7 +115,7 @@ fn who_there_is_stands_in_schema_and_description() {
         tools_deny: ["write_file"].into_iter().collect(),
         ..AgentDefinition::new("careful", "Takes care.", "")
     };
-    let tool = SpawnSubagent::of(agents([reader, careful])).into_tool();
+    let tool = SpawnSubagent::new(agents([reader, careful])).into_tool();
     let spec = tool.spec();
     assert_eq!(spec.parameters["properties"]["subagent"]["enum"], json!(["careful", "reader"]));
     let listed = spec.description.split_once("There are:").unwrap().1;
@@ -137,13 +137,13 @@ fn without_definitions_there_is_no_empty_choice() {
 
 #[test]
 fn a_name_that_there_is_not_is_an_error_that_names_those_that_there_are() {
-    let (state, _) = asked("nobody", UseSubagents::of(agents([helper()])), []);
+    let (state, _) = asked("nobody", UseSubagents::new(agents([helper()])), []);
     let [told] = &told(&state)[..] else { panic!("{state:?}") };
     assert!(told.contains("nobody") && told.contains("helper"), "{told}");
     let (state, model) = {
         let nothing = ("spawn_subagent", json!({ "subagent": "helper", "prompt": " " }));
         let model = FakeModel::script([ScenarioStep::tool_calls([nothing]), "done".into()]);
-        (run(&agent(model.clone(), UseSubagents::of(agents([helper()])))), model)
+        (run(&agent(model.clone(), UseSubagents::new(agents([helper()])))), model)
     };
     assert!(told_one(&state).contains("`prompt` is empty"), "{state:?}");
     assert_eq!(model.asked(), 2);
@@ -168,7 +168,7 @@ fn sub_agents_have_sub_agents_as_deep_as_they_may_be() {
     let agent = agent(model.clone(), UseSubagents::for_depth(2, agents([helper()])));
     run(&agent.with_event_sink(events.sink()));
     let spawned: Vec<_> =
-        events.of::<SubagentSpawning>().iter().map(|it| (it.depth, it.max_depth)).collect();
+        events.events_of::<SubagentSpawning>().iter().map(|it| (it.depth, it.max_depth)).collect();
     assert_eq!(spawned, [(1, 2), (2, 2)]);
     // The deepest one was told that it goes no deeper.
     let requests = model.requests();
@@ -190,9 +190,9 @@ fn events_tell_who_works_for_whom() {
         ScenarioStep::final_answer("two").with_usage(usage),
         "done".into(),
     ];
-    let agent = agent(FakeModel::script(steps), UseSubagents::of(agents([helper()])));
+    let agent = agent(FakeModel::script(steps), UseSubagents::new(agents([helper()])));
     let state = run(&agent.with_event_sink(events.sink()));
-    let completed = events.of::<SubagentCompleted>();
+    let completed = events.events_of::<SubagentCompleted>();
     let facts = completed.iter().map(|it| (&*it.subagent, &*it.status, it.steps, it.usage));
     assert_eq!(facts.collect::<Vec<_>>(), [("helper", "completed", 1, usage); 2]);
     assert_ne!(completed[0].subagent_id, completed[1].subagent_id);
@@ -203,7 +203,7 @@ fn events_tell_who_works_for_whom() {
     assert!(of_child.iter().all(|it| it.parent.as_ref() == state.id()));
     let executions: Vec<_> = of_child.iter().map(|it| &it.execution).collect();
     assert!(executions.iter().all(|it| *it != state.execution().unwrap().id()));
-    assert_eq!(events.of::<SubagentSpawning>()[0].prompt, "Do it.");
+    assert_eq!(events.events_of::<SubagentSpawning>()[0].prompt, "Do it.");
     // What they used counts for the one who asked.
     assert_eq!(state.usage(), Usage::new(14, 0));
 }
@@ -217,7 +217,7 @@ fn a_definition_narrows_tools_budget_and_model() {
         ..helper()
     };
     let again = ScenarioStep::tool_call("read_file", json!({}));
-    let (state, model) = asked("helper", UseSubagents::of(agents([definition])), [again]);
+    let (state, model) = asked("helper", UseSubagents::new(agents([definition])), [again]);
     assert_eq!(tools_of(&model.requests()[1]), ["read_file"]);
     assert_eq!(model.requests()[1].model.as_deref(), Some("small"));
     let told = told_one(&state);
@@ -246,14 +246,15 @@ fn capabilities_of_a_definition_bring_no_tools_that_reach_further_than_the_paren
         AgentDefinition { capabilities: ["extra"].into_iter().collect::<NameList>(), ..helper() };
     let mut registry = CapabilityRegistry::new();
     registry.register("extra", Extra);
-    let subagents = UseSubagents::of(agents([definition.clone()])).capabilities(Arc::new(registry));
+    let subagents =
+        UseSubagents::new(agents([definition.clone()])).capabilities(Arc::new(registry));
     let read = ScenarioStep::tool_call("read_file", json!({}));
     let (_, model) = asked("helper", subagents, [read, "ok".into()]);
     let request = &model.requests()[2];
     assert_eq!(tools_of(request), ["read_file", "write_file", "spawn_subagent"]);
     assert_eq!(request.system.as_deref(), Some("You help.\n\nBe brief."));
     assert!(!format!("{:?}", request.prompt).contains("of the capability"));
-    let (state, _) = asked("helper", UseSubagents::of(agents([definition])), []);
+    let (state, _) = asked("helper", UseSubagents::new(agents([definition])), []);
     let told = told_one(&state);
     assert!(told.contains("there is no capability named `extra`"), "{told}");
 }
@@ -270,7 +271,7 @@ fn request_of_child(
     let mut registry = CapabilityRegistry::new();
     registry.register("use_task_planning", UseTaskPlanning::default());
     registry.register("use_bash", UseBash::in_dir("/"));
-    let subagents = UseSubagents::of(agents([definition])).capabilities(Arc::new(registry));
+    let subagents = UseSubagents::new(agents([definition])).capabilities(Arc::new(registry));
     let (_, model) = asked("helper", subagents, steps);
     let requests = model.requests();
     requests[requests.len() - 2].clone()
@@ -318,7 +319,7 @@ fn shared_instructions_reach_sub_agents_at_every_depth_and_no_others_do() {
     let model = FakeModel::script(steps);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseSubagents::of(agents([helper()])))
+        .with_capability(UseSubagents::new(agents([helper()])))
         .with_capability(Told)
         .build()
         .unwrap();
@@ -335,7 +336,7 @@ fn a_sub_agent_knows_the_skills_of_its_definition() {
     let library = SkillLibrary::default().with(skill("inspect"));
     let skilled = |skills: &[&str]| {
         let skills = skills.iter().copied().collect();
-        UseSubagents::of(agents([AgentDefinition { skills, ..helper() }])).skills(library.clone())
+        UseSubagents::new(agents([AgentDefinition { skills, ..helper() }])).skills(library.clone())
     };
     let (_, model) = asked("helper", skilled(&["inspect"]), ["ok".into()]);
     let expect = "You help.\n\n<skill_content name=\"inspect\">\ninspect:\n</skill_content>";
@@ -350,7 +351,7 @@ fn a_sub_agent_knows_the_skills_of_its_definition() {
 #[test]
 fn a_sub_agent_that_fails_is_an_error_that_says_what_it_took() {
     let down = ScenarioStep::error("down").with_usage(Usage::new(3, 0));
-    let (state, _) = asked("helper", UseSubagents::of(agents([helper()])), [down]);
+    let (state, _) = asked("helper", UseSubagents::new(agents([helper()])), [down]);
     let told = told_one(&state);
     assert!(told.starts_with("Error: `helper` failed after 1 steps and 3 tokens: "), "{told}");
     assert_eq!(state.usage(), Usage::new(3, 0));
@@ -369,7 +370,7 @@ impl ChatModel for Counting {
     ) -> Result<InferenceResponse, ModelError> {
         let now = self.0.0.fetch_add(1, SeqCst) + 1;
         self.0.1.fetch_max(now, SeqCst);
-        pause(5).await;
+        yield_times(5).await;
         let answer = self.1.as_ref().unwrap().infer(request, cx).await;
         self.0.0.fetch_sub(1, SeqCst);
         answer
@@ -383,7 +384,7 @@ fn sub_agents_work_at_the_same_time_and_no_more_of_them_than_may() {
         let model = FakeModel::script([calls, "done".into()]);
         let counting = Counting(Arc::default(), Some(model));
         let policy = SubagentPolicy { max_concurrent: most, ..SubagentPolicy::default() };
-        let subagents = UseSubagents::of(agents([helper()])).policy(policy);
+        let subagents = UseSubagents::new(agents([helper()])).policy(policy);
         let state = run(&agent(counting.clone(), subagents));
         assert_eq!(told(&state).len(), 6);
         assert_eq!(counting.0.1.load(SeqCst), expect, "{most}");

@@ -12,7 +12,7 @@ pub(crate) struct Backoff {
 }
 
 /// The longest wait is this power of two, in steps.
-const LONGEST: u32 = 6;
+const MAX_DELAY: u32 = 6;
 
 impl Backoff {
     /// Tells whether it may be tried now.
@@ -33,7 +33,7 @@ impl Backoff {
     /// Notes that it was of no use; returns how often in a row, and how many steps it is not tried again.
     pub(crate) fn wait(key: &Key<Self>, state: &mut StateEdit<'_>) -> Result<(u32, u64), BoxError> {
         let failures = state.get(key).map_or(0, |it| it.failures).saturating_add(1);
-        let wait = 1 << failures.min(LONGEST);
+        let wait = 1 << failures.min(MAX_DELAY);
         state.set(key, &Self { failures, until: state.total_steps() + wait })?;
         Ok((failures, wait))
     }

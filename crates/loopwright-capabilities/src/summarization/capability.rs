@@ -8,7 +8,7 @@ use loopwright_agent::{BuildError, Capability, Configurator};
 use loopwright_core::{ChatModel, Priority};
 
 use crate::summarization::{
-    ApproximateTokens, Books, ModelSummarizer, SummarizationPolicy, Summarizer, TokenCounter,
+    ApproximateCounter, Books, ModelSummarizer, SummarizationPolicy, Summarizer, TokenCounter,
     hook::{MoveMessagesToBuffer, SummarizeBuffer, Work},
 };
 
@@ -33,23 +33,23 @@ impl UseSummarization {
         Self {
             policy,
             summarizer: Arc::new(ModelSummarizer::default()),
-            counter: Arc::new(ApproximateTokens),
+            counter: Arc::new(ApproximateCounter),
         }
     }
 
     /// Has one model sum up, whatever the agent's own is.
-    pub fn asking(self, model: impl ChatModel + 'static) -> Self {
-        self.summarized_by(ModelSummarizer::asking(model))
+    pub fn with_model(self, model: impl ChatModel + 'static) -> Self {
+        self.with_summarizer(ModelSummarizer::with_model(model))
     }
 
     /// Sets who sums up.
-    pub fn summarized_by(mut self, summarizer: impl Summarizer + 'static) -> Self {
+    pub fn with_summarizer(mut self, summarizer: impl Summarizer + 'static) -> Self {
         self.summarizer = Arc::new(summarizer);
         self
     }
 
     /// Sets how tokens are counted.
-    pub fn counted_by(mut self, counter: impl TokenCounter + 'static) -> Self {
+    pub fn with_token_counter(mut self, counter: impl TokenCounter + 'static) -> Self {
         self.counter = Arc::new(counter);
         self
     }

@@ -28,9 +28,9 @@ pub trait TokenCounter: Send + Sync {
 /// Counts four bytes of ASCII text as a token, and every other character as one. Real tokens are fewer as
 /// a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ApproximateTokens;
+pub struct ApproximateCounter;
 
-impl TokenCounter for ApproximateTokens {
+impl TokenCounter for ApproximateCounter {
     fn count(&self, text: &str) -> u64 {
         let characters = text.chars().count() as u64;
         // Each byte that continues a character shows that it is not ASCII.
@@ -41,12 +41,12 @@ impl TokenCounter for ApproximateTokens {
 
 /// Counts with something that is made when it is first needed, once: a tokenizer whose tables take time
 /// to load.
-pub struct LazyTokens<F> {
+pub struct LazyCounter<F> {
     made: OnceLock<Arc<dyn TokenCounter>>,
     make: F,
 }
 
-impl<F: Fn() -> Arc<dyn TokenCounter>> LazyTokens<F> {
+impl<F: Fn() -> Arc<dyn TokenCounter>> LazyCounter<F> {
     /// Counts with what this makes.
     pub fn new(make: F) -> Self {
         Self { made: OnceLock::new(), make }
@@ -57,7 +57,7 @@ impl<F: Fn() -> Arc<dyn TokenCounter>> LazyTokens<F> {
     }
 }
 
-impl<F: Fn() -> Arc<dyn TokenCounter> + Send + Sync> TokenCounter for LazyTokens<F> {
+impl<F: Fn() -> Arc<dyn TokenCounter> + Send + Sync> TokenCounter for LazyCounter<F> {
     fn count(&self, text: &str) -> u64 {
         self.counter().count(text)
     }
@@ -67,7 +67,7 @@ impl<F: Fn() -> Arc<dyn TokenCounter> + Send + Sync> TokenCounter for LazyTokens
     }
 }
 
-impl<F> fmt::Debug for LazyTokens<F> {
+impl<F> fmt::Debug for LazyCounter<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LazyTokens")
             .field("made", &self.made.get().is_some())
@@ -80,7 +80,7 @@ pub fn turn_tokens(counter: &dyn TokenCounter, turn: &Turn) -> u64 {
     let message = |message: &Message| parts(counter, message.parts());
     match turn.body() {
         TurnBody::Input(it) | TurnBody::Reply(it) => message(it),
-        TurnBody::Exchange(exchange) => {
+        TurnBody::ToolExchange(exchange) => {
             let results = exchange.results().iter();
             message(exchange.reply()) + results.map(|it| parts(counter, &it.content)).sum::<u64>()
         }

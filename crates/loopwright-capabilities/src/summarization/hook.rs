@@ -7,13 +7,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_core::{
     AgentState, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, Key, StateEdit,
-    kinds::{MessageBufferSummarized, MessagesMovedToBuffer, Volume},
-    messages::{PrefixBreak, SectionName, Transcript, Turn},
+    kinds::{MessageBufferSummarized, MessagesMovedToBuffer, TranscriptSize},
+    messages::{CacheBreak, SectionName, Transcript, Turn},
 };
 
 use crate::summarization::{
-    Answer, Backoff, Books, Ledger, Material, SummarizationPolicy, Summarizer, TokenCounter, ask,
-    first_of, last_model_turn, stays, summary_of, summary_turn,
+    Answer, Backoff, Books, Ledger, SummarizationPolicy, Summarizer, SummaryInput, TokenCounter,
+    ask, first_of, last_model_turn, stays, summary_of, summary_turn,
 };
 
 const BACKOFF: Key<Backoff> = Key::session("summarization", "backoff");
@@ -35,7 +35,7 @@ pub(super) struct SummarizeBuffer(pub(super) Arc<Work>);
 /// What is summed up of a buffer, and what is left of it.
 struct Batch {
     turns: Vec<Arc<Turn>>,
-    volume: Volume,
+    volume: TranscriptSize,
     rest: Transcript,
     /// The tokens of each turn that is left.
     rest_tokens: Vec<u64>,
@@ -70,7 +70,7 @@ impl Work {
     fn make_summary_first(&self, state: &mut StateEdit<'_>) {
         let name = self.policy.summary_section.as_str();
         if state.context().sections().get(name).is_none() {
-            state.replace(name, Transcript::new(), PrefixBreak::Compaction);
+            state.replace(name, Transcript::new(), CacheBreak::Compaction);
         }
     }
 
@@ -94,8 +94,10 @@ impl Work {
         }
         let now = first_of(goes.iter().map(|at| tokens[*at]), self.policy.max_input_tokens);
         let now = &goes[..now];
-        let volume =
-            Volume { turns: now.len(), tokens: now.iter().map(|at| tokens[*at]).sum::<u64>() };
+        let volume = TranscriptSize {
+            turns: now.len(),
+            tokens: now.iter().map(|at| tokens[*at]).sum::<u64>(),
+        };
         let turns = now.iter().filter_map(|at| buffer.get(*at).cloned()).collect();
         let left: Vec<usize> =
             (0..tokens.len()).filter(|at| now.binary_search(at).is_err()).collect();
@@ -118,14 +120,15 @@ impl Work {
         let summary_section = self.policy.summary_section.as_str();
         let earlier = summary_of(state.context().sections().get(summary_section));
         let max_tokens = self.policy.max_summary_tokens;
-        let material = Material { earlier: earlier.as_deref(), turns: &batch.turns, max_tokens };
+        let material =
+            SummaryInput { earlier: earlier.as_deref(), turns: &batch.turns, max_tokens };
         match ask(&*self.summarizer, &*self.counter, material, state, cx).await {
             Answer::Summary(summary) => {
                 let turn = summary_turn(&summary).into_iter().collect();
-                state.replace(summary_section, turn, PrefixBreak::Compaction);
+                state.replace(summary_section, turn, CacheBreak::Compaction);
                 let buffer = self.policy.buffer_section.as_str();
                 self.count(&batch, state);
-                state.replace(buffer, batch.rest, PrefixBreak::Compaction);
+                state.replace(buffer, batch.rest, CacheBreak::Compaction);
                 Backoff::worked(&BACKOFF, state);
                 let tokens = self.counter.count(&summary);
                 cx.events.emit(|| MessageBufferSummarized::new(batch.volume, summary, tokens));
@@ -161,7 +164,7 @@ impl Hook for MoveMessagesToBuffer {
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         self.0.move_overflow(state, cx);
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 
@@ -181,7 +184,7 @@ impl Hook for SummarizeBuffer {
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
         self.0.summarize(state, cx).await?;
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 

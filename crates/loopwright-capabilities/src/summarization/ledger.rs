@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use loopwright_core::{
-    kinds::Volume,
+    kinds::TranscriptSize,
     messages::{AgentId, Mark, Transcript},
 };
 
@@ -22,7 +22,7 @@ impl Ledger {
     /// Counts what came since, and tells whether the section goes on. One that is another one than before
     /// is counted from its beginning.
     pub(crate) fn follow(&mut self, section: &Transcript, counter: &dyn TokenCounter) -> bool {
-        let goes_on = section.continues(self.mark);
+        let goes_on = section.extends(self.mark);
         if !goes_on {
             *self = Self::default();
         }
@@ -44,8 +44,8 @@ impl Ledger {
         self.total
     }
 
-    pub(crate) fn volume(&self) -> Volume {
-        Volume { turns: self.counts.len(), tokens: self.total }
+    pub(crate) fn volume(&self) -> TranscriptSize {
+        TranscriptSize { turns: self.counts.len(), tokens: self.total }
     }
 
     /// Returns the tokens of each turn.
@@ -78,14 +78,14 @@ impl Ledger {
         to: &mut Self,
         section: &Transcript,
         other: &Transcript,
-    ) -> Volume {
+    ) -> TranscriptSize {
         let moved: Vec<u64> = self.counts.drain(..turns).collect();
         let tokens = moved.iter().sum();
         self.total -= tokens;
         to.total += tokens;
         to.counts.extend(moved);
         (self.mark, to.mark) = (section.mark(), other.mark());
-        Volume { turns, tokens }
+        TranscriptSize { turns, tokens }
     }
 }
 

@@ -36,7 +36,7 @@ const SHOWN: usize = 6000;
 pub(crate) fn summary_turn(text: &str) -> Option<Turn> {
     let text = text.trim().replace("</summary", "<\\/summary");
     // What the user says calls no tools, so it can be said.
-    Turn::said(Message::user(format!("{BEFORE}{text}{AFTER}"))).ok()
+    Turn::from_message(Message::user(format!("{BEFORE}{text}{AFTER}"))).ok()
 }
 
 /// Reads a summary out of its section. What somebody else put there counts as it stands.
@@ -76,7 +76,7 @@ fn lines(turn: &Turn) -> Vec<Value> {
         }
         TurnBody::Input(message) => vec![json!({ "user": shown(message.parts()) })],
         TurnBody::Reply(message) => vec![json!({ "agent": shown(message.parts()) })],
-        TurnBody::Exchange(exchange) => {
+        TurnBody::ToolExchange(exchange) => {
             let said = shown(exchange.reply().parts());
             let said = (!said.is_empty()).then(|| json!({ "agent": said }));
             let calls = exchange.pairs().map(|(call, result)| {

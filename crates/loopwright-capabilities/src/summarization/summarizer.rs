@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, ChatModel, HookCx, Models, StepError, StopReason, StopSignal,
+    AgentState, ChatModel, HookCx, ModelProvider, StepError, StopReason, StopSignal,
     messages::{FinishReason, Turn},
 };
 
 use crate::{
-    asked::Asked,
+    asked::ModelSource,
     summarization::{contained::contained, counter::TokenCounter, prompt},
 };
 
 /// What is to be summed up.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Material<'a> {
+pub struct SummaryInput<'a> {
     /// The summary of what came before.
     pub earlier: Option<&'a str>,
     /// The turns, oldest first.
@@ -26,7 +26,7 @@ pub struct Material<'a> {
     pub max_tokens: u64,
 }
 
-impl Material<'_> {
+impl SummaryInput<'_> {
     /// Puts it into words, with all that was said quoted.
     pub fn to_text(&self) -> String {
         prompt::question(self.earlier, self.turns, self.max_tokens)
@@ -46,7 +46,7 @@ pub trait Summarizer: Send + Sync {
     /// If there is none. The run goes on, and asks again some steps later.
     async fn summarize(
         &self,
-        material: Material<'_>,
+        material: SummaryInput<'_>,
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<String, StepError>;
@@ -55,21 +55,21 @@ pub trait Summarizer: Send + Sync {
 /// Has a model sum up: by default the agent's own.
 #[derive(Clone, Default)]
 #[must_use]
-pub struct ModelSummarizer(Option<Asked>);
+pub struct ModelSummarizer(Option<ModelSource>);
 
 impl ModelSummarizer {
     /// Asks one model, whatever the agent's own is.
-    pub fn asking(model: impl ChatModel + 'static) -> Self {
-        Self(Some(Asked::One(Arc::new(model))))
+    pub fn with_model(model: impl ChatModel + 'static) -> Self {
+        Self(Some(ModelSource::One(Arc::new(model))))
     }
 
     /// Asks the models that states select.
-    pub fn of(models: Arc<dyn Models>) -> Self {
-        Self(Some(Asked::OfState(models)))
+    pub fn from_models(models: Arc<dyn ModelProvider>) -> Self {
+        Self(Some(ModelSource::OfState(models)))
     }
 
-    fn asked(&self, cx: &HookCx<'_>) -> Result<Asked, StepError> {
-        let own = || cx.agent().driver().models().map(|_| Asked::Own(None));
+    fn asked(&self, cx: &HookCx<'_>) -> Result<ModelSource, StepError> {
+        let own = || cx.agent().driver().models().map(|_| ModelSource::Own(None));
         self.0.clone().or_else(own).ok_or_else(|| {
             let text = "the agent's driver has no model to share: name one that sums up";
             StepError::Driver(text.into())
@@ -81,7 +81,7 @@ impl ModelSummarizer {
 impl Summarizer for ModelSummarizer {
     async fn summarize(
         &self,
-        material: Material<'_>,
+        material: SummaryInput<'_>,
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<String, StepError> {
@@ -92,9 +92,9 @@ impl Summarizer for ModelSummarizer {
         // Nobody is waiting for its first words.
         request.options.stream = Some(false);
         let response = cx.infer(state, &*model, request).await?;
-        match response.finish {
+        match response.finish_reason {
             FinishReason::ContentFilter | FinishReason::Refusal => {
-                let text = format!("the model did not sum up: {}", response.finish.as_str());
+                let text = format!("the model did not sum up: {}", response.finish_reason.as_str());
                 Err(StepError::Invalid(text))
             }
             _ => Ok(response.message.text()),
@@ -122,7 +122,7 @@ pub(crate) enum Answer {
 pub(crate) async fn ask(
     summarizer: &dyn Summarizer,
     counter: &dyn TokenCounter,
-    material: Material<'_>,
+    material: SummaryInput<'_>,
     state: &AgentState,
     cx: &HookCx<'_>,
 ) -> Answer {

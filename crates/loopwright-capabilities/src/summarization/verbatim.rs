@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loopwright_core::messages::{Transcript, Turn, TurnBody};
 
-use crate::said::said_by_user;
+use crate::said::is_user_input;
 
 /// Tells of each of these turns whether it stays as it was said: what the system or the developer said,
 /// and what the user said last, unless the user has said something `after` them.
@@ -12,9 +12,9 @@ pub(crate) fn stays<'a>(
     turns: impl DoubleEndedIterator<Item = &'a Arc<Turn>>,
     after: impl DoubleEndedIterator<Item = &'a Arc<Turn>>,
 ) -> Vec<bool> {
-    let mut user_spoke = after.rev().any(|turn| said_by_user(turn));
+    let mut user_spoke = after.rev().any(|turn| is_user_input(turn));
     let stays = |turn: &Arc<Turn>| {
-        if said_by_user(turn) {
+        if is_user_input(turn) {
             return !std::mem::replace(&mut user_spoke, true);
         }
         matches!(turn.body(), TurnBody::Input(message) if message.is_system())

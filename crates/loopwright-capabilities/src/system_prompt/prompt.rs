@@ -1,6 +1,6 @@
 //! How the prompt is put together.
 
-use loopwright_core::{ToolDescriptor, ToolSet, Visibility};
+use loopwright_core::{ToolDescriptor, ToolSet, ToolVisibility};
 
 /// What the prompt is made of besides the tools.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +53,7 @@ fn looking(tools: &ToolSet) -> Option<&'static str> {
 
 /// Lists the tools that are in requests from the start.
 fn list_of(tools: &ToolSet) -> String {
-    let shown = tools.iter().filter(|it| it.options().visibility == Visibility::Shown);
+    let shown = tools.iter().filter(|it| it.options().visibility == ToolVisibility::Always);
     let lines = shown.map(|tool| format!("- {}: {}", tool.name(), snippet(tool.descriptor())));
     let lines: Vec<String> = lines.collect();
     let list = if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") };

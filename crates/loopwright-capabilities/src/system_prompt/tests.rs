@@ -1,15 +1,15 @@
 use loopwright_agent::{AgentBuilder, UseContextConfig, UseLlmConfig, UseTools};
-use loopwright_core::{AgentState, ToolOptions, Visibility};
+use loopwright_core::{AgentState, ToolOptions, ToolVisibility};
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on};
 
 use super::*;
 
 const HIDDEN: ToolOptions = ToolOptions {
-    visibility: Visibility::OnDemand,
-    effects: loopwright_core::Effects::Once,
+    visibility: ToolVisibility::Deferred,
+    side_effects: loopwright_core::SideEffects::AtMostOnce,
     timeout: None,
     exclusive: false,
-    retry: loopwright_core::Retry { attempts: 1, delay: std::time::Duration::ZERO },
+    retry: loopwright_core::ToolRetry { attempts: 1, delay: std::time::Duration::ZERO },
     namespace: None,
     instructions: None,
     reach: loopwright_core::Reach::World,
@@ -17,9 +17,9 @@ const HIDDEN: ToolOptions = ToolOptions {
 
 fn builder(model: &FakeModel) -> AgentBuilder {
     let tools = UseTools::new()
-        .and(MockTool::scripted())
-        .and(MockTool::returning("bash", "Runs commands. Carefully.", ""))
-        .and(MockTool::returning("hidden", "Is not shown.", "").with_options(HIDDEN));
+        .with_tool(MockTool::scripted())
+        .with_tool(MockTool::returning("bash", "Runs commands. Carefully.", ""))
+        .with_tool(MockTool::returning("hidden", "Is not shown.", "").with_options(HIDDEN));
     AgentBuilder::base()
         .with_capability(
             UseSystemPrompt::new(" You build things. ")
@@ -81,7 +81,7 @@ fn a_copy_of_the_agent_with_other_tools_is_told_of_those() {
 #[test]
 fn who_can_search_with_tools_is_told_to() {
     let model = FakeModel::script(["done"]);
-    let grep = UseTools::new().and(MockTool::returning("grep", &"ü".repeat(200), ""));
+    let grep = UseTools::new().with_tool(MockTool::returning("grep", &"ü".repeat(200), ""));
     let agent = builder(&model).with_capability(grep).build().unwrap();
     drop(block_on(agent.execute(AgentState::new().with_user_message("go"))));
     let prompt = model.requests()[0].system.clone().unwrap();

@@ -12,7 +12,7 @@ use crate::tasks::tool::parse;
 fn agent(policy: TodoPolicy, model: &FakeModel) -> AgentLoop {
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
         .with_capability(UseTaskPlanning::new(policy))
         .build()
         .unwrap()

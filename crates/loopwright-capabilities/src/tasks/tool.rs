@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_agent::tasks::{TASKS, Task, TaskList, TaskStatus};
 use loopwright_core::{
-    AnyTool, BoxError, Effects, Key, Reach, ToolCx, ToolError, ToolHandler, ToolOptions,
+    AnyTool, BoxError, Key, Reach, SideEffects, ToolCx, ToolError, ToolHandler, ToolOptions,
     ToolOutput, messages::ToolSpec,
 };
 use serde_json::{Map, Value, json};
@@ -84,8 +84,11 @@ pub(super) fn todo_write(policy: TodoPolicy) -> AnyTool {
         description: DESCRIPTION.into(),
         parameters: Arc::new(schema(policy)),
     };
-    let options =
-        ToolOptions { effects: Effects::Pure, reach: Reach::Agent, ..ToolOptions::default() };
+    let options = ToolOptions {
+        side_effects: SideEffects::ReadOnly,
+        reach: Reach::Agent,
+        ..ToolOptions::default()
+    };
     AnyTool::dynamic(spec, options, Arc::new(TodoWrite(policy)))
 }
 

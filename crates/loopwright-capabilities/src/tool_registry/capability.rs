@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use loopwright_agent::{BuildError, Capability, Configurator, DeferredTools, NameList, Resolved};
+use loopwright_agent::{
+    BuildError, Capability, Configurator, DeferredToolCx, DeferredTools, NameList,
+};
 use loopwright_core::{
-    AnyTool, HookPoint, HookPoints, Priority, ToolOptions, ToolRegistry, ToolSet, Visibility,
+    AnyTool, HookPoint, HookPoints, Priority, ToolOptions, ToolRegistry, ToolSet, ToolVisibility,
 };
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +23,7 @@ use crate::tool_registry::{hook::Offering, tool::ToolsTool};
 #[must_use]
 pub struct UseToolRegistry {
     source: Source,
-    offer: Offer,
+    offer: ToolExposure,
 }
 
 /// Where the tools are from.
@@ -35,30 +37,30 @@ enum Source {
 /// What a model may do with the tools of a registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Offer {
+pub enum ToolExposure {
     /// Ask for them and call them.
     #[default]
-    OnDemand,
+    Callable,
     /// Read about them.
-    Described,
+    DescribeOnly,
 }
 
 impl UseToolRegistry {
     /// Offers the tools of a registry.
     pub fn new(registry: ToolRegistry) -> Self {
-        Self { source: Source::Registry(Arc::new(registry)), offer: Offer::default() }
+        Self { source: Source::Registry(Arc::new(registry)), offer: ToolExposure::default() }
     }
 
     /// Offers tools that other capabilities of the agent bring, by their names. Names that the agent does
     /// not have are left out.
     pub fn of_agent<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         let names = names.into_iter().map(Into::into).collect();
-        Self { source: Source::Agent(names), offer: Offer::default() }
+        Self { source: Source::Agent(names), offer: ToolExposure::default() }
     }
 
     /// Sets what the model may do with them. Tools that are only described are made when the model asks
     /// about them, and others when the agent is built.
-    pub fn offering(mut self, offer: Offer) -> Self {
+    pub fn offering(mut self, offer: ToolExposure) -> Self {
         self.offer = offer;
         self
     }
@@ -77,24 +79,25 @@ impl Capability for UseToolRegistry {
                 agent.tools.defer(Arc::new(OfAgent { names, offer }));
             }
         }
-        if self.offer == Offer::Described {
+        if self.offer == ToolExposure::DescribeOnly {
             return Ok(());
         }
         let hook = Arc::new(Offering::default());
-        let points = HookPoints::of([HookPoint::BeforeExecution, HookPoint::BeforeInference]);
+        let points =
+            HookPoints::from_points([HookPoint::BeforeExecution, HookPoint::BeforeInference]);
         agent.hooks.register("tool_registry".into(), Priority::CONTEXT, points, hook);
         Ok(())
     }
 }
 
 /// Makes the tool `tools`, and those that it offers.
-fn tools_of(registry: &Arc<ToolRegistry>, offer: Offer) -> ToolSet {
+fn tools_of(registry: &Arc<ToolRegistry>, offer: ToolExposure) -> ToolSet {
     let mut tools = ToolSet::new();
     tools.add(ToolsTool::new(Arc::clone(registry), offer));
-    if offer == Offer::OnDemand {
+    if offer == ToolExposure::Callable {
         for tool in registry.all().iter() {
             let options =
-                ToolOptions { visibility: Visibility::OnDemand, ..tool.options().clone() };
+                ToolOptions { visibility: ToolVisibility::Deferred, ..tool.options().clone() };
             tools.add(tool.with_options(options));
         }
     }
@@ -104,11 +107,11 @@ fn tools_of(registry: &Arc<ToolRegistry>, offer: Offer) -> ToolSet {
 /// Makes a registry of the agent's own tools, once they are known.
 struct OfAgent {
     names: NameList,
-    offer: Offer,
+    offer: ToolExposure,
 }
 
 impl DeferredTools for OfAgent {
-    fn provide(&self, cx: &Resolved<'_>) -> Result<Vec<AnyTool>, BuildError> {
+    fn provide(&self, cx: &DeferredToolCx<'_>) -> Result<Vec<AnyTool>, BuildError> {
         let mut registry = ToolRegistry::new();
         for tool in self.names.iter().filter_map(|name| cx.tools.get(name)) {
             registry.register(tool.clone());

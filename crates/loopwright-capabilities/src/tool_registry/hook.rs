@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use loopwright_agent::ACTIVATED_TOOLS;
 use loopwright_core::{
-    AgentState, BoxError, Flow, Hook, HookCx, InferenceDecision, StateEdit, ToolSet, Visibility,
+    AgentState, BoxError, Flow, Hook, HookCx, InferenceDecision, StateEdit, ToolSet,
+    ToolVisibility,
     messages::{InferenceRequest, ToolSpec, ToolSpecs},
 };
 
@@ -37,7 +38,7 @@ impl Hook for Offering {
         if state.get(&ACTIVATED_TOOLS).is_none() {
             state.set(&ACTIVATED_TOOLS, &Vec::new())?;
         }
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 
     async fn before_inference(
@@ -50,7 +51,7 @@ impl Hook for Offering {
             let active = state.get(&ACTIVATED_TOOLS).unwrap_or_default();
             request.tools = self.offer(&request.tools, active, cx.agent().tools());
         }
-        Ok(InferenceDecision::Go)
+        Ok(InferenceDecision::Send)
     }
 }
 
@@ -62,7 +63,7 @@ impl Offering {
         tools: &ToolSet,
     ) -> ToolSpecs {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept.iter().position(|it| it.all.is_same(all) && it.active == active);
+        let known = kept.iter().position(|it| it.all.ptr_eq(all) && it.active == active);
         let offered = known.and_then(|at| kept.remove(at)).unwrap_or_else(|| {
             let some = select(all, &active, tools);
             Offered { all: all.clone(), active, some }
@@ -78,7 +79,7 @@ impl Offering {
 fn select(all: &ToolSpecs, active: &[Arc<str>], tools: &ToolSet) -> ToolSpecs {
     let is_shown = |spec: &&ToolSpec| {
         let tool = tools.get(&spec.name);
-        tool.is_none_or(|it| it.options().visibility == Visibility::Shown)
+        tool.is_none_or(|it| it.options().visibility == ToolVisibility::Always)
     };
     let find = |name: &Arc<str>| all.iter().find(|it| it.name == *name);
     let added = active.iter().filter_map(find).filter(|spec| !is_shown(spec));

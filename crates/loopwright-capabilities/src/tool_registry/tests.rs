@@ -6,8 +6,8 @@ use std::sync::{
 use loopwright_agent::{AgentBuilder, ReActDriver, UseDriver, UseLlmConfig, UseTools};
 use loopwright_core::{
     AgentLoop, AgentState, Step, ToolRegistry, ToolSet,
-    kinds::PrefixBroken,
-    messages::{PrefixBreak, ToolSpecs},
+    kinds::PromptCacheBroken,
+    messages::{CacheBreak, ToolSpecs},
 };
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on};
 use serde_json::{Value, json};
@@ -31,11 +31,11 @@ fn registry() -> (ToolRegistry, Arc<AtomicUsize>) {
     (registry, made)
 }
 
-fn agent(model: &FakeModel, offer: Offer) -> AgentLoop {
+fn agent(model: &FakeModel, offer: ToolExposure) -> AgentLoop {
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
         .with_capability(UseToolRegistry::new(registry().0).offering(offer))
-        .with_capability(UseTools::new().and(MockTool::scripted()))
+        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
         .build()
         .unwrap()
 }
@@ -72,7 +72,7 @@ fn tools_are_listed_searched_and_explained() {
         ]),
         "done".into(),
     ]);
-    let state = block_on(agent(&model, Offer::OnDemand).execute(asked()));
+    let state = block_on(agent(&model, ToolExposure::Callable).execute(asked()));
     let [weather, mail, lazy] = [
         json!({ "name": "geo.weather", "summary": "Tells the weather.", "namespace": "geo" }),
         json!({ "name": "mail", "summary": "Sends mail." }),
@@ -103,7 +103,7 @@ fn questions_that_make_no_sense_are_errors() {
         ]),
         "done".into(),
     ]);
-    let state = block_on(agent(&model, Offer::OnDemand).execute(asked()));
+    let state = block_on(agent(&model, ToolExposure::Callable).execute(asked()));
     let expect = [
         "Error: name the tool in `tool`",
         "Error: there is no tool named `scripted`; search for it with action search",
@@ -124,7 +124,7 @@ fn tools_are_in_requests_from_the_step_after_they_were_asked_for_and_stay_for_th
         "again".into(),
     ]);
     let events = EventRecorder::new();
-    let agent = agent(&model, Offer::OnDemand).with_event_sink(events.sink());
+    let agent = agent(&model, ToolExposure::Callable).with_event_sink(events.sink());
     let state = block_on(agent.execute(asked()));
     assert_eq!(told(&state)[3], "sent");
     let always = ["tools", "scripted"];
@@ -132,10 +132,10 @@ fn tools_are_in_requests_from_the_step_after_they_were_asked_for_and_stay_for_th
     let first = [with(&[]), with(&["mail", "lazy"]), with(&["mail", "lazy"])];
     assert_eq!(offered(&model), first);
     let breaks: Vec<_> =
-        events.of::<PrefixBroken>().into_iter().map(|it| (it.step, it.cause)).collect();
-    assert_eq!(breaks, [(2, PrefixBreak::ToolAdded)]);
+        events.events_of::<PromptCacheBroken>().into_iter().map(|it| (it.step, it.cause)).collect();
+    assert_eq!(breaks, [(2, CacheBreak::ToolAdded)]);
     let [second, third] = [&model.requests()[1], &model.requests()[2]].map(|it| it.tools.clone());
-    assert!(second.is_same(&third));
+    assert!(second.ptr_eq(&third));
     drop(block_on(agent.execute(state.with_user_message("more"))));
     let second = [with(&["mail", "lazy"]), with(&["mail", "lazy", "geo.weather"])];
     assert_eq!(offered(&model)[3..], second);
@@ -178,7 +178,7 @@ fn a_tool_that_was_taken_from_the_agent_is_neither_listed_nor_given() {
         ]),
         "done".into(),
     ]);
-    let agent = agent(&model, Offer::OnDemand);
+    let agent = agent(&model, ToolExposure::Callable);
     let fewer: ToolSet = agent.tools().filter(|it| &**it.name() != "mail");
     let state = block_on(agent.with_tools(fewer).execute(asked()));
     let list: Value = serde_json::from_str(&told(&state)[0]).unwrap();
@@ -202,7 +202,7 @@ fn tools_that_are_only_described_are_made_when_they_are_shown_and_cannot_be_call
     ]);
     let agent = AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseToolRegistry::new(registry).offering(Offer::Described))
+        .with_capability(UseToolRegistry::new(registry).offering(ToolExposure::DescribeOnly))
         .build()
         .unwrap();
     assert_eq!(made.load(SeqCst), 0);
@@ -221,6 +221,6 @@ fn a_run_is_offered_the_same_list_however_many_others_come_and_go() {
     let first = offer(&own);
     for _ in 0..200 {
         offer(&specs());
-        assert!(offer(&own).is_same(&first));
+        assert!(offer(&own).ptr_eq(&first));
     }
 }

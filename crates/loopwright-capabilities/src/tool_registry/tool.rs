@@ -4,20 +4,21 @@ use std::sync::Arc;
 
 use loopwright_agent::ACTIVATED_TOOLS;
 use loopwright_core::{
-    AnyTool, BoxError, Effects, Tool, ToolCx, ToolDescriptor, ToolOptions, ToolOutput, ToolRegistry,
+    AnyTool, BoxError, SideEffects, Tool, ToolCx, ToolDescriptor, ToolOptions, ToolOutput,
+    ToolRegistry,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::batch;
-use crate::tool_registry::capability::Offer;
+use crate::tool_registry::capability::ToolExposure;
 
 /// Lists, searches and explains the tools of a registry, and adds them to the next requests.
 #[derive(Clone, Debug)]
 pub struct ToolsTool {
     registry: Arc<ToolRegistry>,
-    offer: Offer,
+    offer: ToolExposure,
 }
 
 /// What the model passes to `tools`.
@@ -72,11 +73,11 @@ pub enum ToolsError {
 }
 
 /// The most tools that are shown at once.
-const MOST: i64 = 100;
+const MAX: i64 = 100;
 
 impl ToolsTool {
     /// Describes the tools of a registry.
-    pub fn new(registry: Arc<ToolRegistry>, offer: Offer) -> Self {
+    pub fn new(registry: Arc<ToolRegistry>, offer: ToolExposure) -> Self {
         Self { registry, offer }
     }
 
@@ -113,7 +114,7 @@ impl ToolsTool {
     }
 
     fn activate(&self, args: &ToolsArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {
-        if self.offer == Offer::Described {
+        if self.offer == ToolExposure::DescribeOnly {
             return Err(ToolsError::OnlyDescribed.into());
         }
         let tool = self.named(args, cx)?;
@@ -134,15 +135,15 @@ impl ToolsTool {
     fn named(&self, args: &ToolsArgs, cx: &ToolCx<'_>) -> Result<AnyTool, ToolsError> {
         let name = args.tool.as_deref().map(str::trim).filter(|it| !it.is_empty());
         let name = name.ok_or(ToolsError::NoTool)?;
-        let there = self.registry.has(name).then(|| self.find(name, cx)).flatten();
+        let there = self.registry.contains(name).then(|| self.find(name, cx)).flatten();
         there.ok_or_else(|| ToolsError::Unknown(name.to_owned()))
     }
 
     /// Returns the names of the tools that this agent may be told of.
     fn names<'a>(&'a self, cx: &'a ToolCx<'_>) -> impl Iterator<Item = &'a str> {
         let is_there = |name: &&str| match self.offer {
-            Offer::OnDemand => cx.agent.tools().get(name).is_some(),
-            Offer::Described => true,
+            ToolExposure::Callable => cx.agent.tools().get(name).is_some(),
+            ToolExposure::DescribeOnly => true,
         };
         self.registry.names().filter(is_there)
     }
@@ -150,14 +151,14 @@ impl ToolsTool {
     /// Returns a tool: the agent's own, from which some may have been taken, or one that is made now.
     fn find(&self, name: &str, cx: &ToolCx<'_>) -> Option<AnyTool> {
         match self.offer {
-            Offer::OnDemand => cx.agent.tools().get(name).cloned(),
-            Offer::Described => self.registry.get(name).ok(),
+            ToolExposure::Callable => cx.agent.tools().get(name).cloned(),
+            ToolExposure::DescribeOnly => self.registry.get(name).ok(),
         }
     }
 }
 
 fn limit(args: &ToolsArgs) -> usize {
-    usize::try_from(args.limit.unwrap_or(MOST).clamp(1, MOST)).unwrap_or(1)
+    usize::try_from(args.limit.unwrap_or(MAX).clamp(1, MAX)).unwrap_or(1)
 }
 
 fn about(tool: ToolDescriptor<'_>) -> Value {
@@ -184,18 +185,18 @@ impl Tool for ToolsTool {
 
     fn description(&self) -> &'static str {
         match self.offer {
-            Offer::OnDemand => {
+            ToolExposure::Callable => {
                 "Finds more tools. There are tools that you are not shown: list them, search for what \
                  you need, read about one with help, and activate it to call it from the next step on."
             }
-            Offer::Described => {
+            ToolExposure::DescribeOnly => {
                 "Describes tools that there are: list them, search among them, read about one with help."
             }
         }
     }
 
     fn options(&self) -> ToolOptions {
-        ToolOptions { effects: Effects::Pure, ..ToolOptions::default() }
+        ToolOptions { side_effects: SideEffects::ReadOnly, ..ToolOptions::default() }
     }
 
     async fn call(&self, args: ToolsArgs, cx: &ToolCx<'_>) -> Result<ToolOutput, BoxError> {

@@ -12,11 +12,11 @@ use async_trait::async_trait;
 use loopwright_agent::{AgentBuilder, UseLlmConfig};
 use loopwright_capabilities::subagents::UseSubagents;
 use loopwright_core::{
-    AgentLoop, Budget, ChatModel, InferCx, LlmConfig, ModelError, Status,
+    AgentLoop, Budget, ChatModel, ExecutionStatus, InferCx, LlmConfig, ModelError,
     kinds::{SubagentCompleted, SubagentSpawning},
     messages::{InferenceOptions, InferenceRequest, InferenceResponse, Usage},
 };
-use loopwright_testing::{EventRecorder, ScenarioStep, block_on, pause, test_env};
+use loopwright_testing::{EventRecorder, ScenarioStep, block_on, test_env, yield_times};
 
 use super::{agents, ask, first_said, go, helper, options};
 
@@ -68,7 +68,7 @@ impl ChatModel for Spreading {
         if it.budget.is_some_and(|budget| set_aside > budget) {
             it.beyond.fetch_add(1, SeqCst);
         }
-        pause(3).await;
+        yield_times(3).await;
         let is_asked_first = request.prompt.turns.len() == 1;
         let step = if is_asked_first && first_said(request).len() < 3 {
             let prompt = format!("{}+", first_said(request).replace("go", ""));
@@ -90,7 +90,7 @@ fn spreading(model: &Spreading) -> AgentLoop {
     };
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(model.clone()).with_llm(llm))
-        .with_capability(UseSubagents::of(agents([helper()])))
+        .with_capability(UseSubagents::new(agents([helper()])))
         .build()
         .unwrap()
 }
@@ -106,11 +106,11 @@ fn three_levels_of_eight_at_a_time_are_all_paid_by_the_one_who_began() {
     let calls = 2 * (1 + 8 + 64) + 512;
     assert_eq!(model.0.calls.load(SeqCst), calls);
     assert_eq!(state.usage(), Usage::new(0, 10 * calls));
-    let spawned = events.of::<SubagentSpawning>();
+    let spawned = events.events_of::<SubagentSpawning>();
     let by_depth = |depth| spawned.iter().filter(|it| it.depth == depth).count();
     assert_eq!([by_depth(1), by_depth(2), by_depth(3)], [8, 64, 512]);
     let ids: BTreeSet<_> = events
-        .of::<SubagentCompleted>()
+        .events_of::<SubagentCompleted>()
         .iter()
         .map(|it| it.subagent_id.as_ref().unwrap().to_string())
         .collect();
@@ -127,7 +127,7 @@ fn no_reservation_beyond_the_budget_is_ever_granted() {
         let spent = model.0.spent.load(SeqCst);
         assert_eq!(model.0.beyond.load(SeqCst), 0);
         assert_eq!((state.usage().total(), spent / 10), (spent, tokens / 10), "{tokens}");
-        assert!(matches!(state.status(), Status::Stopped(_)), "{:?}", state.status());
+        assert!(matches!(state.status(), ExecutionStatus::Stopped(_)), "{:?}", state.status());
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
-use loopwright_sandbox::{DriverChoice, Network, Tier};
+use loopwright_sandbox::{Backend, BackendChoice, Network};
 
 /// What can be done with the sandbox itself.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
@@ -160,16 +160,16 @@ impl From<NetworkArg> for Network {
     }
 }
 
-impl From<DriverArg> for DriverChoice {
+impl From<DriverArg> for BackendChoice {
     fn from(driver: DriverArg) -> Self {
         match driver {
             DriverArg::Auto => Self::Auto,
-            DriverArg::Namespaces => Self::Only(Tier::Namespaces),
-            DriverArg::Landlock => Self::Only(Tier::Landlock),
-            DriverArg::Bubblewrap => Self::Only(Tier::Bubblewrap),
-            DriverArg::Docker => Self::Only(Tier::Docker),
-            DriverArg::Podman => Self::Only(Tier::Podman),
-            DriverArg::Host => Self::Only(Tier::Host),
+            DriverArg::Namespaces => Self::Only(Backend::Namespaces),
+            DriverArg::Landlock => Self::Only(Backend::Landlock),
+            DriverArg::Bubblewrap => Self::Only(Backend::Bubblewrap),
+            DriverArg::Docker => Self::Only(Backend::Docker),
+            DriverArg::Podman => Self::Only(Backend::Podman),
+            DriverArg::Host => Self::Only(Backend::Host),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
-use loopwright_core::Interrupted;
+use loopwright_core::OnInterrupted;
 use loopwright_sessions::{InvalidSessionId, SessionId};
 
 use super::values::StoreParser;
@@ -18,19 +18,19 @@ use crate::config::Text;
 pub struct SessionArgs {
     /// Where it begins.
     #[command(flatten)]
-    pub origin: OriginArgs,
+    pub origin: ResumeArgs,
     /// Where sessions are kept [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser)]
     pub store: Option<Text>,
     /// What to do about a call that was interrupted and may have taken effect
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "tell")]
-    pub on_interrupted: OnInterrupted,
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "report-unknown")]
+    pub on_interrupted: OnInterruptedArg,
 }
 
 /// Where a run begins: with nothing, unless one of these is said.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[group(multiple = false)]
-pub struct OriginArgs {
+pub struct ResumeArgs {
     /// Go on with the latest session of this directory
     #[arg(short = 'c', long = "continue", conflicts_with = "definition")]
     pub latest: bool,
@@ -45,7 +45,7 @@ pub struct OriginArgs {
     pub no_session: bool,
 }
 
-impl OriginArgs {
+impl ResumeArgs {
     /// Tells whether something is gone on with that was said before.
     #[must_use]
     pub fn goes_on(&self) -> bool {
@@ -55,11 +55,11 @@ impl OriginArgs {
 
 /// What to do about a call that was interrupted and may have taken effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum OnInterrupted {
-    /// Tell the model that nobody knows
-    Tell,
-    /// Wait until you have decided, with `sessions decide`
-    Ask,
+pub enum OnInterruptedArg {
+    /// Report to the model that the outcome is unknown
+    ReportUnknown,
+    /// Wait for your decision, made with `sessions decide`
+    RequireDecision,
 }
 
 /// A session, and a step of it.
@@ -84,10 +84,10 @@ pub enum InvalidForkRef {
 
 impl SessionArgs {
     /// Returns what the loop should do about interrupted calls.
-    pub fn interrupted(&self) -> Interrupted {
+    pub fn interrupted(&self) -> OnInterrupted {
         match self.on_interrupted {
-            OnInterrupted::Tell => Interrupted::TellModel,
-            OnInterrupted::Ask => Interrupted::Ask,
+            OnInterruptedArg::ReportUnknown => OnInterrupted::ReportUnknown,
+            OnInterruptedArg::RequireDecision => OnInterrupted::RequireApproval,
         }
     }
 }

@@ -43,13 +43,13 @@ pub enum SessionsCommand {
     /// Decide about a call that waits
     Decide(DecideArgs),
     /// Ask whoever runs a session to stop after the step
-    Stop(IdsArgs),
+    Stop(SessionIdsArgs),
     /// Ask whoever runs a session to stop now
-    Cancel(IdsArgs),
+    Cancel(SessionIdsArgs),
     /// Let a session take no messages
-    Suspend(IdsArgs),
+    Suspend(SessionIdsArgs),
     /// Let a session take messages again
-    Resume(IdsArgs),
+    Resume(SessionIdsArgs),
     /// Delete sessions for good
     Delete(DeleteArgs),
     /// Check that every session can be read
@@ -111,7 +111,7 @@ pub struct IdArg {
 
 /// One or more sessions.
 #[derive(Clone, Debug, PartialEq, Args)]
-pub struct IdsArgs {
+pub struct SessionIdsArgs {
     /// The sessions; the beginnings of their names are enough
     #[arg(value_name = "ID", required = true, add = ArgValueCompleter::new(completions::sessions))]
     pub ids: Vec<SessionId>,
@@ -204,7 +204,7 @@ pub struct DecideArgs {
 pub struct DeleteArgs {
     /// The sessions.
     #[command(flatten)]
-    pub ids: IdsArgs,
+    pub ids: SessionIdsArgs,
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,

@@ -220,7 +220,7 @@ fn a_demo_has_surroundings_and_nothing_else() {
     let Command::Demo(DemoArgs { surroundings }) = parse(&line).unwrap().command else {
         panic!("not a demo")
     };
-    let expect = SurroundingArgs {
+    let expect = OutputArgs {
         workdir: Some("x".into()),
         output_format: Some(OutputFormat::Json),
         json: false,
@@ -303,12 +303,12 @@ fn words(line: &str) -> Vec<String> {
 fn a_run_begins_with_nothing_or_goes_on() {
     let origin = |line: &[&str]| run(line).session.origin;
     let id = |name: &str| loopwright_sessions::SessionId::new(name).unwrap();
-    let nothing = session::OriginArgs::default();
+    let nothing = session::ResumeArgs::default();
     assert_eq!(origin(&[]), nothing);
-    let latest = session::OriginArgs { latest: true, ..nothing.clone() };
+    let latest = session::ResumeArgs { latest: true, ..nothing.clone() };
     assert_eq!(origin(&["-c"]), latest);
     assert_eq!(origin(&["--continue", "x"]), latest);
-    let resume = session::OriginArgs { resume: Some(id("7f3a")), ..nothing.clone() };
+    let resume = session::ResumeArgs { resume: Some(id("7f3a")), ..nothing.clone() };
     assert_eq!(origin(&["-r", "7f3a"]), resume);
     assert_eq!(origin(&["--resume=7f3a"]), resume);
     let fork = session::ForkRef { id: id("7f3a"), step: Some(3) };

@@ -9,7 +9,7 @@ use clap_complete::engine::ArgValueCompleter;
 use loopwright_sessions::{JobId, JobStatus, SessionId};
 
 use super::AgentArgs;
-use super::session::{OnInterrupted, OriginArgs, SessionArgs};
+use super::session::{OnInterruptedArg, ResumeArgs, SessionArgs};
 use super::values::{StoreParser, parsed};
 use crate::completions;
 use crate::config::Text;
@@ -99,10 +99,10 @@ pub enum JobStatusArg {
 impl From<JobStatusArg> for JobStatus {
     fn from(status: JobStatusArg) -> Self {
         match status {
-            JobStatusArg::Waiting => Self::Waiting,
+            JobStatusArg::Waiting => Self::Queued,
             JobStatusArg::Running => Self::Running,
-            JobStatusArg::Done => Self::Done,
-            JobStatusArg::Parked => Self::Parked,
+            JobStatusArg::Done => Self::Completed,
+            JobStatusArg::Parked => Self::NeedsInput,
             JobStatusArg::Stopped => Self::Stopped,
             JobStatusArg::Failed => Self::Failed,
         }
@@ -117,7 +117,7 @@ impl SubmitArgs {
 
     /// The session in the terms of a run.
     pub fn session_args(&self) -> SessionArgs {
-        let origin = OriginArgs { resume: self.named().cloned(), ..OriginArgs::default() };
+        let origin = ResumeArgs { resume: self.named().cloned(), ..ResumeArgs::default() };
         session_args(origin, self.store.clone())
     }
 
@@ -131,10 +131,10 @@ impl SubmitArgs {
 impl WorkerArgs {
     /// The sessions in the terms of a run.
     pub fn session_args(&self) -> SessionArgs {
-        session_args(OriginArgs::default(), self.store.clone())
+        session_args(ResumeArgs::default(), self.store.clone())
     }
 }
 
-fn session_args(origin: OriginArgs, store: Option<Text>) -> SessionArgs {
-    SessionArgs { origin, store, on_interrupted: OnInterrupted::Ask }
+fn session_args(origin: ResumeArgs, store: Option<Text>) -> SessionArgs {
+    SessionArgs { origin, store, on_interrupted: OnInterruptedArg::RequireDecision }
 }

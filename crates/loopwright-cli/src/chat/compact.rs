@@ -8,18 +8,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use futures::future::{Either, select};
 use loopwright_agent::{AgentBuilder, UseLlmConfig};
-use loopwright_capabilities::compaction::{FOLDER, UseCompaction};
+use loopwright_capabilities::compaction::{SPILL_DIR, UseCompaction};
 use loopwright_core::{
-    AgentLoop, LlmConfig, RunOptions, Sinks, Status, kinds::ConversationCompacted,
+    AgentLoop, EventSinks, ExecutionStatus, LlmConfig, RunOptions, kinds::ConversationCompacted,
 };
 use loopwright_sessions::{ActionCx, AgentSession, SessionAction, SessionError};
 
 use crate::agent::Setup;
-use crate::conversation::{Conversation, caretaker};
+use crate::conversation::{Conversation, maintenance_runtime};
 use crate::ending::Interruption;
-use crate::render::{Feed, count, harmless, number};
+use crate::render::{UiSender, count, number, sanitize_terminal};
 use crate::sessions::SessionsError;
-use crate::signals::{Brake, Signals};
+use crate::signals::{CancelSwitch, Signals};
 
 const NOT_COMPACTED: &str = "the conversation was not compacted";
 
@@ -34,9 +34,9 @@ pub(super) async fn compact(
     conversation: &Conversation,
     signals: Option<&mut Signals>,
 ) -> Compacted {
-    let brake = Brake::new();
+    let brake = CancelSwitch::new();
     // Nothing is shown meanwhile but what comes of it.
-    let (feed, _silent) = Feed::new();
+    let (feed, _silent) = UiSender::new();
     let work = pin!(perform(conversation, &brake));
     let told = match signals {
         None => work.await,
@@ -48,12 +48,16 @@ pub(super) async fn compact(
     Compacted { told, interruption: brake.why() }
 }
 
-async fn perform(conversation: &Conversation, brake: &Brake) -> Result<String, SessionsError> {
+async fn perform(
+    conversation: &Conversation,
+    brake: &CancelSwitch,
+) -> Result<String, SessionsError> {
     let Some(id) = &conversation.session else { return Err(super::nothing_said()) };
     let action = Compact::of(&conversation.setup)?;
-    let session = caretaker(&conversation.store).execute_until(id, &action, brake.token()).await?;
-    if let Status::Failed(failure) = session.state().status() {
-        return Ok(format!("{NOT_COMPACTED}: {}", harmless(failure.message())));
+    let session =
+        maintenance_runtime(&conversation.store).execute_until(id, &action, brake.token()).await?;
+    if let ExecutionStatus::Failed(failure) = session.state().status() {
+        return Ok(format!("{NOT_COMPACTED}: {}", sanitize_terminal(failure.message())));
     }
     let told = action.told.lock().unwrap_or_else(PoisonError::into_inner).take();
     Ok(told.map_or_else(|| NOT_COMPACTED.to_owned(), |it| compacted(&it)))
@@ -70,9 +74,9 @@ impl Compact {
     fn of(setup: &Setup) -> Result<Self, SessionsError> {
         let agent = AgentBuilder::base()
             .with_capability(
-                UseLlmConfig::of(Arc::clone(&setup.models)).with_llm(setup.llm.clone()),
+                UseLlmConfig::from_models(Arc::clone(&setup.models)).with_llm(setup.llm.clone()),
             )
-            .with_capability(UseCompaction::now().spilling_to(setup.workdir.clone()))
+            .with_capability(UseCompaction::now().with_spill_dir(setup.workdir.clone()))
             .build()
             .map_err(|error| SessionsError::from(SessionError::from(error)))?;
         Ok(Self { agent, llm: setup.llm.clone(), told: Arc::default() })
@@ -99,7 +103,7 @@ impl SessionAction for Compact {
         if state.llm() != Some(&self.llm) {
             state = state.with_llm(self.llm.clone());
         }
-        let (told, mut sinks) = (Arc::clone(&self.told), Sinks::default());
+        let (told, mut sinks) = (Arc::clone(&self.told), EventSinks::default());
         sinks.on_event(move |event: &ConversationCompacted, _| {
             *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(event.clone());
         });
@@ -108,7 +112,7 @@ impl SessionAction for Compact {
             journal: Some(Arc::clone(&cx.journal)),
             sinks,
             cancel: cx.cancel.clone(),
-            interrupted: cx.interrupted,
+            on_interrupted: cx.interrupted,
             ..RunOptions::default()
         };
         let state = cx.wishes.drive(self.agent.start(state, options)).await;
@@ -131,23 +135,23 @@ pub(crate) fn compacted(told: &ConversationCompacted) -> String {
     if !told.files.is_empty() {
         let outputs = count(told.files.len() as u64, "output");
         // Writing to a string does not fail.
-        let _written = write!(text, "; {outputs} of tools moved to {FOLDER}");
+        let _written = write!(text, "; {outputs} of tools moved to {SPILL_DIR}");
     }
     for problem in &told.problems {
-        let _written = write!(text, "\n  {}", harmless(problem));
+        let _written = write!(text, "\n  {}", sanitize_terminal(problem));
     }
     text
 }
 
 #[cfg(test)]
 mod tests {
-    use loopwright_core::kinds::Volume;
+    use loopwright_core::kinds::TranscriptSize;
 
     use super::*;
 
     #[test]
     fn what_was_saved_is_said_in_a_line_and_what_could_not_be_done_below_it() {
-        let volume = |turns, tokens| Volume { turns, tokens };
+        let volume = |turns, tokens| TranscriptSize { turns, tokens };
         let mut told = ConversationCompacted::new(volume(34, 12_400), volume(5, 1830));
         told.files.push("a".to_owned());
         let saved = "compacted: 34 messages are 5 now, about 12,400 tokens are 1,830";

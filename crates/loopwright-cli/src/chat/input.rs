@@ -17,7 +17,7 @@ use reedline::{
 use super::ahead::Ahead;
 use crate::console;
 use crate::ending::Interruption;
-use crate::render::harmless;
+use crate::render::sanitize_terminal;
 use crate::signals::Signals;
 use crate::store::make_private;
 
@@ -25,9 +25,9 @@ use crate::store::make_private;
 const REMEMBERED: usize = 1000;
 
 /// What came in.
-pub(super) enum Heard {
+pub(super) enum InputEvent {
     /// A turn, or a command.
-    Text(String),
+    TextOrSecret(String),
     /// Ctrl-C instead of words.
     Nothing,
     /// There is no more.
@@ -64,7 +64,7 @@ impl Input {
     }
 
     /// Waits for the next turn, or for a signal.
-    pub(super) async fn next(&mut self, signals: Option<&mut Signals>) -> Heard {
+    pub(super) async fn next(&mut self, signals: Option<&mut Signals>) -> InputEvent {
         let input = std::mem::replace(self, Self::Lines);
         let is_terminal = matches!(input, Self::Terminal(..));
         // A thread that waits for words cannot be stopped, but it ends with the process.
@@ -75,7 +75,7 @@ impl Input {
                     *self = input;
                     heard
                 }
-                Err(error) => Heard::Broken(io::Error::other(error)),
+                Err(error) => InputEvent::Broken(io::Error::other(error)),
             }
         };
         let Some(signals) = signals else { return reading.await };
@@ -85,19 +85,22 @@ impl Input {
                 if is_terminal {
                     restore();
                 }
-                Heard::Signal(why)
+                InputEvent::Signal(why)
             }
         }
     }
 
-    fn read(self) -> (Self, Heard) {
+    fn read(self) -> (Self, InputEvent) {
         match self {
-            Self::Lines => (Self::Lines, read_lines().unwrap_or_else(Heard::Broken)),
+            Self::Lines => (Self::Lines, read_lines().unwrap_or_else(InputEvent::Broken)),
             Self::Terminal(mut editor, mut ahead) => {
                 ahead.absorb();
                 if let Some(text) = ahead.lines.pop_front() {
-                    console::tell(&harmless(&format!("> {text}")));
-                    return (Self::Terminal(editor, ahead), Heard::Text(joined(&text)));
+                    console::tell(&sanitize_terminal(&format!("> {text}")));
+                    return (
+                        Self::Terminal(editor, ahead),
+                        InputEvent::TextOrSecret(joined(&text)),
+                    );
                 }
                 if !ahead.draft.is_empty() {
                     let draft = std::mem::take(&mut ahead.draft);
@@ -107,11 +110,11 @@ impl Input {
                     Ok(Signal::Success(text)) => {
                         // What is not remembered now is remembered at the end.
                         editor.sync_history().ok();
-                        Heard::Text(joined(&text))
+                        InputEvent::TextOrSecret(joined(&text))
                     }
-                    Ok(Signal::CtrlD) => Heard::End,
-                    Ok(_) => Heard::Nothing,
-                    Err(error) => Heard::Broken(io::Error::other(error)),
+                    Ok(Signal::CtrlD) => InputEvent::End,
+                    Ok(_) => InputEvent::Nothing,
+                    Err(error) => InputEvent::Broken(io::Error::other(error)),
                 };
                 (Self::Terminal(editor, ahead), heard)
             }
@@ -120,16 +123,20 @@ impl Input {
 }
 
 /// Reads a line, and those that belong to it.
-fn read_lines() -> io::Result<Heard> {
+fn read_lines() -> io::Result<InputEvent> {
     let mut text = String::new();
     loop {
         if io::stdin().lock().read_line(&mut text)? == 0 {
-            return Ok(if text.is_empty() { Heard::End } else { Heard::Text(joined(&text)) });
+            return Ok(if text.is_empty() {
+                InputEvent::End
+            } else {
+                InputEvent::TextOrSecret(joined(&text))
+            });
         }
         let line = text.trim_end_matches(['\r', '\n']).len();
         text.truncate(line);
         if !text.ends_with('\\') {
-            return Ok(Heard::Text(joined(&text)));
+            return Ok(InputEvent::TextOrSecret(joined(&text)));
         }
         text.push('\n');
     }

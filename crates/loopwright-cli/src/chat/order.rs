@@ -4,7 +4,7 @@ use super::rewind::Rewind;
 
 /// What a line means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ChatCommand {
     /// Nothing at all.
     Nothing,
     /// Say this.
@@ -22,7 +22,7 @@ pub(super) enum Order {
     Unknown(String),
 }
 
-impl Order {
+impl ChatCommand {
     /// Reads a line. One slash followed by a word is a command; a path or anything longer is not.
     pub(super) fn of(text: &str) -> Self {
         let text = text.trim();
@@ -66,24 +66,25 @@ mod tests {
 
     #[test]
     fn a_line_is_said_unless_it_is_a_command() {
-        let check = |text: &str, expect: Order| assert_eq!(Order::of(text), expect, "{text}");
-        check(" ", Order::Nothing);
-        check(" hi\nthere ", Order::Say("hi\nthere".to_owned()));
-        check("/etc/passwd is what?", Order::Say("/etc/passwd is what?".to_owned()));
-        check("/ is a slash", Order::Say("/ is a slash".to_owned()));
-        check("/quit", Order::Quit);
-        check("/fork ", Order::Fork);
-        check("/continue", Order::Continue);
-        check("/compact", Order::Compact);
-        check("/model", Order::Model(None));
-        check("/model a/b", Order::Model(Some("a/b".to_owned())));
-        let rewind = |step, files| Order::Rewind(Rewind { step, files });
+        let check =
+            |text: &str, expect: ChatCommand| assert_eq!(ChatCommand::of(text), expect, "{text}");
+        check(" ", ChatCommand::Nothing);
+        check(" hi\nthere ", ChatCommand::Say("hi\nthere".to_owned()));
+        check("/etc/passwd is what?", ChatCommand::Say("/etc/passwd is what?".to_owned()));
+        check("/ is a slash", ChatCommand::Say("/ is a slash".to_owned()));
+        check("/quit", ChatCommand::Quit);
+        check("/fork ", ChatCommand::Fork);
+        check("/continue", ChatCommand::Continue);
+        check("/compact", ChatCommand::Compact);
+        check("/model", ChatCommand::Model(None));
+        check("/model a/b", ChatCommand::Model(Some("a/b".to_owned())));
+        let rewind = |step, files| ChatCommand::Rewind(Rewind { step, files });
         check("/rewind", rewind(None, false));
         check("/rewind 3", rewind(Some(3), false));
         check("/rewind files", rewind(None, true));
         check("/rewind 3 files", rewind(Some(3), true));
         for wrong in ["/rewind x", "/rewind files 3", "/rewind 3 x", "/quit now", "/nothing"] {
-            check(wrong, Order::Unknown(wrong.to_owned()));
+            check(wrong, ChatCommand::Unknown(wrong.to_owned()));
         }
     }
 }

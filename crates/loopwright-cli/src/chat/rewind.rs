@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use loopwright_sessions::SessionId;
 
-use super::input::{Heard, Input};
+use super::input::{Input, InputEvent};
 use crate::console;
-use crate::conversation::{Conversation, caretaker};
-use crate::render::line;
+use crate::conversation::{Conversation, maintenance_runtime};
+use crate::render::single_line;
 use crate::sessions::{SessionsError, tell_undone, tell_unrecorded};
 use crate::signals::Signals;
 
@@ -30,7 +30,7 @@ pub(super) enum Rewound {
     /// The question about files was not answered.
     Not(&'static str),
     /// The user, or somebody else, wants to leave.
-    Left(Heard),
+    Left(InputEvent),
 }
 
 /// Who decides about files.
@@ -48,7 +48,7 @@ pub(super) async fn rewind(
     rewind: Rewind,
     asked: Asked<'_>,
 ) -> Result<Rewound, SessionsError> {
-    let runtime = caretaker(&conversation.store);
+    let runtime = maintenance_runtime(&conversation.store);
     let step = if let Some(step) = rewind.step {
         step
     } else {
@@ -64,8 +64,8 @@ pub(super) async fn rewind(
         rewind.files
     } else {
         match asked.answer(&changed).await {
-            Heard::Text(text) => is_yes(&text),
-            Heard::Nothing => return Ok(Rewound::Not("nothing was rewound")),
+            InputEvent::TextOrSecret(text) => is_yes(&text),
+            InputEvent::Nothing => return Ok(Rewound::Not("nothing was rewound")),
             other => return Ok(Rewound::Left(other)),
         }
     };
@@ -92,9 +92,9 @@ pub(super) async fn rewind(
 
 impl Asked<'_> {
     /// Asks at a terminal whether files are to be undone.
-    async fn answer(self, changed: &BTreeSet<&str>) -> Heard {
+    async fn answer(self, changed: &BTreeSet<&str>) -> InputEvent {
         if !self.is_watched {
-            return Heard::Text(String::new());
+            return InputEvent::TextOrSecret(String::new());
         }
         console::tell(&format!("files changed since: {}", names(changed)));
         console::tell("undo these changes, too? [y/N]");
@@ -107,7 +107,7 @@ fn is_yes(text: &str) -> bool {
 }
 
 fn names(paths: &BTreeSet<&str>) -> String {
-    let named: Vec<String> = paths.iter().take(NAMED).map(|it| line(it, 200)).collect();
+    let named: Vec<String> = paths.iter().take(NAMED).map(|it| single_line(it, 200)).collect();
     match paths.len().saturating_sub(NAMED) {
         0 => named.join(", "),
         more => format!("{} and {more} more", named.join(", ")),

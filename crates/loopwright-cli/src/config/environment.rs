@@ -2,11 +2,11 @@
 
 use super::layer::Layer;
 use super::value::SettingValue;
-use super::{ConfigError, Limits, Origin, SessionLimits, Setting, Sources};
+use super::{ConfigError, ConfigSources, Limits, Origin, SessionLimits, Setting};
 
 impl Layer {
     /// Reads the variables that are set and not empty.
-    pub(super) fn from_environment(sources: &Sources) -> Result<Self, ConfigError> {
+    pub(super) fn from_environment(sources: &ConfigSources) -> Result<Self, ConfigError> {
         Ok(Self {
             model: variable(sources, "LOOPWRIGHT_MODEL")?,
             fallback: variable(sources, "LOOPWRIGHT_FALLBACK")?,
@@ -32,7 +32,7 @@ impl Layer {
 }
 
 fn variable<T: SettingValue>(
-    sources: &Sources,
+    sources: &ConfigSources,
     name: &'static str,
 ) -> Result<Option<Setting<T>>, ConfigError> {
     let Some(text) = sources.variable(name) else { return Ok(None) };

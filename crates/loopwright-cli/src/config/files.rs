@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use loopwright_capabilities::front_matter::{MOST_BYTES, is_foreign};
+use loopwright_capabilities::front_matter::{MAX_BYTES, is_foreign};
 
-use super::{ConfigError, Sources, Warning};
+use super::{ConfigError, ConfigSources, Warning};
 
 const PROJECT_FILE: &str = "loopwright.toml";
 
@@ -27,7 +27,7 @@ pub(super) enum UserFile {
 }
 
 impl UserFile {
-    pub(super) fn locate(named: Option<&Path>, sources: &Sources) -> Self {
+    pub(super) fn locate(named: Option<&Path>, sources: &ConfigSources) -> Self {
         if let Some(named) = named {
             return Self::Named(sources.cwd.join(named));
         }
@@ -63,7 +63,7 @@ impl UserFile {
 }
 
 /// Makes the directory of the run absolute and free of links and `..`, so that its parents are real.
-pub(super) fn workdir(typed: &Path, sources: &Sources) -> Result<PathBuf, ConfigError> {
+pub(super) fn workdir(typed: &Path, sources: &ConfigSources) -> Result<PathBuf, ConfigError> {
     let path = sources.cwd.join(typed);
     let directory = path.canonicalize().and_then(|path| {
         if path.is_dir() { Ok(path) } else { Err(io::ErrorKind::NotADirectory.into()) }
@@ -106,9 +106,9 @@ fn read(path: &Path) -> Result<Option<Found>, ConfigError> {
 
 fn read_text(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(io::Error::other(format!("it is longer than {MOST_BYTES} bytes")));
+    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!("it is longer than {MAX_BYTES} bytes")));
     }
     Ok(text)
 }

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-use loopwright_sandbox::DriverChoice;
+use loopwright_sandbox::BackendChoice;
 
 use super::value::SettingValue;
 use super::{
@@ -103,7 +103,7 @@ pub const KEYS: &[Key] = &[
     key::<Duration>("timeouts.first_byte", "seconds to wait for the first byte of an answer"),
     key::<Duration>("timeouts.idle", "seconds to wait for every further piece of it"),
     key::<Duration>("timeouts.total", "seconds to wait for a whole answer"),
-    key::<DriverChoice>("sandbox.tier", "what confines the commands that are run"),
+    key::<BackendChoice>("sandbox.tier", "what confines the commands that are run"),
     key::<Strings>("sandbox.read", "paths that commands may read as well"),
     key::<Strings>("sandbox.write", "paths that they may write to as well"),
     key::<Strings>("sandbox.hide", "paths below the working directory that they may not read"),
@@ -166,7 +166,7 @@ pub const KEYS: &[Key] = &[
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::{Config, Flags, Loaded, Origin, Sources};
+    use super::super::{Config, ConfigSources, Flags, Loaded, Origin};
     use super::*;
     use crate::settings::{Row, rows};
 
@@ -181,7 +181,7 @@ mod tests {
         std::fs::write(&path, file).unwrap();
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).into());
         let environment: BTreeMap<_, _> = variables.iter().map(own).collect();
-        let sources = Sources { environment, cwd: home.path().into(), home: None };
+        let sources = ConfigSources { environment, cwd: home.path().into(), home: None };
         let flags = Flags { workdir: ".".into(), config: Some(path), ..Flags::default() };
         let Loaded { config, warnings } = Config::load(flags, &sources).unwrap();
         assert_eq!(warnings, []);

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use loopwright_models::Capability;
+use loopwright_models::ModelCapability;
 use toml::Value;
 
 use super::Setting;
@@ -61,7 +61,7 @@ impl SettingValue for DollarsPerMillion {
 
 /// What a model can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Capabilities(pub Vec<Capability>);
+pub struct Capabilities(pub Vec<ModelCapability>);
 
 impl SettingValue for Capabilities {
     const EXPECTED: &'static str =

@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-use loopwright_sandbox::{DriverChoice, Limits as Machine};
+use loopwright_sandbox::{BackendChoice, Limits as Machine};
 use toml::Value;
 
 use super::limits::{stricter, within};
@@ -11,13 +11,13 @@ use super::value::{Mismatch, SettingValue};
 use super::{Origin, Setting};
 
 /// How long a command may take where nobody says more or less.
-pub const LONGEST: Duration = Duration::from_mins(10);
+pub const MAX_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The keys of the table `sandbox`. A project may hide more and lower limits, and nothing else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SandboxSettings {
     /// `sandbox.tier`
-    pub tier: Option<Setting<DriverChoice>>,
+    pub tier: Option<Setting<BackendChoice>>,
     /// `sandbox.read`
     pub read: Option<Setting<Strings>>,
     /// `sandbox.write`
@@ -64,7 +64,7 @@ impl SandboxSettings {
         Self {
             memory: within(self.memory, user.memory.as_ref(), Bytes(machine.memory)),
             processes: within(self.processes, user.processes.as_ref(), processes),
-            timeout: within(self.timeout, user.timeout.as_ref(), LONGEST),
+            timeout: within(self.timeout, user.timeout.as_ref(), MAX_TIMEOUT),
             ..self
         }
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Everything that the configuration is looked for in, so that tests need no global state.
 #[derive(Clone, Default)]
-pub struct Sources {
+pub struct ConfigSources {
     /// The environment variables whose names are text.
     pub environment: BTreeMap<String, OsString>,
     /// The directory that relative paths start from.
@@ -16,7 +16,7 @@ pub struct Sources {
     pub home: Option<PathBuf>,
 }
 
-impl Sources {
+impl ConfigSources {
     /// Takes a copy of the environment of this process.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Sources {
 }
 
 /// Shows no variables, because some of them are secrets.
-impl fmt::Debug for Sources {
+impl fmt::Debug for ConfigSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sources")
             .field("cwd", &self.cwd)
@@ -61,20 +61,20 @@ mod tests {
     #[test]
     fn debug_output_does_not_show_the_environment() {
         let environment = BTreeMap::from([("OPENAI_API_KEY".to_owned(), OsString::from("hidden"))]);
-        let sources = Sources { environment, cwd: "/w".into(), home: None };
+        let sources = ConfigSources { environment, cwd: "/w".into(), home: None };
         assert_eq!(format!("{sources:?}"), "Sources { cwd: \"/w\", home: None, .. }");
     }
 
     #[test]
     fn an_empty_variable_is_absent() {
         let environment = BTreeMap::from([("EMPTY".to_owned(), OsString::new())]);
-        let sources = Sources { environment, ..Sources::default() };
+        let sources = ConfigSources { environment, ..ConfigSources::default() };
         assert_eq!(sources.variable("EMPTY"), None);
     }
 
     #[test]
     fn the_process_has_a_current_directory() {
-        let sources = Sources::from_process().unwrap();
+        let sources = ConfigSources::from_process().unwrap();
         assert_eq!(sources.cwd, std::env::current_dir().unwrap());
     }
 }

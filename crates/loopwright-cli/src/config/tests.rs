@@ -21,7 +21,7 @@ mod variables;
 /// A home directory, and a repository with a subdirectory in which the run takes place.
 struct World {
     root: TempDir,
-    sources: Sources,
+    sources: ConfigSources,
     flags: Flags,
 }
 
@@ -32,10 +32,10 @@ impl World {
         for directory in ["home/.config/loopwright", "repo/.git", "repo/sub"] {
             fs::create_dir_all(base.join(directory)).unwrap();
         }
-        let sources = Sources {
+        let sources = ConfigSources {
             cwd: base.join("repo/sub"),
             home: Some(base.join("home")),
-            ..Sources::default()
+            ..ConfigSources::default()
         };
         Self { root, sources, flags: Flags::default() }
     }

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
-use loopwright_sandbox::{DriverChoice, Tier};
+use loopwright_sandbox::{Backend, BackendChoice};
 use toml::Value;
 
 /// A type that a key of the configuration can have.
@@ -65,7 +65,7 @@ impl SettingValue for bool {
 }
 
 /// What commands are run with: the strongest tier that works, or one by its name.
-impl SettingValue for DriverChoice {
+impl SettingValue for BackendChoice {
     const EXPECTED: &'static str =
         "`auto`, `namespaces`, `bubblewrap`, `landlock`, `docker`, `podman` or `host`";
     const EXAMPLE: &'static str = "\"auto\"";
@@ -73,7 +73,7 @@ impl SettingValue for DriverChoice {
     fn from_text(text: &str) -> Option<Self> {
         match text {
             "auto" => Some(Self::Auto),
-            name => Tier::named(name).map(Self::Only),
+            name => Backend::named(name).map(Self::Only),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use loopwright_capabilities::files::Root;
-use loopwright_core::Env;
+use loopwright_capabilities::files::WorkspaceRoot;
+use loopwright_core::RunEnv;
 use serde_json::json;
 
 use super::script::Line;
@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 3] = [
 /// Where it takes place, what is asked, and what the script says.
 #[derive(Debug)]
 pub(super) struct Folder {
-    pub(super) workdir: Root,
+    pub(super) workdir: WorkspaceRoot,
     /// Where the state is kept, which no tool reaches.
     pub(super) kept: PathBuf,
     pub(super) questions: [String; 2],
@@ -71,7 +71,7 @@ impl Folder {
 }
 
 fn private_directory(parent: &Path) -> io::Result<PathBuf> {
-    let path = parent.join(format!("loopwright-demo-{:08x}", Env::system().seed >> 32));
+    let path = parent.join(format!("loopwright-demo-{:08x}", RunEnv::system().seed >> 32));
     fs::DirBuilder::new().mode(0o700).create(&path)?;
     Ok(path)
 }

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use futures::future::join_all;
-use loopwright_models::{KeyRef, Providers};
-use loopwright_sandbox::{Driver, DriverChoice, Sandbox as _, Tier, Unavailable};
-use loopwright_sessions::stored::FORMAT;
+use loopwright_models::{Providers, SecretRef};
+use loopwright_sandbox::{Backend, BackendChoice, BackendSandbox, Sandbox as _, Unavailable};
+use loopwright_sessions::stored::FORMAT_VERSION;
 
 use crate::args::{Cli, Transport};
-use crate::config::{Config, Flags, Loaded, Sources};
+use crate::config::{Config, ConfigSources, Flags, Loaded};
 use crate::configured;
 use crate::console;
 use crate::model;
 use crate::render::count;
-use crate::store::Place;
+use crate::store::StoreLocation;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -100,7 +100,7 @@ pub(super) async fn checkup(cli: &Cli) -> Vec<Check> {
     match load(cli) {
         Err(error) => {
             checks.push(Check::problem("config", "", error, "correct the file or the variable"));
-            checks.push(sandbox(DriverChoice::Auto).await);
+            checks.push(sandbox(BackendChoice::Auto).await);
         }
         Ok((sources, loaded)) => {
             checks.extend(configuration(&loaded));
@@ -125,7 +125,7 @@ pub(super) async fn checkup(cli: &Cli) -> Vec<Check> {
     checks
 }
 
-fn load(cli: &Cli) -> Result<(Sources, Loaded), String> {
+fn load(cli: &Cli) -> Result<(ConfigSources, Loaded), String> {
     let flags = Flags { workdir: ".".into(), config: cli.config.clone(), ..Flags::default() };
     configured::load(flags).map_err(|error| console::with_causes(&error).join(": "))
 }
@@ -154,7 +154,7 @@ fn keys(providers: &Providers) -> Vec<Check> {
     let mut missing: Vec<&str> = Vec::new();
     for name in providers.names() {
         let Ok(provider) = providers.provider(name) else { continue };
-        let Some(variable) = provider.key.as_ref().map(KeyRef::variable) else { continue };
+        let Some(variable) = provider.key.as_ref().map(SecretRef::variable) else { continue };
         if providers.has_key(name) {
             checks.push(Check::good("keys", name, format!("{name}: {variable} is set")));
         } else if provider.key_required && !missing.contains(&variable) {
@@ -190,7 +190,7 @@ async fn servers(providers: &Providers) -> Vec<Check> {
             let models = count(models.len() as u64, "model");
             return Check::good("servers", name, format!("{name} answers with {models}"));
         }
-        let place = providers.address(name).map(|url| format!(" at {url}"));
+        let place = providers.base_url(name).map(|url| format!(" at {url}"));
         let told = format!("{name} does not answer{}", place.unwrap_or_default());
         Check::absent("servers", name, told)
     });
@@ -198,7 +198,7 @@ async fn servers(providers: &Providers) -> Vec<Check> {
 }
 
 /// Finds the model that would be asked.
-async fn chosen(config: &Config, sources: &Sources) -> Check {
+async fn chosen(config: &Config, sources: &ConfigSources) -> Check {
     match model::choose(config, sources, &Transport::Live).await {
         Ok(chosen) => {
             let parts = [&chosen.llm.provider, &chosen.llm.model].into_iter().flatten();
@@ -213,14 +213,14 @@ async fn chosen(config: &Config, sources: &Sources) -> Check {
 }
 
 /// Finds what commands are run with: the tier that is configured, or the strongest that works.
-async fn sandbox(driver: DriverChoice) -> Check {
+async fn sandbox(driver: BackendChoice) -> Check {
     let tiers = match driver {
-        DriverChoice::Auto => vec![Tier::Namespaces, Tier::Bubblewrap],
-        DriverChoice::Only(tier) => vec![tier],
+        BackendChoice::Auto => vec![Backend::Namespaces, Backend::Bubblewrap],
+        BackendChoice::Only(tier) => vec![tier],
     };
     let mut why: Option<Unavailable> = None;
     for tier in tiers {
-        match Driver::new(tier).probe().await {
+        match BackendSandbox::new(tier).probe().await {
             Ok(guarantees) => {
                 let missing = guarantees.missing();
                 let missing = missing.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
@@ -245,19 +245,21 @@ async fn sandbox(driver: DriverChoice) -> Check {
 }
 
 /// Opens the place where sessions are kept, if there is one.
-async fn sessions(config: &Config, sources: &Sources) -> Check {
-    let place = match Place::of(config, sources) {
+async fn sessions(config: &Config, sources: &ConfigSources) -> Check {
+    let place = match StoreLocation::of(config, sources) {
         Ok(place) => place,
         Err(error) => {
             let told = console::with_causes(&error).join(": ");
             return Check::problem("sessions", "", told, "name a place with `--store`");
         }
     };
-    if !place.is_there() && !matches!(place, Place::Postgres(_)) {
+    if !place.is_there() && !matches!(place, StoreLocation::Postgres(_)) {
         return Check::absent("sessions", "", format!("none yet; they will be kept in {place}"));
     }
     match place.open().await {
-        Ok(_) => Check::good("sessions", "", format!("{place} can be opened; format {FORMAT}")),
+        Ok(_) => {
+            Check::good("sessions", "", format!("{place} can be opened; format {FORMAT_VERSION}"))
+        }
         Err(error) => {
             let told = console::with_causes(&error).join(": ");
             Check::problem("sessions", "", told, "`loopwright sessions doctor` looks into it")

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use loopwright_sandbox::{
-    Driver, Guarantee, Guarantees, Sandbox as _, Strength, Tier, Unavailable,
+    Backend, BackendSandbox, Enforcement, Guarantee, Guarantees, Sandbox as _, Unavailable,
 };
 
 use crate::console;
@@ -12,15 +12,15 @@ use crate::exit::ExitCode;
 /// Tries every tier.
 pub(super) async fn show() -> ExitCode {
     let mut found = Vec::new();
-    for tier in Tier::ALL {
-        found.push((tier, Driver::new(tier).probe().await));
+    for tier in Backend::ALL {
+        found.push((tier, BackendSandbox::new(tier).probe().await));
     }
     console::print(table(&found).as_bytes())
 }
 
 /// A column for each tier that works, and the reason for each that does not.
-fn table(found: &[(Tier, Result<Guarantees, Unavailable>)]) -> String {
-    let working: Vec<(Tier, &Guarantees)> =
+fn table(found: &[(Backend, Result<Guarantees, Unavailable>)]) -> String {
+    let working: Vec<(Backend, &Guarantees)> =
         found.iter().filter_map(|(tier, result)| Some((*tier, result.as_ref().ok()?))).collect();
     let mut text = format!("{:20}", "");
     for (tier, _) in &working {
@@ -44,7 +44,7 @@ fn table(found: &[(Tier, Result<Guarantees, Unavailable>)]) -> String {
         }
     }
     let default =
-        working.iter().find(|(tier, _)| matches!(tier, Tier::Namespaces | Tier::Bubblewrap));
+        working.iter().find(|(tier, _)| matches!(tier, Backend::Namespaces | Backend::Bubblewrap));
     match default {
         Some((tier, _)) => write!(text, "\nCommands are run with {tier}.\n").ok(),
         None => {
@@ -54,10 +54,10 @@ fn table(found: &[(Tier, Result<Guarantees, Unavailable>)]) -> String {
     text
 }
 
-const fn word(strength: Option<Strength>) -> &'static str {
+const fn word(strength: Option<Enforcement>) -> &'static str {
     match strength {
-        Some(Strength::Enforced) => "yes",
-        Some(Strength::BestEffort) => "tries",
+        Some(Enforcement::Enforced) => "yes",
+        Some(Enforcement::BestEffort) => "tries",
         None => "no",
     }
 }
@@ -69,13 +69,13 @@ mod tests {
     #[test]
     fn a_tier_that_does_not_work_is_named_with_its_remedy() {
         let unavailable = Unavailable {
-            driver: Tier::Bubblewrap,
+            driver: Backend::Bubblewrap,
             reason: "there is no program".to_owned(),
             remedy: "install it".to_owned(),
         };
         let text = table(&[
-            (Tier::Namespaces, Ok(Guarantees::all())),
-            (Tier::Bubblewrap, Err(unavailable)),
+            (Backend::Namespaces, Ok(Guarantees::all())),
+            (Backend::Bubblewrap, Err(unavailable)),
         ]);
         assert!(
             text.starts_with(
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn without_a_strong_tier_commands_are_refused() {
-        let text = table(&[(Tier::Landlock, Ok(Guarantees::default()))]);
+        let text = table(&[(Backend::Landlock, Ok(Guarantees::default()))]);
         assert!(
             text.ends_with("Commands are refused, unless a weaker tier is accepted by name.\n"),
             "{text}"

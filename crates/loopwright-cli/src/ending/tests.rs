@@ -5,8 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use loopwright_agent::{AgentBuilder, UseContextCompiler, UseDriver, UseGuards, UseHook, UseTools};
 use loopwright_core::{
-    AgentLoop, Budget, CallableHook, CompileError, ContextCompiler, Driver, Flow, ModelError,
-    ModelErrorKind, Question, Recovery, RunOptions, StepError, ThinkCx, Thought, ToolDecision,
+    AgentLoop, ApprovalRequest, Budget, CallableHook, CompileError, ContextCompiler, Driver,
+    ErrorDecision, Flow, ModelError, ModelErrorKind, RunOptions, StepError, StepResponse, ThinkCx,
+    ToolDecision,
     messages::{Content, Cost, InferenceResponse, Message, Part, Prompt, Role, Usage},
 };
 use loopwright_testing::{
@@ -18,20 +19,20 @@ use super::*;
 
 /// Endings that only a later version of the loop could bring about: no failure of these kinds ends a
 /// run today, since what goes wrong in a tool is told to the model.
-const NEVER: [Ending; 4] = [
-    Ending::Failed(FailureKind::Tool),
-    Ending::Failed(FailureKind::UnknownTool),
-    Ending::Failed(FailureKind::InvalidArguments),
-    Ending::Failed(FailureKind::Other),
+const NEVER: [RunEnding; 4] = [
+    RunEnding::Failed(FailureKind::Tool),
+    RunEnding::Failed(FailureKind::UnknownTool),
+    RunEnding::Failed(FailureKind::InvalidArguments),
+    RunEnding::Failed(FailureKind::Other),
 ];
 
 /// Endings that were seen, each with its exit status.
 #[derive(Default)]
-struct Seen(RefCell<Vec<Ending>>);
+struct Seen(RefCell<Vec<RunEnding>>);
 
 impl Seen {
     #[track_caller]
-    fn check(&self, state: &AgentState, expect: Ending, exit_code: u8) {
+    fn check(&self, state: &AgentState, expect: RunEnding, exit_code: u8) {
         self.check_interrupted(state, None, expect, exit_code);
     }
 
@@ -40,10 +41,10 @@ impl Seen {
         &self,
         state: &AgentState,
         interruption: Option<Interruption>,
-        expect: Ending,
+        expect: RunEnding,
         exit_code: u8,
     ) {
-        let ending = Ending::of(state, interruption);
+        let ending = RunEnding::of(state, interruption);
         assert_eq!(ending, expect, "{}", state.explain_stop());
         assert_eq!(ending.exit_code().code(), exit_code, "{ending:?}");
         assert_eq!(ending.status(), state.status().as_str().replace("pending", "in_progress"));
@@ -70,7 +71,7 @@ fn script(steps: impl IntoIterator<Item = ScenarioStep>) -> AgentState {
 }
 
 fn hooked(steps: impl IntoIterator<Item = ScenarioStep>, hook: CallableHook) -> AgentState {
-    let tool = UseTools::new().and(MockTool::returning("look", "Looks.", "seen"));
+    let tool = UseTools::new().with_tool(MockTool::returning("look", "Looks.", "seen"));
     let builder = builder(steps).with_capability(UseHook::new(hook)).with_capability(tool);
     run(&builder.build().unwrap())
 }
@@ -95,7 +96,7 @@ fn every_ending_has_its_exit_code() {
     failed(&seen);
     unfinished(&seen);
     let seen = seen.0.into_inner();
-    for ending in Ending::all() {
+    for ending in RunEnding::all() {
         assert_ne!(seen.contains(&ending), NEVER.contains(&ending), "{ending:?}");
     }
     for ending in NEVER {
@@ -104,30 +105,30 @@ fn every_ending_has_its_exit_code() {
 }
 
 fn natural(seen: &Seen) {
-    seen.check(&script([answer("")]), Ending::Empty, 10);
-    seen.check(&script([look(), answer(" \n")]), Ending::Empty, 10);
-    seen.check(&script([answer("done")]), Ending::Answered, 0);
+    seen.check(&script([answer("")]), RunEnding::Empty, 10);
+    seen.check(&script([look(), answer(" \n")]), RunEnding::Empty, 10);
+    seen.check(&script([answer("done")]), RunEnding::Answered, 0);
     let missing = ScenarioStep::tool_call("missing", json!({}));
     let state = script([missing, answer("done")]);
-    seen.check(&state, Ending::AnsweredInSpiteOfToolErrors, 0);
+    seen.check(&state, RunEnding::AnsweredWithToolErrors, 0);
     let block = CallableHook::new("block")
         .before_tool(|_, _, _| Ok(ToolDecision::Block { reason: "no".to_owned() }));
     let state = hooked([look(), answer("done")], block);
-    seen.check(&state, Ending::AnsweredInSpiteOfToolErrors, 0);
-    seen.check(&finish(FinishReason::Length), Ending::CutOff, 6);
-    seen.check(&finish(FinishReason::ContentFilter), Ending::Filtered, 8);
-    seen.check(&finish(FinishReason::Refusal), Ending::Refused, 8);
-    seen.check(&finish(FinishReason::Other("eos".into())), Ending::Answered, 0);
+    seen.check(&state, RunEnding::AnsweredWithToolErrors, 0);
+    seen.check(&finish(FinishReason::Length), RunEnding::CutOff, 6);
+    seen.check(&finish(FinishReason::ContentFilter), RunEnding::Filtered, 8);
+    seen.check(&finish(FinishReason::Refusal), RunEnding::Refused, 8);
+    seen.check(&finish(FinishReason::Other("eos".into())), RunEnding::Answered, 0);
     let refusal = FakeModel::from_fn(|_| {
         let refusal = Part::new(Content::Refusal("I must not".into()));
         let message = Message::new(Role::Assistant, [refusal]);
         Ok(InferenceResponse::new(message, Usage::default()))
     });
     let builder = AgentBuilder::base().with_capability(UseDriver::new(ModelDriver::new(refusal)));
-    seen.check(&run(&builder.build().unwrap()), Ending::Refused, 8);
+    seen.check(&run(&builder.build().unwrap()), RunEnding::Refused, 8);
     let guards = UseGuards::none().finish_reasons([FinishReason::Stop]);
     let agent = builder_of(answer("done")).with_capability(guards).build().unwrap();
-    seen.check(&run(&agent), Ending::FinishReason, 0);
+    seen.check(&run(&agent), RunEnding::FinishReason, 0);
 }
 
 fn builder_of(step: ScenarioStep) -> AgentBuilder {
@@ -153,27 +154,27 @@ fn stopped(seen: &Seen) {
         (StopReason::Unknown, 1),
     ];
     for (reason, exit_code) in expect {
-        seen.check(&raise(reason), Ending::Stopped(reason), exit_code);
+        seen.check(&raise(reason), RunEnding::Stopped(reason), exit_code);
     }
     let user = raise(StopReason::UserRequested);
-    seen.check_interrupted(&user, Some(Interruption::Terminate), Ending::Terminated, 143);
-    seen.check_interrupted(&user, Some(Interruption::HangUp), Ending::HungUp, 0);
+    seen.check_interrupted(&user, Some(Interruption::Terminate), RunEnding::Terminated, 143);
+    seen.check_interrupted(&user, Some(Interruption::HangUp), RunEnding::OutputClosed, 0);
     let interrupted = Some(Interruption::Interrupt);
-    seen.check_interrupted(&user, interrupted, Ending::Stopped(StopReason::UserRequested), 130);
+    seen.check_interrupted(&user, interrupted, RunEnding::Stopped(StopReason::UserRequested), 130);
     // Whoever stops in vain changes nothing.
-    seen.check_interrupted(&script([answer("done")]), interrupted, Ending::Answered, 0);
+    seen.check_interrupted(&script([answer("done")]), interrupted, RunEnding::Answered, 0);
     limits(seen);
     let forbid =
-        CallableHook::new("policy").on_error(|_, _, _| Ok(Recovery::Retry)).after_step(|_, _| {
-            Ok(Flow::Stop(StopSignal::new(StopReason::ErrorForbade, "policy", "no more")))
-        });
+        CallableHook::new("policy").on_error(|_, _, _| Ok(ErrorDecision::Retry)).after_step(
+            |_, _| Ok(Flow::Stop(StopSignal::new(StopReason::ErrorForbade, "policy", "no more"))),
+        );
     let model = FakeModel::script([ScenarioStep::error("down")]);
     let agent = AgentBuilder::base()
         .with_capability(UseDriver::new(ModelDriver::new(model)))
         .with_capability(UseHook::new(forbid))
         .build()
         .unwrap();
-    seen.check(&run(&agent), Ending::ForbiddenAfterProvider, 5);
+    seen.check(&run(&agent), RunEnding::ForbiddenAfterProvider, 5);
 }
 
 fn limits(seen: &Seen) {
@@ -182,7 +183,7 @@ fn limits(seen: &Seen) {
     let check = |budget, reason| {
         let state = AgentState::new().with_budget(budget);
         let state = run_with(&agent, state, RunOptions::default());
-        seen.check(&state, Ending::Stopped(reason), 6);
+        seen.check(&state, RunEnding::Stopped(reason), 6);
     };
     let none = Budget::unlimited();
     check(Budget { steps: Some(2), ..none }, StopReason::StepsLimitReached);
@@ -201,7 +202,7 @@ enum Bad {
 
 #[async_trait]
 impl Driver for Bad {
-    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<Thought, StepError> {
+    async fn think(&self, _: &AgentState, _: &ThinkCx<'_>) -> Result<StepResponse, StepError> {
         match self {
             Self::Invalid => Err(StepError::Invalid("no decision".to_owned())),
             Self::Panics => panic!("the driver panics on purpose"),
@@ -226,7 +227,7 @@ fn failed(seen: &Seen) {
     macro_rules! check {
         ($($error:ident => $kind:ident, $exit_code:literal;)*) => {$(
             let state = fails(|| ModelError::new(ModelErrorKind::$error, "trouble"));
-            seen.check(&state, Ending::Failed(FailureKind::$kind), $exit_code);
+            seen.check(&state, RunEnding::Failed(FailureKind::$kind), $exit_code);
         )*};
     }
     check! {
@@ -245,41 +246,41 @@ fn failed(seen: &Seen) {
     let driver = |driver| {
         run(&AgentBuilder::base().with_capability(UseDriver::new(driver)).build().unwrap())
     };
-    seen.check(&driver(Bad::Invalid), Ending::Failed(FailureKind::Validation), 5);
-    seen.check(&driver(Bad::Panics), Ending::Failed(FailureKind::Panic), 1);
+    seen.check(&driver(Bad::Invalid), RunEnding::Failed(FailureKind::Validation), 5);
+    seen.check(&driver(Bad::Panics), RunEnding::Failed(FailureKind::Panic), 1);
     let broken = script([ScenarioStep::error("broken")]);
-    seen.check(&broken, Ending::Failed(FailureKind::Driver), 1);
+    seen.check(&broken, RunEnding::Failed(FailureKind::Driver), 1);
     let hook = CallableHook::new("hook").before_step(|_, _| Err("broken".into()));
     let state = hooked([answer("done")], hook);
-    seen.check(&state, Ending::Failed(FailureKind::Hook), 1);
+    seen.check(&state, RunEnding::Failed(FailureKind::Hook), 1);
     let builder = AgentBuilder::base()
         .with_capability(UseDriver::new(ModelDriver::new(FakeModel::default())))
         .with_capability(UseContextCompiler::new(BadCompiler));
     let state = run(&builder.build().unwrap());
-    seen.check(&state, Ending::Failed(FailureKind::Compile), 1);
+    seen.check(&state, RunEnding::Failed(FailureKind::ContextCompile), 1);
     let journal = MemoryJournal::new();
     journal.fail_next(Fault::Conflict);
     let options = RunOptions { journal: Some(Arc::new(journal)), ..RunOptions::default() };
     let agent = builder_of(answer("done")).build().unwrap();
     let state = run_with(&agent, AgentState::new(), options);
-    seen.check(&state, Ending::Failed(FailureKind::Journal), 1);
+    seen.check(&state, RunEnding::Failed(FailureKind::Journal), 1);
     let options = RunOptions { max_attempts: 0, ..RunOptions::default() };
     let state = run_with(&agent, AgentState::new(), options);
-    seen.check(&state, Ending::Failed(FailureKind::CrashLoop), 1);
+    seen.check(&state, RunEnding::Failed(FailureKind::CrashLoop), 1);
 }
 
 fn unfinished(seen: &Seen) {
     let ask = CallableHook::new("ask").before_tool(|_, _, _| {
-        Ok(ToolDecision::Ask(Question { text: "may it?".to_owned(), source: "ask".into() }))
+        Ok(ToolDecision::Ask(ApprovalRequest { text: "may it?".to_owned(), source: "ask".into() }))
     });
-    seen.check(&hooked([look(), answer("done")], ask), Ending::Paused, 9);
-    seen.check(&AgentState::new(), Ending::Unfinished, 1);
+    seen.check(&hooked([look(), answer("done")], ask), RunEnding::Paused, 9);
+    seen.check(&AgentState::new(), RunEnding::Unfinished, 1);
 }
 
 #[test]
 fn the_documented_table_is_the_one_in_the_code() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/exit-codes.md");
     let page = std::fs::read_to_string(path).unwrap();
-    let table = Ending::table();
+    let table = RunEnding::table();
     assert!(page.contains(&table), "docs/exit-codes.md must contain this table:\n{table}");
 }

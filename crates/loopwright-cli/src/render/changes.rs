@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
-use loopwright_capabilities::files::{FileError, Root};
+use loopwright_capabilities::files::{FileError, WorkspaceRoot};
 use loopwright_core::{ToolOutcome, messages::ToolCall};
 use serde_json::Value;
 use similar::DiffTag;
 use similar::algorithms::{Capture, Replace, myers};
 
-use super::words::{count, cut, harmless};
+use super::words::{count, sanitize_terminal, truncate};
 
 const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
@@ -35,9 +35,9 @@ const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Remembers what files held while tools are at work on them.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct FileDiffTracker {
     /// What the model names is read as tools read it: nothing leads out of the directory.
-    directory: Root,
+    directory: WorkspaceRoot,
     /// By the arguments of the call.
     before: Mutex<BTreeMap<Arc<str>, String>>,
 }
@@ -73,9 +73,9 @@ impl Row {
     }
 }
 
-impl Watch {
+impl FileDiffTracker {
     pub(super) fn new(directory: &Path) -> Self {
-        Self { directory: Root::new(directory), before: Mutex::default() }
+        Self { directory: WorkspaceRoot::new(directory), before: Mutex::default() }
     }
 
     /// Looks at the file before a tool changes it.
@@ -158,7 +158,7 @@ impl FileDiff {
                 Tag::Removed => ('-', REMOVED),
                 Tag::Kept => (' ', FAINT),
             };
-            let text = cut(&harmless(&row.text), room);
+            let text = truncate(&sanitize_terminal(&row.text), room);
             let text = format!("{mark} {text}");
             format!("{FAINT}{number:>digits$}{FAINT:#} {style}{}{style:#}", text.trim_end())
         };
@@ -221,7 +221,7 @@ mod tests {
         let outside = home.path().join("outside");
         symlink(&outside, inside.join("link")).unwrap();
         symlink("/proc/self/pagemap", inside.join("endless")).unwrap();
-        let watch = Watch::new(&inside);
+        let watch = FileDiffTracker::new(&inside);
         let returned = ToolOutcome::Returned(ToolOutput::text("done"));
         let paths = [
             "../outside",
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_file_is_compared_with_what_it_was_before_the_call() {
         let home = tempfile::tempdir().unwrap();
-        let watch = Watch::new(home.path());
+        let watch = FileDiffTracker::new(home.path());
         let write = |name: &str, text: &str| fs::write(home.path().join(name), text).unwrap();
         let returned = ToolOutcome::Returned(ToolOutput::text("done"));
         let call = |tool: &'static str, path: &str| {

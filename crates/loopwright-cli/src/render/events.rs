@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 
 use anstream::AutoStream;
 
-use super::{Note, Output, Progress, Renderer, Scope, harmless};
+use super::{Output, Progress, Renderer, Scope, UiEvent, sanitize_terminal};
 
 /// Writes the lines that the console observer makes of events to standard output as they come, and the
 /// answer in the end.
@@ -27,11 +27,11 @@ impl Events {
 }
 
 impl Renderer for Events {
-    fn take(&mut self, note: &Note) -> io::Result<()> {
+    fn take(&mut self, note: &UiEvent) -> io::Result<()> {
         match note {
-            Note::Line(line) if self.scope == Scope::All => writeln!(self.output, "{line}")?,
-            Note::Over(report) if !report.text.trim().is_empty() => {
-                writeln!(self.output, "{}", harmless(report.text.trim()))?;
+            UiEvent::Line(line) if self.scope == Scope::All => writeln!(self.output, "{line}")?,
+            UiEvent::Over(report) if !report.text.trim().is_empty() => {
+                writeln!(self.output, "{}", sanitize_terminal(report.text.trim()))?;
             }
             _ => (),
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write as _};
 
 use super::words::json;
-use super::{Note, Output, Progress, Renderer};
+use super::{Output, Progress, Renderer, UiEvent};
 
 /// Writes the report to standard output, and everything else to standard error.
 pub struct Json {
@@ -24,9 +24,9 @@ impl Json {
 }
 
 impl Renderer for Json {
-    fn take(&mut self, note: &Note) -> io::Result<()> {
+    fn take(&mut self, note: &UiEvent) -> io::Result<()> {
         // The report tells what the run took.
-        let Note::Over(report) = note else {
+        let UiEvent::Over(report) = note else {
             self.progress.take(note);
             return Ok(());
         };

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use self::blocks::blocks;
 pub(super) use self::line::Line;
-use super::words::harmless;
+use super::words::sanitize_terminal;
 
 /// The widest line of prose that is easy to read.
 const WIDEST: usize = 100;
@@ -27,7 +27,7 @@ const ERASE: &str = "\r\u{1b}[K";
 
 /// How much room lines have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct Width {
     /// Of prose.
     prose: usize,
     /// Of code and tables.
@@ -38,9 +38,9 @@ pub(super) struct Room {
 #[derive(Debug)]
 pub(super) struct Markdown {
     /// What the open block is set in.
-    room: Room,
+    room: Width,
     /// What there is now.
-    now: Room,
+    now: Width,
     preview: Preview,
     /// What is open: the last block, and what was not looked at.
     source: String,
@@ -79,7 +79,7 @@ struct Block {
     firm: usize,
 }
 
-impl Room {
+impl Width {
     /// Leaves the last column free, where some terminals break lines of themselves.
     pub(super) fn of(columns: usize) -> Self {
         let whole = columns.saturating_sub(1).max(20);
@@ -88,7 +88,7 @@ impl Room {
 }
 
 impl Markdown {
-    pub(super) fn new(room: Room, preview: Preview) -> Self {
+    pub(super) fn new(room: Width, preview: Preview) -> Self {
         Self {
             room,
             now: room,
@@ -103,7 +103,7 @@ impl Markdown {
 
     /// Has what begins from now on set in this room. The open block goes on as it began, but no line under way is
     /// shown that is too wide: it could not be taken away.
-    pub(super) fn resize(&mut self, room: Room) {
+    pub(super) fn resize(&mut self, room: Width) {
         self.now = room;
         if self.printed == 0 {
             self.room = room;
@@ -112,7 +112,7 @@ impl Markdown {
 
     /// Takes a piece, and returns what is to be printed.
     pub(super) fn push(&mut self, text: &str) -> String {
-        self.source += &harmless(text);
+        self.source += &sanitize_terminal(text);
         let length = self.source.len();
         // A mark may be the first of several.
         if self.source.ends_with(blocks::MARKS) {

@@ -10,14 +10,16 @@ use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use loopwright_core::{
-    AgentEvent, OwnedDelta, ToolOutcome,
+    AgentEvent, StreamFragment, ToolOutcome,
     kinds::{ToolCallCompleted, ToolCallStarted},
     messages::Usage,
 };
 
 use super::calls::{Calls, Shown, failure};
-use super::words::{WIDTH, count, cut, duration, harmless, line, number, summary, wrap};
-use super::{Answer, Note, Output, Source, columns, is_dumb};
+use super::words::{
+    WIDTH, count, duration, number, sanitize_terminal, single_line, summary, truncate, wrap,
+};
+use super::{Answer, Output, Source, UiEvent, columns, is_dumb};
 use crate::chat::compact::compacted;
 use crate::exit::ExitCode;
 use crate::report::Report;
@@ -32,7 +34,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Details {
+pub enum Verbosity {
     /// What went wrong, and nothing else.
     Errors,
     /// A line for each call, and a summary.
@@ -44,7 +46,7 @@ pub enum Details {
 /// Shows on standard error how a run goes on. What cannot be written there is let go.
 pub struct Progress {
     output: Output,
-    details: Details,
+    details: Verbosity,
     motion: Motion,
     /// Is there while it is seen.
     spinner: Option<ProgressBar>,
@@ -75,8 +77,8 @@ struct Pending {
 impl Progress {
     /// Shows it on the standard error of this process: coloured if it is a terminal and nobody
     /// objects, and in motion if it is one.
-    pub fn stderr(details: Details) -> Self {
-        let moves = details != Details::Errors && io::stderr().is_terminal() && !is_dumb();
+    pub fn stderr(details: Verbosity) -> Self {
+        let moves = details != Verbosity::Errors && io::stderr().is_terminal() && !is_dumb();
         Self {
             motion: if moves { Motion::Turning } else { Motion::Still },
             width: if io::stderr().is_terminal() { columns() } else { WIDTH },
@@ -85,7 +87,7 @@ impl Progress {
     }
 
     /// Shows it elsewhere, without motion.
-    pub(super) fn to(output: Output, details: Details) -> Self {
+    pub(super) fn to(output: Output, details: Verbosity) -> Self {
         Self {
             output,
             details,
@@ -106,37 +108,37 @@ impl Progress {
     }
 
     /// Takes a note of anything but words.
-    pub(super) fn take(&mut self, note: &Note) {
+    pub(super) fn take(&mut self, note: &UiEvent) {
         match note {
-            Note::Began(beginning) => self.has_cost_limit = beginning.has_cost_limit,
-            Note::Event(source, AgentEvent::ExecutionStarted(it)) if source.is_subagent() => {
+            UiEvent::Began(beginning) => self.has_cost_limit = beginning.has_cost_limit,
+            UiEvent::Event(source, AgentEvent::ExecutionStarted(it)) if source.is_subagent() => {
                 self.calls.entry(source.clone()).or_default().name = Some(Arc::clone(&it.name));
             }
-            Note::Event(source, AgentEvent::InferenceRequestStarted(_)) => {
+            UiEvent::Event(source, AgentEvent::InferenceRequestStarted(_)) => {
                 self.wait((source.clone(), None), "waiting for the model".to_owned());
             }
-            Note::Event(source, AgentEvent::StreamDelta(it)) if !it.aside => {
+            UiEvent::Event(source, AgentEvent::StreamDelta(it)) if !it.aside => {
                 self.streams(source, &it.delta);
             }
-            Note::Event(source, AgentEvent::ToolCallStarted(it)) => self.started(source, it),
-            Note::Event(source, AgentEvent::ToolCallCompleted(it)) => self.completed(source, it),
-            Note::Event(_, AgentEvent::ConversationCompacted(it))
-                if self.details != Details::Errors =>
+            UiEvent::Event(source, AgentEvent::ToolCallStarted(it)) => self.started(source, it),
+            UiEvent::Event(source, AgentEvent::ToolCallCompleted(it)) => self.completed(source, it),
+            UiEvent::Event(_, AgentEvent::ConversationCompacted(it))
+                if self.details != Verbosity::Errors =>
             {
                 self.say(&format!("{FAINT}{}{FAINT:#}", compacted(it)));
             }
-            Note::Changed(it) => {
+            UiEvent::Changed(it) => {
                 self.calls.entry(it.source.clone()).or_default().changed(it.clone());
             }
-            Note::Event(..) | Note::Line(_) => (),
-            Note::Answered(answer) => self.answered(answer),
-            Note::Interrupted if self.details == Details::Errors => (),
-            Note::Interrupted => {
+            UiEvent::Event(..) | UiEvent::Line(_) => (),
+            UiEvent::Answered(answer) => self.answered(answer),
+            UiEvent::Interrupted if self.details == Verbosity::Errors => (),
+            UiEvent::Interrupted => {
                 self.say(&format!(
                     "{FAINT}interrupted; press Ctrl-C again to exit at once{FAINT:#}"
                 ));
             }
-            Note::Over(report) => {
+            UiEvent::Over(report) => {
                 self.over(report);
                 self.sum_up(report);
             }
@@ -158,7 +160,7 @@ impl Progress {
             0 => String::new(),
             seconds => format!(" · {seconds} s"),
         };
-        let label = cut(&first.label, self.width.saturating_sub(30));
+        let label = truncate(&first.label, self.width.saturating_sub(30));
         let spinner = self.spinner.get_or_insert_with(spinner);
         spinner.set_message(format!("{label}{others}{seconds}"));
         spinner.tick();
@@ -188,14 +190,14 @@ impl Progress {
     }
 
     /// Goes on turning while an answer comes of which nothing is shown.
-    fn streams(&mut self, source: &Source, delta: &OwnedDelta) {
+    fn streams(&mut self, source: &Source, delta: &StreamFragment) {
         let label = match delta {
-            OwnedDelta::Text(_) if self.shows_words && !source.is_subagent() => {
+            StreamFragment::Text(_) if self.shows_words && !source.is_subagent() => {
                 return self.came(source, None);
             }
-            OwnedDelta::Text(_) => "answering".to_owned(),
-            OwnedDelta::Reasoning(_) => "thinking".to_owned(),
-            OwnedDelta::ToolCall { name, .. } => format!("preparing {}", line(name, 30)),
+            StreamFragment::Text(_) => "answering".to_owned(),
+            StreamFragment::Reasoning(_) => "thinking".to_owned(),
+            StreamFragment::ToolCall { name, .. } => format!("preparing {}", single_line(name, 30)),
             _ => return,
         };
         let since = |pending: Option<&Pending>| pending.map_or_else(Instant::now, |it| it.since);
@@ -232,7 +234,7 @@ impl Progress {
         let name = self.calls.get(source).and_then(|it| it.name.clone());
         let name = name.map(|it| format!("{it} › ")).unwrap_or_default();
         let label = format!("{name}{} {}", started.tool, summary(&started.arguments, self.width));
-        self.wait((source.clone(), Some(started.call)), harmless(&label));
+        self.wait((source.clone(), Some(started.call)), sanitize_terminal(&label));
     }
 
     fn completed(&mut self, source: &Source, completed: &ToolCallCompleted) {
@@ -248,12 +250,12 @@ impl Progress {
     }
 
     fn show_call(&mut self, call: &Shown) {
-        if self.details == Details::Errors {
+        if self.details == Verbosity::Errors {
             return;
         }
         let completed = &call.completed;
-        let (name, took) = (line(&completed.tool, 30), duration(completed.took));
-        let agent = call.name.as_deref().map(|it| format!("{} › ", line(it, 30)));
+        let (name, took) = (single_line(&completed.tool, 30), duration(completed.took));
+        let agent = call.name.as_deref().map(|it| format!("{} › ", single_line(it, 30)));
         let agent = agent.unwrap_or_default();
         let failure = failure(&completed.outcome);
         let ended = failure.as_ref().map(|it| format!(" {BAD}· {it}{BAD:#}"));
@@ -274,7 +276,7 @@ impl Progress {
             }
         }
         match &*completed.outcome {
-            ToolOutcome::Returned(output) if self.details == Details::Results => {
+            ToolOutcome::Returned(output) if self.details == Verbosity::Results => {
                 self.show_result(&output.to_text());
             }
             ToolOutcome::Returned(_) => (),
@@ -300,7 +302,10 @@ impl Progress {
         const SHOWN: usize = 8;
         let lines: Vec<&str> = text.lines().collect();
         for shown in lines.iter().take(SHOWN) {
-            let shown = cut(&harmless(&shown.replace('\t', "  ")), self.width.saturating_sub(6));
+            let shown = truncate(
+                &sanitize_terminal(&shown.replace('\t', "  ")),
+                self.width.saturating_sub(6),
+            );
             self.say(&format!("    {FAINT}{shown}{FAINT:#}"));
         }
         if lines.len() > SHOWN {
@@ -320,13 +325,13 @@ impl Progress {
                 ExitCode::Internal | ExitCode::NoModel | ExitCode::Provider => (BAD, "error: "),
                 _ => (BOLD, ""),
             };
-            self.say(&format!("{style}{word}{style:#}{}", harmless(remark)));
+            self.say(&format!("{style}{word}{style:#}{}", sanitize_terminal(remark)));
         }
     }
 
     /// Says what the run took.
     fn sum_up(&mut self, report: &Report) {
-        if self.details != Details::Errors && report.has_run() {
+        if self.details != Verbosity::Errors && report.has_run() {
             self.say("");
             self.say(&format!("{FAINT}{}{FAINT:#}", total(report)));
         }
@@ -343,7 +348,7 @@ fn total(report: &Report) -> String {
 
 /// Says how much was read, how much of that came from the provider's cache, and how much was written.
 fn tokens(usage: Usage) -> String {
-    let cached = match usage.cached {
+    let cached = match usage.cache_read {
         0 => String::new(),
         cached => format!(" ({} cached)", number(cached)),
     };

@@ -1,6 +1,6 @@
 //! The agent that a note is about.
 
-use loopwright_core::{AgentState, Envelope, messages::AgentId};
+use loopwright_core::{AgentState, EventEnvelope, messages::AgentId};
 use serde_json::{Value, json};
 
 /// The agent that a note is about: the one that was given the task, or a sub-agent of it.
@@ -14,7 +14,7 @@ pub struct Source {
 
 impl Source {
     /// Returns the source of an event.
-    pub fn of(envelope: &Envelope) -> Self {
+    pub fn of(envelope: &EventEnvelope) -> Self {
         Self { agent: Some(envelope.agent.clone()), parent: envelope.parent.clone() }
     }
 

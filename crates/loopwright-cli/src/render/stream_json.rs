@@ -9,12 +9,12 @@ use std::fmt;
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-use loopwright_core::{AgentEvent, OwnedDelta, ToolOutcome};
+use loopwright_core::{AgentEvent, StreamFragment, ToolOutcome};
 use serde_json::{Value, json};
 
 use super::text::Scope;
 use super::words;
-use super::{Answer, Beginning, Details, Note, Output, Progress, Renderer, Source};
+use super::{Answer, Beginning, Output, Progress, Renderer, Source, UiEvent, Verbosity};
 use crate::report::{SCHEMA_VERSION, Tokens};
 
 /// Writes lines to standard output.
@@ -31,7 +31,7 @@ impl StreamJson {
     /// Writes to the standard output of this process. What happens is told there, so that standard
     /// error only shows what went wrong.
     pub fn stdout(scope: Scope) -> Self {
-        Self::to(Box::new(io::stdout()), Progress::stderr(Details::Errors), scope)
+        Self::to(Box::new(io::stdout()), Progress::stderr(Verbosity::Errors), scope)
     }
 
     pub(super) fn to(output: Output, progress: Progress, scope: Scope) -> Self {
@@ -69,10 +69,10 @@ impl StreamJson {
 }
 
 impl Renderer for StreamJson {
-    fn take(&mut self, note: &Note) -> io::Result<()> {
+    fn take(&mut self, note: &UiEvent) -> io::Result<()> {
         self.progress.take(note);
         match note {
-            Note::Over(report) => {
+            UiEvent::Over(report) => {
                 // What could not begin has an `init` too, which knows nothing.
                 if !self.has_begun && self.scope == Scope::All {
                     self.write(&init(&Beginning::default()))?;
@@ -80,19 +80,19 @@ impl Renderer for StreamJson {
                 self.write(report)
             }
             _ if self.scope == Scope::Answer => Ok(()),
-            Note::Began(beginning) => {
+            UiEvent::Began(beginning) => {
                 self.has_begun = true;
                 self.write(&init(beginning))
             }
-            Note::Answered(answer) if answer.aside => Ok(()),
-            Note::Answered(answer) => self.answered(answer),
-            Note::Event(source, event) => {
+            UiEvent::Answered(answer) if answer.aside => Ok(()),
+            UiEvent::Answered(answer) => self.answered(answer),
+            UiEvent::Event(source, event) => {
                 if is_text(event) {
                     self.have_spoken.insert(source.clone());
                 }
                 line(event).map_or(Ok(()), |line| self.write_of(source, line))
             }
-            Note::Line(_) | Note::Changed(_) | Note::Interrupted => Ok(()),
+            UiEvent::Line(_) | UiEvent::Changed(_) | UiEvent::Interrupted => Ok(()),
         }
     }
 }
@@ -109,7 +109,7 @@ fn init(beginning: &Beginning) -> Value {
 }
 
 fn is_text(event: &AgentEvent) -> bool {
-    matches!(event, AgentEvent::StreamDelta(it) if !it.aside && matches!(it.delta, OwnedDelta::Text(_)))
+    matches!(event, AgentEvent::StreamDelta(it) if !it.aside && matches!(it.delta, StreamFragment::Text(_)))
 }
 
 /// Returns the line of an event; `None` for those that others already tell.
@@ -118,10 +118,10 @@ fn line(event: &AgentEvent) -> Option<Value> {
         AgentEvent::StepStarted(it) => json!({"type": "step_started", "step": it.step}),
         AgentEvent::StreamDelta(it) if it.aside => return None,
         AgentEvent::StreamDelta(it) => match &it.delta {
-            OwnedDelta::Text(text) => {
+            StreamFragment::Text(text) => {
                 json!({"type": "text_delta", "step": it.step, "text": text})
             }
-            OwnedDelta::Reasoning(text) => {
+            StreamFragment::Reasoning(text) => {
                 json!({"type": "reasoning_delta", "step": it.step, "text": text})
             }
             _ => return None,
@@ -137,7 +137,7 @@ fn line(event: &AgentEvent) -> Option<Value> {
             }
             line
         }
-        AgentEvent::ToolCallAsked(it) => json!({
+        AgentEvent::ToolApprovalRequested(it) => json!({
             "type": "tool_question", "step": it.step, "call": it.call, "tool": it.tool,
             "question": it.question.text,
         }),

@@ -1,9 +1,9 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use loopwright_core::{LlmConfig, OneModel, RunOptions, Sinks, messages::Usage};
+use loopwright_core::{EventSinks, FixedModel, LlmConfig, RunOptions, messages::Usage};
 use loopwright_templates::ProjectInstructions;
-use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, block_on, loop_of};
+use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, block_on, test_loop};
 use serde_json::{Value, json};
 
 use super::text::Target;
@@ -53,7 +53,7 @@ fn show(
     let root = tempfile::tempdir().unwrap();
     std::fs::write(root.path().join("a.txt"), "a").unwrap();
     let setup = Setup {
-        models: Arc::new(OneModel(Arc::new(model))),
+        models: Arc::new(FixedModel(Arc::new(model))),
         llm: LlmConfig::named("fake/model"),
         context_window: crate::model::USUAL_WINDOW,
         workdir: tools::workdir(root.path()).unwrap(),
@@ -63,19 +63,19 @@ fn show(
         project: ProjectInstructions::default(),
         session_budget: crate::session_budget::SessionBudget::default(),
     };
-    let (feed, notes) = Feed::new();
+    let (feed, notes) = UiSender::new();
     let agent = setup.build(feed.clone()).unwrap();
-    let mut sinks = Sinks::default();
+    let mut sinks = EventSinks::default();
     sinks.wiretap(feed.clone());
-    feed.tell(Note::Began(Beginning { model: Some(setup.model()), ..Beginning::default() }));
+    feed.tell(UiEvent::Began(Beginning { model: Some(setup.model()), ..Beginning::default() }));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let state = AgentState::new().with_user_message("hi");
     let run = agent.start(state, RunOptions { sinks, ..RunOptions::default() });
     let state = runtime.block_on(run.finish());
-    feed.tell(Note::Over(Box::new(Report::of(&state, None, Duration::from_millis(1234)))));
+    feed.tell(UiEvent::Over(Box::new(Report::of(&state, None, Duration::from_millis(1234)))));
     let (stdout, stderr) = (Sheet::default(), Sheet::default());
     let renderer = renderer(Box::new(stdout.clone()), Box::new(stderr.clone()));
-    play(renderer, &notes, || panic!("nobody hangs up")).unwrap();
+    render_loop(renderer, &notes, || panic!("nobody hangs up")).unwrap();
     (stdout.text(), plain(&redact(&stderr.text())))
 }
 
@@ -91,7 +91,7 @@ fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
-fn text(scope: Scope, target: Target, model: FakeModel, details: Details) -> (String, String) {
+fn text(scope: Scope, target: Target, model: FakeModel, details: Verbosity) -> (String, String) {
     show(model, |stdout, stderr| {
         Box::new(Text::to(stdout, Progress::to(stderr, details), scope, target))
     })
@@ -107,7 +107,7 @@ const PROGRESS: &str = "  ✓ list_dir . · T
 fn words_go_to_one_stream_and_everything_else_to_the_other() {
     for model in [FakeModel::script(conversation()).streaming(3), FakeModel::script(conversation())]
     {
-        let (stdout, stderr) = text(Scope::All, Target::File, model, Details::Calls);
+        let (stdout, stderr) = text(Scope::All, Target::File, model, Verbosity::Calls);
         assert_eq!(stdout, "Let me look.\nThere is a\u{1b}[2J file.\n");
         let (calls, rest) = stderr.split_at(PROGRESS.len());
         assert_eq!(calls, PROGRESS);
@@ -119,21 +119,21 @@ fn words_go_to_one_stream_and_everything_else_to_the_other() {
 #[test]
 fn a_terminal_is_not_steered_by_the_model() {
     let model = FakeModel::script(conversation()).streaming(1);
-    let (stdout, _) = text(Scope::All, Target::Terminal, model, Details::Calls);
+    let (stdout, _) = text(Scope::All, Target::Terminal, model, Verbosity::Calls);
     assert_eq!(stdout, "Let me look.\nThere is a\u{fffd}[2J file.\n");
 }
 
 #[test]
 fn a_quiet_run_prints_the_answer_only() {
     let model = FakeModel::script(conversation()).streaming(3);
-    let (stdout, stderr) = text(Scope::Answer, Target::File, model, Details::Errors);
+    let (stdout, stderr) = text(Scope::Answer, Target::File, model, Verbosity::Errors);
     assert_eq!((stdout.as_str(), stderr.as_str()), ("There is a\u{1b}[2J file.\n", ""));
 }
 
 #[test]
 fn results_are_shown_if_asked_for() {
     let model = FakeModel::script(conversation());
-    let (_, stderr) = text(Scope::All, Target::File, model, Details::Results);
+    let (_, stderr) = text(Scope::All, Target::File, model, Verbosity::Results);
     assert!(stderr.starts_with("  ✓ list_dir . · T\n    [file] a.txt\n"), "{stderr}");
 }
 
@@ -141,7 +141,7 @@ fn results_are_shown_if_asked_for() {
 fn json_is_one_line_at_the_end() {
     let (stdout, stderr) =
         show(FakeModel::script(conversation()).streaming(3), |stdout, stderr| {
-            Box::new(Json::to(stdout, Progress::to(stderr, Details::Calls)))
+            Box::new(Json::to(stdout, Progress::to(stderr, Verbosity::Calls)))
         });
     assert_eq!(stdout.lines().count(), 1);
     let report: Value = serde_json::from_str(&stdout).unwrap();
@@ -157,7 +157,7 @@ fn stream_json_tells_whatever_happens() {
         (FakeModel::script(conversation()).streaming(100), 1),
     ] {
         let (stdout, stderr) = show(model, |stdout, stderr| {
-            Box::new(StreamJson::to(stdout, Progress::to(stderr, Details::Errors), Scope::All))
+            Box::new(StreamJson::to(stdout, Progress::to(stderr, Verbosity::Errors), Scope::All))
         });
         assert_eq!(stderr, "");
         let lines: Vec<Value> =
@@ -199,7 +199,7 @@ fn stream_json_tells_whatever_happens() {
 #[test]
 fn a_quiet_stream_is_the_result() {
     let (stdout, _) = show(FakeModel::script(conversation()), |stdout, stderr| {
-        Box::new(StreamJson::to(stdout, Progress::to(stderr, Details::Errors), Scope::Answer))
+        Box::new(StreamJson::to(stdout, Progress::to(stderr, Verbosity::Errors), Scope::Answer))
     });
     assert_eq!(stdout.lines().count(), 1);
     assert!(stdout.contains(r#""type":"result""#));
@@ -209,18 +209,18 @@ fn a_quiet_stream_is_the_result() {
 fn a_reader_that_hangs_up_is_told_of_once_and_nothing_more_is_written() {
     struct Closed;
     impl Renderer for Closed {
-        fn take(&mut self, _: &Note) -> io::Result<()> {
+        fn take(&mut self, _: &UiEvent) -> io::Result<()> {
             Err(io::ErrorKind::BrokenPipe.into())
         }
     }
-    let (feed, notes) = Feed::new();
+    let (feed, notes) = UiSender::new();
     for _ in 0..3 {
-        feed.tell(Note::Interrupted);
+        feed.tell(UiEvent::Interrupted);
     }
     let report = Report::refused(crate::exit::ExitCode::Done, "", String::new());
-    feed.tell(Note::Over(Box::new(report)));
+    feed.tell(UiEvent::Over(Box::new(report)));
     let told = std::cell::Cell::new(0);
-    let shown = play(Box::new(Closed), &notes, || told.set(told.get() + 1));
+    let shown = render_loop(Box::new(Closed), &notes, || told.set(told.get() + 1));
     assert_eq!(shown.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
     assert_eq!(told.get(), 1);
 }
@@ -230,9 +230,9 @@ fn subagent(name: &str) -> Source {
     Source { agent: Some(AgentId::new(name)), parent: Some(AgentId::new("lead")) }
 }
 
-fn answer(of: &str, text: &str, calls: &[&str]) -> Note {
+fn answer(of: &str, text: &str, calls: &[&str]) -> UiEvent {
     let call = |path: &&str| ToolCall::new("c", "read_file", format!("{{\"path\":\"{path}\"}}"));
-    Note::Answered(Answer {
+    UiEvent::Answered(Answer {
         source: subagent(of),
         step: 1,
         aside: false,
@@ -243,19 +243,19 @@ fn answer(of: &str, text: &str, calls: &[&str]) -> Note {
 }
 
 /// Events are made from their JSON form: only the loop makes them otherwise.
-fn event(of: &str, event: Value) -> Note {
-    Note::Event(subagent(of), serde_json::from_value(event).unwrap())
+fn event(of: &str, event: Value) -> UiEvent {
+    UiEvent::Event(subagent(of), serde_json::from_value(event).unwrap())
 }
 
 /// An agent begins, or goes on in another process.
-fn began(of: &str) -> Note {
+fn began(of: &str) -> UiEvent {
     let begun = json!({
         "type": "execution_started", "name": of, "messages": 1, "tools": 1, "resumed": false,
     });
     event(of, begun)
 }
 
-fn completed(of: &str, call: u16, value: Option<Value>) -> Note {
+fn completed(of: &str, call: u16, value: Option<Value>) -> UiEvent {
     let output = ToolOutcome::Returned(loopwright_core::ToolOutput {
         value: value.map(Arc::new),
         ..loopwright_core::ToolOutput::text("done")
@@ -269,14 +269,14 @@ fn completed(of: &str, call: u16, value: Option<Value>) -> Note {
     )
 }
 
-fn delta(of: &str, delta: &Value) -> Note {
+fn delta(of: &str, delta: &Value) -> UiEvent {
     event(of, json!({"type": "stream_delta", "step": 1, "delta": delta}))
 }
 
 #[test]
 fn calls_of_subagents_that_work_at_the_same_time_are_told_apart() {
     let (stdout, stderr) = (Sheet::default(), Sheet::default());
-    let progress = Progress::to(Box::new(stderr.clone()), Details::Calls);
+    let progress = Progress::to(Box::new(stderr.clone()), Verbosity::Calls);
     let mut text = Text::to(Box::new(stdout.clone()), progress, Scope::All, Target::File);
     for note in [
         began("ann"),
@@ -299,7 +299,7 @@ fn calls_of_subagents_that_work_at_the_same_time_are_told_apart() {
 #[test]
 fn a_call_that_another_process_began_is_shown_with_its_agent_and_its_arguments() {
     let stderr = Sheet::default();
-    let mut progress = Progress::to(Box::new(stderr.clone()), Details::Calls);
+    let mut progress = Progress::to(Box::new(stderr.clone()), Verbosity::Calls);
     for note in [began("ann"), completed("ann", 1, None), answer("ann", "done", &[])] {
         progress.take(&note);
     }
@@ -310,7 +310,7 @@ fn a_call_that_another_process_began_is_shown_with_its_agent_and_its_arguments()
 fn a_command_that_fails_gets_no_tick_and_its_line_says_how_it_failed() {
     let line = |value: Value| {
         let stderr = Sheet::default();
-        let mut progress = Progress::to(Box::new(stderr.clone()), Details::Calls);
+        let mut progress = Progress::to(Box::new(stderr.clone()), Verbosity::Calls);
         progress.take(&began("ann"));
         progress.take(&answer("ann", "", &["a1"]));
         progress.take(&completed("ann", 0, Some(value)));
@@ -329,12 +329,13 @@ fn a_command_that_fails_gets_no_tick_and_its_line_says_how_it_failed() {
 
 #[test]
 fn something_turns_while_a_model_reasons_or_prepares_a_call_until_words_are_shown() {
-    let own = |event: Value| Note::Event(Source::default(), serde_json::from_value(event).unwrap());
+    let own =
+        |event: Value| UiEvent::Event(Source::default(), serde_json::from_value(event).unwrap());
     let delta = |delta: Value| own(json!({"type": "stream_delta", "step": 1, "delta": delta}));
     let begin =
         own(json!({"type": "inference_request_started", "step": 1, "messages": 1, "model": null}));
-    let waits = |scope: Scope, notes: &[Note]| {
-        let progress = Progress::to(Box::new(Sheet::default()), Details::Calls);
+    let waits = |scope: Scope, notes: &[UiEvent]| {
+        let progress = Progress::to(Box::new(Sheet::default()), Verbosity::Calls);
         let mut text = Text::to(Box::new(Sheet::default()), progress, scope, Target::File);
         for note in notes {
             text.take(note).unwrap();
@@ -344,8 +345,8 @@ fn something_turns_while_a_model_reasons_or_prepares_a_call_until_words_are_show
     let thinks = delta(json!({"reasoning": "hm"}));
     let says = delta(json!({"text": "I"}));
     let calls = delta(json!({"tool_call": {"index": 0, "name": "edit_file"}}));
-    let of = |notes: &[&Note]| notes.iter().map(|it| (*it).clone()).collect::<Vec<_>>();
-    let waited = |scope, notes: &[&Note]| waits(scope, &of(notes));
+    let of = |notes: &[&UiEvent]| notes.iter().map(|it| (*it).clone()).collect::<Vec<_>>();
+    let waited = |scope, notes: &[&UiEvent]| waits(scope, &of(notes));
     assert_eq!(waited(Scope::All, &[&begin]), ["waiting for the model"]);
     assert_eq!(waited(Scope::All, &[&begin, &thinks]), ["thinking"]);
     assert_eq!(waited(Scope::All, &[&begin, &thinks, &says]), [""; 0]);
@@ -354,25 +355,25 @@ fn something_turns_while_a_model_reasons_or_prepares_a_call_until_words_are_show
 }
 
 /// Plays notes as JSON lines, and returns their types.
-fn played(notes: Vec<Note>) -> Vec<String> {
+fn played(notes: Vec<UiEvent>) -> Vec<String> {
     let sheet = Sheet::default();
-    let progress = Progress::to(Box::new(io::sink()), Details::Errors);
+    let progress = Progress::to(Box::new(io::sink()), Verbosity::Errors);
     let renderer = StreamJson::to(Box::new(sheet.clone()), progress, Scope::All);
     let (tell, heard) = std::sync::mpsc::channel();
     for note in notes {
         tell.send(note).unwrap();
     }
     drop(tell);
-    play(Box::new(renderer), &heard, || {}).unwrap();
+    render_loop(Box::new(renderer), &heard, || {}).unwrap();
     let lines = sheet.text();
     let lines = lines.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
     lines.map(|it| it["type"].as_str().unwrap().to_owned()).collect()
 }
 
-fn looking() -> Note {
+fn looking() -> UiEvent {
     let response = ScenarioStep::tool_call("look", json!({})).with_text("Let me see.");
     let message = response.to_response().unwrap().message;
-    Note::Answered(Answer {
+    UiEvent::Answered(Answer {
         source: Source::default(),
         step: 1,
         aside: false,
@@ -382,15 +383,16 @@ fn looking() -> Note {
     })
 }
 
-fn over(stop_reason: &'static str) -> Note {
+fn over(stop_reason: &'static str) -> UiEvent {
     let report =
         crate::report::Report::refused(crate::exit::ExitCode::Internal, stop_reason, String::new());
-    Note::Over(Box::new(report))
+    UiEvent::Over(Box::new(report))
 }
 
 #[test]
 fn answer_that_the_journal_did_not_take_is_not_shown() {
-    let notes = |stop_reason| vec![Note::Began(Beginning::default()), looking(), over(stop_reason)];
+    let notes =
+        |stop_reason| vec![UiEvent::Began(Beginning::default()), looking(), over(stop_reason)];
     assert_eq!(played(notes("journal")), ["init", "result"]);
     assert_eq!(played(notes("hook")), ["init", "text_delta", "tool_call", "result"]);
 }
@@ -399,8 +401,8 @@ fn answer_that_the_journal_did_not_take_is_not_shown() {
 fn answer_is_shown_once_an_event_says_that_it_is_durable() {
     let told = Arc::<Mutex<Vec<AgentEvent>>>::default();
     let tells = Arc::clone(&told);
-    let sink = move |envelope: &Envelope| tells.lock().unwrap().push(envelope.event.clone());
-    let agent = loop_of(ModelDriver::new(FakeModel::script(["hello"])));
+    let sink = move |envelope: &EventEnvelope| tells.lock().unwrap().push(envelope.event.clone());
+    let agent = test_loop(ModelDriver::new(FakeModel::script(["hello"])));
     let agent = agent.with_event_sink(Arc::new(sink));
     block_on(agent.execute(AgentState::new().with_user_message("go")));
     let told = told.lock().unwrap();
@@ -409,7 +411,7 @@ fn answer_is_shown_once_an_event_says_that_it_is_durable() {
     let mut held = Held::default();
     assert_eq!(held.pass(looking()).count(), 0);
     let mut shows =
-        |it: &&AgentEvent| held.pass(Note::Event(Source::default(), (*it).clone())).count() == 2;
+        |it: &&AgentEvent| held.pass(UiEvent::Event(Source::default(), (*it).clone())).count() == 2;
     let event = told[asked..].iter().find(&mut shows);
     assert!(matches!(event, Some(AgentEvent::StepCompleted(_))), "{event:?}");
 }
@@ -417,7 +419,7 @@ fn answer_is_shown_once_an_event_says_that_it_is_durable() {
 #[test]
 fn a_compaction_on_the_way_is_told_in_a_line() {
     let stderr = Sheet::default();
-    let mut progress = Progress::to(Box::new(stderr.clone()), Details::Calls);
+    let mut progress = Progress::to(Box::new(stderr.clone()), Verbosity::Calls);
     let volume = |turns: u64, tokens: u64| json!({"turns": turns, "tokens": tokens});
     progress.take(&event(
         "ann",

@@ -4,11 +4,11 @@ use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use anstream::{AutoStream, ColorChoice};
-use loopwright_core::{AgentEvent, OwnedDelta, kinds::StreamDelta};
+use loopwright_core::{AgentEvent, StreamFragment, kinds::StreamDelta};
 
-use super::markdown::{Markdown, Preview, Room};
-use super::words::harmless;
-use super::{Answer, Note, Output, Progress, Renderer, columns, is_dumb};
+use super::markdown::{Markdown, Preview, Width};
+use super::words::sanitize_terminal;
+use super::{Answer, Output, Progress, Renderer, UiEvent, columns, is_dumb};
 
 /// Writes words to standard output as they come, and everything else to standard error.
 pub struct Text {
@@ -34,7 +34,7 @@ pub enum Scope {
 #[derive(Debug)]
 pub(super) enum Target {
     /// A terminal that shows Markdown as what it means, and how much room it has at the time.
-    Styled(Markdown, fn() -> Room),
+    Styled(Markdown, fn() -> Width),
     /// A terminal without colours, which must not be steered by them.
     Terminal,
     /// Anything else, which gets them as they are.
@@ -52,7 +52,7 @@ impl Target {
             return Self::Terminal;
         }
         let preview = if is_dumb() { Preview::Hidden } else { Preview::Shown };
-        let room = || Room::of(columns());
+        let room = || Width::of(columns());
         Self::Styled(Markdown::new(room(), preview), room)
     }
 }
@@ -87,22 +87,24 @@ impl Text {
                 markdown.resize(room());
                 self.output.write_all(markdown.push(text).as_bytes())?;
             }
-            Target::Terminal => self.output.write_all(harmless(text).as_bytes())?,
+            Target::Terminal => self.output.write_all(sanitize_terminal(text).as_bytes())?,
             Target::File => self.output.write_all(text.as_bytes())?,
         }
         self.output.flush()
     }
 
     /// Shows a fragment of the agent's answer. Something turns on a line of its own only.
-    fn stream(&mut self, note: &Note, delta: &OwnedDelta) -> io::Result<()> {
+    fn stream(&mut self, note: &UiEvent, delta: &StreamFragment) -> io::Result<()> {
         let is_terminal = !matches!(self.target, Target::File);
         match delta {
-            OwnedDelta::Text(text) => {
+            StreamFragment::Text(text) => {
                 self.progress.take(note);
                 return self.say(text);
             }
-            OwnedDelta::Reasoning(_) if self.is_mid_line && is_terminal => return Ok(()),
-            OwnedDelta::ToolCall { .. } if self.is_mid_line && is_terminal => self.break_line()?,
+            StreamFragment::Reasoning(_) if self.is_mid_line && is_terminal => return Ok(()),
+            StreamFragment::ToolCall { .. } if self.is_mid_line && is_terminal => {
+                self.break_line()?
+            }
             _ => {}
         }
         self.progress.take(note);
@@ -126,40 +128,40 @@ impl Text {
 }
 
 impl Renderer for Text {
-    fn take(&mut self, note: &Note) -> io::Result<()> {
+    fn take(&mut self, note: &UiEvent) -> io::Result<()> {
         let is_wordy = self.scope == Scope::All;
         match note {
             // Sub-agents answer to the agent, and not to whoever reads the answer.
-            Note::Event(source, _) | Note::Answered(Answer { source, .. })
+            UiEvent::Event(source, _) | UiEvent::Answered(Answer { source, .. })
                 if source.is_subagent() =>
             {
                 self.progress.take(note);
             }
-            Note::Event(_, AgentEvent::StreamDelta(StreamDelta { delta, aside: false, .. })) => {
+            UiEvent::Event(_, AgentEvent::StreamDelta(StreamDelta { delta, aside: false, .. })) => {
                 if is_wordy {
                     self.stream(note, delta)?;
                 } else {
                     self.progress.take(note);
                 }
             }
-            Note::Event(_, AgentEvent::InferenceRequestStarted(_)) => {
+            UiEvent::Event(_, AgentEvent::InferenceRequestStarted(_)) => {
                 // An answer that broke off leaves its line open.
                 self.end_line()?;
                 self.progress.take(note);
             }
-            Note::Answered(answer) if answer.aside => self.progress.take(note),
-            Note::Answered(answer) => {
+            UiEvent::Answered(answer) if answer.aside => self.progress.take(note),
+            UiEvent::Answered(answer) => {
                 self.progress.take(note);
                 if is_wordy && !self.has_spoken {
                     self.say(&answer.text)?;
                 }
                 self.end_line()?;
             }
-            Note::Interrupted => {
+            UiEvent::Interrupted => {
                 self.end_line()?;
                 self.progress.take(note);
             }
-            Note::Over(report) => {
+            UiEvent::Over(report) => {
                 if self.scope == Scope::Answer {
                     self.say(&report.text)?;
                 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-pub(crate) use loopwright_broadcast::text::{cut, harmless, line};
+pub(crate) use loopwright_broadcast::text::{sanitize_terminal, single_line, truncate};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ fn steers(c: char) -> bool {
 
 /// Breaks a text between words into at most so many lines.
 pub(crate) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
-    let text = harmless(text);
+    let text = sanitize_terminal(text);
     let mut lines: Vec<String> = Vec::new();
     let mut words = text.split_whitespace().peekable();
     while let Some(word) = words.next() {
@@ -52,9 +52,9 @@ pub(crate) fn wrap(text: &str, width: usize, most: usize) -> Vec<String> {
             }
             Some(last) if is_last => {
                 let rest = words.by_ref().fold(word.to_owned(), |rest, word| rest + " " + word);
-                *last = cut(&format!("{last} {rest}"), width);
+                *last = truncate(&format!("{last} {rest}"), width);
             }
-            _ => lines.push(cut(word, width)),
+            _ => lines.push(truncate(word, width)),
         }
     }
     lines
@@ -65,13 +65,13 @@ pub(crate) fn summary(arguments: &str, most: usize) -> String {
     const TELLING: [&str; 6] = ["command", "path", "file", "pattern", "query", "url"];
     let value: Value = match serde_json::from_str(arguments) {
         Ok(value) => value,
-        Err(_) => return line(arguments, most),
+        Err(_) => return single_line(arguments, most),
     };
     let telling = TELLING.iter().find_map(|name| value.get(name)?.as_str());
     match (telling, &value) {
-        (Some(telling), _) => line(telling, most),
+        (Some(telling), _) => single_line(telling, most),
         (None, Value::Object(map)) if map.is_empty() => String::new(),
-        _ => line(&value.to_string(), most),
+        _ => single_line(&value.to_string(), most),
     }
 }
 

@@ -4,20 +4,20 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use loopwright_capabilities::files::Undone;
-use loopwright_core::{Resolution, ToolOutput};
+use loopwright_capabilities::files::UndoOutcome;
+use loopwright_core::{ApprovalDecision, ToolOutput};
 use loopwright_sessions::{
-    Claim, Decide, FileCall, Lease, Owner, ResumeSession, SessionHeader, SessionStore, StoreError,
-    SuspendSession,
+    DecideCall, FileCall, Lease, LeaseRequest, Owner, ResumeSession, SessionHeader, SessionStore,
+    StoreError, SuspendSession,
 };
 
 use super::{SessionsError, error, find, now, short};
 use crate::args::session::ForkRef;
-use crate::args::sessions::{DecideArgs, DeleteArgs, IdsArgs, RewindArgs};
+use crate::args::sessions::{DecideArgs, DeleteArgs, RewindArgs, SessionIdsArgs};
 use crate::console;
-use crate::conversation::caretaker;
+use crate::conversation::maintenance_runtime;
 use crate::exit::ExitCode;
-use crate::render::{harmless, line};
+use crate::render::{sanitize_terminal, single_line};
 use crate::tools;
 
 /// How long a session is held for what is over at once.
@@ -38,7 +38,7 @@ pub(super) async fn fork(
     from: &ForkRef,
 ) -> Result<ExitCode, SessionsError> {
     let source = find(&**store, &from.id).await?;
-    let fork = caretaker(store).fork(&source.id, from.step, None).await?;
+    let fork = maintenance_runtime(store).fork(&source.id, from.step, None).await?;
     Ok(console::print(format!("{}\n", fork.id).as_bytes()))
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn rewind(
     args: &RewindArgs,
 ) -> Result<ExitCode, SessionsError> {
     let header = find(&**store, &args.id.id).await?;
-    let runtime = caretaker(store);
+    let runtime = maintenance_runtime(store);
     let mut unrecorded = Vec::new();
     let session = if args.files {
         unrecorded = runtime.unrecorded_files(&header.id, args.step).await?;
@@ -81,7 +81,7 @@ pub(crate) fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
         return;
     }
     for call in unrecorded {
-        console::warn(&format!("{} is left as it is", line(&call.path, 200)));
+        console::warn(&format!("{} is left as it is", single_line(&call.path, 200)));
     }
     let why = match header.parent.as_ref().filter(|_| header.call.is_none()) {
         Some(parent) => format!(
@@ -97,12 +97,12 @@ pub(crate) fn tell_unrecorded(header: &SessionHeader, unrecorded: &[FileCall]) {
 }
 
 /// Says what became of a file whose change was to be undone.
-pub(crate) fn tell_undone(path: &str, came: &Undone) {
-    let path = harmless(path);
+pub(crate) fn tell_undone(path: &str, came: &UndoOutcome) {
+    let path = sanitize_terminal(path);
     match came {
-        Undone::Restored => console::tell(&format!("{path} is what it was")),
-        Undone::Nothing => {}
-        Undone::Conflict => {
+        UndoOutcome::Restored => console::tell(&format!("{path} is what it was")),
+        UndoOutcome::Unchanged => {}
+        UndoOutcome::Conflict => {
             console::warn(&format!("{path} has changed since and is left as it is"));
         }
     }
@@ -115,16 +115,16 @@ pub(super) async fn decide(
 ) -> Result<ExitCode, SessionsError> {
     let header = find(&**store, &args.id.id).await?;
     let (call, mut resolution) = decision(&args.what)?;
-    let runtime = caretaker(store);
+    let runtime = maintenance_runtime(store);
     let waiting = runtime.session(&header.id).await?;
     let waiting = waiting.state().pending();
     let asked = waiting.iter().find(|it| call.is_none_or(|call| call == it.index));
-    if let (Resolution::Deny { reason }, true) =
+    if let (ApprovalDecision::Deny { reason }, true) =
         (&mut resolution, asked.is_some_and(|it| it.question.is_recovery()))
     {
         INTERRUPTED.clone_into(reason);
     }
-    let session = runtime.execute(&header.id, &Decide { call, resolution }).await?;
+    let session = runtime.execute(&header.id, &DecideCall { call, resolution }).await?;
     let id = short(&header.id);
     let rest = session.state().pending().iter().map(|it| it.index.to_string()).collect::<Vec<_>>();
     console::tell(&if rest.is_empty() {
@@ -139,7 +139,7 @@ pub(super) async fn decide(
 const INTERRUPTED: &str = "the call had begun and was interrupted, so nobody knows whether it took effect. The \
     user decided to skip it: it is not made again. Find out what became of it if that matters";
 
-fn decision(what: &[String]) -> Result<(Option<u16>, Resolution), SessionsError> {
+fn decision(what: &[String]) -> Result<(Option<u16>, ApprovalDecision), SessionsError> {
     let (call, word) = match what {
         [word] => (None, word),
         [call, word] => {
@@ -153,9 +153,9 @@ fn decision(what: &[String]) -> Result<(Option<u16>, Resolution), SessionsError>
         _ => return Err(SessionsError::Usage("one decision at a time".to_owned())),
     };
     let resolution = match word.as_str() {
-        "retry" => Resolution::Approve,
-        "skip" => Resolution::Deny { reason: "the user decided against it".to_owned() },
-        "done" => Resolution::Answer(ToolOutput::text(
+        "retry" => ApprovalDecision::Approve,
+        "skip" => ApprovalDecision::Deny { reason: "the user decided against it".to_owned() },
+        "done" => ApprovalDecision::Answer(ToolOutput::text(
             "The user says that this was done; what it returned is not known.",
         )),
         other => {
@@ -169,7 +169,7 @@ fn decision(what: &[String]) -> Result<(Option<u16>, Resolution), SessionsError>
 /// Does something with each of several sessions. One that fails does not keep the others from it.
 pub(super) async fn each(
     store: &Arc<dyn SessionStore>,
-    args: &IdsArgs,
+    args: &SessionIdsArgs,
     task: Task,
 ) -> Result<ExitCode, SessionsError> {
     let mut worst = ExitCode::Done;
@@ -187,7 +187,7 @@ async fn one(
     task: Task,
 ) -> Result<(), SessionsError> {
     let header = find(&**store, id).await?;
-    let (id, runtime) = (&header.id, caretaker(store));
+    let (id, runtime) = (&header.id, maintenance_runtime(store));
     let done = match task {
         Task::Suspend => {
             runtime.execute(id, &SuspendSession).await?;
@@ -236,12 +236,12 @@ pub(super) async fn hold(
     header: &SessionHeader,
 ) -> Result<Lease, StoreError> {
     let owner = Owner::this_process().to_string();
-    let claim = Claim { owner: &owner, instead_of: None, now: now(), lasts: MOMENT };
+    let claim = LeaseRequest { owner: &owner, replaces: None, now: now(), ttl: MOMENT };
     match store.lease(&header.id, claim).await {
         Err(StoreError::Busy { owner: gone, .. })
             if Owner::parse(&gone).is_some_and(|it| it.is_gone()) =>
         {
-            store.lease(&header.id, Claim { instead_of: Some(&gone), ..claim }).await
+            store.lease(&header.id, LeaseRequest { replaces: Some(&gone), ..claim }).await
         }
         taken => taken,
     }
@@ -261,7 +261,7 @@ pub(super) async fn delete(
         return Ok(ExitCode::Done);
     }
     for header in &headers {
-        caretaker(store).delete(&header.id).await?;
+        maintenance_runtime(store).delete(&header.id).await?;
         console::tell(&format!("session {} is deleted", short(&header.id)));
     }
     Ok(ExitCode::Done)
@@ -269,7 +269,7 @@ pub(super) async fn delete(
 
 fn is_agreed(headers: &[SessionHeader]) -> bool {
     for header in headers {
-        let title = line(header.title.as_deref().unwrap_or_default(), 60);
+        let title = single_line(header.title.as_deref().unwrap_or_default(), 60);
         console::tell(&format!("  {}  {title}", short(&header.id)));
     }
     console::tell("delete for good? [y/N]");
@@ -282,16 +282,16 @@ fn is_agreed(headers: &[SessionHeader]) -> bool {
 mod tests {
     use super::*;
 
-    fn decided(what: &[&str]) -> Option<(Option<u16>, Resolution)> {
+    fn decided(what: &[&str]) -> Option<(Option<u16>, ApprovalDecision)> {
         decision(&what.iter().map(ToString::to_string).collect::<Vec<_>>()).ok()
     }
 
     #[test]
     fn a_decision_is_a_word_and_perhaps_a_call() {
-        assert_eq!(decided(&["retry"]), Some((None, Resolution::Approve)));
-        assert_eq!(decided(&["1", "retry"]), Some((Some(1), Resolution::Approve)));
-        assert!(matches!(decided(&["skip"]), Some((None, Resolution::Deny { .. }))));
-        assert!(matches!(decided(&["0", "done"]), Some((Some(0), Resolution::Answer(_)))));
+        assert_eq!(decided(&["retry"]), Some((None, ApprovalDecision::Approve)));
+        assert_eq!(decided(&["1", "retry"]), Some((Some(1), ApprovalDecision::Approve)));
+        assert!(matches!(decided(&["skip"]), Some((None, ApprovalDecision::Deny { .. }))));
+        assert!(matches!(decided(&["0", "done"]), Some((Some(0), ApprovalDecision::Answer(_)))));
         for wrong in [&["maybe"][..], &["x", "done"], &["-1", "done"], &["done", "1"]] {
             assert_eq!(decided(wrong), None);
         }

@@ -14,7 +14,7 @@ use super::{SessionsError, find, short};
 use crate::args::sessions::DoctorArgs;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::render::{count, harmless};
+use crate::render::{count, sanitize_terminal};
 use crate::report::SCHEMA_VERSION;
 use crate::stage::chain;
 
@@ -94,8 +94,8 @@ pub(super) async fn check(
 fn tell(finding: &Finding) {
     let of =
         finding.session.as_ref().map_or(String::new(), |id| format!("session {}: ", short(id)));
-    console::tell(&format!("{of}{}", harmless(&finding.problem)));
+    console::tell(&format!("{of}{}", sanitize_terminal(&finding.problem)));
     if let Some(repaired) = &finding.repaired {
-        console::tell(&format!("  repaired: {}", harmless(repaired)));
+        console::tell(&format!("  repaired: {}", sanitize_terminal(repaired)));
     }
 }

@@ -9,14 +9,14 @@ use loopwright_sessions::{Owner, SessionError, SessionId, SessionStatus, StoreEr
 
 use super::find::short;
 use crate::exit::ExitCode;
-use crate::store::PlaceError;
+use crate::store::StoreLocationError;
 
 /// Why something could not be done with a session.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionsError {
     /// There is no place for sessions.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] StoreLocationError),
     /// No name begins so.
     #[error(
         "there is no session whose name begins with `{0}`: `loopwright sessions list --all` shows those that there are"
@@ -208,7 +208,9 @@ impl SessionsError {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::Place(
-                PlaceError::Directory { .. } | PlaceError::Open { .. } | PlaceError::Damaged { .. },
+                StoreLocationError::Directory { .. }
+                | StoreLocationError::Open { .. }
+                | StoreLocationError::Damaged { .. },
             ) => ExitCode::Internal,
             Self::Place(_) => ExitCode::Config,
             Self::Busy { .. } => ExitCode::Busy,

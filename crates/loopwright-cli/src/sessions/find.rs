@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use loopwright_sessions::{
-    Kinship, SessionHeader, SessionId, SessionQuery, SessionStatus, SessionStore,
+    SessionHeader, SessionId, SessionQuery, SessionRelation, SessionStatus, SessionStore,
 };
 
 use super::SessionsError;
@@ -77,7 +77,7 @@ pub async fn latest(
 ) -> Result<SessionHeader, SessionsError> {
     let query = SessionQuery {
         workdir: Some(workdir.to_string_lossy().into()),
-        kinship: Kinship::Independent,
+        kinship: SessionRelation::TopLevel,
         ..SessionQuery::first(1)
     };
     let list = store.list(&query).await?;

@@ -7,18 +7,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use loopwright_broadcast::{BroadcastEnvelope, BroadcastStatus, kinds};
+use loopwright_broadcast::{BroadcastEnvelope, BroadcastStatus, envelope_types};
 use loopwright_core::{Clock, SystemClock};
-use loopwright_sessions::{Followed, Following, JobQuery, Log, Note, SessionId, SessionStore};
+use loopwright_sessions::{
+    EventFollower, FollowEvent, JobQuery, LogEntry, SessionId, SessionLog, SessionStore,
+};
 use serde_json::Value;
 
 use super::change::holder;
 use super::{SessionsError, find, short};
 use crate::args::sessions::FollowArgs;
 use crate::console;
-use crate::conversation::caretaker;
+use crate::conversation::maintenance_runtime;
 use crate::exit::ExitCode;
-use crate::render::{duration, harmless, line};
+use crate::render::{duration, sanitize_terminal, single_line};
 use crate::signals::{self, Signals};
 
 /// How long is waited at a time.
@@ -41,9 +43,9 @@ pub(super) async fn follow(
     let mut following = match args.after {
         Some(after) => {
             check_told(&**store, &id, after).await?;
-            Following::of(store_of, clock, id, after).await?
+            EventFollower::of(store_of, clock, id, after).await?
         }
-        None => Following::latest(store_of, clock, id).await?,
+        None => EventFollower::latest(store_of, clock, id).await?,
     };
     let mut signals = Signals::new().ok();
     let mut screen = Screen::new(args.json);
@@ -59,8 +61,8 @@ pub(super) async fn follow(
             }
         };
         let shown = match next {
-            Followed::Told(note) => screen.show(&note),
-            Followed::Quiet => {
+            FollowEvent::Entry(note) => screen.show(&note),
+            FollowEvent::Timeout => {
                 check_goes_on(store, &header.id).await?;
                 if !std::mem::replace(&mut told_of_waiting, true) {
                     let id = short(&header.id);
@@ -68,15 +70,15 @@ pub(super) async fn follow(
                 }
                 Ok(())
             }
-            Followed::Over => break,
+            FollowEvent::Ended => break,
         };
         if let Err(error) = shown {
             return Ok(of_writing(&error));
         }
     }
     if screen.lacks_answer() {
-        let session = caretaker(store).session(&header.id).await?;
-        let text = harmless(session.state().text().trim());
+        let session = maintenance_runtime(store).session(&header.id).await?;
+        let text = sanitize_terminal(session.state().text().trim());
         return Ok(console::print(format!("{text}\n").as_bytes()));
     }
     Ok(ExitCode::Done)
@@ -89,7 +91,7 @@ async fn check_told(
     after: u64,
 ) -> Result<(), SessionsError> {
     let Some(before) = after.checked_sub(1) else { return Ok(()) };
-    if store.notes(id, Log::Events, before, 1).await?.is_empty() {
+    if store.read_log(id, SessionLog::Events, before, 1).await?.is_empty() {
         let text = format!(
             "there is no event {after} of session {} to go on after: `--after 0` is the beginning, and \
              nothing at all the latest run",
@@ -113,7 +115,7 @@ async fn check_goes_on(store: &Arc<dyn SessionStore>, id: &SessionId) -> Result<
             return Ok(());
         }
     }
-    let session = caretaker(store).session(id).await?;
+    let session = maintenance_runtime(store).session(id).await?;
     // Whoever takes it up at this moment tells of that.
     let is_left = session.state().is_interrupted() && holder(&**store, &header).await?.is_none();
     if is_left { Err(SessionsError::Left(id.clone())) } else { Ok(()) }
@@ -167,7 +169,7 @@ impl Screen {
         self.form != Form::Json && !self.has_spoken && self.status == BroadcastStatus::Completed
     }
 
-    fn show(&mut self, note: &Note) -> io::Result<()> {
+    fn show(&mut self, note: &LogEntry) -> io::Result<()> {
         let mut output = io::stdout().lock();
         if self.form == Form::Json {
             let json = String::from_utf8_lossy(&note.body);
@@ -188,12 +190,12 @@ impl Screen {
     fn show_own(&mut self, it: &BroadcastEnvelope, output: &mut impl Write) -> io::Result<()> {
         let text = |name: &str| it.payload.get(name).and_then(Value::as_str).unwrap_or_default();
         match it.kind.as_str() {
-            kinds::STREAM_CHUNK => return self.say(text("content"), output),
-            kinds::TOOL_STARTED => {
+            envelope_types::STREAM_CHUNK => return self.say(text("content"), output),
+            envelope_types::TOOL_STARTED => {
                 let asked = text("args_summary").to_owned();
                 self.asked.insert(text("tool_call_id").to_owned(), asked);
             }
-            kinds::TOOL_COMPLETED => {
+            envelope_types::TOOL_COMPLETED => {
                 self.end_line(output)?;
                 self.has_spoken = false;
                 let asked = self.asked.remove(text("tool_call_id")).unwrap_or_default();
@@ -202,11 +204,14 @@ impl Screen {
                 let took =
                     it.payload.get("duration_ms").and_then(Value::as_u64).unwrap_or_default();
                 let took = duration(Duration::from_millis(took));
-                let (name, asked) = (line(text("tool_name"), WIDTH), line(&asked, WIDTH));
+                let (name, asked) =
+                    (single_line(text("tool_name"), WIDTH), single_line(&asked, WIDTH));
                 console::tell(format!("  {mark} {name} {asked} · {took}").as_str());
             }
-            kinds::DROPPED => console::tell("  (some events are missing: too many came at once)"),
-            kinds::STATUS => {
+            envelope_types::DROPPED => {
+                console::tell("  (some events are missing: too many came at once)")
+            }
+            envelope_types::STATUS => {
                 self.end_line(output)?;
                 self.status = it.status().unwrap_or_default();
                 let why = text("error_message");
@@ -214,10 +219,10 @@ impl Screen {
                     BroadcastStatus::Processing | BroadcastStatus::Completed => (),
                     BroadcastStatus::Idle => console::tell("it waits for a decision"),
                     status if why.is_empty() => console::tell(status.as_str()),
-                    status => console::tell(&format!("{status}: {}", line(why, WIDTH * 2))),
+                    status => console::tell(&format!("{status}: {}", single_line(why, WIDTH * 2))),
                 }
             }
-            kinds::STEP_STARTED => self.end_line(output)?,
+            envelope_types::STEP_STARTED => self.end_line(output)?,
             _ => (),
         }
         Ok(())
@@ -229,7 +234,8 @@ impl Screen {
         }
         self.has_spoken = true;
         self.is_mid_line = !words.ends_with('\n');
-        let harmless = if self.form == Form::Terminal { harmless(words) } else { words.to_owned() };
+        let harmless =
+            if self.form == Form::Terminal { sanitize_terminal(words) } else { words.to_owned() };
         output.write_all(harmless.as_bytes())?;
         output.flush()
     }

@@ -1,10 +1,10 @@
 //! How the last run of a session ended.
 
-use loopwright_core::{Change, Stamped, Status};
+use loopwright_core::{Change, ChangeRecord, ExecutionStatus};
 use loopwright_sessions::{SessionHeader, SessionId, SessionStore};
 
 /// The most sessions whose last run is looked up: each is read.
-const MOST: usize = 100;
+const MAX: usize = 100;
 
 /// Returns in a word how the last run of each session ended: `new` if none began, `unfinished` if it is
 /// under way or was interrupted. `None` where that is not known.
@@ -12,7 +12,7 @@ pub(super) async fn last_runs(
     store: &dyn SessionStore,
     sessions: &[SessionHeader],
 ) -> Vec<Option<&'static str>> {
-    let read = sessions.iter().take(MOST).map(|it| last_run(store, &it.id));
+    let read = sessions.iter().take(MAX).map(|it| last_run(store, &it.id));
     let mut runs = futures::future::join_all(read).await;
     runs.resize(sessions.len(), None);
     runs
@@ -23,16 +23,16 @@ async fn last_run(store: &dyn SessionStore, id: &SessionId) -> Option<&'static s
     Some(word(&loaded.changes).unwrap_or("new"))
 }
 
-fn word(changes: &[Stamped]) -> Option<&'static str> {
+fn word(changes: &[ChangeRecord]) -> Option<&'static str> {
     changes.iter().rev().find_map(|it| match &it.change {
-        Change::Closed(status) => Some(match status {
-            Status::Completed => "completed",
-            Status::Stopped(_) => "stopped",
-            Status::Failed(_) => "failed",
+        Change::ExecutionEnded(status) => Some(match status {
+            ExecutionStatus::Completed => "completed",
+            ExecutionStatus::Stopped(_) => "stopped",
+            ExecutionStatus::Failed(_) => "failed",
             other => other.as_str(),
         }),
-        Change::Paused => Some("paused"),
-        Change::Opened { .. } | Change::Resumed => Some("unfinished"),
+        Change::ExecutionPaused => Some("paused"),
+        Change::ExecutionStarted { .. } | Change::ExecutionResumed => Some("unfinished"),
         _ => None,
     })
 }

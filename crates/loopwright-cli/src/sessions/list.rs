@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::ValueEnum as _;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Kinship, SessionCursor, SessionHeader, SessionId, SessionList, SessionQuery, SessionStatus,
-    SessionStore,
+    SessionCursor, SessionHeader, SessionId, SessionList, SessionQuery, SessionRelation,
+    SessionStatus, SessionStore,
 };
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ use crate::args::sessions::{LIMIT, ListArgs};
 use crate::console;
 use crate::exit::ExitCode;
 use crate::opening::quoted;
-use crate::render::line;
+use crate::render::single_line;
 use crate::report::SCHEMA_VERSION;
 
 /// The most characters of a title that are shown.
@@ -34,7 +34,7 @@ pub(super) async fn list(
         status: args.status.map(Into::into),
         agent_name: args.agent.as_deref().map(Into::into),
         workdir: (!args.all).then(|| workdir.to_string_lossy().into()),
-        kinship: if args.all { Kinship::Any } else { Kinship::Independent },
+        kinship: if args.all { SessionRelation::Any } else { SessionRelation::TopLevel },
         after: args.cursor.as_deref().map(cursor).transpose()?,
         limit: args.limit as usize,
     };
@@ -103,7 +103,7 @@ fn table(page: &SessionList, runs: &[Option<&'static str>], with_workdir: bool) 
         let (id, age) = (short(&it.id), age(it.updated_at, now));
         let status = status(it, run);
         let workdir = it.workdir.as_deref().filter(|_| with_workdir);
-        let workdir = workdir.map_or(String::new(), |it| format!("  {}", line(it, 200)));
+        let workdir = workdir.map_or(String::new(), |it| format!("  {}", single_line(it, 200)));
         let row = format!("{id:width$}  {age:>8}  {status:10}  {}{workdir}", title(it, TITLE));
         row.trim_end().to_owned() + "\n"
     };
@@ -119,7 +119,7 @@ fn status(header: &SessionHeader, run: Option<&'static str>) -> &'static str {
 }
 
 fn title(header: &SessionHeader, most: usize) -> String {
-    line(header.title.as_deref().unwrap_or_default(), most)
+    single_line(header.title.as_deref().unwrap_or_default(), most)
 }
 
 /// Says in a few characters how long ago something was.

@@ -12,7 +12,7 @@ use super::{SessionsError, find, now, short};
 use crate::args::sessions::PruneArgs;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::render::{count, line};
+use crate::render::{count, single_line};
 use crate::report::SCHEMA_VERSION;
 
 /// Deletes sessions that nobody used for long, and frees what nobody can reach any more.
@@ -27,7 +27,7 @@ pub(super) async fn prune(
     let old = find::all(store, SessionQuery::default(), is_old).await?;
     let pruned = if args.dry_run { old } else { deleted(store, old, limit).await? };
     let jobs = match store.jobs().filter(|_| !args.dry_run) {
-        Some(queue) => queue.forget(limit).await?,
+        Some(queue) => queue.delete_finished(limit).await?,
         None => 0,
     };
     console::progress((!args.dry_run).then_some("freeing their space"));
@@ -43,7 +43,7 @@ pub(super) async fn prune(
     let done = if args.dry_run { "would be deleted" } else { "deleted" };
     for header in &pruned {
         let (id, age) = (short(&header.id), age(header.updated_at, now));
-        let title = line(header.title.as_deref().unwrap_or_default(), 50);
+        let title = single_line(header.title.as_deref().unwrap_or_default(), 50);
         console::tell(format!("  {id}  {age:>8}  {title}").trim_end());
     }
     console::tell(&format!("{} {done}", count(pruned.len() as u64, "session")));

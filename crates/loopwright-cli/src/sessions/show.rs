@@ -3,16 +3,16 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use loopwright_core::{AgentState, CallState, Stamped};
-use loopwright_sessions::{Loaded, Salvaged, SessionError, SessionStore, StoreError};
+use loopwright_core::{AgentState, CallState, ChangeRecord};
+use loopwright_sessions::{LoadedSession, Salvaged, SessionError, SessionStore, StoreError};
 use serde_json::json;
 
-use super::story::Entry;
-use super::{SessionsError, Story, find, short};
+use super::story::HistoryEntry;
+use super::{SessionHistory, SessionsError, find, short};
 use crate::args::sessions::ShowArgs;
 use crate::console;
 use crate::exit::ExitCode;
-use crate::render::{count, cut, duration, harmless, line, number, summary};
+use crate::render::{count, duration, number, sanitize_terminal, single_line, summary, truncate};
 use crate::report::{SCHEMA_VERSION, Tokens};
 
 /// The width that lines of tools keep to.
@@ -50,7 +50,7 @@ pub(super) async fn show(
         Some(reason) => Some(reason),
         None => store.missing(&header).await?.map(|it| it.problem),
     };
-    let told = Story::of(&loaded.changes);
+    let told = SessionHistory::of(&loaded.changes);
     let exit_code = if args.json {
         console::print_json(&in_json(&loaded, &state, &told, missing.as_deref()))
     } else {
@@ -62,13 +62,13 @@ pub(super) async fn show(
     Ok(if loaded.gaps.is_empty() { exit_code } else { ExitCode::Internal })
 }
 
-fn whole(loaded: Loaded) -> Salvaged {
+fn whole(loaded: LoadedSession) -> Salvaged {
     Salvaged { header: loaded.header, changes: loaded.changes, gaps: Vec::new() }
 }
 
 /// Applies the intact changes of a damaged session, except those that need a missing one.
 fn intact(salvaged: &Salvaged) -> AgentState {
-    let apply = |state: AgentState, change: &Stamped| {
+    let apply = |state: AgentState, change: &ChangeRecord| {
         state.clone().replay([change.clone()]).unwrap_or(state)
     };
     salvaged.changes.iter().fold(AgentState::new(), apply)
@@ -77,7 +77,7 @@ fn intact(salvaged: &Salvaged) -> AgentState {
 /// Says what is missing of a session, and what to do about it.
 fn tell_missing(salvaged: &Salvaged, missing: &str) {
     let id = short(&salvaged.header.id);
-    console::warn(&format!("session {id} is incomplete: {}", harmless(missing)));
+    console::warn(&format!("session {id} is incomplete: {}", sanitize_terminal(missing)));
     let lost: u64 = salvaged.gaps.iter().map(|it| it.end - it.start).sum();
     if lost > 0 {
         console::tell(&format!(
@@ -95,7 +95,7 @@ fn tell_missing(salvaged: &Salvaged, missing: &str) {
 fn in_json(
     loaded: &Salvaged,
     state: &AgentState,
-    story: &Story,
+    story: &SessionHistory,
     missing: Option<&str>,
 ) -> serde_json::Value {
     let spent = state.total_spent();
@@ -125,7 +125,7 @@ fn model(state: &AgentState) -> Option<String> {
     Some(parts.into_iter().flatten().map(|it| &**it).collect::<Vec<_>>().join("/"))
 }
 
-fn in_words(loaded: &Salvaged, state: &AgentState, story: &Story) -> String {
+fn in_words(loaded: &Salvaged, state: &AgentState, story: &SessionHistory) -> String {
     let mut text = head(loaded, state);
     for told in &story.entries {
         entry(&mut text, &told.entry);
@@ -138,11 +138,11 @@ fn in_words(loaded: &Salvaged, state: &AgentState, story: &Story) -> String {
 fn head(loaded: &Salvaged, state: &AgentState) -> String {
     let header = &loaded.header;
     let spent = state.total_spent();
-    let title = line(header.title.as_deref().unwrap_or_default(), WIDTH);
+    let title = single_line(header.title.as_deref().unwrap_or_default(), WIDTH);
     let mut text = format!("{} · {} · {title}\n", header.id, header.status);
-    let model = model(state).map(|it| line(&it, WIDTH));
-    let workdir = header.workdir.as_deref().map(harmless);
-    let parts = [Some(line(&header.agent_name, WIDTH)), model, workdir];
+    let model = model(state).map(|it| single_line(&it, WIDTH));
+    let workdir = header.workdir.as_deref().map(sanitize_terminal);
+    let parts = [Some(single_line(&header.agent_name, WIDTH)), model, workdir];
     writeln!(text, "{}", join(parts)).ok();
     let steps = count(state.total_steps(), "step");
     let tokens = Some(spent.usage.total()).filter(|it| *it > 0);
@@ -161,41 +161,41 @@ fn join<const N: usize>(parts: [Option<String>; N]) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
-fn entry(text: &mut String, entry: &Entry) {
+fn entry(text: &mut String, entry: &HistoryEntry) {
     match entry {
-        Entry::Said { role: "user", text: said } => {
-            let said = harmless(said).replace('\n', "\n> ");
+        HistoryEntry::Said { role: "user", text: said } => {
+            let said = sanitize_terminal(said).replace('\n', "\n> ");
             writeln!(text, "\n> {said}\n").ok();
         }
-        Entry::Said { role, text: said } => {
-            writeln!(text, "\n[{role}] {}\n", harmless(said)).ok();
+        HistoryEntry::Said { role, text: said } => {
+            writeln!(text, "\n[{role}] {}\n", sanitize_terminal(said)).ok();
         }
-        Entry::Began { .. } | Entry::Ended { status: "completed", .. } => {}
-        Entry::Resumed => {
+        HistoryEntry::Began { .. } | HistoryEntry::Ended { status: "completed", .. } => {}
+        HistoryEntry::Resumed => {
             text.push_str("(went on)\n");
         }
-        Entry::Answered { text: said, .. } if said.trim().is_empty() => {}
-        Entry::Answered { text: said, .. } => {
-            writeln!(text, "{}", harmless(said.trim())).ok();
+        HistoryEntry::Answered { text: said, .. } if said.trim().is_empty() => {}
+        HistoryEntry::Answered { text: said, .. } => {
+            writeln!(text, "{}", sanitize_terminal(said.trim())).ok();
         }
-        Entry::Called { tool, arguments, success, failure, output, .. } => {
+        HistoryEntry::Called { tool, arguments, success, failure, output, .. } => {
             let mark = if *success && failure.is_none() { '✓' } else { '✗' };
             let asked = summary(&arguments.to_string(), WIDTH - 35);
-            let called = format!("  {mark} {} {asked}", line(tool, 30));
+            let called = format!("  {mark} {} {asked}", single_line(tool, 30));
             let failure = failure.as_ref().map(|it| format!(" · {it}")).unwrap_or_default();
             writeln!(text, "{}{failure}", called.trim_end()).ok();
             returned(text, output);
         }
-        Entry::Asked { call, tool, question, .. } => {
-            let question = harmless(question);
-            writeln!(text, "  ? call {call}, {}: {question}", line(tool, 30)).ok();
+        HistoryEntry::Asked { call, tool, question, .. } => {
+            let question = sanitize_terminal(question);
+            writeln!(text, "  ? call {call}, {}: {question}", single_line(tool, 30)).ok();
         }
-        Entry::Decided { call, decision } => {
+        HistoryEntry::Decided { call, decision } => {
             writeln!(text, "  ! call {call}: {decision}").ok();
         }
-        Entry::Step { step, usage, cost_usd, duration_ms, error } => {
+        HistoryEntry::Step { step, usage, cost_usd, duration_ms, error } => {
             if let Some(error) = error {
-                writeln!(text, "  ✗ {}", harmless(error)).ok();
+                writeln!(text, "  ✗ {}", sanitize_terminal(error)).ok();
             }
             let tokens = Some(usage.total).filter(|it| *it > 0);
             let tokens = tokens.map(|it| format!("{} tokens", number(it)));
@@ -204,12 +204,12 @@ fn entry(text: &mut String, entry: &Entry) {
             let parts = join([Some(format!("step {step}")), tokens, cost, took]);
             writeln!(text, "  — {parts}").ok();
         }
-        Entry::Changed { what } => {
-            writeln!(text, "({})", harmless(what)).ok();
+        HistoryEntry::Changed { what } => {
+            writeln!(text, "({})", sanitize_terminal(what)).ok();
         }
-        Entry::Paused => text.push_str("(waits for a decision)\n"),
-        Entry::Ended { status, reason } => {
-            let reason = reason.as_deref().map(harmless).unwrap_or_default();
+        HistoryEntry::Paused => text.push_str("(waits for a decision)\n"),
+        HistoryEntry::Ended { status, reason } => {
+            let reason = reason.as_deref().map(sanitize_terminal).unwrap_or_default();
             writeln!(text, "({status}: {reason})").ok();
         }
     }
@@ -218,7 +218,7 @@ fn entry(text: &mut String, entry: &Entry) {
 fn returned(text: &mut String, output: &str) {
     let lines: Vec<&str> = output.lines().collect();
     for shown in lines.iter().take(LINES) {
-        let shown = cut(&harmless(&shown.replace('\t', "  ")), WIDTH - 4);
+        let shown = truncate(&sanitize_terminal(&shown.replace('\t', "  ")), WIDTH - 4);
         writeln!(text, "    {shown}").ok();
     }
     if lines.len() > LINES {
@@ -232,7 +232,7 @@ fn tail(text: &mut String, loaded: &Salvaged, state: &AgentState) {
     let pending = state.pending();
     for it in &pending {
         let (call, tool, question) =
-            (it.index, line(&it.call.name, 30), harmless(&it.question.text));
+            (it.index, single_line(&it.call.name, 30), sanitize_terminal(&it.question.text));
         writeln!(text, "\nwaits: call {call}, {tool}: {question}").ok();
         writeln!(text, "  decide with: loopwright sessions decide {id} {call} retry|skip|done")
             .ok();

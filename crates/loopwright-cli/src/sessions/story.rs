@@ -1,7 +1,7 @@
 //! What happened in a session, told from its changes.
 
 use loopwright_core::{
-    Change, Edit, Resolution, Spend, Stamped, Status, Timestamp, ToolOutcome,
+    ApprovalDecision, Change, ChangeRecord, Edit, ExecutionStatus, Spend, Timestamp, ToolOutcome,
     messages::{Message, Role, SectionName},
 };
 use serde::Serialize;
@@ -12,26 +12,26 @@ use crate::report::Tokens;
 
 /// What happened in a session, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Story {
+pub struct SessionHistory {
     /// What happened.
-    pub entries: Vec<Told>,
+    pub entries: Vec<HistoryEvent>,
 }
 
 /// Something that happened, and its moment.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Told {
+pub struct HistoryEvent {
     /// When.
     pub at: Timestamp,
     /// What.
     #[serde(flatten)]
-    pub entry: Entry,
+    pub entry: HistoryEntry,
 }
 
 /// Something that happened. Steps are counted from one over all runs, as `rewind` and `fork` count
 /// them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Entry {
+pub enum HistoryEntry {
     /// Something was said.
     Said {
         /// By whom.
@@ -126,62 +126,62 @@ pub enum Entry {
 
 /// Where the telling is.
 #[derive(Default)]
-struct Teller {
+struct HistoryBuilder {
     steps: u64,
     runs: u64,
     calls: Vec<(String, Value)>,
     spend: Spend,
 }
 
-impl Story {
+impl SessionHistory {
     /// Tells what changes say.
-    pub fn of(changes: &[Stamped]) -> Self {
-        let mut teller = Teller::default();
-        let told = |stamped: &Stamped| {
+    pub fn of(changes: &[ChangeRecord]) -> Self {
+        let mut teller = HistoryBuilder::default();
+        let told = |stamped: &ChangeRecord| {
             let entry = teller.tell(&stamped.change)?;
-            Some(Told { at: stamped.at, entry })
+            Some(HistoryEvent { at: stamped.at, entry })
         };
         Self { entries: changes.iter().filter_map(told).collect() }
     }
 }
 
-impl Teller {
-    fn tell(&mut self, change: &Change) -> Option<Entry> {
+impl HistoryBuilder {
+    fn tell(&mut self, change: &Change) -> Option<HistoryEntry> {
         Some(match change {
-            Change::Opened { .. } => {
+            Change::ExecutionStarted { .. } => {
                 self.runs += 1;
-                Entry::Began { run: self.runs }
+                HistoryEntry::Began { run: self.runs }
             }
-            Change::Resumed => Entry::Resumed,
-            Change::Thought(thought) => {
+            Change::ExecutionResumed => HistoryEntry::Resumed,
+            Change::ModelResponded(thought) => {
                 self.spend += thought.spend;
                 let call = |it: &loopwright_core::messages::ToolCall| {
                     (it.name.to_string(), value(&it.arguments))
                 };
                 self.calls = thought.message.tool_calls().map(call).collect();
                 let origin = thought.message.origin();
-                Entry::Answered {
+                HistoryEntry::Answered {
                     step: self.steps + 1,
                     text: thought.message.text(),
                     model: origin.map(|it| format!("{}/{}", it.provider, it.model)),
                 }
             }
             Change::AnswerInterrupted { message } => {
-                Entry::Answered { step: self.steps + 1, text: message.text(), model: None }
+                HistoryEntry::Answered { step: self.steps + 1, text: message.text(), model: None }
             }
-            Change::Asked { call, question } => Entry::Asked {
+            Change::ApprovalRequested { call, question } => HistoryEntry::Asked {
                 step: self.steps + 1,
                 call: *call,
                 tool: self.call(*call).0,
                 question: question.text.clone(),
             },
-            Change::Started { call, arguments, .. } => {
+            Change::ToolCallStarted { call, arguments, .. } => {
                 if let Some(known) = self.calls.get_mut(usize::from(*call)) {
                     known.1 = value(arguments.as_str());
                 }
                 return None;
             }
-            Change::Settled { call, outcome, spend, .. } => {
+            Change::ToolCallCompleted { call, outcome, spend, .. } => {
                 self.spend += *spend;
                 let (tool, arguments) = self.call(*call);
                 let output = match &**outcome {
@@ -190,41 +190,51 @@ impl Teller {
                 };
                 let (step, success) = (self.steps + 1, !outcome.is_error());
                 let failure = failure(outcome);
-                Entry::Called { step, call: *call, tool, arguments, success, failure, output }
+                HistoryEntry::Called {
+                    step,
+                    call: *call,
+                    tool,
+                    arguments,
+                    success,
+                    failure,
+                    output,
+                }
             }
-            Change::Spent(spend) => {
+            Change::SpendRecorded(spend) => {
                 self.spend += *spend;
                 return None;
             }
-            Change::StepClosed { took } => self.step(*took, None),
+            Change::StepCompleted { took } => self.step(*took, None),
             Change::StepFailed { failure, spend, took } => {
                 self.spend += *spend;
                 self.step(*took, Some(failure.to_string()))
             }
-            Change::Steered(message) => said(message)?,
-            Change::Edited { edit, .. } => return edited(edit),
-            Change::Signalled(signal) => {
-                Entry::Changed { what: format!("asked to stop: {}", signal.message) }
+            Change::MessageSteered(message) => said(message)?,
+            Change::StateEdited { edit, .. } => return edited(edit),
+            Change::StopRaised(signal) => {
+                HistoryEntry::Changed { what: format!("asked to stop: {}", signal.message) }
             }
-            Change::Paused => Entry::Paused,
-            Change::Closed(status) => Entry::Ended {
+            Change::ExecutionPaused => HistoryEntry::Paused,
+            Change::ExecutionEnded(status) => HistoryEntry::Ended {
                 status: status.as_str(),
                 reason: match status {
-                    Status::Stopped(signal) => Some(signal.message.clone()),
-                    Status::Failed(failure) => Some(failure.to_string()),
+                    ExecutionStatus::Stopped(signal) => Some(signal.message.clone()),
+                    ExecutionStatus::Failed(failure) => Some(failure.to_string()),
                     _ => None,
                 },
             },
-            Change::Cleared => Entry::Changed { what: "the run was let go".to_owned() },
+            Change::ExecutionCleared => {
+                HistoryEntry::Changed { what: "the run was let go".to_owned() }
+            }
             _ => return None,
         })
     }
 
-    fn step(&mut self, took: std::time::Duration, error: Option<String>) -> Entry {
+    fn step(&mut self, took: std::time::Duration, error: Option<String>) -> HistoryEntry {
         self.steps += 1;
         self.calls.clear();
         let spend = std::mem::take(&mut self.spend);
-        Entry::Step {
+        HistoryEntry::Step {
             step: self.steps,
             usage: spend.usage.into(),
             cost_usd: Some(spend.cost.dollars()).filter(|it| *it > 0.0),
@@ -239,7 +249,7 @@ impl Teller {
     }
 }
 
-fn edited(edit: &Edit) -> Option<Entry> {
+fn edited(edit: &Edit) -> Option<HistoryEntry> {
     let what = match edit {
         Edit::Append { message, .. } => return said(message),
         // What else happens to the sections is told of by the one that is summed up in.
@@ -258,11 +268,11 @@ fn edited(edit: &Edit) -> Option<Entry> {
         }
         Edit::Resolve { call, resolution } => {
             let decision = match resolution {
-                Resolution::Approve => "run it",
-                Resolution::Deny { .. } => "do not run it",
+                ApprovalDecision::Approve => "run it",
+                ApprovalDecision::Deny { .. } => "do not run it",
                 _ => "it was done",
             };
-            return Some(Entry::Decided { call: *call, decision });
+            return Some(HistoryEntry::Decided { call: *call, decision });
         }
         Edit::SystemPrompt(Some(_)) => "the instructions were changed".to_owned(),
         Edit::SystemPrompt(None) => "the instructions were removed".to_owned(),
@@ -273,17 +283,17 @@ fn edited(edit: &Edit) -> Option<Entry> {
         }
         _ => return None,
     };
-    Some(Entry::Changed { what })
+    Some(HistoryEntry::Changed { what })
 }
 
-fn said(message: &Message) -> Option<Entry> {
+fn said(message: &Message) -> Option<HistoryEntry> {
     let role = match message.role() {
         Role::User => "user",
         Role::Assistant => "assistant",
         Role::System => "system",
         Role::Developer => "developer",
     };
-    Some(Entry::Said { role, text: message.text() }).filter(|_| !message.is_empty())
+    Some(HistoryEntry::Said { role, text: message.text() }).filter(|_| !message.is_empty())
 }
 
 /// What is no JSON is kept as the text that it is.

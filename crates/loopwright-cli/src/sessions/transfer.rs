@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{AgentState, Budget, Change, Edit, Stamped};
+use loopwright_core::{AgentState, Budget, Change, ChangeRecord, Edit};
 use loopwright_sessions::{
-    Loaded, NewSession, SessionHeader, SessionStatus, SessionStore, StoreError, stored::FORMAT,
+    LoadedSession, NewSession, SessionHeader, SessionStatus, SessionStore, StoreError,
+    stored::FORMAT_VERSION,
 };
 use loopwright_templates::privileged_settings;
 use serde::{Deserialize, Serialize};
@@ -98,10 +99,10 @@ fn publish(partial: &Path, path: &Path) -> io::Result<()> {
     fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-fn write(to: &mut impl Write, loaded: Loaded) -> io::Result<()> {
-    let Loaded { header, definition, changes } = loaded;
-    let header = SessionHeader { from: None, line: 0, ..header };
-    let head = Head { kind: Kind::Session, format: FORMAT, header, definition };
+fn write(to: &mut impl Write, loaded: LoadedSession) -> io::Result<()> {
+    let LoadedSession { header, definition, changes } = loaded;
+    let header = SessionHeader { from: None, branch: 0, ..header };
+    let head = Head { kind: Kind::Session, format: FORMAT_VERSION, header, definition };
     writeln!(to, "{}", json_line(&head)?)?;
     changes.iter().try_for_each(|it| writeln!(to, "{}", json_line(it)?))
 }
@@ -133,7 +134,7 @@ pub(super) async fn import(
         status,
         version: 0,
         length: 0,
-        line: 0,
+        branch: 0,
         from: None,
         workdir: Some(workdir.to_string_lossy().into()),
         updated_at: now(),
@@ -156,7 +157,7 @@ pub(super) async fn import(
 fn read(
     path: &Path,
     mut lines: impl BufRead,
-) -> Result<(Head, Vec<Stamped>, AgentState), SessionsError> {
+) -> Result<(Head, Vec<ChangeRecord>, AgentState), SessionsError> {
     let mut line = String::new();
     let mut number = 0_u64;
     let mut next = |line: &mut String| {
@@ -178,9 +179,9 @@ fn read(
     };
     next(&mut line)?;
     let Format { format } = serde_json::from_str(&line).map_err(|error| wrong(1, &error))?;
-    if format == 0 || format > FORMAT {
+    if format == 0 || format > FORMAT_VERSION {
         let text = format!(
-            "{} is of format {format}, and this program knows formats up to {FORMAT}: update it",
+            "{} is of format {format}, and this program knows formats up to {FORMAT_VERSION}: update it",
             path.display()
         );
         return Err(SessionsError::Usage(text));
@@ -193,8 +194,9 @@ fn read(
     refused(1, privileged_settings(&head.definition))?;
     let mut changes = Vec::new();
     while let Some(number) = next(&mut line)? {
-        let change: Stamped = serde_json::from_str(&line).map_err(|error| wrong(number, &error))?;
-        if let Change::Edited { edit: Edit::Llm(Some(llm)), .. } = &change.change {
+        let change: ChangeRecord =
+            serde_json::from_str(&line).map_err(|error| wrong(number, &error))?;
+        if let Change::StateEdited { edit: Edit::Llm(Some(llm)), .. } = &change.change {
             refused(number, llm.options.privileged())?;
         }
         changes.push(change);
@@ -215,7 +217,7 @@ fn read(
 
 /// Returns the changes that take from a session the limits that its author typed where they are wider than
 /// those of a run without any: they are not the word of whoever takes it in.
-fn limited(state: &AgentState) -> Vec<Stamped> {
+fn limited(state: &AgentState) -> Vec<ChangeRecord> {
     let own = *state.budget();
     let budget = Budget {
         steps: Some(own.steps.unwrap_or(u32::MAX).min(STEPS.get())),
@@ -227,7 +229,10 @@ fn limited(state: &AgentState) -> Vec<Stamped> {
     let typed = session_budget::forget(state);
     let edits = budget.into_iter().chain(typed);
     edits
-        .map(|edit| Stamped { at: now(), change: Change::Edited { by: "import".into(), edit } })
+        .map(|edit| ChangeRecord {
+            at: now(),
+            change: Change::StateEdited { by: "import".into(), edit },
+        })
         .collect()
 }
 

@@ -10,8 +10,8 @@ use crate::{
     edit::StateEdit,
     failure::Failure,
     hook::{
-        Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, Recovery, ToolDecision,
-        Verdict,
+        ErrorDecision, Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, StopDecision,
+        ToolDecision,
     },
     outcome::ToolOutcome,
     state::AgentState,
@@ -30,11 +30,12 @@ type OnCall =
 type OnOutcome = dyn Fn(&ToolCall, &mut ToolOutcome, &AgentState, &HookCx<'_>) -> Result<Flow, BoxError>
     + Send
     + Sync;
-type OnStop = dyn Fn(Option<&StopSignal>, &mut StateEdit<'_>, &HookCx<'_>) -> Result<Verdict, BoxError>
+type OnStop = dyn Fn(Option<&StopSignal>, &mut StateEdit<'_>, &HookCx<'_>) -> Result<StopDecision, BoxError>
     + Send
     + Sync;
-type OnError =
-    dyn Fn(&Failure, &mut StateEdit<'_>, &HookCx<'_>) -> Result<Recovery, BoxError> + Send + Sync;
+type OnError = dyn Fn(&Failure, &mut StateEdit<'_>, &HookCx<'_>) -> Result<ErrorDecision, BoxError>
+    + Send
+    + Sync;
 
 /// Closures as a hook: one for each point that it takes part in.
 ///
@@ -44,7 +45,7 @@ type OnError =
 /// let hook = CallableHook::new("three_steps").before_step(|state, _| {
 ///     Ok(match state.step_count() {
 ///         3.. => Flow::Stop(StopSignal::requested("three_steps", "that is enough")),
-///         _ => Flow::Go,
+///         _ => Flow::Continue,
 ///     })
 /// });
 /// ```
@@ -110,9 +111,12 @@ impl CallableHook {
     setter!(after_step, Fn(&mut StateEdit<'_>, &HookCx<'_>) -> Result<Flow, BoxError>);
     setter!(
         on_stop,
-        Fn(Option<&StopSignal>, &mut StateEdit<'_>, &HookCx<'_>) -> Result<Verdict, BoxError>
+        Fn(Option<&StopSignal>, &mut StateEdit<'_>, &HookCx<'_>) -> Result<StopDecision, BoxError>
     );
-    setter!(on_error, Fn(&Failure, &mut StateEdit<'_>, &HookCx<'_>) -> Result<Recovery, BoxError>);
+    setter!(
+        on_error,
+        Fn(&Failure, &mut StateEdit<'_>, &HookCx<'_>) -> Result<ErrorDecision, BoxError>
+    );
     setter!(after_execution, Fn(&mut StateEdit<'_>, &HookCx<'_>) -> Result<(), BoxError>);
 }
 
@@ -144,7 +148,9 @@ impl Hook for CallableHook {
             (self.on_error.is_some(), HookPoint::OnError),
             (self.after_execution.is_some(), HookPoint::AfterExecution),
         ];
-        HookPoints::of(set.into_iter().filter_map(|(is_set, point)| is_set.then_some(point)))
+        HookPoints::from_points(
+            set.into_iter().filter_map(|(is_set, point)| is_set.then_some(point)),
+        )
     }
 
     async fn before_execution(
@@ -152,7 +158,7 @@ impl Hook for CallableHook {
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        forward!(self, before_execution, Flow::Go, state, cx)
+        forward!(self, before_execution, Flow::Continue, state, cx)
     }
 
     async fn before_step(
@@ -160,7 +166,7 @@ impl Hook for CallableHook {
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        forward!(self, before_step, Flow::Go, state, cx)
+        forward!(self, before_step, Flow::Continue, state, cx)
     }
 
     async fn before_inference(
@@ -169,7 +175,7 @@ impl Hook for CallableHook {
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<InferenceDecision, BoxError> {
-        forward!(self, before_inference, InferenceDecision::Go, request, state, cx)
+        forward!(self, before_inference, InferenceDecision::Send, request, state, cx)
     }
 
     async fn after_inference(
@@ -178,7 +184,7 @@ impl Hook for CallableHook {
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        forward!(self, after_inference, Flow::Go, response, state, cx)
+        forward!(self, after_inference, Flow::Continue, response, state, cx)
     }
 
     async fn before_tool(
@@ -197,7 +203,7 @@ impl Hook for CallableHook {
         state: &AgentState,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        forward!(self, after_tool, Flow::Go, call, outcome, state, cx)
+        forward!(self, after_tool, Flow::Continue, call, outcome, state, cx)
     }
 
     async fn after_step(
@@ -205,7 +211,7 @@ impl Hook for CallableHook {
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        forward!(self, after_step, Flow::Go, state, cx)
+        forward!(self, after_step, Flow::Continue, state, cx)
     }
 
     async fn on_stop(
@@ -213,8 +219,8 @@ impl Hook for CallableHook {
         signal: Option<&StopSignal>,
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
-    ) -> Result<Verdict, BoxError> {
-        forward!(self, on_stop, Verdict::Stop, signal, state, cx)
+    ) -> Result<StopDecision, BoxError> {
+        forward!(self, on_stop, StopDecision::Stop, signal, state, cx)
     }
 
     async fn on_error(
@@ -222,8 +228,8 @@ impl Hook for CallableHook {
         failure: &Failure,
         state: &mut StateEdit<'_>,
         cx: &HookCx<'_>,
-    ) -> Result<Recovery, BoxError> {
-        forward!(self, on_error, Recovery::Fail, failure, state, cx)
+    ) -> Result<ErrorDecision, BoxError> {
+        forward!(self, on_error, ErrorDecision::Fail, failure, state, cx)
     }
 
     async fn after_execution(

@@ -12,7 +12,7 @@ macro_rules! points {
 
         impl HookPoint {
             /// All points, in the order in which a run comes to them.
-            pub const EVERY: &'static [Self] = &[$(Self::$name,)*];
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
 
             /// Returns the point as it is written in events.
             pub fn as_str(self) -> &'static str {
@@ -53,10 +53,10 @@ impl HookPoints {
     /// No point.
     pub const NONE: Self = Self(0);
     /// Every point.
-    pub const ALL: Self = Self((1 << HookPoint::EVERY.len()) - 1);
+    pub const ALL: Self = Self((1 << HookPoint::ALL.len()) - 1);
 
     /// Returns the set of these points.
-    pub fn of(points: impl IntoIterator<Item = HookPoint>) -> Self {
+    pub fn from_points(points: impl IntoIterator<Item = HookPoint>) -> Self {
         points.into_iter().fold(Self::NONE, |set, point| set | Self::from(point))
     }
 
@@ -67,7 +67,7 @@ impl HookPoints {
 
     /// Returns the points of the set.
     pub fn iter(self) -> impl Iterator<Item = HookPoint> {
-        HookPoint::EVERY.iter().copied().filter(move |point| self.contains(*point))
+        HookPoint::ALL.iter().copied().filter(move |point| self.contains(*point))
     }
 }
 

@@ -17,35 +17,36 @@ use crate::{
     agent_loop::AgentLoop,
     change::Change,
     clock::Timestamp,
-    event::{ExecutionPaused, ToolCallAsked, ToolCallBlocked, ToolCallCompleted},
-    executor::{Acting, CallPositions, Ended, JournalRef, Ready, Verdict},
+    event::{ExecutionPaused, ToolApprovalRequested, ToolCallBlocked, ToolCallCompleted},
+    executor::{CallContext, CallDisposition, CallPositions, FinishedCall, JournalRef, ReadyCall},
     failure::{Failure, FailureKind},
     hook::HookPoint,
-    journal::EffectKey,
-    outcome::{Arguments, Question, Resolution, ToolOutcome},
+    journal::IdempotencyKey,
+    outcome::{ApprovalDecision, ApprovalRequest, Arguments, ToolOutcome},
     run::{
-        Interrupted, Point, Run, Turn, halt::Halt, parked::Parked, record::Broken, running::Running,
+        OnInterrupted, Phase, PhaseResult, Run, halt::Halt, parked::CancelSafe,
+        record::JournalFailed, running::Running,
     },
     state::AgentState,
-    step::{CallState, Few, OpenStep, Thought},
+    step::{CallState, Few, OpenStep, StepResponse},
     stop::StopSignal,
-    tool::{AnyTool, Effects},
+    tool::{AnyTool, SideEffects},
 };
 
 /// The calls of a step on their way.
 pub(super) struct Batch {
-    acting: Arc<Acting>,
+    acting: Arc<CallContext>,
     /// Calls about which nothing is decided yet, the last one first.
     queue: Few<Queued>,
-    preparing: Option<Parked<Vec<(u16, Verdict)>>>,
+    preparing: Option<CancelSafe<Vec<(u16, CallDisposition)>>>,
     /// Calls that hooks are being asked about, and whether they were begun before.
     deciding: Vec<(u16, bool)>,
     /// Calls whose beginning is recorded.
-    ready: Few<(u16, Ready)>,
+    ready: Few<(u16, ReadyCall)>,
     /// When the calls that run now were started.
     started_at: Timestamp,
     running: Running,
-    asked: Vec<(u16, Question)>,
+    asked: Vec<(u16, ApprovalRequest)>,
     /// Why no further call begins.
     halt: Option<Halt>,
     /// Runs while calls that have begun may come to an end.
@@ -62,15 +63,15 @@ struct Queued {
 }
 
 #[expect(clippy::large_enum_variant, reason = "it is the usual one, and lives for a moment")]
-enum Event {
-    Ended(u16, Ended),
+enum BatchEvent {
+    Ended(u16, FinishedCall),
     Cancelled,
     Late,
     GraceOver,
 }
 
 impl Run {
-    pub(super) async fn act(&mut self) -> Result<Turn, Broken> {
+    pub(super) async fn act(&mut self) -> Result<PhaseResult, JournalFailed> {
         if self.batch.is_none() {
             self.batch = self.start_batch();
         }
@@ -85,19 +86,19 @@ impl Run {
                     None => self.give_up_deciding(),
                 }
             } else if !batch.ready.is_empty() {
-                self.flush().await?;
+                self.flush_changes().await?;
                 self.launch();
             } else if !batch.running.is_empty() {
                 let event = batch.event(&self.options.cancel).await;
                 self.time_passed();
                 self.take_event(event)?;
                 if self.batch.as_ref().is_some_and(|it| !it.running.is_empty()) {
-                    self.flush().await?;
+                    self.flush_changes().await?;
                 }
             } else {
                 if self.asks_hooks() {
                     // What hooks see is on record.
-                    self.flush().await?;
+                    self.flush_changes().await?;
                 }
                 if !self.next_wave() {
                     return self.finish_batch().await;
@@ -115,17 +116,18 @@ impl Run {
         }
         let thought = Arc::clone(open.thought()?);
         let left = self.time_left();
-        let cut_off = matches!(thought.finish, FinishReason::Length | FinishReason::ContentFilter);
+        let cut_off =
+            matches!(thought.finish_reason, FinishReason::Length | FinishReason::ContentFilter);
         let mut batch = Batch::new(self, thought, self.key()?, left);
         for index in (0..=u16::MAX).take(count) {
             let open = self.state.execution().and_then(|it| it.open_step());
             let state = open.and_then(|it| it.calls().get(usize::from(index)));
             let Some(state) = state.cloned() else { break };
-            if cut_off && state == CallState::Waiting {
+            if cut_off && state == CallState::Queued {
                 let reason = "the answer was cut off, so the call may not be whole".to_owned();
-                self.settle(&batch.acting, index, ToolOutcome::Skipped { reason }.into());
+                self.complete_call(&batch.acting, index, ToolOutcome::Skipped { reason }.into());
             } else if let Some(outcome) = batch.sort(index, state, self) {
-                self.settle(&batch.acting, index, outcome.into());
+                self.complete_call(&batch.acting, index, outcome.into());
             }
         }
         batch.queue.reverse();
@@ -171,7 +173,7 @@ impl Run {
             self.skip_rest(&halt);
             return false;
         }
-        let wave = batch.wave();
+        let wave = batch.next_group();
         if wave.is_empty() {
             return false;
         }
@@ -179,7 +181,7 @@ impl Run {
         if has_tool_hooks(&self.agent) {
             batch.deciding = wave.iter().map(|it| (it.index, it.again.is_some())).collect();
             let state = Arc::clone(&self.state);
-            batch.preparing = Some(Parked::new(join_all(
+            batch.preparing = Some(CancelSafe::new(join_all(
                 wave.into_iter()
                     .map(move |it| prepare(Arc::clone(&acting), it, Arc::clone(&state))),
             )));
@@ -190,26 +192,26 @@ impl Run {
         true
     }
 
-    fn take_verdicts(&mut self, verdicts: Few<(u16, Verdict)>) {
+    fn take_verdicts(&mut self, verdicts: Few<(u16, CallDisposition)>) {
         let Some(acting) = self.batch.as_ref().map(|it| Arc::clone(&it.acting)) else { return };
         let halt = verdicts.iter().find_map(|(_, it)| it.halt());
         for (index, verdict) in verdicts {
             match (verdict, &halt) {
-                (Verdict::Run(ready), Some(halt)) => {
+                (CallDisposition::Run(ready), Some(halt)) => {
                     let outcome =
                         if ready.attempt > 1 { ToolOutcome::Unknown } else { halt.outcome() };
-                    self.settle(&acting, index, outcome.into());
+                    self.complete_call(&acting, index, outcome.into());
                 }
-                (Verdict::Run(ready), None) => self.begin_call(index, ready),
-                (Verdict::Over(ended), _) => self.settle(&acting, index, ended),
-                (Verdict::Ask(question), _) => {
+                (CallDisposition::Run(ready), None) => self.begin_call(index, ready),
+                (CallDisposition::Over(ended), _) => self.complete_call(&acting, index, ended),
+                (CallDisposition::Ask(question), _) => {
                     if let Some(batch) = &mut self.batch {
                         batch.asked.push((index, question));
                     }
                 }
-                (Verdict::Stop(signal), _) => {
+                (CallDisposition::Stop(signal), _) => {
                     let reason = format!("the run was stopped: {}", signal.message);
-                    self.settle(&acting, index, ToolOutcome::Skipped { reason }.into());
+                    self.complete_call(&acting, index, ToolOutcome::Skipped { reason }.into());
                     self.halt(Halt::Stopped, Some(signal));
                 }
             }
@@ -223,11 +225,11 @@ impl Run {
         for (index, begun_before) in deciding {
             let outcome =
                 if begun_before { ToolOutcome::Unknown } else { Halt::Cancelled.outcome() };
-            self.settle(&acting, index, outcome.into());
+            self.complete_call(&acting, index, outcome.into());
         }
     }
 
-    fn begin_call(&mut self, index: u16, ready: Ready) {
+    fn begin_call(&mut self, index: u16, ready: ReadyCall) {
         let now = self.now();
         if let Some(started) = ready.record(index) {
             self.record(started);
@@ -249,28 +251,28 @@ impl Run {
         }
     }
 
-    fn take_event(&mut self, event: Event) -> Result<(), Broken> {
+    fn take_event(&mut self, event: BatchEvent) -> Result<(), JournalFailed> {
         let Some(batch) = &mut self.batch else { return Ok(()) };
         let acting = Arc::clone(&batch.acting);
         match event {
-            Event::Ended(index, ended) => {
+            BatchEvent::Ended(index, ended) => {
                 if let Some(error) = ended.journal {
-                    return Err(self.break_off(&error));
+                    return Err(self.abort(&error));
                 }
-                self.settle(&acting, index, ended);
+                self.complete_call(&acting, index, ended);
                 Ok(())
             }
-            Event::Cancelled => {
+            BatchEvent::Cancelled => {
                 self.halt(Halt::Cancelled, None);
                 Ok(())
             }
-            Event::Late => {
+            BatchEvent::Late => {
                 batch.deadline = None;
                 let signal = self.lateness();
                 self.halt(Halt::Stopped, Some(signal));
                 Ok(())
             }
-            Event::GraceOver => {
+            BatchEvent::GraceOver => {
                 acting.cancel.cancel();
                 self.tools = Arc::new(self.leftovers.0.child_token());
                 batch.running = Running::None;
@@ -279,8 +281,8 @@ impl Run {
                 // What they consumed before they were given up is known all the same.
                 let spent = acting.inference.take_spend();
                 for index in begun {
-                    let cancelled = Ended::from(ToolOutcome::Cancelled { started: true });
-                    self.settle(&acting, index, Ended { has_run: true, ..cancelled });
+                    let cancelled = FinishedCall::from(ToolOutcome::Cancelled { started: true });
+                    self.complete_call(&acting, index, FinishedCall { has_run: true, ..cancelled });
                 }
                 self.charge(spent);
                 Ok(())
@@ -310,14 +312,14 @@ impl Run {
             rest.chain(asked.into_iter().map(|(index, it)| (index, it.is_recovery()))).collect();
         for (index, begun_before) in rest {
             let outcome = if begun_before { ToolOutcome::Unknown } else { halt.outcome() };
-            self.settle(&acting, index, outcome.into());
+            self.complete_call(&acting, index, outcome.into());
         }
     }
 
     /// Puts on record what became of a call, and tells of it.
-    fn settle(&mut self, acting: &Acting, index: u16, ended: Ended) {
+    fn complete_call(&mut self, acting: &CallContext, index: u16, ended: FinishedCall) {
         let started_at = self.start_to_record(index, ended.has_run);
-        let Ended { outcome, spend, took, signal, failure, blocked_by, .. } = ended;
+        let FinishedCall { outcome, spend, took, signal, failure, blocked_by, .. } = ended;
         let outcome = Arc::new(outcome);
         if let (ToolOutcome::Blocked { reason }, Some(call)) = (&*outcome, acting.call(index)) {
             self.say(|_| ToolCallBlocked {
@@ -329,7 +331,8 @@ impl Run {
                 hook: blocked_by.unwrap_or_else(|| "user".into()),
             });
         }
-        let change = Change::Settled { call: index, outcome: outcome.clone(), spend, started_at };
+        let change =
+            Change::ToolCallCompleted { call: index, outcome: outcome.clone(), spend, started_at };
         self.record(change);
         self.say_settled(acting, index, outcome, took);
         if let Some(failure) = failure {
@@ -358,7 +361,7 @@ impl Run {
 
     fn say_settled(
         &mut self,
-        acting: &Acting,
+        acting: &CallContext,
         call: u16,
         outcome: Arc<ToolOutcome>,
         took: Duration,
@@ -376,53 +379,57 @@ impl Run {
         });
     }
 
-    async fn finish_batch(&mut self) -> Result<Turn, Broken> {
+    async fn finish_batch(&mut self) -> Result<PhaseResult, JournalFailed> {
         let Some(batch) = &mut self.batch else { return Ok(self.close_step()) };
         if batch.asked.is_empty() {
             return Ok(self.close_step());
         }
         let (acting, asked) = (Arc::clone(&batch.acting), std::mem::take(&mut batch.asked));
-        self.hear_the_last();
+        self.drain_inbox_final();
         let calls: Vec<u16> = asked.iter().map(|(index, _)| *index).collect();
         for (call, question) in asked {
             let tool = acting.call(call).map(|it| Arc::clone(&it.name)).unwrap_or_default();
-            self.record(Change::Asked { call, question: question.clone() });
-            self.say(|_| ToolCallAsked { step: acting.key.step, call, tool, question });
+            self.record(Change::ApprovalRequested { call, question: question.clone() });
+            self.say(|_| ToolApprovalRequested { step: acting.key.step, call, tool, question });
         }
         self.record_work();
-        self.record(Change::Paused);
+        self.record(Change::ExecutionPaused);
         self.say(|_| ExecutionPaused { calls });
         self.batch = None;
-        (self.point, self.is_due) = (Point::Over, true);
-        self.flush().await?;
-        Ok(Turn::Over)
+        (self.point, self.state_ready) = (Phase::Over, true);
+        self.flush_changes().await?;
+        Ok(PhaseResult::Finished)
     }
 
-    fn close_step(&mut self) -> Turn {
+    fn close_step(&mut self) -> PhaseResult {
         let failure = self.batch.take().and_then(|it| it.failure);
         let took = self.lap();
-        self.record(Change::StepClosed { took });
+        self.record(Change::StepCompleted { took });
         match failure {
-            Some(failure) => self.go(Point::Recover(failure)),
-            None => self.go(Point::AfterStep),
+            Some(failure) => self.advance_to(Phase::Recover(failure)),
+            None => self.advance_to(Phase::AfterStep),
         }
     }
 }
 
 fn has_tool_hooks(agent: &AgentLoop) -> bool {
     let hooks = agent.interceptor();
-    hooks.has(HookPoint::BeforeTool) || hooks.has(HookPoint::AfterTool)
+    hooks.contains(HookPoint::BeforeTool) || hooks.contains(HookPoint::AfterTool)
 }
 
-async fn prepare(acting: Arc<Acting>, queued: Queued, state: Arc<AgentState>) -> (u16, Verdict) {
+async fn prepare(
+    acting: Arc<CallContext>,
+    queued: Queued,
+    state: Arc<AgentState>,
+) -> (u16, CallDisposition) {
     let index = queued.index;
     let verdict = match queued.again {
         Some(_) => queued.admit(&acting),
         None => acting.prepare(index, queued.resolved, &state).await,
     };
     match verdict {
-        Verdict::Over(ended) if ended.failure.is_none() => {
-            (index, Verdict::Over(acting.finish(index, ended, &state).await))
+        CallDisposition::Over(ended) if ended.failure.is_none() => {
+            (index, CallDisposition::Over(acting.finish(index, ended, &state).await))
         }
         verdict => (index, verdict),
     }
@@ -430,14 +437,16 @@ async fn prepare(acting: Arc<Acting>, queued: Queued, state: Arc<AgentState>) ->
 
 impl Queued {
     /// Decides without hooks: there are none, or they were asked before the interruption.
-    fn admit(self, acting: &Acting) -> Verdict {
+    fn admit(self, acting: &CallContext) -> CallDisposition {
         let Some(call) = acting.call(self.index) else {
-            return Verdict::Over(ToolOutcome::Unknown.into());
+            return CallDisposition::Over(ToolOutcome::Unknown.into());
         };
         match self.again {
-            None => acting.admit(call, Arguments::new(Arc::clone(&call.arguments))),
-            Some((attempt, arguments)) => match acting.admit(call, arguments) {
-                Verdict::Run(ready) => Verdict::Run(Ready { attempt: attempt + 1, ..ready }),
+            None => acting.validate(call, Arguments::new(Arc::clone(&call.arguments))),
+            Some((attempt, arguments)) => match acting.validate(call, arguments) {
+                CallDisposition::Run(ready) => {
+                    CallDisposition::Run(ReadyCall { attempt: attempt + 1, ..ready })
+                }
                 verdict => verdict,
             },
         }
@@ -445,8 +454,13 @@ impl Queued {
 }
 
 impl Batch {
-    fn new(run: &Run, thought: Arc<Thought>, key: EffectKey, left: Option<Duration>) -> Self {
-        let acting = Acting {
+    fn new(
+        run: &Run,
+        thought: Arc<StepResponse>,
+        key: IdempotencyKey,
+        left: Option<Duration>,
+    ) -> Self {
+        let acting = CallContext {
             positions: CallPositions::of(&thought),
             thought,
             journal: run.options.journal.clone().map(JournalRef),
@@ -475,23 +489,23 @@ impl Batch {
     /// Files a call by where it stands; returns its outcome if it already has one.
     fn sort(&mut self, index: u16, state: CallState, run: &Run) -> Option<ToolOutcome> {
         let (resolved, again) = match state {
-            CallState::Done(_) => return None,
-            CallState::Waiting => (false, None),
-            CallState::Asked(question) => {
+            CallState::Completed(_) => return None,
+            CallState::Queued => (false, None),
+            CallState::AwaitingApproval(question) => {
                 self.asked.push((index, question));
                 return None;
             }
-            CallState::Resolved(Resolution::Approve) => (true, None),
-            CallState::Resolved(Resolution::Deny { reason }) => {
+            CallState::Decided(ApprovalDecision::Approve) => (true, None),
+            CallState::Decided(ApprovalDecision::Deny { reason }) => {
                 return Some(ToolOutcome::Blocked { reason });
             }
-            CallState::Resolved(Resolution::Answer(output)) => {
+            CallState::Decided(ApprovalDecision::Answer(output)) => {
                 return Some(ToolOutcome::Returned(output));
             }
             CallState::Started { attempt, arguments } => {
-                let has_begun = run.unbegun.binary_search(&index).is_err();
+                let has_begun = run.unstarted_calls.binary_search(&index).is_err();
                 if has_begun && !self.may_run_again(index) {
-                    return self.interrupted(index, run.options.interrupted);
+                    return self.interrupted(index, run.options.on_interrupted);
                 }
                 if has_begun && attempt >= run.options.max_attempts {
                     let text = format!("the tool was interrupted {attempt} times");
@@ -511,16 +525,18 @@ impl Batch {
     }
 
     fn may_run_again(&self, index: u16) -> bool {
-        self.tool(index).is_some_and(|it| it.options().effects != Effects::Once)
+        self.tool(index).is_some_and(|it| it.options().side_effects != SideEffects::AtMostOnce)
     }
 
-    fn interrupted(&mut self, index: u16, policy: Interrupted) -> Option<ToolOutcome> {
+    fn interrupted(&mut self, index: u16, policy: OnInterrupted) -> Option<ToolOutcome> {
         match policy {
-            Interrupted::TellModel => Some(ToolOutcome::Unknown),
-            Interrupted::Ask => {
+            OnInterrupted::ReportUnknown => Some(ToolOutcome::Unknown),
+            OnInterrupted::RequireApproval => {
                 let text = "the tool was interrupted, and may have taken effect: run it again?";
-                let question =
-                    Question { text: text.to_owned(), source: Question::RECOVERY.into() };
+                let question = ApprovalRequest {
+                    text: text.to_owned(),
+                    source: ApprovalRequest::RECOVERY.into(),
+                };
                 self.asked.push((index, question));
                 None
             }
@@ -528,7 +544,7 @@ impl Batch {
     }
 
     /// Takes the calls that may run next to each other from the queue.
-    fn wave(&mut self) -> Few<Queued> {
+    fn next_group(&mut self) -> Few<Queued> {
         let queue = self.queue.iter().rev();
         let together = queue.take_while(|it| !self.is_exclusive(it.index)).count();
         let is_alone = together == 0 && !self.queue.is_empty();
@@ -540,7 +556,8 @@ impl Batch {
     fn begun(&self, calls: &[CallState]) -> Vec<u16> {
         let waiting = self.queue.iter().map(|it| it.index);
         let waiting: BTreeSet<u16> = waiting.chain(self.asked.iter().map(|it| it.0)).collect();
-        let open = (0..=u16::MAX).zip(calls).filter(|(_, it)| !matches!(it, CallState::Done(_)));
+        let open =
+            (0..=u16::MAX).zip(calls).filter(|(_, it)| !matches!(it, CallState::Completed(_)));
         open.map(|(index, _)| index).filter(|index| !waiting.contains(index)).collect()
     }
 
@@ -549,27 +566,27 @@ impl Batch {
     }
 
     /// Waits for the next thing to happen to the running calls.
-    async fn event(&mut self, cancel: &CancellationToken) -> Event {
+    async fn event(&mut self, cancel: &CancellationToken) -> BatchEvent {
         let ending = async {
             match (&mut self.grace, &mut self.deadline) {
                 (Some(grace), _) => {
                     grace.await;
-                    Event::GraceOver
+                    BatchEvent::GraceOver
                 }
                 (None, Some(deadline)) => {
                     match select(std::pin::pin!(cancel.cancelled()), deadline).await {
-                        Either::Left(_) => Event::Cancelled,
-                        Either::Right(_) => Event::Late,
+                        Either::Left(_) => BatchEvent::Cancelled,
+                        Either::Right(_) => BatchEvent::Late,
                     }
                 }
                 (None, None) => {
                     cancel.cancelled().await;
-                    Event::Cancelled
+                    BatchEvent::Cancelled
                 }
             }
         };
         match select(self.running.next(), std::pin::pin!(ending)).await {
-            Either::Left((Some((index, ended)), _)) => Event::Ended(index, ended),
+            Either::Left((Some((index, ended)), _)) => BatchEvent::Ended(index, ended),
             Either::Left((None, _)) => pending().await,
             Either::Right((event, _)) => event,
         }

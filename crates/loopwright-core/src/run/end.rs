@@ -7,10 +7,10 @@ use crate::{
         ExecutionCompleted, ExecutionFailed, ExecutionStopped, StateUpdated, StepCompleted,
         TokenUsageReported,
     },
-    execution::{Execution, Status},
+    execution::{Execution, ExecutionStatus},
     failure::Failure,
-    interceptor::{Ask, Word},
-    run::{Point, Run, Turn, record::Broken},
+    interceptor::{HookCall, HookOutcome},
+    run::{Phase, PhaseResult, Run, record::JournalFailed},
     step::Step,
     stop::{StopSignal, Strength},
 };
@@ -20,28 +20,28 @@ const MAX_VETOES: u32 = 8;
 
 impl Run {
     /// Records a step that has no answer.
-    pub(super) fn fail(&mut self, failure: Failure, spend: Spend) -> Turn {
+    pub(super) fn fail(&mut self, failure: Failure, spend: Spend) -> PhaseResult {
         let took = self.lap();
         self.record(Change::StepFailed { failure: failure.clone(), spend, took });
-        self.go(Point::Recover(failure))
+        self.advance_to(Phase::Recover(failure))
     }
 
     /// Asks whether the run goes on in spite of a failed step.
-    pub(super) async fn recover(&mut self, failure: Failure) -> Result<Turn, Broken> {
-        match self.ask(Ask::OnError(failure.clone())).await? {
-            Ok(Word::Retry) => (),
+    pub(super) async fn recover(&mut self, failure: Failure) -> Result<PhaseResult, JournalFailed> {
+        match self.ask(HookCall::OnError(failure.clone())).await? {
+            Ok(HookOutcome::Retry) => (),
             Ok(_) => self.failure = Some(failure),
             Err(error) => self.failure = Some(Failure::from(&error)),
         }
-        Ok(self.go(Point::AfterStep))
+        Ok(self.advance_to(Phase::AfterStep))
     }
 
-    pub(super) async fn after_step(&mut self) -> Result<Turn, Broken> {
-        if let Err(error) = self.ask(Ask::AfterStep).await? {
+    pub(super) async fn after_step(&mut self) -> Result<PhaseResult, JournalFailed> {
+        if let Err(error) = self.ask(HookCall::AfterStep).await? {
             self.failure = self.failure.take().or(Some(Failure::from(&error)));
         }
         self.say_step();
-        Ok(self.go(Point::Decide))
+        Ok(self.advance_to(Phase::Decide))
     }
 
     /// Records that hooks were called about the last step, so that a run that resumes from a state that is
@@ -75,22 +75,26 @@ impl Run {
         &mut self,
         signal: Option<StopSignal>,
         follows_step: bool,
-    ) -> Result<Turn, Broken> {
-        let word = match self.ask(Ask::OnStop(signal)).await? {
+    ) -> Result<PhaseResult, JournalFailed> {
+        let word = match self.ask(HookCall::OnStop(signal)).await? {
             Ok(word) => word,
-            Err(error) => return Ok(self.go(Point::Close(Status::Failed(Failure::from(&error))))),
+            Err(error) => {
+                return Ok(
+                    self.advance_to(Phase::Close(ExecutionStatus::Failed(Failure::from(&error))))
+                );
+            }
         };
         let signals = self.state.execution().map(Execution::signals).unwrap_or_default();
         let signal = StopSignal::strongest(signals).cloned();
         if signals.iter().any(|it| it.strength() == Strength::Hard) {
             let messages = self.inbox.close();
             self.take_messages(messages);
-            return Ok(self.go(Point::Close(status_of(signal))));
+            return Ok(self.advance_to(Phase::Close(status_of(signal))));
         }
         let asked =
             self.state.execution().is_some_and(|it| it.continuation_requested_by().is_some());
         // An ending that is overruled again and again without a step between is an ending.
-        let goes_on = (asked || word == Word::Continue) && self.vetoes < MAX_VETOES;
+        let goes_on = (asked || word == HookOutcome::Continue) && self.vetoes < MAX_VETOES;
         self.vetoes += 1;
         let messages = if goes_on { self.inbox.drain() } else { self.inbox.drain_or_close() };
         let is_steered = self.take_messages(messages);
@@ -101,34 +105,39 @@ impl Run {
             }
             self.go_on();
             // The state was handed out before the attempt to begin a step.
-            return Ok(if follows_step { Turn::Step } else { Turn::On });
+            return Ok(if follows_step { PhaseResult::StepDone } else { PhaseResult::Continue });
         }
-        Ok(self.go(Point::Close(status_of(signal))))
+        Ok(self.advance_to(Phase::Close(status_of(signal))))
     }
 
-    pub(super) async fn close(&mut self, status: Status) -> Result<Turn, Broken> {
+    pub(super) async fn close(
+        &mut self,
+        status: ExecutionStatus,
+    ) -> Result<PhaseResult, JournalFailed> {
         let messages = self.inbox.close();
         self.take_messages(messages);
         self.record_work();
-        let status = match self.ask(Ask::AfterExecution(status.clone())).await? {
+        let status = match self.ask(HookCall::AfterExecution(status.clone())).await? {
             Ok(_) => status,
             Err(error) => match status {
-                failed @ Status::Failed(_) => failed,
-                _ => Status::Failed(Failure::from(&error)),
+                failed @ ExecutionStatus::Failed(_) => failed,
+                _ => ExecutionStatus::Failed(Failure::from(&error)),
             },
         };
-        self.record(Change::Closed(status));
+        self.record(Change::ExecutionEnded(status));
         self.say_end();
-        (self.point, self.is_due) = (Point::Over, true);
-        self.flush().await?;
-        Ok(Turn::Over)
+        (self.point, self.state_ready) = (Phase::Over, true);
+        self.flush_changes().await?;
+        Ok(PhaseResult::Finished)
     }
 
     fn say_end(&mut self) {
         let (steps, usage) = (self.state.step_count(), self.state.usage());
         match self.state.status().clone() {
-            Status::Stopped(signal) => self.say(|_| ExecutionStopped { signal, steps }),
-            Status::Failed(failure) => self.say(|_| ExecutionFailed { failure, steps, usage }),
+            ExecutionStatus::Stopped(signal) => self.say(|_| ExecutionStopped { signal, steps }),
+            ExecutionStatus::Failed(failure) => {
+                self.say(|_| ExecutionFailed { failure, steps, usage })
+            }
             _ => (),
         }
         self.say(|run| ExecutionCompleted {
@@ -140,10 +149,10 @@ impl Run {
     }
 }
 
-fn status_of(signal: Option<StopSignal>) -> Status {
+fn status_of(signal: Option<StopSignal>) -> ExecutionStatus {
     match signal {
-        Some(signal) if signal.reason.is_forced() => Status::Stopped(signal),
-        _ => Status::Completed,
+        Some(signal) if signal.reason.is_forced() => ExecutionStatus::Stopped(signal),
+        _ => ExecutionStatus::Completed,
     }
 }
 

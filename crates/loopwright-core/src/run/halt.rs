@@ -1,7 +1,7 @@
 //! Why the calls of a step that are left do not run.
 
 use crate::{
-    executor::{Ended, Verdict},
+    executor::{CallDisposition, FinishedCall},
     outcome::ToolOutcome,
 };
 
@@ -25,12 +25,12 @@ impl Halt {
     }
 }
 
-impl Verdict {
+impl CallDisposition {
     /// Returns why no call that was decided about at the same time begins, if it is so.
     pub(super) fn halt(&self) -> Option<Halt> {
         match self {
-            Self::Over(Ended { failure: Some(_), .. }) => Some(Halt::HookFailed),
-            Self::Stop(_) | Self::Over(Ended { signal: Some(_), .. }) => Some(Halt::Stopped),
+            Self::Over(FinishedCall { failure: Some(_), .. }) => Some(Halt::HookFailed),
+            Self::Stop(_) | Self::Over(FinishedCall { signal: Some(_), .. }) => Some(Halt::Stopped),
             _ => None,
         }
     }

@@ -28,7 +28,7 @@ impl RunHandle {
     /// Asks the run to end as [`cancel`](RunHandle::cancel) does, and says why. The first reason counts.
     pub fn cancel_with(&self, signal: StopSignal) {
         if let Some(inbox) = self.inbox.upgrade() {
-            lock(&inbox.0).why.get_or_insert(signal);
+            lock(&inbox.0).cancel_reason.get_or_insert(signal);
         }
         self.cancel.cancel();
     }
@@ -39,12 +39,12 @@ impl RunHandle {
     }
 
     /// Tells whether the run takes nothing more: it is ending, over, or dropped.
-    pub fn is_over(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.inbox.upgrade().is_none_or(|inbox| lock(&inbox.0).is_closed)
     }
 
     /// Tells whether both are handles of one run.
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub fn same_run(&self, other: &Self) -> bool {
         Weak::ptr_eq(&self.inbox, &other.inbox)
     }
 
@@ -56,7 +56,7 @@ impl RunHandle {
     /// Gives the message back if the run is over.
     pub fn steer(&self, message: Message) -> Result<(), Message> {
         match self.inbox.upgrade() {
-            Some(inbox) => inbox.put(message),
+            Some(inbox) => inbox.push(message),
             None => Err(message),
         }
     }
@@ -78,18 +78,18 @@ impl fmt::Debug for RunHandle {
 
 /// Messages that were said and not yet heard.
 #[derive(Default)]
-pub(crate) struct Inbox(Mutex<Letters>);
+pub(crate) struct Inbox(Mutex<InboxState>);
 
 #[derive(Default)]
-struct Letters {
+struct InboxState {
     messages: VecDeque<Message>,
     /// Why the run was cancelled.
-    why: Option<StopSignal>,
+    cancel_reason: Option<StopSignal>,
     is_closed: bool,
 }
 
 impl Inbox {
-    fn put(&self, message: Message) -> Result<(), Message> {
+    fn push(&self, message: Message) -> Result<(), Message> {
         let mut inbox = lock(&self.0);
         if inbox.is_closed {
             return Err(message);
@@ -100,7 +100,7 @@ impl Inbox {
 
     /// Returns why the run was cancelled.
     pub(super) fn why(&self) -> StopSignal {
-        let why = lock(&self.0).why.clone();
+        let why = lock(&self.0).cancel_reason.clone();
         why.unwrap_or_else(|| StopSignal::user_requested("the run was cancelled"))
     }
 

@@ -8,25 +8,25 @@ use crate::{
     change::{Change, Edit},
     clock::Timestamp,
     event::ExecutionStarted,
-    events::Events,
-    execution::Status,
+    events::EventBus,
+    execution::ExecutionStatus,
     hook::HookPoint,
-    meter::Meter,
-    run::{Point, Run, Turn},
+    meter::BudgetAccount,
+    run::{Phase, PhaseResult, Run},
 };
 
 impl Run {
     /// Begins an execution, or goes on with one that was interrupted or paused.
-    pub(super) fn open(&mut self) -> Turn {
+    pub(super) fn open(&mut self) -> PhaseResult {
         let now = self.now();
-        if *self.state.status() == Status::Paused && !self.state.pending().is_empty() {
-            self.hear_the_last();
-            self.point = Point::Over;
-            return Turn::Over;
+        if *self.state.status() == ExecutionStatus::Paused && !self.state.pending().is_empty() {
+            self.drain_inbox_final();
+            self.point = Phase::Over;
+            return PhaseResult::Finished;
         }
         let resumed = self.state.is_resumable();
         let had_ended = self.state.execution().is_some_and(|it| it.is_unanswered);
-        let change = if resumed { Change::Resumed } else { self.opened(now) };
+        let change = if resumed { Change::ExecutionResumed } else { self.opened(now) };
         self.record(change);
         self.start_timing();
         self.set_up();
@@ -38,22 +38,22 @@ impl Run {
         }
         // An execution that had ended begins its work once more, and is begun like a new one.
         let is_beginning = had_ended || !resumed;
-        self.go(if is_beginning { Point::BeforeExecution } else { self.resume_at() })
+        self.advance_to(if is_beginning { Phase::BeforeExecution } else { self.resume_at() })
     }
 
     /// A run that was interrupted goes on with its open step. After a closed step, it calls the hooks that
     /// were not called about it and decides again.
-    fn resume_at(&self) -> Point {
-        let Some(execution) = self.state.execution() else { return Point::Checkpoint };
+    fn resume_at(&self) -> Phase {
+        let Some(execution) = self.state.execution() else { return Phase::Checkpoint };
         match (execution.open_step(), execution.last_step()) {
-            (Some(open), _) if open.thought().is_some() => Point::Act,
+            (Some(open), _) if open.thought().is_some() => Phase::Act,
             (None, Some(step)) if execution.awaits_hooks => match step.failure() {
-                Some(failure) => Point::Recover(failure.clone()),
-                None if self.agent.interceptor().has(HookPoint::AfterStep) => Point::AfterStep,
-                None => Point::Decide,
+                Some(failure) => Phase::Recover(failure.clone()),
+                None if self.agent.interceptor().contains(HookPoint::AfterStep) => Phase::AfterStep,
+                None => Phase::Decide,
             },
-            (None, Some(_)) => Point::Decide,
-            _ => Point::Checkpoint,
+            (None, Some(_)) => Phase::Decide,
+            _ => Phase::Checkpoint,
         }
     }
 
@@ -69,7 +69,7 @@ impl Run {
             let message = Message::user("Continue from where you were interrupted.");
             let section = SectionName::MESSAGES.into();
             let edit = Edit::Append { section, message };
-            self.record(Change::Edited { by: Arc::from("loop"), edit });
+            self.record(Change::StateEdited { by: Arc::from("loop"), edit });
         }
     }
 
@@ -77,19 +77,19 @@ impl Run {
         let number = self.state.seq() ^ now.millis().rotate_left(20);
         let id = |kind| self.options.env.id(kind, number);
         let agent = self.state.id().cloned().unwrap_or_else(|| AgentId::new(id("agent")));
-        Change::Opened { agent, execution: ExecutionId::new(id("execution")) }
+        Change::ExecutionStarted { agent, execution: ExecutionId::new(id("execution")) }
     }
 
     /// Makes what needs the start and the budget of the execution.
     pub(super) fn set_limits(&mut self) {
         let working = self.working();
         let Some(execution) = self.state.execution() else { return };
-        let (budget, used) = (*self.state.budget(), execution.used(working));
+        let (budget, used) = (*self.state.budget(), execution.budget_usage(working));
         self.meter = match &self.options.meter {
             Some(meter) => meter.child(&budget.remaining(used)),
-            None => Meter::new(&budget.remaining(used)),
+            None => BudgetAccount::new(&budget.remaining(used)),
         };
-        self.way = self.make_way();
+        self.way = self.inference_context();
     }
 
     /// Makes what needs the names and the budget of the execution.
@@ -99,7 +99,7 @@ impl Run {
         sinks.extend(&self.options.sinks);
         if let Some(agent) = self.state.id().cloned() {
             let (parent, id) = (self.state.parent().cloned(), execution.id().clone());
-            self.events = Events::new(&sinks, &self.options.env.clock, agent, parent, id);
+            self.events = EventBus::new(&sinks, &self.options.env.clock, agent, parent, id);
         }
         self.set_limits();
     }

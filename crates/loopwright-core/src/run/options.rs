@@ -4,20 +4,20 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{clock::Env, events::Sinks, journal::Journal, meter::Meter};
+use crate::{clock::RunEnv, events::EventSinks, journal::Journal, meter::BudgetAccount};
 
 /// What a run is given besides its state. The default keeps no journal and draws from the state's own
 /// budget.
 #[derive(Clone)]
 pub struct RunOptions {
     /// Time and ids.
-    pub env: Env,
+    pub env: RunEnv,
     /// Where changes are kept; nowhere if there is none.
     pub journal: Option<Arc<dyn Journal>>,
     /// The account that model calls draw from; one of the state's budget if there is none.
-    pub meter: Option<Meter>,
+    pub meter: Option<BudgetAccount>,
     /// Who listens to this run, besides those who listen to the loop.
-    pub sinks: Sinks,
+    pub sinks: EventSinks,
     /// Cancels the run.
     pub cancel: CancellationToken,
     /// How long running tools have to come to an end when the run is stopped or cancelled.
@@ -25,30 +25,30 @@ pub struct RunOptions {
     /// How often a step that was interrupted may begin again.
     pub max_attempts: u32,
     /// What is done about a call that was interrupted and must not happen twice.
-    pub interrupted: Interrupted,
+    pub on_interrupted: OnInterrupted,
 }
 
 /// What is done about a call that was interrupted and must not happen twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Interrupted {
+pub enum OnInterrupted {
     /// The model is told that the outcome is unknown.
     #[default]
-    TellModel,
+    ReportUnknown,
     /// The run pauses until somebody has decided.
-    Ask,
+    RequireApproval,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
         Self {
-            env: Env::system(),
+            env: RunEnv::system(),
             journal: None,
             meter: None,
-            sinks: Sinks::default(),
+            sinks: EventSinks::default(),
             cancel: CancellationToken::new(),
             grace: Duration::from_secs(1),
             max_attempts: 5,
-            interrupted: Interrupted::default(),
+            on_interrupted: OnInterrupted::default(),
         }
     }
 }

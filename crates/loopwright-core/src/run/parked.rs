@@ -10,15 +10,15 @@ use futures::future::BoxFuture;
 use super::RunOptions;
 
 /// Something that was begun and is awaited, however often whoever awaits it is dropped.
-pub(super) struct Parked<T> {
+pub(super) struct CancelSafe<T> {
     awaited: BoxFuture<'static, T>,
     /// Ends the grace that there is once the run is cancelled.
-    patience: Option<BoxFuture<'static, ()>>,
+    grace_timer: Option<BoxFuture<'static, ()>>,
 }
 
-impl<T> Parked<T> {
+impl<T> CancelSafe<T> {
     pub(super) fn new(awaited: impl Future<Output = T> + Send + 'static) -> Self {
-        Self { awaited: Box::pin(awaited), patience: None }
+        Self { awaited: Box::pin(awaited), grace_timer: None }
     }
 
     /// Waits, but not for ever once the run is cancelled: the way to the model gives up by itself,
@@ -31,7 +31,7 @@ impl<T> Parked<T> {
         if let Poll::Ready(came) = self.awaited.as_mut().poll(cx) {
             return Poll::Ready(Some(came));
         }
-        let patience = self.patience.get_or_insert_with(|| {
+        let patience = self.grace_timer.get_or_insert_with(|| {
             let (cancel, clock) = (options.cancel.clone(), options.env.clock.clone());
             let grace = options.grace;
             Box::pin(async move {

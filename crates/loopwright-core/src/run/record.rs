@@ -1,27 +1,27 @@
 //! How a run changes its state: apply, append, then tell.
 //!
 //! Changes become part of the state at once and wait in its outbox. Nobody outside the run sees them,
-//! and no effect begins, before the journal has acknowledged them: [`Run::flush`] stands before every
+//! and no effect begins, before the journal has acknowledged them: [`Run::flush_changes`] stands before every
 //! effect, and events wait with the changes they tell of.
 
 use std::sync::Arc;
 
 use crate::{
-    change::{Change, Stamped},
+    change::{Change, ChangeRecord},
     event::{AgentEvent, ExecutionFailed, StopSignalReceived},
-    execution::Status,
+    execution::ExecutionStatus,
     failure::{Failure, FailureKind},
     hook::HookPoint,
-    interceptor::{Ask, HookError, Word},
+    interceptor::{HookCall, HookError, HookOutcome},
     journal::{JournalError, contained},
-    run::{Point, Round, Run, parked::Parked},
+    run::{HookPass, Phase, Run, parked::CancelSafe},
     state::AgentState,
     stop::StopSignal,
 };
 
 /// The journal failed: no further effect, hook or append.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Broken;
+pub(super) struct JournalFailed;
 
 impl Run {
     /// Returns the state to be changed. If somebody looks at it at the moment, they keep it as it was.
@@ -30,7 +30,7 @@ impl Run {
     }
 
     pub(super) fn record(&mut self, change: Change) {
-        let stamped = Stamped { at: self.now(), change };
+        let stamped = ChangeRecord { at: self.now(), change };
         let keeps = self.options.journal.is_some();
         let state = self.state_mut();
         let applied = state.apply(&stamped);
@@ -44,24 +44,24 @@ impl Run {
     pub(super) fn say<E: Into<AgentEvent>>(&mut self, event: impl FnOnce(&Self) -> E) {
         if self.events.has_listeners() {
             let event = event(self).into();
-            self.unsaid.push(event);
+            self.pending_events.push(event);
         }
     }
 
     pub(super) fn signal(&mut self, signal: StopSignal) {
-        self.record(Change::Signalled(signal.clone()));
+        self.record(Change::StopRaised(signal.clone()));
         self.say(|_| StopSignalReceived { signal });
     }
 
     /// Tells whether anything waits to be acknowledged or told.
     fn has_unsaid(&self) -> bool {
-        self.is_broken || !self.unsaid.is_empty() || !self.state.outbox.is_empty()
+        self.journal_failed || !self.pending_events.is_empty() || !self.state.outbox.is_empty()
     }
 
     /// Has everything acknowledged that is part of the state, and tells of it.
-    pub(super) async fn flush(&mut self) -> Result<(), Broken> {
-        if self.is_broken {
-            return Err(Broken);
+    pub(super) async fn flush_changes(&mut self) -> Result<(), JournalFailed> {
+        if self.journal_failed {
+            return Err(JournalFailed);
         }
         while !self.state.outbox.is_empty() {
             if self.appending.is_none() {
@@ -82,10 +82,10 @@ impl Run {
             self.time_passed();
             match appended {
                 Ok(()) => self.state_mut().outbox.acknowledge(),
-                Err(error) => return Err(self.break_off(&error)),
+                Err(error) => return Err(self.abort(&error)),
             }
         }
-        for event in self.unsaid.drain(..) {
+        for event in self.pending_events.drain(..) {
             self.events.emit(|| event);
         }
         Ok(())
@@ -93,43 +93,46 @@ impl Run {
 
     /// Ends the run where it stands. The state keeps what was not acknowledged, so that a run that
     /// goes on with it sends that first.
-    pub(super) fn break_off(&mut self, error: &JournalError) -> Broken {
-        let failure = Failure::of(FailureKind::Journal, error);
+    pub(super) fn abort(&mut self, error: &JournalError) -> JournalFailed {
+        let failure = Failure::from_error(FailureKind::Journal, error);
         self.batch = None;
-        self.hear_the_last();
-        self.unsaid.clear();
+        self.drain_inbox_final();
+        self.pending_events.clear();
         if let Some(execution) = &mut self.state_mut().execution {
-            execution.status = Status::Failed(failure.clone());
+            execution.status = ExecutionStatus::Failed(failure.clone());
         }
         let (steps, usage) = (self.state.step_count(), self.state.usage());
         self.events.emit(|| ExecutionFailed { failure, steps, usage });
-        self.point = Point::Over;
-        self.is_broken = true;
-        Broken
+        self.point = Phase::Over;
+        self.journal_failed = true;
+        JournalFailed
     }
 
     /// Asks the hooks of a point. Their edits count when all of them are done.
-    pub(super) async fn ask(&mut self, ask: Ask) -> Result<Result<Word, HookError>, Broken> {
+    pub(super) async fn ask(
+        &mut self,
+        ask: HookCall,
+    ) -> Result<Result<HookOutcome, HookError>, JournalFailed> {
         let (point, hooks) = (ask.point(), self.agent.interceptor());
-        if !hooks.has(point) {
-            return Ok(Ok(Word::Nothing));
+        if !hooks.contains(point) {
+            return Ok(Ok(HookOutcome::Nothing));
         }
         let may_be_idle = self.hooks.is_none() && !self.events.has_listeners();
         if may_be_idle && hooks.is_idle(point, &self.state, &self.options.env) {
-            return Ok(Ok(Word::Nothing));
+            return Ok(Ok(HookOutcome::Nothing));
         }
         if self.hooks.is_none() {
             if point != HookPoint::BeforeExecution && self.has_unsaid() {
                 // Hooks may do things to the world: what they see is on record.
-                self.flush().await?;
+                self.flush_changes().await?;
             }
             self.hooks = Some(self.round(ask));
         }
-        let Some(parked) = &mut self.hooks else { return Ok(Ok(Word::Nothing)) };
+        let Some(parked) = &mut self.hooks else { return Ok(Ok(HookOutcome::Nothing)) };
         let came = parked.wait(&self.options).await;
         self.hooks = None;
         self.time_passed();
-        let taken = came.map_or(Ok(Word::Nothing), |round| self.take_over(round));
+        let taken = came.map_or(Ok(HookOutcome::Nothing), |round| self.take_over(round));
         self.has_called_hooks |= matches!(point, HookPoint::OnError | HookPoint::AfterStep);
         // What is done before a step is part of the step, and a failed step has hooks still to come.
         if !matches!(point, HookPoint::BeforeStep | HookPoint::OnError) {
@@ -138,19 +141,20 @@ impl Run {
         Ok(taken)
     }
 
-    fn round(&self, ask: Ask) -> Parked<Round> {
+    fn round(&self, ask: HookCall) -> CancelSafe<HookPass> {
         let (inference, mut state) = (self.inference(), Arc::clone(&self.state));
-        Parked::new(async move {
+        CancelSafe::new(async move {
             let mut log = Vec::new();
             let cx = inference.hook_cx(&inference);
-            let said = inference.agent.interceptor().ask(&ask, &mut state, &mut log, &cx).await;
+            let said =
+                inference.agent.interceptor().call_hooks(&ask, &mut state, &mut log, &cx).await;
             let ledger = inference.ledger();
-            Round { state, log, ledger, said }
+            HookPass { state, log, ledger, said }
         })
     }
 
     /// Takes over what a round of hooks did: of a round that failed, only what it consumed.
-    fn take_over(&mut self, round: Round) -> Result<Word, HookError> {
+    fn take_over(&mut self, round: HookPass) -> Result<HookOutcome, HookError> {
         // Hooks change a state only by what they log.
         if round.said.is_ok() && !round.log.is_empty() {
             let outbox = std::mem::take(&mut self.state_mut().outbox);
@@ -161,7 +165,7 @@ impl Run {
                 self.set_limits();
             }
             for stamped in round.log {
-                if let Change::Signalled(signal) = &stamped.change {
+                if let Change::StopRaised(signal) = &stamped.change {
                     let signal = signal.clone();
                     self.say(|_| StopSignalReceived { signal });
                 }
@@ -169,7 +173,7 @@ impl Run {
             }
         }
         if !round.ledger.spend.is_zero() {
-            self.record(Change::Spent(round.ledger.spend));
+            self.record(Change::SpendRecorded(round.ledger.spend));
         }
         round.said
     }

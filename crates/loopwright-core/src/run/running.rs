@@ -11,9 +11,9 @@ use futures::{
     stream::{FuturesUnordered, Stream, StreamExt as _},
 };
 
-use crate::executor::Ended;
+use crate::executor::FinishedCall;
 
-type Call = BoxFuture<'static, (u16, Ended)>;
+type Call = BoxFuture<'static, (u16, FinishedCall)>;
 
 /// The calls that run at the same time, each with its position. Most steps have one, which needs no
 /// queue.
@@ -46,7 +46,7 @@ impl Running {
 
 /// Yields calls as they end; none while nothing runs.
 impl Stream for Running {
-    type Item = (u16, Ended);
+    type Item = (u16, FinishedCall);
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match &mut *self {

@@ -12,14 +12,14 @@ use crate::{
     failure::{Failure, FailureKind, panic_message},
     infer::lock,
     interceptor::Panicked,
-    journal::{Begun, contained},
-    run::{Point, Run, Thinking, Turn, parked::Parked, record::Broken},
-    step::{OpenStep, Thought},
+    journal::{EffectRecord, contained},
+    run::{Phase, PhaseResult, Run, ThinkResult, parked::CancelSafe, record::JournalFailed},
+    step::{OpenStep, StepResponse},
 };
 
 impl Run {
     /// Puts on record that a step begins, or begins again.
-    pub(super) fn begin_step(&mut self) -> Turn {
+    pub(super) fn begin_step(&mut self) -> PhaseResult {
         let attempt =
             self.state.execution().and_then(|it| it.open_step()).map_or(0, OpenStep::attempt);
         if attempt >= self.options.max_attempts {
@@ -29,41 +29,41 @@ impl Run {
             return self.fail(Failure::new(FailureKind::CrashLoop, text), Spend::default());
         }
         self.vetoes = 0;
-        self.record(Change::Thinking { attempt: attempt + 1 });
-        self.go(Point::Think)
+        self.record(Change::StepStarted { attempt: attempt + 1 });
+        self.advance_to(Phase::Think)
     }
 
-    pub(super) async fn think(&mut self) -> Result<Turn, Broken> {
+    pub(super) async fn think(&mut self) -> Result<PhaseResult, JournalFailed> {
         if self.thinking.is_none() {
-            self.flush().await?;
+            self.flush_changes().await?;
             self.thinking = Some(self.start_thinking());
         }
-        let Some(parked) = &mut self.thinking else { return Ok(Turn::On) };
+        let Some(parked) = &mut self.thinking else { return Ok(PhaseResult::Continue) };
         let came = parked.wait(&self.options).await;
         self.thinking = None;
         self.time_passed();
         match came {
-            Some(Thinking { journal: Some(error), .. }) => Err(self.break_off(&error)),
+            Some(ThinkResult { journal: Some(error), .. }) => Err(self.abort(&error)),
             Some(thinking) => Ok(self.take_thought(thinking)),
-            None => Ok(self.go(Point::Decide)),
+            None => Ok(self.advance_to(Phase::Decide)),
         }
     }
 
-    fn start_thinking(&self) -> Parked<Thinking> {
+    fn start_thinking(&self) -> CancelSafe<ThinkResult> {
         let (inference, state) = (self.inference(), Arc::clone(&self.state));
         let (memory, journal) = (self.memory.clone(), self.options.journal.clone());
         let key = journal.as_ref().and_then(|_| self.key());
-        Parked::new(async move {
+        CancelSafe::new(async move {
             if let (Some(journal), Some(key)) = (journal, key) {
-                match contained(async { journal.begin(&key).await }).await {
-                    Ok(Begun::Thought(thought)) => {
-                        return Thinking::known(Ok(Thought::clone(&thought)));
+                match contained(async { journal.lookup(&key).await }).await {
+                    Ok(EffectRecord::Response(thought)) => {
+                        return ThinkResult::known(Ok(StepResponse::clone(&thought)));
                     }
                     Ok(_) => (),
                     Err(error) => {
-                        return Thinking {
+                        return ThinkResult {
                             journal: Some(error),
-                            ..Thinking::known(Err(StepError::Cancelled))
+                            ..ThinkResult::known(Err(StepError::Cancelled))
                         };
                     }
                 }
@@ -80,14 +80,15 @@ impl Run {
                 if ledger.calls > 0 || ledger.answered_by_hook {
                     thought.spend = ledger.spend;
                 }
-                thought.source = thought.source.take().or_else(|| lock(&memory).source.take());
+                thought.answered_by =
+                    thought.answered_by.take().or_else(|| lock(&memory).source.take());
             }
-            Thinking { thought, ledger, journal: None }
+            ThinkResult { thought, ledger, journal: None }
         })
     }
 
-    fn take_thought(&mut self, thinking: Thinking) -> Turn {
-        let Thinking { thought, ledger, .. } = thinking;
+    fn take_thought(&mut self, thinking: ThinkResult) -> PhaseResult {
+        let ThinkResult { thought, ledger, .. } = thinking;
         match thought {
             Ok(thought) => {
                 if thought.message.role() != Role::Assistant {
@@ -99,21 +100,21 @@ impl Run {
                     let text = format!("the model asked for {calls} tools at once");
                     return self.fail(Failure::new(FailureKind::Model, text), ledger.spend);
                 }
-                self.record(Change::Thought(thought.into()));
-                self.go(Point::Act)
+                self.record(Change::ModelResponded(thought.into()));
+                self.advance_to(Phase::Act)
             }
             Err(StepError::Stopped(signal)) => {
                 self.charge(ledger.spend);
                 self.keep_interrupted_answer("stopped by a limit or a hook");
                 self.signal(signal);
-                self.go(Point::Decide)
+                self.advance_to(Phase::Decide)
             }
             Err(StepError::Cancelled) => {
                 self.charge(ledger.spend);
                 self.keep_interrupted_answer("interrupted by the user");
                 // Decided at once: nothing overrules a cancellation.
                 self.options.cancel.cancel();
-                self.go(Point::Decide)
+                self.advance_to(Phase::Decide)
             }
             Err(error) => self.fail(error.to_failure(), ledger.spend),
         }
@@ -132,13 +133,13 @@ impl Run {
 
     pub(super) fn charge(&mut self, spend: Spend) {
         if !spend.is_zero() {
-            self.record(Change::Spent(spend));
+            self.record(Change::SpendRecorded(spend));
         }
     }
 }
 
-impl Thinking {
-    fn known(thought: Result<Thought, StepError>) -> Self {
-        Self { thought, ledger: crate::infer::Ledger::default(), journal: None }
+impl ThinkResult {
+    fn known(thought: Result<StepResponse, StepError>) -> Self {
+        Self { thought, ledger: crate::infer::SpendTally::default(), journal: None }
     }
 }

@@ -10,7 +10,7 @@ const LEAST: Duration = Duration::from_millis(1);
 /// What the clock showed when it was last looked at. Between two things that are waited for it is looked at
 /// once: what a run does by itself takes no time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct CachedClock {
     now: Option<Timestamp>,
     monotonic: Option<Duration>,
 }
@@ -48,7 +48,7 @@ impl Run {
 
     /// Says that something was waited for, or that others had the word.
     pub(super) fn time_passed(&mut self) {
-        self.reading = Reading::default();
+        self.reading = CachedClock::default();
     }
 
     fn monotonic(&mut self) -> Duration {

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     budget::Spend,
-    clock::Env,
+    clock::RunEnv,
     event::{SubagentCompleted, SubagentSpawning},
     state::AgentState,
     tool::ToolCx,
@@ -20,19 +20,25 @@ impl ToolCx<'_> {
 
     /// Returns surroundings for the sub-agent of this call: the same time, and ids that no other
     /// sub-agent has. The same call gets the same ones.
-    pub fn child_env(&self) -> Env {
+    pub fn child_env(&self) -> RunEnv {
         self.env.child(&self.key.to_string())
     }
 
     /// Tells that a sub-agent is about to begin: its name, the beginning of what it is asked, how deep
     /// it is and how deep it may be.
-    pub fn tell_spawning(&self, subagent: &Arc<str>, prompt: String, depth: u32, max_depth: u32) {
+    pub fn emit_subagent_started(
+        &self,
+        subagent: &Arc<str>,
+        prompt: String,
+        depth: u32,
+        max_depth: u32,
+    ) {
         let subagent = Arc::clone(subagent);
         self.events.emit(|| SubagentSpawning { subagent, prompt, depth, max_depth });
     }
 
     /// Tells that a sub-agent is done, and how it ended.
-    pub fn tell_completed(&self, subagent: &Arc<str>, state: &AgentState, took: Duration) {
+    pub fn emit_subagent_completed(&self, subagent: &Arc<str>, state: &AgentState, took: Duration) {
         self.events.emit(|| SubagentCompleted {
             subagent: Arc::clone(subagent),
             subagent_id: state.id().cloned(),

@@ -15,7 +15,7 @@ const DEPTH: usize = 16;
 /// What a schema of common keywords asks for. Of what does not fit it nothing is said: it may fit the schema
 /// all the same.
 #[derive(Debug)]
-pub(super) enum Shape {
+pub(super) enum FastSchema {
     Anything,
     Rules(Box<Rules>),
     /// The schema says something that is not looked at.
@@ -31,8 +31,8 @@ pub(super) struct Rules {
     most: Option<i128>,
     /// Whether texts have a format, which may be checked.
     has_format: bool,
-    items: Option<Shape>,
-    members: Vec<Member>,
+    items: Option<FastSchema>,
+    members: Vec<Property>,
     /// A bit for each place of a member that has to be there.
     required: u64,
     /// Whether there may be no other members.
@@ -53,9 +53,9 @@ static ANYTHING: Rules = Rules {
 };
 
 #[derive(Debug)]
-struct Member {
+struct Property {
     name: Box<str>,
-    shape: Shape,
+    shape: FastSchema,
 }
 
 /// Kinds of values, a bit for each.
@@ -71,7 +71,7 @@ enum Plain<'a> {
     Text(&'a str),
 }
 
-impl Shape {
+impl FastSchema {
     pub(super) fn of(schema: &Value) -> Self {
         Self::within(schema, DEPTH)
     }
@@ -86,7 +86,7 @@ impl Shape {
     }
 
     /// Tells whether a value certainly fits.
-    pub(super) fn takes(&self, value: &Value) -> bool {
+    pub(super) fn matches(&self, value: &Value) -> bool {
         self.deserialize(value).is_ok()
     }
 
@@ -111,11 +111,11 @@ impl Rules {
                 "enum" => rules.values = Some(rule.as_array()?.clone()),
                 "minimum" => rules.least = Some(whole(rule)?),
                 "maximum" => rules.most = Some(whole(rule)?),
-                "items" => rules.items = Some(Shape::within(rule, depth)),
+                "items" => rules.items = Some(FastSchema::within(rule, depth)),
                 "properties" => {
-                    let member = |(name, rule): (&String, &Value)| Member {
+                    let member = |(name, rule): (&String, &Value)| Property {
                         name: name.as_str().into(),
-                        shape: Shape::within(rule, depth),
+                        shape: FastSchema::within(rule, depth),
                     };
                     rules.members = rule.as_object()?.iter().map(member).collect();
                 }
@@ -133,8 +133,8 @@ impl Rules {
     fn require(&mut self, name: &str) -> Option<()> {
         let place = self.place(name).unwrap_or_else(|| {
             // It has to be there, and may not be there if no others may.
-            let shape = if self.is_closed { Shape::Unknown } else { Shape::Anything };
-            self.members.push(Member { name: name.into(), shape });
+            let shape = if self.is_closed { FastSchema::Unknown } else { FastSchema::Anything };
+            self.members.push(Property { name: name.into(), shape });
             self.members.len() - 1
         });
         self.required |= bit(place)?;
@@ -235,15 +235,15 @@ impl Plain<'_> {
 }
 
 /// Reads a value that fits, and fails at the first thing that may not.
-impl<'de> DeserializeSeed<'de> for &Shape {
+impl<'de> DeserializeSeed<'de> for &FastSchema {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
         match self {
             // Looked at all the same: what is not JSON does not fit.
-            Shape::Anything => value.deserialize_any(&ANYTHING),
-            Shape::Rules(rules) => value.deserialize_any(&**rules),
-            Shape::Unknown => fits_if(false),
+            FastSchema::Anything => value.deserialize_any(&ANYTHING),
+            FastSchema::Rules(rules) => value.deserialize_any(&**rules),
+            FastSchema::Unknown => fits_if(false),
         }
     }
 }
@@ -285,7 +285,7 @@ impl<'de> Visitor<'de> for &Rules {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         fits_if(self.fits_made_of_others(Kinds::ARRAY))?;
-        let shape = self.items.as_ref().unwrap_or(&Shape::Anything);
+        let shape = self.items.as_ref().unwrap_or(&FastSchema::Anything);
         while items.next_element_seed(shape)?.is_some() {}
         Ok(())
     }
@@ -296,7 +296,7 @@ impl<'de> Visitor<'de> for &Rules {
         while let Some(place) = members.next_key_seed(Place(self))? {
             fits_if(place.is_some() || !self.is_closed)?;
             missing &= !place.and_then(bit).unwrap_or_default();
-            let shape = place.map_or(&Shape::Anything, |it| &self.members[it].shape);
+            let shape = place.map_or(&FastSchema::Anything, |it| &self.members[it].shape);
             members.next_value_seed(shape)?;
         }
         fits_if(missing == 0)

@@ -67,7 +67,7 @@ impl ToolRegistry {
     }
 
     /// Tells whether there is a tool of that name.
-    pub fn has(&self, name: &str) -> bool {
+    pub fn contains(&self, name: &str) -> bool {
         self.instances.get(name).is_some() || self.factories.contains_key(name)
     }
 
@@ -79,7 +79,7 @@ impl ToolRegistry {
     }
 
     /// Returns the number of tools.
-    pub fn count(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.names().count()
     }
 

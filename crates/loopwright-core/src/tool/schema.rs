@@ -6,7 +6,7 @@ use jsonschema::Validator;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 
-use super::fits::Shape;
+use super::fits::FastSchema;
 
 /// Makes the schema of a type as providers expect it: an object, without references where possible.
 pub(super) fn schema_of<T: JsonSchema>() -> Value {
@@ -26,7 +26,7 @@ pub(super) fn schema_of<T: JsonSchema>() -> Value {
 pub(super) struct Checker {
     schema: Arc<Value>,
     /// What arguments plainly fit, made when it is first needed.
-    shape: OnceLock<Shape>,
+    shape: OnceLock<FastSchema>,
     compiled: OnceLock<Option<Validator>>,
 }
 
@@ -35,8 +35,8 @@ impl Checker {
         Self { schema, shape: OnceLock::new(), compiled: OnceLock::new() }
     }
 
-    fn shape(&self) -> &Shape {
-        self.shape.get_or_init(|| Shape::of(&self.schema))
+    fn shape(&self) -> &FastSchema {
+        self.shape.get_or_init(|| FastSchema::of(&self.schema))
     }
 
     /// Tells whether arguments that are written as JSON plainly fit; `false` says nothing.
@@ -47,7 +47,7 @@ impl Checker {
     /// Returns what is wrong with the arguments, with path and rule; `None` if they fit. A schema
     /// that is itself broken lets everything pass: the tool has the last word.
     pub(super) fn violation(&self, arguments: &Value) -> Option<String> {
-        if self.shape().takes(arguments) {
+        if self.shape().matches(arguments) {
             return None;
         }
         let compiled = self.compiled.get_or_init(|| jsonschema::validator_for(&self.schema).ok());

@@ -5,7 +5,9 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
-use loopwright_core::{AgentLoop, AgentState, CallableHook, Flow, Recovery, Stamped, StopSignal};
+use loopwright_core::{
+    AgentLoop, AgentState, CallableHook, ChangeRecord, ErrorDecision, Flow, StopSignal,
+};
 use loopwright_testing::{MemoryJournal, MockTool, ScenarioStep, block_on};
 use serde_json::json;
 
@@ -36,7 +38,7 @@ fn a_run_that_crashed_before_its_after_step_hooks_were_called_calls_them_when_it
 }
 
 /// The changes of a whole run up to the first of a name.
-fn journal_until(journal: &MemoryJournal, agent: &AgentLoop, name: &str) -> Vec<Stamped> {
+fn journal_until(journal: &MemoryJournal, agent: &AgentLoop, name: &str) -> Vec<ChangeRecord> {
     execute_with(agent, asked(), journal);
     let mut changes = journal.changes();
     let end = changes.iter().position(|it| it.change.name() == name);
@@ -50,7 +52,7 @@ fn a_run_that_resumes_between_two_steps_does_not_call_after_step_hooks_again() {
     let counter = Arc::clone(&calls);
     let hook = CallableHook::new("count").after_step(move |_, _| {
         counter.fetch_add(1, SeqCst);
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     });
     let journal = MemoryJournal::new();
     let look = MockTool::returning("look", "", "seen");
@@ -70,7 +72,7 @@ fn a_run_that_crashed_after_a_failed_step_calls_its_error_hooks_when_it_resumes(
     let counter = Arc::clone(&asked_about);
     let hook = CallableHook::new("errors").on_error(move |_, _, _| {
         counter.fetch_add(1, SeqCst);
-        Ok(Recovery::Fail)
+        Ok(ErrorDecision::Fail)
     });
     let agent = hooked(&agent([ScenarioStep::error("down"), "done".into()]), hook);
     let failed = journal_until(&journal, &agent, "step_failed");

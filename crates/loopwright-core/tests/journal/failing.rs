@@ -7,13 +7,13 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, BoxError, CallableHook, EffectKey, FailureKind, Flow, Hook, HookCx, Journal,
-    JournalError, Question, RunHandle, RunOptions, Seq, Stamped, StateEdit, Status, ToolDecision,
-    messages::Message,
+    AgentLoop, ApprovalRequest, BoxError, CallableHook, ChangeRecord, ExecutionStatus, FailureKind,
+    Flow, Hook, HookCx, IdempotencyKey, Journal, JournalError, RunHandle, RunOptions, Seq,
+    StateEdit, ToolDecision, messages::Message,
 };
 use loopwright_testing::{
     EventRecorder, FakeModel, Fault, FrozenClock, MemoryJournal, MockTool, ModelDriver,
-    ScenarioStep, block_on, loop_of, pause, poll_times,
+    ScenarioStep, block_on, poll_times, test_loop, yield_times,
 };
 use serde_json::json;
 
@@ -36,7 +36,9 @@ fn check_fenced(fault: Fault) {
         let (agent, pay, events) = two_tools(&journal);
         journal.fail_at(append, fault);
         let state = execute_with(&agent, asked(), &journal);
-        let Status::Failed(failure) = state.status() else { panic!("{append}: {state:?}") };
+        let ExecutionStatus::Failed(failure) = state.status() else {
+            panic!("{append}: {state:?}")
+        };
         assert_eq!(failure.kind, FailureKind::Journal);
         assert_eq!(journal.appends(), append + 1, "nothing is appended after a failure");
         assert_eq!(pay.keys().len(), usize::from(append > 3), "append {append}");
@@ -75,9 +77,11 @@ fn a_lease_that_is_lost_while_a_tool_runs_ends_the_run_before_the_next_effect() 
         Ok::<_, loopwright_core::BoxError>("seen")
     });
     let model = FakeModel::script([ScenarioStep::tool_call("look", json!({})), "done".into()]);
-    let agent = loop_of(ModelDriver::new(model.clone())).with_tool(look);
+    let agent = test_loop(ModelDriver::new(model.clone())).with_tool(look);
     let state = execute_with(&agent, asked(), &journal);
-    assert!(matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+    assert!(
+        matches!(state.status(), ExecutionStatus::Failed(it) if it.kind == FailureKind::Journal)
+    );
     assert_eq!(model.asked(), 1);
     assert_eq!(outcomes(&state, 0).len(), 1, "what the tool said is not lost");
 }
@@ -89,10 +93,12 @@ fn check_healed(fault: Fault) {
         let (agent, pay, _) = two_tools(&journal);
         journal.fail_at(append, fault);
         let state = execute_with(&agent, asked(), &journal);
-        assert!(matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+        assert!(
+            matches!(state.status(), ExecutionStatus::Failed(it) if it.kind == FailureKind::Journal)
+        );
         // A caller may go on talking; that comes after what was not acknowledged.
         let state = execute_with(&agent, state.with_user_message("are you there?"), &journal);
-        assert_eq!(state.status(), &Status::Completed, "append {append}");
+        assert_eq!(state.status(), &ExecutionStatus::Completed, "append {append}");
         let sent = journal.sent();
         assert_eq!(sent[append], sent[append + 1], "append {append}");
         assert_eq!(pay.keys().len(), 1);
@@ -113,7 +119,7 @@ fn what_a_store_took_without_saying_so_is_sent_again_and_kept_once() {
 
 #[test]
 fn an_append_goes_on_where_it_was_however_often_next_is_dropped() {
-    let journal = MemoryJournal::new().delaying(3);
+    let journal = MemoryJournal::new().with_delay(3);
     let (agent, pay, _) = two_tools(&journal);
     let mut run = agent.start(asked(), journaled(&journal));
     let mut state = None;
@@ -132,7 +138,7 @@ fn an_append_goes_on_where_it_was_however_often_next_is_dropped() {
 
 #[test]
 fn the_final_state_is_handed_out_even_if_next_was_dropped_in_the_last_append() {
-    let journal = MemoryJournal::new().delaying(2);
+    let journal = MemoryJournal::new().with_delay(2);
     let mut run = agent([]).start(asked(), journaled(&journal));
     let mut handed_out = Vec::new();
     for _ in 0..50 {
@@ -152,7 +158,7 @@ fn an_append_is_not_given_up_when_the_run_is_cancelled() {
     assert!(poll_times(pin!(run.next()), 1).is_none(), "it waits for the journal");
     run.handle().cancel();
     let state = block_on(run.finish());
-    assert!(matches!(state.status(), Status::Stopped(_)), "{:?}", state.status());
+    assert!(matches!(state.status(), ExecutionStatus::Stopped(_)), "{:?}", state.status());
     assert_eq!(replay(&journal), state);
 }
 
@@ -166,7 +172,9 @@ fn a_message_that_came_while_the_journal_failed_is_answered_when_the_run_goes_on
     handle.steer(Message::user("heard at once")).unwrap();
     assert!(poll_times(pin!(run.next()), 0).is_none());
     let failed = block_on(run.finish());
-    assert!(matches!(failed.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+    assert!(
+        matches!(failed.status(), ExecutionStatus::Failed(it) if it.kind == FailureKind::Journal)
+    );
     assert_eq!(handle.steer(Message::user("late")), Err(Message::user("late")));
     let state = execute_with(&agent, failed, &journal);
     assert_eq!(state.text(), "one");
@@ -178,13 +186,13 @@ struct Interrupting(MemoryJournal, Mutex<Option<RunHandle>>);
 
 #[async_trait]
 impl Journal for Interrupting {
-    async fn append(&self, first: Seq, changes: &[Stamped]) -> Result<(), JournalError> {
+    async fn append(&self, first: Seq, changes: &[ChangeRecord]) -> Result<(), JournalError> {
         let Some(handle) = lock(&self.1).take() else { return self.0.append(first, changes).await };
         assert_eq!(handle.steer(Message::user("are you there?")), Ok(()));
         Err(JournalError::Unavailable("no answer".into()))
     }
 
-    fn child(&self, call: &EffectKey) -> Arc<dyn Journal> {
+    fn child(&self, call: &IdempotencyKey) -> Arc<dyn Journal> {
         self.0.child(call)
     }
 }
@@ -198,7 +206,9 @@ fn what_was_said_while_the_journal_failed_is_answered_after_the_open_step() {
     let run = agent.start(asked(), options);
     *lock(&interrupting.1) = Some(run.handle());
     let failed = block_on(run.finish());
-    assert!(matches!(failed.status(), Status::Failed(it) if it.kind == FailureKind::Journal));
+    assert!(
+        matches!(failed.status(), ExecutionStatus::Failed(it) if it.kind == FailureKind::Journal)
+    );
     let state = execute_with(&agent, failed, &journal);
     assert_eq!(said(&state), ["go", "one", "are you there?", "two"]);
     assert_eq!(replay(&journal), state);
@@ -214,9 +224,9 @@ impl Hook for Slow {
         state: &mut StateEdit<'_>,
         _: &HookCx<'_>,
     ) -> Result<Flow, BoxError> {
-        pause(2).await;
+        yield_times(2).await;
         state.set_metadata("seen", json!(true));
-        Ok(Flow::Go)
+        Ok(Flow::Continue)
     }
 }
 
@@ -225,21 +235,21 @@ fn what_is_kept_while_a_hook_is_at_work_is_sent_once() {
     let journal = MemoryJournal::new();
     let mut run = hooked(&agent([]), Slow).start(asked(), journaled(&journal));
     assert!(poll_times(pin!(run.next()), 1).is_none(), "the hook is at work");
-    block_on(run.keep());
+    block_on(run.flush());
     assert_eq!(journal.names(), ["edited", "opened"]);
     let state = block_on(run.finish());
-    assert_eq!((state.status(), replay(&journal)), (&Status::Completed, state.clone()));
+    assert_eq!((state.status(), replay(&journal)), (&ExecutionStatus::Completed, state.clone()));
 }
 
 #[test]
 fn an_edit_of_a_state_that_waits_for_a_decision_is_kept_by_a_step_that_does_nothing() {
     let journal = MemoryJournal::new();
     let ask = CallableHook::new("ask").before_tool(|_, _, _| {
-        Ok(ToolDecision::Ask(Question { text: "really?".into(), source: "ask".into() }))
+        Ok(ToolDecision::Ask(ApprovalRequest { text: "really?".into(), source: "ask".into() }))
     });
     let agent = hooked(&agent([ScenarioStep::tool_call("scripted", json!({}))]), ask);
     let paused = execute_with(&agent, asked(), &journal);
-    assert_eq!(paused.status(), &Status::Paused);
+    assert_eq!(paused.status(), &ExecutionStatus::Paused);
     let mut run = agent.start(paused.with_metadata("seen", true), journaled(&journal));
     assert!(block_on(run.step()));
     assert_eq!(journal.names().last(), Some(&"edited"));

@@ -3,12 +3,12 @@
 use std::{collections::BTreeMap, pin::pin, sync::Arc};
 
 use loopwright_core::{
-    AgentLoop, AgentState, Budget, CallState, Change, Failure, FailureKind, HookStack, Priority,
-    Resolution, Run, RunOptions, Stamped, Status, ToolOutput,
+    AgentLoop, AgentState, ApprovalDecision, Budget, CallState, Change, ChangeRecord,
+    ExecutionStatus, Failure, FailureKind, HookStack, Priority, Run, RunOptions, ToolOutput,
     messages::{Message, TurnBody},
 };
 use loopwright_testing::{
-    FrozenClock, MemoryJournal, loop_of, poll_times, run_until_stuck, validate,
+    FrozenClock, MemoryJournal, poll_times, run_until_stuck, test_loop, validate,
 };
 
 use super::{Case, Op, PlannedDriver, PlannedHook, Witness, tools};
@@ -38,9 +38,9 @@ impl World {
     }
 
     fn new(case: &Case) -> Self {
-        let journal = MemoryJournal::new().delaying(case.append_pauses);
+        let journal = MemoryJournal::new().with_delay(case.append_pauses);
         let witness = Arc::new(Witness { journal, ..Witness::default() });
-        let mut agent = loop_of(PlannedDriver(case.plan.clone(), Arc::clone(&witness)));
+        let mut agent = test_loop(PlannedDriver(case.plan.clone(), Arc::clone(&witness)));
         for tool in tools(&witness) {
             agent = agent.with_tool(tool);
         }
@@ -55,7 +55,7 @@ impl World {
                     retries: case.retries,
                 },
             );
-            agent = agent.with_interceptor(hooks.freeze());
+            agent = agent.with_interceptor(hooks.into_interceptor());
         }
         let budget = Budget { steps: case.steps, ..Budget::default() };
         let state = AgentState::new().with_budget(budget).with_user_message("go");
@@ -113,7 +113,8 @@ impl World {
         self.run.get_or_insert_with(|| {
             let mut state = std::mem::take(state);
             let is_journal = |it: &Failure| it.kind == FailureKind::Journal;
-            let goes_on = matches!(state.status(), Status::Failed(failure) if is_journal(failure));
+            let goes_on =
+                matches!(state.status(), ExecutionStatus::Failed(failure) if is_journal(failure));
             if state.status().is_terminal() && !goes_on {
                 state = state.with_user_message("again");
             }
@@ -144,7 +145,7 @@ impl World {
         self.run = None;
         self.said.clear();
         let journal = &self.witness.journal;
-        journal.heal();
+        journal.recover();
         self.state = replay(journal);
         if self.state.transcript().is_empty() {
             self.state = std::mem::take(&mut self.state).with_user_message("go");
@@ -156,18 +157,18 @@ impl World {
         let fenced = |it: &Failure| {
             it.kind == FailureKind::Journal && !it.message().contains("not available")
         };
-        matches!(self.live().status(), Status::Failed(failure) if fenced(failure))
+        matches!(self.live().status(), ExecutionStatus::Failed(failure) if fenced(failure))
     }
 
     fn resolve(&mut self, how: u8) {
         let calls: Vec<u16> = self.state.pending().iter().map(|it| it.index).collect();
         for call in calls {
             let resolution = match how {
-                0 => Resolution::Approve,
-                1 => Resolution::Deny { reason: "no".into() },
-                _ => Resolution::Answer(ToolOutput::text("as the user says")),
+                0 => ApprovalDecision::Approve,
+                1 => ApprovalDecision::Deny { reason: "no".into() },
+                _ => ApprovalDecision::Answer(ToolOutput::text("as the user says")),
             };
-            self.state = std::mem::take(&mut self.state).resolve(call, resolution);
+            self.state = std::mem::take(&mut self.state).decide(call, resolution);
         }
     }
 
@@ -189,9 +190,8 @@ impl World {
 
     fn is_the_fold_of_its_changes(&self) -> Checked {
         let (state, journal) = (self.live(), &self.witness.journal);
-        let is_away =
-            matches!(state.status(), Status::Failed(it) if it.kind == FailureKind::Journal);
-        if state.unsaved().next().is_some() || is_away {
+        let is_away = matches!(state.status(), ExecutionStatus::Failed(it) if it.kind == FailureKind::Journal);
+        if state.unsaved_changes().next().is_some() || is_away {
             return Ok(());
         }
         let replayed =
@@ -228,7 +228,7 @@ impl World {
 
     /// The run ends, once nothing more befalls it.
     fn terminates(&mut self) -> Checked {
-        self.witness.journal.heal();
+        self.witness.journal.recover();
         *lock(&self.witness.failing_hook) = None;
         for _ in 0..60 {
             self.next()?;
@@ -240,7 +240,7 @@ impl World {
                 self.resolve(0);
                 continue;
             }
-            let is_away = matches!(self.state.status(), Status::Failed(it) if it.kind == FailureKind::Journal);
+            let is_away = matches!(self.state.status(), ExecutionStatus::Failed(it) if it.kind == FailureKind::Journal);
             if self.state.status().is_terminal() && !is_away {
                 return self.nothing_said_is_lost();
             }
@@ -250,14 +250,16 @@ impl World {
 }
 
 /// What the journal says of each call is in the conversation, or in the open step.
-fn no_outcome_is_lost(changes: &[Stamped], state: &AgentState) -> Checked {
+fn no_outcome_is_lost(changes: &[ChangeRecord], state: &AgentState) -> Checked {
     let (mut execution, mut step) = (None, 0);
     let mut settled = BTreeMap::new();
     for stamped in changes {
         match &stamped.change {
-            Change::Opened { execution: id, .. } => (execution, step) = (Some(id.clone()), 1),
-            Change::StepClosed { .. } | Change::StepFailed { .. } => step += 1,
-            Change::Settled { call, outcome, .. } => {
+            Change::ExecutionStarted { execution: id, .. } => {
+                (execution, step) = (Some(id.clone()), 1)
+            }
+            Change::StepCompleted { .. } | Change::StepFailed { .. } => step += 1,
+            Change::ToolCallCompleted { call, outcome, .. } => {
                 settled.insert((execution.clone(), step, *call), Arc::clone(outcome));
             }
             _ => (),
@@ -270,12 +272,12 @@ fn no_outcome_is_lost(changes: &[Stamped], state: &AgentState) -> Checked {
             .iter()
             .find(|turn| turn.meta().execution == execution && turn.meta().step == Some(step));
         let told = of_step.and_then(|turn| match turn.body() {
-            TurnBody::Exchange(exchange) => exchange.results().get(index).cloned(),
+            TurnBody::ToolExchange(exchange) => exchange.results().get(index).cloned(),
             _ => None,
         });
         let open = state.execution().and_then(|it| it.open_step());
         let open = open.filter(|it| it.number() == step).and_then(|it| it.calls().get(index));
-        let is_open = matches!(open, Some(CallState::Done(it)) if *it == outcome);
+        let is_open = matches!(open, Some(CallState::Completed(it)) if *it == outcome);
         if told != Some(outcome.to_result()) && !is_open {
             return Err(format!("the outcome of call {call} of step {step} is lost: {outcome:?}"));
         }

@@ -10,7 +10,7 @@ use loopwright_macros::tool;
     instructions = true,
     namespace = web,
     timeout = true,
-    effects = 7,
+    side_effects = 7,
     retry = "3",
     exclusive = true
 )]
@@ -24,7 +24,7 @@ async fn kinds() {}
     instructions = "",
     namespace = "",
     timeout = 0,
-    effects = "",
+    side_effects = "",
     retry = 0
 )]
 async fn empty() {}

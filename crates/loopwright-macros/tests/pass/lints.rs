@@ -14,7 +14,7 @@ use loopwright_core::{AnyTool, ToolCx};
 use loopwright_macros::tool;
 
 /// Has a doc comment.
-#[tool(crate = "loopwright_core", timeout = 30, effects = pure, retry = 2, exclusive)]
+#[tool(crate = "loopwright_core", timeout = 30, side_effects = read_only, retry = 2, exclusive)]
 pub async fn documented(
     /// Is one, too.
     text: String,

@@ -1,6 +1,6 @@
 //! Writes what the model said, as it is sent back to it.
 
-use loopwright_core::messages::{Content, Message, Opaque, Part};
+use loopwright_core::messages::{Content, Message, Part, ProviderPayload};
 use serde::Serialize;
 
 use super::{
@@ -22,7 +22,7 @@ pub(super) fn write(list: &mut List<'_>, message: &Message, ids: &[String], is_o
     let is_last = |part: &Part| !is_container(part) && !is_reasoning(part);
     let end = message.parts().iter().rposition(is_last).map_or(0, |last| last + 1);
     for part in message.parts()[..end].iter().filter(|part| !is_container(part)) {
-        let opaque = part.opaque().filter(|_| is_own).map(Opaque::as_str);
+        let opaque = part.opaque().filter(|_| is_own).map(ProviderPayload::as_str);
         match (opaque, part.content()) {
             (_, Content::ToolCall(call)) => {
                 let Some(id) = ids.next() else { continue };

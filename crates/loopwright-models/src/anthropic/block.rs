@@ -2,7 +2,7 @@
 
 use loopwright_core::{
     Delta, DeltaSink,
-    messages::{Content, Opaque, Part, ToolCall},
+    messages::{Content, Part, ProviderPayload, ToolCall},
 };
 use serde::de::IgnoredAny;
 use serde_json::{Value, value::RawValue};
@@ -174,7 +174,11 @@ impl Block {
             }
         };
         let part = Part::new(content);
-        Some(if keeps_own { part.with_opaque(Opaque::new(self.into_json())) } else { part })
+        Some(if keeps_own {
+            part.with_provider_payload(ProviderPayload::new(self.into_json()))
+        } else {
+            part
+        })
     }
 
     fn say(&mut self, more: &str, deltas: &mut dyn DeltaSink) {

@@ -6,18 +6,19 @@
 
 use loopwright_core::{
     Timestamp,
-    messages::{Content, Message, Opaque, Part},
+    messages::{Content, Message, Part, ProviderPayload},
 };
 use serde_json::{Map, Value};
 
-use crate::wire::Question;
+use crate::wire::EncodeInput;
 
 /// The kind of the part that keeps a container.
 const KIND: &str = "container";
 
 /// Returns the part that keeps a container.
 pub(super) fn part(json: String) -> Part {
-    Part::new(Content::Provider { kind: KIND.into() }).with_opaque(Opaque::new(json))
+    Part::new(Content::Provider { kind: KIND.into() })
+        .with_provider_payload(ProviderPayload::new(json))
 }
 
 /// Returns `true` if a part keeps a container, which is no block of a message.
@@ -27,7 +28,7 @@ pub(super) fn is_container(part: &Part) -> bool {
 
 /// Returns the `container` of a request: that of the model's last answer that has one, and the user's own
 /// fields, which win.
-pub(super) fn field(question: &Question<'_>) -> Option<Value> {
+pub(super) fn field(question: &EncodeInput<'_>) -> Option<Value> {
     let id = || last_id(question).map(Value::from);
     match question.request.options.extra.get(KIND) {
         Some(Value::Object(own)) => {
@@ -43,7 +44,7 @@ pub(super) fn field(question: &Question<'_>) -> Option<Value> {
     }
 }
 
-fn last_id(question: &Question<'_>) -> Option<String> {
+fn last_id(question: &EncodeInput<'_>) -> Option<String> {
     let prompt = &question.request.prompt;
     let turns: Vec<&Message> = prompt.stable().map(|turn| turn.message()).collect();
     let own = turns.into_iter().rev().filter(|message| question.is_own(message));

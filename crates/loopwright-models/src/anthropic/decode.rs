@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loopwright_core::{
     DeltaSink, ModelError, ModelErrorKind,
-    messages::{FinishReason, InferenceResponse, Message, Origin, Part, Role, Usage},
+    messages::{FinishReason, InferenceResponse, Message, ModelOrigin, Part, Role, Usage},
 };
 use serde_json::value::RawValue;
 
@@ -18,7 +18,7 @@ use crate::error::{ErrorContext, with_usage};
 /// An answer as far as it has been read.
 #[derive(Debug)]
 pub(super) struct MessageReading {
-    origin: Arc<Origin>,
+    origin: Arc<ModelOrigin>,
     pub(super) context: ErrorContext,
     /// The blocks in the order in which they began, each with the number it goes by.
     blocks: Vec<(Option<u64>, Block)>,
@@ -35,7 +35,7 @@ pub(super) struct MessageReading {
 }
 
 impl MessageReading {
-    pub(super) fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
+    pub(super) fn new(origin: Arc<ModelOrigin>, context: ErrorContext) -> Self {
         Self {
             origin,
             context,
@@ -179,7 +179,7 @@ impl MessageReading {
         let blocks = self.blocks.into_iter().filter_map(part);
         let parts: Vec<Part> = blocks.chain(self.container.map(container::part)).collect();
         let message = Message::new(Role::Assistant, parts).with_origin(self.origin);
-        Ok(InferenceResponse { message, finish, usage, cost: None, id: self.id })
+        Ok(InferenceResponse { message, finish_reason: finish, usage, cost: None, id: self.id })
     }
 
     fn finish_reason(&self) -> Result<FinishReason, ModelError> {

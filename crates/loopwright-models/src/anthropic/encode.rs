@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::messages::{
-    Content, Dialect, Exchange, Message, Role, Turn, TurnBody, TurnMeta,
+    Content, Exchange, Message, Role, ToolCallFormat, Turn, TurnBody, TurnMeta,
 };
 
 use super::{
@@ -15,16 +15,16 @@ use super::{
 use crate::{
     call_ids::{IdForm, Whose, call_ids},
     claude,
-    dialect::exchange_text,
+    dialect::react_text,
     json::{List, key, value},
-    wire::{Question, Side, user_speaks},
+    wire::{EncodeInput, Side, user_speaks},
 };
 
 /// The ids that the wire accepts of calls that another model made.
 const FOREIGN_IDS: IdForm = IdForm::Simple { longest: usize::MAX };
 
 /// Writes the body of a request: everything else first, then the messages, and last the container.
-pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
+pub(super) fn encode(question: &EncodeInput<'_>) -> Vec<u8> {
     let stable: Vec<&Turn> = question.request.prompt.stable().map(|turn| &**turn).collect();
     let is_instruction = |turn: &&&Turn| turn.message().is_system();
     let leading = stable.iter().take_while(is_instruction).count();
@@ -46,7 +46,7 @@ pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
 }
 
 struct Writer<'a> {
-    question: &'a Question<'a>,
+    question: &'a EncodeInput<'a>,
 }
 
 /// A turn that says something, and its messages.
@@ -155,11 +155,13 @@ impl Writer<'_> {
     }
 
     /// Returns the messages of a turn, with commas between them; nothing if it says nothing.
-    fn turn(&self, turn: &Turn, dialect: Dialect) -> Vec<u8> {
+    fn turn(&self, turn: &Turn, dialect: ToolCallFormat) -> Vec<u8> {
         match turn.body() {
             TurnBody::Input(message) | TurnBody::Reply(message) => self.message(message),
-            TurnBody::Exchange(exchange) if dialect == Dialect::Text => exchange_as_text(exchange),
-            TurnBody::Exchange(exchange) => self.exchange(exchange, turn.meta()),
+            TurnBody::ToolExchange(exchange) if dialect == ToolCallFormat::Text => {
+                exchange_as_text(exchange)
+            }
+            TurnBody::ToolExchange(exchange) => self.exchange(exchange, turn.meta()),
         }
     }
 
@@ -221,7 +223,7 @@ fn instruction(it: &Message) -> Vec<u8> {
 }
 
 fn exchange_as_text(exchange: &Exchange) -> Vec<u8> {
-    let text = exchange_text(exchange);
+    let text = react_text(exchange);
     let mut bytes = message("assistant", |list| {
         list.item(|out| value(out, &WireBlock::Text { text: text.reply.into() }));
     });

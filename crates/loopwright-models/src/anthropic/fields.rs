@@ -8,7 +8,7 @@ use super::content::is_false;
 use crate::{
     claude::{self, Sampling},
     json::Fields,
-    wire::Question,
+    wire::EncodeInput,
 };
 
 /// Fields that no passthrough may replace, or that were written together with what is in it.
@@ -16,7 +16,7 @@ const RESERVED: [&str; 7] =
     ["model", "messages", "stream", "tools", "output_config", "cache_control", "container"];
 
 /// Writes the fields before the messages. `instructions` stand at the beginning of the conversation.
-pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>, instructions: &[String]) {
+pub(super) fn write(out: &mut Vec<u8>, question: &EncodeInput<'_>, instructions: &[String]) {
     let request = question.request;
     let options = &request.options;
     let mark = mark(question);
@@ -44,7 +44,7 @@ pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>, instructions: &[
 }
 
 /// Returns what stands where something may be cached up to; nothing if nothing is to be marked.
-pub(super) fn mark(question: &Question<'_>) -> Option<Value> {
+pub(super) fn mark(question: &EncodeInput<'_>) -> Option<Value> {
     match question.request.options.extra.get("cache_control") {
         Some(Value::Null) => None,
         Some(own) => Some(own.clone()),
@@ -52,7 +52,7 @@ pub(super) fn mark(question: &Question<'_>) -> Option<Value> {
     }
 }
 
-fn tools(fields: &mut Fields<'_>, question: &Question<'_>, mark: Option<&Value>) {
+fn tools(fields: &mut Fields<'_>, question: &EncodeInput<'_>, mark: Option<&Value>) {
     let request = question.request;
     let mut tools: Vec<_> = request.tools.iter().map(WireTool::of).collect();
     if let Some(WireTool::Own { cache_control, .. }) = tools.last_mut() {
@@ -83,7 +83,7 @@ fn tools(fields: &mut Fields<'_>, question: &Question<'_>, mark: Option<&Value>)
 
 fn system(
     fields: &mut Fields<'_>,
-    question: &Question<'_>,
+    question: &EncodeInput<'_>,
     instructions: &[String],
     mark: Option<&Value>,
 ) {
@@ -98,7 +98,7 @@ fn system(
 }
 
 /// A forced call excludes thinking.
-fn thinking(question: &Question<'_>) -> Option<Value> {
+fn thinking(question: &EncodeInput<'_>) -> Option<Value> {
     if matches!(question.request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_)) {
         return None;
     }
@@ -107,7 +107,7 @@ fn thinking(question: &Question<'_>) -> Option<Value> {
     claude::thinking_field(model, options.reasoning_effort?, most)
 }
 
-fn output_config(fields: &mut Fields<'_>, question: &Question<'_>) {
+fn output_config(fields: &mut Fields<'_>, question: &EncodeInput<'_>) {
     let request = question.request;
     let mut config = Map::new();
     let effort = request.options.reasoning_effort;

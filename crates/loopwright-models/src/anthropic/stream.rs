@@ -1,7 +1,7 @@
 //! Reads streamed answers, and whole ones.
 
 use loopwright_core::{
-    Delta, DeltaSink, ModelError, NoDeltas,
+    Delta, DeltaSink, DiscardDeltas, ModelError,
     messages::{InferenceResponse, Usage},
 };
 use serde_json::value::RawValue;
@@ -10,10 +10,10 @@ use super::{
     decode::MessageReading,
     wire::{WireEvent, WireMessage},
 };
-use crate::{decoder::Reading, error::with_usage, sse::Event};
+use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
 
 /// A stream has ended when it says `message_stop`; one that closes earlier broke off.
-impl Reading for MessageReading {
+impl ResponseReader for MessageReading {
     fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         if event.kind == "error" {
             return Err(with_usage(self.context.of_body(event.data), self.usage_so_far()));
@@ -64,8 +64,8 @@ impl Reading for MessageReading {
         if message.content.is_none() {
             return Err(self.fail("the answer holds no message"));
         }
-        self.begin(&message, &mut NoDeltas)?;
-        self.close(&mut NoDeltas);
+        self.begin(&message, &mut DiscardDeltas)?;
+        self.close(&mut DiscardDeltas);
         Ok(())
     }
 

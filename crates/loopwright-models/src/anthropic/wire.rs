@@ -110,6 +110,6 @@ impl WireUsage {
         let input = count(self.input_tokens).saturating_add(cached).saturating_add(cache_write);
         let reasoning = self.output_tokens_details.unwrap_or_default().thinking_tokens;
         let (output, reasoning) = (count(self.output_tokens), count(reasoning));
-        Usage { input, output, cached, cache_write, reasoning }
+        Usage { input, output, cache_read: cached, cache_write, reasoning }
     }
 }

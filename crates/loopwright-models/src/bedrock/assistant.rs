@@ -7,7 +7,7 @@ use super::content::{ReasoningText, WireBlock, not_shown};
 use crate::{
     json::{List, value},
     tool_input::ToolInput,
-    wire::Question,
+    wire::EncodeInput,
 };
 
 /// What is sent back of a message besides its words and calls.
@@ -21,7 +21,7 @@ pub(super) struct Sent {
 
 impl Sent {
     /// Only what the model itself said is sent back: it accepts no other's signatures.
-    pub(super) fn of(question: &Question<'_>, message: &Message) -> Self {
+    pub(super) fn of(question: &EncodeInput<'_>, message: &Message) -> Self {
         let is_own = question.is_own(message);
         Self { opaque: is_own, unsigned: is_own && takes_unsigned_reasoning(question.model()) }
     }

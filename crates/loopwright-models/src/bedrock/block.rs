@@ -3,7 +3,7 @@
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use loopwright_core::{
     Delta, DeltaSink,
-    messages::{Content, Opaque, Part, ToolCall},
+    messages::{Content, Part, ProviderPayload, ToolCall},
 };
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -228,7 +228,7 @@ impl Block {
         };
         let part = Part::new(content);
         Some(match own {
-            Some(json) => part.with_opaque(Opaque::new(json)),
+            Some(json) => part.with_provider_payload(ProviderPayload::new(json)),
             None => part,
         })
     }

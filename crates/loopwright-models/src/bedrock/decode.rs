@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loopwright_core::{
     DeltaSink, ModelError, ModelErrorKind,
-    messages::{FinishReason, InferenceResponse, Message, Origin, Part, Role, Usage},
+    messages::{FinishReason, InferenceResponse, Message, ModelOrigin, Part, Role, Usage},
 };
 use serde_json::value::RawValue;
 
@@ -20,7 +20,7 @@ use crate::{
 /// An answer as far as it has been read.
 #[derive(Debug)]
 pub(super) struct ConverseReading {
-    origin: Arc<Origin>,
+    origin: Arc<ModelOrigin>,
     pub(super) context: ErrorContext,
     /// The blocks in the order in which they began, each with the number it goes by.
     blocks: Vec<(Option<u64>, Block)>,
@@ -31,7 +31,7 @@ pub(super) struct ConverseReading {
 }
 
 impl ConverseReading {
-    pub(super) fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
+    pub(super) fn new(origin: Arc<ModelOrigin>, context: ErrorContext) -> Self {
         let (blocks, calls, stop_reason, counts) = Default::default();
         Self { origin, context, blocks, calls, stop_reason, counts }
     }
@@ -121,7 +121,7 @@ impl ConverseReading {
         let parts: Vec<Part> =
             self.blocks.into_iter().filter_map(|(_, block)| block.into_part()).collect();
         let message = Message::new(Role::Assistant, parts).with_origin(self.origin);
-        Ok(InferenceResponse { message, finish, usage, cost: None, id: None })
+        Ok(InferenceResponse { message, finish_reason: finish, usage, cost: None, id: None })
     }
 
     fn finish_reason(&self) -> Result<FinishReason, ModelError> {

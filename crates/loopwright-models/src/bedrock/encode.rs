@@ -1,7 +1,7 @@
 //! Writes requests.
 
 use loopwright_core::messages::{
-    Content, Dialect, Exchange, Message, Part, Role, Turn, TurnBody, TurnMeta,
+    Content, Exchange, Message, Part, Role, ToolCallFormat, Turn, TurnBody, TurnMeta,
 };
 
 use super::{
@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{
     call_ids::{IdForm, Whose, call_ids},
-    dialect::exchange_text,
+    dialect::react_text,
     json::{List, key, value},
-    wire::{Question, Side, user_speaks},
+    wire::{EncodeInput, Side, user_speaks},
 };
 
 /// What ends each message.
@@ -23,7 +23,7 @@ const END: &[u8] = b"]}";
 const FOREIGN_IDS: IdForm = IdForm::Simple { longest: 64 };
 
 /// Writes the body of a request: everything else first, then the messages.
-pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
+pub(super) fn encode(question: &EncodeInput<'_>) -> Vec<u8> {
     let prompt = &question.request.prompt;
     let stable: Vec<&Turn> = prompt.stable().map(|turn| &**turn).collect();
     let is_instruction = |turn: &&&Turn| turn.message().is_system();
@@ -116,16 +116,18 @@ impl Conversation<'_> {
 }
 
 struct Writer<'a> {
-    question: &'a Question<'a>,
+    question: &'a EncodeInput<'a>,
 }
 
 impl Writer<'_> {
     /// Returns the messages of a turn, with commas between them; nothing if it says nothing.
-    fn turn(&self, turn: &Turn, dialect: Dialect) -> Vec<u8> {
+    fn turn(&self, turn: &Turn, dialect: ToolCallFormat) -> Vec<u8> {
         match turn.body() {
             TurnBody::Input(message) | TurnBody::Reply(message) => self.message(message),
-            TurnBody::Exchange(exchange) if dialect == Dialect::Text => exchange_as_text(exchange),
-            TurnBody::Exchange(exchange) => self.exchange(exchange, turn.meta()),
+            TurnBody::ToolExchange(exchange) if dialect == ToolCallFormat::Text => {
+                exchange_as_text(exchange)
+            }
+            TurnBody::ToolExchange(exchange) => self.exchange(exchange, turn.meta()),
         }
     }
 
@@ -171,7 +173,7 @@ fn instruction(it: &Message) -> Vec<u8> {
 }
 
 fn exchange_as_text(exchange: &Exchange) -> Vec<u8> {
-    let text = exchange_text(exchange);
+    let text = react_text(exchange);
     let mut bytes = message(Side::Model, |list| {
         list.item(|out| value(out, &WireBlock::Text(text.reply.into())));
     });

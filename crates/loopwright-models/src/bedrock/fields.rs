@@ -1,14 +1,14 @@
 //! Writes what a request says besides its messages.
 
 use loopwright_core::messages::{
-    Dialect, ReasoningEffort, ResponseFormat, ToolChoice, ToolSpec, Turn, TurnBody,
+    ReasoningEffort, ResponseFormat, ToolCallFormat, ToolChoice, ToolSpec, Turn, TurnBody,
 };
 use serde_json::{Map, Value, json};
 
 use crate::{
     claude::{self, Sampling},
     json::Fields,
-    wire::Question,
+    wire::EncodeInput,
 };
 
 /// Fields that no passthrough may replace, or that were written together with what is in it.
@@ -18,7 +18,7 @@ const RESERVED: [&str; 5] =
 /// Writes the fields before the messages. `instructions` stand at the beginning of the conversation.
 pub(super) fn write(
     out: &mut Vec<u8>,
-    question: &Question<'_>,
+    question: &EncodeInput<'_>,
     instructions: &[String],
     turns: &[&Turn],
 ) {
@@ -47,7 +47,7 @@ fn merge(fields: &mut Fields<'_>, name: &str, mut config: Map<String, Value>) {
     }
 }
 
-fn system(fields: &mut Fields<'_>, question: &Question<'_>, instructions: &[String]) {
+fn system(fields: &mut Fields<'_>, question: &EncodeInput<'_>, instructions: &[String]) {
     let format = question.format_in_words();
     let system = question.request.system.as_deref().into_iter();
     let texts = system.chain(instructions.iter().map(String::as_str)).chain(format.as_deref());
@@ -61,17 +61,17 @@ fn system(fields: &mut Fields<'_>, question: &Question<'_>, instructions: &[Stri
 }
 
 /// Returns the mark for what may be cached, if the model is known to understand it.
-fn cache_point(question: &Question<'_>) -> Option<Value> {
+fn cache_point(question: &EncodeInput<'_>) -> Option<Value> {
     let is_marked = question.quirks.cache_marks && claude::can_think(question.model());
     is_marked.then(|| json!({ "cachePoint": { "type": "default" } }))
 }
 
 /// Returns the tools. A conversation that shows calls must have some: they are then kept although
 /// they must not be called, and those that are no longer offered stand for themselves.
-fn tool_config(question: &Question<'_>, turns: &[&Turn]) -> Map<String, Value> {
+fn tool_config(question: &EncodeInput<'_>, turns: &[&Turn]) -> Map<String, Value> {
     let request = question.request;
     let is_called =
-        || request.prompt.dialect == Dialect::Native && turns.iter().any(|it| calls(it));
+        || request.prompt.dialect == ToolCallFormat::Native && turns.iter().any(|it| calls(it));
     let mut config = Map::new();
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
     if tools.is_empty() || request.tool_choice == ToolChoice::None {
@@ -106,7 +106,7 @@ fn tool(tool: &ToolSpec) -> Value {
 }
 
 fn calls(turn: &Turn) -> bool {
-    matches!(turn.body(), TurnBody::Exchange(_))
+    matches!(turn.body(), TurnBody::ToolExchange(_))
 }
 
 /// Returns the tools that the conversation shows, each once.
@@ -122,7 +122,7 @@ fn called(turns: &[&Turn]) -> Vec<Value> {
     names.into_iter().map(tool).collect()
 }
 
-fn inference_config(question: &Question<'_>) -> Map<String, Value> {
+fn inference_config(question: &EncodeInput<'_>) -> Map<String, Value> {
     let options = &question.request.options;
     let most = options.max_output_tokens.or_else(|| {
         // A budget for thinking must be below a limit, which must then be told.
@@ -142,7 +142,7 @@ fn inference_config(question: &Question<'_>) -> Map<String, Value> {
 }
 
 /// Returns what is meant for the model's maker.
-fn model_fields(question: &Question<'_>) -> Map<String, Value> {
+fn model_fields(question: &EncodeInput<'_>) -> Map<String, Value> {
     let mut fields = Map::new();
     let model = question.model();
     let Some(effort) = question.request.options.reasoning_effort else { return fields };
@@ -168,7 +168,7 @@ fn model_fields(question: &Question<'_>) -> Map<String, Value> {
 }
 
 /// A forced call excludes thinking.
-fn thinking(question: &Question<'_>) -> Option<Value> {
+fn thinking(question: &EncodeInput<'_>) -> Option<Value> {
     let (model, options) = (question.model(), &question.request.options);
     let is_forced =
         matches!(question.request.tool_choice, ToolChoice::Required | ToolChoice::Tool(_));
@@ -179,7 +179,7 @@ fn thinking(question: &Question<'_>) -> Option<Value> {
     claude::thinking_field(model, options.reasoning_effort?, most)
 }
 
-fn output_config(question: &Question<'_>) -> Map<String, Value> {
+fn output_config(question: &EncodeInput<'_>) -> Map<String, Value> {
     let mut config = Map::new();
     if let Some(ResponseFormat::JsonSchema { name, schema, strict: true }) =
         &question.request.response_format

@@ -15,7 +15,7 @@ use reqwest::{
 
 use crate::{
     error::ErrorContext,
-    secret::{KeySource, Secret, lookup},
+    secret::{Secret, VarSource, lookup},
     signer::Signer,
 };
 
@@ -34,7 +34,7 @@ pub(super) struct AwsSigner {
 impl AwsSigner {
     /// Looks for the usual variables; nothing if there are no keys. The region is that of the address
     /// if no variable tells it.
-    pub(super) fn of_variables(variables: &dyn KeySource, url: &Url) -> Option<Self> {
+    pub(super) fn of_variables(variables: &dyn VarSource, url: &Url) -> Option<Self> {
         let secret = |name| lookup(variables, name).map(Secret::new);
         let regions = ["AWS_REGION", "AWS_DEFAULT_REGION"];
         let region = regions.iter().find_map(|name| lookup(variables, name));

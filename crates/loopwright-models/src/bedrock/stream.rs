@@ -9,11 +9,11 @@ use super::{
     decode::ConverseReading,
     wire::{WireAnswer, WireEvent},
 };
-use crate::{decoder::Reading, error::with_usage, sse::Event};
+use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
 
 /// A stream has ended when it said why the model stopped and what was consumed, in whatever order.
 /// One that closes earlier broke off.
-impl Reading for ConverseReading {
+impl ResponseReader for ConverseReading {
     fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         if event.kind == "error" {
             return Err(with_usage(self.context.of_body(event.data), self.counts));

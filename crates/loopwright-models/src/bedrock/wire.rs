@@ -106,6 +106,6 @@ impl WireUsage {
             (count(wire.cache_read_input_tokens), count(wire.cache_write_input_tokens));
         let input = count(wire.input_tokens).saturating_add(cached).saturating_add(cache_write);
         let output = count(wire.output_tokens);
-        Some(Usage { input, output, cached, cache_write, reasoning: 0 })
+        Some(Usage { input, output, cache_read: cached, cache_write, reasoning: 0 })
     }
 }

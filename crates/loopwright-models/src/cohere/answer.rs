@@ -2,7 +2,7 @@
 
 use loopwright_core::{
     Delta, DeltaSink,
-    messages::{Content, Opaque, Part, ToolCall},
+    messages::{Content, Part, ProviderPayload, ToolCall},
 };
 use serde_json::value::RawValue;
 
@@ -180,15 +180,18 @@ impl Answer {
     /// Returns the parts of the message. The citations stand beside the last words.
     pub(super) fn into_parts(self) -> Vec<Part> {
         let Self { pieces, citations, .. } = self;
-        let citations = (!citations.is_empty())
-            .then(|| Opaque::new(format!("{{\"{CITATIONS}\":[{}]}}", citations.join(","))));
+        let citations = (!citations.is_empty()).then(|| {
+            ProviderPayload::new(format!("{{\"{CITATIONS}\":[{}]}}", citations.join(",")))
+        });
         let last = pieces.iter().rposition(|it| matches!(it, Piece::Text(_)));
         let mut parts: Vec<Part> = pieces.into_iter().map(Piece::into_part).collect();
         match (citations, last) {
-            (Some(opaque), Some(last)) => parts[last] = parts[last].clone().with_opaque(opaque),
+            (Some(opaque), Some(last)) => {
+                parts[last] = parts[last].clone().with_provider_payload(opaque)
+            }
             (Some(opaque), None) => {
                 let content = Content::Provider { kind: CITATIONS.into() };
-                parts.push(Part::new(content).with_opaque(opaque));
+                parts.push(Part::new(content).with_provider_payload(opaque));
             }
             (None, _) => {}
         }
@@ -209,12 +212,12 @@ impl Piece {
             Self::Text(text) => Part::text(text),
             Self::Thinking(text) => {
                 let opaque = format!("{{\"type\":\"thinking\",\"thinking\":{}}}", quoted(&text));
-                Part::reasoning(text).with_opaque(Opaque::new(opaque))
+                Part::reasoning(text).with_provider_payload(ProviderPayload::new(opaque))
             }
             Self::Plan(plan) => {
                 let opaque = format!("{{\"{TOOL_PLAN}\":{}}}", quoted(&plan));
                 let content = Content::Provider { kind: TOOL_PLAN.into() };
-                Part::new(content).with_opaque(Opaque::new(opaque))
+                Part::new(content).with_provider_payload(ProviderPayload::new(opaque))
             }
             Self::Call(OpenCall { id, name, arguments, .. }) => {
                 let id = Some(id).filter(|id| !id.is_empty()).map(Into::into);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loopwright_core::{
     Delta, DeltaSink, ModelError, ModelErrorKind,
-    messages::{FinishReason, InferenceResponse, Message, Origin, Role, Usage},
+    messages::{FinishReason, InferenceResponse, Message, ModelOrigin, Role, Usage},
 };
 use serde_json::value::RawValue;
 
@@ -14,7 +14,7 @@ use crate::error::{ErrorContext, with_usage};
 /// An answer as far as it has been read.
 #[derive(Debug)]
 pub(super) struct CohereReading {
-    origin: Arc<Origin>,
+    origin: Arc<ModelOrigin>,
     pub(super) context: ErrorContext,
     pub(super) answer: Answer,
     /// The provider's reason to finish, when it has.
@@ -26,7 +26,7 @@ pub(super) struct CohereReading {
 }
 
 impl CohereReading {
-    pub(super) fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
+    pub(super) fn new(origin: Arc<ModelOrigin>, context: ErrorContext) -> Self {
         Self {
             origin,
             context,
@@ -74,7 +74,7 @@ impl CohereReading {
         let parts = self.answer.into_parts();
         let message = Message::new(Role::Assistant, parts).with_origin(self.origin);
         let usage = self.usage.unwrap_or_default();
-        Ok(InferenceResponse { message, finish, usage, cost: None, id: self.id })
+        Ok(InferenceResponse { message, finish_reason: finish, usage, cost: None, id: self.id })
     }
 
     fn finish_reason(&self, reason: &str) -> Result<FinishReason, ModelError> {
@@ -117,7 +117,7 @@ fn read_usage(raw: &RawValue) -> Option<Usage> {
     Some(Usage {
         input: tokens.input_tokens.0.or(billed.input_tokens.0).unwrap_or(0),
         output: tokens.output_tokens.0.or(billed.output_tokens.0).unwrap_or(0),
-        cached: wire.cached_tokens.0.unwrap_or(0),
+        cache_read: wire.cached_tokens.0.unwrap_or(0),
         ..Usage::default()
     })
 }

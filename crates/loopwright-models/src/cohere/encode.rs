@@ -1,6 +1,8 @@
 //! Writes requests.
 
-use loopwright_core::messages::{Dialect, Exchange, Message, Role, Turn, TurnBody, TurnMeta};
+use loopwright_core::messages::{
+    Exchange, Message, Role, ToolCallFormat, Turn, TurnBody, TurnMeta,
+};
 
 use super::{
     assistant, fields,
@@ -8,19 +10,19 @@ use super::{
 };
 use crate::{
     call_ids::{IdForm, Whose, call_ids},
-    dialect::exchange_text,
+    dialect::react_text,
     json::{List, key, object_with_list, value},
-    wire::{Question, TurnWriter, user_speaks},
+    wire::{EncodeInput, TurnWriter, user_speaks},
 };
 
 /// Writes the body of a request: everything else first, then the messages.
-pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
+pub(super) fn encode(question: &EncodeInput<'_>) -> Vec<u8> {
     let items = |list: &mut List<'_>| Writer { question }.write_messages(list);
     object_with_list(|out| fields::write(out, question), "messages", items)
 }
 
 struct Writer<'a> {
-    question: &'a Question<'a>,
+    question: &'a EncodeInput<'a>,
 }
 
 impl Writer<'_> {
@@ -61,12 +63,14 @@ impl TurnWriter for Writer<'_> {
             TurnBody::Input(message) | TurnBody::Reply(message) => {
                 self.write_message(&mut list, message);
             }
-            TurnBody::Exchange(exchange)
-                if self.question.request.prompt.dialect == Dialect::Text =>
+            TurnBody::ToolExchange(exchange)
+                if self.question.request.prompt.dialect == ToolCallFormat::Text =>
             {
                 write_exchange_as_text(&mut list, exchange);
             }
-            TurnBody::Exchange(exchange) => self.write_exchange(&mut list, exchange, turn.meta()),
+            TurnBody::ToolExchange(exchange) => {
+                self.write_exchange(&mut list, exchange, turn.meta())
+            }
         }
         bytes
     }
@@ -89,7 +93,7 @@ impl TurnWriter for Writer<'_> {
 }
 
 fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
-    let text = exchange_text(exchange);
+    let text = react_text(exchange);
     write_text(list, "assistant", &text.reply);
     let content = exchange.results().iter().flat_map(|result| result.content.iter());
     let media = content.filter(|part| part.as_text().is_none()).filter_map(WirePart::of);

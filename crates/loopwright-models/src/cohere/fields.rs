@@ -3,13 +3,13 @@
 use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice, ToolSpec};
 use serde_json::{Value, json};
 
-use crate::{function_tool::FunctionTool, json::Fields, wire::Question};
+use crate::{function_tool::FunctionTool, json::Fields, wire::EncodeInput};
 
 /// Fields that no passthrough may replace: the answer would not be what is expected.
 const RESERVED: [&str; 3] = ["model", "messages", "stream"];
 
 /// Writes the fields before the messages.
-pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
+pub(super) fn write(out: &mut Vec<u8>, question: &EncodeInput<'_>) {
     let request = question.request;
     let options = &request.options;
     let mut fields = Fields { out, extra: &options.extra };

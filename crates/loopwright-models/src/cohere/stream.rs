@@ -1,7 +1,7 @@
 //! Reads streamed answers, and whole ones.
 
 use loopwright_core::{
-    DeltaSink, ModelError, ModelErrorKind, NoDeltas,
+    DeltaSink, DiscardDeltas, ModelError, ModelErrorKind,
     messages::{InferenceResponse, Usage},
 };
 use serde_json::{Value, json, value::RawValue};
@@ -10,10 +10,10 @@ use super::{
     decode::CohereReading,
     wire::{Event as WireEvent, Said, Whole},
 };
-use crate::{decoder::Reading, error::with_usage, sse::Event};
+use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
 
 /// A stream has ended when its message has; the connection's end or `[DONE]` alone is no end.
-impl Reading for CohereReading {
+impl ResponseReader for CohereReading {
     fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         if event.data == b"[DONE]" {
             self.is_closed = true;
@@ -63,11 +63,11 @@ impl Reading for CohereReading {
         let said: Said<'_> =
             serde_json::from_str(message.get()).map_err(|error| self.fail_json(error))?;
         self.take_id(&whole.id);
-        self.take_usage(whole.usage, &mut NoDeltas);
+        self.take_usage(whole.usage, &mut DiscardDeltas);
         self.finish = Some(whole.finish_reason.to_string());
-        let taken = self.answer.take(&said, &mut NoDeltas);
+        let taken = self.answer.take(&said, &mut DiscardDeltas);
         let taken =
-            taken.and_then(|()| self.answer.begin_calls(said.tool_calls, None, &mut NoDeltas));
+            taken.and_then(|()| self.answer.begin_calls(said.tool_calls, None, &mut DiscardDeltas));
         taken.map_err(|error| self.fail_json(error))
     }
 

@@ -1,7 +1,7 @@
 use std::{sync::Mutex, time::Duration};
 
 use futures::FutureExt as _;
-use loopwright_core::{Delta, ModelMemory, SystemClock, messages::Message};
+use loopwright_core::{Delta, ModelCache, SystemClock, messages::Message};
 
 use tokio_util::sync::CancellationToken;
 
@@ -71,22 +71,22 @@ fn ask(models: &[(Act, Option<u64>)]) -> Asked {
 
 fn ask_before(deadline: Option<Duration>, models: &[(Act, Option<u64>)]) -> Asked {
     let log: Arc<Mutex<Vec<String>>> = Arc::default();
-    let mut fallback = Fallback::default();
+    let mut fallback = FallbackModel::default();
     for ((act, window), name) in models.iter().zip(["a", "b", "c"]) {
         let asked = Arc::clone(&log);
         let model: Arc<dyn ChatModel> = Arc::new(Scripted { act: act.clone(), name, asked });
         fallback = match fallback.places.len() {
-            0 => Fallback::new(name, model),
-            _ => fallback.and(name, model),
+            0 => FallbackModel::new(name, model),
+            _ => fallback.with_model(name, model),
         };
         fallback = window.map_or(fallback.clone(), |it| fallback.with_context_window(it));
     }
     let cx = InferCx {
-        deltas: &mut loopwright_core::NoDeltas,
+        deltas: &mut loopwright_core::DiscardDeltas,
         cancel: &CancellationToken::new(),
         deadline,
         clock: &SystemClock::default(),
-        memory: &mut ModelMemory::default(),
+        memory: &mut ModelCache::default(),
     };
     let request = InferenceRequest { model: Some("m".into()), ..InferenceRequest::default() };
     let answer = fallback.infer(&request, cx).now_or_never().unwrap();
@@ -199,7 +199,8 @@ fn with_nobody_to_ask_the_error_says_why_for_each() {
     };
     let (a, no_a) = refused("a", "no key");
     let (b, no_b) = refused("b", "no key either");
-    let error = Fallback::default().and_maybe(a, no_a).and_maybe(b, no_b).checked().unwrap_err();
+    let error =
+        FallbackModel::default().and_maybe(a, no_a).and_maybe(b, no_b).checked().unwrap_err();
     assert_eq!(error.message, "no model answered: a: no key; b: no key either");
     assert_eq!(error.kind, ModelErrorKind::Auth);
 }

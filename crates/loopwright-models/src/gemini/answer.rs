@@ -2,7 +2,7 @@
 
 use loopwright_core::{
     Delta, DeltaSink,
-    messages::{Content, Media, MediaSource, Opaque, Part, ToolCall},
+    messages::{Content, Media, MediaSource, Part, ProviderPayload, ToolCall},
 };
 use serde_json::{Map, Value, value::RawValue};
 
@@ -314,8 +314,10 @@ impl Run {
         let part = if self.is_thought { Part::reasoning(self.text) } else { Part::text(self.text) };
         match self.signed.as_slice() {
             [] => part,
-            [one] => part.with_opaque(Opaque::new(one.as_str())),
-            several => part.with_opaque(Opaque::new(format!("[{}]", several.join(",")))),
+            [one] => part.with_provider_payload(ProviderPayload::new(one.as_str())),
+            several => {
+                part.with_provider_payload(ProviderPayload::new(format!("[{}]", several.join(","))))
+            }
         }
     }
 }
@@ -327,7 +329,8 @@ fn other_field(raw: &str) -> Option<String> {
 }
 
 fn provider_part(kind: &str, raw: &str) -> Part {
-    Part::new(Content::Provider { kind: kind.into() }).with_opaque(Opaque::new(raw))
+    Part::new(Content::Provider { kind: kind.into() })
+        .with_provider_payload(ProviderPayload::new(raw))
 }
 
 fn media(data: &InlineData<'_>, part: &WirePart<'_>) -> Part {
@@ -350,7 +353,7 @@ fn tool_call(id: &str, name: &str, arguments: &str) -> Part {
 
 fn sealed(part: Part, raw: Option<&str>) -> Part {
     match raw {
-        Some(raw) => part.with_opaque(Opaque::new(raw)),
+        Some(raw) => part.with_provider_payload(ProviderPayload::new(raw)),
         None => part,
     }
 }

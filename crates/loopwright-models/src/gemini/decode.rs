@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use loopwright_core::{
     Delta, DeltaSink, ModelError, ModelErrorKind,
-    messages::{FinishReason, InferenceResponse, Message, Origin, Role, Usage},
+    messages::{FinishReason, InferenceResponse, Message, ModelOrigin, Role, Usage},
 };
 use serde_json::value::RawValue;
 
@@ -28,7 +28,7 @@ use crate::{
 /// An answer as far as it has been read.
 #[derive(Debug)]
 pub(super) struct GeminiReading {
-    origin: Arc<Origin>,
+    origin: Arc<ModelOrigin>,
     pub(super) context: ErrorContext,
     answer: Answer,
     pub(super) finish: Option<Finish>,
@@ -58,7 +58,7 @@ pub(super) struct Finish {
 }
 
 impl GeminiReading {
-    pub(super) fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
+    pub(super) fn new(origin: Arc<ModelOrigin>, context: ErrorContext) -> Self {
         Self {
             origin,
             context,
@@ -152,7 +152,7 @@ impl GeminiReading {
         let parts = self.answer.into_parts();
         let message = Message::new(Role::Assistant, parts).with_origin(self.origin);
         let usage = self.usage.unwrap_or_default();
-        Ok(InferenceResponse { message, finish, usage, cost: None, id: self.id })
+        Ok(InferenceResponse { message, finish_reason: finish, usage, cost: None, id: self.id })
     }
 
     /// Says in our words why the model stopped.
@@ -229,7 +229,7 @@ fn read_usage(raw: &RawValue) -> Option<Usage> {
         Usage {
             input: prompt.saturating_add(tool_use),
             output: candidates.saturating_add(reasoning),
-            cached,
+            cache_read: cached,
             cache_write: 0,
             reasoning,
         }

@@ -1,7 +1,8 @@
 //! Writes requests.
 
 use loopwright_core::messages::{
-    Content, Dialect, Exchange, Message, Opaque, Part, Role, ToolCall, ToolResult, Turn, TurnBody,
+    Content, Exchange, Message, Part, ProviderPayload, Role, ToolCall, ToolCallFormat, ToolResult,
+    Turn, TurnBody,
 };
 use serde_json::json;
 
@@ -11,15 +12,15 @@ use super::{
     parts::{WirePart, fits_within, media_of, wire_part},
 };
 use crate::{
-    dialect::exchange_text,
+    dialect::react_text,
     json::{List, key, object_with_list, value},
     result_text::result_text,
     tool_input::write_object,
-    wire::{Question, TurnWriter, user_speaks},
+    wire::{EncodeInput, TurnWriter, user_speaks},
 };
 
 /// Writes the body of a request: everything else first, then the contents.
-pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
+pub(super) fn encode(question: &EncodeInput<'_>) -> Vec<u8> {
     let head = &question.request.prompt.head;
     let instructions: Vec<&Message> = head.iter().map_while(|turn| instruction(turn)).collect();
     let writer = Writer { question, gemini: Gemini::named(question.model()) };
@@ -36,7 +37,7 @@ fn instruction(turn: &Turn) -> Option<&Message> {
 }
 
 struct Writer<'a> {
-    question: &'a Question<'a>,
+    question: &'a EncodeInput<'a>,
     gemini: Option<Gemini>,
 }
 
@@ -51,7 +52,7 @@ impl Writer<'_> {
         let is_own = self.question.is_own(message);
         let mut dummy_signature = self.dummy_signature();
         for part in message.parts() {
-            let own = part.opaque().filter(|_| is_own).map(Opaque::as_str);
+            let own = part.opaque().filter(|_| is_own).map(ProviderPayload::as_str);
             match (part.content(), own) {
                 // What is said about the answer is no part of it.
                 (Content::Provider { kind }, Some(_)) if kind.ends_with("Metadata") => {}
@@ -121,12 +122,12 @@ impl TurnWriter for Writer<'_> {
             TurnBody::Input(message) | TurnBody::Reply(message) => {
                 self.write_message(&mut list, message);
             }
-            TurnBody::Exchange(exchange)
-                if self.question.request.prompt.dialect == Dialect::Text =>
+            TurnBody::ToolExchange(exchange)
+                if self.question.request.prompt.dialect == ToolCallFormat::Text =>
             {
                 write_exchange_as_text(&mut list, exchange);
             }
-            TurnBody::Exchange(exchange) => {
+            TurnBody::ToolExchange(exchange) => {
                 self.write_message(&mut list, exchange.reply());
                 self.write_results(&mut list, exchange);
             }
@@ -145,7 +146,7 @@ impl TurnWriter for Writer<'_> {
 }
 
 fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
-    let text = exchange_text(exchange);
+    let text = react_text(exchange);
     write_content(list, "model", |parts| {
         parts.item(|out| value(out, &WirePart::text(text.reply)));
     });

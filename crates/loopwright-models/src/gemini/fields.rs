@@ -5,14 +5,14 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::model::Gemini;
-use crate::{json::Fields, wire::Question};
+use crate::{json::Fields, wire::EncodeInput};
 
 /// Fields that no passthrough may replace, and those that it has a share in.
 const RESERVED: [&str; 5] =
     ["contents", "systemInstruction", "tools", "toolConfig", "generationConfig"];
 
 /// Writes the fields before the contents.
-pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>, instructions: &[&Message]) {
+pub(super) fn write(out: &mut Vec<u8>, question: &EncodeInput<'_>, instructions: &[&Message]) {
     let request = question.request;
     let extra = &request.options.extra;
     let mut fields = Fields { out, extra };
@@ -34,7 +34,7 @@ pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>, instructions: &[
 }
 
 /// Writes the functions on offer, and beside them the user's own tools, which the provider runs.
-fn write_tools(fields: &mut Fields<'_>, question: &Question<'_>) {
+fn write_tools(fields: &mut Fields<'_>, question: &EncodeInput<'_>) {
     let request = question.request;
     let mut tools = Vec::new();
     if !request.tools.is_empty() {
@@ -66,7 +66,7 @@ fn tool_config(choice: &ToolChoice) -> Map<String, Value> {
     [("functionCallingConfig".to_owned(), calling)].into_iter().collect()
 }
 
-fn generation_config(question: &Question<'_>) -> Map<String, Value> {
+fn generation_config(question: &EncodeInput<'_>) -> Map<String, Value> {
     let options = &question.request.options;
     let mut config = Map::new();
     let mut put = |name: &str, value: Option<Value>| {

@@ -8,7 +8,7 @@ use super::wire::PartialArg;
 const DEEPEST: usize = 100;
 
 /// The most items that a list lacks before one that is named.
-const MOST_MISSING: usize = 1000;
+const MAX_MISSING: usize = 1000;
 
 /// One step down from a value.
 enum Step<'a> {
@@ -82,7 +82,7 @@ impl Step<'_> {
                 }
                 let items = value.as_array_mut()?;
                 if *item >= items.len() {
-                    if item - items.len() > MOST_MISSING {
+                    if item - items.len() > MAX_MISSING {
                         return None;
                     }
                     items.resize(item + 1, Value::Null);

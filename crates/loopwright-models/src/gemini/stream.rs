@@ -1,7 +1,7 @@
 //! Reads streamed answers, and whole ones.
 
 use loopwright_core::{
-    DeltaSink, ModelError, NoDeltas,
+    DeltaSink, DiscardDeltas, ModelError,
     messages::{InferenceResponse, Usage},
 };
 use serde_json::value::RawValue;
@@ -10,9 +10,9 @@ use super::{
     answer::Parts,
     decode::{GeminiReading, Stream},
 };
-use crate::{decoder::Reading, error::with_usage, sse::Event};
+use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
 
-impl Reading for GeminiReading {
+impl ResponseReader for GeminiReading {
     fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         self.stream = Stream::Open;
         if event.data == b"[DONE]" {
@@ -29,13 +29,13 @@ impl Reading for GeminiReading {
     /// streamed by servers that do not know the form that is asked for.
     fn whole(&mut self, body: &[u8]) -> Result<(), ModelError> {
         if !body.trim_ascii_start().starts_with(b"[") {
-            return self.take(body, Parts::Whole, &mut NoDeltas);
+            return self.take(body, Parts::Whole, &mut DiscardDeltas);
         }
         let chunks: Vec<&RawValue> =
             serde_json::from_slice(body).map_err(|error| self.broken(error))?;
         self.stream = Stream::Open;
         chunks.iter().try_for_each(|chunk| {
-            self.take(chunk.get().as_bytes(), Parts::Fragments, &mut NoDeltas)
+            self.take(chunk.get().as_bytes(), Parts::Fragments, &mut DiscardDeltas)
         })
     }
 

@@ -9,10 +9,10 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, TRANSFER_ENCO
 use super::{direct::names, head::invalid};
 
 /// A line between two chunks that is longer than this is none.
-const LONGEST_LINE: usize = 16 * 1024;
+const MAX_LINE: usize = 16 * 1024;
 
 /// What follows the last chunk is no longer than this.
-const LONGEST_TRAILER: usize = 64 * 1024;
+const MAX_TRAILER: usize = 64 * 1024;
 
 /// What is still to come of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +123,7 @@ impl Chunk {
             Self::DataEnd => Err(invalid("a chunk is longer than its size")),
             Self::Trailer(_) if line.is_empty() => Ok(Self::Done),
             Self::Trailer(before) => match before + line.len() + 1 {
-                most @ ..=LONGEST_TRAILER => Ok(Self::Trailer(most)),
+                most @ ..=MAX_TRAILER => Ok(Self::Trailer(most)),
                 _ => Err(invalid("what follows its answer does not come to an end")),
             },
             at => Ok(at),
@@ -144,7 +144,7 @@ fn data(left: &mut u64, buffer: &mut BytesMut) -> Piece {
 /// Takes a line without its end; nothing if it is not there as a whole.
 fn line(buffer: &mut BytesMut) -> io::Result<Option<BytesMut>> {
     let Some(end) = memchr(b'\n', buffer) else {
-        let is_too_long = buffer.len() > LONGEST_LINE;
+        let is_too_long = buffer.len() > MAX_LINE;
         return if is_too_long {
             Err(invalid("a line between chunks is too long"))
         } else {

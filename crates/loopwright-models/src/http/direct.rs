@@ -46,7 +46,7 @@ const READ: usize = 8 * 1024;
 const READ_MOST: usize = 64 * 1024;
 
 /// How often an answer may be announced before it comes.
-const MOST_ANNOUNCED: u32 = 32;
+const MAX_ANNOUNCED: u32 = 32;
 
 /// Connections that wait to be used again, by the server that they lead to.
 #[derive(Debug, Default)]
@@ -210,7 +210,7 @@ impl Connection {
             let _head = self.buffer.split_to(length);
             match head.status {
                 101 => return Err(invalid("it changes the protocol, which was not asked for")),
-                100..200 if self.announced == MOST_ANNOUNCED => {
+                100..200 if self.announced == MAX_ANNOUNCED => {
                     return Err(invalid("it announces an answer over and over again"));
                 }
                 100..200 => self.announced += 1,

@@ -13,10 +13,10 @@ use super::{
 };
 
 /// A head that is longer than this is none.
-const LONGEST: usize = 64 * 1024;
+const MAX_LENGTH: usize = 64 * 1024;
 
 /// The most headers that an answer may have.
-const MOST: usize = 100;
+const MAX: usize = 100;
 
 /// The head of an answer.
 #[derive(Debug)]
@@ -78,11 +78,11 @@ fn is_own(name: &HeaderName) -> bool {
 
 /// Reads a head and its length; nothing if it is not there as a whole.
 pub(super) fn parse(bytes: &[u8]) -> io::Result<Option<(usize, Head)>> {
-    let mut parsed = [httparse::EMPTY_HEADER; MOST];
+    let mut parsed = [httparse::EMPTY_HEADER; MAX];
     let mut response = httparse::Response::new(&mut parsed);
     let length = match response.parse(bytes) {
         Ok(httparse::Status::Complete(length)) => length,
-        Ok(httparse::Status::Partial) if bytes.len() < LONGEST => return Ok(None),
+        Ok(httparse::Status::Partial) if bytes.len() < MAX_LENGTH => return Ok(None),
         Ok(httparse::Status::Partial) => return Err(invalid("its head is too long")),
         Err(error) => return Err(invalid(&format!("what it says is not HTTP: {error}"))),
     };

@@ -14,7 +14,7 @@ fn catalog(models: &[(&'static str, u64)]) -> ModelCatalog {
 
 #[test]
 fn the_models_are_valid() {
-    let known = ModelCatalog::known();
+    let known = ModelCatalog::builtin();
     let providers: Vec<&str> = presets().iter().map(|(name, _)| &**name).collect();
     for (provider, models) in &known.models {
         let is_left_out = crate::preset::left_out().iter().any(|it| it.name == *provider);
@@ -23,7 +23,7 @@ fn the_models_are_valid() {
             assert!(info.max_output <= info.context_window, "{name}");
             let Some(prices) = &info.prices else { continue };
             assert!(prices.input > Price::default() && prices.output > prices.input, "{name}");
-            assert!(prices.cached.is_none_or(|it| it < prices.input), "{name}");
+            assert!(prices.cache_read.is_none_or(|it| it < prices.input), "{name}");
             assert!(prices.long.as_ref().is_none_or(|it| it.prices.input > prices.input), "{name}");
         }
     }
@@ -86,11 +86,11 @@ fn a_free_provider_costs_nothing_but_what_is_known_to_cost_something() {
 #[test]
 fn capabilities_are_written_by_their_names() {
     for capability in [
-        Capability::Tools,
-        Capability::Images,
-        Capability::Documents,
-        Capability::Reasoning,
-        Capability::JsonSchema,
+        ModelCapability::Tools,
+        ModelCapability::Images,
+        ModelCapability::Documents,
+        ModelCapability::Reasoning,
+        ModelCapability::JsonSchema,
     ] {
         let written = serde_json::to_value(capability).unwrap();
         assert_eq!(written, capability.name());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loopwright_core::{
     Delta, DeltaSink, ModelError, ModelErrorKind,
     messages::{
-        Content, FinishReason, InferenceResponse, Message, Origin, Part, Role, ToolCall, Usage,
+        Content, FinishReason, InferenceResponse, Message, ModelOrigin, Part, Role, ToolCall, Usage,
     },
 };
 
@@ -21,7 +21,7 @@ use crate::{
 /// thinking: the wire has one field for each.
 #[derive(Debug)]
 pub(super) struct OllamaReading {
-    origin: Arc<Origin>,
+    origin: Arc<ModelOrigin>,
     pub(super) context: ErrorContext,
     pieces: Vec<Piece>,
     text: String,
@@ -42,7 +42,7 @@ enum Piece {
 }
 
 impl OllamaReading {
-    pub(super) fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
+    pub(super) fn new(origin: Arc<ModelOrigin>, context: ErrorContext) -> Self {
         Self {
             origin,
             context,
@@ -149,7 +149,7 @@ impl OllamaReading {
         let parts: Vec<Part> = pieces.into_iter().filter_map(part).collect();
         let message = Message::new(Role::Assistant, parts).with_origin(origin);
         let usage = usage.unwrap_or_default();
-        InferenceResponse { message, finish, usage, cost: None, id: None }
+        InferenceResponse { message, finish_reason: finish, usage, cost: None, id: None }
     }
 }
 

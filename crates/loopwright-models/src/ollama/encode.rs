@@ -1,7 +1,7 @@
 //! Writes requests.
 
 use loopwright_core::messages::{
-    Dialect, Exchange, Message, Role, ToolCall, Turn, TurnBody, TurnMeta,
+    Exchange, Message, Role, ToolCall, ToolCallFormat, Turn, TurnBody, TurnMeta,
 };
 
 use super::{
@@ -10,20 +10,20 @@ use super::{
 };
 use crate::{
     call_ids::{IdForm, Whose, call_ids},
-    dialect::exchange_text,
+    dialect::react_text,
     json::{List, key, object_with_list, value},
     result_text::result_text,
     tool_input::write_object,
-    wire::{Question, TurnWriter, no_fillers},
+    wire::{EncodeInput, TurnWriter, no_fillers},
 };
 
 /// Writes the body of a request: everything else first, then the messages.
-pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
+pub(super) fn encode(question: &EncodeInput<'_>) -> Vec<u8> {
     let messages = |list: &mut List<'_>| write_messages(list, question);
     object_with_list(|out| fields::write(out, question), "messages", messages)
 }
 
-fn write_messages(list: &mut List<'_>, question: &Question<'_>) {
+fn write_messages(list: &mut List<'_>, question: &EncodeInput<'_>) {
     let request = question.request;
     if let Some(system) = request.system.as_deref().filter(|it| !it.is_empty()) {
         list.item(|out| write_text(out, "system", system));
@@ -32,7 +32,7 @@ fn write_messages(list: &mut List<'_>, question: &Question<'_>) {
 }
 
 struct Writer {
-    dialect: Dialect,
+    dialect: ToolCallFormat,
 }
 
 impl TurnWriter for Writer {
@@ -43,10 +43,10 @@ impl TurnWriter for Writer {
             TurnBody::Input(message) | TurnBody::Reply(message) => {
                 self.write_message(&mut list, message);
             }
-            TurnBody::Exchange(exchange) if self.dialect == Dialect::Text => {
+            TurnBody::ToolExchange(exchange) if self.dialect == ToolCallFormat::Text => {
                 write_exchange_as_text(&mut list, exchange);
             }
-            TurnBody::Exchange(exchange) => write_exchange(&mut list, exchange, turn.meta()),
+            TurnBody::ToolExchange(exchange) => write_exchange(&mut list, exchange, turn.meta()),
         }
         bytes
     }
@@ -81,7 +81,7 @@ fn write_exchange(list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
 }
 
 fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
-    let text = exchange_text(exchange);
+    let text = react_text(exchange);
     list.item(|out| write_text(out, "assistant", &text.reply));
     let shown = exchange.results().iter().flat_map(|result| result.content.iter());
     let shown = Words::of(shown.filter(|part| is_media(part)));

@@ -3,13 +3,13 @@
 use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice, ToolSpec};
 use serde_json::{Map, Value};
 
-use crate::{function_tool::FunctionTool, json::Fields, wire::Question};
+use crate::{function_tool::FunctionTool, json::Fields, wire::EncodeInput};
 
 /// Fields that no passthrough may replace, and one that it has a share in.
 const RESERVED: [&str; 4] = ["model", "messages", "stream", "options"];
 
 /// Writes the fields before the messages.
-pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
+pub(super) fn write(out: &mut Vec<u8>, question: &EncodeInput<'_>) {
     let request = question.request;
     let options = &request.options;
     let mut fields = Fields { out, extra: &options.extra };
@@ -53,7 +53,7 @@ fn thinking(model: &str, effort: ReasoningEffort) -> Value {
 }
 
 /// Returns the settings of the model, the user's own among them.
-fn settings(question: &Question<'_>) -> Map<String, Value> {
+fn settings(question: &EncodeInput<'_>) -> Map<String, Value> {
     let options = &question.request.options;
     let mut settings = Map::new();
     let mut put = |name: &str, value: Option<Value>| {

@@ -1,21 +1,21 @@
 //! Reads streamed answers, and whole ones.
 
 use loopwright_core::{
-    DeltaSink, ModelError, NoDeltas,
+    DeltaSink, DiscardDeltas, ModelError,
     messages::{InferenceResponse, Usage},
 };
 
 use super::decode::OllamaReading;
-use crate::{decoder::Reading, sse::Event};
+use crate::{decoder::ResponseReader, sse::Event};
 
 /// An answer has ended when it says that it is done, streamed or not.
-impl Reading for OllamaReading {
+impl ResponseReader for OllamaReading {
     fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         self.take(event.data, deltas)
     }
 
     fn whole(&mut self, body: &[u8]) -> Result<(), ModelError> {
-        self.take(body, &mut NoDeltas)
+        self.take(body, &mut DiscardDeltas)
     }
 
     fn is_done(&self) -> bool {

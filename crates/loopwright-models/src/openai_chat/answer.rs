@@ -4,7 +4,7 @@ use std::{fmt::Write as _, sync::Arc};
 
 use loopwright_core::{
     Delta, DeltaSink,
-    messages::{Content, Opaque, Part, ToolCall},
+    messages::{Content, Part, ProviderPayload, ToolCall},
 };
 use serde_json::{Map, Value, value::RawValue};
 
@@ -183,13 +183,13 @@ impl Answer {
         };
         let mut parts: Vec<Part> = pieces.into_iter().filter_map(part).collect();
         if !own.is_empty() {
-            let opaque = Opaque::new(Value::Object(own).to_string());
+            let opaque = ProviderPayload::new(Value::Object(own).to_string());
             // It belongs to the words, if there are any.
             if let Some(text) = parts.iter_mut().rfind(|part| part.as_text().is_some()) {
-                *text = text.clone().with_opaque(opaque);
+                *text = text.clone().with_provider_payload(opaque);
             } else {
                 let content = Content::Provider { kind: "extra_content".into() };
-                parts.push(Part::new(content).with_opaque(opaque));
+                parts.push(Part::new(content).with_provider_payload(opaque));
             }
         }
         parts
@@ -377,10 +377,10 @@ impl OpenCall {
         let (name, arguments) = (self.name.into(), self.arguments.into());
         let part = Part::new(Content::ToolCall(ToolCall { id, name, arguments }));
         match (self.is_custom, self.extra) {
-            (true, _) => part.with_opaque(Opaque::new(r#"{"type":"custom"}"#)),
-            (false, Some(extra)) => {
-                part.with_opaque(Opaque::new(format!(r#"{{"extra_content":{extra}}}"#)))
-            }
+            (true, _) => part.with_provider_payload(ProviderPayload::new(r#"{"type":"custom"}"#)),
+            (false, Some(extra)) => part.with_provider_payload(ProviderPayload::new(format!(
+                r#"{{"extra_content":{extra}}}"#
+            ))),
             (false, None) => part,
         }
     }
@@ -400,7 +400,7 @@ impl Reasoning {
             format!("{{\"reasoning_details\":[{}]}}", details.join(","))
         };
         let text = if self.text.is_empty() { self.detail_text } else { self.text };
-        Part::reasoning(text).with_opaque(Opaque::new(opaque))
+        Part::reasoning(text).with_provider_payload(ProviderPayload::new(opaque))
     }
 }
 
@@ -475,7 +475,7 @@ fn thinking_part(text: String, signature: &str) -> Part {
         r#"{{"type":"thinking","thinking":[{{"type":"text","text":{}}}]{signature}}}"#,
         json(&text)
     );
-    Part::reasoning(text).with_opaque(Opaque::new(opaque))
+    Part::reasoning(text).with_provider_payload(ProviderPayload::new(opaque))
 }
 
 /// Puts a value into another one: fields of objects are added, anything else is replaced.

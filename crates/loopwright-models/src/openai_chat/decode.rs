@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loopwright_core::{
     Delta, DeltaSink, ModelError, ModelErrorKind,
-    messages::{FinishReason, InferenceResponse, Message, Origin, Part, Role, Usage},
+    messages::{FinishReason, InferenceResponse, Message, ModelOrigin, Part, Role, Usage},
 };
 use serde_json::value::RawValue;
 
@@ -14,7 +14,7 @@ use super::{
     wire::{Chunk, WireUsage},
 };
 use crate::{
-    decoder::{MOST_CALLS, TOO_MANY_CALLS},
+    decoder::{MAX_CALLS, TOO_MANY_CALLS},
     error::{ErrorContext, with_usage},
     lenient::{Count, Few},
 };
@@ -22,7 +22,7 @@ use crate::{
 /// An answer as far as it has been read.
 #[derive(Debug)]
 pub(super) struct ChatReading {
-    origin: Arc<Origin>,
+    origin: Arc<ModelOrigin>,
     pub(super) context: ErrorContext,
     answer: Answer,
     /// Whether the first choice has appeared.
@@ -47,7 +47,7 @@ pub(super) enum Stream {
 }
 
 impl ChatReading {
-    pub(super) fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
+    pub(super) fn new(origin: Arc<ModelOrigin>, context: ErrorContext) -> Self {
         Self {
             origin,
             context,
@@ -92,7 +92,7 @@ impl ChatReading {
             };
             if let Some(said) = said {
                 // Each of them is looked for among those before.
-                if said.tool_calls.iter().count() > MOST_CALLS {
+                if said.tool_calls.iter().count() > MAX_CALLS {
                     return Err(self.fail(TOO_MANY_CALLS));
                 }
                 self.answer.take(said, entries, deltas).map_err(|error| {
@@ -129,7 +129,7 @@ impl ChatReading {
         let parts: Vec<Part> = self.answer.into_parts();
         let message = Message::new(Role::Assistant, parts).with_origin(self.origin);
         let usage = self.usage.unwrap_or_default();
-        Ok(InferenceResponse { message, finish, usage, cost: None, id: self.id })
+        Ok(InferenceResponse { message, finish_reason: finish, usage, cost: None, id: self.id })
     }
 
     /// Says in our words why the model stopped.
@@ -195,7 +195,7 @@ fn read_usage(raw: &RawValue) -> Option<Usage> {
     Some(Usage {
         input,
         output,
-        cached: first(&cached).unwrap_or(0),
+        cache_read: first(&cached).unwrap_or(0),
         cache_write: first(&cache_write).unwrap_or(0),
         reasoning,
     })

@@ -1,6 +1,8 @@
 //! Writes requests.
 
-use loopwright_core::messages::{Dialect, Exchange, Message, Role, Turn, TurnBody, TurnMeta};
+use loopwright_core::messages::{
+    Exchange, Message, Role, ToolCallFormat, Turn, TurnBody, TurnMeta,
+};
 
 use super::{
     assistant, fields,
@@ -8,20 +10,22 @@ use super::{
 };
 use crate::{
     call_ids::{Whose, call_ids},
-    dialect::exchange_text,
+    dialect::react_text,
     json::{List, key, object_with_list, value},
     quirks::RoleOrder,
-    wire::{Filler, Fillers, Question, TurnWriter, model_answers_tools, no_fillers, user_speaks},
+    wire::{
+        EncodeInput, Filler, Fillers, TurnWriter, model_answers_tools, no_fillers, user_speaks,
+    },
 };
 
 /// Writes the body of a request: everything else first, then the messages.
-pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
+pub(super) fn encode(question: &EncodeInput<'_>) -> Vec<u8> {
     let items = |list: &mut List<'_>| Writer { question }.write_messages(list);
     object_with_list(|out| fields::write(out, question), "messages", items)
 }
 
 struct Writer<'a> {
-    question: &'a Question<'a>,
+    question: &'a EncodeInput<'a>,
 }
 
 impl Writer<'_> {
@@ -42,7 +46,7 @@ impl Writer<'_> {
     }
 
     fn is_text(&self) -> bool {
-        self.question.request.prompt.dialect == Dialect::Text
+        self.question.request.prompt.dialect == ToolCallFormat::Text
     }
 
     fn write_exchange(&self, list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
@@ -71,7 +75,7 @@ impl Writer<'_> {
     }
 
     fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
-        let text = exchange_text(exchange);
+        let text = react_text(exchange);
         list.item(|out| write_text_message(out, "assistant", &text.reply));
         let media = exchange.results().iter().flat_map(media_of);
         let media: Vec<_> = media.filter_map(|(part, _)| wire_part(part)).collect();
@@ -117,10 +121,12 @@ impl TurnWriter for Writer<'_> {
             TurnBody::Input(message) | TurnBody::Reply(message) => {
                 self.write_message(&mut list, message);
             }
-            TurnBody::Exchange(exchange) if self.is_text() => {
+            TurnBody::ToolExchange(exchange) if self.is_text() => {
                 Self::write_exchange_as_text(&mut list, exchange);
             }
-            TurnBody::Exchange(exchange) => self.write_exchange(&mut list, exchange, turn.meta()),
+            TurnBody::ToolExchange(exchange) => {
+                self.write_exchange(&mut list, exchange, turn.meta())
+            }
         }
         bytes
     }

@@ -10,14 +10,14 @@ use crate::{
     function_tool::FunctionTool,
     json::Fields,
     quirks::{MaxTokensField, SeedField},
-    wire::Question,
+    wire::EncodeInput,
 };
 
 /// Fields that no passthrough may replace: the answer would not be what is expected.
 const RESERVED: [&str; 3] = ["model", "messages", "stream"];
 
 /// Writes the fields before the messages.
-pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
+pub(super) fn write(out: &mut Vec<u8>, question: &EncodeInput<'_>) {
     let request = question.request;
     let (options, quirks) = (&request.options, question.quirks);
     let mut fields = Fields { out, extra: &options.extra };
@@ -66,7 +66,7 @@ pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
 
 /// Returns the instructions, and with them the schema of the answer if the provider cannot be held
 /// to it.
-pub(super) fn instructions<'a>(question: &Question<'a>) -> Option<Cow<'a, str>> {
+pub(super) fn instructions<'a>(question: &EncodeInput<'a>) -> Option<Cow<'a, str>> {
     let request = question.request;
     let system = request.system.as_deref().filter(|it| !it.is_empty());
     match &request.response_format {

@@ -1,7 +1,7 @@
 //! Reads streamed answers, and whole ones.
 
 use loopwright_core::{
-    DeltaSink, ModelError, NoDeltas,
+    DeltaSink, DiscardDeltas, ModelError,
     messages::{InferenceResponse, Usage},
 };
 
@@ -9,11 +9,11 @@ use super::{
     answer::Entries,
     decode::{ChatReading, Stream},
 };
-use crate::{decoder::Reading, error::with_usage, sse::Event};
+use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
 
 /// A stream has ended when it says `[DONE]`, or when it closes after it gave a reason to finish. If
 /// it closes without either, or in the middle of an event, the answer broke off and is an error.
-impl Reading for ChatReading {
+impl ResponseReader for ChatReading {
     fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         self.stream = Stream::Open;
         if event.data == b"[DONE]" {
@@ -27,7 +27,7 @@ impl Reading for ChatReading {
     }
 
     fn whole(&mut self, body: &[u8]) -> Result<(), ModelError> {
-        self.take(body, Entries::Whole, &mut NoDeltas)
+        self.take(body, Entries::Whole, &mut DiscardDeltas)
     }
 
     fn is_done(&self) -> bool {

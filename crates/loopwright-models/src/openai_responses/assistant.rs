@@ -1,6 +1,6 @@
 //! Writes what the model said, as it is sent back to it.
 
-use loopwright_core::messages::{Content, Message, Opaque, Part, ToolCall};
+use loopwright_core::messages::{Content, Message, Part, ProviderPayload, ToolCall};
 
 use super::{
     outputs::CallKind,
@@ -25,7 +25,7 @@ pub(super) fn write(
     let is_last = |part: &Part| !matches!(part.content(), Content::Reasoning(_));
     let end = message.parts().iter().rposition(is_last).map_or(0, |last| last + 1);
     for part in &message.parts()[..end] {
-        let own = part.opaque().filter(|_| is_own).map(Opaque::as_str);
+        let own = part.opaque().filter(|_| is_own).map(ProviderPayload::as_str);
         let was_said = std::mem::replace(&mut is_said, own.is_some() && part.as_text().is_some());
         match part.content() {
             Content::Refusal(_) if own.is_none() && was_said => {}

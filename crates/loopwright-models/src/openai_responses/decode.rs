@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loopwright_core::{
     Delta, DeltaSink, ModelError, ModelErrorKind,
-    messages::{FinishReason, InferenceResponse, Message, Origin, Part, Role, Usage},
+    messages::{FinishReason, InferenceResponse, Message, ModelOrigin, Part, Role, Usage},
 };
 use serde_json::value::RawValue;
 
@@ -19,7 +19,7 @@ use crate::error::{ErrorContext, with_usage};
 /// An answer as far as it has been read.
 #[derive(Debug)]
 pub(super) struct ResponsesReading {
-    origin: Arc<Origin>,
+    origin: Arc<ModelOrigin>,
     pub(super) context: ErrorContext,
     slots: Vec<Slot>,
     progress: Progress,
@@ -41,7 +41,7 @@ pub(super) struct Ending {
 }
 
 impl ResponsesReading {
-    pub(super) fn new(origin: Arc<Origin>, context: ErrorContext) -> Self {
+    pub(super) fn new(origin: Arc<ModelOrigin>, context: ErrorContext) -> Self {
         Self {
             origin,
             context,
@@ -319,7 +319,7 @@ impl ResponsesReading {
         }
         let finish = self.finish_reason(&ending, &message)?;
         let usage = self.usage.unwrap_or_default();
-        Ok(InferenceResponse { message, finish, usage, cost: None, id: self.id })
+        Ok(InferenceResponse { message, finish_reason: finish, usage, cost: None, id: self.id })
     }
 
     fn finish_reason(
@@ -360,7 +360,7 @@ fn read_usage(raw: &RawValue) -> Option<Usage> {
     Some(Usage {
         input: wire.input_tokens.0.unwrap_or(0),
         output: wire.output_tokens.0.unwrap_or(0),
-        cached: input.cached_tokens.0.unwrap_or(0),
+        cache_read: input.cached_tokens.0.unwrap_or(0),
         cache_write: input.cache_write_tokens.0.unwrap_or(0),
         reasoning: output.reasoning_tokens.0.unwrap_or(0),
     })

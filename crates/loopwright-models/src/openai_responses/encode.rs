@@ -1,23 +1,25 @@
 //! Writes requests.
 
-use loopwright_core::messages::{Dialect, Exchange, Message, Role, Turn, TurnBody, TurnMeta};
+use loopwright_core::messages::{
+    Exchange, Message, Role, ToolCallFormat, Turn, TurnBody, TurnMeta,
+};
 
 use super::{assistant, fields, outputs, parts::WirePart};
 use crate::{
     call_ids::{IdForm, Whose, call_ids},
-    dialect::exchange_text,
+    dialect::react_text,
     json::{List, key, object_with_list, value},
-    wire::{Question, TurnWriter, no_fillers},
+    wire::{EncodeInput, TurnWriter, no_fillers},
 };
 
 /// Writes the body of a request: everything else first, then the items.
-pub(super) fn encode(question: &Question<'_>) -> Vec<u8> {
+pub(super) fn encode(question: &EncodeInput<'_>) -> Vec<u8> {
     let items = |list: &mut List<'_>| Writer { question }.write_items(list);
     object_with_list(|out| fields::write(out, question), "input", items)
 }
 
 struct Writer<'a> {
-    question: &'a Question<'a>,
+    question: &'a EncodeInput<'a>,
 }
 
 impl Writer<'_> {
@@ -43,12 +45,14 @@ impl TurnWriter for Writer<'_> {
             TurnBody::Input(message) | TurnBody::Reply(message) => {
                 self.write_message(&mut list, message);
             }
-            TurnBody::Exchange(exchange)
-                if self.question.request.prompt.dialect == Dialect::Text =>
+            TurnBody::ToolExchange(exchange)
+                if self.question.request.prompt.dialect == ToolCallFormat::Text =>
             {
                 write_exchange_as_text(&mut list, exchange);
             }
-            TurnBody::Exchange(exchange) => self.write_exchange(&mut list, exchange, turn.meta()),
+            TurnBody::ToolExchange(exchange) => {
+                self.write_exchange(&mut list, exchange, turn.meta())
+            }
         }
         bytes
     }
@@ -73,7 +77,7 @@ impl TurnWriter for Writer<'_> {
 }
 
 fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
-    let text = exchange_text(exchange);
+    let text = react_text(exchange);
     assistant::write_text(list, &text.reply);
     let content = exchange.results().iter().flat_map(|result| result.content.iter());
     let media = content.filter(|part| part.as_text().is_none()).filter_map(WirePart::of);

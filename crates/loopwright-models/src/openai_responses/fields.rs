@@ -4,7 +4,7 @@ use loopwright_core::messages::{ReasoningEffort, ResponseFormat, ToolChoice, Too
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::{json::Fields, wire::Question};
+use crate::{json::Fields, wire::EncodeInput};
 
 /// Fields that no passthrough may replace, and those that are made of ours and the user's.
 const RESERVED: [&str; 6] = ["model", "input", "stream", "include", "reasoning", "text"];
@@ -13,7 +13,7 @@ const RESERVED: [&str; 6] = ["model", "input", "stream", "include", "reasoning",
 const ENCRYPTED_REASONING: &str = "reasoning.encrypted_content";
 
 /// Writes the fields before the items.
-pub(super) fn write(out: &mut Vec<u8>, question: &Question<'_>) {
+pub(super) fn write(out: &mut Vec<u8>, question: &EncodeInput<'_>) {
     let request = question.request;
     let options = &request.options;
     let mut fields = Fields { out, extra: &options.extra };
@@ -57,7 +57,7 @@ fn merged(fields: &mut Fields<'_>, name: &str, key: &str, ours: Option<Value>) {
 
 /// Asks for encrypted reasoning beside whatever the user asks for: nothing is stored, so reasoning
 /// without it could not be sent back.
-fn include(fields: &mut Fields<'_>, question: &Question<'_>) {
+fn include(fields: &mut Fields<'_>, question: &EncodeInput<'_>) {
     let mut include: Vec<Value> = match fields.extra.get("include") {
         Some(Value::Array(user)) => user.clone(),
         Some(other) => return fields.always("include", other),

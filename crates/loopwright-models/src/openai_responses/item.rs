@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loopwright_core::messages::{Content, Opaque, Part, ToolCall};
+use loopwright_core::messages::{Content, Part, ProviderPayload, ToolCall};
 
 use super::wire::{Entry, Item};
 use crate::lenient::Few;
@@ -71,7 +71,7 @@ impl Item<'_> {
     /// The first part keeps that form. A refusal beside words is a part of its own, which is sent back with
     /// the words.
     pub(super) fn parts(&self, heard: String, raw: &str) -> Vec<Part> {
-        let part = |content| Part::new(content).with_opaque(Opaque::new(raw));
+        let part = |content| Part::new(content).with_provider_payload(ProviderPayload::new(raw));
         match &*self.kind {
             "message" => {
                 let entries = self.content.iter().flat_map(Few::iter);

@@ -1,7 +1,7 @@
 //! Reads streamed answers, and whole ones.
 
 use loopwright_core::{
-    DeltaSink, ModelError, NoDeltas,
+    DeltaSink, DiscardDeltas, ModelError,
     messages::{InferenceResponse, Usage},
 };
 
@@ -11,10 +11,10 @@ use super::{
     item::Voice,
     wire::{Event as WireEvent, Response},
 };
-use crate::{decoder::Reading, error::with_usage, sse::Event};
+use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
 
 /// A stream has ended when an event says how; the connection's end or `[DONE]` alone is no end.
-impl Reading for ResponsesReading {
+impl ResponseReader for ResponsesReading {
     fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {
         if event.data == b"[DONE]" {
             self.is_closed = true;
@@ -75,7 +75,7 @@ impl Reading for ResponsesReading {
         if self.take_job(&response) {
             return Ok(());
         }
-        self.take_response(&response, "", &mut NoDeltas)
+        self.take_response(&response, "", &mut DiscardDeltas)
     }
 
     fn job(&self) -> Option<&str> {

@@ -37,16 +37,16 @@ impl Clock for Hand {
     }
 }
 
-const PATIENT: Patience = Patience { deadline: None, longest_hold: MINUTE };
+const PATIENT: WaitLimits = WaitLimits { deadline: None, longest_hold: MINUTE };
 
-fn limiter(requests: u32, tokens: u64) -> Limiter {
-    Limiter::new(Rate {
+fn limiter(requests: u32, tokens: u64) -> RateLimiter {
+    RateLimiter::new(RateLimit {
         requests_per_minute: NonZeroU32::new(requests),
         tokens_per_minute: NonZeroU64::new(tokens),
     })
 }
 
-fn passes(limiter: &Limiter, tokens: u64, clock: &Hand) -> bool {
+fn passes(limiter: &RateLimiter, tokens: u64, clock: &Hand) -> bool {
     limiter.admit(tokens, clock, PATIENT).now_or_never().is_some_and(|it| it.is_ok())
 }
 
@@ -150,15 +150,19 @@ fn who_stops_waiting_gives_the_place_back() {
 fn nobody_waits_beyond_the_deadline() {
     let (limiter, clock) = (limiter(1, 0), Hand::default());
     assert!(passes(&limiter, 0, &clock));
-    let until = |seconds: u64| Patience { deadline: Some(Duration::from_secs(seconds)), ..PATIENT };
+    let until =
+        |seconds: u64| WaitLimits { deadline: Some(Duration::from_secs(seconds)), ..PATIENT };
     let refused = limiter.admit(0, &clock, until(60)).now_or_never().unwrap().unwrap_err();
-    assert_eq!(refused, Refused::Late(Some(MINUTE)));
+    assert_eq!(refused, RateLimited::PastDeadline(Some(MINUTE)));
     let mut first = pin!(limiter.admit(0, &clock, PATIENT));
     assert!(first.as_mut().now_or_never().is_none());
     let mut second = pin!(limiter.admit(0, &clock, until(10)));
     assert!(second.as_mut().now_or_never().is_none());
     clock.pass(10);
-    assert_eq!(second.as_mut().now_or_never().unwrap().unwrap_err(), Refused::Late(None));
+    assert_eq!(
+        second.as_mut().now_or_never().unwrap().unwrap_err(),
+        RateLimited::PastDeadline(None)
+    );
 }
 
 #[test]
@@ -171,5 +175,5 @@ fn a_provider_that_asks_to_wait_holds_everyone_back() {
     assert!(passes(&limiter, 0, &clock));
     limiter.hold(Timestamp::from_millis(3_600_000));
     let refused = limiter.admit(0, &clock, PATIENT).now_or_never().unwrap().unwrap_err();
-    assert_eq!(refused, Refused::Held(Duration::from_secs(3593)));
+    assert_eq!(refused, RateLimited::ProviderHold(Duration::from_secs(3593)));
 }

@@ -14,17 +14,17 @@ use reqwest::{
 
 use super::{ERROR_BODY, RemoteModel, extend};
 use crate::{
-    decoder::{AnswerDecoder, Concluded},
+    decoder::{Concluded, ResponseDecoder},
     error::{ErrorContext, with_usage},
     http,
     retry::Attempts,
-    watched::Watched,
+    watched::ContentProbe,
 };
 
 /// How long to wait before a job is asked for the first time; the wait doubles every time.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 /// How long to wait until the provider has taken note that a job is not needed any more.
 const CANCEL_WAIT: Duration = Duration::from_secs(2);
 
@@ -46,10 +46,10 @@ impl RemoteModel {
     /// Reads an answer. If the provider has only accepted a job, its answer is asked for until it is there.
     pub(super) async fn receive(
         &self,
-        answer: http::Answer,
+        answer: http::HttpResponse,
         (url, headers): (Url, HeaderMap),
-        decoder: impl Fn(ErrorContext) -> AnswerDecoder,
-        deltas: &mut Watched<'_>,
+        decoder: impl Fn(ErrorContext) -> ResponseDecoder,
+        deltas: &mut ContentProbe<'_>,
         (clock, job): (&dyn Clock, &JobSlot),
     ) -> Result<InferenceResponse, ModelError> {
         let mut concluded = self.read(answer, &decoder, deltas, clock).await?;
@@ -63,7 +63,7 @@ impl RemoteModel {
             extend(&mut url, &[&id]);
             job.set(Some(url.clone()));
             clock.sleep(wait).await;
-            wait = (wait * 2).min(LONGEST_WAIT);
+            wait = (wait * 2).min(MAX_WAIT);
             let polled = match self.poll(&url, &headers, clock).await {
                 Ok(polled) => polled,
                 Err(error) => {
@@ -86,7 +86,7 @@ impl RemoteModel {
         url: &Url,
         headers: &HeaderMap,
         clock: &dyn Clock,
-    ) -> Result<http::Answer, ModelError> {
+    ) -> Result<http::HttpResponse, ModelError> {
         let (policy, request) = (&self.retry, url.as_str().as_bytes());
         let mut attempts = Attempts { policy, request, clock, deadline: None, made: 0 };
         loop {
@@ -109,9 +109,9 @@ impl RemoteModel {
 
     async fn read(
         &self,
-        mut answer: http::Answer,
-        decoder: impl Fn(ErrorContext) -> AnswerDecoder,
-        deltas: &mut Watched<'_>,
+        mut answer: http::HttpResponse,
+        decoder: impl Fn(ErrorContext) -> ResponseDecoder,
+        deltas: &mut ContentProbe<'_>,
         clock: &dyn Clock,
     ) -> Result<Concluded, ModelError> {
         let context = self.context_of(&answer, clock);
@@ -146,7 +146,7 @@ impl RemoteModel {
         Ok(concluded)
     }
 
-    fn context_of(&self, answer: &http::Answer, clock: &dyn Clock) -> ErrorContext {
+    fn context_of(&self, answer: &http::HttpResponse, clock: &dyn Clock) -> ErrorContext {
         let head = |name: &str| answer.header(name);
         self.context.clone().with_head(answer.status(), head, clock.now())
     }

@@ -15,13 +15,13 @@ fn attempts_are_counted_as_attempts() {
     let policy = RetryPolicy::default();
     let delays = [1, 2, 3].map(|attempt| policy.delay(&unavailable(), attempt, b"x").is_some());
     assert_eq!(delays, [true, true, false]);
-    assert_eq!(RetryPolicy::never().delay(&unavailable(), 1, b"x"), None);
+    assert_eq!(RetryPolicy::none().delay(&unavailable(), 1, b"x"), None);
 }
 
 #[test]
 fn delays_double_up_to_the_longest() {
     let policy = RetryPolicy {
-        attempts: 10,
+        max_attempts: 10,
         base_delay: Duration::from_secs(1),
         max_delay: Duration::from_secs(5),
         jitter: 0.0,

@@ -31,7 +31,7 @@ fn by_default_only_language_time_and_terminal_are_taken_over() {
 
 #[test]
 fn everything_is_everything_but_secrets_and_what_loads_code() {
-    let environment = Environment::default().inherit(Inherit::Everything);
+    let environment = Environment::default().inherit(Inherit::AllButSecrets);
     assert_eq!(resolved(&environment, HOST), ["EDITOR=vi", "HOME=/home", "LANG=C", "TMPDIR=/tmp"]);
 }
 
@@ -45,14 +45,14 @@ fn path_of_the_agent_is_inherited_by_name_and_with_everything() {
         resolved[OsStr::new("PATH")].to_str().unwrap().to_owned()
     };
     let own = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
-    assert_eq!(path(Inherit::Harmless), own);
-    assert_eq!(path(Inherit::Everything), "/opt/toolchain/bin:/usr/bin");
-    assert_eq!(path(Inherit::Names(vec!["PATH".into()])), "/opt/toolchain/bin:/usr/bin");
+    assert_eq!(path(Inherit::Locale), own);
+    assert_eq!(path(Inherit::AllButSecrets), "/opt/toolchain/bin:/usr/bin");
+    assert_eq!(path(Inherit::Allow(vec!["PATH".into()])), "/opt/toolchain/bin:/usr/bin");
 }
 
 #[test]
 fn a_name_that_looks_like_a_secret_is_not_inherited_by_name_either() {
-    let names = Inherit::Names(vec!["EDITOR".into(), "OPENAI_API_KEY".into()]);
+    let names = Inherit::Allow(vec!["EDITOR".into(), "OPENAI_API_KEY".into()]);
     let environment = Environment::default().inherit(names);
     assert_eq!(resolved(&environment, HOST), ["EDITOR=vi", "HOME=/home", "LANG=C", "TMPDIR=/tmp"]);
 }
@@ -66,9 +66,9 @@ fn explicit_values_win_whatever_their_names_are() {
 #[test]
 fn names_of_secrets_are_recognised_in_any_case() {
     for name in ["openai_api_key", "MyPassphrase", "SESSION_COOKIE", "aws_region", "X_SECRET_X"] {
-        assert!(looks_secret(name), "{name}");
+        assert!(is_secret_name(name), "{name}");
     }
     for name in ["PATH", "EDITOR", "COLUMNS", "CARGO_HOME", "JAVA_HOME"] {
-        assert!(!looks_secret(name), "{name}");
+        assert!(!is_secret_name(name), "{name}");
     }
 }

@@ -1,14 +1,14 @@
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::output::{Outcome, Stream};
+use crate::output::{ExitOutcome, OutputStream};
 
 async fn run(sandbox: &FakeSandbox, program: &str) -> Result<Output, SandboxError> {
     let sandbox: &dyn Sandbox = sandbox;
     sandbox
         .run(
             &Command::new(program),
-            &Policy::in_dir("."),
+            &SandboxPolicy::in_dir("."),
             &mut |_, _| {},
             &CancellationToken::new(),
         )
@@ -26,7 +26,7 @@ async fn outputs_come_in_the_order_in_which_they_were_enqueued() {
     for _ in 0..5 {
         statuses.push(run(&sandbox, "a").await.unwrap().outcome);
     }
-    assert_eq!(statuses, [0, 1, 2, 3, 3].map(Outcome::Exited));
+    assert_eq!(statuses, [0, 1, 2, 3, 3].map(ExitOutcome::Exited));
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn what_is_not_enqueued_is_refused_and_recorded() {
     let error = run(&sandbox, "b").await.unwrap_err();
     assert_eq!(error.to_string(), "no output is enqueued for `b`");
     assert_eq!(sandbox.commands(), [Command::new("b")]);
-    assert_eq!(sandbox.policies(), [Policy::in_dir(".")]);
+    assert_eq!(sandbox.policies(), [SandboxPolicy::in_dir(".")]);
 }
 
 #[tokio::test]
@@ -44,7 +44,10 @@ async fn the_observer_sees_each_stream_in_one_piece() {
     let mut seen = Vec::new();
     let mut observer = |stream, bytes: &[u8]| seen.push((stream, bytes.to_vec()));
     let erased: &dyn Sandbox = &sandbox;
-    let (command, policy) = (Command::new("a"), Policy::in_dir("."));
+    let (command, policy) = (Command::new("a"), SandboxPolicy::in_dir("."));
     erased.run(&command, &policy, &mut observer, &CancellationToken::new()).await.unwrap();
-    assert_eq!(seen, [(Stream::Stdout, b"out".to_vec()), (Stream::Stderr, b"err".to_vec())]);
+    assert_eq!(
+        seen,
+        [(OutputStream::Stdout, b"out".to_vec()), (OutputStream::Stderr, b"err".to_vec())]
+    );
 }

@@ -17,14 +17,18 @@ use super::helper::{NAME, STAGE};
 use super::root;
 use super::start::Inner;
 use super::view::{Covered, Entry, Seen, Shape, View};
-use crate::job::{self, Job, Refusal};
+use crate::job::{self, LaunchRequest, Refusal};
 use crate::policy::Network;
 
 /// Who the administrator's command is inside.
 const AGENT: &str = "1000";
 
 /// Starts `bwrap`, which starts this program again as the first process of the sandbox.
-pub(crate) fn launch(job: &Job, view: &View, streams: Streams) -> Result<(Pid, Inner), Refusal> {
+pub(crate) fn launch(
+    job: &LaunchRequest,
+    view: &View,
+    streams: Streams,
+) -> Result<(Pid, Inner), Refusal> {
     let at = |stage: &'static str| move |error: io::Error| Refusal::setup(stage, &error);
     let program = job.program.as_deref().unwrap_or(Path::new("/usr/bin/bwrap"));
     let own = fs::read_link("/proc/self/exe").map_err(at("path of the helper"))?;
@@ -64,7 +68,7 @@ pub(crate) fn launch(job: &Job, view: &View, streams: Streams) -> Result<(Pid, I
     Ok((pid, inner))
 }
 
-fn written(job: &Job) -> io::Result<OwnedFd> {
+fn written(job: &LaunchRequest) -> io::Result<OwnedFd> {
     let mut file = fs::File::from(memfd_create("job", MemfdFlags::CLOEXEC)?);
     file.write_all(&job::frame(job)?)?;
     io::Seek::rewind(&mut file)?;
@@ -72,7 +76,7 @@ fn written(job: &Job) -> io::Result<OwnedFd> {
 }
 
 /// The arguments of `bwrap` up to those of the first process.
-pub(crate) fn arguments(job: &Job, view: &View, own: &Path) -> Vec<OsString> {
+pub(crate) fn arguments(job: &LaunchRequest, view: &View, own: &Path) -> Vec<OsString> {
     let mut arguments = Arguments::default();
     arguments.add([
         "--unshare-user",

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 use super::quarantine;
-use crate::job::Job;
+use crate::job::LaunchRequest;
 use crate::policy::{self, Limits};
 
 /// How the names of groups begin; the helper's process id follows.
@@ -25,7 +25,7 @@ pub(crate) struct Groups {
 }
 
 /// Makes groups if the policy asks for them. Nothing if none can be made that limits memory.
-pub(crate) fn make(job: &Job) -> Option<Groups> {
+pub(crate) fn make(job: &LaunchRequest) -> Option<Groups> {
     match job.policy.cgroup {
         policy::Cgroup::Off => None,
         policy::Cgroup::IfWritable => {

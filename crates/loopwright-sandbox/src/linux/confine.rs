@@ -17,8 +17,8 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 use super::filter::{self, Sockets};
 use super::sys;
 use crate::author::Author;
-use crate::job::{Job, Refusal};
-use crate::policy::{Limits, Network, Tier};
+use crate::job::{LaunchRequest, Refusal};
+use crate::policy::{Backend, Limits, Network};
 
 /// Where the command reads and writes.
 pub(crate) struct Streams {
@@ -79,7 +79,7 @@ pub(crate) struct Files {
 }
 
 /// Becomes the command. Returns only if that fails.
-pub(crate) fn exec(job: &Job, confinement: &Confinement, streams: &Streams) -> Refusal {
+pub(crate) fn exec(job: &LaunchRequest, confinement: &Confinement, streams: &Streams) -> Refusal {
     match prepare(job, confinement, streams) {
         Ok(()) => {
             write_author(job);
@@ -94,7 +94,11 @@ pub(crate) fn exec(job: &Job, confinement: &Confinement, streams: &Streams) -> R
     }
 }
 
-fn prepare(job: &Job, confinement: &Confinement, streams: &Streams) -> Result<(), Refusal> {
+fn prepare(
+    job: &LaunchRequest,
+    confinement: &Confinement,
+    streams: &Streams,
+) -> Result<(), Refusal> {
     let at = |stage: &'static str| move |error: io::Error| Refusal::setup(stage, &error);
     rustix::process::setsid().map_err(|error| at("new session")(error.into()))?;
     sys::reset_signals();
@@ -120,10 +124,10 @@ fn prepare(job: &Job, confinement: &Confinement, streams: &Streams) -> Result<()
 }
 
 /// Tells git in a home of the command's own who commits. Without it git asks for a name, which is clear enough.
-fn write_author(job: &Job) {
+fn write_author(job: &LaunchRequest) {
     let home = job.env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
     let settings = job.policy.author.as_ref().map(Author::git_settings).unwrap_or_default();
-    if let (Some(home), false, true) = (home, settings.is_empty(), job.tier != Tier::Host) {
+    if let (Some(home), false, true) = (home, settings.is_empty(), job.tier != Backend::Host) {
         let file = OpenOptions::new().write(true).create_new(true).open(home.join(".gitconfig"));
         file.and_then(|mut file| file.write_all(settings.as_bytes())).ok();
     }
@@ -142,7 +146,7 @@ fn become_user(identity: Identity) -> io::Result<()> {
 fn limit(limits: &Limits, processes: Processes) -> io::Result<()> {
     let cpu = limits
         .cpu
-        .map_or(limits.wall.as_secs().saturating_mul(4), |cpu| cpu.as_secs().saturating_add(2));
+        .map_or(limits.timeout.as_secs().saturating_mul(4), |cpu| cpu.as_secs().saturating_add(2));
     let mut wanted = vec![
         (Resource::Core, 0),
         (Resource::Fsize, limits.file_size),

@@ -12,8 +12,8 @@ use rustix::process::Pid;
 
 use super::confine::Streams;
 use super::view::{Covered, Entry, Seen, Shape, View};
-use crate::job::{Job, Refusal};
-use crate::policy::{Network, Tier};
+use crate::job::{LaunchRequest, Refusal};
+use crate::policy::{Backend, Network};
 
 /// How long the container's end is waited for.
 const REMOVAL: Duration = Duration::from_secs(20);
@@ -23,7 +23,7 @@ const CREATED: &str = "id";
 
 /// Starts the client, with the command's environment in a private file and not among its arguments.
 pub(crate) fn launch(
-    job: &Job,
+    job: &LaunchRequest,
     view: &View,
     streams: Streams,
     scratch: &Path,
@@ -48,7 +48,7 @@ pub(crate) fn was_created(scratch: &Path) -> bool {
 }
 
 /// Ends the container and forgets it.
-pub(crate) fn remove(job: &Job) {
+pub(crate) fn remove(job: &LaunchRequest) {
     let name = job.container.as_deref().unwrap_or_default();
     let removal = client(job)
         .args(["rm", "--force", name])
@@ -63,14 +63,14 @@ pub(crate) fn remove(job: &Job) {
     }
 }
 
-fn client(job: &Job) -> Command {
+fn client(job: &LaunchRequest) -> Command {
     let program = job.program.clone().unwrap_or_else(|| PathBuf::from(job.tier.name()));
     let mut client = Command::new(program);
     client.env_clear().envs(job.client_env.iter().map(|(name, value)| (name, value)));
     client
 }
 
-fn write_environment(job: &Job, path: &Path) -> Result<(), Refusal> {
+fn write_environment(job: &LaunchRequest, path: &Path) -> Result<(), Refusal> {
     let mut text = Vec::new();
     for (name, value) in &job.env {
         let explicit =
@@ -94,7 +94,7 @@ fn write_environment(job: &Job, path: &Path) -> Result<(), Refusal> {
 
 /// The arguments of the client, from its subcommand to the command's last argument.
 pub(crate) fn arguments(
-    job: &Job,
+    job: &LaunchRequest,
     view: &View,
     variables: &Path,
 ) -> Result<Vec<OsString>, Refusal> {
@@ -124,7 +124,7 @@ pub(crate) fn arguments(
     if job.policy.network != Network::Host {
         add("--network=none");
     }
-    if job.tier == Tier::Podman && user != 0 {
+    if job.tier == Backend::Podman && user != 0 {
         add("--userns=keep-id");
     }
     for entry in view.entries.iter().filter(|entry| entry.owned()) {

@@ -1,31 +1,31 @@
 //! What each tier enforces on this kernel.
 
 use super::sys;
+use crate::guarantee::Enforcement::{BestEffort, Enforced};
 use crate::guarantee::Guarantee::{
-    DieWithAgent, Environment, FileReads, FileSize, FileWrites, KillTree, MemoryEach, MemoryTotal,
-    Network, NoNewPrivileges, Processes, ProtectedPaths, Scratch, Signals, SyscallFilter,
-    UnixSockets,
+    DieWithAgent, Environment, FileReads, FileSize, FileWrites, KillTree, MemoryPerProcess,
+    MemoryTotal, Network, NoNewPrivileges, Processes, ProtectedPaths, Scratch, Signals,
+    SyscallFilter, UnixSockets,
 };
 use crate::guarantee::Guarantees;
-use crate::guarantee::Strength::{BestEffort, Enforced};
-use crate::policy::{self, Policy, Tier};
+use crate::policy::{self, Backend, SandboxPolicy};
 
 /// The Landlock version that can keep a command from signalling others.
 const SCOPES: i32 = 6;
 
 /// What a command under this policy gets from this tier, if everything could be set up.
-pub(crate) fn by(tier: Tier, policy: &Policy) -> Guarantees {
-    let limits = [MemoryEach, FileSize, Environment];
+pub(crate) fn by(tier: Backend, policy: &SandboxPolicy) -> Guarantees {
+    let limits = [MemoryPerProcess, FileSize, Environment];
     let all = Guarantees::all();
     match tier {
-        Tier::Namespaces | Tier::Bubblewrap => {
+        Backend::Namespaces | Backend::Bubblewrap => {
             let strong = all.with(BestEffort, [MemoryTotal]);
             match policy.network {
                 policy::Network::Host => strong.without([Network]),
                 policy::Network::Off | policy::Network::Loopback => strong,
             }
         }
-        Tier::Landlock => {
+        Backend::Landlock => {
             let some = Guarantees::default()
                 .with(Enforced, limits)
                 .with(Enforced, [FileWrites, FileReads, NoNewPrivileges, SyscallFilter])
@@ -38,22 +38,23 @@ pub(crate) fn by(tier: Tier, policy: &Policy) -> Guarantees {
             };
             if sys::landlock_version() >= SCOPES { some.with(Enforced, [Signals]) } else { some }
         }
-        Tier::Docker | Tier::Podman => {
-            let strong = all
-                .without([ProtectedPaths])
-                .with(BestEffort, [SyscallFilter, KillTree, DieWithAgent, FileSize, MemoryEach]);
+        Backend::Docker | Backend::Podman => {
+            let strong = all.without([ProtectedPaths]).with(
+                BestEffort,
+                [SyscallFilter, KillTree, DieWithAgent, FileSize, MemoryPerProcess],
+            );
             match policy.network {
                 policy::Network::Host => strong.without([Network, UnixSockets]),
                 policy::Network::Off | policy::Network::Loopback => strong,
             }
         }
-        Tier::Host => Guarantees::default()
+        Backend::Host => Guarantees::default()
             .with(Enforced, limits)
             .with(BestEffort, [KillTree, DieWithAgent, MemoryTotal, Processes]),
     }
     .without(unlimited_scratch(tier))
 }
 
-fn unlimited_scratch(tier: Tier) -> Option<crate::Guarantee> {
-    matches!(tier, Tier::Landlock | Tier::Host).then_some(Scratch)
+fn unlimited_scratch(tier: Backend) -> Option<crate::Guarantee> {
+    matches!(tier, Backend::Landlock | Backend::Host).then_some(Scratch)
 }

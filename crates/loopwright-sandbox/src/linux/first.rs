@@ -11,14 +11,14 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
 use super::confine::{self, Confinement, Streams};
 use super::sys::{self, Side};
-use crate::job::{self, Job, Refusal, Report};
-use crate::output::{Limit, Outcome};
+use crate::job::{self, InitReport, LaunchRequest, Refusal};
+use crate::output::{ExitOutcome, Limit};
 
 /// The status of a process that could not do its part; nobody relies on it.
 pub(crate) const FAILED: i32 = 125;
 
 /// How the first process and its watcher are connected.
-pub(crate) struct Wires {
+pub(crate) struct InitPipes {
     /// A byte asks the command to end; the end of the stream ends everything.
     pub(crate) control: OwnedFd,
     /// What happened, as [`Report`]s.
@@ -26,7 +26,11 @@ pub(crate) struct Wires {
 }
 
 /// Starts the command as a child of this process, and waits until it is running.
-pub(crate) fn start(job: &Job, confinement: Confinement, streams: Streams) -> Result<Pid, Refusal> {
+pub(crate) fn start(
+    job: &LaunchRequest,
+    confinement: Confinement,
+    streams: Streams,
+) -> Result<Pid, Refusal> {
     let at = |error: io::Error| Refusal::setup("start of the command", &error);
     let (mut failure, failed) = io::pipe().map_err(at)?;
     match sys::clone_process(0).map_err(at)? {
@@ -49,17 +53,23 @@ pub(crate) fn start(job: &Job, confinement: Confinement, streams: Streams) -> Re
 }
 
 /// Runs the command as the first process of a namespace. Does not return.
-pub(crate) fn run(job: &Job, confinement: Confinement, streams: Streams, wires: Wires) -> ! {
-    let Wires { control, reports } = wires;
+pub(crate) fn run(
+    job: &LaunchRequest,
+    confinement: Confinement,
+    streams: Streams,
+    wires: InitPipes,
+) -> ! {
+    let InitPipes { control, reports } = wires;
     let mut reports = File::from(reports);
     let command = match start(job, confinement, streams) {
         Ok(pid) => pid,
         Err(refusal) => {
-            job::send(&mut reports, &Report::Refused(refusal)).ok();
+            job::send(&mut reports, &InitReport::Refused(refusal)).ok();
             exit(FAILED)
         }
     };
-    if job::send(&mut reports, &Report::Started).is_err() || confine::keep_signalling().is_err() {
+    if job::send(&mut reports, &InitReport::Started).is_err() || confine::keep_signalling().is_err()
+    {
         exit(FAILED);
     }
     if thread::Builder::new().spawn(move || obey(File::from(control))).is_err() {
@@ -68,7 +78,7 @@ pub(crate) fn run(job: &Job, confinement: Confinement, streams: Streams, wires: 
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == command => {
-                job::send(&mut reports, &Report::Ended(outcome(status))).ok();
+                job::send(&mut reports, &InitReport::Ended(outcome(status))).ok();
                 exit(0)
             }
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -93,12 +103,12 @@ fn obey(mut control: File) {
 }
 
 /// How a process ended by itself.
-pub(crate) fn outcome(status: WaitStatus) -> Outcome {
+pub(crate) fn outcome(status: WaitStatus) -> ExitOutcome {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(status), _) => Outcome::Exited(status),
-        (None, Some(libc::SIGXFSZ)) => Outcome::LimitReached(Limit::FileSize),
-        (None, Some(libc::SIGXCPU)) => Outcome::LimitReached(Limit::Cpu),
-        (None, Some(signal)) => Outcome::Signalled(signal),
-        (None, None) => Outcome::Lost,
+        (Some(status), _) => ExitOutcome::Exited(status),
+        (None, Some(libc::SIGXFSZ)) => ExitOutcome::LimitReached(Limit::FileSize),
+        (None, Some(libc::SIGXCPU)) => ExitOutcome::LimitReached(Limit::Cpu),
+        (None, Some(signal)) => ExitOutcome::Signalled(signal),
+        (None, None) => ExitOutcome::Lost,
     }
 }

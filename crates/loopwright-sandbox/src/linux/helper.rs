@@ -12,7 +12,7 @@ use rustix::process::DumpableBehavior;
 
 use super::confine::{self, Streams};
 use super::{stage, start, sys, watch};
-use crate::job::{self, Event, Job, Refusal};
+use crate::job::{self, Event, LaunchRequest, Refusal};
 
 /// The name under which a program is started to be the helper.
 pub(crate) const NAME: &str = "loopwright-sandbox-helper";
@@ -71,7 +71,7 @@ fn refuse(mut socket: &UnixStream, refusal: Refusal) -> io::Result<()> {
 }
 
 /// Receives the command's streams, and then the job.
-fn take_job(mut socket: &UnixStream) -> io::Result<(Job, Streams)> {
+fn take_job(mut socket: &UnixStream) -> io::Result<(LaunchRequest, Streams)> {
     let mut mark = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

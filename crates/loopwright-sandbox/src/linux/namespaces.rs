@@ -11,11 +11,11 @@ use rustix::process::{DumpableBehavior, Pid, Signal};
 use super::cgroup::{self, Groups};
 use super::confine::{Confinement, Files, Identity, Landlock, Processes, Rights, Streams};
 use super::filter::Sockets;
-use super::first::{self, Wires};
+use super::first::{self, InitPipes};
 use super::root::{self, Trees};
 use super::sys::{self, Side};
 use super::view::{Entry, Seen, View};
-use crate::job::{self, Job, Refusal, Report};
+use crate::job::{self, InitReport, LaunchRequest, Refusal};
 use crate::policy::Network;
 
 /// Where the users of a sandbox of the administrator begin on the host; nobody else uses these.
@@ -71,7 +71,11 @@ impl Users {
 }
 
 /// Starts the first process in new namespaces.
-pub(crate) fn launch(job: &Job, view: &View, streams: Streams) -> Result<Launched, Refusal> {
+pub(crate) fn launch(
+    job: &LaunchRequest,
+    view: &View,
+    streams: Streams,
+) -> Result<Launched, Refusal> {
     let at = |stage: &'static str| move |error: io::Error| Refusal::setup(stage, &error);
     let mut notes = Vec::new();
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
@@ -92,7 +96,7 @@ pub(crate) fn launch(job: &Job, view: &View, streams: Streams) -> Result<Launche
     match sys::clone_process(namespaces(job.policy.network)).map_err(at("user namespace"))? {
         Side::Child => {
             drop((control, reports, go));
-            let wires = Wires { control: control_end.into(), reports: reports_end.into() };
+            let wires = InitPipes { control: control_end.into(), reports: reports_end.into() };
             inside(job, view, trees, users, streams, wires, go_end)
         }
         Side::Parent(pid) => {
@@ -163,12 +167,12 @@ fn user_map() -> io::Result<OwnedFd> {
 
 /// The first process: waits for its user map, builds the root, and runs the command.
 fn inside(
-    job: &Job,
+    job: &LaunchRequest,
     view: &View,
     trees: Trees,
     users: Users,
     streams: Streams,
-    wires: Wires,
+    wires: InitPipes,
     mut go: io::PipeReader,
 ) -> ! {
     // The watcher has one thread, so this is sent at its end and not before.
@@ -180,13 +184,13 @@ fn inside(
     match settle(job, view, trees, users) {
         Ok(()) => first::run(job, confinement(job, view, users), streams, wires),
         Err(refusal) => {
-            job::send(&mut fs::File::from(wires.reports), &Report::Refused(refusal)).ok();
+            job::send(&mut fs::File::from(wires.reports), &InitReport::Refused(refusal)).ok();
             exit(first::FAILED)
         }
     }
 }
 
-fn settle(job: &Job, view: &View, mut trees: Trees, users: Users) -> Result<(), Refusal> {
+fn settle(job: &LaunchRequest, view: &View, mut trees: Trees, users: Users) -> Result<(), Refusal> {
     let at =
         |stage: &'static str| move |error: rustix::io::Errno| Refusal::setup(stage, &error.into());
     users.map_from_inside().map_err(|error| Refusal::setup("user map", &error))?;
@@ -216,7 +220,7 @@ fn settle(job: &Job, view: &View, mut trees: Trees, users: Users) -> Result<(), 
     Ok(())
 }
 
-fn confinement(job: &Job, view: &View, users: Users) -> Confinement {
+fn confinement(job: &LaunchRequest, view: &View, users: Users) -> Confinement {
     Confinement {
         identity: (users == Users::Mapped).then(|| users.identity()),
         rights: Rights::Reduced {

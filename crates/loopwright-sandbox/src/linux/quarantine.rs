@@ -14,7 +14,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::root::open_below;
 use super::view::{Covered, Seen, View};
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 use crate::screen::{self, After, Screen, What};
 
 /// Where such files go, below the folder in which they were found.
@@ -35,7 +35,7 @@ pub(crate) struct Sweep {
 
 impl Sweep {
     /// Everything that a command may change at once from now on.
-    pub(crate) fn of(view: &View, policy: &Policy) -> Self {
+    pub(crate) fn of(view: &View, policy: &SandboxPolicy) -> Self {
         let is_collected = |root: &&PathBuf| policy.staging.is_some() && **root == view.workdir;
         let roots = view.writable.iter().filter(|root| !is_collected(root)).cloned();
         let direct = view.entries.iter().filter_map(|entry| match entry.seen {

@@ -8,10 +8,10 @@ use rustix::process::DumpableBehavior;
 
 use super::confine::{Confinement, Landlock, Processes, Rights, Streams};
 use super::filter::Sockets;
-use super::first::{self, Wires};
+use super::first::{self, InitPipes};
 use super::view::View;
 use super::{namespaces, sys};
-use crate::job::{self, Job};
+use crate::job::{self, LaunchRequest};
 use crate::policy::Network;
 
 /// Takes the job and its descriptors, whose numbers are the arguments, and runs the command. Does not return.
@@ -39,7 +39,7 @@ pub(crate) fn main() -> ! {
     first::run(&job, confinement, streams, wires)
 }
 
-fn take() -> io::Result<(Job, View, Streams, Wires)> {
+fn take() -> io::Result<(LaunchRequest, View, Streams, InitPipes)> {
     let missing = || io::Error::other("a descriptor is missing");
     let mut numbers = std::env::args().skip(2);
     let mut next = || {
@@ -49,7 +49,7 @@ fn take() -> io::Result<(Job, View, Streams, Wires)> {
     let (job, stdin, stdout, stderr, control, reports) =
         (next()?, next()?, next()?, next()?, next()?, next()?);
     sys::close_on_exec_from(3)?;
-    let job: Job = job::receive(&mut File::from(job))?.ok_or_else(missing)?;
+    let job: LaunchRequest = job::receive(&mut File::from(job))?.ok_or_else(missing)?;
     let view = View::of(&job).map_err(|_| io::Error::other("the view cannot be resolved"))?;
-    Ok((job, view, Streams { stdin, stdout, stderr }, Wires { control, reports }))
+    Ok((job, view, Streams { stdin, stdout, stderr }, InitPipes { control, reports }))
 }

@@ -14,8 +14,8 @@ use super::filter::Sockets;
 use super::quarantine::Sweep;
 use super::view::{Seen, View};
 use super::{bubblewrap, container, first, namespaces, quarantine, root, tree};
-use crate::job::{Job, Refusal};
-use crate::policy::{Network, Tier};
+use crate::job::{LaunchRequest, Refusal};
+use crate::policy::{Backend, Network};
 
 /// How the names of private scratch folders begin; the helper's process id follows.
 const SCRATCH_PREFIX: &str = "loopwright-scratch-";
@@ -45,7 +45,7 @@ pub(crate) enum Inner {
 }
 
 /// Starts what the job asks for.
-pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
+pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Refusal> {
     // Whoever loses its parent becomes a child of this process, and cannot get away from it.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| Refusal::setup("reaper", &error.into()))?;
@@ -60,25 +60,25 @@ pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
         groups: None,
     };
     match job.tier {
-        Tier::Namespaces => {
+        Backend::Namespaces => {
             let namespaces::Launched { pid, control, reports, notes, groups } =
                 namespaces::launch(job, &view, streams)?;
             let inner = Inner::First { control, reports, complaints: None };
             Ok(Started { notes, sweep, groups, ..started(pid, inner) })
         }
-        Tier::Bubblewrap => {
+        Backend::Bubblewrap => {
             let (pid, inner) = bubblewrap::launch(job, &view, streams)?;
             Ok(Started { sweep, ..started(pid, inner) })
         }
-        Tier::Landlock => landlock(job, view, streams, sweep),
-        Tier::Docker | Tier::Podman => {
+        Backend::Landlock => landlock(job, view, streams, sweep),
+        Backend::Docker | Backend::Podman => {
             let scratch = scratch().map_err(|error| Refusal::setup("environment file", &error))?;
             let pid = container::launch(job, &view, streams, &scratch).inspect_err(|_| {
                 fs::remove_dir_all(&scratch).ok();
             })?;
             Ok(Started { sweep, scratch: Some(scratch), ..started(pid, Inner::Client) })
         }
-        Tier::Host => {
+        Backend::Host => {
             let job = &with_user_limit(job);
             let confinement = Confinement {
                 identity: None,
@@ -92,7 +92,7 @@ pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
 }
 
 fn landlock(
-    job: &Job,
+    job: &LaunchRequest,
     view: View,
     streams: Streams,
     sweep: Option<Sweep>,
@@ -149,7 +149,7 @@ fn landlock(
 }
 
 /// Without a user namespace the kernel counts all processes of the user, so these are added to the limit.
-fn with_user_limit(job: &Job) -> Job {
+fn with_user_limit(job: &LaunchRequest) -> LaunchRequest {
     let mut job = job.clone();
     let others = tree::owned_by(rustix::process::geteuid().as_raw());
     job.policy.limits.processes = job.policy.limits.processes.saturating_add(others);

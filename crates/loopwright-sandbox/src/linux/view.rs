@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use crate::job::{Job, Refusal};
+use crate::job::{LaunchRequest, Refusal};
 use crate::launch;
-use crate::policy::{Broad, WorkdirAccess};
+use crate::policy::{BroadPaths, WorkdirAccess};
 
 /// Programs and libraries of the system.
 const SYSTEM: [&str; 8] =
@@ -153,7 +153,7 @@ impl Entry {
 }
 
 impl View {
-    pub(crate) fn of(job: &Job) -> Result<Self, Refusal> {
+    pub(crate) fn of(job: &LaunchRequest) -> Result<Self, Refusal> {
         let policy = &job.policy;
         let workdir = existing("working folder", &policy.workdir)?;
         if !workdir.is_dir() {
@@ -169,7 +169,7 @@ impl View {
         let place = launch::cache_place(job.tier, policy);
         let cache = policy.cache.as_ref().zip(place);
         let cache = cache.map(|(path, place)| Ok((existing("cache", path)?, place))).transpose()?;
-        if policy.broad == Broad::Refused {
+        if policy.broad_paths == BroadPaths::Refused {
             let both = writable.iter().chain(cache.iter().map(|(path, _)| path));
             both.into_iter().try_for_each(|path| not_broad(path, job.home.as_deref()))?;
         }

@@ -16,9 +16,9 @@ use super::helper::read_some;
 use super::quarantine::Sweep;
 use super::start::{Inner, Started};
 use super::{container, enforced, first, tree};
-use crate::guarantee::{Guarantee, Strength};
-use crate::job::{self, Control, Event, Job, Refusal, Report};
-use crate::output::{Limit, Outcome, TimeoutKind};
+use crate::guarantee::{Enforcement, Guarantee};
+use crate::job::{self, Event, HelperCommand, InitReport, LaunchRequest, Refusal};
+use crate::output::{ExitOutcome, Limit, TimeoutKind};
 
 /// Time between two looks at what is used.
 const CALM: Duration = Duration::from_millis(50);
@@ -26,7 +26,7 @@ const CALM: Duration = Duration::from_millis(50);
 const CLOSE: Duration = Duration::from_millis(10);
 
 struct Watch<'a> {
-    job: &'a Job,
+    job: &'a LaunchRequest,
     pid: Pid,
     pidfd: OwnedFd,
     /// The end that makes the first process end when it is closed.
@@ -43,8 +43,8 @@ struct Watch<'a> {
     elapsed: Duration,
     running: bool,
     refusal: Option<Refusal>,
-    status: Option<Outcome>,
-    cause: Option<Outcome>,
+    status: Option<ExitOutcome>,
+    cause: Option<ExitOutcome>,
     end_at: Option<Instant>,
     look_at: Instant,
 }
@@ -61,7 +61,7 @@ enum Kind {
 }
 
 /// Watches until every process of the command has ended, and tells the agent.
-pub(crate) fn watch(job: &Job, started: Started, agent: UnixStream) -> io::Result<()> {
+pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) -> io::Result<()> {
     let Started { pid, inner, notes, sweep, scratch, groups } = started;
     let began = Instant::now();
     let mut complaints = None;
@@ -109,7 +109,7 @@ pub(crate) fn watch(job: &Job, started: Started, agent: UnixStream) -> io::Resul
     watch.read_last_reports();
     if watch.groups.take().is_some_and(|groups| groups.ran_out_of_memory()) && watch.cause.is_none()
     {
-        watch.cause = Some(Outcome::LimitReached(Limit::Memory));
+        watch.cause = Some(ExitOutcome::LimitReached(Limit::Memory));
     }
     if watch.running {
         watch.notes.extend(sweep.iter().flat_map(Sweep::run));
@@ -121,7 +121,7 @@ pub(crate) fn watch(job: &Job, started: Started, agent: UnixStream) -> io::Resul
                 "there was no container: its program failed, and the command was not run"
                     .to_owned(),
             );
-            watch.cause = Some(Outcome::Lost);
+            watch.cause = Some(ExitOutcome::Lost);
         }
         fs::remove_dir_all(scratch).ok();
     }
@@ -134,7 +134,7 @@ impl Watch<'_> {
         self.began = Instant::now();
         let mut enforced = enforced::by(self.job.tier, &self.job.policy);
         if self.groups.is_some() {
-            enforced = enforced.with(Strength::Enforced, [Guarantee::MemoryTotal]);
+            enforced = enforced.with(Enforcement::Enforced, [Guarantee::MemoryTotal]);
         }
         let notes = std::mem::take(&mut self.notes);
         self.say(&Event::Started { enforced, notes });
@@ -173,7 +173,7 @@ impl Watch<'_> {
 
     fn keep_time(&mut self, now: Instant) {
         if self.cause.is_none() && self.wall_ends().is_some_and(|end| now >= end) {
-            self.stop(Outcome::TimedOut(TimeoutKind::Wall), self.job.policy.limits.grace);
+            self.stop(ExitOutcome::TimedOut(TimeoutKind::Wall), self.job.policy.limits.grace);
         }
         if self.end_at.is_some_and(|end_at| now >= end_at) {
             self.end();
@@ -182,11 +182,11 @@ impl Watch<'_> {
 
     /// When time runs out; nothing for a time that is too long to be told.
     fn wall_ends(&self) -> Option<Instant> {
-        self.began.checked_add(self.job.policy.limits.wall)
+        self.began.checked_add(self.job.policy.limits.timeout)
     }
 
     /// Asks the command to end, and sets the time at which it is ended.
-    fn stop(&mut self, cause: Outcome, grace: Duration) {
+    fn stop(&mut self, cause: ExitOutcome, grace: Duration) {
         if self.status.is_some() {
             return;
         }
@@ -234,11 +234,11 @@ impl Watch<'_> {
             None
         };
         if let Some(limit) = reached {
-            self.stop(Outcome::LimitReached(limit), Duration::ZERO);
+            self.stop(ExitOutcome::LimitReached(limit), Duration::ZERO);
         }
     }
 
-    fn wait(&self, now: Instant) -> Ready {
+    fn wait(&self, now: Instant) -> PollReady {
         let mut until =
             if self.running && self.cause.is_none() { self.look_at } else { now + CALM };
         until = until.min(self.end_at.unwrap_or(until));
@@ -254,10 +254,10 @@ impl Watch<'_> {
         let agent = self.agent.as_ref().map(|agent| push(&mut polled, agent.as_fd()));
         let reports = self.reports.as_ref().map(|reports| push(&mut polled, reports.as_fd()));
         if poll(&mut polled, Some(&timeout)).is_err() {
-            return Ready::default();
+            return PollReady::default();
         }
         let is = |at: usize| !polled[at].revents().is_empty();
-        Ready { ended: is(0), agent: agent.is_some_and(is), reports: reports.is_some_and(is) }
+        PollReady { ended: is(0), agent: agent.is_some_and(is), reports: reports.is_some_and(is) }
     }
 
     /// Hears the agent, whose end is the end of the command.
@@ -267,12 +267,12 @@ impl Watch<'_> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Ok(0) | Err(_) => {
                 self.agent = None;
-                self.stop(Outcome::Cancelled, Duration::ZERO);
+                self.stop(ExitOutcome::Cancelled, Duration::ZERO);
             }
             Ok(_) => match job::take(&mut self.asked) {
-                Ok(Some(Control::Stop { cause, grace })) => self.stop(cause, grace),
+                Ok(Some(HelperCommand::Stop { cause, grace })) => self.stop(cause, grace),
                 Ok(None) => {}
-                Err(_) => self.stop(Outcome::Cancelled, Duration::ZERO),
+                Err(_) => self.stop(ExitOutcome::Cancelled, Duration::ZERO),
             },
         }
     }
@@ -297,9 +297,9 @@ impl Watch<'_> {
     fn take_reports(&mut self) {
         while let Ok(Some(report)) = job::take(&mut self.reported) {
             match report {
-                Report::Started => self.is_running(),
-                Report::Refused(refusal) => self.refusal = Some(refusal),
-                Report::Ended(outcome) => self.status = Some(outcome),
+                InitReport::Started => self.is_running(),
+                InitReport::Refused(refusal) => self.refusal = Some(refusal),
+                InitReport::Ended(outcome) => self.status = Some(outcome),
             }
         }
     }
@@ -311,7 +311,7 @@ impl Watch<'_> {
             let outcome = match (self.cause, self.status) {
                 (Some(cause), _) => cause,
                 (None, Some(outcome)) => outcome,
-                (None, None) => Outcome::Lost,
+                (None, None) => ExitOutcome::Lost,
             };
             Event::Ended { outcome, elapsed: self.elapsed, notes: std::mem::take(&mut self.notes) }
         } else {
@@ -332,7 +332,7 @@ impl Watch<'_> {
 
 /// What there is to do.
 #[derive(Default)]
-struct Ready {
+struct PollReady {
     ended: bool,
     agent: bool,
     reports: bool,

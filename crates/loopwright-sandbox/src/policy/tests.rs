@@ -3,10 +3,10 @@ use super::*;
 #[test]
 fn a_policy_holds_what_it_was_given() {
     let seconds = Duration::from_secs;
-    let output = OutputCaps { head: 1, tail: 2, kill: None };
+    let output = OutputLimits { head: 1, tail: 2, kill: None };
     let environment = Environment::default().set("A", "a");
     let author = Author { name: Some("a".to_owned()), email: None };
-    let policy = Policy::in_dir("/w")
+    let policy = SandboxPolicy::in_dir("/w")
         .read("/r")
         .read_only()
         .write("/x")
@@ -14,8 +14,8 @@ fn a_policy_holds_what_it_was_given() {
         .network(Network::Host)
         .environment(environment.clone())
         .env("B", "b")
-        .wall(seconds(1))
-        .idle(seconds(2))
+        .timeout(seconds(1))
+        .idle_timeout(seconds(2))
         .cpu(seconds(3))
         .grace(seconds(4))
         .memory(5)
@@ -24,18 +24,18 @@ fn a_policy_holds_what_it_was_given() {
         .scratch(8)
         .open_files(9)
         .output(output)
-        .driver(Tier::Landlock)
-        .accept(Tier::Docker)
-        .accept(Tier::Host)
+        .backend(Backend::Landlock)
+        .allow_weaker(Backend::Docker)
+        .allow_weaker(Backend::Host)
         .cgroup(Cgroup::IfWritable)
-        .broad(Broad::Allowed)
+        .broad_paths(BroadPaths::Allowed)
         .image("i")
         .direct("target")
         .cache("/c")
         .author(author.clone());
     let limits = Limits {
-        wall: seconds(1),
-        idle: Some(seconds(2)),
+        timeout: seconds(1),
+        idle_timeout: Some(seconds(2)),
         cpu: Some(seconds(3)),
         grace: seconds(4),
         memory: 5,
@@ -44,7 +44,7 @@ fn a_policy_holds_what_it_was_given() {
         scratch: 8,
         open_files: 9,
     };
-    let expect = Policy {
+    let expect = SandboxPolicy {
         workdir: "/w".into(),
         workdir_access: WorkdirAccess::ReadOnly,
         read_paths: vec!["/r".into()],
@@ -55,10 +55,10 @@ fn a_policy_holds_what_it_was_given() {
         environment: environment.set("B", "b"),
         limits,
         output,
-        driver: DriverChoice::Only(Tier::Landlock),
-        accepted: [Tier::Docker, Tier::Host].into(),
+        backend: BackendChoice::Only(Backend::Landlock),
+        accepted: [Backend::Docker, Backend::Host].into(),
         cgroup: Cgroup::IfWritable,
-        broad: Broad::Allowed,
+        broad_paths: BroadPaths::Allowed,
         image: "i".to_owned(),
         staging: None,
         direct: vec!["target".into()],
@@ -73,12 +73,15 @@ fn a_policy_holds_what_it_was_given() {
 #[test]
 fn every_tier_has_its_name() {
     let names = ["namespaces", "bubblewrap", "landlock", "docker", "podman", "host"];
-    assert_eq!(Tier::ALL.map(Tier::name), names);
-    assert_eq!(names.map(Tier::named), Tier::ALL.map(Some));
-    assert_eq!(Tier::named("none"), None);
+    assert_eq!(Backend::ALL.map(Backend::name), names);
+    assert_eq!(names.map(Backend::named), Backend::ALL.map(Some));
+    assert_eq!(Backend::named("none"), None);
 }
 
 #[test]
 fn half_of_what_is_kept_is_the_beginning() {
-    assert_eq!(OutputCaps::keeping(5), OutputCaps { head: 2, tail: 3, ..OutputCaps::default() });
+    assert_eq!(
+        OutputLimits::per_stream(5),
+        OutputLimits { head: 2, tail: 3, ..OutputLimits::default() }
+    );
 }

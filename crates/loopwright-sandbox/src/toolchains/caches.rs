@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 
 /// Caches for the commands of one project. No other project sees them, so that what a command leaves there reaches
 /// only commands that could be reached through the project itself.
@@ -38,7 +38,7 @@ impl Caches {
     }
 
     /// Lets a policy use the caches, unless it has others.
-    pub fn extend(&self, policy: Policy) -> Policy {
+    pub fn extend(&self, policy: SandboxPolicy) -> SandboxPolicy {
         if policy.cache.is_some() { policy } else { policy.cache(&self.folder) }
     }
 }
@@ -81,9 +81,9 @@ mod tests {
         fs::create_dir(&workdir).unwrap();
         let caches = Caches::in_folder(&home.path().join("caches"), &workdir).unwrap().unwrap();
         assert!(caches.folder().is_dir());
-        let policy = caches.extend(Policy::in_dir(&workdir));
+        let policy = caches.extend(SandboxPolicy::in_dir(&workdir));
         assert_eq!(policy.cache.as_deref(), Some(caches.folder()));
-        let others = caches.extend(Policy::in_dir(&workdir).cache("/elsewhere"));
+        let others = caches.extend(SandboxPolicy::in_dir(&workdir).cache("/elsewhere"));
         assert_eq!(others.cache, Some("/elsewhere".into()));
     }
 

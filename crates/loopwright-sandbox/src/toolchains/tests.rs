@@ -122,7 +122,8 @@ fn a_folder_that_everybody_writes_to_is_not_in_the_path() {
 fn what_a_policy_says_already_is_kept() {
     let world = World::with(&[".cargo/bin/cargo"]);
     let found = world.found(&[".cargo/bin"], &[]);
-    let policy = Policy::in_dir("/w").env("CARGO_HOME", "/own").read(world.path(".cargo/bin"));
+    let policy =
+        SandboxPolicy::in_dir("/w").env("CARGO_HOME", "/own").read(world.path(".cargo/bin"));
     let extended = found.extend(policy);
     assert_eq!(extended.environment.values["CARGO_HOME"], "/own");
     let bin = world.path(".cargo/bin");

@@ -8,7 +8,7 @@ use super::Applied;
 use super::scan::{Changes, Conflict};
 
 /// How many paths are named in one note.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 impl Changes {
     /// Says in sentences what will not be made real, and why.
@@ -50,9 +50,9 @@ fn conflict(conflicts: &[Conflict]) -> Option<String> {
 }
 
 fn named(paths: &[&Path]) -> String {
-    let shown = paths.iter().take(MOST_NAMED).map(|path| format!("`{}`", path.display()));
+    let shown = paths.iter().take(MAX_NAMED).map(|path| format!("`{}`", path.display()));
     let mut text = shown.collect::<Vec<_>>().join(", ");
-    if let Some(more) = paths.len().checked_sub(MOST_NAMED).filter(|more| *more > 0) {
+    if let Some(more) = paths.len().checked_sub(MAX_NAMED).filter(|more| *more > 0) {
         // Writing to a string does not fail.
         write!(text, " and {more} more").ok();
     }

@@ -1,8 +1,8 @@
 //! Control messages for whoever runs a session.
 
 use super::{
-    Batch, Lease, Message, SessionStore, StoreError, Wish, Write, append_with, claim, create,
-    header, id, is_conflict, moment, said,
+    AppendRequest, ChangeBatch, ControlMessage, Lease, Message, SessionStore, StoreError,
+    append_with, claim, create, header, id, is_conflict, moment, said,
 };
 
 /// Appends under a lease, and handles control messages up to a number.
@@ -14,14 +14,14 @@ async fn handle(
 ) -> Result<u64, StoreError> {
     let changes = said(&["heard"]);
     let header = store.header(&lease.id).await.unwrap().unwrap();
-    let batch = Batch { first: header.length, changes: &changes };
-    let write = Write::new(&lease.id, expected, batch, moment(1));
-    store.append(Write { handled: Some(handled), lease: Some(lease), ..write }).await
+    let batch = ChangeBatch { first: header.length, changes: &changes };
+    let write = AppendRequest::new(&lease.id, expected, batch, moment(1));
+    store.append(AppendRequest { handled: Some(handled), lease: Some(lease), ..write }).await
 }
 
 /// Returns the control messages that are there, and checks that their numbers grow.
-async fn collected(store: &dyn SessionStore, lease: &Lease) -> (Vec<u64>, Vec<Wish>) {
-    let posted = store.collect(lease).await.unwrap();
+async fn collected(store: &dyn SessionStore, lease: &Lease) -> (Vec<u64>, Vec<ControlMessage>) {
+    let posted = store.take_control(lease).await.unwrap();
     assert!(posted.is_sorted_by(|a, b| a.number < b.number), "{posted:?}");
     posted.into_iter().map(|it| (it.number, it.wish)).unzip()
 }
@@ -30,9 +30,13 @@ pub(super) async fn control_messages_come_in_order_and_stay_until_a_write_handle
     store: &dyn SessionStore,
 ) {
     create(store, &header("a"), &[]).await;
-    let wishes = [Wish::Say(Message::user("hi")), Wish::Stop, Wish::Cancel];
+    let wishes = [
+        ControlMessage::SendMessage(Message::user("hi")),
+        ControlMessage::Stop,
+        ControlMessage::Cancel,
+    ];
     for wish in &wishes {
-        store.post(&id("a"), wish).await.unwrap();
+        store.send_control(&id("a"), wish).await.unwrap();
     }
     let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     let (numbers, found) = collected(store, &lease).await;
@@ -41,13 +45,13 @@ pub(super) async fn control_messages_come_in_order_and_stay_until_a_write_handle
     append_with(store, "a", 1, 0, &["other"], Some(&lease), moment(1)).await.unwrap();
     assert_eq!(collected(store, &lease).await.1, wishes);
     handle(store, &lease, 2, numbers[1]).await.unwrap();
-    assert_eq!(collected(store, &lease).await, (vec![numbers[2]], vec![Wish::Cancel]));
+    assert_eq!(collected(store, &lease).await, (vec![numbers[2]], vec![ControlMessage::Cancel]));
     store.release(&lease).await.unwrap();
-    store.post(&id("a"), &Wish::Stop).await.unwrap();
-    let lost = store.collect(&lease).await;
+    store.send_control(&id("a"), &ControlMessage::Stop).await.unwrap();
+    let lost = store.take_control(&lease).await;
     assert!(matches!(lost, Err(StoreError::LeaseLost(_))), "{lost:?}");
     let lease = store.lease(&id("a"), claim("you", moment(1))).await.unwrap();
-    assert_eq!(collected(store, &lease).await.1, [Wish::Cancel, Wish::Stop]);
+    assert_eq!(collected(store, &lease).await.1, [ControlMessage::Cancel, ControlMessage::Stop]);
 }
 
 pub(super) async fn no_number_of_a_control_message_is_used_again(store: &dyn SessionStore) {
@@ -56,8 +60,8 @@ pub(super) async fn no_number_of_a_control_message_is_used_again(store: &dyn Ses
     let mut before = 0;
     for expected in 1..4 {
         let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
-        store.post(&id("a"), &Wish::Stop).await.unwrap();
-        store.post(&id("b"), &Wish::Stop).await.unwrap();
+        store.send_control(&id("a"), &ControlMessage::Stop).await.unwrap();
+        store.send_control(&id("b"), &ControlMessage::Stop).await.unwrap();
         let (numbers, _) = collected(store, &lease).await;
         assert!(numbers.len() == 1 && numbers[0] > before, "{numbers:?} after {before}");
         before = numbers[0];
@@ -66,7 +70,7 @@ pub(super) async fn no_number_of_a_control_message_is_used_again(store: &dyn Ses
         store.release(&lease).await.unwrap();
     }
     store.delete(&id("b"), moment(1)).await.unwrap();
-    store.post(&id("a"), &Wish::Stop).await.unwrap();
+    store.send_control(&id("a"), &ControlMessage::Stop).await.unwrap();
     let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     let (numbers, _) = collected(store, &lease).await;
     assert!(numbers.len() == 1 && numbers[0] > before, "{numbers:?} after {before}");
@@ -74,19 +78,20 @@ pub(super) async fn no_number_of_a_control_message_is_used_again(store: &dyn Ses
 
 pub(super) async fn a_write_that_fails_handles_no_control_message(store: &dyn SessionStore) {
     create(store, &header("a"), &[]).await;
-    store.post(&id("a"), &Wish::Stop).await.unwrap();
+    store.send_control(&id("a"), &ControlMessage::Stop).await.unwrap();
     let lost = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     store.release(&lost).await.unwrap();
     let lease = store.lease(&id("a"), claim("me", moment(1))).await.unwrap();
     let (numbers, _) = collected(store, &lease).await;
     is_conflict(&handle(store, &lease, 7, numbers[0]).await);
     assert!(handle(store, &lost, 1, numbers[0]).await.is_err());
-    assert_eq!(collected(store, &lease).await.1, [Wish::Stop]);
+    assert_eq!(collected(store, &lease).await.1, [ControlMessage::Stop]);
     // What is acknowledged again handles it no less than the first time.
     for _ in 0..2 {
-        let first = Batch { first: 0, changes: &said(&["heard"]) };
+        let first = ChangeBatch { first: 0, changes: &said(&["heard"]) };
         let (id, handled, lease) = (id("a"), Some(numbers[0]), Some(&lease));
-        let write = Write { handled, lease, ..Write::new(&id, 1, first, moment(1)) };
+        let write =
+            AppendRequest { handled, lease, ..AppendRequest::new(&id, 1, first, moment(1)) };
         assert_eq!(store.append(write).await.unwrap(), 2);
     }
     assert_eq!(collected(store, &lease).await.1, []);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Fact, create, header, id, moment};
+use super::{ConformanceCase, create, header, id, moment};
 use crate::{
     id::JobId,
     jobs::{ClaimedJob, Job, JobOutcome, JobQuery, JobQueue, JobStatus},
@@ -12,8 +12,8 @@ use crate::{
 macro_rules! job_facts {
     ($($name:ident),* $(,)?) => {
         /// What holds of every store that is a queue of jobs.
-        pub const JOB_FACTS: &[Fact] = &[
-            $(Fact { name: stringify!($name), check: |store| Box::pin($name(store)) }),*
+        pub const JOB_CASES: &[ConformanceCase] = &[
+            $(ConformanceCase { name: stringify!($name), check: |store| Box::pin($name(store)) }),*
         ];
     };
 }
@@ -46,7 +46,7 @@ async fn queue<'a>(store: &'a dyn SessionStore, sessions: &[&str]) -> &'a dyn Jo
 }
 
 async fn push(queue: &dyn JobQueue, session: &str, name: &str) -> Job {
-    let job = Job::go_on(id(session)).named(JobId::new(name).unwrap());
+    let job = Job::resume(id(session)).with_id(JobId::new(name).unwrap());
     assert!(queue.push(&job, moment(0)).await.unwrap());
     job
 }
@@ -67,11 +67,11 @@ async fn status(queue: &dyn JobQueue, job: &Job) -> JobStatus {
 async fn a_job_is_claimed_by_one_and_is_as_it_was_pushed(store: &dyn SessionStore) {
     let queue = queue(store, &["a"]).await;
     let message = loopwright_core::messages::Message::user("Grüße, 世界");
-    let job = Job::say(id("a"), message);
+    let job = Job::send_message(id("a"), message);
     assert!(queue.push(&job, moment(0)).await.unwrap());
-    assert_eq!(status(queue, &job).await, JobStatus::Waiting);
+    assert_eq!(status(queue, &job).await, JobStatus::Queued);
     let found = claim(queue, "me", 1).await;
-    assert_eq!(found, Some(ClaimedJob { job: job.clone(), claim: 1, attempts: 0, deaths: 0 }));
+    assert_eq!(found, Some(ClaimedJob { job: job.clone(), claim: 1, attempts: 0, crashes: 0 }));
     assert_eq!(claim(queue, "you", 1).await, None);
     let record = queue.job(&job.id).await.unwrap().unwrap();
     assert_eq!((record.status, record.owner.as_deref()), (JobStatus::Running, Some("me")));
@@ -79,13 +79,13 @@ async fn a_job_is_claimed_by_one_and_is_as_it_was_pushed(store: &dyn SessionStor
     assert!(queue.holds(&found.clone().unwrap()).await.unwrap());
     assert!(queue.settle(&found.unwrap(), &JobOutcome::Done, moment(2)).await.unwrap());
     let record = queue.job(&job.id).await.unwrap().unwrap();
-    assert_eq!((record.status, record.owner, record.why), (JobStatus::Done, None, None));
+    assert_eq!((record.status, record.owner, record.why), (JobStatus::Completed, None, None));
     assert_eq!(claim(queue, "you", 99).await, None);
 }
 
 async fn a_job_is_for_a_session_that_is_there(store: &dyn SessionStore) {
     let queue = queue(store, &[]).await;
-    let refused = queue.push(&Job::go_on(id("nobody")), moment(0)).await;
+    let refused = queue.push(&Job::resume(id("nobody")), moment(0)).await;
     assert!(matches!(refused, Err(StoreError::NotFound(_))), "{refused:?}");
     assert_eq!(queue.job(&JobId::generate()).await.unwrap(), None);
 }
@@ -107,7 +107,7 @@ async fn jobs_of_one_session_are_done_in_their_order(store: &dyn SessionStore) {
     let first = claim(queue, "me", 1).await.unwrap();
     assert_eq!(first.job.id.as_str(), "first");
     assert_eq!(claimed(queue, 1).await, None);
-    let again = JobOutcome::Again { at: moment(50), why: "away".into() };
+    let again = JobOutcome::Retry { at: moment(50), why: "away".into() };
     assert!(queue.settle(&first, &again, moment(2)).await.unwrap());
     assert_eq!(claimed(queue, 3).await, None);
     push(queue, "b", "third").await;
@@ -137,7 +137,7 @@ async fn a_job_that_is_not_renewed_is_claimed_by_another_and_the_first_one_is_lo
     // Its time is over.
     assert_eq!(queue.renew("me", moment(5), Duration::ZERO).await.unwrap(), 1);
     let second = claim(queue, "you", 6).await.unwrap();
-    assert_eq!((second.claim, second.attempts, second.deaths), (2, 0, 1));
+    assert_eq!((second.claim, second.attempts, second.crashes), (2, 0, 1));
     assert!(!queue.holds(&first).await.unwrap());
     assert!(!queue.settle(&first, &JobOutcome::Done, moment(7)).await.unwrap());
     assert_eq!(status(queue, &job).await, JobStatus::Running);
@@ -165,12 +165,12 @@ async fn what_a_holder_that_is_gone_had_is_given_back(store: &dyn SessionStore) 
     let mut holders = queue.holders().await.unwrap();
     holders.sort();
     assert_eq!(holders, ["gone".into(), "me".into()]);
-    assert_eq!(queue.give_back("gone", moment(2)).await.unwrap(), 1);
+    assert_eq!(queue.release_all("gone", moment(2)).await.unwrap(), 1);
     assert_eq!(queue.holders().await.unwrap(), ["me".into()]);
     assert!(!queue.holds(&lost).await.unwrap());
     assert!(queue.holds(&held).await.unwrap());
     let found = claim(queue, "me", 2).await.unwrap();
-    assert_eq!((found.job.id.as_str(), found.deaths), ("a", 1));
+    assert_eq!((found.job.id.as_str(), found.crashes), ("a", 1));
 }
 
 async fn a_job_that_failed_is_ready_later(store: &dyn SessionStore) {
@@ -181,16 +181,16 @@ async fn a_job_that_failed_is_ready_later(store: &dyn SessionStore) {
     for (name, seconds) in [("later", 9), ("at-once", 2)] {
         let found = claim(queue, "me", 1).await.unwrap();
         assert_eq!(found.job.id.as_str(), name);
-        let again = JobOutcome::Again { at: moment(seconds), why: "away".into() };
+        let again = JobOutcome::Retry { at: moment(seconds), why: "away".into() };
         assert!(queue.settle(&found, &again, moment(2)).await.unwrap());
     }
     let record = queue.job(&later.id).await.unwrap().unwrap();
-    assert_eq!((record.status, record.why.as_deref()), (JobStatus::Waiting, Some("away")));
+    assert_eq!((record.status, record.why.as_deref()), (JobStatus::Queued, Some("away")));
     assert!(record.ready_at.since(before.ready_at) >= Duration::from_secs(7), "{record:?}");
     assert_eq!((record.attempts, record.claims), (1, 1));
     let found = claim(queue, "me", 3).await.unwrap();
     assert_eq!(found.job, at_once);
-    assert_eq!((found.claim, found.attempts, found.deaths), (2, 1, 0));
+    assert_eq!((found.claim, found.attempts, found.crashes), (2, 1, 0));
     assert_eq!(claimed(queue, 7).await, None);
 }
 
@@ -198,16 +198,16 @@ async fn a_job_that_is_left_is_ready_at_once(store: &dyn SessionStore) {
     let queue = queue(store, &["a"]).await;
     push(queue, "a", "job").await;
     let found = claim(queue, "me", 1).await.unwrap();
-    assert!(queue.settle(&found, &JobOutcome::Left, moment(2)).await.unwrap());
+    assert!(queue.settle(&found, &JobOutcome::Released, moment(2)).await.unwrap());
     let found = claim(queue, "you", 2).await.unwrap();
-    assert_eq!((found.claim, found.attempts, found.deaths), (2, 0, 0));
+    assert_eq!((found.claim, found.attempts, found.crashes), (2, 0, 0));
 }
 
 async fn a_job_that_is_over_stays_as_it_is(store: &dyn SessionStore) {
     let queue = queue(store, &["a"]).await;
     let outcomes = [
         JobOutcome::Done,
-        JobOutcome::Parked("which?".into()),
+        JobOutcome::NeedsInput("which?".into()),
         JobOutcome::Stopped("limit".into()),
         JobOutcome::Failed("no".into()),
     ];
@@ -215,8 +215,8 @@ async fn a_job_that_is_over_stays_as_it_is(store: &dyn SessionStore) {
         let job = push(queue, "a", outcome.status().as_str()).await;
         let found = claim(queue, "me", 1).await.unwrap();
         assert!(queue.settle(&found, &outcome, moment(2)).await.unwrap());
-        assert!(!queue.settle(&found, &JobOutcome::Left, moment(3)).await.unwrap());
-        assert_eq!(queue.give_back("me", moment(3)).await.unwrap(), 0);
+        assert!(!queue.settle(&found, &JobOutcome::Released, moment(3)).await.unwrap());
+        assert_eq!(queue.release_all("me", moment(3)).await.unwrap(), 0);
         let record = queue.job(&job.id).await.unwrap().unwrap();
         assert_eq!((record.status, record.why.as_deref()), (outcome.status(), outcome.why()));
         assert_eq!(record.updated_at, moment(2));
@@ -237,7 +237,7 @@ async fn jobs_are_listed_and_counted(store: &dyn SessionStore) {
     assert_eq!(names(JobQuery::last(2)).await, ["a2", "b1"]);
     let of_a = JobQuery { session: Some(id("a")), ..JobQuery::last(9) };
     assert_eq!(names(of_a.clone()).await, ["a2", "a1"]);
-    let waiting = JobQuery { status: Some(JobStatus::Waiting), ..of_a };
+    let waiting = JobQuery { status: Some(JobStatus::Queued), ..of_a };
     assert_eq!(names(waiting).await, ["a2"]);
     let mut counts = Vec::new();
     for status in JobStatus::ALL {
@@ -254,12 +254,12 @@ async fn jobs_that_are_over_are_forgotten_once_they_are_old(store: &dyn SessionS
         assert!(queue.settle(&claimed, &JobOutcome::Done, moment(now)).await.unwrap());
     }
     push(queue, "c", "open").await;
-    assert_eq!(queue.forget(moment(5)).await.unwrap(), 1);
+    assert_eq!(queue.delete_finished(moment(5)).await.unwrap(), 1);
     let left = queue.records(&JobQuery::last(9)).await.unwrap();
     let left: Vec<String> = left.iter().map(|it| it.job.id.to_string()).collect();
     assert_eq!(left, ["open", "new"]);
     push(queue, "a", "old").await;
-    assert_eq!(queue.forget(moment(5)).await.unwrap(), 0);
+    assert_eq!(queue.delete_finished(moment(5)).await.unwrap(), 0);
 }
 
 async fn a_job_behind_the_long_queue_of_a_busy_session_is_found(store: &dyn SessionStore) {
@@ -279,7 +279,7 @@ async fn jobs_that_wait_for_a_decision_are_over_once_their_session_went_on(
     store: &dyn SessionStore,
 ) {
     let queue = queue(store, &["a", "b"]).await;
-    let parked = JobOutcome::Parked("which?".into());
+    let parked = JobOutcome::NeedsInput("which?".into());
     for (session, name) in [("a", "a0"), ("b", "b0")] {
         push(queue, session, name).await;
         let found = claim(queue, "me", 1).await.unwrap();
@@ -290,7 +290,7 @@ async fn jobs_that_wait_for_a_decision_are_over_once_their_session_went_on(
     assert_eq!(queue.answered(&id("a"), &JobOutcome::Done, moment(4)).await.unwrap(), 0);
     let record = async |name| queue.job(&JobId::new(name).unwrap()).await.unwrap().unwrap();
     let [a, b] = [record("a0").await, record("b0").await];
-    assert_eq!((a.status, a.why, a.updated_at), (JobStatus::Done, None, moment(3)));
-    assert_eq!((b.status, b.why.as_deref()), (JobStatus::Parked, Some("which?")));
-    assert_eq!(status(queue, &later).await, JobStatus::Waiting);
+    assert_eq!((a.status, a.why, a.updated_at), (JobStatus::Completed, None, moment(3)));
+    assert_eq!((b.status, b.why.as_deref()), (JobStatus::NeedsInput, Some("which?")));
+    assert_eq!(status(queue, &later).await, JobStatus::Queued);
 }

@@ -6,30 +6,36 @@ use loopwright_core::SystemClock;
 
 use super::{append, claim, create, definition, fork, header, id, load, moment, texts};
 use crate::{
-    header::{Kinship, SessionHeader, SessionQuery},
+    header::{SessionHeader, SessionQuery, SessionRelation},
     status::SessionStatus,
-    store::{Batch, Log, NewSession, Note, Reclaimed, SessionStore, StoreError, Write},
+    store::{
+        AppendRequest, ChangeBatch, LogEntry, NewSession, ReclaimStats, SessionLog, SessionStore,
+        StoreError,
+    },
 };
 
 fn bodies(texts: &[&str]) -> Vec<Arc<[u8]>> {
     texts.iter().map(|text| text.as_bytes().into()).collect()
 }
 
-fn note(number: u64, text: &str) -> Note {
-    Note { number, body: text.as_bytes().into() }
+fn note(number: u64, text: &str) -> LogEntry {
+    LogEntry { number, body: text.as_bytes().into() }
 }
 
 pub(super) async fn notes_are_numbered_and_read_from_any_place(store: &dyn SessionStore) {
     let before = create(store, &header("a"), &[]).await;
     let a = id("a");
-    assert_eq!(store.note(&a, Log::Events, &bodies(&["1", "2"]), None).await.unwrap(), 2);
-    assert_eq!(store.note(&a, Log::Events, &bodies(&["3"]), None).await.unwrap(), 3);
-    assert_eq!(store.note(&a, Log::Files, &bodies(&["\0\n"]), None).await.unwrap(), 1);
+    assert_eq!(
+        store.append_log(&a, SessionLog::Events, &bodies(&["1", "2"]), None).await.unwrap(),
+        2
+    );
+    assert_eq!(store.append_log(&a, SessionLog::Events, &bodies(&["3"]), None).await.unwrap(), 3);
+    assert_eq!(store.append_log(&a, SessionLog::Files, &bodies(&["\0\n"]), None).await.unwrap(), 1);
     let all = [note(1, "1"), note(2, "2"), note(3, "3")];
-    assert_eq!(store.notes(&a, Log::Events, 0, 9).await.unwrap(), all);
-    assert_eq!(store.notes(&a, Log::Events, 1, 1).await.unwrap(), all[1..2]);
-    assert_eq!(store.notes(&a, Log::Events, 3, 9).await.unwrap(), []);
-    assert_eq!(store.notes(&a, Log::Files, 0, 9).await.unwrap(), [note(1, "\0\n")]);
+    assert_eq!(store.read_log(&a, SessionLog::Events, 0, 9).await.unwrap(), all);
+    assert_eq!(store.read_log(&a, SessionLog::Events, 1, 1).await.unwrap(), all[1..2]);
+    assert_eq!(store.read_log(&a, SessionLog::Events, 3, 9).await.unwrap(), []);
+    assert_eq!(store.read_log(&a, SessionLog::Files, 0, 9).await.unwrap(), [note(1, "\0\n")]);
     // What is noted is no change.
     assert_eq!(store.header(&a).await.unwrap(), Some(before));
 }
@@ -38,25 +44,28 @@ pub(super) async fn old_notes_may_be_forgotten(store: &dyn SessionStore) {
     create(store, &header("a"), &[]).await;
     let a = id("a");
     for text in ["1", "2", "3", "4"] {
-        store.note(&a, Log::Events, &bodies(&[text]), Some(2)).await.unwrap();
+        store.append_log(&a, SessionLog::Events, &bodies(&[text]), Some(2)).await.unwrap();
     }
-    let kept = store.notes(&a, Log::Events, 0, 9).await.unwrap();
+    let kept = store.read_log(&a, SessionLog::Events, 0, 9).await.unwrap();
     assert!(kept.ends_with(&[note(3, "3"), note(4, "4")]), "{kept:?}");
-    assert_eq!(store.note(&a, Log::Events, &bodies(&["5"]), Some(2)).await.unwrap(), 5);
+    assert_eq!(
+        store.append_log(&a, SessionLog::Events, &bodies(&["5"]), Some(2)).await.unwrap(),
+        5
+    );
 }
 
 pub(super) async fn notes_of_what_is_not_there_are_refused(store: &dyn SessionStore) {
-    let missing = store.note(&id("a"), Log::Events, &bodies(&["1"]), None).await;
+    let missing = store.append_log(&id("a"), SessionLog::Events, &bodies(&["1"]), None).await;
     assert!(matches!(missing, Err(StoreError::NotFound(_))), "{missing:?}");
-    assert_eq!(store.notes(&id("a"), Log::Events, 0, 9).await.unwrap(), []);
+    assert_eq!(store.read_log(&id("a"), SessionLog::Events, 0, 9).await.unwrap(), []);
 }
 
 pub(super) async fn waiting_for_notes_ends_when_there_are_some(store: &dyn SessionStore) {
     create(store, &header("a"), &[]).await;
     let (a, clock) = (id("a"), SystemClock::default());
-    store.note(&a, Log::Events, &bodies(&["1"]), None).await.unwrap();
-    store.wait(&a, Log::Events, 0, &clock, Duration::from_hours(1)).await.unwrap();
-    store.wait(&a, Log::Events, 1, &clock, Duration::ZERO).await.unwrap();
+    store.append_log(&a, SessionLog::Events, &bodies(&["1"]), None).await.unwrap();
+    store.wait(&a, SessionLog::Events, 0, &clock, Duration::from_hours(1)).await.unwrap();
+    store.wait(&a, SessionLog::Events, 1, &clock, Duration::ZERO).await.unwrap();
 }
 
 pub(super) async fn what_was_deleted_is_reclaimed_but_for_what_forks_need(
@@ -68,11 +77,11 @@ pub(super) async fn what_was_deleted_is_reclaimed_but_for_what_forks_need(
     for name in ["a", "c"] {
         store.delete(&id(name), moment(1)).await.unwrap();
     }
-    assert_eq!(store.reclaim(false).await.unwrap(), Reclaimed { sessions: 1, batches: 1 });
+    assert_eq!(store.reclaim(false).await.unwrap(), ReclaimStats { sessions: 1, batches: 1 });
     assert_eq!(texts(store, "b").await, ["one"]);
     store.delete(&id("b"), moment(2)).await.unwrap();
-    assert_eq!(store.reclaim(false).await.unwrap(), Reclaimed { sessions: 2, batches: 1 });
-    assert_eq!(store.reclaim(false).await.unwrap(), Reclaimed::default());
+    assert_eq!(store.reclaim(false).await.unwrap(), ReclaimStats { sessions: 2, batches: 1 });
+    assert_eq!(store.reclaim(false).await.unwrap(), ReclaimStats::default());
     // The names stay taken.
     let (header, definition) = (header("a"), definition());
     let again = NewSession { header: &header, definition: &definition, changes: &[] };
@@ -86,8 +95,8 @@ pub(super) async fn what_a_rewind_left_is_reclaimed_only_if_it_is_said(store: &d
     append(store, "a", 3, 1, &["three"]).await.unwrap();
     store.rewind(&id("a"), 4, 1, None, moment(3)).await.unwrap();
     append(store, "a", 5, 1, &["four"]).await.unwrap();
-    assert_eq!(store.reclaim(false).await.unwrap(), Reclaimed::default());
-    assert_eq!(store.reclaim(true).await.unwrap(), Reclaimed { sessions: 0, batches: 2 });
+    assert_eq!(store.reclaim(false).await.unwrap(), ReclaimStats::default());
+    assert_eq!(store.reclaim(true).await.unwrap(), ReclaimStats { sessions: 0, batches: 2 });
     assert_eq!(texts(store, "a").await, ["one", "four"]);
 }
 
@@ -113,9 +122,9 @@ pub(super) async fn a_write_may_change_where_a_session_works_and_for_whom(
     create(store, &header("p"), &[]).await;
     append(store, "a", 1, 1, &["two"]).await.unwrap();
     let (id, workdir, parent) = (id("a"), "/new".into(), id("p"));
-    let batch = Batch { first: 2, changes: &[] };
+    let batch = ChangeBatch { first: 2, changes: &[] };
     let (workdir, parent) = (Some(&workdir), Some(&parent));
-    let write = Write { workdir, parent, ..Write::new(&id, 2, batch, moment(2)) };
+    let write = AppendRequest { workdir, parent, ..AppendRequest::new(&id, 2, batch, moment(2)) };
     assert_eq!(store.append(write).await.unwrap(), 3);
     append(store, "a", 3, 2, &["three"]).await.unwrap();
     let found = store.header(&id).await.unwrap().unwrap();
@@ -126,7 +135,7 @@ pub(super) async fn a_write_may_change_where_a_session_works_and_for_whom(
     let works_in = |it: &str| SessionQuery { workdir: Some(it.into()), ..all.clone() };
     assert_eq!(listed(store, &works_in("/new")).await, ["a"]);
     assert_eq!(listed(store, &works_in("/old")).await, [""; 0]);
-    let kinship = Kinship::ChildOf(found.parent.clone().unwrap());
+    let kinship = SessionRelation::ChildOf(found.parent.clone().unwrap());
     assert_eq!(listed(store, &SessionQuery { kinship, ..all }).await, ["a"]);
     assert_eq!(load(store, "a").await.header, found);
     assert_eq!(store.check(false).await.unwrap(), []);

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    disk::{self, Hold},
+    disk::{self, LockMode},
     failure::At as _,
     root::{LOCK, Root},
     spread,
@@ -51,7 +51,7 @@ impl Root {
 
     /// Copies a session, which nobody writes meanwhile.
     fn copy(&self, id: &SessionId, to: &Path) -> Result<(), StoreError> {
-        let Some((dir, _lock)) = self.lock_session(id, Hold::Shared)? else { return Ok(()) };
+        let Some((dir, _lock)) = self.lock_session(id, LockMode::Shared)? else { return Ok(()) };
         disk::create_dirs(to).at(to)?;
         for entry in fs::read_dir(&dir).at(&dir)? {
             let name = entry.at(&dir)?.file_name();

@@ -3,32 +3,32 @@
 use std::{collections::BTreeMap, fs, path::Path, sync::PoisonError};
 
 use super::{
-    disk::{self, Hold, Lock},
+    disk::{self, Lock, LockMode},
     failure::{At as _, is_read_only},
-    frame::{self, Ending},
+    frame::{self, LogTail},
     lease::{self, LEASE},
     notes,
-    root::{LOG, Reading, Root},
+    root::{LOG, ReadMode, Root},
     salvage,
     session::Session,
-    slot::{SLOT, Slot},
+    slot::{IndexEntry, SLOT},
     spread,
-    trail::Trail,
+    trail::FrameFile,
     wishes::WISHES,
 };
 use crate::{
     id::SessionId,
-    store::{Finding, Log, StoreError},
+    store::{Finding, SessionLog, StoreError},
 };
 
 /// What is done about what is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Care {
+pub(super) enum RepairMode {
     Look,
     Repair,
 }
 
-impl Care {
+impl RepairMode {
     /// Returns a lock. Where nothing can be written, and so no lock be made, nothing changes either.
     fn locked(self, lock: Result<Lock, StoreError>) -> Result<Option<Lock>, StoreError> {
         match lock {
@@ -39,7 +39,7 @@ impl Care {
 }
 
 /// What is wrong with a file of frames.
-enum Wrong {
+enum Damage {
     Torn,
     Spoilt,
     Damaged,
@@ -47,7 +47,7 @@ enum Wrong {
 
 impl Root {
     /// Looks at everything.
-    pub(super) fn check(&self, care: Care) -> Result<Vec<Finding>, StoreError> {
+    pub(super) fn check(&self, care: RepairMode) -> Result<Vec<Finding>, StoreError> {
         let mut findings = Vec::new();
         self.check_incoming(care, &mut findings)?;
         let mut ids = Vec::new();
@@ -85,20 +85,24 @@ impl Root {
     }
 
     /// Looks for sessions whose creation was cut short.
-    fn check_incoming(&self, care: Care, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
-        let _lock = care.locked(self.lock(Hold::Alone))?;
+    fn check_incoming(
+        &self,
+        care: RepairMode,
+        findings: &mut Vec<Finding>,
+    ) -> Result<(), StoreError> {
+        let _lock = care.locked(self.lock(LockMode::Exclusive))?;
         let incoming = self.incoming();
         let Some(entries) = disk::if_there(fs::read_dir(&incoming)).at(&incoming)? else {
             return Ok(());
         };
         for entry in entries {
             let path = entry.at(&incoming)?.path();
-            if care == Care::Repair {
+            if care == RepairMode::Repair {
                 fs::remove_dir_all(&path).at(&path)?;
             }
             let problem =
                 format!("`{}` is a session that was never there as a whole", path.display());
-            let repaired = (care == Care::Repair).then(|| "removed it".to_owned());
+            let repaired = (care == RepairMode::Repair).then(|| "removed it".to_owned());
             findings.push(Finding { session: None, problem, repaired });
         }
         Ok(())
@@ -107,11 +111,11 @@ impl Root {
     fn check_files(
         &self,
         id: &SessionId,
-        care: Care,
+        care: RepairMode,
         findings: &mut Vec<Finding>,
     ) -> Result<(), StoreError> {
         // Whoever writes is waited for, so that what is half written is not taken for torn.
-        let locked = match self.lock_session(id, Hold::Alone) {
+        let locked = match self.lock_session(id, LockMode::Exclusive) {
             Ok(Some(locked)) => locked,
             Ok(None) => return Ok(()),
             Err(StoreError::Corrupt { reason, .. }) => {
@@ -122,16 +126,16 @@ impl Root {
         };
         let (dir, lock) = locked;
         let mut lock = Some(lock);
-        if care == Care::Repair {
+        if care == RepairMode::Repair {
             self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|it| it.id != *id);
         }
         let log = dir.join(LOG);
-        if let Err(StoreError::Corrupt { reason, .. }) = self.ledger(id, Reading::AsItIs) {
+        if let Err(StoreError::Corrupt { reason, .. }) = self.ledger(id, ReadMode::BestEffort) {
             // What is intact and not understood is left to a program that understands it.
-            let is_repaired = care == Care::Repair && is_unreadable(&log)?;
+            let is_repaired = care == RepairMode::Repair && is_unreadable(&log)?;
             let repaired = match is_repaired.then(|| salvage::cut(id, &log)).transpose()? {
                 None => None,
-                Some(None) => Some(self.set_apart(id, &dir)?),
+                Some(None) => Some(self.move_to_quarantine(id, &dir)?),
                 Some(Some(aside)) => {
                     // Whoever writes a log locks it.
                     drop(lock.take());
@@ -141,21 +145,21 @@ impl Root {
             findings.push(found(id, reason, repaired));
             return Ok(());
         }
-        if let Some(Finding { problem, .. }) = self.missing(id, Reading::AsItIs)? {
-            let repaired = if care == Care::Repair {
+        if let Some(Finding { problem, .. }) = self.missing(id, ReadMode::BestEffort)? {
+            let repaired = if care == RepairMode::Repair {
                 drop(lock.take());
-                Some(self.settle(id, &log)?)
+                Some(self.drop_last_record(id, &log)?)
             } else {
                 None
             };
             findings.push(found(id, problem, repaired));
         }
         let torn = |path: &Path| -> Result<Option<String>, StoreError> {
-            let (mut trail, _last) = Trail::open(id, path)?;
+            let (mut trail, _last) = FrameFile::open(id, path)?;
             let aside = trail.set_aside().at(path)?;
             Ok(Some(format!("moved them to `{}`", aside.display())))
         };
-        let others = Log::ALL.iter().map(|it| dir.join(it.as_str()));
+        let others = SessionLog::ALL.iter().map(|it| dir.join(it.as_str()));
         let files = others.chain([dir.join(WISHES), log.clone()]);
         for path in files {
             let Some((wrong, problem)) = wrong(&path)? else { continue };
@@ -167,19 +171,19 @@ impl Root {
                 continue;
             }
             let repaired = match (care, wrong) {
-                (Care::Look, _) => None,
-                (Care::Repair, Wrong::Torn | Wrong::Spoilt) => torn(&path)?,
-                (Care::Repair, Wrong::Damaged) if path.ends_with(WISHES) => {
-                    let aside = disk::aside(&path, "damaged");
+                (RepairMode::Look, _) => None,
+                (RepairMode::Repair, Damage::Torn | Damage::Spoilt) => torn(&path)?,
+                (RepairMode::Repair, Damage::Damaged) if path.ends_with(WISHES) => {
+                    let aside = disk::backup_path(&path, "damaged");
                     fs::rename(&path, &aside).at(&path)?;
                     Some(format!("moved it to `{}`: wish again", aside.display()))
                 }
-                (Care::Repair, Wrong::Damaged) => Some(notes::salvage(&path)?),
+                (RepairMode::Repair, Damage::Damaged) => Some(notes::salvage(&path)?),
             };
             findings.push(found(id, problem, repaired));
         }
         if let Err(StoreError::Corrupt { reason, .. }) = lease::read(id, &dir) {
-            let repaired = if care == Care::Repair {
+            let repaired = if care == RepairMode::Repair {
                 lease::put_right(id, &dir)?;
                 Some(format!("ended the lease, and kept the damaged `{LEASE}` beside the new one"))
             } else {
@@ -191,8 +195,8 @@ impl Root {
     }
 
     /// Writes down that a log goes on without what is missing at its end.
-    fn settle(&self, id: &SessionId, log: &Path) -> Result<String, StoreError> {
-        let aside = disk::aside(log, "torn");
+    fn drop_last_record(&self, id: &SessionId, log: &Path) -> Result<String, StoreError> {
+        let aside = disk::backup_path(log, "torn");
         let mut session = Session::open(self, id)?;
         session.settle()?;
         let status = session.files.last.status;
@@ -216,12 +220,12 @@ impl Root {
     }
 
     /// Moves a session that cannot be read to where it is in nobody's way.
-    fn set_apart(&self, id: &SessionId, dir: &Path) -> Result<String, StoreError> {
+    fn move_to_quarantine(&self, id: &SessionId, dir: &Path) -> Result<String, StoreError> {
         let (quarantine, sessions) = (self.quarantine(), self.sessions());
         disk::create_dirs(&quarantine).at(&quarantine)?;
         let mut place = quarantine.join(id.as_str());
         if fs::symlink_metadata(&place).is_ok() {
-            place = disk::aside(&place, "again");
+            place = disk::backup_path(&place, "again");
         }
         fs::rename(dir, &place).at(dir)?;
         for dir in [&quarantine, &sessions, &self.path] {
@@ -231,25 +235,25 @@ impl Root {
     }
 
     /// Compares the index with what it speaks of.
-    fn check_index(&self, care: Care, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
+    fn check_index(&self, care: RepairMode, findings: &mut Vec<Finding>) -> Result<(), StoreError> {
         // It is made anew now if it is time for that.
         self.entries()?;
         let path = &self.index.path;
         let _lock = care.locked(self.index.alone().at(path))?;
         let entries = self.index.entries().at(path)?.unwrap_or_default();
-        let told = entries.chunks_exact(SLOT).filter_map(Slot::read);
-        let mut all = BTreeMap::<SessionId, Vec<Slot>>::new();
+        let told = entries.chunks_exact(SLOT).filter_map(IndexEntry::read);
+        let mut all = BTreeMap::<SessionId, Vec<IndexEntry>>::new();
         for slot in told {
             all.entry(slot.id.clone()).or_default().push(slot);
         }
         let slots = self.slots()?;
-        let is_told = |it: &&Slot| {
+        let is_told = |it: &&IndexEntry| {
             all.get(&it.id).is_some_and(|told| told.iter().any(|told| told.covers(it)))
         };
         // What cannot be read is told of itself.
         let wrong = slots.iter().filter(|it| !it.is_damaged() && !is_told(it)).count();
         if wrong > 0 {
-            let repaired = if care == Care::Repair {
+            let repaired = if care == RepairMode::Repair {
                 self.index.remake(&slots).at(path)?;
                 Some("made it anew from the logs".to_owned())
             } else {
@@ -272,28 +276,28 @@ fn is_unreadable(path: &Path) -> Result<bool, StoreError> {
     let Some(mut file) = disk::open(path).at(path)? else { return Ok(true) };
     let bytes = frame::part(&mut file, 0, u64::MAX).at(path)?;
     let scan = frame::scan(&bytes, 0);
-    Ok(scan.frames.is_empty() || matches!(scan.ending, Ending::Damaged { .. }))
+    Ok(scan.frames.is_empty() || matches!(scan.ending, LogTail::CorruptMiddle { .. }))
 }
 
 /// Tells what is wrong with a file of frames.
-fn wrong(path: &Path) -> Result<Option<(Wrong, String)>, StoreError> {
+fn wrong(path: &Path) -> Result<Option<(Damage, String)>, StoreError> {
     let Some(mut file) = disk::open(path).at(path)? else { return Ok(None) };
     let bytes = frame::part(&mut file, 0, u64::MAX).at(path)?;
     let (length, scan) = (bytes.len() as u64, frame::scan(&bytes, 0));
     let (path, end) = (path.display(), scan.end);
     Ok(match scan.ending {
-        Ending::Whole => None,
-        Ending::Torn => {
-            Some((Wrong::Torn, format!("the last {} bytes of `{path}` are torn", length - end)))
+        LogTail::Clean => None,
+        LogTail::Torn => {
+            Some((Damage::Torn, format!("the last {} bytes of `{path}` are torn", length - end)))
         }
-        Ending::Spoilt => Some((
-            Wrong::Spoilt,
+        LogTail::CorruptTail => Some((
+            Damage::Spoilt,
             format!("the last {} bytes of `{path}` are a record that is damaged", length - end),
         )),
-        Ending::Damaged { again } => {
+        LogTail::CorruptMiddle { again } => {
             let problem =
                 format!("`{path}` is damaged at byte {end}, before intact records at byte {again}");
-            Some((Wrong::Damaged, problem))
+            Some((Damage::Damaged, problem))
         }
     })
 }

@@ -7,12 +7,12 @@ use std::{
 };
 
 use super::{
-    disk::{self, Hold},
+    disk::{self, LockMode},
     failure::At as _,
     frame,
-    record::{Birth, Kind, Record},
-    root::{LOCK, LOG, Reading, Root},
-    slot::Slot,
+    record::{CreationRecord, Kind, Record},
+    root::{LOCK, LOG, ReadMode, Root},
+    slot::IndexEntry,
 };
 use crate::{
     header::SessionHeader, id::SessionId, rules, status::SessionStatus, store::StoreError,
@@ -34,15 +34,15 @@ impl Root {
         let New { mut header, definition, count, changes } = new;
         let id = header.id.clone();
         // What the new session has in common with another one is not reclaimed meanwhile.
-        let _lock = self.lock(Hold::Shared)?;
+        let _lock = self.lock(LockMode::Shared)?;
         if self.is_taken(&id)? {
             return Err(StoreError::Exists(id));
         }
         let base = self.base(&header)?;
-        (header.version, header.line) = (1, 0);
+        (header.version, header.branch) = (1, 0);
         header.length = base + count as u64;
-        let entry = || Ok(Slot::of(&header));
-        let announced = self.announced(|index| index.add(Slot::of(&header)), entry)?;
+        let entry = || Ok(IndexEntry::of(&header));
+        let announced = self.announced(|index| index.add(IndexEntry::of(&header)), entry)?;
         let record = record(&header, definition.len(), count, announced.slot);
         let head = record.head()?;
         let body = [definition, if count > 0 { changes } else { Vec::new() }].concat();
@@ -78,10 +78,10 @@ impl Root {
     /// Returns how many changes a session has in common with the one that it is a fork of.
     fn base(&self, header: &SessionHeader) -> Result<u64, StoreError> {
         let Some(from) = &header.from else { return Ok(0) };
-        let source = self.header(&from.session, Reading::Patient)?;
+        let source = self.header(&from.session, ReadMode::WaitForWriter)?;
         let source = source.filter(|it| it.status != SessionStatus::Deleted);
         let source = source.ok_or_else(|| StoreError::NotFound(from.session.clone()))?;
-        rules::check_fork(from, source.line, source.length)?;
+        rules::check_fork(from, source.branch, source.length)?;
         Ok(from.at)
     }
 }
@@ -93,7 +93,7 @@ fn record(header: &SessionHeader, definition: usize, count: usize, slot: u64) ->
         status: header.status,
         length: header.length,
         count: count as u64,
-        line: header.line,
+        line: header.branch,
         updated_at: header.updated_at,
         from: header.from.clone(),
         title: header.title.clone(),
@@ -102,7 +102,7 @@ fn record(header: &SessionHeader, definition: usize, count: usize, slot: u64) ->
         parent: None,
         handled: 0,
         slot,
-        session: Some(Box::new(Birth::of(header, definition))),
+        session: Some(Box::new(CreationRecord::of(header, definition))),
     }
 }
 

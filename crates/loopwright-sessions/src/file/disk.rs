@@ -15,16 +15,16 @@ const PAUSES: (Duration, Duration) = (Duration::from_micros(200), Duration::from
 
 /// How a file is locked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(super) enum LockMode {
     /// Beside others that share it.
     Shared,
     /// By one alone.
-    Alone,
+    Exclusive,
 }
 
 /// Whether those are waited for who hold a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum WaitPolicy {
     Waits,
     None,
 }
@@ -101,7 +101,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Returns a name beside a file that nothing has: the file's, a word and a number.
-pub(super) fn aside(path: &Path, word: &str) -> PathBuf {
+pub(super) fn backup_path(path: &Path, word: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let names = (1_u64..).map(|number| path.with_file_name(format!("{name}.{word}-{number}")));
     names.into_iter().find(|it| fs::symlink_metadata(it).is_err()).unwrap_or_default()
@@ -118,10 +118,10 @@ pub(super) struct Lock {
 impl Lock {
     /// Locks the file again that was freed before. Tells whether it did: not if another file is in its place
     /// by now, or none, since others lock what they find there, nor if it is not waited for those who hold it.
-    pub(super) fn again(&self, hold: Hold, patience: Patience) -> io::Result<bool> {
+    pub(super) fn relock(&self, hold: LockMode, patience: WaitPolicy) -> io::Result<bool> {
         match patience {
-            Patience::Waits => wait_for(&self.file, hold, Instant::now() + PATIENCE)?,
-            Patience::None => {
+            WaitPolicy::Waits => wait_for(&self.file, hold, Instant::now() + PATIENCE)?,
+            WaitPolicy::None => {
                 if !is_locked(&self.file, hold)? {
                     return Ok(false);
                 }
@@ -130,19 +130,19 @@ impl Lock {
         let found = if_there(fs::symlink_metadata(&self.path))?;
         let is_it = found.is_some_and(|it| self.identity.is_of(&it));
         if !is_it {
-            self.free()?;
+            self.unlock()?;
         }
         Ok(is_it)
     }
 
     /// Lets others lock the file, which stays open.
-    pub(super) fn free(&self) -> io::Result<()> {
+    pub(super) fn unlock(&self) -> io::Result<()> {
         self.file.unlock()
     }
 }
 
 /// Locks a file, which is created if need be. Nothing is returned if its directory is not there.
-pub(super) fn lock(path: &Path, hold: Hold) -> io::Result<Option<Lock>> {
+pub(super) fn lock(path: &Path, hold: LockMode) -> io::Result<Option<Lock>> {
     let until = Instant::now() + PATIENCE;
     loop {
         let file = match open(path)? {
@@ -164,7 +164,7 @@ pub(super) fn lock(path: &Path, hold: Hold) -> io::Result<Option<Lock>> {
     }
 }
 
-fn wait_for(file: &File, hold: Hold, until: Instant) -> io::Result<()> {
+fn wait_for(file: &File, hold: LockMode, until: Instant) -> io::Result<()> {
     let mut pause = PAUSES.0;
     loop {
         if is_locked(file, hold)? {
@@ -179,10 +179,10 @@ fn wait_for(file: &File, hold: Hold, until: Instant) -> io::Result<()> {
 }
 
 /// Locks a file unless others hold it, and tells whether it did.
-fn is_locked(file: &File, hold: Hold) -> io::Result<bool> {
+fn is_locked(file: &File, hold: LockMode) -> io::Result<bool> {
     let tried = match hold {
-        Hold::Shared => file.try_lock_shared(),
-        Hold::Alone => file.try_lock(),
+        LockMode::Shared => file.try_lock_shared(),
+        LockMode::Exclusive => file.try_lock(),
     };
     match tried {
         Ok(()) => Ok(true),

@@ -60,20 +60,20 @@ pub(super) struct Scan {
     pub(super) frames: Vec<Frame>,
     /// Where they end in the file.
     pub(super) end: u64,
-    pub(super) ending: Ending,
+    pub(super) ending: LogTail,
 }
 
 /// What comes after the frames that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum LogTail {
     /// Nothing.
-    Whole,
+    Clean,
     /// A piece of a frame whose writing was cut short.
     Torn,
     /// A frame that was written whole and is not intact. Whoever wrote it may rely on it.
-    Spoilt,
+    CorruptTail,
     /// Something wrong, and then intact frames from this place in the file on.
-    Damaged { again: u64 },
+    CorruptMiddle { again: u64 },
 }
 
 /// Adds a frame to bytes that begin at some place of a file.
@@ -148,10 +148,10 @@ pub(super) fn scan(bytes: &[u8], base: u64) -> Scan {
         frames.push(frame);
     }
     let ending = match find(bytes, base, end) {
-        _ if end == bytes.len() => Ending::Whole,
-        Some(again) => Ending::Damaged { again: base + again.at.start as u64 },
-        None if was_whole(bytes, base, end) => Ending::Spoilt,
-        None => Ending::Torn,
+        _ if end == bytes.len() => LogTail::Clean,
+        Some(again) => LogTail::CorruptMiddle { again: base + again.at.start as u64 },
+        None if was_whole(bytes, base, end) => LogTail::CorruptTail,
+        None => LogTail::Torn,
     };
     Scan { frames, end: base + end as u64, ending }
 }

@@ -18,8 +18,8 @@ use std::{
 use loopwright_core::Timestamp;
 
 use super::{
-    disk::{self, Hold, Identity, Lock, Patience},
-    slot::{Entry, SLOT, Slot, bit},
+    disk::{self, Identity, Lock, LockMode, WaitPolicy},
+    slot::{Entry, IndexEntry, SLOT, bit},
 };
 use crate::{id::SessionId, owner::boot_id, status::SessionStatus};
 
@@ -51,7 +51,7 @@ pub(super) struct Write {
 
 /// What became of a session, and where it stood in the index.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SettledAs<'a> {
+pub(super) struct FinalEntry<'a> {
     pub(super) id: &'a SessionId,
     pub(super) hint: u64,
     pub(super) updated_at: Timestamp,
@@ -60,11 +60,11 @@ pub(super) struct SettledAs<'a> {
 
 /// An entry that says what is about to be written. While it is there, the index is not made anew.
 #[derive(Debug)]
-pub(super) struct Announced {
+pub(super) struct PendingEntry {
     file: File,
     identity: Identity,
     pub(super) slot: u64,
-    entry: Slot,
+    entry: IndexEntry,
     lock: Lock,
 }
 
@@ -72,7 +72,7 @@ pub(super) struct Announced {
 #[derive(Debug)]
 pub(super) enum Announcement {
     /// The index covers what the session is and what it will be.
-    Made(Announced),
+    Made(PendingEntry),
     /// The session has no entry.
     NoEntry,
     /// The index has to be made anew first.
@@ -120,19 +120,19 @@ impl Index {
 
     /// Keeps everybody from changing entries, until what is returned is dropped.
     pub(super) fn alone(&self) -> io::Result<Lock> {
-        disk::lock(&self.lock, Hold::Alone)?.ok_or_else(|| ErrorKind::NotFound.into())
+        disk::lock(&self.lock, LockMode::Exclusive)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
     /// Makes the index anew. Whoever does it holds the index alone.
-    pub(super) fn remake(&self, slots: &[Slot]) -> io::Result<()> {
+    pub(super) fn remake(&self, slots: &[IndexEntry]) -> io::Result<()> {
         let mut bytes = self.head().to_vec();
-        bytes.extend(slots.iter().flat_map(Slot::to_bytes));
+        bytes.extend(slots.iter().flat_map(IndexEntry::to_bytes));
         disk::replace(&self.path, &bytes)
     }
 
     /// Announces that a session is about to be written, which had this entry when it was written last, and
     /// may be written again for so long.
-    pub(super) fn announce(
+    pub(super) fn reserve(
         &self,
         id: &SessionId,
         hint: u64,
@@ -151,19 +151,19 @@ impl Index {
             return Ok(Announcement::NoEntry);
         };
         if entry.may_be_written(updated_at, statuses) {
-            return Ok(Announcement::Made(Announced::new(file, slot, entry, lock)?));
+            return Ok(Announcement::Made(PendingEntry::new(file, slot, entry, lock)?));
         }
         let entry =
-            Slot { updated_at: updated_at.plus(ahead), statuses, is_settled: false, ..entry };
+            IndexEntry { updated_at: updated_at.plus(ahead), statuses, is_settled: false, ..entry };
         write_at(&mut file, slot, &entry)?;
         if self.boot.is_empty() {
             disk::sync_data(&file, &self.path)?;
         }
-        Ok(Announcement::Made(Announced::new(file, slot, entry, lock)?))
+        Ok(Announcement::Made(PendingEntry::new(file, slot, entry, lock)?))
     }
 
     /// Says of a session that was written for a while what it is now.
-    pub(super) fn settle(&self, now: &SettledAs<'_>) -> io::Result<()> {
+    pub(super) fn commit(&self, now: &FinalEntry<'_>) -> io::Result<()> {
         let lock = self.share()?;
         let mut file = disk::options().read(true).write(true).open(&self.path)?;
         if !self.is_known(&mut file) {
@@ -171,7 +171,7 @@ impl Index {
         }
         match self.find(&mut file, now.id, now.hint)? {
             Some((slot, entry)) if !entry.is_settled && !entry.is_damaged() => {
-                let announced = Announced::new(file, slot, entry, lock)?;
+                let announced = PendingEntry::new(file, slot, entry, lock)?;
                 announced.settle(now.updated_at, now.status)
             }
             _ => Ok(()),
@@ -179,7 +179,7 @@ impl Index {
     }
 
     /// Adds an entry of a session that is about to be written.
-    pub(super) fn add(&self, mut entry: Slot) -> io::Result<Announcement> {
+    pub(super) fn add(&self, mut entry: IndexEntry) -> io::Result<Announcement> {
         entry.is_settled = false;
         let lock = self.share()?;
         let opened = disk::options().read(true).append(true).open(&self.path);
@@ -198,23 +198,28 @@ impl Index {
         let slot = end.saturating_sub((HEAD + SLOT) as u64) / SLOT as u64;
         // What is open for appending is not written in its middle.
         let file = disk::options().read(true).write(true).open(&self.path)?;
-        Ok(Announcement::Made(Announced::new(file, slot, entry, lock)?))
+        Ok(Announcement::Made(PendingEntry::new(file, slot, entry, lock)?))
     }
 
     fn share(&self) -> io::Result<Lock> {
-        disk::lock(&self.lock, Hold::Shared)?.ok_or_else(|| ErrorKind::NotFound.into())
+        disk::lock(&self.lock, LockMode::Shared)?.ok_or_else(|| ErrorKind::NotFound.into())
     }
 
     /// Finds the entry of a session, at first where it was last.
-    fn find(&self, file: &mut File, id: &SessionId, hint: u64) -> io::Result<Option<(u64, Slot)>> {
-        let hinted = read_at(file, hint)?.and_then(|it| Slot::read(&it));
+    fn find(
+        &self,
+        file: &mut File,
+        id: &SessionId,
+        hint: u64,
+    ) -> io::Result<Option<(u64, IndexEntry)>> {
+        let hinted = read_at(file, hint)?.and_then(|it| IndexEntry::read(&it));
         if let Some(slot) = hinted.filter(|it| it.id == *id) {
             return Ok(Some((hint, slot)));
         }
         let all = self.bytes()?.unwrap_or_default();
         let is_it = |it: &[u8]| Entry::read(it).and_then(Entry::name) == Some(id.as_str());
         let found = (0..).zip(all.chunks_exact(SLOT)).filter(|(_, it)| is_it(it)).last();
-        Ok(found.and_then(|(number, it)| Some((number, Slot::read(it)?))))
+        Ok(found.and_then(|(number, it)| Some((number, IndexEntry::read(it)?))))
     }
 
     fn head(&self) -> [u8; HEAD] {
@@ -226,15 +231,15 @@ impl Index {
     }
 }
 
-impl Announced {
-    fn new(file: File, slot: u64, entry: Slot, lock: Lock) -> io::Result<Self> {
+impl PendingEntry {
+    fn new(file: File, slot: u64, entry: IndexEntry, lock: Lock) -> io::Result<Self> {
         let identity = Identity::of(&file.metadata()?);
         Ok(Self { file, identity, slot, entry, lock })
     }
 
     /// Lets others make the index anew, until this is used [`again`](Self::again).
     pub(super) fn free(&self) -> io::Result<()> {
-        self.lock.free()
+        self.lock.unlock()
     }
 
     /// Takes it up again, if it is still there and covers this as well. Then the index is not made anew until it
@@ -243,11 +248,11 @@ impl Announced {
         mut self,
         index: &Index,
         about: Write,
-        patience: Patience,
+        patience: WaitPolicy,
     ) -> io::Result<Option<Self>> {
         let Write { updated_at, statuses, .. } = about;
         if !self.entry.may_be_written(updated_at, statuses)
-            || !self.lock.again(Hold::Shared, patience)?
+            || !self.lock.relock(LockMode::Shared, patience)?
         {
             return Ok(None);
         }
@@ -277,7 +282,7 @@ fn read_at(file: &mut File, slot: u64) -> io::Result<Option<[u8; SLOT]>> {
     }
 }
 
-fn write_at(file: &mut File, slot: u64, entry: &Slot) -> io::Result<()> {
+fn write_at(file: &mut File, slot: u64, entry: &IndexEntry) -> io::Result<()> {
     disk::write_all_at(file, &entry.to_bytes(), place(slot))
 }
 

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     id::SessionId,
     rules,
-    store::{Claim, Lease, StoreError},
+    store::{Lease, LeaseRequest, StoreError},
 };
 
 /// The name of the file.
@@ -101,10 +101,10 @@ impl Session<'_> {
     }
 
     /// Takes the right to write.
-    pub(super) fn lease(&mut self, claim: Claim<'_>) -> Result<Lease, StoreError> {
+    pub(super) fn lease(&mut self, claim: LeaseRequest<'_>) -> Result<Lease, StoreError> {
         let leases = read(self.id, &self.files.dir)?;
         rules::check_claim(leases.lease.as_ref(), &claim)?;
-        let Claim { owner, now, lasts, .. } = claim;
+        let LeaseRequest { owner, now, ttl: lasts, .. } = claim;
         let (id, number, until) = (self.id.clone(), leases.number + 1, now.plus(lasts));
         let lease = Lease { id, owner: owner.into(), number, until };
         self.say(&Leases { number, lease: Some(lease.clone()) })?;
@@ -161,7 +161,7 @@ impl Session<'_> {
 /// Makes sure that no lease after this has the number of one before, whatever the file said.
 pub(super) fn put_right(id: &SessionId, dir: &Path) -> Result<(), StoreError> {
     let path = dir.join(LEASE);
-    let aside = disk::aside(&path, "damaged");
+    let aside = disk::backup_path(&path, "damaged");
     fs::rename(&path, aside).at(&path)?;
     // Nobody takes a lease every microsecond, so there were fewer.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

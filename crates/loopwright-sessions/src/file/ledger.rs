@@ -5,30 +5,30 @@ use std::{fmt::Display, ops::Range, path::Path};
 use loopwright_core::Seq;
 
 use super::{
-    frame::{self, Ending, Frame, Scan},
-    record::{Birth, Kind, Mark, Record},
+    frame::{self, Frame, LogTail, Scan},
+    record::{CreationRecord, Kind, Mark, Record},
     trail::{corrupt, intact},
 };
 use crate::{
     header::{ForkPoint, SessionHeader},
     id::SessionId,
     store::StoreError,
-    stored::{StoredBatch, check_form},
+    stored::{StoredBatch, check_format},
 };
 
 /// The log of a session, read from its beginning.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(super) struct SessionLogFile {
     pub(super) bytes: Vec<u8>,
     pub(super) frames: Vec<Frame>,
-    pub(super) birth: Birth,
+    pub(super) birth: CreationRecord,
     pub(super) last: Record,
     pub(super) lines: Vec<Line>,
     /// Where the agent's definition stands in the bytes.
     pub(super) definition: Range<usize>,
     /// Where the frames end.
     pub(super) end: u64,
-    pub(super) ending: Ending,
+    pub(super) ending: LogTail,
     /// What was acknowledged and is not there, in words.
     pub(super) missing: Option<String>,
 }
@@ -51,7 +51,7 @@ pub(super) struct Batch {
     pub(super) frame: usize,
 }
 
-impl Ledger {
+impl SessionLogFile {
     /// Reads a log. What is torn at its end is left out; if it was acknowledged, the session is suspended.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Ledger {
         let Some(birth) = last.session.take() else {
             return Err(wrong(0, &"is not that of a new session"));
         };
-        check_form(id, birth.format)?;
+        check_format(id, birth.format)?;
         let definition = first.body.start..first.body.start.saturating_add(birth.definition);
         let changes = definition.end..first.body.end;
         let Some(base) = last.length.checked_sub(last.count) else {
@@ -129,7 +129,7 @@ impl Ledger {
         }
         let missing = missing(path, bytes.len() as u64, &scan, last.version, acknowledged);
         if missing.is_some() {
-            last.doubt();
+            last.suspend_unverified();
         }
         let (end, ending, frames) = (scan.end, scan.ending, scan.frames);
         Ok(Self { bytes, frames, birth: *birth, last, lines, definition, end, ending, missing })
@@ -167,10 +167,10 @@ fn missing(
     let lost = acknowledged.unwrap_or_default().saturating_sub(version);
     let (path, rest) = (path.display(), length.saturating_sub(scan.end));
     let end = match scan.ending {
-        Ending::Spoilt => {
+        LogTail::CorruptTail => {
             Some(format!("the last {rest} bytes of `{path}` are a record that is damaged"))
         }
-        Ending::Torn if lost > 0 => Some(format!("the last {rest} bytes of `{path}` are torn")),
+        LogTail::Torn if lost > 0 => Some(format!("the last {rest} bytes of `{path}` are torn")),
         _ if lost > 0 => Some(format!("`{path}` ends too early")),
         _ => None,
     }?;

@@ -9,23 +9,23 @@ use super::{
     disk,
     failure::At as _,
     frame,
-    ledger::{Ledger, not_whole},
+    ledger::{SessionLogFile, not_whole},
     record::Record,
-    root::{LOG, Reading, Root},
-    slot::{Entry, SLOT, Wanted},
+    root::{LOG, ReadMode, Root},
+    slot::{Entry, IndexQuery, SLOT},
     trail::corrupt,
 };
 use crate::{
     header::{SessionHeader, SessionList, SessionQuery},
     id::SessionId,
     status::SessionStatus,
-    store::{Loaded, StoreError},
+    store::{LoadedSession, StoreError},
     stored::{StoredBatch, decode, decode_batches},
 };
 
 /// The lines that lead to a state: its own one, the one which that leaves, and so on.
 pub(super) struct Chain {
-    ledgers: BTreeMap<SessionId, Ledger>,
+    ledgers: BTreeMap<SessionId, SessionLogFile>,
     /// Whose lines they are, their numbers, and how many changes have come by their ends.
     lines: Vec<(SessionId, u32, Seq)>,
 }
@@ -44,19 +44,19 @@ impl Chain {
 
 impl Root {
     /// Returns a session with all changes that lead to its state.
-    pub(super) fn load(&self, id: &SessionId) -> Result<Option<Loaded>, StoreError> {
-        let found = self.ledger(id, Reading::Patient)?;
+    pub(super) fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError> {
+        let found = self.ledger(id, ReadMode::WaitForWriter)?;
         let Some(ledger) = found.filter(|it| !it.last.is_deleted()) else { return Ok(None) };
         let header = ledger.header();
         let definition = decode(id, &ledger.bytes[ledger.definition.clone()])?;
         let chain = self.chain(ledger)?;
         let changes = decode_batches(id, header.length, &chain.batches())?;
-        Ok(Some(Loaded { header, definition, changes }))
+        Ok(Some(LoadedSession { header, definition, changes }))
     }
 
     /// Returns a session's agent. Of the log, the first record is read.
     pub(super) fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError> {
-        let header = self.header(id, Reading::Patient)?;
+        let header = self.header(id, ReadMode::WaitForWriter)?;
         if header.is_none_or(|it| it.status == SessionStatus::Deleted) {
             return Ok(None);
         }
@@ -73,7 +73,7 @@ impl Root {
     }
 
     /// Reads the logs of the lines that lead to a state.
-    pub(super) fn chain(&self, ledger: Ledger) -> Result<Chain, StoreError> {
+    pub(super) fn chain(&self, ledger: SessionLogFile) -> Result<Chain, StoreError> {
         let own = ledger.birth.id.clone();
         let mut place = Some((own.clone(), ledger.last.line, ledger.last.length));
         let mut ledgers = BTreeMap::from([(own.clone(), ledger)]);
@@ -83,7 +83,7 @@ impl Root {
                 return Err(corrupt(&own, format!("its line begins with itself, in `{id}`")));
             }
             if !ledgers.contains_key(&id) {
-                let found = self.ledger(&id, Reading::Patient)?;
+                let found = self.ledger(&id, ReadMode::WaitForWriter)?;
                 let found = found.ok_or_else(|| {
                     corrupt(&own, format!("it begins with changes of `{id}`, which is gone"))
                 })?;
@@ -92,7 +92,7 @@ impl Root {
             let line = ledgers.get(&id).and_then(|it| it.lines.get(number as usize));
             let line = line.ok_or_else(|| corrupt(&own, format!("`{id}` has no line {number}")))?;
             let from = line.from.as_ref();
-            place = from.map(|it| (it.session.clone(), it.line, it.at.min(until)));
+            place = from.map(|it| (it.session.clone(), it.branch, it.at.min(until)));
             lines.push((id, number, until));
         }
         Ok(Chain { ledgers, lines })
@@ -103,23 +103,23 @@ impl Root {
         let (mut needed, mut lines) = (BTreeMap::new(), BTreeMap::new());
         for id in self.names()?.into_iter().flatten() {
             // What a session needs that cannot be read is not known, so nothing is reclaimed then.
-            let Some(header) = self.header(&id, Reading::Patient)? else { continue };
+            let Some(header) = self.header(&id, ReadMode::WaitForWriter)? else { continue };
             if header.status == SessionStatus::Deleted {
                 continue;
             }
-            needed.insert((id, header.line), header.length);
+            needed.insert((id, header.branch), header.length);
             let mut from = header.from.map(|it| (it, header.length));
             while let Some((place, until)) = from {
                 let until = place.at.min(until);
-                let most = needed.entry((place.session.clone(), place.line)).or_insert(0);
+                let most = needed.entry((place.session.clone(), place.branch)).or_insert(0);
                 *most = until.max(*most);
                 if !lines.contains_key(&place.session) {
-                    let ledger = self.ledger(&place.session, Reading::Patient)?;
+                    let ledger = self.ledger(&place.session, ReadMode::WaitForWriter)?;
                     let all = ledger.map(|it| it.lines.into_iter().map(|it| it.from).collect());
                     let all: Vec<_> = all.unwrap_or_default();
                     lines.insert(place.session.clone(), all);
                 }
-                let line = lines.get(&place.session).and_then(|it| it.get(place.line as usize));
+                let line = lines.get(&place.session).and_then(|it| it.get(place.branch as usize));
                 from = line.cloned().flatten().map(|it| (it, until));
             }
         }
@@ -130,7 +130,7 @@ impl Root {
     pub(super) fn named(&self, beginning: &str, most: usize) -> Result<Vec<SessionId>, StoreError> {
         let names = self.names()?.into_iter().flatten();
         let matching = names.filter(|it| it.as_str().starts_with(beginning));
-        let is_there = |id: &SessionId| match self.header(id, Reading::Patient) {
+        let is_there = |id: &SessionId| match self.header(id, ReadMode::WaitForWriter) {
             Ok(header) => header.is_some_and(|it| it.status != SessionStatus::Deleted),
             Err(_) => true,
         };
@@ -141,7 +141,7 @@ impl Root {
     ///
     /// The index tells which may be on it; only of these the logs are looked at.
     pub(super) fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError> {
-        let (entries, wanted) = (self.entries()?, Wanted::of(query));
+        let (entries, wanted) = (self.entries()?, IndexQuery::of(query));
         let entries = entries.chunks_exact(SLOT).filter_map(Entry::read);
         let candidates = entries.filter(|it| wanted.may_be(*it));
         let places = candidates.filter_map(|it| Some((it.updated_at(), it.name()?)));
@@ -158,8 +158,8 @@ impl Root {
             let Some(id) = SessionId::new(name).ok().filter(|_| seen.insert(name)) else {
                 continue;
             };
-            match self.header(&id, Reading::Patient) {
-                Ok(Some(header)) if query.wants(&header) => {
+            match self.header(&id, ReadMode::WaitForWriter) {
+                Ok(Some(header)) if query.matches(&header) => {
                     let key = |it: &SessionHeader| (it.updated_at, it.id.clone());
                     let place = found.partition_point(|it| key(it) > key(&header));
                     found.insert(place, header);
@@ -168,6 +168,6 @@ impl Root {
                 _ => {}
             }
         }
-        Ok(SessionList { unreadable, ..SessionList::of(query, found) })
+        Ok(SessionList { unreadable, ..SessionList::from_headers(query, found) })
     }
 }

@@ -6,14 +6,14 @@ use super::{
     disk,
     failure::At as _,
     frame::{self, Frame},
-    root::{Reading, Root},
+    root::{ReadMode, Root},
     session::Session,
-    trail::{Trail, intact},
+    trail::{FrameFile, intact},
 };
 use crate::{
     id::SessionId,
     status::SessionStatus,
-    store::{Log, Note, StoreError},
+    store::{LogEntry, SessionLog, StoreError},
 };
 
 /// How much is read at once.
@@ -24,12 +24,12 @@ impl Session<'_> {
     /// older half is forgotten.
     pub(super) fn note(
         &self,
-        log: Log,
+        log: SessionLog,
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
         let path = self.files.dir.join(log.as_str());
-        let (mut trail, last) = Trail::open(self.id, &path)?;
+        let (mut trail, last) = FrameFile::open(self.id, &path)?;
         let mut number = last.map_or(0, |it| numbered(&it.head));
         let mut bytes = Vec::new();
         for body in notes {
@@ -54,11 +54,11 @@ impl Root {
     pub(super) fn notes(
         &self,
         id: &SessionId,
-        log: Log,
+        log: SessionLog,
         after: u64,
         limit: usize,
-    ) -> Result<Vec<Note>, StoreError> {
-        let header = self.header(id, Reading::Patient)?;
+    ) -> Result<Vec<LogEntry>, StoreError> {
+        let header = self.header(id, ReadMode::WaitForWriter)?;
         if header.is_none_or(|it| it.status == SessionStatus::Deleted) {
             return Ok(Vec::new());
         }
@@ -73,7 +73,7 @@ fn notes_after(
     path: &Path,
     after: u64,
     limit: usize,
-) -> Result<Vec<Note>, StoreError> {
+) -> Result<Vec<LogEntry>, StoreError> {
     let Some(mut file) = disk::open(path).at(path)? else { return Ok(Vec::new()) };
     let length = file.metadata().at(path)?.len();
     let last = frame::ending_at(&mut file, length).at(path)?;
@@ -88,7 +88,7 @@ fn notes_after(
         for Frame { head, body, .. } in scan.frames {
             let number = numbered(&bytes[head]);
             if number > after {
-                notes.push(Note { number, body: bytes[body].into() });
+                notes.push(LogEntry { number, body: bytes[body].into() });
             }
             if notes.len() == limit {
                 return Ok(notes);
@@ -130,7 +130,7 @@ fn shorten(id: &SessionId, path: &Path, until: u64) -> Result<(), StoreError> {
 }
 
 /// Writes a log anew.
-fn rewrite(path: &Path, notes: &[Note]) -> Result<(), StoreError> {
+fn rewrite(path: &Path, notes: &[LogEntry]) -> Result<(), StoreError> {
     let mut bytes = Vec::new();
     for note in notes {
         frame::write(&mut bytes, 0, &note.number.to_le_bytes(), &note.body).at(path)?;
@@ -144,10 +144,10 @@ pub(super) fn salvage(path: &Path) -> Result<String, StoreError> {
     let bytes = frame::part(&mut file, 0, u64::MAX).at(path)?;
     let (mut notes, mut from) = (Vec::new(), 0);
     while let Some(Frame { at, head, body }) = frame::find(&bytes, 0, from) {
-        notes.push(Note { number: numbered(&bytes[head]), body: bytes[body].into() });
+        notes.push(LogEntry { number: numbered(&bytes[head]), body: bytes[body].into() });
         from = at.end;
     }
-    let aside = disk::aside(path, "damaged");
+    let aside = disk::backup_path(path, "damaged");
     std::fs::hard_link(path, &aside).at(&aside)?;
     rewrite(path, &notes)?;
     let (kept, aside) = (notes.len(), aside.display());

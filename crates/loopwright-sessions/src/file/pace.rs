@@ -6,9 +6,9 @@ use std::{
 };
 
 /// What takes no longer is waited for sooner than a thread is woken and put to sleep again.
-const QUICK: Duration = Duration::from_micros(200);
+const FAST_APPEND: Duration = Duration::from_micros(200);
 /// After so many quick ones in a row the next one is believed to be quick as well.
-const ROW: u32 = 64;
+const FAST_STREAK: u32 = 64;
 
 /// Whether a [`FileStore`](super::FileStore) may block the thread that appends to a session.
 ///
@@ -16,35 +16,35 @@ const ROW: u32 = 64;
 /// takes. What has to wait for another process, or reads what others appended, never blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Blocking {
+pub enum AppendMode {
     /// As long as the disk is quick: the last 64 appends took no more than 200 µs each.
     #[default]
-    WhenQuick,
+    Adaptive,
     /// Never: everything is done on threads of the store's own.
-    Never,
+    Offload,
     /// Always.
-    Always,
+    Inline,
 }
 
 /// How quick appends were.
 #[derive(Debug)]
-pub(super) struct Pace {
-    blocking: Blocking,
+pub(super) struct AppendLatency {
+    blocking: AppendMode,
     /// How many of the last ones were quick.
     row: AtomicU32,
 }
 
-impl Pace {
-    pub(super) fn new(blocking: Blocking) -> Self {
+impl AppendLatency {
+    pub(super) fn new(blocking: AppendMode) -> Self {
         Self { blocking, row: AtomicU32::new(0) }
     }
 
     /// Tells whether the next append may block.
     pub(super) fn may_block(&self) -> bool {
         match self.blocking {
-            Blocking::WhenQuick => self.row.load(Relaxed) >= ROW,
-            Blocking::Never => false,
-            Blocking::Always => true,
+            AppendMode::Adaptive => self.row.load(Relaxed) >= FAST_STREAK,
+            AppendMode::Offload => false,
+            AppendMode::Inline => true,
         }
     }
 
@@ -56,7 +56,7 @@ impl Pace {
     }
 
     fn took(&self, time: Duration) {
-        if time > QUICK {
+        if time > FAST_APPEND {
             self.row.store(0, Relaxed);
         } else {
             // One that was slow meanwhile counts.
@@ -70,29 +70,29 @@ impl Pace {
 mod tests {
     use super::*;
 
-    fn after(blocking: Blocking, took: impl IntoIterator<Item = Duration>) -> bool {
-        let pace = Pace::new(blocking);
+    fn after(blocking: AppendMode, took: impl IntoIterator<Item = Duration>) -> bool {
+        let pace = AppendLatency::new(blocking);
         took.into_iter().for_each(|it| pace.took(it));
         pace.may_block()
     }
 
     #[test]
     fn a_disk_that_was_quick_for_long_enough_may_block() {
-        assert!(!after(Blocking::WhenQuick, [QUICK; ROW as usize - 1]));
-        assert!(after(Blocking::WhenQuick, [QUICK; ROW as usize]));
+        assert!(!after(AppendMode::Adaptive, [FAST_APPEND; FAST_STREAK as usize - 1]));
+        assert!(after(AppendMode::Adaptive, [FAST_APPEND; FAST_STREAK as usize]));
     }
 
     #[test]
     fn one_slow_append_has_to_be_made_up_for() {
-        let slow = [QUICK + Duration::from_nanos(1)];
-        let quick = [QUICK; ROW as usize];
-        assert!(!after(Blocking::WhenQuick, quick.into_iter().chain(slow)));
-        assert!(after(Blocking::WhenQuick, quick.into_iter().chain(slow).chain(quick)));
+        let slow = [FAST_APPEND + Duration::from_nanos(1)];
+        let quick = [FAST_APPEND; FAST_STREAK as usize];
+        assert!(!after(AppendMode::Adaptive, quick.into_iter().chain(slow)));
+        assert!(after(AppendMode::Adaptive, quick.into_iter().chain(slow).chain(quick)));
     }
 
     #[test]
     fn what_is_asked_for_counts_whatever_the_disk_does() {
-        assert!(after(Blocking::Always, [Duration::MAX]));
-        assert!(!after(Blocking::Never, [Duration::ZERO; 2 * ROW as usize]));
+        assert!(after(AppendMode::Inline, [Duration::MAX]));
+        assert!(!after(AppendMode::Offload, [Duration::ZERO; 2 * FAST_STREAK as usize]));
     }
 }

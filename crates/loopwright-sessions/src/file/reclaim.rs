@@ -10,52 +10,54 @@ use std::{
 use loopwright_core::Seq;
 
 use super::{
-    disk::{self, Hold},
+    disk::{self, LockMode},
     failure::At as _,
     frame,
-    ledger::Ledger,
+    ledger::SessionLogFile,
     record::Record,
-    root::{LOG, Reading, Root},
+    root::{LOG, ReadMode, Root},
     spread,
     trail::corrupt,
 };
 use crate::{
     id::SessionId,
     status::SessionStatus,
-    store::{Log, Reclaimed, StoreError},
+    store::{ReclaimStats, SessionLog, StoreError},
 };
 
 impl Root {
     /// Frees what only deleted sessions had and, if it is said, what rewinds left behind.
-    pub(super) fn reclaim(&self, abandoned: bool) -> Result<Reclaimed, StoreError> {
-        let _lock = self.lock(Hold::Alone)?;
+    pub(super) fn reclaim(&self, abandoned: bool) -> Result<ReclaimStats, StoreError> {
+        let _lock = self.lock(LockMode::Exclusive)?;
         let needed = self.needed()?;
         let names: Vec<_> = self.names()?.into_iter().flatten().collect();
         let reclaimed = spread(&names, |id| {
-            let mut reclaimed = Reclaimed::default();
-            let Some(header) = self.header(id, Reading::Patient)? else { return Ok(reclaimed) };
+            let mut reclaimed = ReclaimStats::default();
+            let Some(header) = self.header(id, ReadMode::WaitForWriter)? else {
+                return Ok(reclaimed);
+            };
             let is_deleted = header.status == SessionStatus::Deleted;
-            if is_deleted || abandoned && header.line > 0 {
+            if is_deleted || abandoned && header.branch > 0 {
                 self.reclaim_of(id, &needed, &mut reclaimed)?;
             }
             Ok(reclaimed)
         })?;
-        let sum = |all: Reclaimed, it: Reclaimed| Reclaimed {
+        let sum = |all: ReclaimStats, it: ReclaimStats| ReclaimStats {
             sessions: all.sessions + it.sessions,
             batches: all.batches + it.batches,
         };
-        Ok(reclaimed.into_iter().fold(Reclaimed::default(), sum))
+        Ok(reclaimed.into_iter().fold(ReclaimStats::default(), sum))
     }
 
     fn reclaim_of(
         &self,
         id: &SessionId,
         needed: &BTreeMap<(SessionId, u32), Seq>,
-        reclaimed: &mut Reclaimed,
+        reclaimed: &mut ReclaimStats,
     ) -> Result<(), StoreError> {
-        let Some((dir, _lock)) = self.lock_session(id, Hold::Alone)? else { return Ok(()) };
+        let Some((dir, _lock)) = self.lock_session(id, LockMode::Exclusive)? else { return Ok(()) };
         let path = dir.join(LOG);
-        let Some(ledger) = self.ledger(id, Reading::AsItIs)? else { return Ok(()) };
+        let Some(ledger) = self.ledger(id, ReadMode::BestEffort)? else { return Ok(()) };
         let is_current = |number| ledger.last.line == number && !ledger.last.is_deleted();
         let mut free = BTreeSet::new();
         let mut is_bare = ledger.last.is_deleted();
@@ -74,7 +76,7 @@ impl Root {
         disk::replace(&path, &bytes).at(&path)?;
         self.known.lock().unwrap_or_else(PoisonError::into_inner).retain(|it| it.id != *id);
         if is_bare {
-            for log in Log::ALL {
+            for log in SessionLog::ALL {
                 let path = dir.join(log.as_str());
                 disk::if_there(fs::remove_file(&path)).at(&path)?;
             }
@@ -89,7 +91,7 @@ impl Root {
 fn without(
     id: &SessionId,
     path: &Path,
-    ledger: &Ledger,
+    ledger: &SessionLogFile,
     free: &BTreeSet<usize>,
     is_bare: bool,
 ) -> Result<Vec<u8>, StoreError> {

@@ -10,7 +10,7 @@ use crate::{
     id::SessionId,
     status::SessionStatus,
     store::StoreError,
-    stored::FORMAT,
+    stored::FORMAT_VERSION,
 };
 
 /// The head of a frame: what was done, and what is known of the session since then.
@@ -50,7 +50,7 @@ pub(super) struct Record {
     pub(super) slot: u64,
     /// What never changes; in the first frame only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) session: Option<Box<Birth>>,
+    pub(super) session: Option<Box<CreationRecord>>,
 }
 
 /// What the head of a frame begins with: all that is needed to find the changes of a log, as numbers, since
@@ -93,7 +93,7 @@ impl Kind {
 
 /// What is known of a session from its beginning. The last record says what changed of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Birth {
+pub(super) struct CreationRecord {
     /// The number of the form of what follows.
     pub(super) format: u32,
     pub(super) id: SessionId,
@@ -111,12 +111,12 @@ pub(super) struct Birth {
     pub(super) definition: usize,
 }
 
-impl Birth {
+impl CreationRecord {
     pub(super) fn of(header: &SessionHeader, definition: usize) -> Self {
         let SessionHeader {
             id, parent, call, workdir, agent_name, agent_label, created_at, ..
         } = header.clone();
-        let format = FORMAT;
+        let format = FORMAT_VERSION;
         Self { format, id, parent, call, workdir, agent_name, agent_label, created_at, definition }
     }
 
@@ -130,7 +130,7 @@ impl Birth {
             status,
             version,
             length,
-            line,
+            branch: line,
             from,
             parent,
             call,
@@ -192,14 +192,14 @@ impl Record {
 
     /// Begins a record that begins a new line, which has so many changes in common with this one's.
     pub(super) fn new_line(&self, id: &SessionId, at: Seq, updated_at: Timestamp) -> Self {
-        let from = Some(ForkPoint { session: id.clone(), line: self.line, at });
+        let from = Some(ForkPoint { session: id.clone(), branch: self.line, at });
         let next = self.next(Kind::Rewind, updated_at);
         Self { from, line: self.line + 1, length: at, ..next }
     }
 
     /// Makes the session wait for somebody who decides that it goes on, because what was written after this
     /// is not known: calls that are not on record any more may have taken effect.
-    pub(super) fn doubt(&mut self) {
+    pub(super) fn suspend_unverified(&mut self) {
         if self.status == SessionStatus::Active {
             self.status = SessionStatus::Suspended;
         }

@@ -11,18 +11,18 @@ use loopwright_core::Timestamp;
 
 use super::{
     acknowledged,
-    disk::{self, Hold, Lock},
+    disk::{self, Lock, LockMode},
     failure::At as _,
     frame,
-    index::{Announced, Announcement, Index},
-    ledger::Ledger,
-    pace::{Blocking, Pace},
+    index::{Announcement, Index, PendingEntry},
+    ledger::SessionLogFile,
+    pace::{AppendLatency, AppendMode},
     record::Record,
     session::Files,
-    slot::Slot,
+    slot::IndexEntry,
     trail::corrupt,
 };
-use crate::{header::SessionHeader, id::SessionId, store::StoreError, stored::check_form};
+use crate::{header::SessionHeader, id::SessionId, store::StoreError, stored::check_format};
 
 /// The directory of a store, and what it knows of the sessions that it wrote last.
 #[derive(Debug)]
@@ -30,16 +30,16 @@ pub(super) struct Root {
     pub(super) path: PathBuf,
     pub(super) index: Index,
     pub(super) known: Mutex<Vec<Files>>,
-    pub(super) pace: Pace,
+    pub(super) pace: AppendLatency,
 }
 
 /// What a reader may do who finds a log in disorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum ReadMode {
     /// Wait for whoever writes, and look again.
-    Patient,
+    WaitForWriter,
     /// Take it as it is. Whoever holds the index alone must not wait for those who write.
-    AsItIs,
+    BestEffort,
 }
 
 /// The files of a session.
@@ -51,9 +51,10 @@ const REMADE: u32 = 3;
 
 impl Root {
     /// Opens a directory, which is created if there is none.
-    pub(super) fn open(path: &Path, blocking: Blocking) -> Result<Self, StoreError> {
+    pub(super) fn open(path: &Path, blocking: AppendMode) -> Result<Self, StoreError> {
         let path = std::path::absolute(path).at(path)?;
-        let (index, known, pace) = (Index::new(&path), Mutex::default(), Pace::new(blocking));
+        let (index, known, pace) =
+            (Index::new(&path), Mutex::default(), AppendLatency::new(blocking));
         let root = Self { path, index, known, pace };
         let sessions = root.sessions();
         if !sessions.is_dir() {
@@ -81,7 +82,7 @@ impl Root {
     }
 
     /// Locks the store: shared by whoever creates, held alone by whoever tidies up.
-    pub(super) fn lock(&self, hold: Hold) -> Result<Lock, StoreError> {
+    pub(super) fn lock(&self, hold: LockMode) -> Result<Lock, StoreError> {
         let path = self.path.join(LOCK);
         let lock = disk::lock(&path, hold);
         lock.and_then(|it| it.ok_or_else(|| ErrorKind::NotFound.into())).at(&path)
@@ -105,7 +106,7 @@ impl Root {
     pub(super) fn lock_session(
         &self,
         id: &SessionId,
-        hold: Hold,
+        hold: LockMode,
     ) -> Result<Option<(PathBuf, Lock)>, StoreError> {
         let Some(dir) = self.dir(id)? else { return Ok(None) };
         let path = dir.join(LOCK);
@@ -132,7 +133,7 @@ impl Root {
     pub(super) fn header(
         &self,
         id: &SessionId,
-        reading: Reading,
+        reading: ReadMode,
     ) -> Result<Option<SessionHeader>, StoreError> {
         let Some(dir) = self.dir(id)? else { return Ok(None) };
         let path = dir.join(LOG);
@@ -147,7 +148,7 @@ impl Root {
         let birth = first.and_then(|it| it.session).filter(|it| it.id == *id);
         match (birth, last) {
             (Some(birth), Some(last)) if acknowledged.is_none_or(|it| it <= last.version) => {
-                check_form(id, birth.format)?;
+                check_format(id, birth.format)?;
                 Ok(Some(birth.header(last)))
             }
             _ => self.ledger(id, reading).map(|it| it.map(|it| it.header())),
@@ -158,27 +159,27 @@ impl Root {
     pub(super) fn ledger(
         &self,
         id: &SessionId,
-        reading: Reading,
-    ) -> Result<Option<Ledger>, StoreError> {
+        reading: ReadMode,
+    ) -> Result<Option<SessionLogFile>, StoreError> {
         let Some(dir) = self.dir(id)? else { return Ok(None) };
         let path = dir.join(LOG);
-        let read = || -> Result<Ledger, StoreError> {
+        let read = || -> Result<SessionLogFile, StoreError> {
             let acknowledged = acknowledged::read(&dir).at(&dir)?;
             let Some(mut file) = disk::open(&path).at(&path)? else {
                 let path = path.display();
                 return Err(corrupt(id, format!("`{path}` is gone: restore it from a copy")));
             };
             let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
-            Ledger::read(id, &path, bytes, acknowledged)
+            SessionLogFile::read(id, &path, bytes, acknowledged)
         };
         match read() {
-            Ok(ledger) if ledger.ending == frame::Ending::Whole && ledger.missing.is_none() => {
+            Ok(ledger) if ledger.ending == frame::LogTail::Clean && ledger.missing.is_none() => {
                 Ok(Some(ledger))
             }
-            found if reading == Reading::AsItIs => found.map(Some),
+            found if reading == ReadMode::BestEffort => found.map(Some),
             // Somebody may be writing it, or may have moved it away.
             _ => {
-                let Some((_, _lock)) = self.lock_session(id, Hold::Shared)? else {
+                let Some((_, _lock)) = self.lock_session(id, LockMode::Shared)? else {
                     return Ok(None);
                 };
                 read().map(Some)
@@ -202,36 +203,36 @@ impl Root {
             return Ok((entries, Ok(())));
         }
         let slots = self.slots()?;
-        let entries = slots.iter().flat_map(Slot::to_bytes).collect();
+        let entries = slots.iter().flat_map(IndexEntry::to_bytes).collect();
         // Of whoever holds it now, what is about to be written would be missing in the file.
         let written = lock.and_then(|_lock| self.index.remake(&slots));
         Ok((entries, written))
     }
 
     /// Looks at all sessions.
-    pub(super) fn slots(&self) -> Result<Vec<Slot>, StoreError> {
+    pub(super) fn slots(&self) -> Result<Vec<IndexEntry>, StoreError> {
         let names = self.names()?.into_iter().flatten();
-        let slot = |id: SessionId| match self.header(&id, Reading::AsItIs) {
-            Ok(header) => header.map(|it| Slot::of(&it)),
+        let slot = |id: SessionId| match self.header(&id, ReadMode::BestEffort) {
+            Ok(header) => header.map(|it| IndexEntry::of(&it)),
             Err(_) => Some(self.unknown(id)),
         };
         Ok(names.filter_map(slot).collect())
     }
 
     /// Describes a session that cannot be read by when its files were written.
-    fn unknown(&self, id: SessionId) -> Slot {
+    fn unknown(&self, id: SessionId) -> IndexEntry {
         let dir = self.sessions().join(id.as_str());
         let found = fs::symlink_metadata(dir.join(LOG)).or_else(|_| fs::symlink_metadata(&dir));
         let written_at = found.and_then(|it| it.modified());
-        Slot::damaged(id, written_at.map_or(Timestamp::from_millis(0), Timestamp::from))
+        IndexEntry::damaged(id, written_at.map_or(Timestamp::from_millis(0), Timestamp::from))
     }
 
     /// Sees to it that the index never says less than what is true.
     pub(super) fn announced(
         &self,
         announce: impl Fn(&Index) -> io::Result<Announcement>,
-        mut entry: impl FnMut() -> Result<Slot, StoreError>,
-    ) -> Result<Announced, StoreError> {
+        mut entry: impl FnMut() -> Result<IndexEntry, StoreError>,
+    ) -> Result<PendingEntry, StoreError> {
         let path = &self.index.path;
         for _ in 0..REMADE {
             let made = match announce(&self.index).at(path)? {

@@ -5,10 +5,10 @@ use std::{fs, path::Path};
 use super::{
     acknowledged, disk,
     failure::At as _,
-    frame::{self, Ending, Scan},
-    ledger::Ledger,
+    frame::{self, LogTail, Scan},
+    ledger::SessionLogFile,
     record::Record,
-    root::{LOG, Reading, Root},
+    root::{LOG, ReadMode, Root},
 };
 use crate::{
     id::SessionId,
@@ -21,7 +21,7 @@ impl Root {
     pub(super) fn missing(
         &self,
         id: &SessionId,
-        reading: Reading,
+        reading: ReadMode,
     ) -> Result<Option<Finding>, StoreError> {
         let ledger = self.ledger(id, reading)?.filter(|it| !it.last.is_deleted());
         let problem = ledger.and_then(|it| it.missing);
@@ -31,7 +31,7 @@ impl Root {
 
     /// Returns the intact changes that lead to the state of a session.
     pub(super) fn salvage(&self, id: &SessionId) -> Result<Option<Salvaged>, StoreError> {
-        let ledger = match self.ledger(id, Reading::Patient) {
+        let ledger = match self.ledger(id, ReadMode::WaitForWriter) {
             Err(StoreError::Corrupt { id, reason }) => {
                 let dir = self.sessions().join(id.as_str());
                 let corrupt = || StoreError::Corrupt { id: id.clone(), reason };
@@ -49,7 +49,7 @@ impl Root {
 
 /// Reads all intact records of a damaged log, or those before the damage if the others do not follow them.
 /// Returns `None` if the first record is not intact.
-fn intact(id: &SessionId, dir: &Path) -> Result<Option<Ledger>, StoreError> {
+fn intact(id: &SessionId, dir: &Path) -> Result<Option<SessionLogFile>, StoreError> {
     let path = dir.join(LOG);
     let acknowledged = acknowledged::read(dir).at(dir)?;
     let Some(mut file) = disk::open(&path).at(&path)? else { return Ok(None) };
@@ -59,7 +59,7 @@ fn intact(id: &SessionId, dir: &Path) -> Result<Option<Ledger>, StoreError> {
         return Ok(None);
     }
     let all = Scan { frames: frame::all(&bytes, 0), end: bytes.len() as u64, ..before.clone() };
-    let read = |scan| Ledger::of(id, &path, bytes.clone(), scan, acknowledged).ok();
+    let read = |scan| SessionLogFile::of(id, &path, bytes.clone(), scan, acknowledged).ok();
     Ok(read(all).or_else(|| read(before)))
 }
 
@@ -74,11 +74,11 @@ pub(super) fn cut(id: &SessionId, log: &Path) -> Result<Option<String>, StoreErr
     let last = frame::all(&bytes, 0).pop().and_then(|it| Record::read(&bytes[it.head]));
     let is_deleted = last.is_none_or(|it| it.is_deleted());
     let before = &bytes[..usize::try_from(scan.end).unwrap_or_default()];
-    let is_session = Ledger::read(id, log, before.to_vec(), None).is_ok();
-    if !matches!(scan.ending, Ending::Damaged { .. }) || is_deleted || !is_session {
+    let is_session = SessionLogFile::read(id, log, before.to_vec(), None).is_ok();
+    if !matches!(scan.ending, LogTail::CorruptMiddle { .. }) || is_deleted || !is_session {
         return Ok(None);
     }
-    let aside = disk::aside(log, "damaged");
+    let aside = disk::backup_path(log, "damaged");
     fs::hard_link(log, &aside).at(&aside)?;
     disk::replace(log, before).at(log)?;
     Ok(Some(aside.display().to_string()))

@@ -11,16 +11,16 @@ use loopwright_core::{Seq, Timestamp};
 
 use super::{
     acknowledged::{self, Acknowledged},
-    disk::{self, Hold, Identity, Lock, Patience},
+    disk::{self, Identity, Lock, LockMode, WaitPolicy},
     failure::At as _,
-    frame::{self, Ending},
-    index::{Announced, Announcement, SettledAs, Write},
+    frame::{self, LogTail},
+    index::{Announcement, FinalEntry, PendingEntry, Write},
     lease::{LEASE, LeaseFile},
-    ledger::{Ledger, not_whole},
-    record::{Birth, Kind, Record},
+    ledger::{SessionLogFile, not_whole},
+    record::{CreationRecord, Kind, Record},
     root::{LOCK, LOG, Root},
-    slot::{Slot, bit},
-    trail::{Trail, corrupt, intact},
+    slot::{IndexEntry, bit},
+    trail::{FrameFile, corrupt, intact},
 };
 use crate::{
     id::SessionId,
@@ -43,7 +43,7 @@ pub(super) struct Session<'a> {
     pub(super) id: &'a SessionId,
     pub(super) files: Files,
     /// The index entry that covers what is about to be written, if that was seen to beforehand.
-    announced: Option<Announced>,
+    announced: Option<PendingEntry>,
 }
 
 /// The files of a session as they were when this store wrote them last. They stay open, so that writing them
@@ -53,7 +53,7 @@ pub(super) struct Files {
     pub(super) id: SessionId,
     pub(super) dir: PathBuf,
     lock: Lock,
-    trail: Trail,
+    trail: FrameFile,
     acknowledged: Acknowledged,
     /// Whether the log lost what was acknowledged. Forks may begin there, so the next write begins a new line.
     is_cut: bool,
@@ -61,7 +61,7 @@ pub(super) struct Files {
     pub(super) last: Record,
     pub(super) lease: Option<LeaseFile>,
     /// The index entry that was written under a lease, and covers what is written after it.
-    covered: Option<Announced>,
+    covered: Option<PendingEntry>,
 }
 
 /// What is appended to a log.
@@ -103,7 +103,7 @@ impl<'a> Session<'a> {
         let files = if let Some(files) = root.locked_again(id)? {
             files
         } else {
-            let (dir, lock) = root.lock_session(id, Hold::Alone)?.ok_or_else(not_found)?;
+            let (dir, lock) = root.lock_session(id, LockMode::Exclusive)?.ok_or_else(not_found)?;
             // Another thread may have kept them as it let go of the lock.
             if let Some(kept) = root.kept(id)? {
                 Files { lock, ..kept }
@@ -133,14 +133,14 @@ impl<'a> Session<'a> {
             return None;
         }
         let mut files = root.take(id)?;
-        if !files.lock.again(Hold::Alone, Patience::None).ok()? {
+        if !files.lock.relock(LockMode::Exclusive, WaitPolicy::None).ok()? {
             root.put_back(files);
             return None;
         }
         let is_as_left = files.appended().ok()? == Some(0) && !files.last.is_deleted();
         let covered = files.covered.take().filter(|_| is_as_left && files.lease.is_some());
         let about = addition.about(&files.last);
-        let again = covered.map(|it| it.again(&root.index, about, Patience::None));
+        let again = covered.map(|it| it.again(&root.index, about, WaitPolicy::None));
         let Some(announced) = again.transpose().ok().flatten().flatten() else {
             root.keep(files);
             return None;
@@ -203,7 +203,7 @@ impl<'a> Session<'a> {
     /// session without it is written. The session is suspended, and continues on a new line.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
         self.files.is_cut = true;
-        self.files.last.doubt();
+        self.files.last.suspend_unverified();
         let record = self.next(self.files.last.updated_at);
         self.write(record, b"", None).map(drop)
     }
@@ -247,7 +247,8 @@ impl<'a> Session<'a> {
         self.files.covered = None;
         let Record { slot: hint, updated_at, status, .. } = self.files.last;
         // An entry that is not settled costs a look at the session, nothing else.
-        let _settled = self.root.index.settle(&SettledAs { id: self.id, hint, updated_at, status });
+        let _settled =
+            self.root.index.commit(&FinalEntry { id: self.id, hint, updated_at, status });
     }
 
     /// Appends a record, and returns its version. The index covers it beforehand and, if it is written under a
@@ -281,7 +282,7 @@ impl<'a> Session<'a> {
 
     /// Adds another entry to the index, for a session that works elsewhere or for another one from now on. The one
     /// that is there says what is true until then.
-    fn announced_elsewhere(&mut self, record: &Record) -> Result<Announced, StoreError> {
+    fn announced_elsewhere(&mut self, record: &Record) -> Result<PendingEntry, StoreError> {
         let (root, id) = (self.root, self.id);
         let Files { trail, last, covered, .. } = &mut self.files;
         *covered = None;
@@ -290,13 +291,17 @@ impl<'a> Session<'a> {
             |_| Ok(Announcement::NoEntry),
             || {
                 let header = birth(id, trail)?.header(record.clone());
-                Ok(Slot { statuses, ..Slot::of(&header) })
+                Ok(IndexEntry { statuses, ..IndexEntry::of(&header) })
             },
         )
     }
 
     /// Sees to it that the index covers what is about to be written.
-    fn covered(&mut self, record: &Record, lease: Option<&Lease>) -> Result<Announced, StoreError> {
+    fn covered(
+        &mut self,
+        record: &Record,
+        lease: Option<&Lease>,
+    ) -> Result<PendingEntry, StoreError> {
         let (root, id) = (self.root, self.id);
         let Files { trail, last, covered, .. } = &mut self.files;
         // Whoever has the lease writes again soon, and says when it does no more.
@@ -307,15 +312,15 @@ impl<'a> Session<'a> {
             return Ok(announced);
         }
         let covered = covered.take().filter(|_| lease.is_some());
-        let again = covered.map(|it| it.again(&root.index, about, Patience::Waits)).transpose();
+        let again = covered.map(|it| it.again(&root.index, about, WaitPolicy::Waits)).transpose();
         if let Some(announced) = again.at(&root.index.path)?.flatten() {
             return Ok(announced);
         }
         root.announced(
-            |index| index.announce(id, record.slot, about),
+            |index| index.reserve(id, record.slot, about),
             || {
                 let header = birth(id, trail)?.header(record.clone());
-                Ok(Slot { statuses, ..Slot::of(&header) })
+                Ok(IndexEntry { statuses, ..IndexEntry::of(&header) })
             },
         )
     }
@@ -354,7 +359,7 @@ impl Root {
     fn locked_again(&self, id: &SessionId) -> Result<Option<Files>, StoreError> {
         let Some(mut files) = self.take(id) else { return Ok(None) };
         let path = files.dir.join(LOCK);
-        let is_locked = files.lock.again(Hold::Alone, Patience::Waits).at(&path)?;
+        let is_locked = files.lock.relock(LockMode::Exclusive, WaitPolicy::Waits).at(&path)?;
         Ok((is_locked && files.caught_up()?).then_some(files))
     }
 
@@ -380,7 +385,7 @@ impl Root {
     fn keep(&self, files: Files) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // Who takes the files may lock them at once, since the lock is the same; who waits for it finds them.
-        if files.lock.free().is_err() {
+        if files.lock.unlock().is_err() {
             return;
         }
         remember(&mut known, files);
@@ -399,7 +404,7 @@ fn remember(known: &mut Vec<Files>, files: Files) {
 impl Files {
     /// Returns how many bytes others appended to the log; nothing if it is not the same one any more.
     fn appended(&mut self) -> Result<Option<u64>, StoreError> {
-        let Trail { path, identity, end, length, .. } = &mut self.trail;
+        let FrameFile { path, identity, end, length, .. } = &mut self.trail;
         let Some(there) = disk::if_there(fs::symlink_metadata(&path)).at(path)? else {
             return Ok(None);
         };
@@ -422,8 +427,8 @@ impl Files {
                 };
                 *last = record;
             }
-            if scan.ending == Ending::Spoilt {
-                last.doubt();
+            if scan.ending == LogTail::CorruptTail {
+                last.suspend_unverified();
                 *is_cut = true;
             }
             trail.end = scan.end;
@@ -433,7 +438,7 @@ impl Files {
 }
 
 /// Opens a log. Returns its last record, and whether it lost what was acknowledged.
-fn read(id: &SessionId, path: PathBuf) -> Result<(Trail, Record, bool), StoreError> {
+fn read(id: &SessionId, path: PathBuf) -> Result<(FrameFile, Record, bool), StoreError> {
     let acknowledged = path.parent().map(acknowledged::read).transpose().at(&path)?.flatten();
     let file = disk::options().read(true).write(true).open(&path);
     let Some(mut file) = disk::if_there(file).at(&path)? else {
@@ -442,12 +447,13 @@ fn read(id: &SessionId, path: PathBuf) -> Result<(Trail, Record, bool), StoreErr
     };
     let bytes = frame::part(&mut file, 0, u64::MAX).at(&path)?;
     let (length, identity) = (bytes.len() as u64, Identity::of(&file.metadata().at(&path)?));
-    let Ledger { last, end, missing, .. } = Ledger::read(id, &path, bytes, acknowledged)?;
-    Ok((Trail { path, file, identity, end, length }, last, missing.is_some()))
+    let SessionLogFile { last, end, missing, .. } =
+        SessionLogFile::read(id, &path, bytes, acknowledged)?;
+    Ok((FrameFile { path, file, identity, end, length }, last, missing.is_some()))
 }
 
 /// Reads what never changes of a session.
-fn birth(id: &SessionId, trail: &mut Trail) -> Result<Birth, StoreError> {
+fn birth(id: &SessionId, trail: &mut FrameFile) -> Result<CreationRecord, StoreError> {
     let head = frame::head_at(&mut trail.file, 0).at(&trail.path)?.unwrap_or_default();
     let first = Record::read(&head).and_then(|it| it.session);
     first.map(|it| *it).ok_or_else(|| not_whole(id, &trail.path))

@@ -4,7 +4,7 @@ use loopwright_core::Timestamp;
 use sha2::{Digest as _, Sha256};
 
 use crate::{
-    header::{Kinship, SessionHeader, SessionQuery},
+    header::{SessionHeader, SessionQuery, SessionRelation},
     id::SessionId,
     status::SessionStatus,
 };
@@ -18,7 +18,7 @@ const DAMAGED: u8 = 1 << 7;
 
 /// What the index knows of one session: enough to tell that it is not asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Slot {
+pub(super) struct IndexEntry {
     pub(super) id: SessionId,
     /// When it was written last, or will have been once the write under way is done.
     pub(super) updated_at: Timestamp,
@@ -37,7 +37,7 @@ pub(super) struct Slot {
 }
 
 /// What a query asks for, in the terms of the index.
-pub(super) struct Wanted<'a> {
+pub(super) struct IndexQuery<'a> {
     query: &'a SessionQuery,
     statuses: u8,
     agent: Option<u64>,
@@ -56,7 +56,7 @@ fn short(text: Option<&str>) -> u64 {
     hash.first_chunk().map_or(1, |it| u64::from_le_bytes(*it)).max(1)
 }
 
-impl Slot {
+impl IndexEntry {
     pub(super) fn of(header: &SessionHeader) -> Self {
         Self {
             id: header.id.clone(),
@@ -158,12 +158,12 @@ impl<'a> Entry<'a> {
     }
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> IndexQuery<'a> {
     pub(super) fn of(query: &'a SessionQuery) -> Self {
         let all: u8 = SessionStatus::ALL.into_iter().map(bit).sum();
         let parent = match &query.kinship {
-            Kinship::ChildOf(parent) => Some(short(Some(parent.as_str()))),
-            Kinship::Any | Kinship::Independent => None,
+            SessionRelation::ChildOf(parent) => Some(short(Some(parent.as_str()))),
+            SessionRelation::Any | SessionRelation::TopLevel => None,
         };
         Self {
             query,
@@ -179,7 +179,7 @@ impl<'a> Wanted<'a> {
         let is = |wanted: Option<u64>, at| wanted.is_none_or(|it| it == entry.number(at));
         let (statuses, flags) = (entry.0[4], entry.0[6]);
         let (is_settled, is_called) = (flags & 1 != 0, flags & 2 != 0);
-        let is_kin = !is_called || self.query.kinship != Kinship::Independent;
+        let is_kin = !is_called || self.query.kinship != SessionRelation::TopLevel;
         // What is being written may have been anywhere before.
         let is_after = !is_settled
             || self.query.is_after(entry.updated_at(), entry.name().unwrap_or_default());

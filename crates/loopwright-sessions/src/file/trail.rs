@@ -9,13 +9,13 @@ use std::{
 use super::{
     disk::{self, Identity},
     failure::At as _,
-    frame::{self, Ending, OwnedFrame, Scan},
+    frame::{self, LogTail, OwnedFrame, Scan},
 };
 use crate::{id::SessionId, store::StoreError};
 
 /// A file of frames that is open for appending. Whoever has it holds the lock that guards it.
 #[derive(Debug)]
-pub(super) struct Trail {
+pub(super) struct FrameFile {
     pub(super) path: PathBuf,
     pub(super) file: File,
     pub(super) identity: Identity,
@@ -25,7 +25,7 @@ pub(super) struct Trail {
     pub(super) length: u64,
 }
 
-impl Trail {
+impl FrameFile {
     /// Opens a file, which is created if there is none, and returns its last frame.
     pub(super) fn open(
         id: &SessionId,
@@ -78,7 +78,7 @@ impl Trail {
     /// Moves what is torn to a file beside this one, whose name is returned.
     pub(super) fn set_aside(&mut self) -> io::Result<PathBuf> {
         let torn = frame::part(&mut self.file, self.end, self.length - self.end)?;
-        let aside = disk::aside(&self.path, "torn");
+        let aside = disk::backup_path(&self.path, "torn");
         let mut file = disk::options().write(true).create_new(true).open(&aside)?;
         file.write_all(&torn)?;
         disk::sync_all(&file, &aside)?;
@@ -91,7 +91,7 @@ impl Trail {
 
 /// Checks that nothing is wrong before intact frames.
 pub(super) fn intact(id: &SessionId, path: &Path, scan: &Scan) -> Result<(), StoreError> {
-    let Ending::Damaged { again } = scan.ending else { return Ok(()) };
+    let LogTail::CorruptMiddle { again } = scan.ending else { return Ok(()) };
     let (path, end) = (path.display(), scan.end);
     Err(corrupt(
         id,

@@ -11,7 +11,7 @@ use super::{
     failure::At as _,
     frame,
     session::Session,
-    trail::{Trail, corrupt, intact},
+    trail::{FrameFile, corrupt, intact},
 };
 use crate::store::{Lease, Posted, StoreError};
 
@@ -24,7 +24,7 @@ impl Session<'_> {
         let path = self.files.dir.join(WISHES);
         let last = self.posted()?.last().map_or(0, |it| it.number);
         let number = last.max(self.files.last.handled) + 1;
-        let (mut trail, _last) = Trail::open(self.id, &path)?;
+        let (mut trail, _last) = FrameFile::open(self.id, &path)?;
         let mut bytes = Vec::new();
         frame::write(&mut bytes, trail.end, wish, &number.to_le_bytes()).at(&path)?;
         trail.append(&bytes)

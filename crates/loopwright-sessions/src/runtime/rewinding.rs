@@ -1,19 +1,19 @@
 //! Sessions that begin with what another one has, and sessions that go back.
 
 #[cfg(feature = "files")]
-use loopwright_capabilities::files::{Root, Undone};
-use loopwright_core::{Seq, Stamped};
+use loopwright_capabilities::files::{UndoOutcome, WorkspaceRoot};
+use loopwright_core::{ChangeRecord, Seq};
 
 use crate::{
     error::SessionError,
-    event::{SessionAt, SessionEvent},
+    event::{SessionEvent, SessionSnapshot},
     header::SessionHeader,
     id::SessionId,
     repository::fork,
     runtime::SessionRuntime,
     session::AgentSession,
     steps::step_end,
-    store::Loaded,
+    store::LoadedSession,
     undo,
 };
 
@@ -38,14 +38,15 @@ impl SessionRuntime {
                 (source, definition, at)
             }
             Some(step) => {
-                let Loaded { header, definition, changes } = self.repository.loaded(id).await?;
+                let LoadedSession { header, definition, changes } =
+                    self.repository.loaded(id).await?;
                 let at = end_of(id, &changes, step)?;
                 (header, definition, at)
             }
         };
         let now = self.env.clock.now();
         let header = fork(&**self.store(), &source, &definition, into, at, now).await?;
-        self.tell(|| SessionEvent::Saved(SessionAt::of(&header)));
+        self.tell(|| SessionEvent::Saved(SessionSnapshot::of(&header)));
         Ok(header)
     }
 
@@ -72,8 +73,8 @@ impl SessionRuntime {
         &self,
         id: &SessionId,
         step: u64,
-        root: &Root,
-    ) -> Result<(AgentSession, Vec<(String, Undone)>), SessionError> {
+        root: &WorkspaceRoot,
+    ) -> Result<(AgentSession, Vec<(String, UndoOutcome)>), SessionError> {
         self.rewind_after(id, step, async |at| undo::undo(&**self.store(), id, root, at).await)
             .await
     }
@@ -137,6 +138,6 @@ impl SessionRuntime {
     }
 }
 
-fn end_of(id: &SessionId, changes: &[Stamped], step: u64) -> Result<Seq, SessionError> {
+fn end_of(id: &SessionId, changes: &[ChangeRecord], step: u64) -> Result<Seq, SessionError> {
     step_end(changes, step).map_err(|steps| SessionError::NoStep { id: id.clone(), step, steps })
 }

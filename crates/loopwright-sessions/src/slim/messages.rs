@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use loopwright_broadcast::{Redaction, text::shorten};
+use loopwright_broadcast::{Redactor, text::shorten};
 use loopwright_core::messages::{Exchange, Message, Role, ToolCall, Transcript, TurnBody};
 use serde::{Deserialize, Serialize};
 
@@ -98,7 +98,7 @@ impl SlimCall {
 
 /// Returns arguments without what is secret in them.
 fn clean(arguments: &Arc<str>) -> Arc<str> {
-    match Redaction::default().arguments(arguments) {
+    match Redactor::default().arguments(arguments) {
         Cow::Borrowed(_) => Arc::clone(arguments),
         Cow::Owned(clean) => clean.into(),
     }
@@ -110,7 +110,7 @@ pub(super) fn of(transcript: &Transcript, config: &SlimSerializationConfig) -> V
     let mut room = config.max_messages;
     while let Some(turn) = first.checked_sub(1).and_then(|before| transcript.get(before)) {
         let size = match turn.body() {
-            TurnBody::Exchange(exchange) => 1 + exchange.results().len(),
+            TurnBody::ToolExchange(exchange) => 1 + exchange.results().len(),
             _ => 1,
         };
         let Some(left) = room.checked_sub(size) else { break };
@@ -124,7 +124,7 @@ fn slim(body: &TurnBody, config: &SlimSerializationConfig) -> Vec<SlimMessage> {
         TurnBody::Input(message) | TurnBody::Reply(message) => {
             vec![said(message, SlimMetadata::default(), config)]
         }
-        TurnBody::Exchange(exchange) => exchanged(exchange, config),
+        TurnBody::ToolExchange(exchange) => exchanged(exchange, config),
     }
 }
 

@@ -66,7 +66,7 @@ fn transcript(messages: &[SlimMessage]) -> Result<Transcript, SlimError> {
         let following = following.ok_or_else(|| pair(None))?;
         let turn = turn(at + 1, message, following)?;
         // Whatever uses tools is a step on the way.
-        let meta = TurnMeta { trace: results > 0, ..TurnMeta::default() };
+        let meta = TurnMeta { is_trace: results > 0, ..TurnMeta::default() };
         transcript.push(Turn::new(turn).map_err(|source| pair(Some(source)))?.with_meta(meta));
         at += 1 + results;
     }
@@ -105,6 +105,6 @@ fn turn(
     });
     let exchange = Exchange::new(reply, results);
     exchange
-        .map(TurnBody::Exchange)
+        .map(TurnBody::ToolExchange)
         .map_err(|source| SlimError::Pair { number, source: Some(source) })
 }

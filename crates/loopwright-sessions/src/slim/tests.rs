@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use loopwright_core::{AgentLoop, RunOptions, ToolOutput};
 use loopwright_testing::{
-    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, loop_of, validate,
+    FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, test_loop, validate,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -16,7 +16,7 @@ const OFF: SlimSerializationConfig = SlimSerializationConfig {
 };
 
 fn agent(answers: impl IntoIterator<Item = ScenarioStep>) -> AgentLoop {
-    let agent = loop_of(ModelDriver::new(FakeModel::script(answers)));
+    let agent = test_loop(ModelDriver::new(FakeModel::script(answers)));
     let tool =
         MockTool::new("look", "Looks.", |_| Ok::<_, std::io::Error>(ToolOutput::text("seen")));
     agent.with_tools(agent.tools().clone().with(tool))
@@ -78,22 +78,25 @@ fn item_11_the_last_messages_are_kept_and_cut_between_characters() {
         .with_user_message("äöüßa")
         .with_user_message("abcd");
     let config = SlimSerializationConfig { max_messages: 2, max_content_length: 4, ..OFF };
-    assert_eq!(said(&SlimState::of(&state, &config)), [("user", "äöüß..."), ("user", "abcd")]);
+    assert_eq!(
+        said(&SlimState::from_state(&state, &config)),
+        [("user", "äöüß..."), ("user", "abcd")]
+    );
     // Arguments are whole or not there.
     let arguments = |max_content_length| {
         let config = SlimSerializationConfig { max_content_length, ..OFF };
-        let slim = serde_json::to_value(SlimState::of(&looked(), &config)).unwrap();
+        let slim = serde_json::to_value(SlimState::from_state(&looked(), &config)).unwrap();
         slim["messages"][1]["_metadata"]["tool_calls"][0]["arguments"].clone()
     };
     assert_eq!((arguments(10), arguments(9)), (json!(r#"{"q":"hi"}"#), json!(null)));
     let none = SlimSerializationConfig { max_messages: 0, ..OFF };
-    assert_eq!(said(&SlimState::of(&state, &none)), []);
+    assert_eq!(said(&SlimState::from_state(&state, &none)), []);
 }
 
 #[test]
 fn item_11_a_state_has_the_keys_of_the_contract() {
     let state = looked().with_metadata("user", "Ana").with_metadata("api_key", "k");
-    let slim = serde_json::to_value(SlimState::of(&state, &OFF)).unwrap();
+    let slim = serde_json::to_value(SlimState::from_state(&state, &OFF)).unwrap();
     let id = state.id().unwrap().as_str();
     assert_eq!(
         slim,
@@ -137,7 +140,7 @@ fn item_11_arguments_tell_no_secrets_and_are_otherwise_what_the_model_wrote() {
     let arguments = [json!({ "api_key": "k", "q": "hi" }), json!({ "q": "hi" })];
     let calls = ScenarioStep::tool_calls(arguments.map(|it| ("look", it)));
     let state = run(&agent([calls, "done".into()]), AgentState::new().with_user_message("go"));
-    let slim = SlimState::of(&state, &OFF);
+    let slim = SlimState::from_state(&state, &OFF);
     let told = slim.messages[1].metadata.tool_calls.iter().map(|it| it.arguments.as_ref().unwrap());
     let [secret, plain] = told.collect::<Vec<_>>()[..] else { panic!("{slim:?}") };
     assert_eq!(&**secret, r#"{"api_key":"[redacted]","q":"hi"}"#);
@@ -152,19 +155,19 @@ fn item_11_arguments_and_results_are_left_out_if_they_are_to_be() {
         include_tool_results: false,
         ..SlimSerializationConfig::standard()
     };
-    let slim = SlimState::of(&looked(), &redacted);
+    let slim = SlimState::from_state(&looked(), &redacted);
     let calls = serde_json::to_value(&slim.messages[1].metadata.tool_calls).unwrap();
     assert_eq!(calls, json!([{ "id": "call_0", "name": "look" }]));
     assert_eq!(slim.messages[2].content, "[tool result omitted]");
     assert_eq!(slim.last_continuation, None);
-    let minimal = SlimState::of(&looked(), &SlimSerializationConfig::minimal());
+    let minimal = SlimState::from_state(&looked(), &SlimSerializationConfig::minimal());
     assert_eq!((minimal.steps.len(), minimal.messages.len()), (0, 4));
 }
 
 #[test]
 fn item_11_one_step_that_is_kept_has_number_one() {
     let one = SlimSerializationConfig { max_steps: 1, ..OFF };
-    let steps = SlimState::of(&looked(), &one).steps;
+    let steps = SlimState::from_state(&looked(), &one).steps;
     assert_eq!((steps.len(), steps[0].step_number, steps[0].kind), (1, 1, StepKind::FinalResponse));
 }
 
@@ -181,17 +184,17 @@ fn item_11_time_is_counted_over_all_executions() {
     let options = RunOptions { env: clock.env(0), ..RunOptions::default() };
     let state = AgentState::new().with_user_message("go");
     let state = block_on(agent.start(state, options).finish());
-    let seconds = SlimState::of(&state, &OFF).execution.cumulative_seconds;
+    let seconds = SlimState::from_state(&state, &OFF).execution.cumulative_seconds;
     assert!((seconds - 12.5).abs() < 1e-9, "{seconds}");
 }
 
 #[test]
 fn item_11_what_can_be_restored_is_restored() {
     let state = looked().with_metadata("user", "Ana");
-    let text = serde_json::to_string(&SlimState::of(&state, &OFF)).unwrap();
+    let text = serde_json::to_string(&SlimState::from_state(&state, &OFF)).unwrap();
     let slim: SlimState = serde_json::from_str(&text).unwrap();
     let restored = slim.restore().unwrap();
-    assert_eq!(SlimState::of(&restored, &OFF).messages, slim.messages);
+    assert_eq!(SlimState::from_state(&restored, &OFF).messages, slim.messages);
     assert_eq!(restored.metadata().get("user"), Some(&json!("Ana")));
     validate(restored.transcript()).unwrap();
 }
@@ -206,7 +209,7 @@ fn item_11_a_call_of_another_form_still_has_a_name() {
 #[test]
 fn what_is_no_conversation_is_not_restored() {
     let slim = |messages: Value| {
-        let mut slim = SlimState::of(&AgentState::new(), &OFF);
+        let mut slim = SlimState::from_state(&AgentState::new(), &OFF);
         slim.messages = serde_json::from_value(messages).unwrap();
         slim.restore().unwrap_err().to_string()
     };
@@ -231,11 +234,11 @@ proptest! {
         let agent = agent(steps.chain(["dönäß".into()]));
         let state = run(&agent, AgentState::new().with_user_message("go"));
         let config = SlimSerializationConfig { max_messages: most, max_content_length: length, ..OFF };
-        let slim = SlimState::of(&state, &config);
+        let slim = SlimState::from_state(&state, &config);
         prop_assert!(slim.messages.len() <= most);
         let restored = slim.restore().unwrap();
         prop_assert!(validate(restored.transcript()).is_ok());
-        let whole = SlimState::of(&state, &SlimSerializationConfig { max_messages: usize::MAX, ..config });
+        let whole = SlimState::from_state(&state, &SlimSerializationConfig { max_messages: usize::MAX, ..config });
         prop_assert!(whole.messages.ends_with(&slim.messages));
     }
 }

@@ -4,7 +4,7 @@ use futures::{FutureExt as _, channel::oneshot, executor::block_on, poll};
 use loopwright_testing::FrozenClock;
 
 use super::*;
-use crate::{MemoryStore, conformance::FACTS};
+use crate::{MemoryStore, conformance::CASES};
 
 const AFTER: Duration = Duration::from_secs(3);
 
@@ -66,7 +66,7 @@ fn calls_that_wait_at_the_same_time_are_reported_once_and_dropping_them_ends_the
 
 #[tokio::test]
 async fn a_store_that_reports_waits_does_what_every_store_must() {
-    for fact in FACTS {
+    for fact in CASES {
         let (reporter, ..) = reporter();
         (fact.check)(&ReportingStore::new(Arc::new(MemoryStore::new()), reporter)).await;
     }

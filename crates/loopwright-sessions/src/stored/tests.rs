@@ -5,11 +5,11 @@ use loopwright_core::{Change, Edit};
 use super::*;
 use crate::status::SessionStatus;
 
-fn write(id: &SessionId) -> Write<'_> {
-    Write {
+fn write(id: &SessionId) -> AppendRequest<'_> {
+    AppendRequest {
         id,
         expected: 1,
-        batch: Batch { first: 0, changes: &[] },
+        batch: ChangeBatch { first: 0, changes: &[] },
         status: None,
         title: None,
         workdir: None,
@@ -23,18 +23,18 @@ fn write(id: &SessionId) -> Write<'_> {
 #[test]
 fn writes_of_which_anything_differs_are_known_apart() {
     let (id, parent) = (SessionId::new("a").unwrap(), SessionId::new("b").unwrap());
-    let batch = Batch { first: 1, changes: &[] };
+    let batch = ChangeBatch { first: 1, changes: &[] };
     let [a, b]: [Arc<str>; 2] = ["/a".into(), "/b".into()];
     let writes = [
         write(&id),
-        Write { expected: 2, ..write(&id) },
-        Write { batch, ..write(&id) },
-        Write { status: Some(SessionStatus::Active), ..write(&id) },
-        Write { title: Some(&a), ..write(&id) },
-        Write { workdir: Some(&a), ..write(&id) },
-        Write { workdir: Some(&b), ..write(&id) },
-        Write { parent: Some(&parent), ..write(&id) },
-        Write { workdir: Some(&a), parent: Some(&parent), ..write(&id) },
+        AppendRequest { expected: 2, ..write(&id) },
+        AppendRequest { batch, ..write(&id) },
+        AppendRequest { status: Some(SessionStatus::Active), ..write(&id) },
+        AppendRequest { title: Some(&a), ..write(&id) },
+        AppendRequest { workdir: Some(&a), ..write(&id) },
+        AppendRequest { workdir: Some(&b), ..write(&id) },
+        AppendRequest { parent: Some(&parent), ..write(&id) },
+        AppendRequest { workdir: Some(&a), parent: Some(&parent), ..write(&id) },
     ];
     let mut prints: Vec<_> = writes.iter().map(|it| fingerprint(it, b"")).collect();
     prints.push(fingerprint(&write(&id), b"[]"));
@@ -63,11 +63,11 @@ fn many_changes_are_read_in_order_by_several_threads() {
     let title = "x".repeat(1_000);
     let change = |number: u64| {
         let edit = Edit::SystemPrompt(Some(format!("{number} {title}").into()));
-        let change = Change::Edited { by: "test".into(), edit };
-        Stamped { at: Timestamp::from_millis(number), change }
+        let change = Change::StateEdited { by: "test".into(), edit };
+        ChangeRecord { at: Timestamp::from_millis(number), change }
     };
     let changes: Vec<_> = (0..600).map(change).collect();
-    let batch = |(first, changes): (u64, &[Stamped])| StoredBatch {
+    let batch = |(first, changes): (u64, &[ChangeRecord])| StoredBatch {
         first: first * 7,
         count: changes.len(),
         body: serde_json::to_vec(changes).unwrap(),

@@ -3,8 +3,8 @@
 use std::{fmt, path::Path, sync::Arc};
 
 use futures::executor;
-use loopwright_capabilities::files::{FileChange, FileJournal, Root, Undone};
-use loopwright_core::{BoxError, Change, Seq, Stamped, messages::ToolCall};
+use loopwright_capabilities::files::{FileChange, FileJournal, UndoOutcome, WorkspaceRoot};
+use loopwright_core::{BoxError, Change, ChangeRecord, Seq, messages::ToolCall};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -13,7 +13,7 @@ use super::FileNote;
 use crate::{
     error::SessionError,
     id::SessionId,
-    store::{Log, Note, SessionStore, StoreError},
+    store::{LogEntry, SessionLog, SessionStore, StoreError},
     stored::{decode, encode},
 };
 
@@ -49,7 +49,7 @@ impl SessionFiles {
         let mut note = encode(&self.id, &note(at))?;
         note.push(b'\n');
         note.extend_from_slice(before.unwrap_or_default());
-        self.store.note(&self.id, Log::Files, &[note.into()], None).await.map(drop)
+        self.store.append_log(&self.id, SessionLog::Files, &[note.into()], None).await.map(drop)
     }
 
     fn wait(&self, noted: impl Future<Output = Result<(), StoreError>>) -> Result<(), BoxError> {
@@ -108,7 +108,7 @@ impl FileCall {
 pub(crate) async fn unrecorded(
     store: &dyn SessionStore,
     id: &SessionId,
-    changes: &[Stamped],
+    changes: &[ChangeRecord],
     place: Seq,
 ) -> Result<Vec<FileCall>, StoreError> {
     let noted: Vec<Seq> = past(store, id).await?.into_iter().map(|(at, _)| at).collect();
@@ -116,15 +116,15 @@ pub(crate) async fn unrecorded(
     let mut found = Vec::new();
     for (number, change) in (0..).zip(changes) {
         match &change.change {
-            Change::Thought(thought) => {
+            Change::ModelResponded(thought) => {
                 calls = thought.message.tool_calls().map(|it| (FileCall::of(it), number)).collect();
             }
-            Change::Started { call, .. } => {
+            Change::ToolCallStarted { call, .. } => {
                 if let Some((_, began)) = calls.get_mut(usize::from(*call)) {
                     *began = number;
                 }
             }
-            Change::Settled { call, outcome, .. } if number >= place => {
+            Change::ToolCallCompleted { call, outcome, .. } if number >= place => {
                 let Some((file, began)) = calls.get_mut(usize::from(*call)) else { continue };
                 let is_noted = noted.iter().any(|at| (*began + 1..=number).contains(at));
                 let output =
@@ -147,7 +147,7 @@ pub(crate) async fn recorded(
 ) -> Result<Vec<String>, StoreError> {
     let mut changed = Vec::new();
     for number in changed_after(store, id, at).await? {
-        let notes = store.notes(id, Log::Files, number - 1, 1).await?;
+        let notes = store.read_log(id, SessionLog::Files, number - 1, 1).await?;
         match notes.first().map(|note| read::<FileChange>(id, note)).transpose()? {
             Some((FileNote::Changed { change, .. }, _)) => changed.push(change.path),
             Some((FileNote::Command { paths, .. }, _)) => changed.extend(paths),
@@ -161,17 +161,17 @@ pub(crate) async fn recorded(
 pub(crate) async fn undo(
     store: &dyn SessionStore,
     id: &SessionId,
-    root: &Root,
+    root: &WorkspaceRoot,
     at: Seq,
-) -> Result<Vec<(String, Undone)>, SessionError> {
+) -> Result<Vec<(String, UndoOutcome)>, SessionError> {
     let mut undone = Vec::new();
     for number in changed_after(store, id, at).await?.into_iter().rev() {
-        let notes = store.notes(id, Log::Files, number - 1, 1).await?;
+        let notes = store.read_log(id, SessionLog::Files, number - 1, 1).await?;
         match notes.first().map(|note| read::<FileChange>(id, note)).transpose()? {
             Some((FileNote::Changed { change, .. }, content)) => {
                 let before = change.before.is_some().then_some(content);
                 // What cannot be reached any more, or is no file, has changed since as well.
-                let came = change.undo(root, before).unwrap_or(Undone::Conflict);
+                let came = change.undo(root, before).unwrap_or(UndoOutcome::Conflict);
                 undone.push((change.path, came));
             }
             Some((FileNote::Command { kept, paths, .. }, _)) => {
@@ -185,25 +185,25 @@ pub(crate) async fn undo(
 
 /// Undoes what a command did, if what the paths were is kept on this machine.
 #[cfg(target_os = "linux")]
-fn undo_command(kept: &Path, paths: Vec<String>) -> Vec<(String, Undone)> {
+fn undo_command(kept: &Path, paths: Vec<String>) -> Vec<(String, UndoOutcome)> {
     use loopwright_capabilities::bash::{Restored, undo_command};
 
     match undo_command(kept) {
         Ok(came) if !came.is_empty() || paths.is_empty() => came
             .into_iter()
             .map(|it| match it {
-                Restored::Yes(path) => (path, Undone::Restored),
-                Restored::No(path) => (path, Undone::Conflict),
+                Restored::Yes(path) => (path, UndoOutcome::Restored),
+                Restored::No(path) => (path, UndoOutcome::Conflict),
             })
             .collect(),
         // Nothing is kept: it was not made real, or it was kept long enough, or elsewhere.
-        _ => paths.into_iter().map(|path| (path, Undone::Conflict)).collect(),
+        _ => paths.into_iter().map(|path| (path, UndoOutcome::Conflict)).collect(),
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn undo_command(_: &Path, paths: Vec<String>) -> Vec<(String, Undone)> {
-    paths.into_iter().map(|path| (path, Undone::Conflict)).collect()
+fn undo_command(_: &Path, paths: Vec<String>) -> Vec<(String, UndoOutcome)> {
+    paths.into_iter().map(|path| (path, UndoOutcome::Conflict)).collect()
 }
 
 /// Returns the numbers of the notes of changes that came after a place and are part of the past.
@@ -221,7 +221,7 @@ async fn past(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<(Seq, u64)
     let mut past: Vec<(Seq, u64)> = Vec::new();
     let mut last = 0;
     loop {
-        let notes = store.notes(id, Log::Files, last, PAGE).await?;
+        let notes = store.read_log(id, SessionLog::Files, last, PAGE).await?;
         let Some(end) = notes.last() else { break };
         last = end.number;
         for note in &notes {
@@ -238,7 +238,7 @@ async fn past(store: &dyn SessionStore, id: &SessionId) -> Result<Vec<(Seq, u64)
 
 fn read<'a, C: serde::de::DeserializeOwned>(
     id: &SessionId,
-    note: &'a Note,
+    note: &'a LogEntry,
 ) -> Result<(FileNote<C>, &'a [u8]), StoreError> {
     let end = note.body.iter().position(|byte| *byte == b'\n');
     let (line, content) = match end {

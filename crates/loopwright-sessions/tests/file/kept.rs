@@ -5,7 +5,7 @@ use std::{fs, fs::File, pin::pin, task::Poll, time::Duration};
 use futures::{FutureExt as _, executor::block_on, poll};
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Blocking, Claim, FileStore, Lease, SessionQuery, SessionStore as _, StoreError,
+    AppendMode, FileStore, Lease, LeaseRequest, SessionQuery, SessionStore as _, StoreError,
 };
 
 use super::world::{
@@ -17,7 +17,7 @@ fn later(seconds: u64) -> Timestamp {
 }
 
 /// A session `a` that the first store has written under a lease, and `b`; and what another process has.
-fn two(blocking: Blocking) -> (World, FileStore, Lease) {
+fn two(blocking: AppendMode) -> (World, FileStore, Lease) {
     let world = World::with(blocking);
     for name in ["a", "b", "c"] {
         create(&world.store, name, 1);
@@ -30,11 +30,11 @@ fn two(blocking: Blocking) -> (World, FileStore, Lease) {
 
 /// Such a store that leaves all work to other threads, and one that appends where it is asked.
 fn both() -> impl Iterator<Item = (World, FileStore, Lease)> {
-    [Blocking::Never, Blocking::Always].into_iter().map(two)
+    [AppendMode::Offload, AppendMode::Inline].into_iter().map(two)
 }
 
 fn claimed(store: &FileStore, owner: &str, now: Timestamp) -> Lease {
-    block_on(store.lease(&id("a"), Claim { now, ..claim(owner) })).unwrap()
+    block_on(store.lease(&id("a"), LeaseRequest { now, ..claim(owner) })).unwrap()
 }
 
 #[test]
@@ -163,10 +163,10 @@ fn a_session_that_was_put_back_from_a_copy_goes_on_from_there() {
 
 #[test]
 fn a_store_that_may_block_appends_where_it_is_asked() {
-    let (world, _other, lease) = two(Blocking::Always);
+    let (world, _other, lease) = two(AppendMode::Inline);
     let appended = appending_under(&world.store, &lease, 2, later(2)).now_or_never();
     assert_eq!(appended.unwrap().unwrap(), 3);
-    let (world, _other, lease) = two(Blocking::Never);
+    let (world, _other, lease) = two(AppendMode::Offload);
     assert!(appending_under(&world.store, &lease, 2, later(2)).now_or_never().is_none());
 }
 
@@ -179,7 +179,7 @@ async fn append_elsewhere(store: &FileStore, lease: &Lease, number: u64, now: Ti
 
 #[test]
 fn nobody_is_blocked_to_read_what_another_process_appended() {
-    let (world, other, lease) = two(Blocking::Always);
+    let (world, other, lease) = two(AppendMode::Inline);
     append_under(&other, &lease, 2, later(2)).unwrap();
     block_on(append_elsewhere(&world.store, &lease, 3, later(3)));
     assert_eq!(world.load("a").unwrap().unwrap().changes, said(0, 4));
@@ -187,7 +187,7 @@ fn nobody_is_blocked_to_read_what_another_process_appended() {
 
 #[test]
 fn what_cannot_be_appended_at_once_does_not_read_the_log_again() {
-    let (world, _other, lease) = two(Blocking::Always);
+    let (world, _other, lease) = two(AppendMode::Inline);
     let lease = block_on(world.store.renew(&lease, later(1), Duration::from_mins(5))).unwrap();
     append_under(&world.store, &lease, 2, later(2)).unwrap();
     // Whoever reads the whole log finds its first record damaged.
@@ -202,7 +202,7 @@ fn what_cannot_be_appended_at_once_does_not_read_the_log_again() {
 
 /// Appends while a lock is held by somebody else, who lets go of it later.
 fn is_not_blocked_by(lock: impl Fn(&World) -> File) {
-    let (world, _other, lease) = two(Blocking::Always);
+    let (world, _other, lease) = two(AppendMode::Inline);
     let held = lock(&world);
     block_on(async {
         let mut appending = pin!(appending_under(&world.store, &lease, 2, later(2)));

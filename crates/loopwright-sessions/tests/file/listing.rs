@@ -5,8 +5,8 @@ use std::{fs, sync::Arc};
 use futures::executor::block_on;
 use loopwright_core::{Seq, Timestamp};
 use loopwright_sessions::{
-    Batch, FileStore, Kinship, SessionHeader, SessionId, SessionQuery, SessionStatus,
-    SessionStore as _, Write,
+    AppendRequest, ChangeBatch, FileStore, SessionHeader, SessionId, SessionQuery, SessionRelation,
+    SessionStatus, SessionStore as _,
 };
 
 use super::world::{World, append_at, append_under, claim, create, create_as, header, id, now};
@@ -217,8 +217,11 @@ fn each_filter_finds_its_sessions() {
     assert_eq!(names(all.clone()), "edcba");
     assert_eq!(names(SessionQuery { workdir: Some("/w".into()), ..all.clone() }), "b");
     assert_eq!(names(SessionQuery { agent_name: Some("other".into()), ..all.clone() }), "d");
-    assert_eq!(names(SessionQuery { kinship: Kinship::Independent, ..all.clone() }), "edba");
-    assert_eq!(names(SessionQuery { kinship: Kinship::ChildOf(id("a")), ..all.clone() }), "dc");
+    assert_eq!(names(SessionQuery { kinship: SessionRelation::TopLevel, ..all.clone() }), "edba");
+    assert_eq!(
+        names(SessionQuery { kinship: SessionRelation::ChildOf(id("a")), ..all.clone() }),
+        "dc"
+    );
     assert_eq!(names(SessionQuery { status: Some(SessionStatus::Failed), ..all.clone() }), "e");
     assert_eq!(names(SessionQuery { limit: 0, ..all.clone() }), "");
     assert_eq!(names(SessionQuery { limit: usize::MAX, ..all }), "edcba");
@@ -281,10 +284,10 @@ fn a_session_is_listed_where_it_works_and_whom_it_works_for_since_its_last_write
         create(&world.store, name, 0);
     }
     let (workdir, parent): (Arc<str>, _) = ("/w".into(), id("b"));
-    let write = |id, expected| Write {
+    let write = |id, expected| AppendRequest {
         id,
         expected,
-        batch: Batch { first: 0, changes: &[] },
+        batch: ChangeBatch { first: 0, changes: &[] },
         status: None,
         title: None,
         workdir: None,
@@ -294,12 +297,13 @@ fn a_session_is_listed_where_it_works_and_whom_it_works_for_since_its_last_write
         now: at(2_000),
     };
     let (a, all) = (id("a"), SessionQuery::first(9));
-    block_on(world.store.append(Write { workdir: Some(&workdir), ..write(&a, 1) })).unwrap();
+    block_on(world.store.append(AppendRequest { workdir: Some(&workdir), ..write(&a, 1) }))
+        .unwrap();
     let there = SessionQuery { workdir: Some("/w".into()), ..all.clone() };
     assert_eq!(listed(&world.store, &there), (vec![id("a")], vec![]));
-    let children = SessionQuery { kinship: Kinship::ChildOf(id("b")), ..all };
+    let children = SessionQuery { kinship: SessionRelation::ChildOf(id("b")), ..all };
     assert_eq!(listed(&world.store, &children), (vec![], vec![]));
-    block_on(world.store.append(Write { parent: Some(&parent), ..write(&a, 2) })).unwrap();
+    block_on(world.store.append(AppendRequest { parent: Some(&parent), ..write(&a, 2) })).unwrap();
     assert_eq!(listed(&world.store, &children), (vec![id("a")], vec![]));
     assert_eq!(listed(&world.store, &there), (vec![id("a")], vec![]));
     assert_eq!(world.check(false), []);

@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use futures::executor::block_on;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Batch, Claim, FileStore, ForkPoint, Kinship, Lease, Log, MemoryStore, NewSession,
-    SessionHeader, SessionId, SessionQuery, SessionStatus, SessionStore, Wish, Write,
+    AppendRequest, ChangeBatch, ControlMessage, FileStore, ForkPoint, Lease, LeaseRequest,
+    MemoryStore, NewSession, SessionHeader, SessionId, SessionLog, SessionQuery, SessionRelation,
+    SessionStatus, SessionStore,
 };
 use proptest::prelude::*;
 
@@ -114,10 +115,10 @@ impl Both {
         let Appended { session, expected, first, count, status, handled, now } = appended;
         let (id, changes, title) = (id(NAMES[session]), said(first, count), "about".into());
         self.same(&async |store| {
-            let batch = Batch { first, changes: &changes };
+            let batch = ChangeBatch { first, changes: &changes };
             let title = (count == 3).then_some(&title);
-            let write = Write::new(&id, expected, batch, now);
-            told(store.append(Write { status, title, handled, lease, ..write }).await)
+            let write = AppendRequest::new(&id, expected, batch, now);
+            told(store.append(AppendRequest { status, title, handled, lease, ..write }).await)
         });
     }
 
@@ -143,7 +144,7 @@ impl Both {
                 let Some(source) = self.header(source) else { return };
                 let mut header = SessionHeader::new(id(NAMES[name]), "fork", now);
                 header.parent = Some(source.id.clone());
-                header.from = Some(ForkPoint { session: source.id, line: source.line, at });
+                header.from = Some(ForkPoint { session: source.id, branch: source.branch, at });
                 self.create(&header, at, usize::from(at > 3));
             }
             Deed::Append { session, late, count, leased, status } => {
@@ -172,7 +173,7 @@ impl Both {
             Deed::Lease(session, instead) => {
                 let (id, lasts) = (id(NAMES[session]), Duration::from_millis(300));
                 let instead_of = instead.then_some("me");
-                let claim = Claim { owner: "me", instead_of, now, lasts };
+                let claim = LeaseRequest { owner: "me", replaces: instead_of, now, ttl: lasts };
                 let taken = self.stores().map(|store| block_on(store.lease(&id, claim)));
                 let [memory, files] = taken;
                 assert_eq!(told(memory.as_ref()), told(files.as_ref()));
@@ -189,19 +190,22 @@ impl Both {
             }
             Deed::Post(session) => {
                 let id = id(NAMES[session]);
-                self.same(&async |store| told(store.post(&id, &Wish::Stop).await));
+                self.same(&async |store| {
+                    told(store.send_control(&id, &ControlMessage::Stop).await)
+                });
             }
             Deed::Collect => {
                 let Some(lease) = &self.lease else { return };
-                self.same(&async |store| told(store.collect(lease).await));
-                let posted = block_on(self.files.collect(lease)).unwrap_or_default();
+                self.same(&async |store| told(store.take_control(lease).await));
+                let posted = block_on(self.files.take_control(lease)).unwrap_or_default();
                 self.collected = posted.last().map(|it| (lease.id.clone(), it.number));
             }
             Deed::Note(session, count, forget) => {
-                let (log, keep) = if forget { (Log::Events, Some(2)) } else { (Log::Files, None) };
+                let (log, keep) =
+                    if forget { (SessionLog::Events, Some(2)) } else { (SessionLog::Files, None) };
                 let bodies = vec![Arc::<[u8]>::from(&now.millis().to_le_bytes()[..]); count];
                 let id = id(NAMES[session]);
-                self.same(&async |store| told(store.note(&id, log, &bodies, keep).await));
+                self.same(&async |store| told(store.append_log(&id, log, &bodies, keep).await));
             }
             Deed::List(which) => self.list(which),
             Deed::Reclaim(abandoned) => {
@@ -226,7 +230,7 @@ impl Both {
             2 => SessionQuery { status: Some(SessionStatus::Deleted), ..all },
             3 => SessionQuery { agent_name: Some("agent".into()), ..all },
             4 => SessionQuery { workdir: Some("/w".into()), ..all },
-            _ => SessionQuery { kinship: Kinship::ChildOf(id("a")), ..all },
+            _ => SessionQuery { kinship: SessionRelation::ChildOf(id("a")), ..all },
         };
         self.same(&async |store| {
             let (mut query, mut pages) = (query.clone(), Vec::new());
@@ -246,9 +250,10 @@ impl Both {
             self.same(&async |store| told(store.header(&id).await));
             self.same(&async |store| told(store.load(&id).await));
             self.same(&async |store| told(store.definition(&id).await));
-            self.same(&async |store| told(store.notes(&id, Log::Files, 1, 3).await));
-            let notes =
-                self.stores().map(|it| block_on(it.notes(&id, Log::Events, 0, 99)).unwrap());
+            self.same(&async |store| told(store.read_log(&id, SessionLog::Files, 1, 3).await));
+            let notes = self
+                .stores()
+                .map(|it| block_on(it.read_log(&id, SessionLog::Events, 0, 99)).unwrap());
             let [memory, files] = notes;
             assert!(files.ends_with(&memory), "{files:?} {memory:?}");
         }

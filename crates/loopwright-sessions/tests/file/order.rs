@@ -4,18 +4,18 @@ use std::{fs, sync::Arc};
 
 use futures::executor::block_on;
 use loopwright_sessions::{
-    ForkPoint, Log, Reclaimed, SessionHeader, SessionStore as _, StoreError,
+    ForkPoint, ReclaimStats, SessionHeader, SessionLog, SessionStore as _, StoreError,
 };
 
 use super::world::{World, append, create, create_as, header, id, now};
 
 fn note(world: &World, text: &str, keep: Option<u64>) -> u64 {
     let body: Arc<[u8]> = text.as_bytes().into();
-    block_on(world.store.note(&id("a"), Log::Events, &[body], keep)).unwrap()
+    block_on(world.store.append_log(&id("a"), SessionLog::Events, &[body], keep)).unwrap()
 }
 
 fn numbers(world: &World, after: u64, limit: usize) -> Vec<u64> {
-    let notes = block_on(world.store.notes(&id("a"), Log::Events, after, limit)).unwrap();
+    let notes = block_on(world.store.read_log(&id("a"), SessionLog::Events, after, limit)).unwrap();
     notes.iter().map(|it| it.number).collect()
 }
 
@@ -42,25 +42,25 @@ fn reclaiming_makes_the_files_smaller_and_keeps_what_is_needed() {
     let world = World::new();
     create(&world.store, "a", 500);
     append(&world.store, "a", 1, 500, 500).unwrap();
-    let at = |at| Some(ForkPoint { session: id("a"), line: 0, at });
+    let at = |at| Some(ForkPoint { session: id("a"), branch: 0, at });
     create_as(&world.store, &SessionHeader { from: at(3), ..header("b") }, 0).unwrap();
     block_on(world.store.delete(&id("a"), now())).unwrap();
     let log = world.session("a").join("log");
     let before = fs::metadata(&log).unwrap().len();
     let freed = block_on(world.store.reclaim(false)).unwrap();
-    assert_eq!(freed, Reclaimed { sessions: 0, batches: 1 });
+    assert_eq!(freed, ReclaimStats { sessions: 0, batches: 1 });
     let between = fs::metadata(&log).unwrap().len();
     assert!(between < before * 2 / 3, "{before} {between}");
     assert_eq!(world.load("b").unwrap().unwrap().changes, super::world::said(0, 3));
     block_on(world.store.delete(&id("b"), now())).unwrap();
     let freed = block_on(world.store.reclaim(false)).unwrap();
-    assert_eq!(freed, Reclaimed { sessions: 2, batches: 1 });
+    assert_eq!(freed, ReclaimStats { sessions: 2, batches: 1 });
     assert!(fs::metadata(&log).unwrap().len() < 2_000);
     assert_eq!(world.check(false), []);
     let world = world.reopened();
     let again = create_as(&world.store, &header("a"), 0);
     assert!(matches!(again, Err(StoreError::Exists(_))), "{again:?}");
-    assert_eq!(block_on(world.store.reclaim(true)).unwrap(), Reclaimed::default());
+    assert_eq!(block_on(world.store.reclaim(true)).unwrap(), ReclaimStats::default());
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_reclaimed_session_goes_on_where_it_was() {
     append(&world.store, "a", 3, 1, 2).unwrap();
     let before = world.load("a").unwrap();
     let freed = block_on(world.store.reclaim(true)).unwrap();
-    assert_eq!(freed, Reclaimed { sessions: 0, batches: 1 });
+    assert_eq!(freed, ReclaimStats { sessions: 0, batches: 1 });
     assert_eq!(world.load("a").unwrap(), before);
     // The last write is still known.
     assert_eq!(append(&world.store, "a", 3, 1, 2).unwrap(), 4);
@@ -95,7 +95,7 @@ fn nothing_is_reclaimed_while_it_is_not_known_what_is_needed() {
 fn a_session_that_begins_with_what_is_gone_says_so() {
     let world = World::new();
     create(&world.store, "a", 2);
-    let from = Some(ForkPoint { session: id("a"), line: 0, at: 1 });
+    let from = Some(ForkPoint { session: id("a"), branch: 0, at: 1 });
     create_as(&world.store, &SessionHeader { from, ..header("b") }, 0).unwrap();
     fs::remove_dir_all(world.session("a")).unwrap();
     let found = world.check(true);
@@ -124,7 +124,8 @@ fn notes_are_found_from_any_place_of_a_long_log() {
     let bodies: Vec<Arc<[u8]>> = (0..3_000_usize)
         .map(|it| vec![b'x'; if it == 1_500 { 200_000 } else { it % 200 }].into())
         .collect();
-    let last = block_on(world.store.note(&id("a"), Log::Events, &bodies, None)).unwrap();
+    let last =
+        block_on(world.store.append_log(&id("a"), SessionLog::Events, &bodies, None)).unwrap();
     assert_eq!(last, 3_000);
     for after in [0, 1, 700, 1_499, 1_500, 1_501, 2_222, 2_998, 2_999, 3_000, 9_999] {
         let expect: Vec<_> = (after + 1..=3_000).take(7).collect();
@@ -154,7 +155,7 @@ fn notes_that_look_like_records_are_only_what_they_say() {
     note(&world, "one", None);
     let file = world.session("a").join("events");
     let quoted: Arc<[u8]> = fs::read(&file).unwrap().into();
-    block_on(world.store.note(&id("a"), Log::Events, &[quoted], None)).unwrap();
+    block_on(world.store.append_log(&id("a"), SessionLog::Events, &[quoted], None)).unwrap();
     let whole = fs::read(&file).unwrap();
     // Its beginning is torn: what it quotes is still no record.
     fs::write(&file, &whole[..whole.len() - 1]).unwrap();

@@ -3,7 +3,7 @@
 use std::fs;
 
 use futures::executor::block_on;
-use loopwright_sessions::{Log, SessionStatus, SessionStore as _, StoreError};
+use loopwright_sessions::{SessionLog, SessionStatus, SessionStore as _, StoreError};
 
 use super::world::{World, append, create, header, id, said};
 
@@ -328,10 +328,10 @@ fn notes_cut_at_any_byte_of_the_last_one_are_read_and_go_on() {
     create(&world.store, "a", 0);
     let note = |world: &World, text: &str| {
         let body = text.as_bytes().into();
-        block_on(world.store.note(&id("a"), Log::Events, &[body], None)).unwrap()
+        block_on(world.store.append_log(&id("a"), SessionLog::Events, &[body], None)).unwrap()
     };
     let texts = |world: &World| -> Vec<String> {
-        let notes = block_on(world.store.notes(&id("a"), Log::Events, 0, 9)).unwrap();
+        let notes = block_on(world.store.read_log(&id("a"), SessionLog::Events, 0, 9)).unwrap();
         notes.iter().map(|it| String::from_utf8(it.body.to_vec()).unwrap()).collect()
     };
     note(&world, "one");
@@ -353,18 +353,18 @@ fn damaged_notes_are_salvaged() {
     let world = World::new();
     create(&world.store, "a", 0);
     let bodies = ["one", "two", "three"].map(|it| it.as_bytes().into());
-    block_on(world.store.note(&id("a"), Log::Files, &bodies, None)).unwrap();
+    block_on(world.store.append_log(&id("a"), SessionLog::Files, &bodies, None)).unwrap();
     let file = world.session("a").join("files");
     let mut bytes = fs::read(&file).unwrap();
     let two = bytes.windows(3).position(|it| it == b"two").unwrap();
     bytes[two] = b'T';
     fs::write(&file, &bytes).unwrap();
-    let read = block_on(world.store.notes(&id("a"), Log::Files, 0, 9));
+    let read = block_on(world.store.read_log(&id("a"), SessionLog::Files, 0, 9));
     assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
     let found = world.check(true);
     assert!(found[0].repaired.as_ref().unwrap().contains("kept the 2 notes"), "{found:?}");
     assert_eq!(world.check(true), []);
-    let notes = block_on(world.store.notes(&id("a"), Log::Files, 0, 9)).unwrap();
+    let notes = block_on(world.store.read_log(&id("a"), SessionLog::Files, 0, 9)).unwrap();
     assert_eq!(notes.iter().map(|it| it.number).collect::<Vec<_>>(), [1, 3]);
     assert_eq!(fs::read(file.with_file_name("files.damaged-1")).unwrap(), bytes);
 }
@@ -389,7 +389,7 @@ fn nothing_is_added_to_notes_that_are_damaged_before_intact_ones() {
     let world = World::new();
     create(&world.store, "a", 0);
     let bodies = ["one", "two", "three"].map(|it| it.as_bytes().into());
-    block_on(world.store.note(&id("a"), Log::Files, &bodies, None)).unwrap();
+    block_on(world.store.append_log(&id("a"), SessionLog::Files, &bodies, None)).unwrap();
     let file = world.session("a").join("files");
     let mut bytes = fs::read(&file).unwrap();
     let one = bytes.windows(3).position(|it| it == b"one").unwrap();
@@ -397,7 +397,8 @@ fn nothing_is_added_to_notes_that_are_damaged_before_intact_ones() {
     // The last one is torn as well, so that its end does not tell where the others end.
     bytes.pop();
     fs::write(&file, &bytes).unwrap();
-    let noted = block_on(world.store.note(&id("a"), Log::Files, &[b"four"[..].into()], None));
+    let noted =
+        block_on(world.store.append_log(&id("a"), SessionLog::Files, &[b"four"[..].into()], None));
     assert!(matches!(noted, Err(StoreError::Corrupt { .. })), "{noted:?}");
     assert_eq!(fs::read(&file).unwrap(), bytes);
 }

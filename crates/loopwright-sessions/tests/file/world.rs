@@ -9,12 +9,12 @@ use std::{
 use futures::executor::block_on;
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
-    Change, Edit, Seq, Stamped, Timestamp,
+    Change, ChangeRecord, Edit, Seq, Timestamp,
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    Batch, Blocking, Claim, FileStore, Finding, Lease, Loaded, NewSession, SessionHeader,
-    SessionId, SessionQuery, SessionStore as _, StoreError, Write,
+    AppendMode, AppendRequest, ChangeBatch, FileStore, Finding, Lease, LeaseRequest, LoadedSession,
+    NewSession, SessionHeader, SessionId, SessionQuery, SessionStore as _, StoreError,
 };
 use tempfile::TempDir;
 
@@ -25,21 +25,21 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self::with(Blocking::Never)
+        Self::with(AppendMode::Offload)
     }
 
     /// Makes a world in memory, where the machine has such a place: for what is written many times, and read, but need
     /// not survive the machine.
     pub(crate) fn in_memory() -> Self {
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-        Self::at(dir.unwrap(), Blocking::Never)
+        Self::at(dir.unwrap(), AppendMode::Offload)
     }
 
-    pub(crate) fn with(blocking: Blocking) -> Self {
+    pub(crate) fn with(blocking: AppendMode) -> Self {
         Self::at(tempfile::tempdir().unwrap(), blocking)
     }
 
-    fn at(dir: TempDir, blocking: Blocking) -> Self {
+    fn at(dir: TempDir, blocking: AppendMode) -> Self {
         let store = FileStore::open_with(dir.path().join("store"), blocking).unwrap();
         Self { dir, store }
     }
@@ -58,7 +58,7 @@ impl World {
         Self { store, ..self }
     }
 
-    pub(crate) fn load(&self, name: &str) -> Result<Option<Loaded>, StoreError> {
+    pub(crate) fn load(&self, name: &str) -> Result<Option<LoadedSession>, StoreError> {
         block_on(self.store.load(&id(name)))
     }
 
@@ -93,15 +93,15 @@ pub(crate) fn now() -> Timestamp {
 }
 
 /// Changes from one number on.
-pub(crate) fn said(from: u64, count: usize) -> Vec<Stamped> {
+pub(crate) fn said(from: u64, count: usize) -> Vec<ChangeRecord> {
     said_by("test", from, count)
 }
 
-pub(crate) fn said_by(by: &str, from: u64, count: usize) -> Vec<Stamped> {
+pub(crate) fn said_by(by: &str, from: u64, count: usize) -> Vec<ChangeRecord> {
     let change = |number: u64| {
         let section = SectionName::MESSAGES.into();
         let edit = Edit::Append { section, message: Message::user(format!("message {number}")) };
-        Stamped { at: now(), change: Change::Edited { by: by.into(), edit } }
+        ChangeRecord { at: now(), change: Change::StateEdited { by: by.into(), edit } }
     };
     (from..).take(count).map(change).collect()
 }
@@ -114,8 +114,8 @@ pub(crate) fn header(name: &str) -> SessionHeader {
     SessionHeader::new(id(name), "agent", now())
 }
 
-pub(crate) fn claim(owner: &str) -> Claim<'_> {
-    Claim { owner, instead_of: None, now: now(), lasts: Duration::from_secs(30) }
+pub(crate) fn claim(owner: &str) -> LeaseRequest<'_> {
+    LeaseRequest { owner, replaces: None, now: now(), ttl: Duration::from_secs(30) }
 }
 
 pub(crate) fn create(store: &FileStore, name: &str, count: usize) -> SessionHeader {
@@ -157,12 +157,12 @@ pub(crate) fn append_said(
     name: &str,
     expected: u64,
     first: Seq,
-    changes: &[Stamped],
+    changes: &[ChangeRecord],
     now: Timestamp,
 ) -> Result<u64, StoreError> {
     let id = id(name);
-    let batch = Batch { first, changes };
-    block_on(store.append(Write::new(&id, expected, batch, now)))
+    let batch = ChangeBatch { first, changes };
+    block_on(store.append(AppendRequest::new(&id, expected, batch, now)))
 }
 
 /// Appends the change of this number, which is the version as well, under a lease.
@@ -182,8 +182,10 @@ pub(crate) async fn appending_under(
     now: Timestamp,
 ) -> Result<u64, StoreError> {
     let (id, changes) = (&lease.id, said(number, 1));
-    let batch = Batch { first: number, changes: &changes };
-    store.append(Write { lease: Some(lease), ..Write::new(id, number, batch, now) }).await
+    let batch = ChangeBatch { first: number, changes: &changes };
+    store
+        .append(AppendRequest { lease: Some(lease), ..AppendRequest::new(id, number, batch, now) })
+        .await
 }
 
 /// Changes what the first record of a log says, with checksums that hold. Both texts are as long.

@@ -14,7 +14,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::database::News;
+use crate::database::LogNotification;
 
 /// The channel on which notes are told.
 pub(super) const CHANNEL: &str = "loopwright_notes";
@@ -39,8 +39,8 @@ impl Listener {
         Self { told, is_on, task }
     }
 
-    pub(super) fn news(&self) -> News {
-        News { heard: self.told.subscribe(), is_on: Arc::clone(&self.is_on) }
+    pub(super) fn news(&self) -> LogNotification {
+        LogNotification { heard: self.told.subscribe(), is_on: Arc::clone(&self.is_on) }
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Mark, Sqlite};
 use crate::{
     database::{Access, Database as _, Transaction},
     error::{Failure, SqlError},
-    head::Head,
+    head::SessionRow,
     row::values,
     seal::seal,
     store::end,
@@ -66,7 +66,7 @@ async fn behind(
 
 /// Writes down that a session lost its last writes. Forks may begin there, so it continues on a new line.
 async fn note_loss(transaction: &mut dyn Transaction, mark: &Mark) -> Result<(), Failure> {
-    let head = Head::locked(transaction, &mark.id).await?;
+    let head = SessionRow::locked(transaction, &mark.id).await?;
     let lost = mark.version.saturating_sub(head.version);
     if lost == 0 {
         return Ok(());

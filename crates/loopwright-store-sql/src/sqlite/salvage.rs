@@ -25,7 +25,7 @@ mod cells;
 mod pages;
 mod refill;
 
-use self::{pages::Pages, refill::Refill};
+use self::{pages::Pages, refill::Rebuild};
 
 impl SqliteStore {
     /// Saves what can be read of a damaged file into a new one, which takes its place, and says what was
@@ -142,7 +142,7 @@ async fn fill(
     place: &Arc<str>,
 ) -> Result<(i64, Vec<Finding>), Failure> {
     let now = Timestamp::from(SystemTime::now());
-    let mut refill = Refill::new(transaction).await?;
+    let mut refill = Rebuild::new(transaction).await?;
     for number in 1..=pages.last {
         for record in cells::records(pages, number) {
             refill.take(record).await?;

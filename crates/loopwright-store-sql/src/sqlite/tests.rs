@@ -1,7 +1,7 @@
 use loopwright_agent::AgentDefinition;
 use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    Log, NewSession, SessionHeader, SessionId, SessionQuery, SessionStore as _, StoreError,
+    NewSession, SessionHeader, SessionId, SessionLog, SessionQuery, SessionStore as _, StoreError,
 };
 use tempfile::TempDir;
 
@@ -46,7 +46,7 @@ async fn a_full_disk_is_told_and_nothing_is_lost() {
     set(&store, "PRAGMA max_page_count = 1").await;
     let large: Arc<[u8]> = vec![0; 100_000].into();
     let id = SessionId::new("a").unwrap();
-    let full = store.note(&id, Log::Files, &[large], None).await.unwrap_err();
+    let full = store.append_log(&id, SessionLog::Files, &[large], None).await.unwrap_err();
     assert!(matches!(full, StoreError::Unavailable(_)), "{full:?}");
     assert!(full.to_string().contains("there is no space left for"), "{full}");
     assert_eq!(names(&store).await, ["a"]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_agent::{DefinitionError, Definitions as _};
-use loopwright_core::{Effects, Json, NoArgs, Tool, ToolCx, ToolOptions};
+use loopwright_core::{Json, NoArgs, SideEffects, Tool, ToolCx, ToolOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -250,7 +250,7 @@ impl Tool for WriteAgent {
 
 fn reading() -> ToolOptions {
     ToolOptions {
-        effects: Effects::Pure,
+        side_effects: SideEffects::ReadOnly,
         namespace: Some("agents".into()),
         ..ToolOptions::default()
     }

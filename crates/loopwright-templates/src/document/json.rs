@@ -2,43 +2,43 @@
 
 use std::fmt;
 
-use loopwright_capabilities::front_matter::{Lines, MOST_LEVELS, Repeated};
+use loopwright_capabilities::front_matter::{Lines, MAX_DEPTH, Repeated};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::document::Document;
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Diagnostic, DiagnosticKind};
 
-pub(super) fn read(text: &str) -> Result<Document, Problem> {
+pub(super) fn read(text: &str) -> Result<Document, Diagnostic> {
     let mut places = Places { text, at: 0, line: 1, repeated: Vec::new() };
     // First, because values that are too deep are no values for what reads them.
-    let lines = places.of(text, MOST_LEVELS)?;
+    let lines = places.of(text, MAX_DEPTH)?;
     let repeated = places.repeated;
     let value: Value = serde_json::from_str(text).map_err(|error| wrong(&error))?;
     let Value::Object(values) = value else { return Err(not_an_object()) };
     Ok(Document { values: Map::from_iter(values), lines, repeated, ..Document::default() })
 }
 
-fn wrong(error: &serde_json::Error) -> Problem {
+fn wrong(error: &serde_json::Error) -> Diagnostic {
     let said = error.to_string();
     // The line is told beside it.
     let problem = said.rsplit_once(" at line ").map_or(said.as_str(), |(problem, _)| problem);
     let line = Some(error.line()).filter(|it| *it > 0);
-    Problem { line, ..syntax(problem.to_owned()) }
+    Diagnostic { line, ..syntax(problem.to_owned()) }
 }
 
-fn not_an_object() -> Problem {
+fn not_an_object() -> Diagnostic {
     syntax("it has to be an object".to_owned())
 }
 
-fn too_deep(line: usize) -> Problem {
-    let problem = format!("it is nested more than {MOST_LEVELS} levels deep");
-    Problem { line: Some(line), ..syntax(problem) }
+fn too_deep(line: usize) -> Diagnostic {
+    let problem = format!("it is nested more than {MAX_DEPTH} levels deep");
+    Diagnostic { line: Some(line), ..syntax(problem) }
 }
 
-fn syntax(problem: String) -> Problem {
-    ProblemKind::Syntax { format: "JSON", problem }.of_file()
+fn syntax(problem: String) -> Diagnostic {
+    DiagnosticKind::Syntax { format: "JSON", problem }.of_file()
 }
 
 /// Goes through a text from its beginning to its end, and counts lines.
@@ -51,7 +51,7 @@ struct Places<'a> {
 
 impl<'a> Places<'a> {
     /// Returns the lines of a value, which may have so many levels. What is no JSON has none.
-    fn of(&mut self, part: &'a str, levels: usize) -> Result<Lines, Problem> {
+    fn of(&mut self, part: &'a str, levels: usize) -> Result<Lines, Diagnostic> {
         let mut lines = Lines { line: self.line_of(part), ..Lines::default() };
         if !part.trim_start().starts_with(['{', '[']) {
             return Ok(lines);

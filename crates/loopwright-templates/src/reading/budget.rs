@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use loopwright_core::{Budget, messages::Cost};
 
-use crate::problem::ProblemKind;
+use crate::problem::DiagnosticKind;
 use crate::reading::fields::{Fields, Inner};
 
 const SECONDS: &str = "a number of seconds from 0 on that is not too large";
@@ -27,7 +27,7 @@ fn time(fields: &mut Fields<'_>) -> Option<Duration> {
     let (at, seconds) = fields.amount(&["maxSeconds", "max_seconds", "seconds"])?;
     let time = Duration::try_from_secs_f64(seconds).ok();
     if time.is_none() {
-        fields.error(at, ProblemKind::WrongType { expected: SECONDS });
+        fields.error(at, DiagnosticKind::WrongType { expected: SECONDS });
     }
     time
 }
@@ -36,7 +36,7 @@ fn deadline(fields: &mut Fields<'_>) -> Option<loopwright_core::Timestamp> {
     let (at, value) = fields.take(&["deadline"])?;
     let moment = value.as_str().and_then(|it| it.trim().parse().ok());
     if moment.is_none() {
-        fields.error(at, ProblemKind::WrongType { expected: MOMENT });
+        fields.error(at, DiagnosticKind::WrongType { expected: MOMENT });
     }
     moment
 }

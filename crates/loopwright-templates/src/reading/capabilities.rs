@@ -3,7 +3,7 @@
 use loopwright_agent::NameList;
 use serde_json::{Map, Value};
 
-use crate::problem::ProblemKind;
+use crate::problem::DiagnosticKind;
 use crate::reading::fields::{At, Fields};
 
 const FORM: &str = "a list of names and of `name: configuration`; a configuration is a list of \
@@ -33,7 +33,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> Named {
         match entry {
             Value::String(name) => found.push((name, Value::Null)),
             Value::Object(map) => found.extend(map),
-            _ => fields.error(at.clone(), ProblemKind::WrongType { expected: FORM }),
+            _ => fields.error(at.clone(), DiagnosticKind::WrongType { expected: FORM }),
         }
     }
     collect(found, &at, fields)
@@ -47,13 +47,13 @@ fn collect(found: Vec<(String, Value)>, at: &At, fields: &mut Fields<'_>) -> Nam
             Value::Object(map) if map.is_empty() => {}
             Value::Object(_) => {
                 if config.insert(name.trim().to_owned(), value.clone()).is_some() {
-                    fields.error(at.clone(), ProblemKind::Repeated);
+                    fields.error(at.clone(), DiagnosticKind::Repeated);
                 }
             }
             _ => {
                 let key = format!("{}.{name}", at.key);
                 let at = At { key, line: at.line };
-                fields.error(at, ProblemKind::WrongType { expected: FORM });
+                fields.error(at, DiagnosticKind::WrongType { expected: FORM });
             }
         }
     }

@@ -5,7 +5,7 @@ use loopwright_capabilities::front_matter::Lines;
 use loopwright_capabilities::skills::ToolRule;
 use serde_json::{Map, Value};
 
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Diagnostic, DiagnosticKind};
 
 const TEXT: &str = "a text; put it between quotes";
 const NAMES: &str = "a list of names, or names with commas between them; `[]` stands for none";
@@ -16,8 +16,8 @@ const AMOUNT: &str = "a number from 0 on";
 /// What was found wrong.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    pub(super) errors: Vec<Problem>,
-    pub(super) warnings: Vec<Problem>,
+    pub(super) errors: Vec<Diagnostic>,
+    pub(super) warnings: Vec<Diagnostic>,
 }
 
 /// Where a value is.
@@ -59,19 +59,19 @@ impl<'f> Fields<'f> {
         At { key: format!("{}{key}", self.around), line }
     }
 
-    pub(super) fn error(&mut self, at: At, kind: ProblemKind) {
-        self.found.errors.push(Problem { line: at.line, key: Some(at.key), kind });
+    pub(super) fn error(&mut self, at: At, kind: DiagnosticKind) {
+        self.found.errors.push(Diagnostic { line: at.line, key: Some(at.key), kind });
     }
 
-    pub(super) fn warn(&mut self, at: At, kind: ProblemKind) {
-        self.found.warnings.push(Problem { line: at.line, key: Some(at.key), kind });
+    pub(super) fn warn(&mut self, at: At, kind: DiagnosticKind) {
+        self.found.warnings.push(Diagnostic { line: at.line, key: Some(at.key), kind });
     }
 
     pub(super) fn missing(&mut self, key: &str, remedy: &'static str) {
         let is_known = self.found.errors.iter().any(|it| it.key.as_deref() == Some(key));
         if !is_known {
             let at = At { key: key.to_owned(), line: None };
-            self.error(at, ProblemKind::Missing { remedy });
+            self.error(at, DiagnosticKind::Missing { remedy });
         }
     }
 
@@ -82,7 +82,7 @@ impl<'f> Fields<'f> {
             let at = self.at(key);
             let Some(value) = self.values.remove(*key).filter(|it| !it.is_null()) else { continue };
             match &taken {
-                Some((other, ..)) => self.error(at, ProblemKind::Twice { other }),
+                Some((other, ..)) => self.error(at, DiagnosticKind::ConflictingKeys { other }),
                 None => taken = Some((key, at, value)),
             }
         }
@@ -99,7 +99,7 @@ impl<'f> Fields<'f> {
     pub(super) fn not_null(&mut self, keys: &[&'static str]) {
         for key in keys {
             if self.values.get(*key).is_some_and(Value::is_null) {
-                self.error(self.at(key), ProblemKind::WrongType { expected: NAMES });
+                self.error(self.at(key), DiagnosticKind::WrongType { expected: NAMES });
             }
         }
     }
@@ -108,7 +108,7 @@ impl<'f> Fields<'f> {
         match self.take(keys)? {
             (at, Value::String(text)) => Some((at, text)),
             (at, _) => {
-                self.error(at, ProblemKind::WrongType { expected: TEXT });
+                self.error(at, DiagnosticKind::WrongType { expected: TEXT });
                 None
             }
         }
@@ -123,7 +123,7 @@ impl<'f> Fields<'f> {
         let key = at.key.strip_prefix(&self.around).unwrap_or(&at.key);
         let lines = self.lines.within.get(key).cloned().unwrap_or_default();
         let Value::Object(values) = value else {
-            self.error(at, ProblemKind::WrongType { expected });
+            self.error(at, DiagnosticKind::WrongType { expected });
             return None;
         };
         Some(Inner { values, at, lines })
@@ -142,7 +142,7 @@ impl<'f> Fields<'f> {
             _ => None,
         };
         if words.is_none() {
-            self.error(at.clone(), ProblemKind::WrongType { expected: NAMES });
+            self.error(at.clone(), DiagnosticKind::WrongType { expected: NAMES });
         }
         words.map(|words| (at, words))
     }
@@ -154,7 +154,7 @@ impl<'f> Fields<'f> {
     pub(super) fn count<T: TryFrom<u64>>(&mut self, keys: &[&'static str]) -> Option<(At, T)> {
         let (at, value) = self.take(keys)?;
         let Some(count) = value.as_u64().and_then(|it| T::try_from(it).ok()) else {
-            self.error(at, ProblemKind::WrongType { expected: COUNT });
+            self.error(at, DiagnosticKind::WrongType { expected: COUNT });
             return None;
         };
         Some((at, count))
@@ -163,14 +163,14 @@ impl<'f> Fields<'f> {
     pub(super) fn amount(&mut self, keys: &[&'static str]) -> Option<(At, f64)> {
         let (at, value) = self.take(keys)?;
         let Some(amount) = value.as_f64().filter(|it| it.is_finite() && *it >= 0.0) else {
-            self.error(at, ProblemKind::WrongType { expected: AMOUNT });
+            self.error(at, DiagnosticKind::WrongType { expected: AMOUNT });
             return None;
         };
         Some((at, amount))
     }
 
     /// Takes keys that say what does not count, and tells why.
-    pub(super) fn ignore(&mut self, keys: &[&'static str], kind: &ProblemKind) {
+    pub(super) fn ignore(&mut self, keys: &[&'static str], kind: &DiagnosticKind) {
         for key in keys {
             if let Some((at, _)) = self.take(&[key]) {
                 self.warn(at, kind.clone());
@@ -185,8 +185,8 @@ impl<'f> Fields<'f> {
         for key in keys {
             let at = self.at(&key);
             match meant(&key).filter(|_| self.around.is_empty()) {
-                Some(meant) => self.error(at, ProblemKind::Misspelled { meant }),
-                None => self.warn(at, ProblemKind::UnknownKey),
+                Some(meant) => self.error(at, DiagnosticKind::Misspelled { meant }),
+                None => self.warn(at, DiagnosticKind::UnknownKey),
             }
         }
         self.values.clear();

@@ -9,7 +9,7 @@ use loopwright_core::{
 };
 use serde_json::Value;
 
-use crate::problem::ProblemKind;
+use crate::problem::DiagnosticKind;
 use crate::reading::fields::{Fields, Inner};
 
 /// Keys that say who is reached how, which is never a definition's business.
@@ -78,7 +78,7 @@ pub(super) fn selection(fields: &mut Fields<'_>, models: &ModelNames) -> Option<
         (None, Some(model)) => (true, model),
         (None, None) => return None,
         (Some(_), Some((at, _))) => {
-            fields.error(at, ProblemKind::Twice { other: "llm" });
+            fields.error(at, DiagnosticKind::ConflictingKeys { other: "llm" });
             return None;
         }
     };
@@ -91,7 +91,7 @@ pub(super) fn selection(fields: &mut Fields<'_>, models: &ModelNames) -> Option<
         Named::Nobody => None,
         Named::Model(llm) => Some(llm),
         Named::Foreign => {
-            fields.warn(at, ProblemKind::ForeignModel(text.to_owned()));
+            fields.warn(at, DiagnosticKind::ForeignModel(text.to_owned()));
             None
         }
     }
@@ -112,8 +112,8 @@ fn settings(inner: Inner, fields: &mut Fields<'_>) -> LlmConfig {
         options.temperature = Some(temperature);
     }
     options.reasoning_effort = effort(&mut fields).or(options.reasoning_effort);
-    fields.ignore(&ELSEWHERE, &ProblemKind::Elsewhere);
-    fields.ignore(&UNSUPPORTED, &ProblemKind::Unsupported);
+    fields.ignore(&ELSEWHERE, &DiagnosticKind::ForbiddenKey);
+    fields.ignore(&UNSUPPORTED, &DiagnosticKind::Unsupported);
     fields.rest();
     LlmConfig { provider, model, options }
 }
@@ -123,7 +123,7 @@ fn options(fields: &mut Fields<'_>) -> InferenceOptions {
     match serde_json::from_value(value) {
         Ok(options) => options,
         Err(error) => {
-            fields.error(at, ProblemKind::Unfit(error.to_string()));
+            fields.error(at, DiagnosticKind::InvalidValue(error.to_string()));
             InferenceOptions::default()
         }
     }
@@ -134,7 +134,7 @@ pub(super) fn effort(fields: &mut Fields<'_>) -> Option<ReasoningEffort> {
     let (at, value) = fields.take(&EFFORT)?;
     let effort = serde_json::from_value(value).ok();
     if effort.is_none() {
-        fields.warn(at, ProblemKind::Unsupported);
+        fields.warn(at, DiagnosticKind::Unsupported);
     }
     effort
 }

@@ -5,7 +5,7 @@ use loopwright_capabilities::front_matter::Lines;
 use loopwright_core::messages::InferenceSettings;
 use serde_json::Value;
 
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Diagnostic, DiagnosticKind};
 
 /// The keys under which a file may write its model.
 const LLM: [&str; 3] = ["llm", "llmConfig", "llm_config"];
@@ -50,10 +50,10 @@ fn within(value: &Value, key: &str, depth: usize, found: &mut Vec<(String, Infer
 }
 
 /// Returns what in a definition only the user's own file may say.
-pub(crate) fn problems(definition: &AgentDefinition, lines: &Lines) -> Vec<Problem> {
+pub(crate) fn problems(definition: &AgentDefinition, lines: &Lines) -> Vec<Diagnostic> {
     let problem = |key: String| {
         let line = line(lines, &key);
-        Problem { line, key: Some(key), kind: ProblemKind::UsersOnly }
+        Diagnostic { line, key: Some(key), kind: DiagnosticKind::UsersOnly }
     };
     privileged_settings(definition).into_iter().map(problem).collect()
 }

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::problem::ProblemKind;
+use crate::problem::DiagnosticKind;
 use crate::reading::fields::{At, Fields};
 
 /// Modes that allow as much as, or more than, an agent without a mode may do here.
@@ -44,7 +44,7 @@ const WORKING: &str = "remove it to let the agent work in the working directory 
 pub(super) fn refuse(fields: &mut Fields<'_>) {
     if let Some((at, mode)) = fields.text(&["permissionMode"]) {
         match mode.trim() {
-            mode if PERMISSIVE.contains(&mode) => fields.warn(at, ProblemKind::Unsupported),
+            mode if PERMISSIVE.contains(&mode) => fields.warn(at, DiagnosticKind::Unsupported),
             mode => {
                 let remedy = if mode == "plan" { READING } else { NAMING };
                 refused(fields, at, format!("the mode `{mode}`"), remedy);
@@ -54,19 +54,19 @@ pub(super) fn refuse(fields: &mut Fields<'_>) {
     if let Some((at, hooks)) = fields.take(&["hooks"]) {
         match guards(&hooks, &OBSERVED) {
             Some(guards) => refused(fields, at, format!("hooks at {guards}"), DENYING),
-            None => fields.warn(at, ProblemKind::Unsupported),
+            None => fields.warn(at, DiagnosticKind::Unsupported),
         }
     }
     if let Some((at, rules)) = fields.take(&["permissions"]) {
         match guards(&rules, &["allow"]) {
             Some(guards) => refused(fields, at, format!("rules in {guards}"), DENYING),
-            None => fields.warn(at, ProblemKind::Unsupported),
+            None => fields.warn(at, DiagnosticKind::Unsupported),
         }
     }
     if let Some((at, place)) = fields.take(&["isolation"]) {
         let place = place.as_str().map_or_else(|| place.to_string(), ToOwned::to_owned);
         match place.trim() {
-            "none" | "false" => fields.warn(at, ProblemKind::Unsupported),
+            "none" | "false" => fields.warn(at, DiagnosticKind::Unsupported),
             place => refused(fields, at, format!("`{place}`"), WORKING),
         }
     }
@@ -74,7 +74,7 @@ pub(super) fn refuse(fields: &mut Fields<'_>) {
 
 fn refused(fields: &mut Fields<'_>, at: At, restriction: String, remedy: &str) {
     let remedy = remedy.to_owned();
-    fields.error(at, ProblemKind::UnsupportedRestriction { restriction, remedy });
+    fields.error(at, DiagnosticKind::UnsupportedRestriction { restriction, remedy });
 }
 
 /// Lists the entries of a map that hold something, besides those that restrict nothing. A value that is

@@ -3,7 +3,7 @@
 use loopwright_agent::NameList;
 use loopwright_capabilities::skills::ToolRule;
 
-use crate::problem::ProblemKind;
+use crate::problem::DiagnosticKind;
 use crate::reading::fields::Fields;
 
 /// Tools of another program that have no counterpart here.
@@ -35,7 +35,7 @@ pub(super) fn allowed(fields: &mut Fields<'_>) -> Option<NameList> {
     let mut names = Vec::new();
     for rule in words.iter().map(|it| ToolRule::new(it)) {
         if FOREIGN.contains(&rule.name()) {
-            fields.warn(at.clone(), ProblemKind::ForeignTool(rule.name().to_owned()));
+            fields.warn(at.clone(), DiagnosticKind::ForeignTool(rule.name().to_owned()));
         } else if is_conditional(&rule) {
             let name = rule.name();
             let remedy = format!("write `{name}` to allow it with all arguments, or remove it");
@@ -74,11 +74,11 @@ fn is_conditional(rule: &ToolRule) -> bool {
     rule.is_conditional() && !rule.to_string().ends_with("(*)")
 }
 
-fn unsupported(rule: &ToolRule, remedy: String) -> ProblemKind {
-    ProblemKind::UnsupportedRestriction { restriction: format!("the rule `{rule}`"), remedy }
+fn unsupported(rule: &ToolRule, remedy: String) -> DiagnosticKind {
+    DiagnosticKind::UnsupportedRestriction { restriction: format!("the rule `{rule}`"), remedy }
 }
 
 /// Returns our tools that are meant by a name of another program, which begins with a capital.
 fn counterparts(rule: &ToolRule) -> Option<&'static [&'static str]> {
-    rule.ours().filter(|_| rule.name().starts_with(|it: char| it.is_ascii_uppercase()))
+    rule.native_names().filter(|_| rule.name().starts_with(|it: char| it.is_ascii_uppercase()))
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Where definitions are looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct DefinitionPlaces(Vec<(DefinitionScope, PathBuf)>);
+pub struct DefinitionPaths(Vec<(DefinitionScope, PathBuf)>);
 
 /// Whose definitions they are; what comes later counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +19,7 @@ pub enum DefinitionScope {
     User,
 }
 
-impl DefinitionPlaces {
+impl DefinitionPaths {
     /// The directories of a project, from its root, of which the last counts.
     pub const PROJECT: [&str; 2] = [".claude/agents", Self::OWN];
 
@@ -35,28 +35,30 @@ impl DefinitionPlaces {
     /// the second counts. Give it only projects whose authors may say what agents do.
     pub fn project(self, root: impl AsRef<Path>) -> Self {
         let directories = Self::PROJECT.map(|it| root.as_ref().join(it));
-        directories.into_iter().fold(self, |places, it| places.and(DefinitionScope::Project, it))
+        directories
+            .into_iter()
+            .fold(self, |places, it| places.with_dir(DefinitionScope::Project, it))
     }
 
     /// Looks in a directory of the user.
     pub fn user(self, directory: impl Into<PathBuf>) -> Self {
-        self.and(DefinitionScope::User, directory)
+        self.with_dir(DefinitionScope::User, directory)
     }
 
     /// Looks in a directory of a package.
     pub fn package(self, directory: impl Into<PathBuf>) -> Self {
-        self.and(DefinitionScope::Package, directory)
+        self.with_dir(DefinitionScope::Package, directory)
     }
 
     /// Looks in a directory. Within a scope, what was added later counts.
-    pub fn and(mut self, scope: DefinitionScope, directory: impl Into<PathBuf>) -> Self {
+    pub fn with_dir(mut self, scope: DefinitionScope, directory: impl Into<PathBuf>) -> Self {
         self.0.push((scope, directory.into()));
         self.0.sort_by_key(|(scope, _)| *scope);
         self
     }
 
     /// Returns the directories; what comes later counts.
-    pub fn in_order(&self) -> impl Iterator<Item = (DefinitionScope, &Path)> {
+    pub fn iter(&self) -> impl Iterator<Item = (DefinitionScope, &Path)> {
         self.0.iter().map(|(scope, directory)| (*scope, directory.as_path()))
     }
 }

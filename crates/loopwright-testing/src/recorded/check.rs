@@ -11,7 +11,7 @@ use super::{
     read::Subject,
     report::{Failure, Report},
     resend::{after_failures, broken, recorded_failure},
-    scenario::{FolderError, Scene, read_folder},
+    scenario::{FolderError, Scenario, read_folder},
     wholeness::{cut, interrupt},
 };
 
@@ -51,7 +51,7 @@ pub async fn check_folder(folder: &Path, options: &CheckOptions) -> Result<Repor
 }
 
 /// Checks scenes, several at once.
-pub(crate) async fn check(scenes: Vec<Scene>, depth: Depth) -> Report {
+pub(crate) async fn check(scenes: Vec<Scenario>, depth: Depth) -> Report {
     let permits = Arc::new(Semaphore::new(AT_ONCE));
     let mut tasks = JoinSet::new();
     for (index, scene) in scenes.into_iter().enumerate() {
@@ -81,7 +81,7 @@ fn panicked(recording: String, what: &str) -> Report {
     Report { scenarios: 1, failures: vec![failure], ..Report::default() }
 }
 
-async fn check_scene(scene: &Scene, depth: Depth) -> Report {
+async fn check_scene(scene: &Scenario, depth: Depth) -> Report {
     let name = scene.recording.name.clone();
     let subjects = match Subject::all(scene) {
         Ok(subjects) => subjects,

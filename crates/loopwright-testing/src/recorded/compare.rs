@@ -40,9 +40,9 @@ impl fmt::Display for Difference {
 }
 
 fn short(value: &Value) -> String {
-    const MOST: usize = 300;
+    const MAX: usize = 300;
     let text = value.to_string();
-    match text.char_indices().nth(MOST) {
+    match text.char_indices().nth(MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }

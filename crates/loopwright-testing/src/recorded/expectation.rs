@@ -135,7 +135,7 @@ impl ExpectedUsage {
         Usage {
             input: self.input_total.unwrap_or(0),
             output: self.output_total.unwrap_or(0),
-            cached: self.cached.unwrap_or(0),
+            cache_read: self.cached.unwrap_or(0),
             cache_write: self.cache_write.unwrap_or(0),
             reasoning: self.reasoning.unwrap_or(0),
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use loopwright_core::{
     ModelError, ModelErrorKind,
-    messages::{FinishReason, InferenceResponse, Message, Opaque, ToolCall, Usage},
+    messages::{FinishReason, InferenceResponse, Message, ProviderPayload, ToolCall, Usage},
 };
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,7 @@ pub(crate) fn problems(outcome: &Outcome, expected: &ExpectedAnswer) -> Vec<Stri
     let mut problems = fragments.problems.clone();
     match (answer, &expected.error) {
         (Ok(response), None) if expected.finish_reason.as_deref() == Some("error") => {
-            problems.push(format!("should be an error, is {:?}", response.finish));
+            problems.push(format!("should be an error, is {:?}", response.finish_reason));
         }
         (Ok(response), None) => {
             problems.extend(differing(&wanted(response, expected), &told(response)));
@@ -61,7 +61,7 @@ fn told(response: &InferenceResponse) -> Value {
         "reasoning": message.reasoning(),
         "refusal": message.refusal(),
         "calls": message.tool_calls().map(told_call).collect::<Vec<_>>(),
-        "finish": finish(&response.finish),
+        "finish": finish(&response.finish_reason),
         "usage": told_usage(response.usage),
     })
 }
@@ -84,7 +84,7 @@ fn unparsable(text: &str) -> Value {
 }
 
 fn told_usage(usage: Usage) -> Value {
-    let Usage { input, output, cached, cache_write, reasoning } = usage;
+    let Usage { input, output, cache_read: cached, cache_write, reasoning } = usage;
     json!([input, output, cached, cache_write, reasoning])
 }
 
@@ -129,7 +129,7 @@ fn holds(call: &ToolCall, input: &str) -> bool {
 
 fn lost_signatures(message: &Message, expected: &ExpectedAnswer) -> Vec<String> {
     let opaque = message.parts().iter().filter_map(|part| part.opaque());
-    let kept: String = opaque.map(Opaque::as_str).collect();
+    let kept: String = opaque.map(ProviderPayload::as_str).collect();
     let is_lost = |signature: &&String| {
         let quoted = Value::from(signature.as_str()).to_string();
         !kept.contains(quoted.trim_matches('"'))

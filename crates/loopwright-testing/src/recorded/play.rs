@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use loopwright_core::{
-    ChatModel as _, Delta, InferCx, ModelError, ModelMemory,
+    ChatModel as _, Delta, InferCx, ModelCache, ModelError,
     messages::{InferenceRequest, InferenceResponse, Usage},
 };
 use loopwright_models::{RemoteModel, RetryPolicy, Secret};
@@ -17,7 +17,7 @@ use super::{
     read::{Fragments, Outcome, Subject},
     request::request,
     rules::request_problems,
-    scenario::Scene,
+    scenario::Scenario,
     server::{Delivery, ReplayServer},
     turns::{Conversation, Own, answer_items, number_ids, number_result, say_the_same},
 };
@@ -25,7 +25,7 @@ use crate::clock::FrozenClock;
 
 /// What playing a conversation showed.
 #[derive(Debug, Default)]
-pub(crate) struct Played {
+pub(crate) struct PlaybackResult {
     /// What went wrong, and in which exchange.
     pub(crate) problems: Vec<(usize, String)>,
     /// What is worth knowing: differences that do not matter, prefixes that broke for a reason.
@@ -41,8 +41,8 @@ pub(crate) struct Planned {
 }
 
 /// Plays the conversation of a scene from its first request to the last one that was recorded.
-pub(crate) async fn play(scene: &Scene, subjects: &[Subject<'_>]) -> Played {
-    let mut played = Played::default();
+pub(crate) async fn play(scene: &Scenario, subjects: &[Subject<'_>]) -> PlaybackResult {
+    let mut played = PlaybackResult::default();
     let server = match ReplayServer::start(Arc::clone(&scene.recording), Delivery::default()).await
     {
         Ok(server) => server,
@@ -80,7 +80,7 @@ pub(crate) async fn play(scene: &Scene, subjects: &[Subject<'_>]) -> Played {
     played
 }
 
-impl Played {
+impl PlaybackResult {
     fn check_usage(&mut self, subjects: &[Subject<'_>], usage: Usage) {
         let expected: Usage = subjects.iter().map(|subject| subject.expected.usage()).sum();
         if let Some(last) = subjects.last()
@@ -231,7 +231,7 @@ pub(crate) struct Asking {
 impl Asking {
     /// Sends everything once.
     pub(crate) fn once() -> Self {
-        Self { retry: RetryPolicy::never(), clock: FrozenClock::new() }
+        Self { retry: RetryPolicy::none(), clock: FrozenClock::new() }
     }
 
     /// Sends again what failed, without really waiting.
@@ -256,7 +256,7 @@ pub(crate) async fn ask(
                 cancel: &CancellationToken::new(),
                 deadline: None,
                 clock: &asking.clock,
-                memory: &mut ModelMemory::default(),
+                memory: &mut ModelCache::default(),
             };
             model.infer(request, cx).await
         }

@@ -4,21 +4,21 @@ use std::sync::Arc;
 
 use loopwright_core::{
     Delta, ModelError, Timestamp,
-    messages::{InferenceResponse, Origin},
+    messages::{InferenceResponse, ModelOrigin},
 };
-use loopwright_models::{AnswerDecoder, ErrorContext, Wire};
+use loopwright_models::{ErrorContext, ResponseDecoder, WireApi};
 
 use super::{
     expectation::ExpectedAnswer,
-    scenario::{RecordedExchange, RecordedResponse, Scene},
+    scenario::{RecordedExchange, RecordedResponse, Scenario},
 };
 
 /// One exchange of a scene, on a wire of this build.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Subject<'a> {
-    pub(crate) scene: &'a Scene,
+    pub(crate) scene: &'a Scenario,
     pub(crate) index: usize,
-    pub(crate) wire: Wire,
+    pub(crate) wire: WireApi,
     pub(crate) exchange: &'a RecordedExchange,
     pub(crate) expected: &'a ExpectedAnswer,
 }
@@ -26,13 +26,13 @@ pub(crate) struct Subject<'a> {
 impl<'a> Subject<'a> {
     /// Returns the exchanges of a scene; the name of a wire that this build does not have, if they
     /// need one.
-    pub(crate) fn all(scene: &'a Scene) -> Result<Vec<Self>, String> {
+    pub(crate) fn all(scene: &'a Scenario) -> Result<Vec<Self>, String> {
         let pairs = scene.recording.exchanges.iter().zip(&scene.expectation.exchanges);
         pairs
             .enumerate()
             .map(|(index, (exchange, expected))| {
                 let api = scene.recording.api(exchange);
-                let wire = Wire::named(api).ok_or_else(|| api.to_owned())?;
+                let wire = WireApi::named(api).ok_or_else(|| api.to_owned())?;
                 Ok(Self { scene, index, wire, exchange, expected })
             })
             .collect()
@@ -56,16 +56,20 @@ impl<'a> Subject<'a> {
         in_body.or(in_path).unwrap_or("recorded").replace("%3A", ":")
     }
 
-    pub(crate) fn origin(&self) -> Arc<Origin> {
+    pub(crate) fn origin(&self) -> Arc<ModelOrigin> {
         let provider = self.scene.recording.provider(self.exchange).into();
-        Arc::new(Origin { wire: self.wire.name().into(), provider, model: self.model().into() })
+        Arc::new(ModelOrigin {
+            wire: self.wire.name().into(),
+            provider,
+            model: self.model().into(),
+        })
     }
 
     /// Begins to read the answer; `None` for one whose status is an error.
-    pub(crate) fn decoder(&self) -> Option<AnswerDecoder> {
+    pub(crate) fn decoder(&self) -> Option<ResponseDecoder> {
         let context = self.context();
         let decoder =
-            || AnswerDecoder::new(self.wire, self.origin(), context, self.exchange.streaming);
+            || ResponseDecoder::new(self.wire, self.origin(), context, self.exchange.streaming);
         self.response().is_success().then(decoder)
     }
 
@@ -93,7 +97,7 @@ impl<'a> Subject<'a> {
 }
 
 fn read_with<'p>(
-    mut decoder: AnswerDecoder,
+    mut decoder: ResponseDecoder,
     pieces: impl IntoIterator<Item = &'p [u8]>,
     fragments: &mut Fragments,
 ) -> Result<InferenceResponse, ModelError> {

@@ -63,7 +63,7 @@ fn new_container(subject: &Subject<'_>) -> Option<Value> {
 
 /// Returns a request that asks nothing in particular.
 pub(crate) fn greeting(subject: &Subject<'_>) -> InferenceRequest {
-    let turns = Turn::said(Message::user("Hello.")).into_iter().collect();
+    let turns = Turn::from_message(Message::user("Hello.")).into_iter().collect();
     let mut options = InferenceOptions::default();
     options.stream = Some(subject.exchange.streaming);
     InferenceRequest { prompt: Prompt::of(turns), options, ..InferenceRequest::default() }

@@ -148,7 +148,7 @@ impl Recording {
 
 /// A recording and what it means.
 #[derive(Clone, Debug)]
-pub struct Scene {
+pub struct Scenario {
     /// What was sent.
     pub recording: Arc<Recording>,
     /// What it means.
@@ -194,7 +194,7 @@ pub enum FolderError {
 /// # Errors
 ///
 /// If there are none, or one of them or its expectation is not what it should be.
-pub fn read_folder(folder: &Path) -> Result<Vec<Scene>, FolderError> {
+pub fn read_folder(folder: &Path) -> Result<Vec<Scenario>, FolderError> {
     let unreadable = |source| FolderError::Read { path: folder.to_owned(), source };
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
@@ -210,7 +210,7 @@ pub fn read_folder(folder: &Path) -> Result<Vec<Scene>, FolderError> {
     paths.iter().map(|path| read_scene(path)).collect()
 }
 
-fn read_scene(path: &Path) -> Result<Scene, FolderError> {
+fn read_scene(path: &Path) -> Result<Scenario, FolderError> {
     let recording: Recording = read_json(path)?;
     let name = path.file_name().unwrap_or_default();
     let expected = path.with_file_name("expected").join(name);
@@ -218,7 +218,7 @@ fn read_scene(path: &Path) -> Result<Scene, FolderError> {
     if expectation.exchanges.len() != recording.exchanges.len() {
         return Err(FolderError::Count { path: expected });
     }
-    Ok(Scene { recording: Arc::new(recording), expectation: Arc::new(expectation) })
+    Ok(Scenario { recording: Arc::new(recording), expectation: Arc::new(expectation) })
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FolderError> {

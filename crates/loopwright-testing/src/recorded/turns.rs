@@ -22,7 +22,7 @@ pub(crate) struct Own {
 
 /// Why a recorded request cannot be said with turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unsayable {
+pub(crate) enum Unsupported {
     /// A call has no result, or a result no call.
     Unpaired,
     /// Something that is no text, picture or document.
@@ -45,7 +45,7 @@ pub(crate) struct Conversation {
 
 impl Conversation {
     /// Adds an answer with the results of its calls, and what the client says then.
-    pub(crate) fn go_on(&mut self, own: &Own, new: &[Item]) -> Result<(), Unsayable> {
+    pub(crate) fn go_on(&mut self, own: &Own, new: &[Item]) -> Result<(), Unsupported> {
         let items: Vec<Item> = own.items.iter().chain(new).cloned().collect();
         for said in turns(&items, std::slice::from_ref(own))? {
             self.push(said);
@@ -55,7 +55,7 @@ impl Conversation {
 
     /// Says all of these items and nothing else, keeping the turns with which it begins already.
     /// Handles of answers that are not the client's own are taken out of the items.
-    pub(crate) fn restart(&mut self, items: &mut [Item], own: &[Own]) -> Result<(), Unsayable> {
+    pub(crate) fn restart(&mut self, items: &mut [Item], own: &[Own]) -> Result<(), Unsupported> {
         restore_ids(items, own);
         let all = turns(items, own)?;
         let kept = self.said.iter().zip(&all).take_while(|(old, new)| old.items == new.items);
@@ -159,14 +159,14 @@ fn squeezed(items: &[Item]) -> String {
 
 /// Divides items into turns: a reply together with the results of its calls, and what the client
 /// says.
-fn turns(items: &[Item], own: &[Own]) -> Result<Vec<Said>, Unsayable> {
+fn turns(items: &[Item], own: &[Own]) -> Result<Vec<Said>, Unsupported> {
     let mut all = Vec::new();
     let mut runs =
         items.chunk_by(|one, other| one.is_assistant() == other.is_assistant()).peekable();
     while let Some(run) = runs.next() {
         if !run[0].is_assistant() {
             if run.iter().any(Item::is_result) && all.is_empty() {
-                return Err(Unsayable::Unpaired);
+                return Err(Unsupported::Unpaired);
             }
             inputs(run, &mut all)?;
             continue;
@@ -178,22 +178,22 @@ fn turns(items: &[Item], own: &[Own]) -> Result<Vec<Said>, Unsayable> {
             TurnBody::Reply(message)
         } else {
             let results = results_of(&message, &results)?;
-            let exchange = Exchange::new(message, results).map_err(|_| Unsayable::Unpaired)?;
-            TurnBody::Exchange(exchange)
+            let exchange = Exchange::new(message, results).map_err(|_| Unsupported::Unpaired)?;
+            TurnBody::ToolExchange(exchange)
         };
         let items = run.iter().chain(results).cloned().collect();
-        let turn = Turn::new(body).map_err(|_| Unsayable::Unpaired)?;
+        let turn = Turn::new(body).map_err(|_| Unsupported::Unpaired)?;
         all.push(Said { items, turn: Arc::new(turn) });
     }
     Ok(all)
 }
 
-fn inputs(run: &[Item], all: &mut Vec<Said>) -> Result<(), Unsayable> {
+fn inputs(run: &[Item], all: &mut Vec<Said>) -> Result<(), Unsupported> {
     let said: Vec<&Item> = run.iter().filter(|item| !item.is_result()).collect();
     for item in said {
         let role = if item.role == "system" { Role::System } else { Role::User };
-        let message = Message::new(role, [part(item).ok_or(Unsayable::Content)?]);
-        let turn = Turn::said(message).map_err(|_| Unsayable::Unpaired)?;
+        let message = Message::new(role, [part(item).ok_or(Unsupported::Content)?]);
+        let turn = Turn::from_message(message).map_err(|_| Unsupported::Unpaired)?;
         all.push(Said { items: vec![item.clone()], turn: Arc::new(turn) });
     }
     Ok(())
@@ -322,14 +322,14 @@ fn restore_ids(items: &mut [Item], own: &[Own]) {
 }
 
 /// Returns one result for each call: by its id, otherwise by its name, otherwise the next one.
-fn results_of(message: &Message, results: &[&Item]) -> Result<Vec<ToolResult>, Unsayable> {
+fn results_of(message: &Message, results: &[&Item]) -> Result<Vec<ToolResult>, Unsupported> {
     let mut left: Vec<&Item> = results.to_vec();
     let mut all = Vec::new();
     for call in message.tool_calls() {
         let at = left.iter().position(|item| answers(item, call, By::Id));
         let at = at.or_else(|| left.iter().position(|item| answers(item, call, By::Name)));
         if at.is_none() && left.is_empty() {
-            return Err(Unsayable::Unpaired);
+            return Err(Unsupported::Unpaired);
         }
         let item = left.remove(at.unwrap_or(0));
         let ItemContent::Result { text, is_error, media, .. } = &item.content else { continue };
@@ -341,7 +341,7 @@ fn results_of(message: &Message, results: &[&Item]) -> Result<Vec<ToolResult>, U
         let content = words.into_iter().chain(media).collect();
         all.push(ToolResult { content, is_error: *is_error });
     }
-    if left.is_empty() { Ok(all) } else { Err(Unsayable::Unpaired) }
+    if left.is_empty() { Ok(all) } else { Err(Unsupported::Unpaired) }
 }
 
 #[derive(Clone, Copy)]

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use loopwright_core::{
-    NoDeltas,
+    DiscardDeltas,
     messages::{FinishReason, InferenceResponse, ToolCall},
 };
-use loopwright_models::Wire;
+use loopwright_models::WireApi;
 use serde_json::{Value, json};
 
 use super::{
@@ -17,7 +17,7 @@ use super::{
 
 /// What cutting an answer at many places showed.
 #[derive(Debug, Default)]
-pub(crate) struct Wholeness {
+pub(crate) struct TruncationCheck {
     /// Places at which a part was taken for the whole.
     pub(crate) problems: Vec<String>,
     /// Places at which only the transport can tell: what is left is an answer by its own account,
@@ -30,8 +30,8 @@ pub(crate) struct Wholeness {
 /// Cuts the answer at many places, as if its body ended there, and reads what is left.
 ///
 /// That is the worst case: a body that ends too early, with no word of the transport.
-pub(crate) fn cut(subject: &Subject<'_>, depth: Depth) -> Wholeness {
-    let mut wholeness = Wholeness::default();
+pub(crate) fn cut(subject: &Subject<'_>, depth: Depth) -> TruncationCheck {
+    let mut wholeness = TruncationCheck::default();
     let body = subject.body();
     let Ok(whole) = subject.read([body]).answer else { return wholeness };
     for at in places(subject, depth) {
@@ -75,7 +75,12 @@ enum Verdict {
     Runs(ToolCall),
 }
 
-fn judge(wire: Wire, whole: &InferenceResponse, part: &InferenceResponse, kept: &[u8]) -> Verdict {
+fn judge(
+    wire: WireApi,
+    whole: &InferenceResponse,
+    part: &InferenceResponse,
+    kept: &[u8],
+) -> Verdict {
     if let Some(call) = truncated_call(part, whole) {
         return Verdict::Runs(call.clone());
     }
@@ -96,7 +101,7 @@ pub(crate) fn content(response: &InferenceResponse) -> Value {
         "reasoning": message.reasoning(),
         "refusal": message.refusal(),
         "calls": calls.collect::<Vec<_>>(),
-        "finish": response.finish,
+        "finish": response.finish_reason,
     })
 }
 
@@ -105,7 +110,7 @@ fn truncated_call<'a>(
     part: &'a InferenceResponse,
     whole: &InferenceResponse,
 ) -> Option<&'a ToolCall> {
-    if part.finish != FinishReason::ToolCalls {
+    if part.finish_reason != FinishReason::ToolCalls {
         return None;
     }
     let whole: Vec<&ToolCall> = whole.message.tool_calls().collect();
@@ -114,7 +119,7 @@ fn truncated_call<'a>(
 
 /// Tells whether an answer that is cut here says itself, in its last complete event, that it has
 /// ended, on a wire that has no other end.
-fn says_its_end(wire: Wire, kept: &[u8]) -> bool {
+fn says_its_end(wire: WireApi, kept: &[u8]) -> bool {
     let field: &[u8] = match wire.name() {
         "gemini-generate" => b"\"finishReason\"",
         "openai-chat" => b"\"finish_reason\"",
@@ -146,7 +151,7 @@ pub(crate) fn interrupt(subject: &Subject<'_>, depth: Depth) -> Vec<String> {
     let is_missed = |at: &usize| {
         let (before, after) = body.split_at(*at);
         let Some(mut decoder) = subject.decoder() else { return false };
-        let begun = decoder.push(before, &mut NoDeltas);
+        let begun = decoder.push(before, &mut DiscardDeltas);
         begun.is_ok() && !decoder.is_done() && subject.read([before, error, after]).answer.is_ok()
     };
     let missed = places.iter().filter(|at| is_missed(at));

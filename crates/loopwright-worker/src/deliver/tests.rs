@@ -2,13 +2,13 @@ use std::{sync::Arc, time::Duration};
 
 use loopwright_agent::{AgentDefinition, BuildError, LoopFactory};
 use loopwright_core::{
-    AgentLoop, Budget, Interrupted, ModelError, ModelErrorKind, Timestamp, messages::Message,
+    AgentLoop, Budget, ModelError, ModelErrorKind, OnInterrupted, Timestamp, messages::Message,
 };
 use loopwright_sessions::{
     ChangeBudget, Job, JobOutcome, SessionFactory, SessionId, SessionRuntime, SessionStore as _,
 };
 use loopwright_store_sql::SqliteStore;
-use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, loop_of};
+use loopwright_testing::{FakeModel, ModelDriver, ScenarioStep, test_loop};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -47,7 +47,7 @@ impl World {
     async fn of(model: FakeModel) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(folder.path().join("sessions.db")).await.unwrap());
-        let agent = loop_of(ModelDriver::new(model.clone()));
+        let agent = test_loop(ModelDriver::new(model.clone()));
         let world = Self { store, model, agent, _folder: folder };
         let definition = AgentDefinition::new("agent", "works", "You work.");
         let session = SessionFactory::new().create_from(definition, AgentState::new(), id(), now());
@@ -57,7 +57,7 @@ impl World {
 
     fn runtime(&self) -> SessionRuntime {
         SessionRuntime::new(Arc::clone(&self.store) as _, Same(self.agent.clone()))
-            .with_interrupted(Interrupted::Ask)
+            .with_interrupted(OnInterrupted::RequireApproval)
     }
 
     fn queue(&self) -> &dyn JobQueue {
@@ -65,7 +65,7 @@ impl World {
     }
 
     async fn push(&self, text: &str) -> Job {
-        let job = Job::say(id(), Message::user(text));
+        let job = Job::send_message(id(), Message::user(text));
         self.queue().push(&job, now()).await.unwrap();
         job
     }
@@ -76,7 +76,7 @@ impl World {
 
     /// Claims a job whose holder died.
     async fn claim_again(&self) -> ClaimedJob {
-        assert_eq!(self.queue().give_back("me", now()).await.unwrap(), 1);
+        assert_eq!(self.queue().release_all("me", now()).await.unwrap(), 1);
         self.claim().await
     }
 
@@ -85,7 +85,7 @@ impl World {
     }
 
     async fn deliver_by(&self, runtime: &SessionRuntime, claimed: &ClaimedJob) -> Verdict {
-        match runtime.execute(&id(), &Deliver { queue: self.queue(), claimed }).await {
+        match runtime.execute(&id(), &DeliverJob { queue: self.queue(), claimed }).await {
             Ok(session) => Verdict::of_state(session.state(), &claimed.job),
             Err(error) => Verdict::of_error(&error),
         }
@@ -157,9 +157,9 @@ async fn what_was_heard_and_left_before_it_began_is_answered_by_whoever_comes_ne
     world.push("second").await;
     let leave = CancellationToken::new();
     leave.cancel();
-    let leaving = world.runtime().with_leave(leave);
+    let leaving = world.runtime().with_shutdown(leave);
     let left = world.deliver_by(&leaving, &world.claim().await).await;
-    assert_eq!(left, Verdict::Is(JobOutcome::Left));
+    assert_eq!(left, Verdict::Is(JobOutcome::Released));
     assert_eq!((world.said().await.len(), world.model.asked()), (3, 1));
     assert_eq!(world.deliver(&world.claim_again().await).await, done());
     assert_eq!(world.said().await, ["first", "one", "second", "two"]);
@@ -197,7 +197,7 @@ async fn a_job_that_continues_a_session_after_a_limit_may_use_as_much_again() {
     assert_eq!(world.deliver(&first).await, verdict);
     let stopped = JobOutcome::Stopped("a limit".into());
     assert!(world.queue().settle(&first, &stopped, now()).await.unwrap());
-    world.queue().push(&Job::go_on(id()), now()).await.unwrap();
+    world.queue().push(&Job::resume(id()), now()).await.unwrap();
     assert_eq!(world.deliver(&world.claim().await).await, done());
     assert_eq!((world.said().await.last().unwrap().as_str(), world.model.asked()), ("done", 3));
 }
@@ -205,7 +205,7 @@ async fn a_job_that_continues_a_session_after_a_limit_may_use_as_much_again() {
 #[tokio::test]
 async fn going_on_with_what_is_finished_does_nothing() {
     let world = World::new([ScenarioStep::final_answer("hello")]).await;
-    world.queue().push(&Job::go_on(id()), now()).await.unwrap();
+    world.queue().push(&Job::resume(id()), now()).await.unwrap();
     assert_eq!(world.deliver(&world.claim().await).await, done());
     assert_eq!((world.said().await.len(), world.model.asked()), (0, 0));
 }

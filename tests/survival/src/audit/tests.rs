@@ -8,7 +8,7 @@ use loopwright_agent::{AgentDefinition, LoopFactory as _};
 const STEPS: u32 = 4;
 
 /// A whole run and the ledger of a worker that was never killed.
-fn run() -> (Vec<Entry>, Vec<Stamped>) {
+fn run() -> (Vec<Entry>, Vec<ChangeRecord>) {
     let journal = MemoryJournal::new();
     let agent = Script::silent(STEPS).instantiate(&AgentDefinition::default()).unwrap();
     let journaled = std::sync::Arc::new(journal.clone());
@@ -51,7 +51,7 @@ fn run() -> (Vec<Entry>, Vec<Stamped>) {
 }
 
 #[track_caller]
-fn check(change: impl FnOnce(&mut Vec<Entry>, &mut Vec<Stamped>), expect: &str) {
+fn check(change: impl FnOnce(&mut Vec<Entry>, &mut Vec<ChangeRecord>), expect: &str) {
     let (mut entries, mut changes) = run();
     change(&mut entries, &mut changes);
     let found = problems(&entries, &changes, STEPS);
@@ -76,7 +76,7 @@ fn nothing_is_wrong_with_a_run_that_nobody_disturbed() {
 fn a_change_that_was_acknowledged_and_is_not_there_is_found() {
     check(|entries, _| entries.insert(20, Entry::Found(Vec::new())), "was kept and is lost");
     check(|_, changes| changes.truncate(5), "was kept and is lost");
-    let other = |_: &mut Vec<Entry>, changes: &mut Vec<Stamped>| {
+    let other = |_: &mut Vec<Entry>, changes: &mut Vec<ChangeRecord>| {
         changes[3].at = Timestamp::from_millis(1);
     };
     check(other, "change 3 was kept and is lost");
@@ -94,7 +94,7 @@ fn a_question_that_was_not_on_record_is_found() {
 
 #[test]
 fn an_effect_that_was_repeated_is_found() {
-    let again = |entries: &mut Vec<Entry>, _: &mut Vec<Stamped>| {
+    let again = |entries: &mut Vec<Entry>, _: &mut Vec<ChangeRecord>| {
         let once = entries[position(entries, is_once)].clone();
         entries.push(once);
     };
@@ -103,7 +103,7 @@ fn an_effect_that_was_repeated_is_found() {
 
 #[test]
 fn an_effect_that_was_not_on_record_is_found() {
-    let early = |entries: &mut Vec<Entry>, _: &mut Vec<Stamped>| {
+    let early = |entries: &mut Vec<Entry>, _: &mut Vec<ChangeRecord>| {
         let once = entries.remove(position(entries, is_once));
         entries.insert(0, once);
     };
@@ -112,7 +112,7 @@ fn an_effect_that_was_not_on_record_is_found() {
 
 #[test]
 fn an_outcome_without_an_effect_is_found() {
-    let never = |entries: &mut Vec<Entry>, _: &mut Vec<Stamped>| {
+    let never = |entries: &mut Vec<Entry>, _: &mut Vec<ChangeRecord>| {
         entries.retain(|it| !matches!(it, Entry::Done { kind: Kind::Once, .. }));
     };
     check(never, "took effect 0 times");

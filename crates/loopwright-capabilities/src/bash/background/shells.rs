@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use loopwright_sandbox::{Child, Outcome};
+use loopwright_sandbox::{ExitOutcome, SandboxChild};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -14,10 +14,10 @@ use crate::bash::BashError;
 use crate::files::ceil_boundary;
 
 /// How many commands of a run may be in the background at a time.
-const MOST: usize = 8;
+const MAX: usize = 8;
 
 /// How much of what a command said is kept until it is read, in bytes.
-const MOST_UNREAD: usize = 64 << 10;
+const MAX_UNREAD: usize = 64 << 10;
 
 /// How long a command has to end by itself when it is stopped.
 const GRACE: Duration = Duration::from_secs(2);
@@ -48,13 +48,13 @@ pub(super) struct Said {
     /// Bytes that came before those and were not kept.
     pub(super) lost: u64,
     /// How it ended, if it has.
-    pub(super) outcome: Option<Outcome>,
+    pub(super) outcome: Option<ExitOutcome>,
 }
 
 impl Said {
     fn add(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        let surplus = self.bytes.len().saturating_sub(MOST_UNREAD);
+        let surplus = self.bytes.len().saturating_sub(MAX_UNREAD);
         if surplus > 0 {
             let cut = ceil_boundary(&self.bytes, surplus);
             self.bytes.drain(..cut);
@@ -74,14 +74,14 @@ impl Shells {
         let is_running = |shell: &Shell| shell.said.borrow().outcome.is_none();
         let table = self.table();
         let mine = table.shells.iter().filter(|((owner, _), it)| owner == run && is_running(it));
-        if mine.count() < MOST { Ok(()) } else { Err(BashError::TooMany(MOST)) }
+        if mine.count() < MAX { Ok(()) } else { Err(BashError::TooManyBackground(MAX)) }
     }
 
     /// Keeps a command going, and gives it a name.
     pub(super) fn keep(
         &self,
         run: &str,
-        child: Child,
+        child: SandboxChild,
         scope: &CancellationToken,
     ) -> Result<String, BashError> {
         let runtime = Handle::try_current().map_err(|_| BashError::NoRuntime)?;
@@ -144,7 +144,7 @@ impl Shells {
 }
 
 impl Shell {
-    async fn watch(&self, mut child: Child) {
+    async fn watch(&self, mut child: SandboxChild) {
         let outcome = loop {
             tokio::select! {
                 biased;

@@ -12,7 +12,7 @@ use crate::bash::directory::Wrapped;
 use crate::bash::{Bash, BashArgs, BashError};
 
 /// The longest wait for something new, in seconds.
-const MOST_SECONDS: i64 = 60;
+const MAX_SECONDS: i64 = 60;
 
 const START: &str = "Starts a command in the background, such as a server, and returns its number for \
     `bash_read` and `bash_stop`. It ends at the latest when you have finished.";
@@ -134,7 +134,7 @@ impl Tool for BashRead {
     }
 
     async fn call(&self, args: BashReadArgs, cx: &ToolCx<'_>) -> Result<String, BoxError> {
-        let seconds = args.wait_seconds.unwrap_or(1).clamp(0, MOST_SECONDS);
+        let seconds = args.wait_seconds.unwrap_or(1).clamp(0, MAX_SECONDS);
         let wait = Duration::from_secs(seconds.unsigned_abs());
         let said = self.shells.read(&run_of(cx), &args.id, wait).await?;
         Ok(answer(&args.id, &said))

@@ -26,15 +26,15 @@ fn a_command_is_told_by_its_output() {
 fn an_end_that_was_not_its_own_comes_first() {
     let ended = |outcome| Output { outcome, ..Output::exited(0, "so far", "") };
     check(
-        &ended(Outcome::TimedOut(TimeoutKind::Wall)),
+        &ended(ExitOutcome::TimedOut(TimeoutKind::Wall)),
         "The command timed out after 120 seconds and was ended.\n\nExit code: 124\n\nso far",
     );
     check(
-        &ended(Outcome::Signalled(11)),
+        &ended(ExitOutcome::Signalled(11)),
         "The command ended by signal 11.\n\nExit code: 139\n\nso far",
     );
     check(
-        &ended(Outcome::LimitReached(Limit::Memory)),
+        &ended(ExitOutcome::LimitReached(Limit::Memory)),
         "The command used more memory than allowed.\n\nExit code: 137\n\nso far",
     );
 }
@@ -43,17 +43,17 @@ fn an_end_that_was_not_its_own_comes_first() {
 fn long_output_is_shown_by_its_beginning_and_its_end() {
     let output = Output::exited(0, "0123456789ABCDEFGHIJ", "");
     assert_eq!(
-        said(&output, &BashPolicy::showing(10, 4, 6)),
+        said(&output, &BashPolicy::with_limits(10, 4, 6)),
         "[output truncated]\n0123\n...\nEFGHIJ\n[stdout contained 20 captured bytes, of which 10 are \
          shown; narrow the output, or redirect it to a file and read parts of it with read_file]"
     );
     let shown = |policy: BashPolicy| said(&output, &policy).lines().nth(1).unwrap().to_owned();
-    assert_eq!(shown(BashPolicy::showing(10, 0, 6)), "ABCDEFGHIJ");
-    assert_eq!(shown(BashPolicy::showing(10, 10, 6)), "0123456789");
-    assert_eq!(shown(BashPolicy::showing(10, 99, 6)), "0123456789");
-    assert_eq!(said(&output, &BashPolicy::showing(10, 2, 3)).lines().nth(3), Some("CDEFGHIJ"));
-    assert_eq!(said(&output, &BashPolicy::showing(0, 0, 0)), "0123456789ABCDEFGHIJ");
-    assert_eq!(said(&output, &BashPolicy::showing(20, 1, 1)), "0123456789ABCDEFGHIJ");
+    assert_eq!(shown(BashPolicy::with_limits(10, 0, 6)), "ABCDEFGHIJ");
+    assert_eq!(shown(BashPolicy::with_limits(10, 10, 6)), "0123456789");
+    assert_eq!(shown(BashPolicy::with_limits(10, 99, 6)), "0123456789");
+    assert_eq!(said(&output, &BashPolicy::with_limits(10, 2, 3)).lines().nth(3), Some("CDEFGHIJ"));
+    assert_eq!(said(&output, &BashPolicy::with_limits(0, 0, 0)), "0123456789ABCDEFGHIJ");
+    assert_eq!(said(&output, &BashPolicy::with_limits(20, 1, 1)), "0123456789ABCDEFGHIJ");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn output_beyond_the_capture_says_so() {
         Captured { head: "a".repeat(1024).into(), tail: "z".repeat(3072).into(), total: 9000 };
     let output = Output { stdout, ..Output::exited(0, "", "") };
     assert_eq!(
-        said(&output, &BashPolicy::showing(10, 4, 6)),
+        said(&output, &BashPolicy::with_limits(10, 4, 6)),
         "[output truncated]\naaaa\n...\nzzzzzz\n[stdout exceeded the 4096-byte capture limit, and had \
          9000 bytes; narrow the output, or redirect it to a file and read parts of it with read_file]"
     );
@@ -71,7 +71,7 @@ fn output_beyond_the_capture_says_so() {
 #[test]
 fn characters_are_not_cut() {
     let output = Output::exited(0, "ääääääääää", "");
-    let shown = said(&output, &BashPolicy::showing(10, 3, 7));
+    let shown = said(&output, &BashPolicy::with_limits(10, 3, 7));
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines[1..4], ["ä", "...", "äää"]);
     assert!(!shown.contains('\u{FFFD}'));

@@ -11,7 +11,7 @@ impl FileJournal for Refuses {
     }
 }
 
-fn write(root: &Root, path: &str, content: &str) {
+fn write(root: &WorkspaceRoot, path: &str, content: &str) {
     let args = WriteFileArgs {
         path: path.to_owned(),
         content: content.to_owned(),
@@ -21,7 +21,7 @@ fn write(root: &Root, path: &str, content: &str) {
     WriteFile::in_dir(root.clone()).write(&args).unwrap();
 }
 
-fn edit(root: &Root, path: &str, old: &str, new: &str) {
+fn edit(root: &WorkspaceRoot, path: &str, old: &str, new: &str) {
     let args = EditFileArgs {
         path: path.to_owned(),
         old_string: Some(old.to_owned()),
@@ -35,7 +35,7 @@ fn edit(root: &Root, path: &str, old: &str, new: &str) {
 fn every_change_is_on_record_and_can_be_undone() {
     let home = tempfile::tempdir().unwrap();
     let journal = Arc::new(MemoryFileJournal::new());
-    let root = Root::new(home.path()).journal(journal.clone());
+    let root = WorkspaceRoot::new(home.path()).journal(journal.clone());
     fs::write(home.path().join("old"), "one").unwrap();
     write(&root, "new", "a");
     edit(&root, "old", "one", "two");
@@ -51,7 +51,7 @@ fn every_change_is_on_record_and_can_be_undone() {
     assert_eq!(told, expect, "what changes nothing is no change");
 
     let undone = journal.rewind(&root, 1).unwrap();
-    assert_eq!(undone.iter().map(|it| &it.1).collect::<Vec<_>>(), [&Undone::Restored; 2]);
+    assert_eq!(undone.iter().map(|it| &it.1).collect::<Vec<_>>(), [&UndoOutcome::Restored; 2]);
     assert_eq!(fs::read_to_string(home.path().join("old")).unwrap(), "one");
     assert!(home.path().join("new").exists());
     journal.rewind(&root, 0).unwrap();
@@ -63,21 +63,21 @@ fn every_change_is_on_record_and_can_be_undone() {
 fn a_change_that_others_built_on_is_not_undone() {
     let home = tempfile::tempdir().unwrap();
     let journal = Arc::new(MemoryFileJournal::new());
-    let root = Root::new(home.path()).journal(journal.clone());
+    let root = WorkspaceRoot::new(home.path()).journal(journal.clone());
     write(&root, "a", "ours");
     write(&root, "b", "ours");
     fs::write(home.path().join("a"), "theirs").unwrap();
     fs::remove_file(home.path().join("b")).unwrap();
-    let undone: Vec<Undone> =
+    let undone: Vec<UndoOutcome> =
         journal.rewind(&root, 0).unwrap().into_iter().map(|it| it.1).collect();
-    assert_eq!(undone, [Undone::Nothing, Undone::Conflict]);
+    assert_eq!(undone, [UndoOutcome::Unchanged, UndoOutcome::Conflict]);
     assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "theirs");
 }
 
 #[test]
 fn what_cannot_be_put_on_record_is_not_done() {
     let home = tempfile::tempdir().unwrap();
-    let root = Root::new(home.path()).journal(Arc::new(Refuses));
+    let root = WorkspaceRoot::new(home.path()).journal(Arc::new(Refuses));
     let args = WriteFileArgs { path: "a".into(), content: "x".into(), ..WriteFileArgs::default() };
     let error = WriteFile::in_dir(root).write(&args).unwrap_err();
     assert!(matches!(error, FileError::Unrecorded { .. }));

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use super::*;
 
 /// A directory with a secret beside it, and links of all kinds.
-fn world() -> (tempfile::TempDir, Root) {
+fn world() -> (tempfile::TempDir, WorkspaceRoot) {
     let home = tempfile::tempdir().unwrap();
     let base = home.path().join("root");
     fs::create_dir_all(base.join("sub/deep")).unwrap();
@@ -26,11 +26,11 @@ fn world() -> (tempfile::TempDir, Root) {
     link(base.join("sub").to_str().unwrap(), "absolute_in");
     link("loop_b", "loop_a");
     link("loop_a", "loop_b");
-    let root = Root::new(&base);
+    let root = WorkspaceRoot::new(&base);
     (home, root)
 }
 
-fn said(root: &Root, path: &str) -> String {
+fn said(root: &WorkspaceRoot, path: &str) -> String {
     match root.read(path) {
         Ok((mut file, _, real)) => {
             let mut text = String::new();
@@ -154,7 +154,7 @@ fn a_path_that_is_too_deep_opens_no_more_than_so_many_directories() {
 
 #[test]
 fn a_root_that_is_not_there_is_named() {
-    let error = Root::new("/no/such/root").read("a").unwrap_err();
+    let error = WorkspaceRoot::new("/no/such/root").read("a").unwrap_err();
     assert_eq!(error.to_string(), "the working directory `/no/such/root` cannot be opened");
 }
 

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use super::*;
 
-fn world() -> (tempfile::TempDir, Root) {
+fn world() -> (tempfile::TempDir, WorkspaceRoot) {
     let home = tempfile::tempdir().unwrap();
-    let root = Root::new(home.path());
+    let root = WorkspaceRoot::new(home.path());
     (home, root)
 }
 
@@ -88,7 +88,7 @@ fn a_target_that_became_a_link_is_not_followed() {
 #[test]
 fn what_is_synced_is_written_the_same() {
     let (home, root) = world();
-    let root = root.durability(Durability::Synced);
+    let root = root.with_durability(Durability::Synced);
     look(&root, "a").unwrap().replace(b"one").unwrap();
     look(&root, "a").unwrap().replace(b"two").unwrap();
     assert_eq!(fs::read_to_string(home.path().join("a")).unwrap(), "two");

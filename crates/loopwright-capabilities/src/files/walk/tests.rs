@@ -14,7 +14,7 @@ fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 fn walked(home: &tempfile::TempDir, start: &str, rules: Rules) -> Vec<String> {
-    let root = Root::new(home.path());
+    let root = WorkspaceRoot::new(home.path());
     let mut seen = Vec::new();
     let missed = walk(&root, start, rules, &CancellationToken::new(), &mut |visit| {
         if visit.kind != FileType::Directory {
@@ -60,7 +60,7 @@ fn rules_of_nearer_directories_win() {
 #[test]
 fn a_walk_ends_when_it_is_told() {
     let home = tree(&[("a", ""), ("b", "")]);
-    let root = Root::new(home.path());
+    let root = WorkspaceRoot::new(home.path());
     let mut seen = 0;
     let stop = CancellationToken::new();
     walk(&root, ".", Rules::Honoured, &stop, &mut |_| {
@@ -77,8 +77,8 @@ fn a_walk_ends_when_it_is_told() {
 #[test]
 fn a_walk_that_is_too_deep_says_so() {
     let home = tempfile::tempdir().unwrap();
-    fs::create_dir_all(home.path().join("d/".repeat(MOST_LEVELS + 2))).unwrap();
-    let root = Root::new(home.path());
+    fs::create_dir_all(home.path().join("d/".repeat(MAX_LEVELS + 2))).unwrap();
+    let root = WorkspaceRoot::new(home.path());
     let stop = CancellationToken::new();
     let missed = walk(&root, ".", Rules::Honoured, &stop, &mut |_| Ok(Next::On)).unwrap();
     assert_eq!(missed, Missed { is_cut: true, folders: 0 });
@@ -87,7 +87,7 @@ fn a_walk_that_is_too_deep_says_so() {
 #[test]
 fn a_walk_that_is_cancelled_visits_nothing_more() {
     let home = tree(&[("a", ""), ("b", "")]);
-    let (root, stop) = (Root::new(home.path()), CancellationToken::new());
+    let (root, stop) = (WorkspaceRoot::new(home.path()), CancellationToken::new());
     let mut seen = 0;
     let walked = walk(&root, ".", Rules::Honoured, &stop, &mut |_| {
         seen += 1;

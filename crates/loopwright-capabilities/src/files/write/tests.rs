@@ -60,7 +60,8 @@ impl crate::files::FileJournal for Refusing {
 fn a_write_that_fails_leaves_no_directory_behind() {
     let (home, _) = world();
     fs::create_dir(home.path().join("there")).unwrap();
-    let tool = WriteFile::in_dir(Root::new(home.path()).journal(std::sync::Arc::new(Refusing)));
+    let tool =
+        WriteFile::in_dir(WorkspaceRoot::new(home.path()).journal(std::sync::Arc::new(Refusing)));
     for path in ["x/y/a", "there/y/z/a", "x/../a", "x/.git/hooks/a", "x/y/.", "new/there/"] {
         let create = WriteFileArgs { create_dirs: Some(true), ..args(path, "text") };
         assert!(said(&tool, &create).starts_with("error: "), "{path}");
@@ -76,12 +77,12 @@ fn a_text_is_read_whole_or_not_at_all_however_long_its_file_says_it_is() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("a"), "12345").unwrap();
     fs::write(home.path().join("b"), b"\xff").unwrap();
-    let root = Root::new(home.path());
+    let root = WorkspaceRoot::new(home.path());
     assert_eq!(root.read_text("a", 5).unwrap(), Some("12345".to_owned()));
     assert_eq!(root.read_text("a", 4).unwrap(), None);
     assert_eq!(root.read_text("b", 4).unwrap(), None);
     // It says that it is empty, and has no end.
-    let endless = Root::new("/proc/self").read_text("pagemap", 1 << 16);
+    let endless = WorkspaceRoot::new("/proc/self").read_text("pagemap", 1 << 16);
     assert!(!matches!(endless, Ok(Some(_))), "{endless:?}");
 }
 

@@ -2,8 +2,8 @@
 
 use loopwright_core::{
     AgentState, RunOptions,
-    kinds::{MessageBufferSummarized, MessagesMovedToBuffer, PrefixBroken},
-    messages::{InferenceRequest, PrefixBreak},
+    kinds::{MessageBufferSummarized, MessagesMovedToBuffer, PromptCacheBroken},
+    messages::{CacheBreak, InferenceRequest},
 };
 use loopwright_testing::{FakeModel, ScenarioStep, block_on};
 
@@ -19,8 +19,9 @@ fn long_run() -> FakeModel {
 #[test]
 fn each_turn_is_counted_once_however_long_the_run_is() {
     let counter = Words::default();
-    let summarization =
-        limits(50, 100, 10).counted_by(counter.clone()).asking(FakeModel::script(["sum"]));
+    let summarization = limits(50, 100, 10)
+        .with_token_counter(counter.clone())
+        .with_model(FakeModel::script(["sum"]));
     let (agent, events) = agent(&long_run(), summarization);
     let mut run = agent.start(AgentState::new().with_user_message("go"), RunOptions::default());
     let mut looked_at = Vec::new();
@@ -34,11 +35,11 @@ fn each_turn_is_counted_once_however_long_the_run_is() {
     // counted when it comes and when it is told of.
     let said: usize = (1..STEPS).map(|step| format!("look at number {step}").len()).sum();
     let called = (STEPS - 1) * (loopwright_testing::SCRIPTED_TOOL.len() + "{}done".len());
-    let summaries = events.of::<MessageBufferSummarized>().len() * 2 * "sum".len();
+    let summaries = events.events_of::<MessageBufferSummarized>().len() * 2 * "sum".len();
     assert_eq!(total, ("go".len() + "done".len() + said + called + summaries) as u64);
     assert!(most < 60, "{most} bytes in one step");
-    assert!(events.of::<MessageBufferSummarized>().len() > 50);
-    assert!(events.of::<MessagesMovedToBuffer>().len() > 1000);
+    assert!(events.events_of::<MessageBufferSummarized>().len() > 50);
+    assert!(events.events_of::<MessagesMovedToBuffer>().len() > 1000);
 }
 
 /// What a provider would be sent of the conversation, turn by turn.
@@ -51,16 +52,16 @@ fn requests_begin_with_the_bytes_of_the_one_before_but_where_a_summary_is_told_o
     let model = FakeModel::script(
         (1..300).map(|step| ScenarioStep::tool(format!("look at {step}"))).chain(["done".into()]),
     );
-    let (agent, events) = agent(&model, limits(50, 100, 10).asking(FakeModel::script(["sum"])));
+    let (agent, events) = agent(&model, limits(50, 100, 10).with_model(FakeModel::script(["sum"])));
     block_on(agent.execute(AgentState::new().with_user_message("go")));
     let requests: Vec<_> = model.requests().iter().map(sent).collect();
     let pairs = requests.iter().zip(requests.iter().skip(1));
     let broken = pairs.filter(|(one, next)| !next.starts_with(one)).count();
-    let told = events.of::<PrefixBroken>();
-    assert!(told.iter().all(|it| it.cause == PrefixBreak::Compaction), "{told:?}");
-    let summaries = events.of::<MessageBufferSummarized>().len();
+    let told = events.events_of::<PromptCacheBroken>();
+    assert!(told.iter().all(|it| it.cause == CacheBreak::Compaction), "{told:?}");
+    let summaries = events.events_of::<MessageBufferSummarized>().len();
     assert_eq!((broken, told.len()), (summaries, summaries));
-    assert!(summaries > 5 && events.of::<MessagesMovedToBuffer>().len() > 200);
+    assert!(summaries > 5 && events.events_of::<MessagesMovedToBuffer>().len() > 200);
     // What is sent does not grow beyond the limits.
     assert!(requests.iter().all(|turns| turns.len() < 40));
 }

@@ -30,7 +30,7 @@ fn live_through(plan: &Plan, messages: u64, buffer: u64) -> Result<(), String> {
         calls.chain([ScenarioStep::final_answer("done with that")])
     });
     let model = FakeModel::script(steps);
-    let summarization = limits(messages, buffer, 10).asking(FakeModel::script(["sum"]));
+    let summarization = limits(messages, buffer, 10).with_model(FakeModel::script(["sum"]));
     let (agent, events) = agent(&model, summarization);
     let mut state = AgentState::new();
     for (number, _) in plan.iter().enumerate() {
@@ -49,12 +49,13 @@ fn live_through(plan: &Plan, messages: u64, buffer: u64) -> Result<(), String> {
         }
     }
     let turns: usize = plan.iter().map(|turn| turn.len() + 2).sum();
-    let gone: usize = events.of::<MessageBufferSummarized>().iter().map(|it| it.buffer.turns).sum();
+    let gone: usize =
+        events.events_of::<MessageBufferSummarized>().iter().map(|it| it.buffer.turns).sum();
     let summary = state.section("summary").count();
     if whole(&state).len() + gone != turns + summary {
         return Err("turns were lost".to_owned());
     }
-    let last = events.of::<MessagesMovedToBuffer>().pop();
+    let last = events.events_of::<MessagesMovedToBuffer>().pop();
     match last {
         Some(last) if last.kept.turns > 2 && last.kept.tokens > messages => {
             Err("more stays than fits".to_owned())

@@ -2,14 +2,14 @@
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentState, Budget, HookCx, RunOptions, Status, StepError, StopReason,
+    AgentState, Budget, ExecutionStatus, HookCx, RunOptions, StepError, StopReason,
     kinds::{MessageBufferSummarized, SummarizationFailed},
     messages::{FinishReason, Usage},
 };
 use loopwright_testing::{FakeModel, ScenarioStep, run_until_stuck};
 
 use super::support::{agent, limits, run, talk, texts};
-use crate::summarization::{Material, Summarizer};
+use crate::summarization::{Summarizer, SummaryInput};
 
 /// A run of so many steps, each of which fills the buffer.
 fn steps(count: usize) -> FakeModel {
@@ -19,18 +19,22 @@ fn steps(count: usize) -> FakeModel {
 
 /// Says when it was tried, and how often it had failed.
 fn failures(events: &loopwright_testing::EventRecorder) -> Vec<(u32, u64)> {
-    events.of::<SummarizationFailed>().iter().map(|it| (it.failures, it.retry_after)).collect()
+    events
+        .events_of::<SummarizationFailed>()
+        .iter()
+        .map(|it| (it.failures, it.retry_after))
+        .collect()
 }
 
 #[test]
 fn a_summariser_that_fails_never_fails_the_run_and_is_asked_less_and_less() {
     let summarizer = FakeModel::script([ScenarioStep::error("down")]);
-    let (agent, events) = agent(&steps(40), limits(5, 6, 10).asking(summarizer.clone()));
+    let (agent, events) = agent(&steps(40), limits(5, 6, 10).with_model(summarizer.clone()));
     let state = run(&agent, AgentState::new(), "go");
-    assert_eq!((state.status(), state.step_count()), (&Status::Completed, 40));
+    assert_eq!((state.status(), state.step_count()), (&ExecutionStatus::Completed, 40));
     assert_eq!(failures(&events), [(1, 2), (2, 4), (3, 8), (4, 16), (5, 32)]);
     assert_eq!(summarizer.asked(), 5);
-    assert!(events.of::<SummarizationFailed>()[0].error.contains("down"));
+    assert!(events.events_of::<SummarizationFailed>()[0].error.contains("down"));
     // Nothing is lost meanwhile.
     assert_eq!(texts(&state, "buffer").len() + state.transcript().len(), 41);
 }
@@ -38,22 +42,22 @@ fn a_summariser_that_fails_never_fails_the_run_and_is_asked_less_and_less() {
 #[test]
 fn a_summariser_that_is_back_takes_what_has_piled_up() {
     let summarizer = FakeModel::script([ScenarioStep::error("down"), "sum".into()]);
-    let (agent, events) = agent(&steps(6), limits(5, 6, 10).asking(summarizer));
+    let (agent, events) = agent(&steps(6), limits(5, 6, 10).with_model(summarizer));
     let state = run(&agent, AgentState::new(), "go");
     assert_eq!(failures(&events), [(1, 2)]);
-    let summarised = events.of::<MessageBufferSummarized>();
+    let summarised = events.events_of::<MessageBufferSummarized>();
     assert_eq!(summarised[0].buffer.turns, 3);
-    assert_eq!(state.status(), &Status::Completed);
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
 }
 
 #[test]
 fn answers_that_are_no_summary_are_failures() {
     let check = |step: ScenarioStep, expect: &str| {
-        let summarization = limits(5, 6, 10).asking(FakeModel::script([step]));
+        let summarization = limits(5, 6, 10).with_model(FakeModel::script([step]));
         let (agent, events) = agent(&steps(3), summarization);
         let state = run(&agent, AgentState::new(), "go");
-        assert_eq!(state.status(), &Status::Completed);
-        assert_eq!(events.of::<SummarizationFailed>()[0].error, expect);
+        assert_eq!(state.status(), &ExecutionStatus::Completed);
+        assert_eq!(events.events_of::<SummarizationFailed>()[0].error, expect);
     };
     check(" ".into(), "the summary is empty");
     let refused = ScenarioStep::final_answer("I will not.").with_finish(FinishReason::Refusal);
@@ -67,7 +71,7 @@ struct Panicking;
 impl Summarizer for Panicking {
     async fn summarize(
         &self,
-        _: Material<'_>,
+        _: SummaryInput<'_>,
         _: &AgentState,
         _: &HookCx<'_>,
     ) -> Result<String, StepError> {
@@ -77,10 +81,10 @@ impl Summarizer for Panicking {
 
 #[test]
 fn a_summariser_that_panics_is_one_that_fails() {
-    let (agent, events) = agent(&steps(3), limits(5, 6, 10).summarized_by(Panicking));
+    let (agent, events) = agent(&steps(3), limits(5, 6, 10).with_summarizer(Panicking));
     let state = run(&agent, AgentState::new(), "go");
-    assert_eq!(state.status(), &Status::Completed);
-    assert_eq!(events.of::<SummarizationFailed>()[0].error, "it panicked: no words");
+    assert_eq!(state.status(), &ExecutionStatus::Completed);
+    assert_eq!(events.events_of::<SummarizationFailed>()[0].error, "it panicked: no words");
 }
 
 #[test]
@@ -91,17 +95,17 @@ fn what_the_account_does_not_allow_is_a_summary_less() {
         ScenarioStep::tool("a a a a a a a a").with_usage(Usage::new(1, 0)),
         ScenarioStep::final_answer("done").with_usage(Usage::new(1, 0)),
     ]);
-    let (agent, events) = agent(&model, limits(5, 6, 10).asking(FakeModel::script(["sum"])));
+    let (agent, events) = agent(&model, limits(5, 6, 10).with_model(FakeModel::script(["sum"])));
     let state = AgentState::new().with_budget(Budget { tokens: Some(4), ..Budget::unlimited() });
     let state = run(&agent, state, "go");
-    assert_eq!((state.status(), state.text().as_str()), (&Status::Completed, "done"));
+    assert_eq!((state.status(), state.text().as_str()), (&ExecutionStatus::Completed, "done"));
     assert_eq!(failures(&events), [(1, 2)]);
 }
 
 #[test]
 fn a_run_that_is_cancelled_in_mid_summary_keeps_the_conversation() {
-    let summarizer = FakeModel::hanging();
-    let (agent, events) = agent(&steps(9), limits(5, 6, 10).asking(summarizer.clone()));
+    let summarizer = FakeModel::pending();
+    let (agent, events) = agent(&steps(9), limits(5, 6, 10).with_model(summarizer.clone()));
     let state = AgentState::new().with_user_message("go");
     let run = agent.start(state, RunOptions::default());
     let handle = run.handle();
@@ -113,14 +117,17 @@ fn a_run_that_is_cancelled_in_mid_summary_keeps_the_conversation() {
     assert_eq!(state.stop_signal().map(|it| it.reason), Some(StopReason::UserRequested));
     assert_eq!(texts(&state, "summary"), Vec::<String>::new());
     assert_eq!(texts(&state, "buffer").len() + state.transcript().len(), 3);
-    assert_eq!((failures(&events), events.of::<MessageBufferSummarized>()), (vec![], vec![]));
+    assert_eq!(
+        (failures(&events), events.events_of::<MessageBufferSummarized>()),
+        (vec![], vec![])
+    );
 }
 
 #[test]
 fn the_next_turn_waits_as_long_as_it_was_told_to() {
     let summarizer = FakeModel::script([ScenarioStep::error("down"), "sum".into()]);
     let (agent, events) =
-        agent(&FakeModel::script(["d", "e", "f"]), limits(2, 5, 10).asking(summarizer.clone()));
+        agent(&FakeModel::script(["d", "e", "f"]), limits(2, 5, 10).with_model(summarizer.clone()));
     let state = run(&agent, talk(&["a a a", "b b b"]), "c");
     assert_eq!((summarizer.asked(), failures(&events)), (1, vec![(1, 2)]));
     let state = run(&agent, state, "g");

@@ -42,14 +42,14 @@ pub(crate) fn limits(messages: u64, buffer: u64, summary: u64) -> UseSummarizati
         max_summary_tokens: summary,
         ..SummarizationPolicy::default()
     };
-    UseSummarization::new(policy).counted_by(Words::default())
+    UseSummarization::new(policy).with_token_counter(Words::default())
 }
 
 pub(crate) fn agent(
     model: &FakeModel,
     summarization: UseSummarization,
 ) -> (AgentLoop, EventRecorder) {
-    let tools = UseTools::new().and(MockTool::scripted());
+    let tools = UseTools::new().with_tool(MockTool::scripted());
     watched(model, AgentBuilder::base().with_capability(tools).with_capability(summarization))
 }
 

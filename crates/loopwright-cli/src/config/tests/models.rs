@@ -1,6 +1,6 @@
 //! What is configured about models: which to fall back on, what they cost, how long to wait for them.
 
-use loopwright_models::Capability;
+use loopwright_models::ModelCapability;
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn a_model_has_facts() {
     let prices = facts.prices.as_ref().unwrap();
     assert_eq!(facts.context_window.as_ref().unwrap().value.get(), 9);
     assert_eq!(facts.max_output, None);
-    let capabilities = Capabilities(vec![Capability::Tools, Capability::Images]);
+    let capabilities = Capabilities(vec![ModelCapability::Tools, ModelCapability::Images]);
     assert_eq!(facts.capabilities.as_ref().unwrap().value, capabilities);
     let amount = |price: &Setting<DollarsPerMillion>| price.value.amount();
     assert_eq!(

@@ -1,7 +1,7 @@
 //! Every key in every layer: the strongest layer that has it wins, and is named.
 
 use super::*;
-use loopwright_sandbox::DriverChoice;
+use loopwright_sandbox::BackendChoice;
 
 type Set = fn(&mut Flags);
 type Shown = Option<(String, Origin)>;
@@ -216,8 +216,8 @@ fn keys_that_only_the_user_may_set() {
     );
     check_user_only("sandbox.tier", ("sandbox.tier = 'host'", "host"), |config| {
         show(config.sandbox.tier.as_ref(), |choice| match choice {
-            DriverChoice::Only(tier) => tier.to_string(),
-            DriverChoice::Auto => "auto".to_owned(),
+            BackendChoice::Only(tier) => tier.to_string(),
+            BackendChoice::Auto => "auto".to_owned(),
         })
     });
     check_user_only("store.url", ("[store]\nurl = 'sqlite:x.db'", "sqlite:x.db"), |config| {

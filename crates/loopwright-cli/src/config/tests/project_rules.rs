@@ -93,7 +93,7 @@ fn a_project_may_hide_more_and_lower_limits_of_commands() {
     let machine = loopwright_sandbox::Limits::of_machine();
     assert_eq!(sandbox.memory.unwrap().value, Bytes(machine.memory));
     assert_eq!(sandbox.processes.unwrap().value.get(), machine.processes);
-    assert_eq!(sandbox.timeout.unwrap().value, LONGEST);
+    assert_eq!(sandbox.timeout.unwrap().value, MAX_TIMEOUT);
 }
 
 #[test]

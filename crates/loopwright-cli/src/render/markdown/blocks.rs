@@ -5,11 +5,11 @@ use std::ops::Range;
 use anstyle::Style;
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::code::Colourist;
-use super::line::{Broken, Flow, Hold, Line, Span};
+use super::code::Highlighter;
+use super::line::{Broken, Flow, Line, Span, Stability};
 use super::style::{BOLD, CODE, FAINT, ITALIC, LINK, PLAIN, STRUCK, TITLE, over};
 use super::table::Table;
-use super::{Block, Room};
+use super::{Block, Width};
 
 /// Marks that may find a counterpart in what follows.
 pub(super) const MARKS: &[char] = &['*', '_', '`', '[', '~', '<', '|', '&', '!'];
@@ -18,10 +18,10 @@ pub(super) const MARKS: &[char] = &['*', '_', '`', '[', '~', '<', '|', '&', '!']
 const CODE_INDENT: &str = "  ";
 
 /// Sets every block of a text.
-pub(super) fn blocks(source: &str, room: Room) -> Vec<Block> {
+pub(super) fn blocks(source: &str, room: Width) -> Vec<Block> {
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut setter = Setter::new(source, room);
+    let mut setter = BlockBuilder::new(source, room);
     for (event, range) in Parser::new_ext(source, options).into_offset_iter() {
         setter.take(event, range);
     }
@@ -29,9 +29,9 @@ pub(super) fn blocks(source: &str, room: Room) -> Vec<Block> {
 }
 
 /// Sets lines as parts of the text come.
-struct Setter<'a> {
+struct BlockBuilder<'a> {
     source: &'a str,
-    room: Room,
+    room: Width,
     blocks: Vec<Block>,
     /// How many tags are open; a block is over when there is none.
     depth: usize,
@@ -45,7 +45,7 @@ struct Setter<'a> {
     margins: Vec<Margin>,
     /// The numbers of the lists that are open; nothing for those without.
     lists: Vec<Option<u64>>,
-    code: Option<(Colourist, String)>,
+    code: Option<(Highlighter, String)>,
     table: Option<Table>,
     /// Where links lead that are open, and where their texts begin.
     links: Vec<(String, usize)>,
@@ -58,8 +58,8 @@ struct Margin {
     rest: Span,
 }
 
-impl<'a> Setter<'a> {
-    fn new(source: &'a str, room: Room) -> Self {
+impl<'a> BlockBuilder<'a> {
+    fn new(source: &'a str, room: Width) -> Self {
         Self {
             source,
             room,
@@ -89,16 +89,16 @@ impl<'a> Setter<'a> {
                 self.end(tag, range.end);
             }
             Event::Text(text) | Event::Html(text) => self.text(&text),
-            Event::Code(text) => self.push(&text, CODE, Hold::Firm),
-            Event::InlineHtml(text) => self.push(&text, PLAIN, Hold::Firm),
-            Event::SoftBreak => self.push(" ", PLAIN, Hold::Firm),
+            Event::Code(text) => self.push(&text, CODE, Stability::Final),
+            Event::InlineHtml(text) => self.push(&text, PLAIN, Stability::Final),
+            Event::SoftBreak => self.push(" ", PLAIN, Stability::Final),
             Event::HardBreak => self.flow.end_line(),
             Event::Rule => {
                 let rule = "─".repeat(self.room.prose.min(40));
                 self.set(vec![Line::of(rule, FAINT)], 0);
             }
             Event::TaskListMarker(is_done) => {
-                self.push(if is_done { "☑ " } else { "☐ " }, PLAIN, Hold::Firm);
+                self.push(if is_done { "☑ " } else { "☐ " }, PLAIN, Stability::Final);
             }
             _ => {}
         }
@@ -139,9 +139,9 @@ impl<'a> Setter<'a> {
                     CodeBlockKind::Fenced(info) => info,
                     CodeBlockKind::Indented => "",
                 };
-                self.code = Some((Colourist::new(info), String::new()));
+                self.code = Some((Highlighter::new(info), String::new()));
             }
-            Tag::HtmlBlock => self.code = Some((Colourist::new("html"), String::new())),
+            Tag::HtmlBlock => self.code = Some((Highlighter::new("html"), String::new())),
             Tag::Table(alignments) => {
                 self.table = Some(Table { alignments, rows: Vec::new() });
             }
@@ -221,8 +221,8 @@ impl<'a> Setter<'a> {
         let Some((url, from)) = self.links.pop() else { return };
         let text = self.flow.text_from(from);
         if !url.is_empty() && url != text && url.strip_prefix("mailto:") != Some(&text) {
-            self.push(" ", PLAIN, Hold::Firm);
-            self.push(&format!("({url})"), FAINT, Hold::Firm);
+            self.push(" ", PLAIN, Stability::Final);
+            self.push(&format!("({url})"), FAINT, Stability::Final);
         }
     }
 
@@ -231,11 +231,11 @@ impl<'a> Setter<'a> {
             *code += text;
             return;
         }
-        let hold = if text.contains(MARKS) { Hold::Loose } else { Hold::Firm };
+        let hold = if text.contains(MARKS) { Stability::Tentative } else { Stability::Final };
         self.push(text, PLAIN, hold);
     }
 
-    fn push(&mut self, text: &str, style: Style, hold: Hold) {
+    fn push(&mut self, text: &str, style: Style, hold: Stability) {
         let style = self.styles.iter().rev().fold(style, |style, lower| over(style, *lower));
         self.flow.push(text, style, hold);
     }

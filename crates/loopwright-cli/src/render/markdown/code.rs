@@ -8,7 +8,7 @@ use super::style::{ADDED, FAINT, KEYWORD, LITERAL, NUMBER, PLAIN, REMOVED};
 
 /// Colours the lines of one code block, from the first on.
 #[derive(Debug)]
-pub(super) struct Colourist {
+pub(super) struct Highlighter {
     kind: Kind,
     /// What is open at the end of the line before.
     open: Option<Open>,
@@ -36,7 +36,7 @@ enum Escapes {
     Backslash,
 }
 
-impl Colourist {
+impl Highlighter {
     /// Takes what stands behind the fence of a block.
     pub(super) fn new(info: &str) -> Self {
         let name = info.split([' ', ',', '{', ':']).next().unwrap_or_default();
@@ -148,7 +148,7 @@ mod tests {
 
     /// Marks keywords with `k`, texts with `t`, comments with `c` and numbers with `n`.
     fn check(language: &str, code: &str, expect: &str) {
-        let mut colourist = Colourist::new(language);
+        let mut colourist = Highlighter::new(language);
         let mark = |style: Style| match style {
             KEYWORD => 'k',
             LITERAL => 't',

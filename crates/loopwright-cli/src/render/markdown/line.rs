@@ -26,17 +26,17 @@ pub(super) struct Flow {
 
 #[derive(Clone, Debug)]
 enum Piece {
-    Text(Span, Hold),
+    Text(Span, Stability),
     Break,
 }
 
 /// Whether what follows can make something else of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Hold {
+pub(super) enum Stability {
     /// It stays as it is.
-    Firm,
+    Final,
     /// It has a mark that may find its counterpart.
-    Loose,
+    Tentative,
 }
 
 /// Lines that a flow was broken into.
@@ -115,13 +115,13 @@ impl fmt::Display for Line {
 #[derive(Debug)]
 struct Word {
     line: Line,
-    hold: Hold,
+    hold: Stability,
     /// The style of the space before it.
     space: Style,
 }
 
 impl Flow {
-    pub(super) fn push(&mut self, text: &str, style: Style, hold: Hold) {
+    pub(super) fn push(&mut self, text: &str, style: Style, hold: Stability) {
         self.pieces.push(Piece::Text(Span::new(text, style), hold));
     }
 
@@ -168,7 +168,7 @@ impl Flow {
                     line.push(" ", word.space);
                     width += 1;
                 }
-                if word.hold == Hold::Loose {
+                if word.hold == Stability::Tentative {
                     broken.loose.get_or_insert(broken.lines.len());
                 }
                 let mut parts = word.line.broken(room, 0);
@@ -203,12 +203,12 @@ impl Flow {
                         let space = if at > 0 { span.style } else { PLAIN };
                         let word = word.get_or_insert_with(|| Word {
                             line: Line::default(),
-                            hold: Hold::Firm,
+                            hold: Stability::Final,
                             space,
                         });
                         word.line.push(part, span.style);
-                        if *hold == Hold::Loose {
-                            word.hold = Hold::Loose;
+                        if *hold == Stability::Tentative {
+                            word.hold = Stability::Tentative;
                         }
                     }
                 }

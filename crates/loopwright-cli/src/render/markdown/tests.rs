@@ -18,7 +18,7 @@ fn marked(text: &str) -> String {
 }
 
 fn whole(source: &str, columns: usize) -> String {
-    let mut markdown = Markdown::new(Room::of(columns), Preview::Hidden);
+    let mut markdown = Markdown::new(Width::of(columns), Preview::Hidden);
     let printed = markdown.push(source);
     printed + &markdown.finish()
 }
@@ -129,7 +129,7 @@ fn however_it_comes_the_same_is_left_on_the_terminal() {
     for columns in [24, 80, 200] {
         let expect = seen(&whole(EVERYTHING, columns));
         for size in [1, 2, 3, 7, 50] {
-            let mut markdown = Markdown::new(Room::of(columns), Preview::Shown);
+            let mut markdown = Markdown::new(Width::of(columns), Preview::Shown);
             let letters: Vec<char> = EVERYTHING.chars().collect();
             let mut printed = String::new();
             for piece in letters.chunks(size) {
@@ -152,7 +152,7 @@ fn no_line_is_wider_than_the_terminal() {
 
 #[test]
 fn a_line_is_printed_as_soon_as_nothing_can_change_it() {
-    let mut markdown = Markdown::new(Room::of(21), Preview::Shown);
+    let mut markdown = Markdown::new(Width::of(21), Preview::Shown);
     assert_eq!(markdown.push("one two three "), "one two three");
     assert_eq!(markdown.push("four five"), "\r\u{1b}[Kone two three four\nfive");
     // It may be the beginning of something.
@@ -164,12 +164,12 @@ fn a_line_is_printed_as_soon_as_nothing_can_change_it() {
 
 #[test]
 fn a_terminal_that_gets_narrower_is_shown_no_line_that_it_would_break() {
-    let mut markdown = Markdown::new(Room::of(31), Preview::Shown);
+    let mut markdown = Markdown::new(Width::of(31), Preview::Shown);
     assert_eq!(
         markdown.push("one two three four five six seven"),
         "one two three four five six\nseven"
     );
-    markdown.resize(Room::of(21));
+    markdown.resize(Width::of(21));
     // The paragraph goes on as it began.
     assert_eq!(markdown.push(" eight nine ten"), "\r\u{1b}[Kseven eight nine ten");
     assert_eq!(markdown.push(" eleven"), "\r\u{1b}[K");
@@ -188,7 +188,7 @@ fn what_looks_like_a_table_and_is_none_is_not_torn_apart() {
     for source in
         ["|---|---|\n|--|\n|--|--", "| a | b |\n|--\n|---|---|| c", "|---|---|\n|- \n|---|---|"]
     {
-        let mut markdown = Markdown::new(Room::of(40), Preview::Shown);
+        let mut markdown = Markdown::new(Width::of(40), Preview::Shown);
         let pieces = source.chars().map(|it| markdown.push(it.encode_utf8(&mut [0; 4])));
         let printed = pieces.collect::<String>() + &markdown.finish();
         assert_eq!(seen(&printed), seen(&whole(source, 40)), "{source:?}");
@@ -239,7 +239,7 @@ fn no_word_is_lost_however_marks_are_mixed() {
     let words = |lines: &[String]| lines.join("\n").matches("word").count();
     for seed in 0..100 {
         let source = jumble(seed);
-        let mut markdown = Markdown::new(Room::of(40), Preview::Shown);
+        let mut markdown = Markdown::new(Width::of(40), Preview::Shown);
         let mut printed = String::new();
         for c in source.chars() {
             printed += &markdown.push(c.encode_utf8(&mut [0; 4]));

@@ -6,21 +6,21 @@ use loopwright_sessions::SessionId;
 
 use super::*;
 
-fn loaded() -> Loaded {
+fn loaded() -> LoadedSession {
     let id = SessionId::new("a").unwrap();
     let header = SessionHeader {
         length: 1,
         version: 7,
-        line: 2,
+        branch: 2,
         ..SessionHeader::new(id, "helper", Timestamp::from_millis(1))
     };
     let edit = Edit::Append {
         section: SectionName::MESSAGES.into(),
         message: Message::user("line\none \u{2028} two"),
     };
-    let change = Change::Edited { by: "caller".into(), edit };
-    let changes = vec![Stamped { at: Timestamp::from_millis(2), change }];
-    Loaded { header, definition: AgentDefinition::new("helper", "helps", "Help."), changes }
+    let change = Change::StateEdited { by: "caller".into(), edit };
+    let changes = vec![ChangeRecord { at: Timestamp::from_millis(2), change }];
+    LoadedSession { header, definition: AgentDefinition::new("helper", "helps", "Help."), changes }
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn what_is_read_is_what_was_written() {
     assert!(!state.is_interrupted());
     let expect = loaded();
     assert_eq!((head.definition, changes), (expect.definition, expect.changes));
-    assert_eq!(head.header, SessionHeader { line: 0, ..expect.header });
+    assert_eq!(head.header, SessionHeader { branch: 0, ..expect.header });
 }
 
 #[test]

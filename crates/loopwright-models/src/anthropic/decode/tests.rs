@@ -1,16 +1,16 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    Delta, DeltaSink, ModelError, ModelErrorKind, NoDeltas,
-    messages::{Content, FinishReason, InferenceResponse, Origin, Part, ToolCall, Usage},
+    Delta, DeltaSink, DiscardDeltas, ModelError, ModelErrorKind,
+    messages::{Content, FinishReason, InferenceResponse, ModelOrigin, Part, ToolCall, Usage},
 };
 
-use crate::{AnswerDecoder, ErrorContext, Wire};
+use crate::{ErrorContext, ResponseDecoder, WireApi};
 
-fn decoder(is_streamed: bool) -> AnswerDecoder {
-    let wire = Wire::Anthropic;
-    let origin = Origin { wire: wire.name().into(), provider: "p".into(), model: "m".into() };
-    AnswerDecoder::new(wire, Arc::new(origin), ErrorContext::new("p"), is_streamed)
+fn decoder(is_streamed: bool) -> ResponseDecoder {
+    let wire = WireApi::Anthropic;
+    let origin = ModelOrigin { wire: wire.name().into(), provider: "p".into(), model: "m".into() };
+    ResponseDecoder::new(wire, Arc::new(origin), ErrorContext::new("p"), is_streamed)
 }
 
 fn read(body: &str, deltas: &mut dyn DeltaSink) -> Result<InferenceResponse, ModelError> {
@@ -54,7 +54,7 @@ fn answer(blocks: &[String], reason: &str) -> Result<InferenceResponse, ModelErr
     let blocks = blocks.iter().map(String::as_str);
     let events: Vec<&str> =
         [start.as_str()].into_iter().chain(blocks).chain([stopped.as_str(), STOP]).collect();
-    read(&stream(&events), &mut NoDeltas)
+    read(&stream(&events), &mut DiscardDeltas)
 }
 
 fn parts(blocks: &[String], reason: &str) -> Vec<(Content, Option<String>)> {
@@ -129,7 +129,7 @@ fn the_providers_own_tools_are_kept_as_they_are() {
             (provider("compaction"), some(r#"{"type":"compaction","content":"xy"}"#)),
         ]
     );
-    let finish = answer(&blocks, r#""pause_turn""#).unwrap().finish;
+    let finish = answer(&blocks, r#""pause_turn""#).unwrap().finish_reason;
     assert_eq!(finish, FinishReason::Other("pause_turn".into()));
 }
 
@@ -158,7 +158,7 @@ fn an_input_that_comes_at_once_is_passed_on() {
     let mut deltas = |delta: Delta<'_>| seen.push(format!("{delta:?}"));
     let response = read(&body, &mut deltas).unwrap();
     assert_eq!(response.message.tool_calls().next().unwrap().arguments.as_ref(), r#"{"a":1}"#);
-    let usage = |output| Usage { input: 8, cached: 5, output, ..Usage::default() };
+    let usage = |output| Usage { input: 8, cache_read: 5, output, ..Usage::default() };
     assert_eq!(
         seen,
         [
@@ -177,14 +177,14 @@ fn counts_are_corrected_one_by_one() {
         {"input_tokens":20,"cache_read_input_tokens":0,"cache_creation_input_tokens":4,
          "output_tokens":7,"output_tokens_details":{"thinking_tokens":6}}}"#;
     let (start, late) = (START.replace('\n', ""), late.replace('\n', ""));
-    let usage = read(&stream(&[&start, &late, STOP]), &mut NoDeltas).unwrap().usage;
-    assert_eq!(usage, Usage { input: 24, output: 7, cached: 0, cache_write: 4, reasoning: 6 });
+    let usage = read(&stream(&[&start, &late, STOP]), &mut DiscardDeltas).unwrap().usage;
+    assert_eq!(usage, Usage { input: 24, output: 7, cache_read: 0, cache_write: 4, reasoning: 6 });
 }
 
 #[test]
 fn reasons_to_stop_are_told_in_our_words() {
     let call = begin(0, r#"{"type":"tool_use","id":"t","name":"f","input":{}}"#);
-    let finish = |blocks: &[String], reason: &str| answer(blocks, reason).unwrap().finish;
+    let finish = |blocks: &[String], reason: &str| answer(blocks, reason).unwrap().finish_reason;
     for (reason, expect) in [
         (r#""end_turn""#, FinishReason::Stop),
         (r#""stop_sequence""#, FinishReason::Stop),
@@ -225,16 +225,16 @@ fn a_stream_that_closes_before_its_end_is_an_error() {
     let text = add(0, r#"{"type":"text_delta","text":"a"}"#);
     let stopped = stopped(r#""end_turn""#);
     let body = stream(&[&start, &text, &stopped, STOP]);
-    let whole = read(&body, &mut NoDeltas).unwrap();
+    let whole = read(&body, &mut DiscardDeltas).unwrap();
     for cut in 0..body.len() {
-        match read(&body[..cut], &mut NoDeltas) {
+        match read(&body[..cut], &mut DiscardDeltas) {
             Ok(part) => assert_eq!(part, whole, "{cut}"),
             Err(error) => assert_eq!(error.kind, ModelErrorKind::Protocol, "{cut}"),
         }
     }
-    let error = read(&stream(&[&start, &text, &stopped]), &mut NoDeltas).unwrap_err();
+    let error = read(&stream(&[&start, &text, &stopped]), &mut DiscardDeltas).unwrap_err();
     assert_eq!(error.message, "p: the stream closed before the answer was complete");
-    assert_eq!(error.usage, Usage { input: 8, output: 9, cached: 5, ..Usage::default() });
+    assert_eq!(error.usage, Usage { input: 8, output: 9, cache_read: 5, ..Usage::default() });
 }
 
 #[test]
@@ -243,10 +243,10 @@ fn an_error_in_the_stream_says_what_was_consumed() {
     let start = START.replace('\n', "");
     for name in ["error", "e"] {
         let body = format!("{}event: {name}\ndata: {error}\n\n", stream(&[&start]));
-        let error = read(&body, &mut NoDeltas).unwrap_err();
+        let error = read(&body, &mut DiscardDeltas).unwrap_err();
         assert_eq!((error.kind, error.message.as_str()), (ModelErrorKind::Unavailable, "p: full"));
         assert_eq!(error.code.as_deref(), Some("overloaded_error"));
-        assert_eq!(error.usage, Usage { input: 8, output: 1, cached: 5, ..Usage::default() });
+        assert_eq!(error.usage, Usage { input: 8, output: 1, cache_read: 5, ..Usage::default() });
     }
 }
 
@@ -265,7 +265,7 @@ fn what_makes_no_sense_is_an_error() {
         assert_eq!(error.kind, ModelErrorKind::Protocol);
         assert!(error.message.contains(message), "{error}");
     }
-    let error = read(&stream(&[STOP]), &mut NoDeltas).unwrap_err();
+    let error = read(&stream(&[STOP]), &mut DiscardDeltas).unwrap_err();
     assert_eq!(error.message, "p: the stream closed before the answer was complete");
 }
 
@@ -286,7 +286,7 @@ fn pings_marks_of_other_wires_and_unknown_events_are_let_go() {
         r#"{"error":"none of our business"}"#,
     ];
     let body = format!("event: ping\ndata: x\n\n{}", stream(&events));
-    assert_eq!(read(&body, &mut NoDeltas).unwrap().message.text(), "a");
+    assert_eq!(read(&body, &mut DiscardDeltas).unwrap().message.text(), "a");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn a_whole_answer_is_read_at_once() {
         {"type":"text","text":"b","citations":null},
         {"type":"tool_use","id":"t","name":"f","input":{ "a": 1 }}],
         "stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":2}}"#;
-    let response = read(body, &mut NoDeltas).unwrap();
+    let response = read(body, &mut DiscardDeltas).unwrap();
     let opaque = |part: &Part| part.opaque().map(|it| it.as_str().to_owned());
     let opaques: Vec<_> = response.message.parts().iter().map(opaque).collect();
     assert_eq!(
@@ -312,14 +312,17 @@ fn a_whole_answer_is_read_at_once() {
     let call = response.message.tool_calls().next().cloned();
     assert_eq!(call, Some(ToolCall::new("t", "f", r#"{ "a": 1 }"#)));
     assert_eq!(response.usage, Usage { input: 1, output: 2, ..Usage::default() });
-    assert_eq!((response.finish, response.id.as_deref()), (FinishReason::ToolCalls, Some("m1")));
+    assert_eq!(
+        (response.finish_reason, response.id.as_deref()),
+        (FinishReason::ToolCalls, Some("m1"))
+    );
 }
 
 #[test]
 fn a_whole_answer_may_be_empty_but_not_missing() {
     let body = r#"{"type":"message","content":[],"stop_reason":"end_turn"}"#;
-    let response = read(body, &mut NoDeltas).unwrap();
-    assert_eq!((response.message.parts(), response.finish), (&[][..], FinishReason::Stop));
+    let response = read(body, &mut DiscardDeltas).unwrap();
+    assert_eq!((response.message.parts(), response.finish_reason), (&[][..], FinishReason::Stop));
     for (body, kind) in [
         (r#"{"type":"message","stop_reason":"end_turn"}"#, ModelErrorKind::Protocol),
         (r#"{"type":"message","content":[]"#, ModelErrorKind::Protocol),
@@ -328,7 +331,7 @@ fn a_whole_answer_may_be_empty_but_not_missing() {
             ModelErrorKind::RateLimited,
         ),
     ] {
-        assert_eq!(read(body, &mut NoDeltas).unwrap_err().kind, kind, "{body}");
+        assert_eq!(read(body, &mut DiscardDeltas).unwrap_err().kind, kind, "{body}");
     }
 }
 
@@ -346,7 +349,7 @@ fn a_container_is_kept_wherever_the_answer_names_it() {
         r#"{{"id":"m1","content":[{{"type":"text","text":"a"}}],"stop_reason":"end_turn",
             "container":{container},"usage":{{}}}}"#
     );
-    let whole = read(&whole, &mut NoDeltas).unwrap();
+    let whole = read(&whole, &mut DiscardDeltas).unwrap();
     assert_eq!(container_of(&whole), [(text("a"), None), kept.clone()]);
 
     let start = START.replace('\n', "");
@@ -355,7 +358,7 @@ fn a_container_is_kept_wherever_the_answer_names_it() {
         r#"{{"type":"message_delta","delta":{{"stop_reason":"end_turn","container":{container}}}}}"#
     );
     let events = [&start, &blocks[0], &blocks[1], &stopped, STOP];
-    let streamed = read(&stream(&events), &mut NoDeltas).unwrap();
+    let streamed = read(&stream(&events), &mut DiscardDeltas).unwrap();
     assert_eq!(container_of(&streamed), [(text("a"), None), kept]);
 
     let none = whole_with_null();
@@ -365,7 +368,7 @@ fn a_container_is_kept_wherever_the_answer_names_it() {
 fn whole_with_null() -> InferenceResponse {
     let body =
         r#"{"content":[{"type":"text","text":"a"}],"stop_reason":"end_turn","container":null}"#;
-    read(body, &mut NoDeltas).unwrap()
+    read(body, &mut DiscardDeltas).unwrap()
 }
 
 #[test]
@@ -392,7 +395,7 @@ fn an_error_ends_the_answer_however_it_is_written() {
         r#"{"type":"error"}"#.to_owned(),
     ] {
         let start = START.replace('\n', "");
-        let failed = read(&stream(&[&start, &event, STOP]), &mut NoDeltas);
+        let failed = read(&stream(&[&start, &event, STOP]), &mut DiscardDeltas);
         let Err(failed) = failed else { panic!("{event}") };
         assert_eq!(failed.usage.input, 3 + 5, "{event}");
     }
@@ -403,14 +406,14 @@ fn an_answer_that_says_nothing_of_what_it_consumed_has_no_usage() {
     let mut decoder = decoder(true);
     assert_eq!(decoder.usage(), None);
     let start = START.replace('\n', "");
-    decoder.push(stream(&[&start]).as_bytes(), &mut NoDeltas).unwrap();
+    decoder.push(stream(&[&start]).as_bytes(), &mut DiscardDeltas).unwrap();
     assert!(decoder.usage().is_some());
 }
 
 #[test]
 fn a_stream_without_its_beginning_is_an_answer_if_it_has_a_block() {
     let (stopped, block) = (stopped(r#""end_turn""#), begin(0, r#"{"type":"text","text":"a"}"#));
-    let answer = read(&stream(&[&block, &stopped, STOP]), &mut NoDeltas).unwrap();
+    let answer = read(&stream(&[&block, &stopped, STOP]), &mut DiscardDeltas).unwrap();
     assert_eq!(answer.message.text(), "a");
-    assert!(read(&stream(&[&stopped, STOP]), &mut NoDeltas).is_err());
+    assert!(read(&stream(&[&stopped, STOP]), &mut DiscardDeltas).is_err());
 }

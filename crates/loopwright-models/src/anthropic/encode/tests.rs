@@ -1,24 +1,24 @@
 use std::sync::Arc;
 
 use loopwright_core::messages::{
-    InferenceRequest, Media, MediaSource, Opaque, Origin, Part, Prompt, ReasoningEffort,
-    ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec,
+    InferenceRequest, Media, MediaSource, ModelOrigin, Part, Prompt, ProviderPayload,
+    ReasoningEffort, ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Encoder, Quirks, Wire};
+use crate::{Quirks, RequestEncoder, WireApi};
 
-fn origin(model: &str) -> Arc<Origin> {
-    Arc::new(Origin {
-        wire: Wire::Anthropic.name().into(),
+fn origin(model: &str) -> Arc<ModelOrigin> {
+    Arc::new(ModelOrigin {
+        wire: WireApi::Anthropic.name().into(),
         provider: "p".into(),
         model: model.into(),
     })
 }
 
 fn encode_for(model: &str, request: &InferenceRequest) -> Vec<u8> {
-    Encoder::new(Wire::Anthropic, origin(model), Quirks::default()).encode(request)
+    RequestEncoder::new(WireApi::Anthropic, origin(model), Quirks::default()).encode(request)
 }
 
 fn body_for(model: &str, request: &InferenceRequest) -> Value {
@@ -48,7 +48,7 @@ fn without_begin(mut messages: Value) -> Value {
 }
 
 fn said(message: Message) -> Turn {
-    Turn::said(message).unwrap()
+    Turn::from_message(message).unwrap()
 }
 
 fn call(id: &str, arguments: &str) -> Part {
@@ -56,7 +56,7 @@ fn call(id: &str, arguments: &str) -> Part {
 }
 
 fn exchange(reply: Message, results: Vec<ToolResult>) -> Turn {
-    Turn::new(TurnBody::Exchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
 }
 
 fn assistant(parts: Vec<Part>) -> Message {
@@ -235,7 +235,8 @@ fn instructions_lead_the_request_or_are_marked_in_the_conversation() {
 #[test]
 fn what_the_model_said_goes_back_to_it_verbatim_and_to_others_in_the_wires_own_form() {
     let reply = |model| {
-        let opaque = |part: Part, json: &str| part.with_opaque(Opaque::new(json));
+        let opaque =
+            |part: Part, json: &str| part.with_provider_payload(ProviderPayload::new(json));
         assistant(vec![
             opaque(Part::reasoning("t"), r#"{"type":"thinking", "signature":"S"}"#),
             opaque(Part::text("a"), r#"{"citations":[ 1 ]}"#),
@@ -360,7 +361,7 @@ fn exchanges_in_words_are_a_reply_and_observations() {
         is_error: false,
     };
     let mut request = asking([exchange(reply, vec![shown])]);
-    request.prompt.dialect = Dialect::Text;
+    request.prompt.dialect = ToolCallFormat::Text;
     let source = json!({ "type": "base64", "media_type": "image/png", "data": "QUI=" });
     assert_eq!(
         without_begin(body(&request)["messages"].clone()),
@@ -406,14 +407,17 @@ fn nothing_is_marked_where_marks_are_not_known() {
     let quirks = Quirks { cache_marks: false, ..Quirks::default() };
     let mut request = asking([said(Message::user("a"))]);
     request.system = Some("s".into());
-    let bytes = Encoder::new(Wire::Anthropic, origin("m"), quirks).encode(&request);
+    let bytes = RequestEncoder::new(WireApi::Anthropic, origin("m"), quirks).encode(&request);
     let text = String::from_utf8(bytes).unwrap();
     assert!(!text.contains("cache_control"), "{text}");
 }
 
 fn ran_in(container: &str, model: &str) -> Turn {
     let kind = Content::Provider { kind: "container".into() };
-    let parts = vec![Part::text("a"), Part::new(kind).with_opaque(Opaque::new(container))];
+    let parts = vec![
+        Part::text("a"),
+        Part::new(kind).with_provider_payload(ProviderPayload::new(container)),
+    ];
     said(assistant(parts).with_origin(origin(model)))
 }
 
@@ -457,7 +461,7 @@ fn an_expired_container_is_not_sent() {
     let container = r#"{"id":"c1","expires_at":"2026-04-24T11:13:36.730129Z"}"#;
     let request = asking([said(Message::user("q")), ran_in(container, "m")]);
     let at = |now: &str| {
-        let encoder = Encoder::new(Wire::Anthropic, origin("m"), Quirks::default());
+        let encoder = RequestEncoder::new(WireApi::Anthropic, origin("m"), Quirks::default());
         let (body, _) = encoder.encode_after(&request, None, Some(now.parse().unwrap()));
         let body: Value = serde_json::from_slice(&body).unwrap();
         body.get("container").cloned()
@@ -514,7 +518,7 @@ fn a_conversation_begins_and_ends_with_the_user_unless_the_model_goes_on_itself(
     assert_eq!(shown("claude-sonnet-4-5", vec![user(), answer("a")]), ["u", "a"]);
     assert_eq!(shown("claude-sonnet-4-5", vec![user(), answer("a ")]), ["u", "a ", "Continue."]);
     let searching = Part::new(Content::Provider { kind: "server_tool_use".into() })
-        .with_opaque(Opaque::new(r#"{"type":"server_tool_use"}"#));
+        .with_provider_payload(ProviderPayload::new(r#"{"type":"server_tool_use"}"#));
     let paused = || {
         let parts = vec![Part::text("a"), searching.clone()];
         said(assistant(parts).with_origin(origin(newest)))
@@ -525,7 +529,9 @@ fn a_conversation_begins_and_ends_with_the_user_unless_the_model_goes_on_itself(
 
 #[test]
 fn no_message_ends_with_reasoning() {
-    let signed = || Part::reasoning("t").with_opaque(Opaque::new(r#"{"type":"thinking"}"#));
+    let signed = || {
+        Part::reasoning("t").with_provider_payload(ProviderPayload::new(r#"{"type":"thinking"}"#))
+    };
     let own = |parts: Vec<Part>| said(assistant(parts).with_origin(origin("m")));
     let turns = [
         said(Message::user("a")),

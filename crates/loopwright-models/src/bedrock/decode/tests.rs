@@ -1,19 +1,19 @@
 use std::sync::Arc;
 
 use loopwright_core::{
-    Delta, DeltaSink, ModelError, ModelErrorKind, NoDeltas,
-    messages::{Content, FinishReason, InferenceResponse, Origin, Part, ToolCall, Usage},
+    Delta, DeltaSink, DiscardDeltas, ModelError, ModelErrorKind,
+    messages::{Content, FinishReason, InferenceResponse, ModelOrigin, Part, ToolCall, Usage},
 };
 
 use crate::{
-    AnswerDecoder, ErrorContext, Wire,
+    ErrorContext, ResponseDecoder, WireApi,
     event_stream::tests::{event, message},
 };
 
 fn read(body: &[u8], deltas: &mut dyn DeltaSink) -> Result<InferenceResponse, ModelError> {
-    let wire = Wire::BedrockConverse;
-    let origin = Origin { wire: wire.name().into(), provider: "p".into(), model: "m".into() };
-    let mut decoder = AnswerDecoder::new(wire, Arc::new(origin), ErrorContext::new("p"), true);
+    let wire = WireApi::BedrockConverse;
+    let origin = ModelOrigin { wire: wire.name().into(), provider: "p".into(), model: "m".into() };
+    let mut decoder = ResponseDecoder::new(wire, Arc::new(origin), ErrorContext::new("p"), true);
     decoder.push(body, deltas)?;
     decoder.finish(deltas)
 }
@@ -68,7 +68,7 @@ fn blocks_become_parts_and_keep_what_only_the_provider_understands() {
         add(4, r#"{"reasoningContent":{"text":"e"}}"#),
         add(5, r#"{"text":""}"#),
     ];
-    let response = read(&stream(&events, "end_turn"), &mut NoDeltas).unwrap();
+    let response = read(&stream(&events, "end_turn"), &mut DiscardDeltas).unwrap();
     let reasoning = |text: &str| Content::Reasoning(text.into());
     assert_eq!(
         parts(&response),
@@ -88,8 +88,8 @@ fn blocks_become_parts_and_keep_what_only_the_provider_understands() {
             (reasoning("e"), None),
         ]
     );
-    assert_eq!(response.finish, FinishReason::Stop);
-    let usage = Usage { input: 10, output: 2, cached: 4, cache_write: 5, reasoning: 0 };
+    assert_eq!(response.finish_reason, FinishReason::Stop);
+    let usage = Usage { input: 10, output: 2, cache_read: 4, cache_write: 5, reasoning: 0 };
     assert_eq!(response.usage, usage);
 }
 
@@ -131,8 +131,8 @@ fn calls_and_the_providers_own_tools_are_told_apart() {
             (call("u", "g", ""), None),
         ]
     );
-    assert_eq!(response.finish, FinishReason::ToolCalls);
-    let usage = Usage { input: 10, output: 2, cached: 4, cache_write: 5, reasoning: 0 };
+    assert_eq!(response.finish_reason, FinishReason::ToolCalls);
+    let usage = Usage { input: 10, output: 2, cache_read: 4, cache_write: 5, reasoning: 0 };
     let expect = [
         Delta::ToolCall { index: 0, id: Some("t"), name: "f" },
         Delta::ToolArguments { index: 0, fragment: r#"{"a""# },
@@ -146,7 +146,7 @@ fn calls_and_the_providers_own_tools_are_told_apart() {
 
 #[test]
 fn reasons_to_stop_are_told_in_our_words() {
-    let finish = |reason| read(&stream(&[], reason), &mut NoDeltas).map(|it| it.finish);
+    let finish = |reason| read(&stream(&[], reason), &mut DiscardDeltas).map(|it| it.finish_reason);
     for (reason, expect) in [
         ("end_turn", FinishReason::Stop),
         ("stop_sequence", FinishReason::Stop),
@@ -167,7 +167,7 @@ fn reasons_to_stop_are_told_in_our_words() {
 fn a_stream_that_closes_before_its_end_is_an_error() {
     let body = stream(&[add(0, r#"{"text":"a"}"#)], "end_turn");
     for cut in 0..body.len() {
-        let error = read(&body[..cut], &mut NoDeltas).unwrap_err();
+        let error = read(&body[..cut], &mut DiscardDeltas).unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Protocol, "{cut}");
     }
 }
@@ -185,7 +185,7 @@ fn exceptions_in_the_stream_are_errors() {
         let headers = [(":message-type", "exception"), (":exception-type", kind)];
         let exception = message(&headers, r#"{"message":"m"}"#);
         let body = [add(0, r#"{"text":"a"}"#), exception].concat();
-        let error = read(&body, &mut NoDeltas).unwrap_err();
+        let error = read(&body, &mut DiscardDeltas).unwrap_err();
         let expect = (expect, "p: m", Some(kind));
         assert_eq!((error.kind, error.message.as_str(), error.code.as_deref()), expect);
     }
@@ -200,7 +200,7 @@ fn what_makes_no_sense_is_an_error() {
         (event("messageStop", "["), "broke off"),
         (event("messageStop", "1"), "not the JSON of Converse"),
     ] {
-        let error = read(&stream(&[event], "end_turn"), &mut NoDeltas).unwrap_err();
+        let error = read(&stream(&[event], "end_turn"), &mut DiscardDeltas).unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Protocol);
         assert!(error.message.contains(message), "{error}");
     }
@@ -215,7 +215,7 @@ fn a_whole_answer_is_read_at_once() {
         {"citationsContent":{"content":[{"text":"b"},{"text":"c"}],"citations":[ 1 ]}},
         {"toolUse":{"input":{ "a": 1 },"name":"f","toolUseId":"t"}},
         {"later":{"x":1}}]}},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":2}}"#;
-    let response = read(body.as_bytes(), &mut NoDeltas).unwrap();
+    let response = read(body.as_bytes(), &mut DiscardDeltas).unwrap();
     assert_eq!(
         parts(&response),
         [
@@ -238,7 +238,7 @@ fn a_whole_answer_is_read_at_once() {
             (Content::Provider { kind: "later".into() }, some(r#"{"later":{"x":1}}"#)),
         ]
     );
-    assert_eq!(response.finish, FinishReason::ToolCalls);
+    assert_eq!(response.finish_reason, FinishReason::ToolCalls);
     assert_eq!(response.usage, Usage { input: 1, output: 2, ..Usage::default() });
 }
 
@@ -253,6 +253,6 @@ fn a_whole_answer_may_be_an_error_or_none() {
         ),
         (r#"{"output":"#, "p: the answer broke off"),
     ] {
-        assert_eq!(read(body.as_bytes(), &mut NoDeltas).unwrap_err().message, expect);
+        assert_eq!(read(body.as_bytes(), &mut DiscardDeltas).unwrap_err().message, expect);
     }
 }

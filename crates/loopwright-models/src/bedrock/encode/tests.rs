@@ -1,24 +1,24 @@
 use std::sync::Arc;
 
 use loopwright_core::messages::{
-    InferenceRequest, Media, MediaSource, Opaque, Origin, Part, Prompt, ReasoningEffort,
-    ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec,
+    InferenceRequest, Media, MediaSource, ModelOrigin, Part, Prompt, ProviderPayload,
+    ReasoningEffort, ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Encoder, Quirks, Wire};
+use crate::{Quirks, RequestEncoder, WireApi};
 
-fn origin(model: &str) -> Arc<Origin> {
-    Arc::new(Origin {
-        wire: Wire::BedrockConverse.name().into(),
+fn origin(model: &str) -> Arc<ModelOrigin> {
+    Arc::new(ModelOrigin {
+        wire: WireApi::BedrockConverse.name().into(),
         provider: "p".into(),
         model: model.into(),
     })
 }
 
 fn encode_for(model: &str, request: &InferenceRequest) -> Vec<u8> {
-    Encoder::new(Wire::BedrockConverse, origin(model), Quirks::default()).encode(request)
+    RequestEncoder::new(WireApi::BedrockConverse, origin(model), Quirks::default()).encode(request)
 }
 
 fn body_for(model: &str, request: &InferenceRequest) -> Value {
@@ -44,7 +44,7 @@ fn without_begin(mut messages: Value) -> Value {
 }
 
 fn said(message: Message) -> Turn {
-    Turn::said(message).unwrap()
+    Turn::from_message(message).unwrap()
 }
 
 fn call(id: &str, arguments: &str) -> Part {
@@ -53,7 +53,7 @@ fn call(id: &str, arguments: &str) -> Part {
 
 fn exchange(parts: Vec<Part>, results: Vec<ToolResult>) -> Turn {
     let reply = Message::new(Role::Assistant, parts).with_origin(origin("m"));
-    Turn::new(TurnBody::Exchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
 }
 
 fn tool(name: &str) -> ToolSpec {
@@ -177,7 +177,7 @@ fn forms_that_the_wire_has_no_field_for_are_asked_for_in_words() {
 
 #[test]
 fn an_exchange_is_a_reply_and_its_results() {
-    let opaque = |part: Part, json: &str| part.with_opaque(Opaque::new(json));
+    let opaque = |part: Part, json: &str| part.with_provider_payload(ProviderPayload::new(json));
     let parts = vec![
         opaque(Part::reasoning("t"), r#"{"reasoningContent": 1}"#),
         Part::reasoning("u"),
@@ -280,7 +280,7 @@ fn exchanges_in_words_are_a_reply_and_observations() {
         vec![Part::text("I add."), call("1", "{}")],
         vec![ToolResult::text("3")],
     )]);
-    request.prompt.dialect = Dialect::Text;
+    request.prompt.dialect = ToolCallFormat::Text;
     let words = "Thought: I add.\nAction: f\nAction Input: {}";
     assert_eq!(
         without_begin(body(&request)["messages"].clone()),
@@ -327,7 +327,7 @@ fn reasoning_without_a_signature_goes_back_to_models_that_accept_it() {
         let parts = vec![Part::reasoning("t"), Part::reasoning(" "), call("1", "{}")];
         let reply = Message::new(Role::Assistant, parts).with_origin(origin(model));
         let exchange = Exchange::new(reply, [ToolResult::text("r")]).unwrap();
-        let turn = Turn::new(TurnBody::Exchange(exchange)).unwrap();
+        let turn = Turn::new(TurnBody::ToolExchange(exchange)).unwrap();
         let messages =
             body_for(asked, &asking([said(Message::user("u")), turn]))["messages"].clone();
         let blocks = messages[1]["content"].as_array().unwrap().clone();
@@ -347,8 +347,10 @@ fn reasoning_without_a_signature_goes_back_to_models_that_accept_it() {
 
 #[test]
 fn a_conversation_begins_and_ends_with_the_user_and_no_answer_is_reasoning_only() {
-    let signed =
-        || Part::reasoning("t").with_opaque(Opaque::new(r#"{"reasoningContent":{"x":1}}"#));
+    let signed = || {
+        Part::reasoning("t")
+            .with_provider_payload(ProviderPayload::new(r#"{"reasoningContent":{"x":1}}"#))
+    };
     let own =
         |parts: Vec<Part>| said(Message::new(Role::Assistant, parts).with_origin(origin("m")));
     let shown = |turns: Vec<Turn>| {
@@ -372,7 +374,7 @@ fn a_conversation_begins_and_ends_with_the_user_and_no_answer_is_reasoning_only(
         ["user: u", "assistant: - a", "user: u"]
     );
     let server = Part::new(Content::Provider { kind: "toolUse".into() })
-        .with_opaque(Opaque::new(r#"{"toolUse":{"type":"server_tool_use"}}"#));
+        .with_provider_payload(ProviderPayload::new(r#"{"toolUse":{"type":"server_tool_use"}}"#));
     let paused = own(vec![Part::text("a"), server]);
     assert_eq!(shown(vec![user(), paused]), ["user: u", "assistant: a -"]);
 }

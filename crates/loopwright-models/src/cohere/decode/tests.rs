@@ -1,13 +1,13 @@
-use loopwright_core::messages::{Content, Opaque, Part, ToolCall};
+use loopwright_core::messages::{Content, Part, ProviderPayload, ToolCall};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{AnswerDecoder, Wire};
+use crate::{ResponseDecoder, WireApi};
 
 type Answered = Result<InferenceResponse, ModelError>;
 
-fn origin() -> Arc<Origin> {
-    Arc::new(Origin { wire: "w".into(), provider: "p".into(), model: "m".into() })
+fn origin() -> Arc<ModelOrigin> {
+    Arc::new(ModelOrigin { wire: "w".into(), provider: "p".into(), model: "m".into() })
 }
 
 /// Reads an answer, and what was passed on of it.
@@ -24,7 +24,7 @@ fn read(body: &str) -> (Answered, Vec<String>) {
         });
     };
     let context = ErrorContext::new("p");
-    let mut decoder = AnswerDecoder::new(Wire::Cohere, origin(), context, true);
+    let mut decoder = ResponseDecoder::new(WireApi::Cohere, origin(), context, true);
     let pushed = decoder.push(body.as_bytes(), &mut deltas);
     let answer = pushed.and_then(|()| decoder.finish(&mut deltas));
     (answer, told)
@@ -73,7 +73,7 @@ fn ended(finish: &str) -> Value {
 }
 
 fn part(content: Content, opaque: &str) -> Part {
-    Part::new(content).with_opaque(Opaque::new(opaque))
+    Part::new(content).with_provider_payload(ProviderPayload::new(opaque))
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn thoughts_plans_words_and_calls_stay_apart_and_in_order() {
         Part::new(Content::ToolCall(ToolCall::new("c2", "g", ""))),
     ];
     assert_eq!(answer.message.parts(), expect);
-    assert_eq!((answer.finish, answer.id.as_deref()), (FinishReason::ToolCalls, Some("i")));
+    assert_eq!((answer.finish_reason, answer.id.as_deref()), (FinishReason::ToolCalls, Some("i")));
     let expect = [
         "reasoning H",
         "reasoning m",
@@ -135,7 +135,10 @@ fn a_whole_answer_means_what_a_streamed_one_does() {
         Part::text("Hi"),
         Part::new(Content::ToolCall(ToolCall::new("c1", "f", "null"))),
     ];
-    assert_eq!((answer.message.parts(), answer.finish), (&expect[..], FinishReason::ToolCalls));
+    assert_eq!(
+        (answer.message.parts(), answer.finish_reason),
+        (&expect[..], FinishReason::ToolCalls)
+    );
     let text = whole(&json!({ "content": "Hi" }), "COMPLETE").unwrap();
     assert_eq!(text.message.text(), "Hi");
 }
@@ -172,7 +175,7 @@ fn reasons_to_finish() {
         (&text, "USER_CANCEL", FinishReason::Other("USER_CANCEL".into())),
         (&text, "", FinishReason::Other("unknown".into())),
     ] {
-        assert_eq!(whole(message, reason).unwrap().finish, finish, "{message} {reason}");
+        assert_eq!(whole(message, reason).unwrap().finish_reason, finish, "{message} {reason}");
     }
     for (message, reason, kind) in [
         (&text, "ERROR", ModelErrorKind::Unavailable),
@@ -205,7 +208,7 @@ fn tokens_are_counted_once_and_not_as_they_are_billed() {
     let mut end = ended("COMPLETE");
     end["delta"]["usage"] = usage;
     let (answer, _) = streamed(&[said(0, "text", "Hi"), end.clone()]);
-    assert_eq!(answer.unwrap().usage, Usage { cached: 60, ..Usage::new(100, 20) });
+    assert_eq!(answer.unwrap().usage, Usage { cache_read: 60, ..Usage::new(100, 20) });
     end["delta"]["usage"] = json!({ "billed_units": billed });
     assert_eq!(streamed(&[end]).0.unwrap().usage, Usage::new(1, 2));
 }

@@ -1,20 +1,20 @@
 use std::sync::Arc;
 
 use loopwright_core::messages::{
-    Content, InferenceRequest, Media, MediaSource, Opaque, Origin, Part, Prompt, ReasoningEffort,
-    ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec,
+    Content, InferenceRequest, Media, MediaSource, ModelOrigin, Part, Prompt, ProviderPayload,
+    ReasoningEffort, ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Encoder, Quirks, Wire};
+use crate::{Quirks, RequestEncoder, WireApi};
 
-fn origin(model: &str) -> Arc<Origin> {
-    Arc::new(Origin { wire: "cohere-chat".into(), provider: "p".into(), model: model.into() })
+fn origin(model: &str) -> Arc<ModelOrigin> {
+    Arc::new(ModelOrigin { wire: "cohere-chat".into(), provider: "p".into(), model: model.into() })
 }
 
 fn encode(request: &InferenceRequest) -> String {
-    let encoder = Encoder::new(Wire::Cohere, origin("m"), Quirks::default());
+    let encoder = RequestEncoder::new(WireApi::Cohere, origin("m"), Quirks::default());
     String::from_utf8(encoder.encode(request)).unwrap()
 }
 
@@ -41,7 +41,7 @@ fn without_begin(mut messages: Value) -> Value {
 }
 
 fn said(message: Message) -> Turn {
-    Turn::said(message).unwrap()
+    Turn::from_message(message).unwrap()
 }
 
 fn reply(parts: impl IntoIterator<Item = Part>) -> Message {
@@ -49,7 +49,7 @@ fn reply(parts: impl IntoIterator<Item = Part>) -> Message {
 }
 
 fn exchange(reply: Message, results: Vec<ToolResult>) -> Turn {
-    Turn::new(TurnBody::Exchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
 }
 
 fn call(arguments: &str) -> Part {
@@ -140,7 +140,9 @@ fn tools_are_required_or_forbidden() {
 
 #[test]
 fn plans_thoughts_and_citations_go_back_to_their_own_model_only() {
-    let part = |content, opaque: &str| Part::new(content).with_opaque(Opaque::new(opaque));
+    let part = |content, opaque: &str| {
+        Part::new(content).with_provider_payload(ProviderPayload::new(opaque))
+    };
     let parts = [
         part(Content::Reasoning("Hm".into()), r#"{"type":"thinking","thinking":"Hm"}"#),
         part(Content::Provider { kind: "tool_plan".into() }, r#"{"tool_plan":"I will"}"#),
@@ -237,7 +239,7 @@ fn users_show_pictures_and_what_cannot_be_shown_is_announced() {
 #[test]
 fn the_text_dialect_calls_no_tools() {
     let mut request = asking([exchange(reply([call("{}")]), vec![ToolResult::text("x")])]);
-    request.prompt.dialect = Dialect::Text;
+    request.prompt.dialect = ToolCallFormat::Text;
     let expect = json!([
         { "role": "assistant", "content": "Action: f\nAction Input: {}" },
         { "role": "user", "content": "Observation: x" },

@@ -1,16 +1,16 @@
-use loopwright_core::{NoDeltas, messages::Content};
+use loopwright_core::{DiscardDeltas, messages::Content};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{AnswerDecoder, Wire};
+use crate::{ResponseDecoder, WireApi};
 
 type Answered = Result<InferenceResponse, ModelError>;
 
 fn read(body: &[u8], cuts: &[usize], deltas: &mut dyn DeltaSink) -> Answered {
-    let origin = Origin { wire: "w".into(), provider: "p".into(), model: "m".into() };
+    let origin = ModelOrigin { wire: "w".into(), provider: "p".into(), model: "m".into() };
     let context = ErrorContext::new("p");
-    let mut decoder = AnswerDecoder::new(Wire::Gemini, Arc::new(origin), context, true);
+    let mut decoder = ResponseDecoder::new(WireApi::Gemini, Arc::new(origin), context, true);
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();
     cuts.extend([0, body.len()]);
     cuts.sort_unstable();
@@ -33,7 +33,7 @@ fn stopped(reason: &str) -> Value {
 fn whole(parts: &Value, reason: &str) -> Answered {
     let mut chunk = said(parts);
     chunk["candidates"][0]["finishReason"] = reason.into();
-    read(chunk.to_string().as_bytes(), &[], &mut NoDeltas)
+    read(chunk.to_string().as_bytes(), &[], &mut DiscardDeltas)
 }
 
 fn events(chunks: &[Value]) -> String {
@@ -42,7 +42,7 @@ fn events(chunks: &[Value]) -> String {
 }
 
 fn streamed(chunks: &[Value]) -> Answered {
-    read(events(chunks).as_bytes(), &[], &mut NoDeltas)
+    read(events(chunks).as_bytes(), &[], &mut DiscardDeltas)
 }
 
 /// Reads a stream of these lists of parts, which ends as it should.
@@ -79,7 +79,7 @@ fn sealed(words: &str, raw: Value) -> (String, Option<Value>) {
 }
 
 fn finish(answer: Answered) -> FinishReason {
-    answer.unwrap().finish
+    answer.unwrap().finish_reason
 }
 
 fn failure(answer: Answered) -> (ModelErrorKind, String) {
@@ -134,13 +134,13 @@ fn calls_are_kept_byte_for_byte() {
     let body = r#"{"candidates":[{"content":{"parts":[
         {"thoughtSignature":"S","functionCall":{"name":"f","id":"7","args":{"b" : 1.0,"a":"\u00e9"}}},
         {"functionCall":{"name":"g","args":{}}}]},"finishReason":"STOP"}]}"#;
-    let answer = read(body.as_bytes(), &[], &mut NoDeltas).unwrap();
+    let answer = read(body.as_bytes(), &[], &mut DiscardDeltas).unwrap();
     let calls: Vec<_> = answer.message.tool_calls().collect();
     assert_eq!(&*calls[0].arguments, r#"{"b" : 1.0,"a":"\u00e9"}"#);
     assert_eq!((calls[0].id.as_deref(), calls[1].id.as_deref()), (Some("7"), None));
     let opaque = answer.message.parts()[0].opaque().unwrap().as_str();
     assert!(opaque.starts_with(r#"{"thoughtSignature":"S","functionCall":{"#), "{opaque}");
-    assert_eq!(answer.finish, FinishReason::ToolCalls);
+    assert_eq!(answer.finish_reason, FinishReason::ToolCalls);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn the_last_usage_counts_as_a_whole() {
     let first = usage(json!({ "promptTokenCount": 99, "thoughtsTokenCount": 99 }));
     let silent = usage(json!({ "trafficType": "ON_DEMAND" }));
     let answer = streamed(&[first, last, silent]).unwrap();
-    let expect = Usage { input: 15, output: 5, cached: 4, cache_write: 0, reasoning: 2 };
+    let expect = Usage { input: 15, output: 5, cache_read: 4, cache_write: 0, reasoning: 2 };
     assert_eq!(answer.usage, expect);
 }
 
@@ -277,17 +277,20 @@ fn a_prompt_that_is_not_let_through_is_filtered() {
     let blocked = json!({ "promptFeedback": { "blockReason": "PROHIBITED_CONTENT" } });
     for answer in [
         streamed(std::slice::from_ref(&blocked)),
-        read(blocked.to_string().as_bytes(), &[], &mut NoDeltas),
+        read(blocked.to_string().as_bytes(), &[], &mut DiscardDeltas),
     ] {
         let answer = answer.unwrap();
-        assert_eq!((answer.message.is_empty(), answer.finish), (true, FinishReason::ContentFilter));
+        assert_eq!(
+            (answer.message.is_empty(), answer.finish_reason),
+            (true, FinishReason::ContentFilter)
+        );
     }
 }
 
 #[test]
 fn an_answer_without_a_candidate_is_none() {
     for body in ["{}", r#"{"candidates":[]}"#, r#"{"candidates":null,"usageMetadata":{}}"#, "[]"] {
-        let answer = read(body.as_bytes(), &[], &mut NoDeltas);
+        let answer = read(body.as_bytes(), &[], &mut DiscardDeltas);
         assert_eq!(failure(answer).0, ModelErrorKind::Protocol, "{body}");
     }
 }
@@ -306,13 +309,13 @@ fn errors_are_found_wherever_they_stand() {
     let text = said(&json!([{ "text": "a" }]));
     for answer in [
         streamed(&[text.clone(), error.clone(), stopped("STOP")]),
-        read(error.to_string().as_bytes(), &[], &mut NoDeltas),
-        read(json!([error]).to_string().as_bytes(), &[], &mut NoDeltas),
-        read(json!([text, error]).to_string().as_bytes(), &[], &mut NoDeltas),
+        read(error.to_string().as_bytes(), &[], &mut DiscardDeltas),
+        read(json!([error]).to_string().as_bytes(), &[], &mut DiscardDeltas),
+        read(json!([text, error]).to_string().as_bytes(), &[], &mut DiscardDeltas),
         read(
             format!("{}event: error\ndata: {error}\n\n", events(&[text])).as_bytes(),
             &[],
-            &mut NoDeltas,
+            &mut DiscardDeltas,
         ),
     ] {
         assert_eq!(failure(answer), (ModelErrorKind::Unavailable, "p: busy".to_owned()));
@@ -324,10 +327,10 @@ fn a_list_of_chunks_is_a_stream_as_well() {
     let chunks =
         json!([said(&json!([{ "text": "a" }])), said(&json!([{ "text": "b" }])), stopped("STOP")]);
     let body = chunks.to_string();
-    let answer = read(body.as_bytes(), &[], &mut NoDeltas);
+    let answer = read(body.as_bytes(), &[], &mut DiscardDeltas);
     assert_eq!(shown(&answer), [plain("text ab")]);
     for cut in 0..body.len() {
-        assert!(read(&body.as_bytes()[..cut], &[], &mut NoDeltas).is_err(), "cut at {cut}");
+        assert!(read(&body.as_bytes()[..cut], &[], &mut DiscardDeltas).is_err(), "cut at {cut}");
     }
 }
 
@@ -343,7 +346,7 @@ fn stopped_twice() -> Vec<Value> {
 #[test]
 fn an_answer_may_go_on_after_a_reason_to_finish() {
     let answer = streamed(&stopped_twice()).unwrap();
-    assert_eq!((answer.message.text().as_str(), answer.finish), ("one", FinishReason::Stop));
+    assert_eq!((answer.message.text().as_str(), answer.finish_reason), ("one", FinishReason::Stop));
 }
 
 #[test]
@@ -355,7 +358,7 @@ fn a_cut_stream_is_never_a_shorter_answer() {
         let body = events(&chunks);
         let all = shown(&streamed(&chunks));
         for cut in 0..body.len() {
-            let answer = read(&body.as_bytes()[..cut], &[], &mut NoDeltas);
+            let answer = read(&body.as_bytes()[..cut], &[], &mut DiscardDeltas);
             assert!(answer.is_err() || shown(&answer) == all, "cut at {cut}");
         }
     }
@@ -400,7 +403,7 @@ proptest! {
     #[test]
     fn it_does_not_matter_how_bytes_arrive(cuts in prop::collection::vec(any::<usize>(), 0..20)) {
         let body = events(&stopped_twice());
-        let answer = read(body.as_bytes(), &cuts, &mut NoDeltas);
+        let answer = read(body.as_bytes(), &cuts, &mut DiscardDeltas);
         prop_assert_eq!(answer.unwrap(), streamed(&stopped_twice()).unwrap());
     }
 
@@ -409,16 +412,16 @@ proptest! {
         let mut body = events(&stopped_twice()).into_bytes();
         let at = at.index(body.len());
         body[at] = byte;
-        drop(read(&body, &[], &mut NoDeltas));
+        drop(read(&body, &[], &mut DiscardDeltas));
     }
 }
 
 #[test]
 fn a_list_of_events_that_ends_too_early_is_no_answer() {
     let list = json!([said(&json!([{ "text": "a" }]))]).to_string();
-    assert!(read(list.as_bytes(), &[], &mut NoDeltas).is_err());
+    assert!(read(list.as_bytes(), &[], &mut DiscardDeltas).is_err());
     let list = json!([said(&json!([{ "text": "a" }])), stopped("STOP")]).to_string();
-    assert_eq!(read(list.as_bytes(), &[], &mut NoDeltas).unwrap().message.text(), "a");
+    assert_eq!(read(list.as_bytes(), &[], &mut DiscardDeltas).unwrap().message.text(), "a");
 }
 
 #[test]

@@ -1,23 +1,28 @@
 use std::sync::Arc;
 
 use loopwright_core::messages::{
-    InferenceRequest, Media, MediaSource, Origin, Prompt, ReasoningEffort, ResponseFormat,
+    InferenceRequest, Media, MediaSource, ModelOrigin, Prompt, ReasoningEffort, ResponseFormat,
     ToolChoice, ToolSpec,
 };
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Encoder, Quirks, Wire};
+use crate::{Quirks, RequestEncoder, WireApi};
 
 const DUMMY: &str = "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv";
 
-fn origin(model: &str) -> Arc<Origin> {
-    Arc::new(Origin { wire: "gemini-generate".into(), provider: "p".into(), model: model.into() })
+fn origin(model: &str) -> Arc<ModelOrigin> {
+    Arc::new(ModelOrigin {
+        wire: "gemini-generate".into(),
+        provider: "p".into(),
+        model: model.into(),
+    })
 }
 
 fn text_for(model: &str, request: &InferenceRequest) -> String {
-    let body = Encoder::new(Wire::Gemini, origin(model), Quirks::default()).encode(request);
+    let body =
+        RequestEncoder::new(WireApi::Gemini, origin(model), Quirks::default()).encode(request);
     String::from_utf8(body).unwrap()
 }
 
@@ -44,7 +49,7 @@ fn without_begin(mut messages: Value) -> Value {
 }
 
 fn said(message: Message) -> Turn {
-    Turn::said(message).unwrap()
+    Turn::from_message(message).unwrap()
 }
 
 fn call(id: Option<&str>, arguments: &str) -> Part {
@@ -57,7 +62,7 @@ fn reply(parts: impl IntoIterator<Item = Part>) -> Message {
 }
 
 fn exchange(reply: Message, results: impl IntoIterator<Item = ToolResult>) -> Turn {
-    Turn::new(TurnBody::Exchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
 }
 
 fn media(mime: &str, source: MediaSource) -> Part {
@@ -171,16 +176,17 @@ fn the_users_own_fields_stand_beside_ours_and_win() {
 
 #[test]
 fn its_own_words_go_back_as_they_came() {
-    let raw = |text: &str| Opaque::new(text);
+    let raw = |text: &str| ProviderPayload::new(text);
     let message = reply([
         Part::reasoning("hm"),
-        Part::text("ab").with_opaque(raw(r#"[{"text":"a","thoughtSignature":"S"},{"text":"b"}]"#)),
+        Part::text("ab")
+            .with_provider_payload(raw(r#"[{"text":"a","thoughtSignature":"S"},{"text":"b"}]"#)),
         Part::new(Content::Provider { kind: "executableCode".into() })
-            .with_opaque(raw(r#"{"executableCode":{"code" : "1"}}"#)),
+            .with_provider_payload(raw(r#"{"executableCode":{"code" : "1"}}"#)),
         Part::new(Content::Provider { kind: "groundingMetadata".into() })
-            .with_opaque(raw(r#"{"webSearchQueries":[]}"#)),
+            .with_provider_payload(raw(r#"{"webSearchQueries":[]}"#)),
         call(None, "{}")
-            .with_opaque(raw(r#"{"thoughtSignature":"T","functionCall":{"name":"f"}}"#)),
+            .with_provider_payload(raw(r#"{"thoughtSignature":"T","functionCall":{"name":"f"}}"#)),
         call(None, "{\"a\": 1}"),
     ])
     .with_origin(origin("gemini-3-flash"));
@@ -199,13 +205,13 @@ fn its_own_words_go_back_as_they_came() {
 
 #[test]
 fn words_of_other_models_are_written_anew() {
-    let raw = || Opaque::new(r#"{"secret":1}"#);
+    let raw = || ProviderPayload::new(r#"{"secret":1}"#);
     let message = reply([
-        Part::reasoning("hm").with_opaque(raw()),
-        Part::text("a").with_opaque(raw()),
-        Part::new(Content::Provider { kind: "web_search".into() }).with_opaque(raw()),
+        Part::reasoning("hm").with_provider_payload(raw()),
+        Part::text("a").with_provider_payload(raw()),
+        Part::new(Content::Provider { kind: "web_search".into() }).with_provider_payload(raw()),
         Part::new(Content::Refusal("no".into())),
-        call(Some("1"), "").with_opaque(raw()),
+        call(Some("1"), "").with_provider_payload(raw()),
         call(Some("2"), "{\"a\":"),
     ])
     .with_origin(origin("other"));
@@ -298,7 +304,7 @@ fn exchanges_can_be_text() {
     let image =
         ToolResult { content: Arc::new([Part::image("image/png", "AAAA")]), is_error: false };
     let mut request = asking([exchange(reply([call(None, "{}")]), [image])]);
-    request.prompt.dialect = Dialect::Text;
+    request.prompt.dialect = ToolCallFormat::Text;
     let expect = json!([
         { "role": "model", "parts": [{ "text": "Action: f\nAction Input: {}" }] },
         { "role": "user", "parts": [

@@ -80,8 +80,8 @@ fn what_is_no_chunk_is_refused() {
         let error = read(Framing::Chunked(Chunk::Size), text.as_bytes(), 64).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{text}");
     }
-    let endless = vec![b'1'; LONGEST_LINE + 1];
-    let error = read(Framing::Chunked(Chunk::Size), &endless, LONGEST_LINE + 1).unwrap_err();
+    let endless = vec![b'1'; MAX_LINE + 1];
+    let error = read(Framing::Chunked(Chunk::Size), &endless, MAX_LINE + 1).unwrap_err();
     assert_eq!(error.to_string(), "a line between chunks is too long");
 }
 

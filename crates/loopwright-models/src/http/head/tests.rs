@@ -81,7 +81,7 @@ fn a_server_says_whether_it_leaves_the_connection_open() {
 
 #[test]
 fn what_is_no_head_is_refused() {
-    let many = "a: b\r\n".repeat(MOST + 1);
+    let many = "a: b\r\n".repeat(MAX + 1);
     for text in [
         "ICY 200 OK\r\n\r\n",
         "HTTP/1.1 200 OK\r\na b\r\n\r\n",
@@ -93,6 +93,6 @@ fn what_is_no_head_is_refused() {
             "{text}"
         );
     }
-    let endless = format!("HTTP/1.1 200 OK\r\na: {}", "x".repeat(LONGEST));
+    let endless = format!("HTTP/1.1 200 OK\r\na: {}", "x".repeat(MAX_LENGTH));
     assert_eq!(parse(endless.as_bytes()).unwrap_err().to_string(), "its head is too long");
 }

@@ -1,16 +1,16 @@
-use loopwright_core::NoDeltas;
+use loopwright_core::DiscardDeltas;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{AnswerDecoder, Wire};
+use crate::{ResponseDecoder, WireApi};
 
 type Answered = Result<InferenceResponse, ModelError>;
 
 fn read(body: &[u8], is_streamed: bool, deltas: &mut dyn DeltaSink) -> Answered {
-    let origin = Origin { wire: "w".into(), provider: "p".into(), model: "m".into() };
+    let origin = ModelOrigin { wire: "w".into(), provider: "p".into(), model: "m".into() };
     let context = ErrorContext::new("p");
-    let mut decoder = AnswerDecoder::new(Wire::Ollama, Arc::new(origin), context, is_streamed);
+    let mut decoder = ResponseDecoder::new(WireApi::Ollama, Arc::new(origin), context, is_streamed);
     for byte in body.chunks(1) {
         decoder.push(byte, deltas)?;
     }
@@ -35,7 +35,7 @@ fn lines(lines: &[Value]) -> String {
 }
 
 fn streamed(all: &[Value]) -> Answered {
-    read(lines(all).as_bytes(), true, &mut NoDeltas)
+    read(lines(all).as_bytes(), true, &mut DiscardDeltas)
 }
 
 fn call() -> Value {
@@ -59,22 +59,22 @@ fn lines_become_an_answer() {
     let call = ToolCall { id: None, name: "f".into(), arguments: "{\"a\":1}".into() };
     let parts = [Part::reasoning("hm"), Part::text("ab"), Part::new(Content::ToolCall(call))];
     assert_eq!(answer.message.parts(), parts);
-    assert_eq!((answer.finish, answer.usage), (FinishReason::ToolCalls, Usage::new(7, 3)));
+    assert_eq!((answer.finish_reason, answer.usage), (FinishReason::ToolCalls, Usage::new(7, 3)));
 }
 
 #[test]
 fn a_whole_answer_is_one_line() {
     let mut body = done("stop");
     body["message"] = json!({ "content": "a", "thinking": "hm" });
-    let answer = read(body.to_string().as_bytes(), false, &mut NoDeltas).unwrap();
+    let answer = read(body.to_string().as_bytes(), false, &mut DiscardDeltas).unwrap();
     assert_eq!(answer.message.parts(), [Part::reasoning("hm"), Part::text("a")]);
-    assert_eq!(answer.finish, FinishReason::Stop);
+    assert_eq!(answer.finish_reason, FinishReason::Stop);
 }
 
 #[test]
 fn reasons_to_finish_are_told_in_our_words() {
     let check = |lines: &[Value], expect: FinishReason| {
-        assert_eq!(streamed(lines).unwrap().finish, expect);
+        assert_eq!(streamed(lines).unwrap().finish_reason, expect);
     };
     check(&[said(&json!({ "content": "a" })), done("length")], FinishReason::Length);
     check(&[said(&call()), done("length")], FinishReason::Length);
@@ -89,11 +89,11 @@ fn an_error_in_the_middle_is_an_error() {
     let failed = streamed(&[said(&json!({ "content": "a" })), error]).unwrap_err();
     assert_eq!(failed.kind, ModelErrorKind::Unavailable);
     let long = json!({ "error": "the input length exceeds the context length" });
-    let origin = Origin { wire: "w".into(), provider: "p".into(), model: "m".into() };
+    let origin = ModelOrigin { wire: "w".into(), provider: "p".into(), model: "m".into() };
     let context =
         ErrorContext::new("p").with_head(200, |_| None, loopwright_core::Timestamp::default());
-    let mut decoder = AnswerDecoder::new(Wire::Ollama, Arc::new(origin), context, true);
-    let failed = decoder.push(format!("{long}\n").as_bytes(), &mut NoDeltas).unwrap_err();
+    let mut decoder = ResponseDecoder::new(WireApi::Ollama, Arc::new(origin), context, true);
+    let failed = decoder.push(format!("{long}\n").as_bytes(), &mut DiscardDeltas).unwrap_err();
     assert_eq!(failed.kind, ModelErrorKind::ContextLength);
 }
 
@@ -109,7 +109,7 @@ fn a_cut_stream_is_never_a_shorter_answer() {
     let body = lines(&called_in_between());
     let all = streamed(&called_in_between()).unwrap();
     for cut in 0..body.len() {
-        match read(&body.as_bytes()[..cut], true, &mut NoDeltas) {
+        match read(&body.as_bytes()[..cut], true, &mut DiscardDeltas) {
             Ok(answer) => assert_eq!(answer, all, "cut at {cut}"),
             Err(error) => assert_eq!(error.kind, ModelErrorKind::Protocol, "cut at {cut}"),
         }
@@ -119,7 +119,7 @@ fn a_cut_stream_is_never_a_shorter_answer() {
 #[test]
 fn a_whole_answer_that_is_not_done_is_none() {
     let body = said(&json!({ "content": "a" })).to_string();
-    let failed = read(body.as_bytes(), false, &mut NoDeltas).unwrap_err();
+    let failed = read(body.as_bytes(), false, &mut DiscardDeltas).unwrap_err();
     assert_eq!(failed.kind, ModelErrorKind::Protocol);
 }
 
@@ -155,6 +155,6 @@ proptest! {
         let mut body = lines(&called_in_between()).into_bytes();
         let at = at.index(body.len());
         body[at] = byte;
-        drop(read(&body, true, &mut NoDeltas));
+        drop(read(&body, true, &mut DiscardDeltas));
     }
 }

@@ -1,18 +1,19 @@
 use std::sync::Arc;
 
 use loopwright_core::messages::{
-    Content, InferenceRequest, Media, MediaSource, Origin, Part, Prompt, ReasoningEffort,
+    Content, InferenceRequest, Media, MediaSource, ModelOrigin, Part, Prompt, ReasoningEffort,
     ResponseFormat, ToolChoice, ToolResult, ToolSpec,
 };
 
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Encoder, Quirks, Wire};
+use crate::{Quirks, RequestEncoder, WireApi};
 
 fn text_for(model: &str, request: &InferenceRequest) -> String {
-    let origin = Origin { wire: "ollama-chat".into(), provider: "p".into(), model: model.into() };
-    let encoder = Encoder::new(Wire::Ollama, Arc::new(origin), Quirks::default());
+    let origin =
+        ModelOrigin { wire: "ollama-chat".into(), provider: "p".into(), model: model.into() };
+    let encoder = RequestEncoder::new(WireApi::Ollama, Arc::new(origin), Quirks::default());
     String::from_utf8(encoder.encode(request)).unwrap()
 }
 
@@ -26,7 +27,7 @@ fn asking(turns: impl IntoIterator<Item = Turn>) -> InferenceRequest {
 }
 
 fn said(message: Message) -> Turn {
-    Turn::said(message).unwrap()
+    Turn::from_message(message).unwrap()
 }
 
 fn call(arguments: &str) -> Part {
@@ -39,7 +40,7 @@ fn call(arguments: &str) -> Part {
 
 fn exchange(parts: Vec<Part>, results: Vec<ToolResult>) -> Turn {
     let reply = Message::new(Role::Assistant, parts);
-    Turn::new(TurnBody::Exchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
 }
 
 fn tool(name: &str) -> ToolSpec {
@@ -196,7 +197,7 @@ fn what_tools_show_is_shown_by_the_user() {
 #[test]
 fn exchanges_can_be_text() {
     let mut request = asking([exchange(vec![call("{}")], vec![ToolResult::text("x")])]);
-    request.prompt.dialect = Dialect::Text;
+    request.prompt.dialect = ToolCallFormat::Text;
     let expect = json!([
         { "role": "assistant", "content": "Action: f\nAction Input: {}" },
         { "role": "user", "content": "Observation: x" },

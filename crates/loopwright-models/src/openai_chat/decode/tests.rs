@@ -1,25 +1,26 @@
-use loopwright_core::{NoDeltas, messages::Content};
+use loopwright_core::{DiscardDeltas, messages::Content};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{AnswerDecoder, Wire};
+use crate::{ResponseDecoder, WireApi};
 
-fn origin() -> Arc<Origin> {
-    Arc::new(Origin { wire: "w".into(), provider: "p".into(), model: "m".into() })
+fn origin() -> Arc<ModelOrigin> {
+    Arc::new(ModelOrigin { wire: "w".into(), provider: "p".into(), model: "m".into() })
 }
 
 type Answered = Result<InferenceResponse, ModelError>;
 
 fn read(body: &[u8], cuts: &[usize]) -> Answered {
-    let mut decoder = AnswerDecoder::new(Wire::OpenAiChat, origin(), ErrorContext::new("p"), true);
+    let mut decoder =
+        ResponseDecoder::new(WireApi::OpenAiChat, origin(), ErrorContext::new("p"), true);
     let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (body.len() + 1)).collect();
     cuts.extend([0, body.len()]);
     cuts.sort_unstable();
     for pair in cuts.windows(2) {
-        decoder.push(&body[pair[0]..pair[1]], &mut NoDeltas)?;
+        decoder.push(&body[pair[0]..pair[1]], &mut DiscardDeltas)?;
     }
-    decoder.finish(&mut NoDeltas)
+    decoder.finish(&mut DiscardDeltas)
 }
 
 /// Reads a whole answer with this message.
@@ -62,7 +63,10 @@ fn text_comes_as_text_or_as_parts() {
         json!({ "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }] });
     for message in [json!({ "content": "ab" }), parts] {
         let answer = whole(&message, &json!("stop")).unwrap();
-        assert_eq!((answer.message.text(), answer.finish), ("ab".to_owned(), FinishReason::Stop));
+        assert_eq!(
+            (answer.message.text(), answer.finish_reason),
+            ("ab".to_owned(), FinishReason::Stop)
+        );
     }
 }
 
@@ -140,7 +144,7 @@ fn a_refusal_is_no_empty_success() {
     let answer =
         streamed(&[json!({ "refusal": "I " }), json!({ "refusal": "won't" })], "stop").unwrap();
     assert_eq!(answer.message.refusal(), Some("I won't"));
-    assert_eq!(answer.finish, FinishReason::Refusal);
+    assert_eq!(answer.finish_reason, FinishReason::Refusal);
 }
 
 #[test]
@@ -156,7 +160,7 @@ fn fragments_of_calls_are_put_together() {
         "tool_calls",
     );
     assert_eq!(calls(&answer), [(Some("a"), "f", "{\"x\":1}"), (Some("b"), "g", "{}")]);
-    assert_eq!(answer.unwrap().finish, FinishReason::ToolCalls);
+    assert_eq!(answer.unwrap().finish_reason, FinishReason::ToolCalls);
 }
 
 #[test]
@@ -226,7 +230,7 @@ fn what_is_filled_with_zeros_is_not_there() {
     });
     let answer = whole(&message, &json!(""));
     assert_eq!(calls(&answer), [(Some("a"), "f", "{}")]);
-    assert_eq!(answer.unwrap().finish, FinishReason::ToolCalls);
+    assert_eq!(answer.unwrap().finish_reason, FinishReason::ToolCalls);
 }
 
 #[test]
@@ -260,7 +264,7 @@ fn a_call_without_a_name_is_an_error() {
 fn reasons_to_finish_have_one_name_each() {
     let text = json!({ "content": "a" });
     let call = json!({ "tool_calls": [{ "id": "a", "function": { "name": "f" } }] });
-    let finish = |message: &Value, reason: Value| whole(message, &reason).unwrap().finish;
+    let finish = |message: &Value, reason: Value| whole(message, &reason).unwrap().finish_reason;
     let other = |word: &str| FinishReason::Other(word.into());
     for (reason, expect) in [
         (json!("stop"), FinishReason::Stop),
@@ -360,7 +364,7 @@ fn usage_counts_nothing_twice() {
         json!({ "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15,
             "prompt_tokens_details": { "cached_tokens": 4, "cache_write_tokens": 2 },
             "completion_tokens_details": { "reasoning_tokens": 3 } }),
-        Usage { input: 10, output: 5, cached: 4, cache_write: 2, reasoning: 3 },
+        Usage { input: 10, output: 5, cache_read: 4, cache_write: 2, reasoning: 3 },
     );
     check(
         json!({ "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 18,
@@ -370,7 +374,7 @@ fn usage_counts_nothing_twice() {
     check(
         json!({ "prompt_tokens": 10, "completion_tokens": 5.0, "prompt_cache_hit_tokens": 7,
             "prompt_tokens_details": null, "total_tokens": "?" }),
-        Usage { cached: 7, ..Usage::new(10, 5) },
+        Usage { cache_read: 7, ..Usage::new(10, 5) },
     );
     check(json!([]), Usage::default());
 }
@@ -390,10 +394,13 @@ fn a_stream_ends_by_its_word_or_by_a_reason() {
     let text = std::slice::from_ref(&text);
     assert!(chunks_read(text, "").is_err());
     assert_eq!(
-        chunks_read(text, "data: [DONE]").unwrap().finish,
+        chunks_read(text, "data: [DONE]").unwrap().finish_reason,
         FinishReason::Other("unknown".into())
     );
-    assert_eq!(chunks_read(&[finished(&json!(null))], "").unwrap().finish, FinishReason::Stop);
+    assert_eq!(
+        chunks_read(&[finished(&json!(null))], "").unwrap().finish_reason,
+        FinishReason::Stop
+    );
     assert!(chunks_read(&[], "data: [DONE]\n\n").is_err(), "nothing was said");
     assert!(chunks_read(&[finished(&json!(null))], "data: {\"choices\":[").is_err(), "cut");
     let cut = json!({ "choices": [{ "index": 0, "delta": fragment(json!(0), json!("a"), json!("f"), json!("{\"a")) }] });
@@ -493,10 +500,11 @@ fn content_that_is_no_text_says_nothing() {
 
 #[test]
 fn what_an_answer_consumed_is_known_before_its_end() {
-    let mut decoder = AnswerDecoder::new(Wire::OpenAiChat, origin(), ErrorContext::new("p"), true);
+    let mut decoder =
+        ResponseDecoder::new(WireApi::OpenAiChat, origin(), ErrorContext::new("p"), true);
     let usage = json!({ "prompt_tokens": 3, "completion_tokens": 4 });
     let chunk = json!({ "choices": [{ "delta": { "content": "a" } }], "usage": usage });
-    decoder.push(format!("data: {chunk}\n\n").as_bytes(), &mut NoDeltas).unwrap();
+    decoder.push(format!("data: {chunk}\n\n").as_bytes(), &mut DiscardDeltas).unwrap();
     assert_eq!(decoder.usage(), Some(Usage::new(3, 4)));
 }
 

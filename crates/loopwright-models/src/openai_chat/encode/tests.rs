@@ -1,20 +1,20 @@
 use std::sync::Arc;
 
 use loopwright_core::messages::{
-    Content, InferenceRequest, Media, MediaSource, Opaque, Origin, Part, Prompt, ReasoningEffort,
-    ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec, Transcript,
+    Content, InferenceRequest, Media, MediaSource, ModelOrigin, Part, Prompt, ProviderPayload,
+    ReasoningEffort, ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec, Transcript,
 };
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{CallIds, Encoder, MaxTokensField, Quirks, SeedField, Wire};
+use crate::{CallIds, MaxTokensField, Quirks, RequestEncoder, SeedField, WireApi};
 
-fn origin(model: &str) -> Arc<Origin> {
-    Arc::new(Origin { wire: "openai-chat".into(), provider: "p".into(), model: model.into() })
+fn origin(model: &str) -> Arc<ModelOrigin> {
+    Arc::new(ModelOrigin { wire: "openai-chat".into(), provider: "p".into(), model: model.into() })
 }
 
-fn encoder() -> Encoder {
-    Encoder::new(Wire::OpenAiChat, origin("m"), Quirks::default())
+fn encoder() -> RequestEncoder {
+    RequestEncoder::new(WireApi::OpenAiChat, origin("m"), Quirks::default())
 }
 
 fn body(request: &InferenceRequest) -> Value {
@@ -31,7 +31,7 @@ fn messages(turns: impl IntoIterator<Item = Turn>) -> Value {
 }
 
 fn said(message: Message) -> Turn {
-    Turn::said(message).unwrap()
+    Turn::from_message(message).unwrap()
 }
 
 fn call(id: Option<&str>, arguments: &str) -> Part {
@@ -41,7 +41,7 @@ fn call(id: Option<&str>, arguments: &str) -> Part {
 
 fn exchange(parts: Vec<Part>, results: Vec<ToolResult>) -> Turn {
     let reply = Message::new(Role::Assistant, parts);
-    Turn::new(TurnBody::Exchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn quirks_change_names() {
     };
     let mut request = asking([said(Message::new(Role::Developer, [Part::text("d")]))]);
     request.options.max_output_tokens = Some(9);
-    let bytes = Encoder::new(Wire::OpenAiChat, origin("m"), quirks).encode(&request);
+    let bytes = RequestEncoder::new(WireApi::OpenAiChat, origin("m"), quirks).encode(&request);
     let body_of: Value = serde_json::from_slice(&bytes).unwrap();
     assert_eq!(
         (&body_of["max_completion_tokens"], &body_of["max_tokens"]),
@@ -144,7 +144,7 @@ fn what_a_provider_does_not_take_is_not_sent() {
     request.system = Some("s".into());
     request.response_format = Some(ResponseFormat::json_schema("s", json!({ "type": "object" })));
     request.options.seed = Some(3);
-    let bytes = Encoder::new(Wire::OpenAiChat, origin("m"), quirks).encode(&request);
+    let bytes = RequestEncoder::new(WireApi::OpenAiChat, origin("m"), quirks).encode(&request);
     let schema = "s\n\nAnswer with a JSON object that fits this JSON schema: {\"type\":\"object\"}";
     let function = json!({ "name": "f", "arguments": "{}" });
     let expect = json!({
@@ -265,13 +265,15 @@ fn pictures_of_tools_follow_as_a_message_of_the_user() {
 
 #[test]
 fn what_came_from_this_model_is_sent_back_as_it_came() {
-    let reply = |origin: Arc<Origin>| {
+    let reply = |origin: Arc<ModelOrigin>| {
         let reasoning = r#"{"reasoning_details":[{"data":"d"}]}"#;
-        let call = call(Some("a"), "{}").with_opaque(Opaque::new(r#"{"extra_content":{"s":1}}"#));
-        let parts = [Part::reasoning("r").with_opaque(Opaque::new(reasoning)), call];
+        let call = call(Some("a"), "{}")
+            .with_provider_payload(ProviderPayload::new(r#"{"extra_content":{"s":1}}"#));
+        let parts =
+            [Part::reasoning("r").with_provider_payload(ProviderPayload::new(reasoning)), call];
         let reply = Message::new(Role::Assistant, parts).with_origin(origin);
         let exchange = Exchange::new(reply, [ToolResult::text("1")]).unwrap();
-        messages([Turn::new(TurnBody::Exchange(exchange)).unwrap()])[0].clone()
+        messages([Turn::new(TurnBody::ToolExchange(exchange)).unwrap()])[0].clone()
     };
     let own = reply(origin("m"));
     assert_eq!(own["reasoning_details"], json!([{ "data": "d" }]));
@@ -287,7 +289,7 @@ fn what_came_from_this_model_is_sent_back_as_it_came() {
 #[test]
 fn unknown_payloads_are_let_go() {
     let parts = ["{\"x\":1}", "nonsense", "[]", "\"s\""]
-        .map(|opaque| Part::text("t").with_opaque(Opaque::new(opaque)));
+        .map(|opaque| Part::text("t").with_provider_payload(ProviderPayload::new(opaque)));
     let message = Message::new(Role::Assistant, parts).with_origin(origin("m"));
     assert_eq!(messages([said(message)]), json!([{ "role": "assistant", "content": "tttt" }]));
 }
@@ -295,7 +297,10 @@ fn unknown_payloads_are_let_go() {
 #[test]
 fn thinking_within_the_content_goes_back_into_it() {
     let thinking = r#"{"type":"thinking","thinking":[{"type":"text","text":"r"}]}"#;
-    let parts = [Part::reasoning("r").with_opaque(Opaque::new(thinking)), Part::text("t")];
+    let parts = [
+        Part::reasoning("r").with_provider_payload(ProviderPayload::new(thinking)),
+        Part::text("t"),
+    ];
     let message =
         |model: &str| Message::new(Role::Assistant, parts.clone()).with_origin(origin(model));
     let messages = messages([said(message("m")), said(message("other"))]);
@@ -321,7 +326,7 @@ fn a_refusal_goes_back_as_one_or_as_words() {
 #[test]
 fn a_request_begins_with_the_one_before() {
     let mut transcript = Transcript::new();
-    transcript.say(Message::user("a")).unwrap();
+    transcript.push_message(Message::user("a")).unwrap();
     let mut request = InferenceRequest { prompt: Prompt::of(transcript), ..Default::default() };
     let mut before = encoder().encode(&request);
     for step in 0..3 {
@@ -343,7 +348,7 @@ fn a_turn_is_encoded_once() {
     let first = encoder().encode(&request);
     let (origin, quirks) = (origin("m"), Quirks::default());
     let (origin, request) = (&*origin, &request);
-    let key = Question { origin, quirks, request, now: None, continuation: None }.cache_key();
+    let key = EncodeInput { origin, quirks, request, now: None, continuation: None }.cache_key();
     turn.encoded().get_or_encode(key, || panic!("the bytes are kept"));
     assert_eq!(encoder().encode(request), first);
 }
@@ -357,7 +362,7 @@ fn in_words_an_exchange_is_thought_action_and_observation() {
         exchange(calls.clone(), vec![ToolResult::text("1"), ToolResult::text("2")]),
         exchange(calls, vec![ToolResult::text("1"), picture]),
     ]);
-    request.prompt.dialect = Dialect::Text;
+    request.prompt.dialect = ToolCallFormat::Text;
     let messages = &body(&request)["messages"];
     assert_eq!(
         messages[0]["content"],
@@ -379,7 +384,7 @@ fn a_refusal_beside_words_goes_back_beside_them() {
 
 #[test]
 fn what_a_message_carries_besides_goes_back_on_the_message() {
-    let signed = |part: Part, json: &str| part.with_opaque(Opaque::new(json));
+    let signed = |part: Part, json: &str| part.with_provider_payload(ProviderPayload::new(json));
     let provider = || Part::new(Content::Provider { kind: "extra_content".into() });
     let reply = |model| {
         let parts = [
@@ -390,7 +395,7 @@ fn what_a_message_carries_besides_goes_back_on_the_message() {
             ),
         ];
         let reply = Message::new(Role::Assistant, parts).with_origin(origin(model));
-        Turn::new(TurnBody::Exchange(Exchange::new(reply, [ToolResult::text("r")]).unwrap()))
+        Turn::new(TurnBody::ToolExchange(Exchange::new(reply, [ToolResult::text("r")]).unwrap()))
             .unwrap()
     };
     let alone = Message::new(Role::Assistant, [signed(provider(), r#"{"thought_signature":"T"}"#)]);
@@ -405,7 +410,7 @@ fn what_a_message_carries_besides_goes_back_on_the_message() {
 #[test]
 fn where_tools_must_be_answered_by_the_model_it_notes_them_before_the_user_speaks() {
     let quirks = Quirks { role_order: RoleOrder::ModelAfterTools, ..Quirks::default() };
-    let encoder = Encoder::new(Wire::OpenAiChat, origin("m"), quirks);
+    let encoder = RequestEncoder::new(WireApi::OpenAiChat, origin("m"), quirks);
     let roles = |turns: Vec<Turn>, tail: Vec<Message>| {
         let mut request = asking(turns);
         request.prompt.tail = tail;

@@ -1,13 +1,13 @@
-use loopwright_core::messages::{Content, Opaque, ToolCall};
+use loopwright_core::messages::{Content, ProviderPayload, ToolCall};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{AnswerDecoder, Wire};
+use crate::{ResponseDecoder, WireApi};
 
 type Answered = Result<InferenceResponse, ModelError>;
 
-fn origin() -> Arc<Origin> {
-    Arc::new(Origin { wire: "w".into(), provider: "p".into(), model: "m".into() })
+fn origin() -> Arc<ModelOrigin> {
+    Arc::new(ModelOrigin { wire: "w".into(), provider: "p".into(), model: "m".into() })
 }
 
 /// Reads an answer, and what was passed on of it.
@@ -24,7 +24,7 @@ fn read(body: &str) -> (Answered, Vec<String>) {
         });
     };
     let context = ErrorContext::new("p");
-    let mut decoder = AnswerDecoder::new(Wire::OpenAiResponses, origin(), context, true);
+    let mut decoder = ResponseDecoder::new(WireApi::OpenAiResponses, origin(), context, true);
     let pushed = decoder.push(body.as_bytes(), &mut deltas);
     let answer = pushed.and_then(|()| decoder.finish(&mut deltas));
     (answer, told)
@@ -95,7 +95,8 @@ fn items_are_kept_as_they_came_and_in_order() {
     let mut events = items.iter().enumerate().map(event).collect::<Vec<_>>().concat();
     events += &stream(&[completed()]);
     let (answer, told) = read(&events);
-    let part = |content, item: &str| Part::new(content).with_opaque(Opaque::new(item));
+    let part =
+        |content, item: &str| Part::new(content).with_provider_payload(ProviderPayload::new(item));
     let expect = [
         part(Content::Reasoning("Hm".into()), thought),
         part(Content::Provider { kind: "web_search_call".into() }, search),
@@ -122,7 +123,10 @@ fn what_a_complete_item_adds_is_passed_on() {
         completed(),
     ]);
     let answer = answer.unwrap();
-    assert_eq!((answer.message.text().as_str(), answer.finish), ("Hello", FinishReason::ToolCalls));
+    assert_eq!(
+        (answer.message.text().as_str(), answer.finish_reason),
+        ("Hello", FinishReason::ToolCalls)
+    );
     let expect = ["text Hel", "text lo", "call 0 Some(\"c\") f", "arguments 0 {}", "end"];
     assert_eq!(told, expect);
 }
@@ -172,7 +176,7 @@ fn items_that_are_never_completed_are_made_of_what_was_said() {
         })
     );
     assert_eq!(opaque(&parts[2])["arguments"], "{}");
-    assert_eq!(answer.unwrap().finish, FinishReason::ToolCalls);
+    assert_eq!(answer.unwrap().finish_reason, FinishReason::ToolCalls);
 }
 
 #[test]
@@ -239,7 +243,7 @@ fn reasons_to_finish() {
     let answer = |item: &Value, status: &str, reason: Value| {
         let details = json!({ "reason": reason });
         whole(&json!({ "status": status, "incomplete_details": details, "output": [item] }))
-            .map(|answer| answer.finish)
+            .map(|answer| answer.finish_reason)
     };
     let said = message("Hi");
     let called = call("c", "f", "{");
@@ -273,7 +277,10 @@ fn a_refusal_is_told_from_an_answer() {
         completed(),
     ]);
     let answer = answer.unwrap();
-    assert_eq!((answer.message.refusal(), answer.finish), (Some("No"), FinishReason::Refusal));
+    assert_eq!(
+        (answer.message.refusal(), answer.finish_reason),
+        (Some("No"), FinishReason::Refusal)
+    );
     assert_eq!(told, ["end"]);
 }
 
@@ -290,9 +297,9 @@ fn an_answer_cut_at_its_limit_keeps_what_there_is() {
         ended("incomplete", &json!({ "id": "r", "incomplete_details": details, "usage": usage })),
     ]);
     let answer = answer.unwrap();
-    assert_eq!(answer.finish, FinishReason::Length);
+    assert_eq!(answer.finish_reason, FinishReason::Length);
     assert_eq!(answer.message.tool_calls().next().unwrap(), &ToolCall::new("c", "f", "{\"a"));
-    let usage = Usage { input: 10, output: 5, cached: 4, cache_write: 0, reasoning: 3 };
+    let usage = Usage { input: 10, output: 5, cache_read: 4, cache_write: 0, reasoning: 3 };
     assert_eq!((answer.usage, answer.id.as_deref()), (usage, Some("r")));
 }
 
@@ -315,7 +322,7 @@ fn tokens_without_words_are_an_error() {
     assert_eq!(streamed(&[lost]).0.unwrap_err().kind, ModelErrorKind::Protocol);
     let none = json!({ "input_tokens": 0, "output_tokens": 0 });
     let (empty, _) = streamed(&[ended("completed", &json!({ "output": [], "usage": none }))]);
-    assert_eq!(empty.unwrap().finish, FinishReason::Stop);
+    assert_eq!(empty.unwrap().finish_reason, FinishReason::Stop);
 }
 
 #[test]
@@ -429,7 +436,7 @@ fn what_an_answer_consumed_is_passed_on_and_known_at_its_end() {
         }
     };
     let context = ErrorContext::new("p");
-    let mut decoder = AnswerDecoder::new(Wire::OpenAiResponses, origin(), context, true);
+    let mut decoder = ResponseDecoder::new(WireApi::OpenAiResponses, origin(), context, true);
     decoder.push(stream(&events).as_bytes(), &mut deltas).unwrap();
     let answer = decoder.finish(&mut deltas).unwrap();
     assert_eq!((answer.usage, passed_on), (Usage::new(3, 4), vec![Usage::new(3, 4)]));

@@ -1,20 +1,24 @@
 use std::sync::Arc;
 
 use loopwright_core::messages::{
-    Content, InferenceRequest, Media, MediaSource, Opaque, Origin, Part, Prompt, ReasoningEffort,
-    ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec,
+    Content, InferenceRequest, Media, MediaSource, ModelOrigin, Part, Prompt, ProviderPayload,
+    ReasoningEffort, ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec,
 };
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Encoder, Quirks, Wire};
+use crate::{Quirks, RequestEncoder, WireApi};
 
-fn origin(model: &str) -> Arc<Origin> {
-    Arc::new(Origin { wire: "openai-responses".into(), provider: "p".into(), model: model.into() })
+fn origin(model: &str) -> Arc<ModelOrigin> {
+    Arc::new(ModelOrigin {
+        wire: "openai-responses".into(),
+        provider: "p".into(),
+        model: model.into(),
+    })
 }
 
 fn encode(model: &str, request: &InferenceRequest) -> String {
-    let encoder = Encoder::new(Wire::OpenAiResponses, origin(model), Quirks::default());
+    let encoder = RequestEncoder::new(WireApi::OpenAiResponses, origin(model), Quirks::default());
     String::from_utf8(encoder.encode(request)).unwrap()
 }
 
@@ -32,7 +36,7 @@ fn input(turns: impl IntoIterator<Item = Turn>) -> Value {
 }
 
 fn said(message: Message) -> Turn {
-    Turn::said(message).unwrap()
+    Turn::from_message(message).unwrap()
 }
 
 fn call(id: &str, arguments: &str) -> Part {
@@ -40,7 +44,7 @@ fn call(id: &str, arguments: &str) -> Part {
 }
 
 fn exchange(reply: Message, results: Vec<ToolResult>) -> Turn {
-    Turn::new(TurnBody::Exchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
 }
 
 fn reply(parts: impl IntoIterator<Item = Part>) -> Message {
@@ -150,7 +154,7 @@ fn models_that_do_not_reason_are_not_asked_for_their_reasoning() {
         assert!(!asks(model), "{model}");
     }
     let quirks = Quirks { encrypted_reasoning: false, ..Quirks::default() };
-    let encoder = Encoder::new(Wire::OpenAiResponses, origin("o3"), quirks);
+    let encoder = RequestEncoder::new(WireApi::OpenAiResponses, origin("o3"), quirks);
     let body: Value = serde_json::from_slice(&encoder.encode(&asking([]))).unwrap();
     assert_eq!(body.get("include"), None);
 }
@@ -170,8 +174,9 @@ fn own_items_go_back_byte_for_byte() {
         Content::ToolCall(ToolCall::new("c1", "f", "x")),
     ];
     let parts = contents.into_iter().zip(items);
-    let parts: Vec<Part> =
-        parts.map(|(content, item)| Part::new(content).with_opaque(Opaque::new(item))).collect();
+    let parts: Vec<Part> = parts
+        .map(|(content, item)| Part::new(content).with_provider_payload(ProviderPayload::new(item)))
+        .collect();
     let asked = |model: &str| {
         let message = reply(parts.clone()).with_origin(origin("m"));
         encode(model, &asking([exchange(message, vec![ToolResult::text("y")])]))
@@ -193,7 +198,7 @@ fn own_items_go_back_byte_for_byte() {
 #[test]
 fn calls_get_ids_where_they_have_none_or_share_one() {
     let item = r#"{"type":"function_call","call_id":"c","name":"f","arguments":""}"#;
-    let own = || call("c", "").with_opaque(Opaque::new(item));
+    let own = || call("c", "").with_provider_payload(ProviderPayload::new(item));
     let nameless = Part::new(Content::ToolCall(ToolCall {
         id: None,
         name: "f".into(),
@@ -264,7 +269,7 @@ fn each_kind_of_call_is_answered_in_its_form() {
         ),
     ] {
         let item = json!({ "type": kind, "call_id": "c" }).to_string();
-        let part = call("c", "{}").with_opaque(Opaque::new(item));
+        let part = call("c", "{}").with_provider_payload(ProviderPayload::new(item));
         let turn = exchange(reply([part]).with_origin(origin("m")), vec![result]);
         assert_eq!(input([turn])[1], answer);
     }
@@ -306,7 +311,7 @@ fn pictures_and_files_are_sent_in_the_form_of_their_source() {
 #[test]
 fn what_another_model_showed_is_announced_and_its_thoughts_are_let_go() {
     let message = reply([
-        Part::reasoning("Hm").with_opaque(Opaque::new("{}")),
+        Part::reasoning("Hm").with_provider_payload(ProviderPayload::new("{}")),
         Part::text("Look"),
         Part::image("image/png", "AA=="),
         Part::new(Content::Refusal("No".into())),
@@ -325,7 +330,7 @@ fn what_another_model_showed_is_announced_and_its_thoughts_are_let_go() {
 #[test]
 fn the_text_dialect_calls_no_tools() {
     let mut request = asking([exchange(reply([call("1", "{}")]), vec![ToolResult::text("x")])]);
-    request.prompt.dialect = Dialect::Text;
+    request.prompt.dialect = ToolCallFormat::Text;
     let expect = json!([of_model("Action: f\nAction Input: {}"), of_user("Observation: x")]);
     assert_eq!(body(&request)["input"], expect);
 }
@@ -335,7 +340,7 @@ fn words_and_a_refusal_of_one_item_go_back_as_that_item() {
     let item = r#"{"type":"message","id":"msg_1","phase":"final","content":[]}"#;
     let parts = || {
         [
-            Part::text("I can't.").with_opaque(Opaque::new(item)),
+            Part::text("I can't.").with_provider_payload(ProviderPayload::new(item)),
             Part::new(Content::Refusal("It is unsafe.".into())),
         ]
     };
@@ -361,7 +366,9 @@ fn a_job_in_the_background_is_stored_until_it_is_asked_for() {
 
 #[test]
 fn reasoning_that_nothing_follows_is_not_sent() {
-    let thought = || Part::reasoning("t").with_opaque(Opaque::new(r#"{"type":"reasoning"}"#));
+    let thought = || {
+        Part::reasoning("t").with_provider_payload(ProviderPayload::new(r#"{"type":"reasoning"}"#))
+    };
     let own = |parts: Vec<Part>| said(reply(parts).with_origin(origin("m")));
     let turns = [
         said(Message::user("a")),
@@ -376,7 +383,8 @@ fn the_developer_speaks_as_such_where_the_provider_tells_roles_apart() {
     let request = asking([said(Message::new(Role::Developer, [Part::text("d")]))]);
     for (developer_role, role) in [(false, "system"), (true, "developer")] {
         let quirks = Quirks { developer_role, ..Quirks::default() };
-        let body = Encoder::new(Wire::OpenAiResponses, origin("m"), quirks).encode(&request);
+        let body =
+            RequestEncoder::new(WireApi::OpenAiResponses, origin("m"), quirks).encode(&request);
         let body: Value = serde_json::from_slice(&body).unwrap();
         let expect = json!([{ "type": "message", "role": role, "content": "d" }]);
         assert_eq!(body["input"], expect);

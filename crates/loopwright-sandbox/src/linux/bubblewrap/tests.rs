@@ -1,8 +1,8 @@
 use super::super::view::tests::{folder, job};
 use super::*;
-use crate::policy::Policy;
+use crate::policy::SandboxPolicy;
 
-fn text(policy: Policy) -> Vec<String> {
+fn text(policy: SandboxPolicy) -> Vec<String> {
     let job = job(policy);
     let view = View::of(&job).unwrap();
     let arguments = arguments(&job, &view, Path::new("/opt/helper"));
@@ -20,7 +20,7 @@ fn what_covers_comes_after_what_is_covered() {
     let work = fs::canonicalize(folder.path()).unwrap().display().to_string();
     let (git, hooks, env) =
         (format!("{work}/.git"), format!("{work}/.git/hooks"), format!("{work}/.env"));
-    let arguments = text(Policy::in_dir(folder.path()).hide(".env"));
+    let arguments = text(SandboxPolicy::in_dir(folder.path()).hide(".env"));
     let order = [
         position(&arguments, &["--tmpfs", "/tmp"]),
         position(&arguments, &["--proc", "/proc"]),
@@ -38,7 +38,7 @@ fn what_covers_comes_after_what_is_covered() {
 #[test]
 fn neither_the_root_of_the_host_nor_its_processes_are_shown() {
     let folder = folder(&[]);
-    let arguments = text(Policy::in_dir(folder.path()));
+    let arguments = text(SandboxPolicy::in_dir(folder.path()));
     assert!(!arguments.windows(2).any(|pair| pair == ["/", "/"]));
     for option in
         ["--unshare-user", "--unshare-pid", "--unshare-net", "--new-session", "--die-with-parent"]
@@ -51,7 +51,7 @@ fn neither_the_root_of_the_host_nor_its_processes_are_shown() {
 #[test]
 fn the_network_is_shared_only_on_request_and_no_variable_is_an_argument() {
     let folder = folder(&[]);
-    let policy = Policy::in_dir(folder.path()).network(Network::Host).env("TOKEN", "secret");
+    let policy = SandboxPolicy::in_dir(folder.path()).network(Network::Host).env("TOKEN", "secret");
     let arguments = text(policy);
     assert!(
         !arguments

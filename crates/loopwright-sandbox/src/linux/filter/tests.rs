@@ -62,11 +62,11 @@ fn verdict(sockets: Sockets, call: i64, arguments: &[u64]) -> Verdict {
     verdicts.into_iter().find(|verdict| *verdict != Allowed).unwrap_or(Allowed)
 }
 
-const EVERY: [Sockets; 4] = [Sockets::Host, Sockets::Namespaced, Sockets::Local, Sockets::Pairs];
+const ALL: [Sockets; 4] = [Sockets::Host, Sockets::Namespaced, Sockets::Local, Sockets::Pairs];
 
 #[test]
 fn what_every_program_needs_is_allowed() {
-    for sockets in EVERY {
+    for sockets in ALL {
         for call in [libc::SYS_read, libc::SYS_execve, libc::SYS_mmap, libc::SYS_exit_group] {
             assert_eq!(verdict(sockets, call, &[1, 2, 3]), Allowed, "{sockets:?} {call}");
         }
@@ -75,7 +75,7 @@ fn what_every_program_needs_is_allowed() {
 
 #[test]
 fn calls_that_lead_out_of_a_sandbox_are_refused_whatever_they_are_given() {
-    for sockets in EVERY {
+    for sockets in ALL {
         for call in REFUSED {
             assert_eq!(verdict(sockets, *call, &[]), EPERM, "{sockets:?} {call}");
         }

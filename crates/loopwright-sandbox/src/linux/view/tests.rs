@@ -1,11 +1,11 @@
 use std::os::unix::fs::symlink;
 
 use super::*;
-use crate::policy::{Policy, Tier};
+use crate::policy::{Backend, SandboxPolicy};
 
-pub(crate) fn job(policy: Policy) -> Job {
-    Job {
-        tier: Tier::Namespaces,
+pub(crate) fn job(policy: SandboxPolicy) -> LaunchRequest {
+    LaunchRequest {
+        tier: Backend::Namespaces,
         argv: vec!["true".into()],
         env: Vec::new(),
         policy,
@@ -40,7 +40,7 @@ fn parts(view: &View) -> Vec<(String, Covered)> {
 #[test]
 fn folders_on_the_way_to_what_is_protected_are_pinned_before_it() {
     let folder = folder(&[".git/hooks/a", ".git/config", ".env"]);
-    let view = View::of(&job(Policy::in_dir(folder.path()).hide(".env"))).unwrap();
+    let view = View::of(&job(SandboxPolicy::in_dir(folder.path()).hide(".env"))).unwrap();
     assert_eq!(
         parts(&view),
         [
@@ -78,7 +78,7 @@ fn what_a_link_of_the_system_leads_to_is_seen_once() {
 fn a_link_on_the_way_is_refused() {
     let folder = folder(&[]);
     symlink("/tmp", folder.path().join(".git")).unwrap();
-    let Err(Refusal::Policy(reason)) = View::of(&job(Policy::in_dir(folder.path()))) else {
+    let Err(Refusal::Policy(reason)) = View::of(&job(SandboxPolicy::in_dir(folder.path()))) else {
         panic!()
     };
     assert!(reason.contains(".git is a symbolic link"), "{reason}");
@@ -87,7 +87,7 @@ fn a_link_on_the_way_is_refused() {
 #[test]
 fn the_system_is_read_only_and_the_folder_is_not() {
     let folder = folder(&[]);
-    let view = View::of(&job(Policy::in_dir(folder.path()))).unwrap();
+    let view = View::of(&job(SandboxPolicy::in_dir(folder.path()))).unwrap();
     let at = |path: &Path| view.entries.iter().find(|entry| entry.at == path).unwrap();
     assert_eq!(at(Path::new("/usr")).seen, Seen::System(Shape::Folder));
     assert_eq!(at(&view.workdir).seen, Seen::Writable(Shape::Folder));

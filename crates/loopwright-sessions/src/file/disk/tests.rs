@@ -12,11 +12,11 @@ use crate::{
     SessionHeader, SessionId,
     file::{
         create::New,
-        pace::Blocking,
+        pace::AppendMode,
         root::Root,
         session::{Addition, Session},
     },
-    store::{Claim, Log, StoreError},
+    store::{LeaseRequest, SessionLog, StoreError},
 };
 
 thread_local! {
@@ -38,7 +38,7 @@ impl World {
     /// A store that holds the session `a`.
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(&dir.path().join("store"), Blocking::Always).unwrap();
+        let root = Root::open(&dir.path().join("store"), AppendMode::Inline).unwrap();
         let world = Self { dir, root, id: SessionId::new("a").unwrap() };
         world.synced();
         world.create("a");
@@ -110,7 +110,7 @@ fn a_session_that_was_created_is_on_the_disk_with_its_name() {
 #[test]
 fn the_directories_of_a_new_store_are_on_the_disk() {
     let dir = tempfile::tempdir().unwrap();
-    Root::open(&dir.path().join("store"), Blocking::Always).unwrap();
+    Root::open(&dir.path().join("store"), AppendMode::Inline).unwrap();
     let synced = SYNCED.with_borrow_mut(std::mem::take);
     assert_eq!(synced, [dir.path().join("store"), dir.path().to_owned()]);
 }
@@ -130,7 +130,7 @@ fn a_lease_that_was_taken_is_on_the_disk() {
     let world = World::new();
     world.synced();
     let lasts = std::time::Duration::from_secs(30);
-    world.with(|it| it.lease(Claim { owner: "me", instead_of: None, now: now(), lasts }));
+    world.with(|it| it.lease(LeaseRequest { owner: "me", replaces: None, now: now(), ttl: lasts }));
     assert_eq!(world.synced(), ["sessions/a/lease.new", "sessions/a"]);
 }
 
@@ -140,7 +140,7 @@ fn a_new_log_of_notes_is_on_the_disk_with_its_name() {
     world.synced();
     let note: Arc<[u8]> = b"note"[..].into();
     let noted = || {
-        world.with(|it| it.note(Log::Events, std::slice::from_ref(&note), None));
+        world.with(|it| it.note(SessionLog::Events, std::slice::from_ref(&note), None));
         world.synced()
     };
     assert_eq!(noted(), ["sessions/a", "sessions/a/events"]);

@@ -16,13 +16,13 @@ fn a_frame_is_read_as_it_was_written() {
     let parts: Vec<_> = scan.frames.iter().map(|it| (it.head.clone(), it.body.clone())).collect();
     assert_eq!(parts, [(20..24, 24..28), (56..56, 56..56)]);
     assert_eq!((&bytes[20..24], &bytes[24..28]), (&b"head"[..], &b"body"[..]));
-    assert_eq!((scan.end, scan.ending), (7 + bytes.len() as u64, Ending::Whole));
+    assert_eq!((scan.end, scan.ending), (7 + bytes.len() as u64, LogTail::Clean));
 }
 
 #[test]
 fn a_frame_is_none_at_another_place() {
     assert_eq!(read(&two(), 8, 0), None);
-    assert_eq!(scan(&two(), 6), Scan { frames: vec![], end: 6, ending: Ending::Spoilt });
+    assert_eq!(scan(&two(), 6), Scan { frames: vec![], end: 6, ending: LogTail::CorruptTail });
 }
 
 #[test]
@@ -32,8 +32,11 @@ fn any_changed_byte_is_noticed() {
         let mut changed = bytes.clone();
         changed[place] ^= 0x10;
         let Scan { frames, ending, .. } = scan(&changed, 7);
-        let expect =
-            if place < 36 { (0, Ending::Damaged { again: 43 }) } else { (1, Ending::Spoilt) };
+        let expect = if place < 36 {
+            (0, LogTail::CorruptMiddle { again: 43 })
+        } else {
+            (1, LogTail::CorruptTail)
+        };
         assert_eq!((frames.len(), ending), expect, "byte {place}");
     }
 }

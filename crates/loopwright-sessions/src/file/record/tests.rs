@@ -11,14 +11,14 @@ fn record() -> Record {
         count: 2,
         line: u32::MAX,
         updated_at: header.updated_at,
-        from: Some(ForkPoint { session: id, line: 1, at: 3 }),
+        from: Some(ForkPoint { session: id, branch: 1, at: 3 }),
         title: Some("about".into()),
         print: Some(print([0xab; 16])),
         workdir: None,
         parent: None,
         handled: 8,
         slot: 9,
-        session: Some(Box::new(Birth::of(&header, 5))),
+        session: Some(Box::new(CreationRecord::of(&header, 5))),
     }
 }
 

@@ -8,35 +8,37 @@ fn header() -> SessionHeader {
 #[test]
 fn an_entry_is_read_as_it_was_written() {
     let called = SessionHeader { call: Some("call".into()), ..header() };
-    for slot in [Slot::of(&header()), Slot { is_settled: false, ..Slot::of(&called) }] {
-        assert_eq!(Slot::read(&slot.to_bytes()), Some(slot));
+    for slot in
+        [IndexEntry::of(&header()), IndexEntry { is_settled: false, ..IndexEntry::of(&called) }]
+    {
+        assert_eq!(IndexEntry::read(&slot.to_bytes()), Some(slot));
     }
 }
 
 #[test]
 fn any_changed_byte_of_an_entry_is_noticed() {
-    let bytes = Slot::of(&header()).to_bytes();
+    let bytes = IndexEntry::of(&header()).to_bytes();
     for place in 0..SLOT {
         let mut changed = bytes;
         changed[place] ^= 2;
-        assert_eq!(Slot::read(&changed), None, "byte {place}");
+        assert_eq!(IndexEntry::read(&changed), None, "byte {place}");
     }
-    assert_eq!(Slot::read(&bytes[1..]), None);
-    assert_eq!(Slot::read(&[0; SLOT]), None);
+    assert_eq!(IndexEntry::read(&bytes[1..]), None);
+    assert_eq!(IndexEntry::read(&[0; SLOT]), None);
 }
 
 #[test]
 fn what_is_not_settled_covers_what_may_be() {
-    let truth = Slot::of(&header());
+    let truth = IndexEntry::of(&header());
     let later = Timestamp::from_millis(10);
     let statuses = truth.statuses | bit(SessionStatus::Deleted);
-    let open = Slot { is_settled: false, updated_at: later, statuses, ..truth.clone() };
+    let open = IndexEntry { is_settled: false, updated_at: later, statuses, ..truth.clone() };
     assert!(truth.covers(&truth) && open.covers(&truth));
     let wrong = [
-        Slot { updated_at: later, ..truth.clone() },
-        Slot { updated_at: Timestamp::from_millis(8), ..open.clone() },
-        Slot { statuses: bit(SessionStatus::Deleted), ..open.clone() },
-        Slot { agent: 1, ..open },
+        IndexEntry { updated_at: later, ..truth.clone() },
+        IndexEntry { updated_at: Timestamp::from_millis(8), ..open.clone() },
+        IndexEntry { statuses: bit(SessionStatus::Deleted), ..open.clone() },
+        IndexEntry { agent: 1, ..open },
     ];
     for slot in wrong {
         assert!(!slot.covers(&truth), "{slot:?}");

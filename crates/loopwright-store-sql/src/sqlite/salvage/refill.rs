@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use loopwright_agent::AgentDefinition;
-use loopwright_core::{Stamped, Timestamp};
+use loopwright_core::{ChangeRecord, Timestamp};
 use loopwright_sessions::{
     Finding, Owner, SessionId, SessionStatus,
-    stored::{FORMAT, checksum, decode, encode},
+    stored::{FORMAT_VERSION, checksum, decode, encode},
 };
 
 use super::cells::Record;
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Fills the tables of a new file with what was found in another one.
-pub(super) struct Refill<'a> {
+pub(super) struct Rebuild<'a> {
     transaction: &'a mut dyn Transaction,
     /// What sessions are called, as indexes and tables tell.
     names: BTreeMap<i64, String>,
@@ -57,7 +57,7 @@ const JOB: &str = "
         until = excluded.until, why = excluded.why, updated_at = excluded.updated_at
     WHERE excluded.updated_at > jobs.updated_at";
 
-impl<'a> Refill<'a> {
+impl<'a> Rebuild<'a> {
     /// Fills the tables that a transaction writes. Until it is over, rows may point to what is not there.
     pub(super) async fn new(transaction: &'a mut dyn Transaction) -> Result<Self, Failure> {
         transaction.script("PRAGMA defer_foreign_keys = ON").await?;
@@ -105,7 +105,7 @@ impl<'a> Refill<'a> {
     /// was. A line that is lost began where its first changes do, and left the one before it there.
     pub(super) async fn finish(mut self, now: Timestamp) -> Result<(i64, Vec<Finding>), Failure> {
         let mut findings = self.nameless(now).await?;
-        findings.extend(self.agentless().await?);
+        findings.extend(self.restore_missing_definitions().await?);
         self.transaction
             .script(
                 "WITH RECURSIVE known (session, line) AS (
@@ -185,7 +185,7 @@ impl<'a> Refill<'a> {
                     UNION ALL SELECT 0, 0, 0
                 ) GROUP BY line ORDER BY line DESC LIMIT 1";
             let status = SessionStatus::Suspended.as_str();
-            let values = values![key, id.as_str(), FORMAT, status, &*agent, now];
+            let values = values![key, id.as_str(), FORMAT_VERSION, status, &*agent, now];
             self.transaction.run(sql, values).await?;
             findings.push(Finding {
                 problem: "what was known of it beside its changes is lost".to_owned(),
@@ -198,7 +198,7 @@ impl<'a> Refill<'a> {
 
     /// Gives sessions an agent whose own definition is lost: that of another session with an agent of
     /// this name, or one without instructions.
-    async fn agentless(&mut self) -> Result<Vec<Finding>, Failure> {
+    async fn restore_missing_definitions(&mut self) -> Result<Vec<Finding>, Failure> {
         let sql = "
             SELECT s.key, s.id, s.agent_name, (
                 SELECT d.body FROM definitions d JOIN sessions o ON o.key = d.session
@@ -275,7 +275,7 @@ fn table(unnamed: &SessionId, number: Option<i64>, cells: &[Cell]) -> Option<Tab
         (None, [Int(_), Int(_), Int(_), Int(count), Bytes(body), sum @ ..])
             if is_sum(sum, body) =>
         {
-            let changes = decode::<Vec<Stamped>>(unnamed, body).ok()?;
+            let changes = decode::<Vec<ChangeRecord>>(unnamed, body).ok()?;
             (i64::try_from(changes.len()) == Ok(*count)).then_some(Table::Batches)
         }
         (None, [Int(_), Int(_), Int(_) | Null, Int(_) | Null, Int(_) | Null]) => Some(Table::Lines),

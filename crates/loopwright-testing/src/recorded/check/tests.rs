@@ -64,7 +64,7 @@ fn report(recording: Value, expectation: Value) -> Report {
     let recording = Arc::new(serde_json::from_value(recording).unwrap());
     let expectation = Arc::new(serde_json::from_value(expectation).unwrap());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(check(vec![Scene { recording, expectation }], Depth::Quick))
+    runtime.block_on(check(vec![Scenario { recording, expectation }], Depth::Quick))
 }
 
 /// Returns where something is wrong: the exchange and what was looked at.

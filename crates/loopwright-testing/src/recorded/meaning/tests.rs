@@ -5,14 +5,14 @@ use loopwright_core::messages::{Content, Part, Role};
 use super::*;
 
 fn answer() -> Outcome {
-    let signature = Opaque::new("{\"signature\":\"sig\"}");
+    let signature = ProviderPayload::new("{\"signature\":\"sig\"}");
     let parts = [
-        Part::reasoning("hm").with_opaque(signature),
+        Part::reasoning("hm").with_provider_payload(signature),
         Part::text("yes"),
         Part::new(Content::ToolCall(ToolCall::new("1", "look", "{\"a\":1}"))),
     ];
     let message = Message::new(Role::Assistant, parts);
-    let usage = Usage { input: 5, output: 2, cached: 1, cache_write: 0, reasoning: 1 };
+    let usage = Usage { input: 5, output: 2, cache_read: 1, cache_write: 0, reasoning: 1 };
     let fragments = Fragments {
         text: "yes".to_owned(),
         reasoning: "hm".to_owned(),
@@ -145,7 +145,7 @@ fn arguments_that_were_cut_must_be_kept_and_not_be_run() {
     };
     let check = |arguments: &str, finish: FinishReason| {
         let response = InferenceResponse {
-            finish,
+            finish_reason: finish,
             ..InferenceResponse::new(message(arguments), Usage::default())
         };
         let fragments = Fragments {

@@ -9,15 +9,15 @@ fn asked(turns: &Transcript, model: &str) -> InferenceRequest {
 
 /// Returns the problems and notes of two requests with these bodies.
 fn check(requests: [&InferenceRequest; 2], bodies: [&str; 2]) -> (usize, usize) {
-    let mut played = Played::default();
+    let mut played = PlaybackResult::default();
     played.check_prefix(1, requests, bodies.map(str::as_bytes));
     (played.problems.len(), played.notes.len())
 }
 
 fn one_and_two() -> [InferenceRequest; 2] {
-    let mut turns: Transcript = Turn::said(Message::user("hi")).into_iter().collect();
+    let mut turns: Transcript = Turn::from_message(Message::user("hi")).into_iter().collect();
     let one = asked(&turns, "m");
-    turns.say(Message::assistant("yes")).unwrap();
+    turns.push_message(Message::assistant("yes")).unwrap();
     [one, asked(&turns, "m")]
 }
 

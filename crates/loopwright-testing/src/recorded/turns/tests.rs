@@ -1,4 +1,4 @@
-use loopwright_core::messages::{MediaSource, Opaque};
+use loopwright_core::messages::{MediaSource, ProviderPayload};
 
 use super::*;
 
@@ -24,7 +24,9 @@ fn result(id: Option<&str>, name: &str, text: &str) -> Item {
 
 fn own(items: Vec<Item>) -> Own {
     let parts: Vec<Part> = items.iter().filter_map(part).collect();
-    let signed = parts.into_iter().map(|it| it.with_opaque(Opaque::new("{\"signature\":\"sig\"}")));
+    let signed = parts
+        .into_iter()
+        .map(|it| it.with_provider_payload(ProviderPayload::new("{\"signature\":\"sig\"}")));
     Own { message: Message::new(Role::Assistant, signed), items }
 }
 
@@ -32,7 +34,7 @@ fn own(items: Vec<Item>) -> Own {
 fn pairs(conversation: &Conversation) -> Vec<(String, String)> {
     let bodies = conversation.transcript.iter().map(|turn| turn.body());
     let exchanges = bodies.filter_map(|body| match body {
-        TurnBody::Exchange(exchange) => Some(exchange),
+        TurnBody::ToolExchange(exchange) => Some(exchange),
         _ => None,
     });
     let pairs = exchanges.flat_map(Exchange::pairs);
@@ -66,10 +68,10 @@ fn results_belong_to_calls_by_id_then_by_name_then_by_place() {
 #[test]
 fn calls_and_results_without_each_other_cannot_be_said() {
     let say = |items: &[Item]| Conversation::default().restart(&mut items.to_vec(), &[]);
-    assert_eq!(say(&[call(Some("1"), "a")]), Err(Unsayable::Unpaired));
-    assert_eq!(say(&[result(Some("1"), "a", "A")]), Err(Unsayable::Unpaired));
+    assert_eq!(say(&[call(Some("1"), "a")]), Err(Unsupported::Unpaired));
+    assert_eq!(say(&[result(Some("1"), "a", "A")]), Err(Unsupported::Unpaired));
     let two = [call(Some("1"), "a"), result(Some("1"), "a", "A"), result(Some("2"), "a", "B")];
-    assert_eq!(say(&two), Err(Unsayable::Unpaired));
+    assert_eq!(say(&two), Err(Unsupported::Unpaired));
 }
 
 #[test]
@@ -136,8 +138,9 @@ fn conversations_are_the_same_however_their_texts_are_cut() {
 fn an_answer_is_the_clients_own_although_it_renamed_ids_and_edited_words() {
     let mut words = own(vec![Item::text("assistant", "I look."), call(Some("toolu_1"), "a")]);
     let provider = Content::Provider { kind: "k".into() };
-    let kept = Part::new(provider.clone()).with_opaque(Opaque::new("{\"k\":1}"));
-    let signed = Part::reasoning("hm").with_opaque(Opaque::new("{\"signature\":\"sig\"}"));
+    let kept = Part::new(provider.clone()).with_provider_payload(ProviderPayload::new("{\"k\":1}"));
+    let signed = Part::reasoning("hm")
+        .with_provider_payload(ProviderPayload::new("{\"signature\":\"sig\"}"));
     let parts = [signed].into_iter().chain(words.message.parts().to_vec()).chain([kept]);
     words.message = words.message.clone().with_parts(parts);
     let mut items = [
@@ -189,7 +192,7 @@ fn instructions_and_what_tools_show_are_said_again() {
     let mut conversation = Conversation::default();
     conversation.restart(&mut items, &[]).unwrap();
     assert_eq!(conversation.transcript.get(0).unwrap().message().role(), Role::System);
-    let TurnBody::Exchange(exchange) = conversation.transcript.get(1).unwrap().body() else {
+    let TurnBody::ToolExchange(exchange) = conversation.transcript.get(1).unwrap().body() else {
         panic!("an exchange");
     };
     assert_eq!(*exchange.results()[0].content, [Part::image("image/png", "AAAA")]);

@@ -12,7 +12,7 @@ fn words(text: &str) -> InferenceResponse {
     answer(text, None, Usage::new(1, 1))
 }
 
-const CHAT: Wire = Wire::OpenAiChat;
+const CHAT: WireApi = WireApi::OpenAiChat;
 
 #[test]
 fn the_whole_is_the_whole_and_may_lack_its_usage() {
@@ -24,7 +24,7 @@ fn the_whole_is_the_whole_and_may_lack_its_usage() {
 #[test]
 fn a_shorter_answer_is_caught() {
     assert_eq!(judge(CHAT, &words("ab"), &words("a"), b"data: {}\n\n"), Verdict::Shorter);
-    let other_end = InferenceResponse { finish: FinishReason::Length, ..words("ab") };
+    let other_end = InferenceResponse { finish_reason: FinishReason::Length, ..words("ab") };
     assert_eq!(judge(CHAT, &words("ab"), &other_end, b""), Verdict::Shorter);
 }
 

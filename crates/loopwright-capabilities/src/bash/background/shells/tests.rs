@@ -1,12 +1,12 @@
 use super::*;
 
-fn shell(outcome: Option<Outcome>) -> Shell {
+fn shell(outcome: Option<ExitOutcome>) -> Shell {
     let said = Said { outcome, ..Said::default() };
     Shell { stop: CancellationToken::new(), said: watch::Sender::new(said) }
 }
 
 /// Some commands of each run.
-fn shells(runs: &[(&str, usize, Option<Outcome>)]) -> Shells {
+fn shells(runs: &[(&str, usize, Option<ExitOutcome>)]) -> Shells {
     let shells = Shells::default();
     let all = runs.iter().flat_map(|(run, count, outcome)| vec![(*run, *outcome); *count]);
     for (number, (run, outcome)) in (1..).zip(all) {
@@ -17,11 +17,11 @@ fn shells(runs: &[(&str, usize, Option<Outcome>)]) -> Shells {
 
 #[tokio::test]
 async fn only_commands_of_the_same_run_that_still_run_count() {
-    let ended = Some(Outcome::Exited(0));
-    let runs = [("a", MOST - 1, None), ("a", MOST, ended), ("b", MOST, None)];
+    let ended = Some(ExitOutcome::Exited(0));
+    let runs = [("a", MAX - 1, None), ("a", MAX, ended), ("b", MAX, None)];
     let shells = shells(&runs);
     assert!(shells.check("a").is_ok() && shells.check("c").is_ok());
-    assert!(matches!(shells.check("b"), Err(BashError::TooMany(MOST))));
+    assert!(matches!(shells.check("b"), Err(BashError::TooManyBackground(MAX))));
 }
 
 #[test]
@@ -30,15 +30,15 @@ fn what_is_not_read_is_kept_up_to_a_limit_and_what_is_lost_is_counted() {
     said.add(b"ab");
     said.add(b"c");
     assert_eq!((&said.bytes[..], said.lost), (&b"abc"[..], 0));
-    said.add(&vec![b'x'; MOST_UNREAD]);
-    assert_eq!((said.bytes.len(), said.lost), (MOST_UNREAD, 3));
+    said.add(&vec![b'x'; MAX_UNREAD]);
+    assert_eq!((said.bytes.len(), said.lost), (MAX_UNREAD, 3));
 }
 
 #[test]
 fn what_was_taken_is_told_once() {
     let shell = shell(None);
-    shell.said.send_modify(|it| it.add(&vec![b'x'; MOST_UNREAD + 7]));
+    shell.said.send_modify(|it| it.add(&vec![b'x'; MAX_UNREAD + 7]));
     let taken = shell.take();
-    assert_eq!((taken.bytes.len(), taken.lost), (MOST_UNREAD, 7));
+    assert_eq!((taken.bytes.len(), taken.lost), (MAX_UNREAD, 7));
     assert_eq!(shell.take(), Said::default());
 }

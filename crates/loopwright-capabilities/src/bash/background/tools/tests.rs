@@ -1,4 +1,4 @@
-use loopwright_sandbox::Outcome;
+use loopwright_sandbox::ExitOutcome;
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn the_model_is_told_what_was_said_what_was_lost_and_how_it_ended() {
     let said = |bytes: &str, lost, outcome| Said { bytes: bytes.into(), lost, outcome };
     assert_eq!(answer("2", &said("a\n", 0, None)), "a\n\n[command 2 is still running]");
     assert_eq!(
-        answer("2", &said("a", 3, Some(Outcome::Exited(1)))),
+        answer("2", &said("a", 3, Some(ExitOutcome::Exited(1)))),
         "[3 bytes before this were not kept]\n\na\n\n[command 2 exited with status 1]"
     );
     assert_eq!(answer("2", &said(" \n", 0, None)), "[command 2 is still running]");
