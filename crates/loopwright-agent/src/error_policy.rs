@@ -25,7 +25,7 @@ pub struct ErrorPolicy {
     pub timeout: ErrorAction,
     /// Everything else.
     pub unknown: ErrorAction,
-    /// How many failed steps in a row end the run where the handling is [`Handling::Retry`].
+    /// How many failed steps in a row end the run where the handling is [`ErrorAction::Retry`].
     pub max_retries: u32,
 }
 

@@ -38,7 +38,7 @@ pub mod envelope_types {
 /// An envelope as its readers see it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BroadcastEnvelope {
-    /// What it tells of; one of [`kinds`], and others in time.
+    /// What it tells of; one of [`envelope_types`], and others in time.
     #[serde(rename = "type")]
     pub kind: String,
     /// The session, or the agent's own id where no session was named.
@@ -128,7 +128,7 @@ impl EncodedEnvelope {
         Self::encode(&self.origin, self.at, &Payload::Dropped { count })
     }
 
-    /// Returns the envelope's type; one of [`kinds`].
+    /// Returns the envelope's type; one of [`envelope_types`].
     pub fn kind(&self) -> &'static str {
         self.kind
     }

@@ -1,6 +1,6 @@
 //! What agents do, told to the world outside.
 //!
-//! A [`Broadcasting`] listens to runs and makes a [`Frame`] of whatever its [`BroadcastConfig`] wants
+//! A [`Broadcasting`] listens to runs and makes a [`EncodedEnvelope`] of whatever its [`BroadcastConfig`] wants
 //! told: an [envelope](BroadcastEnvelope) of `type`, `session_id`, `execution_id`, `timestamp` and
 //! `payload`, encoded once however many listen. Each listener has a bounded queue of its own, so that one
 //! that is slow, fails, panics or never comes back costs a run nothing.
@@ -8,7 +8,7 @@
 //! | listener | how |
 //! |---|---|
 //! | a program that embeds the agent | [`Broadcasting::subscribe`] |
-//! | a transport of one's own, on a thread of its own | [`Broadcasting::send_to`] |
+//! | a transport of one's own, on a thread of its own | [`Broadcasting::attach_transport`] |
 //! | lines of JSON in a file or pipe | [`JsonLines`] |
 //! | people | [`ConsoleObserver`], which tells more than what is broadcast |
 //!

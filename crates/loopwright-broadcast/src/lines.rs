@@ -13,7 +13,7 @@ use crate::{frame::EncodedEnvelope, transport::BroadcastTransport};
 
 /// Writes each envelope as a line of JSON, and flushes when no more wait.
 ///
-/// Writing may block: give it a thread with [`Broadcasting::send_to`](crate::Broadcasting::send_to).
+/// Writing may block: give it a thread with [`Broadcasting::attach_transport`](crate::Broadcasting::attach_transport).
 pub struct JsonLines<W>(Mutex<W>);
 
 impl<W: Write + Send> JsonLines<W> {

@@ -53,7 +53,7 @@ const BATCH: usize = 256;
 /// fails or panics.
 ///
 /// This is for programs that decide themselves what runs it;
-/// [`Broadcasting::send_to`](crate::Broadcasting::send_to) gives it a thread.
+/// [`Broadcasting::attach_transport`](crate::Broadcasting::attach_transport) gives it a thread.
 pub async fn deliver(
     mut subscription: Subscription,
     transport: &dyn BroadcastTransport,

@@ -125,7 +125,7 @@ fn item_10_every_payload_has_the_keys_of_the_contract() {
         )),
         json!({
             "step_number": 2, "has_tool_calls": true, "errors": 1, "finish_reason": "tool_calls",
-            "usage": { "input": 5, "output": 2, "cached": 0, "cache_write": 0, "reasoning": 0, "total": 7 },
+            "usage": { "input": 5, "output": 2, "cache_read": 0, "cache_write": 0, "reasoning": 0, "total": 7 },
             "duration_ms": 2000,
         })
     );

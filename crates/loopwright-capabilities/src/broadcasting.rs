@@ -28,7 +28,7 @@ use crate::private::appending;
 /// The transport has a thread of its own and a bounded queue: one that is slow, fails or never comes back
 /// costs the agent nothing. Each agent that is built tells by itself. When the last of its clones is
 /// dropped, what waits is delivered as long as the process lives; programs that have to wait for it attach
-/// a [`Broadcasting`] of their own by [`through`](UseBroadcasting::through) and finish its outlet.
+/// a [`Broadcasting`] of their own by [`through`](UseBroadcasting::from_broadcasting) and finish its outlet.
 #[derive(Clone)]
 #[must_use]
 pub struct UseBroadcasting {

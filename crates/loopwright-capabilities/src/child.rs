@@ -1,6 +1,6 @@
 //! Agents that work for an agent.
 //!
-//! A tool makes a [`Child`] of the agent that called it, when it is called: the child has what that agent
+//! A tool makes a [`ChildAgent`] of the agent that called it, when it is called: the child has what that agent
 //! really has at that moment and nothing more. Tools are only ever taken away, guards and whatever
 //! stands around models and tools stay, the budget is what is left of the parent's, and the account,
 //! the cancellation, the events and the journal are the parent's too.
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! A child keeps its changes in a journal of its own. When its tool is
-//! [`Effects::Resumable`](loopwright_core::Effects::Resumable) and its call is entered again after a
+//! [`SideEffects::Resumable`](loopwright_core::SideEffects::Resumable) and its call is entered again after a
 //! crash, the child goes on where it was: what was answered is not asked and not paid for again.
 
 mod defined;

@@ -27,7 +27,7 @@ pub struct UseCodingTools {
 }
 
 impl UseCodingTools {
-    /// Works below a directory. A [`Root`] says more about it than a path does.
+    /// Works below a directory. A [`WorkspaceRoot`] says more about it than a path does.
     pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         let root = root.into();
         // What file tools may not change, commands may not either.
@@ -65,7 +65,7 @@ impl UseCodingTools {
         self
     }
 
-    /// Chooses what commands are run with; see [`Policy::driver`].
+    /// Chooses what commands are run with; see [`SandboxPolicy::backend`].
     pub fn driver(mut self, driver: impl Into<BackendChoice>) -> Self {
         self.bash = self.bash.driver(driver);
         self

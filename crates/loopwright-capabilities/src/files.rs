@@ -1,7 +1,7 @@
 //! Reading, writing, editing, listing and searching files of one directory.
 //!
 //! Each tool stands alone, as in `ReadFile::in_dir("/work")`, and [`UseFileTools`] installs all of them
-//! over one [`Root`], which confines them.
+//! over one [`WorkspaceRoot`], which confines them.
 
 mod shown;
 mod error;

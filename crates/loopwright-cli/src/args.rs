@@ -95,7 +95,7 @@ pub struct RunArgs {
     #[arg(short = 'p', long = "prompt", value_name = "PROMPT", conflicts_with = "prompt")]
     pub prompt_option: Option<String>,
     /// If the session is in use, say it to whoever runs it
-    #[arg(long, help_heading = "Session", requires = "OriginArgs", conflicts_with_all = ["fork", "no_session"])]
+    #[arg(long, help_heading = "Session", requires = "ResumeArgs", conflicts_with_all = ["fork", "no_session"])]
     pub steer: bool,
     /// Who answers, how much may be used, and where.
     #[command(flatten)]

@@ -1,6 +1,6 @@
 //! How a run ended, and the exit status that says so.
 //!
-//! [`Ending::all`] lists every ending there is; `docs/exit-codes.md` shows the same list to people.
+//! [`RunEnding::all`] lists every ending there is; `docs/exit-codes.md` shows the same list to people.
 
 use loopwright_core::{
     AgentState, ExecutionStatus, FailureKind, Step, StopReason, StopSignal, messages::FinishReason,

@@ -73,7 +73,7 @@ fn table(records: &[JobRecord]) -> String {
     let row = |it: &JobRecord| {
         let why = single_line(it.why.as_deref().unwrap_or_default(), WHY);
         let (age, session) = (age(it.updated_at, now), short(&it.job.session));
-        let row = format!("{}  {age:>8}  {:7}  {session}  {why}", it.job.id, it.status.as_str());
+        let row = format!("{}  {age:>8}  {:11}  {session}  {why}", it.job.id, it.status.as_str());
         row.trim_end().to_owned() + "\n"
     };
     records.iter().map(row).collect()

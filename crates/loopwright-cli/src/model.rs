@@ -242,7 +242,7 @@ fn info(facts: &ModelFacts) -> ModelInfo {
         prices: facts.prices.as_ref().map(|prices| Prices {
             input: price(&prices.input),
             output: price(&prices.output),
-            cache_read: prices.cached.as_ref().map(price),
+            cache_read: prices.cache_read.as_ref().map(price),
             cache_write: prices.cache_write.as_ref().map(price),
             long: None,
         }),

@@ -1,6 +1,6 @@
 //! What a run shows while it goes on and when it is over.
 //!
-//! The run tells a [`Feed`], which never waits; [`play`] takes from it, on a thread of its own, and lets
+//! The run tells a [`UiSender`], which never waits; [`render_loop`] takes from it, on a thread of its own, and lets
 //! a [`Renderer`] write. So a slow terminal slows nothing down, and Ctrl-C works even while a reader
 //! does not read.
 
@@ -134,7 +134,7 @@ pub struct UiSender {
 }
 
 impl UiSender {
-    /// Makes a feed, and the end that [`play`] takes from.
+    /// Makes a feed, and the end that [`render_loop`] takes from.
     pub fn new() -> (Self, Receiver<UiEvent>) {
         let (sender, receiver) = mpsc::channel();
         (Self { notes: sender, lines: None, watch: None }, receiver)

@@ -206,7 +206,7 @@ fn model_rows(rows: &mut Rows, name: &str, facts: &ModelFacts) {
         let all = [
             ("input", Some(&prices.input)),
             ("output", Some(&prices.output)),
-            ("cached", prices.cached.as_ref()),
+            ("cache_read", prices.cache_read.as_ref()),
             ("cache_write", prices.cache_write.as_ref()),
         ];
         for (name, price) in all.into_iter().filter(|(_, price)| price.is_some()) {

@@ -147,7 +147,7 @@ fn tell_end(tally: JobCounts, is_json: bool) -> ExitCode {
     }
     let JobCounts { done, parked, stopped, failed, left, .. } = tally;
     console::tell(&format!(
-        "{done} done, {parked} wait for a decision, {stopped} stopped, {failed} failed, {left} left"
+        "{done} completed, {parked} need input, {stopped} stopped, {failed} failed, {left} left"
     ));
     ExitCode::Done
 }

@@ -24,7 +24,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
         "a provider that speaks another protocol: tests/run.rs, what is recorded is replayed",
     ),
     (
-        "loopwright run --continue --on-interrupted ask",
+        "loopwright run --continue --on-interrupted require-decision",
         "a call that was interrupted: tests/sessions/running.rs",
     ),
     ("loopwright sessions decide", "a call that was interrupted: tests/sessions/running.rs"),

@@ -50,9 +50,9 @@ fn what_is_submitted_is_done_by_a_worker() {
     let (next, same) = names(&place.submit(&["--session", &session[..8], "And now?"]));
     assert_eq!(same, session);
     let done = place.work();
-    let expect = format!("done     {0}  {job}\ndone     {0}  {next}\n", &session[..8]);
+    let expect = format!("completed  {0}  {job}\ncompleted  {0}  {next}\n", &session[..8]);
     assert_eq!((done.status, done.stdout), (0, expect), "{}", done.stderr);
-    assert!(done.stderr.ends_with("2 done, 0 wait for a decision, 0 stopped, 0 failed, 0 left\n"));
+    assert!(done.stderr.ends_with("2 completed, 0 need input, 0 stopped, 0 failed, 0 left\n"));
     let shown = place.json(&["sessions", "show", &session, "--json"]);
     let texts: Vec<&str> =
         shown["entries"].as_array().unwrap().iter().filter_map(|it| it["text"].as_str()).collect();
@@ -60,8 +60,8 @@ fn what_is_submitted_is_done_by_a_worker() {
     let listed = place.json(&["jobs", "--json"]);
     let statuses: Vec<&Value> =
         listed["jobs"].as_array().unwrap().iter().map(|it| &it["status"]).collect();
-    assert_eq!(statuses, [&json!("done"), &json!("done")]);
-    assert_eq!(listed["counts"]["done"], 2);
+    assert_eq!(statuses, [&json!("completed"), &json!("completed")]);
+    assert_eq!(listed["counts"]["completed"], 2);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_worker_works_only_in_folders_that_were_allowed_and_in_none_that_is_broad() 
     }
     place.submit(&["-C", &folder("other"), "Look."]);
     let done = work(&["--root", "../other"]);
-    assert!(done.stdout.starts_with("done "), "{done:?}");
+    assert!(done.stdout.starts_with("completed "), "{done:?}");
     assert!(done.stderr.starts_with("working on the sessions in "), "{}", done.stderr);
     assert!(done.stderr.contains("whose folders are in /other; Ctrl-C"), "{}", done.stderr);
 }
@@ -123,7 +123,7 @@ fn what_is_submitted_twice_under_one_name_is_one_job() {
     let first = names(&place.submit(&["--id", "nightly", "Who are you?"]));
     let second = names(&place.submit(&["--id", "nightly", "Who are you?"]));
     assert_eq!((first.0.as_str(), &first), ("nightly", &second));
-    assert_eq!(place.json(&["jobs", "--json"])["counts"]["waiting"], 1);
+    assert_eq!(place.json(&["jobs", "--json"])["counts"]["queued"], 1);
     assert_eq!(place.work().status, 0);
     let told = place.submit(&["--id", "nightly", "--follow", "--json", "Who are you?"]);
     let report: Value = serde_json::from_str(&told.stdout).unwrap();
@@ -153,7 +153,7 @@ fn a_worker_works_as_the_agent_of_the_session() {
     let (_, session) = names(&place.submit(&["--agent", "reviewer", "Look."]));
     let done = place.work();
     assert_eq!(done.status, 0, "{}", done.stderr);
-    assert!(done.stdout.starts_with(&format!("done     {}", &session[..8])), "{}", done.stdout);
+    assert!(done.stdout.starts_with(&format!("completed  {}", &session[..8])), "{}", done.stdout);
     let asked = place.server.request();
     assert!(asked["messages"][0]["content"].to_string().contains("You review."), "{asked}");
     assert_eq!(asked.get("tools"), None);
@@ -182,7 +182,7 @@ fn limits_and_instructions_of_a_session_that_began_are_refused() {
         let remedy = format!("loopwright run --resume {session}");
         assert!(done.stderr.contains(&remedy), "{}", done.stderr);
     }
-    assert_eq!(place.json(&["jobs", "--json"])["counts"]["waiting"], 1);
+    assert_eq!(place.json(&["jobs", "--json"])["counts"]["queued"], 1);
 }
 
 #[test]

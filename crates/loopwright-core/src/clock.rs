@@ -1,4 +1,4 @@
-//! Time and ids, which only come in through [`Env`].
+//! Time and ids, which only come in through [`RunEnv`].
 
 use std::{
     collections::hash_map::RandomState,

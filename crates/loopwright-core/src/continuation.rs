@@ -58,7 +58,7 @@ pub struct ContinuationOutcome {
 /// recorded removes it.
 pub const CRITERIA_RESULTS: Key<Vec<Evaluation>> = Key::execution("continuation", "evaluations");
 
-/// The name under which an execution keeps [`EVALUATIONS`].
+/// The name under which an execution keeps [`CRITERIA_RESULTS`].
 pub(crate) const EVALUATIONS_NAME: &str = "continuation.evaluations";
 
 /// The loop's own rule: a model that asks for tools wants to hear from them.

@@ -132,7 +132,7 @@ pub trait Hook: Send + Sync {
     }
 
     /// Called when the execution is about to end without having failed. `None` is a natural end.
-    /// [`Verdict::Continue`] buys another step if the reason is soft; hard ones stay.
+    /// [`StopDecision::Continue`] buys another step if the reason is soft; hard ones stay.
     async fn on_stop(
         &self,
         _signal: Option<&StopSignal>,

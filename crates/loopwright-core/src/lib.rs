@@ -5,7 +5,7 @@
 //! - [`Driver`], [`ContextCompiler`], [`ChatModel`], [`Tool`], [`Hook`], [`Journal`] and [`EventSink`]
 //!   are the seams.
 //!
-//! This crate does no I/O and reads neither clock nor randomness but through [`Env`].
+//! This crate does no I/O and reads neither clock nor randomness but through [`RunEnv`].
 
 mod clock;
 mod failure;

@@ -16,7 +16,7 @@ use crate::{
 pub trait ChatModel: Send + Sync {
     /// Answers a request, reporting fragments of the answer as they arrive.
     ///
-    /// There is one way to ask; whoever does not care for fragments passes [`NoDeltas`]. The answer
+    /// There is one way to ask; whoever does not care for fragments passes [`DiscardDeltas`]. The answer
     /// is whole: an answer that broke off is an error, never a short success. Dropping the future
     /// gives up the request and closes its connection.
     async fn infer(

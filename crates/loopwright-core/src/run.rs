@@ -1,6 +1,6 @@
 //! One execution in progress.
 //!
-//! [`Run`] is a machine: [`Point`] says where it stands, each point does one thing and says which
+//! [`Run`] is a machine: [`Phase`] says where it stands, each point does one thing and says which
 //! point is next. Hooks, a thought, running tools and an append that are awaited are kept in the run
 //! and not in the future that awaits them. So `next()` may be dropped at any await: the next call goes
 //! on with what was begun and begins nothing twice.
@@ -206,7 +206,7 @@ impl Run {
     /// of a run is on record.
     ///
     /// Dropping the future pauses the run, as with [`next`](Run::next). Whoever stops between two steps
-    /// calls [`keep`](Run::keep).
+    /// calls [`keep`](Run::flush).
     pub async fn step(&mut self) -> bool {
         self.time_passed();
         let was_taken = self.turn().await;

@@ -96,28 +96,28 @@ fn nothing_begins_and_nothing_is_told_before_what_leads_to_it_is_kept() {
     assert_eq!(
         notes,
         [
-            "kept edited opened thinking",
+            "kept state_edited execution_started step_started",
             "told ExecutionStarted",
             "told StepStarted",
             "begun 1",
-            "kept thought",
+            "kept model_responded",
             "asked before_tool",
-            "kept started",
+            "kept tool_call_started",
             "begun 1/0",
             "told ToolCallStarted",
             "ran look",
-            "kept settled step_closed",
+            "kept tool_call_completed step_completed",
             "told ToolCallCompleted",
             "asked after_step",
-            "kept thinking",
+            "kept step_started",
             "told StepCompleted",
             "told StateUpdated",
             "told ContinuationEvaluated",
             "told StepStarted",
             "begun 2",
-            "kept thought step_closed",
+            "kept model_responded step_completed",
             "asked after_step",
-            "kept closed",
+            "kept execution_ended",
             "told StepCompleted",
             "told StateUpdated",
             "told ContinuationEvaluated",
@@ -138,11 +138,11 @@ fn without_hooks_the_thought_and_all_beginnings_are_one_append() {
     assert_eq!(
         kept,
         [
-            "kept edited opened thinking",
-            "kept thought started started",
-            "kept settled",
-            "kept settled step_closed thinking",
-            "kept thought step_closed closed",
+            "kept state_edited execution_started step_started",
+            "kept model_responded tool_call_started tool_call_started",
+            "kept tool_call_completed",
+            "kept tool_call_completed step_completed step_started",
+            "kept model_responded step_completed execution_ended",
         ]
     );
     assert_eq!(replay(&journal).text(), "done");
@@ -154,7 +154,7 @@ fn a_pure_call_needs_no_beginning() {
     let tool = MockTool::returning("look", "", 1).with_options(with_effects(SideEffects::ReadOnly));
     let agent = agent([ScenarioStep::tool_call("look", json!({})), "done".into()]).with_tool(tool);
     drop(execute_with(&agent, asked(), &journal));
-    assert!(!journal.names().contains(&"started"));
+    assert!(!journal.names().contains(&"tool_call_started"));
 }
 
 #[test]
@@ -174,7 +174,10 @@ fn a_pause_is_one_append_and_everything_before_it_is_settled() {
     assert_eq!(paused.status(), &ExecutionStatus::Paused);
     assert_eq!(paused.pending().iter().map(|it| it.index).collect::<Vec<_>>(), [0, 2]);
     let notes = timeline.notes();
-    assert_eq!(notes.last().unwrap(), "kept settled asked asked paused");
+    assert_eq!(
+        notes.last().unwrap(),
+        "kept tool_call_completed approval_requested approval_requested execution_paused"
+    );
     let restored = replay(&journal);
     assert_eq!(restored, paused);
     let denied = ApprovalDecision::Deny { reason: "no".into() };
@@ -480,10 +483,10 @@ fn changes_that_do_not_follow_are_refused_with_their_number() {
     let journal = MemoryJournal::new();
     drop(execute_with(&agent([ScenarioStep::tool("looking"), "done".into()]), asked(), &journal));
     let mut changes = journal.changes();
-    let thought = changes.iter().position(|it| it.change.name() == "thought").unwrap();
+    let thought = changes.iter().position(|it| it.change.name() == "model_responded").unwrap();
     changes.remove(thought);
     let error = AgentState::new().replay(changes).unwrap_err();
-    assert_eq!((error.seq, error.change), (thought as u64, "started"));
+    assert_eq!((error.seq, error.change), (thought as u64, "tool_call_started"));
 }
 
 #[test]
@@ -552,7 +555,7 @@ fn letting_an_execution_go_is_on_record() {
     block_on(state.save(&journal, &clock)).unwrap();
     assert!(state.execution().is_none());
     assert_eq!(replay(&journal), state);
-    assert_eq!(journal.names().last(), Some(&"cleared"));
+    assert_eq!(journal.names().last(), Some(&"execution_cleared"));
     let again = state.clone().for_next_execution();
     assert_eq!(again.unsaved_changes().count(), 0, "what is not there is not let go");
 }

@@ -211,7 +211,10 @@ fn edits_outside_a_run_are_stamped_by_the_next_one_as_the_journal_has_them() {
 #[test]
 fn what_a_caller_edits_waits_for_a_journal() {
     let state = asked().with_metadata("color", json!("red"));
-    assert_eq!(state.unsaved_changes().map(Change::name).collect::<Vec<_>>(), ["edited", "edited"]);
+    assert_eq!(
+        state.unsaved_changes().map(Change::name).collect::<Vec<_>>(),
+        ["state_edited", "state_edited"]
+    );
     assert_eq!(state.seq(), 2);
     let journal = MemoryJournal::new();
     let state = execute_with(&agent([]), state, &journal);

@@ -204,7 +204,7 @@ fn what_was_signalled_before_a_crash_still_stops_the_run() {
     let agent = hooked(&test_loop(FakeDriver::steps([ScenarioStep::tool("more")])), hook);
     journal.fail_at(4, Fault::CrashBefore);
     assert!(run_until_stuck(agent.start(asked(), journaled(&journal)).finish()).is_none());
-    assert_eq!(journal.names().last(), Some(&"signalled"));
+    assert_eq!(journal.names().last(), Some(&"stop_raised"));
     journal.recover();
     let state = execute_with(&agent, replay(&journal), &journal);
     assert_eq!(state.stop_signal().map(|it| it.reason), Some(StopReason::ErrorForbade));

@@ -48,18 +48,18 @@ fn what_comes_after_hooks_and_tools_has_the_time_after_them() {
     let changes = journal.changes();
     let stamps: Vec<_> = changes.iter().map(|it| (it.change.name(), seconds(it.at))).collect();
     let expect = [
-        ("edited", 0),
-        ("opened", 0),
-        ("edited", 1),
-        ("thinking", 3),
-        ("thought", 3),
-        ("started", 3),
-        ("settled", 7),
-        ("step_closed", 7),
-        ("thinking", 7),
-        ("thought", 7),
-        ("step_closed", 7),
-        ("closed", 7),
+        ("state_edited", 0),
+        ("execution_started", 0),
+        ("state_edited", 1),
+        ("step_started", 3),
+        ("model_responded", 3),
+        ("tool_call_started", 3),
+        ("tool_call_completed", 7),
+        ("step_completed", 7),
+        ("step_started", 7),
+        ("model_responded", 7),
+        ("step_completed", 7),
+        ("execution_ended", 7),
     ];
     assert_eq!(stamps, expect);
     let durations: Vec<_> = state.steps().map(Step::duration).collect();
@@ -388,8 +388,8 @@ fn what_comes_after_an_append_has_the_time_after_it() {
         .iter()
         .map(|it| (it.change.name(), it.at.since(began).as_secs()))
         .collect();
-    let expect = [("edited", 0), ("opened", 0), ("thinking", 0)];
-    let after = [("thought", 1), ("step_closed", 1), ("closed", 1)];
+    let expect = [("state_edited", 0), ("execution_started", 0), ("step_started", 0)];
+    let after = [("model_responded", 1), ("step_completed", 1), ("execution_ended", 1)];
     assert_eq!(stamps, [expect, after].concat());
 }
 
@@ -420,7 +420,7 @@ fn a_call_begins_after_the_hooks_that_decided_about_it() {
     let options = RunOptions { env: clock.env(1), ..journaled(&journal) };
     drop(block_on(agent.start(asked(), options).finish()));
     let changes = journal.changes();
-    let started = changes.iter().find(|it| it.change.name() == "started").unwrap();
+    let started = changes.iter().find(|it| it.change.name() == "tool_call_started").unwrap();
     assert_eq!(started.at.since(began), seconds(3));
 }
 

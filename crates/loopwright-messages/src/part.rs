@@ -42,7 +42,7 @@ pub enum Content {
 /// The provider's own form of a part, as JSON text, sent back byte for byte.
 ///
 /// Signatures and encrypted reasoning live here. It is only worth something to the provider and
-/// model it came from; see [`Origin`](crate::Origin).
+/// model it came from; see [`ModelOrigin`](crate::ModelOrigin).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProviderPayload(#[serde(deserialize_with = "shared::text")] Arc<str>);

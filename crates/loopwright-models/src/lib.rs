@@ -1,8 +1,8 @@
 //! Language models behind providers' HTTP interfaces.
 //!
 //! - [`Providers`] finds the model that a state asks for: presets and the user's own providers.
-//! - [`RemoteModel`] asks one model, on one of the [`Wire`]s that providers speak.
-//! - [`Encoder`] writes requests and [`AnswerDecoder`] reads answers, without a network.
+//! - [`RemoteModel`] asks one model, on one of the [`WireApi`]s that providers speak.
+//! - [`RequestEncoder`] writes requests and [`ResponseDecoder`] reads answers, without a network.
 //! - [`Http`] carries requests, [`RetryPolicy`] says which are sent again, and [`sse`] splits what
 //!   comes back into events.
 //!

@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn every_kind_of_token_has_its_price() {
-        let prices = "input = 2\noutput = 10\ncached = 0.2\ncache_write = 2.5";
+        let prices = "input = 2\noutput = 10\ncache_read = 0.2\ncache_write = 2.5";
         let usage = Usage {
             input: 10 * MILLION,
             output: MILLION,
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn prices_are_written_as_they_are_read() {
-        let text = "input = 1.25\noutput = 10.0\ncached = 0.125\n";
+        let text = "input = 1.25\noutput = 10.0\ncache_read = 0.125\n";
         assert_eq!(toml::to_string(&prices(text)).unwrap(), text);
     }
 }

@@ -150,7 +150,7 @@ impl Providers {
     /// Asks these models, in this order, when the one that was selected cannot answer. Their options
     /// replace those of the request where they are set.
     ///
-    /// See [`Fallback`] for when the next one is asked.
+    /// See [`FallbackModel`] for when the next one is asked.
     #[must_use]
     pub fn with_fallback(mut self, models: impl IntoIterator<Item = LlmConfig>) -> Self {
         self.fallback = models.into_iter().collect();

@@ -153,7 +153,7 @@ async fn keys_are_not_recorded() {
                 "status": 401, "headers": {},
                 "body": "{\"error\":{\"message\":\"bad key [redacted]\"}}",
             },
-            "end": "whole",
+            "end": "complete",
         })
     );
 }
@@ -167,7 +167,7 @@ async fn what_broke_off_is_recorded_as_broken_and_breaks_off_again() {
     let recorded = ask(&tape.recording(), &address, "hi").await.unwrap_err();
     let replayed = ask(&tape.replaying(), NOWHERE, "hi").await.unwrap_err();
     assert_eq!((recorded.kind, replayed.kind), (ModelErrorKind::Network, ModelErrorKind::Network));
-    assert_eq!(tape.lines()[1]["end"], "broken");
+    assert_eq!(tape.lines()[1]["end"], "aborted");
 
     let tape = Tape::new();
     let silent = Server::start([Reply::Drop]).await;

@@ -25,7 +25,7 @@ pub enum Stdin {
     Null,
     /// These bytes, and then the end.
     Bytes(Bytes),
-    /// What [`Child::write_stdin`](crate::Child::write_stdin) sends, until it is closed.
+    /// What [`SandboxChild::write_stdin`](crate::SandboxChild::write_stdin) sends, until it is closed.
     Piped,
 }
 

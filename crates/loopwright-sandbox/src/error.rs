@@ -17,7 +17,7 @@ pub enum SandboxError {
     /// The policy cannot be kept as it is.
     #[error("the command was not run: {0}")]
     Policy(String),
-    /// The changes of the command cannot be collected here, as [`Policy::staged`](crate::Policy::staged) asks.
+    /// The changes of the command cannot be collected here, as [`SandboxPolicy::staged`](crate::SandboxPolicy::staged) asks.
     #[error("changes cannot be collected here ({reason}), and the command was not run")]
     NotStaged {
         /// What does not work.

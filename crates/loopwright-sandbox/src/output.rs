@@ -25,7 +25,7 @@ pub struct Output {
     pub driver: String,
     /// What is worth knowing besides: limits that could not be had, files that were moved away.
     pub notes: Vec<String>,
-    /// Whether changes to the working folder were collected, as [`Policy::staged`](crate::Policy::staged) asks,
+    /// Whether changes to the working folder were collected, as [`SandboxPolicy::staged`](crate::SandboxPolicy::staged) asks,
     /// instead of being made at once.
     pub staged: bool,
 }

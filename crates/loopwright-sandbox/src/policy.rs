@@ -92,11 +92,11 @@ pub struct SandboxPolicy {
     /// files of its own, and where it is otherwise; `XDG_CACHE_HOME` and the variables of package managers name it.
     /// It holds only what can be made again, and nothing outside of the sandbox runs what is in it: a command that
     /// fills it counts as one that leaves nothing behind, and what appears there is not screened. `None` means that
-    /// nothing is kept. The driver [`Tier::Host`] does not use it.
+    /// nothing is kept. The driver [`Backend::Host`] does not use it.
     #[serde(default)]
     pub cache: Option<PathBuf>,
     /// Who commits: git in the sandbox has this name and address, and nothing else of the user's settings. The driver
-    /// [`Tier::Host`] does not use it. `None` means that git has no name.
+    /// [`Backend::Host`] does not use it. `None` means that git has no name.
     #[serde(default)]
     pub author: Option<Author>,
 }
@@ -108,7 +108,7 @@ pub enum WorkdirAccess {
     /// It may, but for protected paths.
     #[default]
     Writable,
-    /// It may not, but for [`Policy::write_paths`] inside of the folder.
+    /// It may not, but for [`SandboxPolicy::write_paths`] inside of the folder.
     ReadOnly,
 }
 
@@ -181,7 +181,7 @@ pub enum Backend {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackendChoice {
-    /// The first that works: namespaces, bubblewrap, then what [`Policy::accept`] has named.
+    /// The first that works: namespaces, bubblewrap, then what [`SandboxPolicy::allow_weaker`] has named.
     #[default]
     Auto,
     /// This one or none.
@@ -252,13 +252,13 @@ impl SandboxPolicy {
         self
     }
 
-    /// Sets the folder for what package managers keep; see [`Policy::cache`](field@Policy::cache).
+    /// Sets the folder for what package managers keep; see [`SandboxPolicy::cache`](field@SandboxPolicy::cache).
     pub fn cache(mut self, path: impl Into<PathBuf>) -> Self {
         self.cache = Some(path.into());
         self
     }
 
-    /// Sets who commits; see [`Policy::author`](field@Policy::author).
+    /// Sets who commits; see [`SandboxPolicy::author`](field@SandboxPolicy::author).
     pub fn author(mut self, author: Author) -> Self {
         self.author = Some(author);
         self
@@ -276,7 +276,7 @@ impl SandboxPolicy {
         self
     }
 
-    /// Makes the folder where the command works read-only. Paths of [`Policy::write`] stay writable, also
+    /// Makes the folder where the command works read-only. Paths of [`SandboxPolicy::write`] stay writable, also
     /// those inside of the folder.
     ///
     /// ```

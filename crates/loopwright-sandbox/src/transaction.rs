@@ -1,7 +1,7 @@
 //! Commands as transactions: what a command changes in its folder is collected, looked at, and made real whole.
 //!
 //! A [`Transaction`] has a folder of its own, in which the kernel collects what the command writes
-//! ([`Policy::staged`](crate::Policy::staged)). When the command has ended, [`changes`](Transaction::changes) says what
+//! ([`SandboxPolicy::staged`](crate::SandboxPolicy::staged)). When the command has ended, [`changes`](Transaction::changes) says what
 //! it did, judged by a [`Screen`], and [`apply`](Transaction::apply) makes it real. Nothing was changed before that,
 //! and dropping the transaction leaves it so.
 //!

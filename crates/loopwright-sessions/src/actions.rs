@@ -158,7 +158,7 @@ impl WriteMetadata {
 pub struct UpdateTask(pub TaskList);
 
 /// Decides about a call that waits for it, such as one that was interrupted and may have taken effect.
-/// The agent goes on with the next [`Continue`] or [`SendMessage`].
+/// The agent goes on with the next [`ContinueRun`] or [`SendMessage`].
 #[derive(Clone, Debug)]
 pub struct DecideCall {
     /// The call's position in its step; the only one that waits if it is not named.

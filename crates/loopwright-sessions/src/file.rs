@@ -71,7 +71,7 @@ use self::{
 /// Any number of processes of one machine may use a directory at the same time; a session is written by
 /// one after the other, and reading waits for nobody. Nobody but the owner may read the files. The work
 /// is done on threads of its own, whatever executor is used, but for appending where the disk is quick; see
-/// [`Blocking`].
+/// [`AppendMode`].
 ///
 /// What a crash cut short at the end of a log is not read, and moved to a file beside the log before the
 /// next write. If it was acknowledged, the session is suspended and [`missing`](SessionStore::missing) says

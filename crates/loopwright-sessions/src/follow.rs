@@ -68,7 +68,7 @@ impl EventFollower {
     ///
     /// # Errors
     ///
-    /// As of [`of`](Following::of).
+    /// As of [`of`](EventFollower::of).
     pub async fn latest(
         store: Arc<dyn SessionStore>,
         clock: Arc<dyn Clock>,
@@ -90,7 +90,7 @@ impl EventFollower {
         Self::of(store, clock, id, begins_after).await.map(|it| Self { is_at_rest: false, ..it })
     }
 
-    /// Returns what comes next; [`Quiet`](Followed::Quiet) if that takes longer than `at_most`. Nothing is
+    /// Returns what comes next; [`Quiet`](FollowEvent::Timeout) if that takes longer than `at_most`. Nothing is
     /// lost if it is dropped.
     ///
     /// # Errors
@@ -115,8 +115,8 @@ impl EventFollower {
 
     /// Waits for another run after one that is over, which may be about to begin.
     ///
-    /// Returns [`Over`](Followed::Over) if none began within `at_most` and no job of the session waits for
-    /// a worker or is worked on; [`Quiet`](Followed::Quiet) if a job does.
+    /// Returns [`Over`](FollowEvent::Ended) if none began within `at_most` and no job of the session waits for
+    /// a worker or is worked on; [`Quiet`](FollowEvent::Timeout) if a job does.
     ///
     /// # Errors
     ///

@@ -151,10 +151,10 @@ impl JobStatus {
     /// Returns the status as it is written.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Queued => "waiting",
+            Self::Queued => "queued",
             Self::Running => "running",
-            Self::Completed => "done",
-            Self::NeedsInput => "parked",
+            Self::Completed => "completed",
+            Self::NeedsInput => "needs_input",
             Self::Stopped => "stopped",
             Self::Failed => "failed",
         }

@@ -98,7 +98,7 @@ impl SessionRuntime {
     }
 
     /// Keeps what agents do beside their sessions, in this selection, for those who
-    /// [follow](crate::Following) them.
+    /// [follow](crate::EventFollower) them.
     ///
     /// It is kept while the agent goes on, and no agent waits for it. A run that is over waits for it a few
     /// seconds at most.
@@ -132,8 +132,8 @@ impl SessionRuntime {
     }
 
     /// Says what is done about calls that were interrupted and must not happen twice: the model is told
-    /// that their outcome is unknown if this is not said. With [`Interrupted::Ask`] the session pauses
-    /// until a [`Decide`](crate::Decide).
+    /// that their outcome is unknown if this is not said. With [`OnInterrupted::RequireApproval`] the session pauses
+    /// until a [`DecideCall`](crate::DecideCall).
     #[must_use]
     pub fn with_interrupted(mut self, interrupted: OnInterrupted) -> Self {
         self.interrupted = interrupted;

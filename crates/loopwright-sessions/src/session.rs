@@ -107,7 +107,7 @@ impl AgentSession {
     ///
     /// # Errors
     ///
-    /// As all changes of status: if [`SessionStatus::to`] does not allow it.
+    /// As all changes of status: if [`SessionStatus::transition_to`] does not allow it.
     pub fn suspended(self) -> Result<Self, InvalidTransition> {
         self.with_status(SessionStatus::Suspended)
     }

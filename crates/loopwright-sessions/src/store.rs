@@ -128,7 +128,7 @@ pub trait SessionStore: Send + Sync {
     /// Takes the right to write a session, until some moment.
     ///
     /// A store that many machines use measures time by a clock of its own, since theirs may differ: `until` is then
-    /// a moment of that clock, and [`Claim::now`] is not read.
+    /// a moment of that clock, and [`LeaseRequest::now`] is not read.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ pub trait SessionStore: Send + Sync {
     /// [`NotFound`](StoreError::NotFound) if there is no such session.
     async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError>;
 
-    /// Returns the control messages that no write has [handled](Write::handled), in the order in which they
+    /// Returns the control messages that no write has [handled](AppendRequest::handled), in the order in which they
     /// were posted. They stay until a write handles them.
     ///
     /// # Errors

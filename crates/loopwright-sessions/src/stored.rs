@@ -1,7 +1,7 @@
-//! The form in which changes are stored, for stores: [`FORMAT`] is its number.
+//! The form in which changes are stored, for stores: [`FORMAT_VERSION`] is its number.
 //!
 //! Changes that are written at once are stored at once: a [`StoredBatch`] holds them as one JSON array.
-//! The form of a change is that of [`Stamped`]; `docs/storage.md` describes it.
+//! The form of a change is that of [`ChangeRecord`]; `docs/storage.md` describes it.
 
 use std::{fmt, num::NonZero, ops::Range, thread};
 

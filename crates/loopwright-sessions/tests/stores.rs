@@ -68,7 +68,7 @@ fn old_notes_are_forgotten() {
 #[test]
 fn a_job_says_in_its_own_words_what_became_of_it() {
     let words: Vec<_> = JobStatus::ALL.into_iter().map(|it| (it.as_str(), Some(it))).collect();
-    let expect = ["waiting", "running", "done", "parked", "stopped", "failed"];
+    let expect = ["queued", "running", "completed", "needs_input", "stopped", "failed"];
     assert_eq!(words, expect.map(|word| (word, JobStatus::named(word))));
     let reasons = [
         (JobOutcome::Done, None),

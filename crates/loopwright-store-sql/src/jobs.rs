@@ -30,10 +30,10 @@ const FOUND: usize = 16;
 fn is_ready(transaction: &dyn Transaction) -> String {
     let by = transaction.indexed_by("jobs_open_by_session");
     format!(
-        "(CASE j.status WHEN 'waiting' THEN j.ready_at ELSE j.until END) <= $1
+        "(CASE j.status WHEN 'queued' THEN j.ready_at ELSE j.until END) <= $1
         AND j.number = (
             SELECT e.number FROM jobs e{by} WHERE e.session = j.session
-                AND e.status IN ('waiting', 'running') ORDER BY e.number LIMIT 1
+                AND e.status IN ('queued', 'running') ORDER BY e.number LIMIT 1
         )"
     )
 }
@@ -48,24 +48,24 @@ pub(crate) fn looks(transaction: &dyn Transaction) -> [String; 2] {
     let first = format!(
         "SELECT j.number FROM (
             SELECT o.number, o.session, o.status, o.ready_at, o.until FROM jobs o{by}
-            WHERE o.status IN ('waiting', 'running') ORDER BY o.number LIMIT {OLDEST}
+            WHERE o.status IN ('queued', 'running') ORDER BY o.number LIMIT {OLDEST}
         ) j WHERE {is_ready} ORDER BY j.number LIMIT {FOUND}"
     );
     let by = transaction.indexed_by("jobs_open_by_session");
     let of_each_session = format!(
         "WITH RECURSIVE heads (session) AS (
-            SELECT MIN(o.session) FROM jobs o{by} WHERE o.status IN ('waiting', 'running')
+            SELECT MIN(o.session) FROM jobs o{by} WHERE o.status IN ('queued', 'running')
             UNION ALL
             SELECT (
                 SELECT MIN(n.session) FROM jobs n{by}
-                WHERE n.status IN ('waiting', 'running') AND n.session > h.session
+                WHERE n.status IN ('queued', 'running') AND n.session > h.session
             ) FROM heads h WHERE h.session IS NOT NULL
         )
         SELECT j.number FROM heads h JOIN jobs j ON j.number = (
             SELECT e.number FROM jobs e{by} WHERE e.session = h.session
-                AND e.status IN ('waiting', 'running') ORDER BY e.number LIMIT 1
+                AND e.status IN ('queued', 'running') ORDER BY e.number LIMIT 1
         )
-        WHERE (CASE j.status WHEN 'waiting' THEN j.ready_at ELSE j.until END) <= $1
+        WHERE (CASE j.status WHEN 'queued' THEN j.ready_at ELSE j.until END) <= $1
         ORDER BY j.number LIMIT {FOUND}"
     );
     [first, of_each_session]
@@ -101,7 +101,7 @@ pub(crate) async fn push(
     let task = encode(&job.session, &job.task)?;
     let sql = "
         INSERT INTO jobs (id, session, task, status, ready_at, created_at, updated_at)
-        VALUES ($1, $2, $3, 'waiting', $4, $5, $5) ON CONFLICT (id) DO NOTHING";
+        VALUES ($1, $2, $3, 'queued', $4, $5, $5) ON CONFLICT (id) DO NOTHING";
     let ready_at = transaction.clock(now).await?;
     Ok(transaction.run(sql, values![job.id.as_str(), key, &*task, ready_at, now]).await? > 0)
 }
@@ -134,7 +134,7 @@ pub(crate) async fn claim(
     let is_ready = is_ready(transaction);
     let sql = format!(
         "SELECT j.number FROM jobs j WHERE j.number IN ({found})
-            AND j.status IN ('waiting', 'running') AND {is_ready}
+            AND j.status IN ('queued', 'running') AND {is_ready}
         ORDER BY j.number LIMIT 1{lock}{skip}"
     );
     let Some(mut found) = transaction.row(&sql, values![clock]).await? else { return Ok(None) };
@@ -203,7 +203,7 @@ pub(crate) async fn answered(
 ) -> Result<u64, Failure> {
     let sql = "
         UPDATE jobs SET status = $1, why = $2, updated_at = $3
-        WHERE status = 'parked' AND session = (SELECT key FROM sessions WHERE id = $4)";
+        WHERE status = 'needs_input' AND session = (SELECT key FROM sessions WHERE id = $4)";
     let values = values![outcome.status().as_str(), outcome.why(), now, session.as_str()];
     Ok(transaction.run(sql, values).await?)
 }
@@ -222,7 +222,7 @@ pub(crate) async fn give_back(
     now: Timestamp,
 ) -> Result<u64, Failure> {
     let sql = "
-        UPDATE jobs SET status = 'waiting', owner = NULL, ready_at = $1, updated_at = $2,
+        UPDATE jobs SET status = 'queued', owner = NULL, ready_at = $1, updated_at = $2,
             deaths = deaths + 1
         WHERE owner = $3 AND status = 'running'";
     let ready_at = transaction.clock(now).await?;
@@ -275,7 +275,7 @@ pub(crate) async fn forget(
     transaction: &mut dyn Transaction,
     before: Timestamp,
 ) -> Result<u64, Failure> {
-    let sql = "DELETE FROM jobs WHERE status NOT IN ('waiting', 'running') AND updated_at < $1";
+    let sql = "DELETE FROM jobs WHERE status NOT IN ('queued', 'running') AND updated_at < $1";
     Ok(transaction.run(sql, values![before]).await?)
 }
 

@@ -51,7 +51,7 @@ pub(crate) async fn release(
     Ok(())
 }
 
-/// Does what [`SessionStore::post`](loopwright_sessions::SessionStore::post) says.
+/// Does what [`SessionStore::send_control`](loopwright_sessions::SessionStore::send_control) says.
 pub(crate) async fn post(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -63,7 +63,7 @@ pub(crate) async fn post(
     Ok(())
 }
 
-/// Does what [`SessionStore::collect`](loopwright_sessions::SessionStore::collect) says.
+/// Does what [`SessionStore::take_control`](loopwright_sessions::SessionStore::take_control) says.
 pub(crate) async fn collect(
     transaction: &mut dyn Transaction,
     lease: &Lease,

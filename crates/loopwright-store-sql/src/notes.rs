@@ -22,7 +22,7 @@ const LOOKS: Duration = Duration::from_millis(100);
 /// How often they are looked for where somebody does.
 const LOOKS_TOLD: Duration = Duration::from_secs(2);
 
-/// Does what [`SessionStore::note`](loopwright_sessions::SessionStore::note) says.
+/// Does what [`SessionStore::append_log`](loopwright_sessions::SessionStore::append_log) says.
 pub(crate) async fn note(
     transaction: &mut dyn Transaction,
     id: &SessionId,
@@ -53,7 +53,7 @@ pub(crate) async fn note(
     u64::try_from(last).map_err(|_| Failure::Form(format!("a note has the number {last}")))
 }
 
-/// Does what [`SessionStore::notes`](loopwright_sessions::SessionStore::notes) says.
+/// Does what [`SessionStore::read_log`](loopwright_sessions::SessionStore::read_log) says.
 pub(crate) async fn notes(
     transaction: &mut dyn Transaction,
     id: &SessionId,

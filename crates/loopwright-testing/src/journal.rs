@@ -97,7 +97,7 @@ impl MemoryJournal {
         inner.faults.insert(next, fault);
     }
 
-    /// Tells whether the machine stopped at an append, since [`heal`](MemoryJournal::heal).
+    /// Tells whether the machine stopped at an append, since [`heal`](MemoryJournal::recover).
     pub fn has_crashed(&self) -> bool {
         self.inner().has_crashed
     }
@@ -269,7 +269,7 @@ mod tests {
         );
         block_on(journal.append(0, &one)).unwrap();
         block_on(journal.append(0, &one)).unwrap();
-        assert_eq!(journal.names(), ["resumed", "continued"]);
+        assert_eq!(journal.names(), ["execution_resumed", "stop_overruled"]);
         let conflict = |first, batch: &[ChangeRecord]| {
             let error = block_on(journal.append(first, batch)).unwrap_err();
             assert!(matches!(error, JournalError::Conflict));

@@ -1,6 +1,6 @@
 //! The testing kit: scripted models and drivers, mock tools, a frozen clock, recorders and validators.
 //!
-//! An agent under test is [`loop_of`] a driver: [`FakeDriver`] answers from a script, [`ModelDriver`]
+//! An agent under test is [`test_loop`] a driver: [`FakeDriver`] answers from a script, [`ModelDriver`]
 //! asks a [`FakeModel`]. [`MockTool`]s note their calls, [`EventRecorder`] notes events,
 //! [`MemoryJournal`] keeps changes and fails on demand, [`FrozenClock`] lets time pass only when told,
 //! and [`validate`] looks at what became of the conversation. Nothing of these uses a network, a file

@@ -42,7 +42,7 @@ impl ScenarioStep {
 
     /// Says something and calls [`SCRIPTED_TOOL`] without arguments, so that the loop goes on.
     ///
-    /// [`loop_of`](crate::loop_of) offers that tool, and others can add
+    /// [`test_loop`](crate::test_loop) offers that tool, and others can add
     /// [`MockTool::scripted`](crate::MockTool::scripted). Where it is missing, the call fails as any
     /// call of an unknown tool does, and the loop goes on all the same.
     pub fn tool(text: impl Into<Arc<str>>) -> Self {

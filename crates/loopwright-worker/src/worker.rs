@@ -132,7 +132,7 @@ impl Worker {
     ///
     /// Once `drain` is cancelled no more jobs are taken, agents end the step that is under way, and what is
     /// left of their jobs is for somebody else. Steps that take longer than
-    /// [`drain`](WorkerOptions::drain) are cut off, as they are if this future is dropped: calls that must
+    /// [`drain`](WorkerOptions::drain_timeout) are cut off, as they are if this future is dropped: calls that must
     /// not happen twice have an unknown outcome then.
     pub async fn run(&self, drain: &CancellationToken) -> JobCounts {
         let Some(queue) = self.store.jobs() else { return JobCounts::default() };

@@ -17,7 +17,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), BoxError> {
-//! // A script stands for a model; `UseLlm::named("ollama/qwen3")` is a real one.
+//! // A script stands for a model; `UseLlm::new("ollama/qwen3")` is a real one.
 //! let model = FakeModel::script([
 //!     ScenarioStep::tool_call("add", json!({ "a": 2, "b": 40 })),
 //!     ScenarioStep::final_answer("It is 42."),
@@ -36,14 +36,14 @@
 //!
 //! Whoever begins needs the [`prelude`] and nothing else for a while. Then, in this order:
 //!
-//! 1. **What goes in and comes back**: [`core::AgentState`], and [`core::Status`] for how it ended.
+//! 1. **What goes in and comes back**: [`core::AgentState`], and [`core::ExecutionStatus`] for how it ended.
 //!    Nothing fails by an `Err`: [`AgentState::explain_stop`](core::AgentState::explain_stop) says in a
 //!    sentence what became of a run.
 //! 2. **Composition**: [`agent::AgentBuilder`] and the capabilities of [`agent`], such as
 //!    [`UseTools`](agent::UseTools), [`UseGuards`](agent::UseGuards) and
 //!    [`UseContextConfig`](agent::UseContextConfig). Each is a value named `UseX`.
 //! 3. **Tools**: [`macro@tool`] for functions, [`core::tool_fn`] for closures, [`core::Tool`] for types
-//!    with a state of their own. What a call does to the world, [`core::Effects`], decides what a crash
+//!    with a state of their own. What a call does to the world, [`core::SideEffects`], decides what a crash
 //!    may repeat.
 //! 4. **Models**: [`UseLlm`](capabilities::llm::UseLlm) by name; [`models::Providers`] for addresses,
 //!    keys, fallbacks and recordings; [`core::ChatModel`] for one of your own.

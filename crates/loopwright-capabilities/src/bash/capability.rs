@@ -80,13 +80,13 @@ impl UseBash {
         self
     }
 
-    /// Chooses what commands are run with; see [`Policy::driver`].
+    /// Chooses what commands are run with; see [`SandboxPolicy::backend`].
     pub fn driver(mut self, driver: impl Into<BackendChoice>) -> Self {
         self.bash = self.bash.driver(driver);
         self
     }
 
-    /// Sets what is shown of commands; see [`Bash::display`].
+    /// Sets what is shown of commands; see [`Bash::with_output_policy`].
     pub fn with_output_policy(mut self, display: BashPolicy) -> Self {
         self.bash = self.bash.with_output_policy(display);
         self

@@ -167,7 +167,7 @@ impl Bash {
         self
     }
 
-    /// Chooses what commands are run with; see [`Policy::driver`].
+    /// Chooses what commands are run with; see [`SandboxPolicy::backend`].
     pub fn driver(mut self, driver: impl Into<BackendChoice>) -> Self {
         self.policy = self.policy.backend(driver);
         self.described()

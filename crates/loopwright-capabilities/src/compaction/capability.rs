@@ -62,7 +62,7 @@ impl UseCompaction {
         self
     }
 
-    /// Moves long outputs of tools to files below a directory, in [`FOLDER`](super::FOLDER). Where it is
+    /// Moves long outputs of tools to files below a directory, in [`SPILL_DIR`](super::SPILL_DIR). Where it is
     /// the directory of the agent's file tools, the agent can read them again. Otherwise they stay as they
     /// are until they are summed up.
     pub fn with_spill_dir(mut self, root: impl Into<WorkspaceRoot>) -> Self {

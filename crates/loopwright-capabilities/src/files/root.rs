@@ -110,12 +110,12 @@ impl WorkspaceRoot {
         self.with(|it| it.journal = Some(journal))
     }
 
-    /// Returns what [`protect`](Root::protect) has added.
+    /// Returns what [`protect`](WorkspaceRoot::protect) has added.
     pub fn extra_protected_paths(&self) -> impl Iterator<Item = &str> {
         self.0.settings.more_protected.iter().map(String::as_str)
     }
 
-    /// Returns what [`allow`](Root::allow) has added.
+    /// Returns what [`allow`](WorkspaceRoot::allow) has added.
     pub fn allowed(&self) -> impl Iterator<Item = &str> {
         self.0.settings.allowed.iter().map(String::as_str)
     }

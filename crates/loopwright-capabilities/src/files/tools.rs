@@ -33,7 +33,7 @@ enum Access {
 const RESULTS: usize = 50;
 
 impl UseFileTools {
-    /// Works below a directory. A [`Root`] says more about it than a path does.
+    /// Works below a directory. A [`WorkspaceRoot`] says more about it than a path does.
     pub fn in_dir(root: impl Into<WorkspaceRoot>) -> Self {
         Self { root: root.into(), access: Access::ReadWrite }
     }

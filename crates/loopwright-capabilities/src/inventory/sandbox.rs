@@ -8,7 +8,7 @@ use crate::bash::BashPolicy;
 use crate::files::WorkspaceRoot;
 
 /// Fields that hold a time or null.
-const TIMES: [&str; 2] = ["idle", "cpu"];
+const TIMES: [&str; 2] = ["idle_timeout", "cpu"];
 
 /// Returns the policy of commands in a directory, with what a configuration says of it. Times are seconds.
 ///

@@ -153,7 +153,7 @@ fn every_field_of_a_sandbox_policy_can_be_configured() {
     }
     let sandbox = json!({
         "network": "host", "workdir_access": "read_only", "write_paths": ["/srv/out"],
-        "limits": { "wall": 5, "idle": 1.5, "memory": 1024 },
+        "limits": { "timeout": 5, "idle_timeout": 1.5, "memory": 1024 },
         "environment": { "values": { "A": "b" } },
     });
     let display = BashPolicy { timeout: std::time::Duration::from_secs(7), ..Default::default() };
@@ -164,8 +164,8 @@ fn every_field_of_a_sandbox_policy_can_be_configured() {
     assert_eq!((made.limits.memory, made.environment.values.len()), (1024, 1));
     let plain = sandbox::policy("use_bash", &root, &display, &json!({})).unwrap();
     assert_eq!((plain.limits.timeout, plain.protected.len()), (seconds(7.0), made.protected.len()));
-    let wrong = json!({ "directory": "/srv", "sandbox": { "limits": { "wall": -1 } } });
-    assert!(refused("use_bash", &wrong).starts_with("`sandbox.limits.wall`: "));
+    let wrong = json!({ "directory": "/srv", "sandbox": { "limits": { "timeout": -1 } } });
+    assert!(refused("use_bash", &wrong).starts_with("`sandbox.limits.timeout`: "));
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn an_agent_describes_itself_whole_or_in_part() -> Result<(), BoxError> {
     let tool = |name: &str, description: &str| {
         json!({
             "name": name, "description": description, "summary": description,
-            "namespace": null, "visibility": "shown",
+            "namespace": null, "visibility": "always",
         })
     };
     let described = "Describes this agent: its name, model, tools, capabilities and hooks.";

@@ -18,7 +18,7 @@ use crate::tool_registry::{hook::Offering, tool::ToolsTool};
 ///
 /// Until then requests leave them out. What the model has asked for stays for the session. Each tool
 /// that is added breaks the prefix of requests once; the event says
-/// [`ToolAdded`](loopwright_core::messages::PrefixBreak::ToolAdded).
+/// [`ToolAdded`](loopwright_core::messages::CacheBreak::ToolAdded).
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct UseToolRegistry {

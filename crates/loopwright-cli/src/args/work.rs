@@ -83,13 +83,13 @@ pub struct JobsArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum JobStatusArg {
     /// It waits for a worker
-    Waiting,
+    Queued,
     /// A worker is at it
     Running,
     /// The agent answered
-    Done,
+    Completed,
     /// The session waits for a decision
-    Parked,
+    NeedsInput,
     /// The agent was stopped
     Stopped,
     /// It was refused or given up
@@ -99,10 +99,10 @@ pub enum JobStatusArg {
 impl From<JobStatusArg> for JobStatus {
     fn from(status: JobStatusArg) -> Self {
         match status {
-            JobStatusArg::Waiting => Self::Queued,
+            JobStatusArg::Queued => Self::Queued,
             JobStatusArg::Running => Self::Running,
-            JobStatusArg::Done => Self::Completed,
-            JobStatusArg::Parked => Self::NeedsInput,
+            JobStatusArg::Completed => Self::Completed,
+            JobStatusArg::NeedsInput => Self::NeedsInput,
             JobStatusArg::Stopped => Self::Stopped,
             JobStatusArg::Failed => Self::Failed,
         }

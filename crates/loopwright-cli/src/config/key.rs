@@ -153,7 +153,7 @@ pub const KEYS: &[Key] = &[
         "price of tokens that are written",
     ),
     key::<DollarsPerMillion>(
-        "models.\"PROVIDER/NAME\".prices.cached",
+        "models.\"PROVIDER/NAME\".prices.cache_read",
         "price of tokens from the cache",
     ),
     key::<DollarsPerMillion>(

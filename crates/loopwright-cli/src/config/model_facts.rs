@@ -29,7 +29,7 @@ pub struct PriceFacts {
     /// Of tokens that are written.
     pub output: Setting<DollarsPerMillion>,
     /// Of tokens that are read from the provider's cache.
-    pub cached: Option<Setting<DollarsPerMillion>>,
+    pub cache_read: Option<Setting<DollarsPerMillion>>,
     /// Of tokens that are written to the provider's cache.
     pub cache_write: Option<Setting<DollarsPerMillion>>,
 }

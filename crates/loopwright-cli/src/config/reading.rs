@@ -155,8 +155,8 @@ fn prices(
             example: "prices = { input = 0.50, output = 1.50 }".to_owned(),
         });
     };
-    let (cached, cache_write) = (section.value("cached")?, section.value("cache_write")?);
-    Ok(PriceFacts { input, output, cached, cache_write })
+    let (cache_read, cache_write) = (section.value("cache_read")?, section.value("cache_write")?);
+    Ok(PriceFacts { input, output, cache_read, cache_write })
 }
 
 fn headers(section: &Section<'_>) -> Result<BTreeMap<String, Setting<Text>>, ConfigError> {

@@ -115,15 +115,15 @@ fn the_beginning_of_a_name_finds_a_session_and_two_are_both_named() {
     let place = Place::new(answers(["one"]));
     let id = place.ran(&["1?"]);
     let export = place.sessions(&["export", &id]).stdout;
-    for name in ["abc-1", "abc-2"] {
+    for name in ["xyz-1", "xyz-2"] {
         place.world.run_with(&["sessions", "import", "-", "--id", name], &export);
     }
-    assert_eq!(place.sessions(&["show", "abc-1"]).status, 0);
+    assert_eq!(place.sessions(&["show", "xyz-1"]).status, 0);
     assert_eq!(place.sessions(&["show", &id[..8]]).status, 0);
-    let done = place.sessions(&["show", "ab"]);
+    let done = place.sessions(&["show", "xy"]);
     assert_eq!(done.status, 2, "{}", done.stderr);
-    assert!(done.stderr.contains("write more of it\n  abc-1 1?\n  abc-2 1?\n"), "{}", done.stderr);
-    assert_eq!(place.sessions(&["show", "abx"]).status, 2);
+    assert!(done.stderr.contains("write more of it\n  xyz-1 1?\n  xyz-2 1?\n"), "{}", done.stderr);
+    assert_eq!(place.sessions(&["show", "xyx"]).status, 2);
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn a_call_that_was_interrupted_is_decided_about() {
     }
     kill("-KILL", &child);
     child.wait().unwrap();
-    let done = place.run(&["--continue", "--on-interrupted", "ask"]);
+    let done = place.run(&["--continue", "--on-interrupted", "require-decision"]);
     assert_eq!(done.status, 9, "{}", done.stderr);
     assert!(done.stderr.contains("decide with: loopwright sessions decide "), "{}", done.stderr);
     let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();

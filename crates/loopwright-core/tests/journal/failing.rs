@@ -236,7 +236,7 @@ fn what_is_kept_while_a_hook_is_at_work_is_sent_once() {
     let mut run = hooked(&agent([]), Slow).start(asked(), journaled(&journal));
     assert!(poll_times(pin!(run.next()), 1).is_none(), "the hook is at work");
     block_on(run.flush());
-    assert_eq!(journal.names(), ["edited", "opened"]);
+    assert_eq!(journal.names(), ["state_edited", "execution_started"]);
     let state = block_on(run.finish());
     assert_eq!((state.status(), replay(&journal)), (&ExecutionStatus::Completed, state.clone()));
 }
@@ -252,6 +252,6 @@ fn an_edit_of_a_state_that_waits_for_a_decision_is_kept_by_a_step_that_does_noth
     assert_eq!(paused.status(), &ExecutionStatus::Paused);
     let mut run = agent.start(paused.with_metadata("seen", true), journaled(&journal));
     assert!(block_on(run.step()));
-    assert_eq!(journal.names().last(), Some(&"edited"));
+    assert_eq!(journal.names().last(), Some(&"state_edited"));
     assert_eq!(replay(&journal), *run.state());
 }

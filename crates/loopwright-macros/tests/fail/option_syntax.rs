@@ -15,7 +15,7 @@ async fn call() {}
 async fn comma() {}
 
 /// Forgets values.
-#[tool(crate = "loopwright_core", name, effects, retry, timeout =)]
+#[tool(crate = "loopwright_core", name, side_effects, retry, timeout =)]
 async fn values() {}
 
 fn main() {}

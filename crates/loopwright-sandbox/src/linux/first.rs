@@ -21,7 +21,7 @@ pub(crate) const FAILED: i32 = 125;
 pub(crate) struct InitPipes {
     /// A byte asks the command to end; the end of the stream ends everything.
     pub(crate) control: OwnedFd,
-    /// What happened, as [`Report`]s.
+    /// What happened, as [`InitReport`]s.
     pub(crate) reports: OwnedFd,
 }
 

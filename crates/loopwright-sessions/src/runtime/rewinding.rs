@@ -63,7 +63,7 @@ impl SessionRuntime {
 
     /// Goes back as [`rewind`](SessionRuntime::rewind) does, and undoes what file tools did since then
     /// below a root, and commands wherever they ran, as far as [`SessionFiles`](crate::SessionFiles) noted it. A file that has changed
-    /// since is left as it is, and told as [`Undone::Conflict`].
+    /// since is left as it is, and told as [`UndoOutcome::Conflict`].
     ///
     /// # Errors
     ///

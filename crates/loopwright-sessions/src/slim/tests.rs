@@ -102,7 +102,7 @@ fn item_11_a_state_has_the_keys_of_the_contract() {
         slim,
         json!({
             "agent_id": id, "parent_agent_id": null, "status": "completed", "step_count": 2,
-            "usage": { "input": 0, "output": 0, "cached": 0, "cache_write": 0, "reasoning": 0 },
+            "usage": { "input": 0, "output": 0, "cache_read": 0, "cache_write": 0, "reasoning": 0 },
             "execution": {
                 "started_at": "2026-01-01T00:00:00.000Z", "updated_at": state.updated_at(),
                 "cumulative_seconds": 0.0,

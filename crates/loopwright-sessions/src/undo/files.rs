@@ -22,7 +22,7 @@ const PAGE: usize = 100;
 
 /// Keeps what tools do to files beside a session, so that a rewind can undo it.
 ///
-/// Give it to the [`Root`] of the agent's file tools, and let
+/// Give it to the [`WorkspaceRoot`] of the agent's file tools, and let
 /// [`SessionRuntime::rewind_files`](crate::SessionRuntime::rewind_files) undo it. What commands do is noted too, where
 /// their changes are collected; it is undone on the machine that they ran on. What was noted of a session is not that
 /// of its forks.

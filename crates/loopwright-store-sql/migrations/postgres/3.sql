@@ -16,7 +16,7 @@ CREATE TABLE jobs (
 );
 
 -- What is over, which is most of them, would only be in the way of whoever looks for work.
-CREATE INDEX jobs_open ON jobs (number) WHERE status IN ('waiting', 'running');
-CREATE INDEX jobs_open_by_session ON jobs (session, number) WHERE status IN ('waiting', 'running');
+CREATE INDEX jobs_open ON jobs (number) WHERE status IN ('queued', 'running');
+CREATE INDEX jobs_open_by_session ON jobs (session, number) WHERE status IN ('queued', 'running');
 CREATE INDEX jobs_by_session ON jobs (session, number);
 CREATE INDEX jobs_by_status ON jobs (status, number);

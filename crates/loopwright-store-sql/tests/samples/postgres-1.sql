@@ -88,15 +88,15 @@ INSERT INTO lines (session, line, from_session, from_line, at) VALUES
     (3, 0, NULL, NULL, NULL);
 
 INSERT INTO batches (session, line, first, count, body) VALUES
-    (1, 0, 0, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]', 'UTF8'));
+    (1, 0, 0, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]', 'UTF8'));
 INSERT INTO batches (session, line, first, count, body) VALUES
-    (1, 0, 1, 2, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"two"}}]}}}}}},{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"three"}}]}}}}}}]', 'UTF8'));
+    (1, 0, 1, 2, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"two"}}]}}}}}},{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"three"}}]}}}}}}]', 'UTF8'));
 INSERT INTO batches (session, line, first, count, body) VALUES
-    (1, 1, 1, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"anew"}}]}}}}}}]', 'UTF8'));
+    (1, 1, 1, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"anew"}}]}}}}}}]', 'UTF8'));
 INSERT INTO batches (session, line, first, count, body) VALUES
-    (2, 0, 2, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"other"}}]}}}}}}]', 'UTF8'));
+    (2, 0, 2, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"other"}}]}}}}}}]', 'UTF8'));
 INSERT INTO batches (session, line, first, count, body) VALUES
-    (3, 0, 0, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]', 'UTF8'));
+    (3, 0, 0, 1, convert_to('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]', 'UTF8'));
 
 INSERT INTO wishes (number, session, body) OVERRIDING SYSTEM VALUE VALUES
     (1, 1, convert_to('"stop"', 'UTF8'));

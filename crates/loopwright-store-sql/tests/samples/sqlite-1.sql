@@ -88,15 +88,15 @@ INSERT INTO lines (session, line, from_session, from_line, at) VALUES
     (3, 0, NULL, NULL, NULL);
 
 INSERT INTO batches (session, line, first, count, body) VALUES
-    (1, 0, 0, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]' AS BLOB));
+    (1, 0, 0, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]' AS BLOB));
 INSERT INTO batches (session, line, first, count, body) VALUES
-    (1, 0, 1, 2, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"two"}}]}}}}}},{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"three"}}]}}}}}}]' AS BLOB));
+    (1, 0, 1, 2, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"two"}}]}}}}}},{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"three"}}]}}}}}}]' AS BLOB));
 INSERT INTO batches (session, line, first, count, body) VALUES
-    (1, 1, 1, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"anew"}}]}}}}}}]' AS BLOB));
+    (1, 1, 1, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"anew"}}]}}}}}}]' AS BLOB));
 INSERT INTO batches (session, line, first, count, body) VALUES
-    (2, 0, 2, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"other"}}]}}}}}}]' AS BLOB));
+    (2, 0, 2, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"other"}}]}}}}}}]' AS BLOB));
 INSERT INTO batches (session, line, first, count, body) VALUES
-    (3, 0, 0, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]' AS BLOB));
+    (3, 0, 0, 1, CAST('[{"at":"2027-01-15T08:00:00.000Z","change":{"state_edited":{"by":"test","edit":{"append":{"section":"messages","message":{"role":"user","parts":[{"content":{"text":"one"}}]}}}}}}]' AS BLOB));
 
 INSERT INTO wishes (number, session, body) VALUES
     (1, 1, CAST('"stop"' AS BLOB));

@@ -28,7 +28,7 @@ fn a_model_has_facts() {
     let config = World::new()
         .user(
             "[models.'mine/m']\ncontext_window = 9\ncapabilities = ['tools', 'images']\n\
-             prices = { input = 1, output = 2.5, cached = 0 }",
+             prices = { input = 1, output = 2.5, cache_read = 0 }",
         )
         .config();
     let facts = &config.models["mine/m"];
@@ -39,7 +39,7 @@ fn a_model_has_facts() {
     assert_eq!(facts.capabilities.as_ref().unwrap().value, capabilities);
     let amount = |price: &Setting<DollarsPerMillion>| price.value.amount();
     assert_eq!(
-        (amount(&prices.input), amount(&prices.output), prices.cached.as_ref().map(amount)),
+        (amount(&prices.input), amount(&prices.output), prices.cache_read.as_ref().map(amount)),
         (1.0, 2.5, Some(0.0))
     );
     assert_eq!(prices.cache_write, None);

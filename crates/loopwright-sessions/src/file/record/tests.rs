@@ -48,7 +48,7 @@ fn the_stored_form_is_this_one() {
     let at = "1970-01-01T00:00:00.007Z";
     let agent = r#""agent_name":"agent","agent_label":"agent""#;
     let session = format!(r#"{{"format":1,"id":"a",{agent},"created_at":"{at}","definition":5}}"#);
-    let from = r#"{"session":"a","line":1,"at":3}"#;
+    let from = r#"{"session":"a","branch":1,"at":3}"#;
     let print = "ab".repeat(16);
     assert_eq!(
         text,
