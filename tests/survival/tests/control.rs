@@ -5,7 +5,7 @@ use std::{thread, time::Duration};
 use loopwright_core::{
     AgentState, Change, Clock as _, Stamped, Status, StopReason, messages::Message,
 };
-use loopwright_sessions::{Claim, SessionId, Wish};
+use loopwright_sessions::{Claim, SessionId, StoreError, Wish};
 use loopwright_survival::{
     clock::SlowClock,
     task::{Task, Work},
@@ -87,7 +87,14 @@ impl Controlled<'_> {
         self.place.with(async |store| {
             let (now, lasts) = (SlowClock::default().now(), Duration::from_secs(1));
             let claim = Claim { owner: "test", instead_of: None, now, lasts };
-            let lease = store.lease(&self.id, claim).await.unwrap();
+            let lease = match store.lease(&self.id, claim).await {
+                // The runner was killed after its run had ended.
+                Err(StoreError::Busy { owner, .. }) => {
+                    let claim = Claim { instead_of: Some(&owner), ..claim };
+                    store.lease(&self.id, claim).await.unwrap()
+                }
+                lease => lease.unwrap(),
+            };
             let kept = store.collect(&lease).await.unwrap();
             store.release(&lease).await.unwrap();
             kept.into_iter().map(|it| it.wish).collect()
