@@ -12,7 +12,7 @@ use loopwright_sessions::{
 };
 
 use crate::{
-    database::{Access, Database, Transaction},
+    database::{Access, Counter, Database, Transaction},
     error::Failure,
     head::stands_for,
     leasing, listing, loading, notes,
@@ -172,7 +172,7 @@ pub(crate) async fn end<T>(
 impl<D: Database> SessionStore for SqlStore<D> {
     async fn create(&self, new: NewSession<'_>) -> Result<SessionHeader, StoreError> {
         let (key, header) = within!(self.writing, &new.header.id, |it| writing::create(it, new))?;
-        self.database.acknowledge(key, &header.id, header.version);
+        self.database.acknowledge(Counter::Version, key, &header.id, header.version);
         Ok(header)
     }
 
@@ -197,7 +197,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
 
     async fn append(&self, write: Write<'_>) -> Result<u64, StoreError> {
         let (key, version) = within!(self.writing, write.id, |it| writing::append(it, write))?;
-        self.database.acknowledge(key, write.id, version);
+        self.database.acknowledge(Counter::Version, key, write.id, version);
         Ok(version)
     }
 
@@ -212,7 +212,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         let rewound =
             within!(self.writing, id, |it| writing::rewind(it, id, expected, at, lease, now));
         let (key, version) = rewound?;
-        self.database.acknowledge(key, id, version);
+        self.database.acknowledge(Counter::Version, key, id, version);
         Ok(version)
     }
 
@@ -227,7 +227,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
         if let Some((key, version)) = within!(self.writing, id, |it| writing::delete(it, id, now))?
         {
-            self.database.acknowledge(key, id, version);
+            self.database.acknowledge(Counter::Version, key, id, version);
         }
         Ok(())
     }
@@ -240,7 +240,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     ) -> Result<Vec<SessionId>, StoreError> {
         let deleted = within!(self.writing, |it| writing::delete_unused(it, ids, before, now))?;
         for (key, id, version) in &deleted {
-            self.database.acknowledge(*key, id, *version);
+            self.database.acknowledge(Counter::Version, *key, id, *version);
         }
         Ok(deleted.into_iter().map(|(_, id, _)| id).collect())
     }
@@ -271,7 +271,9 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn post(&self, id: &SessionId, wish: &Wish) -> Result<(), StoreError> {
-        within!(self.writing, id, |it| leasing::post(it, id, wish))
+        let (key, number) = within!(self.writing, id, |it| leasing::post(it, id, wish))?;
+        self.database.acknowledge(Counter::Messages, key, id, number);
+        Ok(())
     }
 
     async fn collect(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
@@ -285,7 +287,9 @@ impl<D: Database> SessionStore for SqlStore<D> {
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
-        within!(self.writing, id, |it| notes::note(it, id, log, notes, keep))
+        let (key, number) = within!(self.writing, id, |it| notes::note(it, id, log, notes, keep))?;
+        self.database.acknowledge(Counter::Notes(log), key, id, number);
+        Ok(number)
     }
 
     async fn notes(
