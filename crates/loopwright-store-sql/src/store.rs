@@ -334,6 +334,15 @@ impl<D: Database> SessionStore for SqlStore<D> {
         while let Some(finding) = checks.next().await {
             findings.extend(finding?);
         }
+        for (key, id, problem) in within!(self.reading, |it| upkeep::losses(it))? {
+            let repaired = if repair {
+                within!(self.writing, |it| upkeep::accept_loss(it, key))?;
+                Some("it continues without them, once it is resumed".to_owned())
+            } else {
+                None
+            };
+            findings.push(Finding { session: Some(id), problem, repaired });
+        }
         for id in self.database.lost() {
             let repaired = repair.then(|| {
                 self.database.forget_lost(&id);

@@ -303,6 +303,13 @@ async fn missing_beside(files: [&[u8]; 3]) -> Option<(Option<String>, Vec<String
     drop(store);
     let store = open(&path).await;
     assert_eq!(store.missing(&id("a")).await.unwrap().map(|it| it.problem), missing);
+    for (repair, is_there) in [(false, true), (true, true), (false, false)] {
+        let found = store.check(repair).await.unwrap();
+        let found: Vec<_> = found.into_iter().filter(|it| it.session.is_some()).collect();
+        let problems: Vec<_> = found.iter().map(|it| it.problem.clone()).collect();
+        assert_eq!(problems, Vec::from_iter(missing.clone().filter(|_| is_there)));
+        assert!(found.iter().all(|it| it.repaired.is_some() == repair), "{found:?}");
+    }
     Some((missing, expected))
 }
 

@@ -3,7 +3,8 @@
 //! `cargo run --release -p loopwright-survival --example growth` prints a table: for memory, files and SQLite, the
 //! median time of the steps before certain steps. What files and SQLite take includes the wait for the disk. The
 //! request of each step is encoded as a whole, as for the OpenAI wire, and that is shown separately: it grows with
-//! the conversation. A program that asks a provider encodes only what is new.
+//! the conversation. A program that asks a provider encodes only what is new. With `ENCODES=0` nothing is encoded, which
+//! shows what the rest takes with a warm cache; `STORES=memory,files,sqlite` selects stores.
 
 #![expect(clippy::print_stdout, reason = "it reports")]
 
@@ -42,13 +43,15 @@ struct Lap {
 #[derive(Clone)]
 struct Agent {
     laps: Arc<Mutex<Vec<Lap>>>,
-    encoder: Arc<Encoder>,
+    encoder: Option<Arc<Encoder>>,
 }
 
 impl LoopFactory for Agent {
     fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         let look = tool_fn_with("look", "Looks at the next thing.", |_: NoArgs, _| {
-            Box::pin(async { Ok("There is one more thing to look at, and it looks like this one.") })
+            Box::pin(async {
+                Ok("There is one more thing to look at, and it looks like this one.")
+            })
         });
         Ok(loop_of(ModelDriver::new(Model(self.clone()))).with_tool(look))
     }
@@ -64,7 +67,10 @@ impl ChatModel for Model {
         _cx: InferCx<'_>,
     ) -> Result<InferenceResponse, ModelError> {
         let began = Instant::now();
-        let bytes = self.0.encoder.encode(request).len();
+        let bytes = match &self.0.encoder {
+            Some(encoder) => encoder.encode(request).len(),
+            None => 0,
+        };
         let encoding = began.elapsed();
         let mut laps = self.0.laps.lock().unwrap_or_else(PoisonError::into_inner);
         laps.push(Lap { began, encoding, bytes });
@@ -82,7 +88,9 @@ fn main() -> Result<(), Failure> {
     let at = folder.path().display();
     let urls = ["memory:".to_owned(), format!("files:{at}/files"), format!("sqlite:{at}/many.db")];
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    for url in urls {
+    let stores = env::var("STORES").unwrap_or_else(|_| "memory,files,sqlite".to_owned());
+    let is_selected = |url: &String| stores.split(',').any(|it| url.starts_with(it));
+    for url in urls.into_iter().filter(is_selected) {
         runtime.block_on(measure(&url))?;
     }
     Ok(())
@@ -91,7 +99,8 @@ fn main() -> Result<(), Failure> {
 async fn measure(url: &str) -> Result<(), Failure> {
     let origin = Origin { provider: "p".into(), model: "m".into(), wire: "openai-chat".into() };
     let encoder = Encoder::new(Wire::OpenAiChat, Arc::new(origin), Quirks::default());
-    let agent = Agent { laps: Arc::default(), encoder: Arc::new(encoder) };
+    let is_wanted = env::var("ENCODES").map_or(true, |it| it != "0");
+    let agent = Agent { laps: Arc::default(), encoder: is_wanted.then(|| Arc::new(encoder)) };
     let runtime = SessionRuntime::new(open(url).await?, agent.clone());
     let id = SessionId::new("growing")?;
     runtime.create(session(&id)).await?;

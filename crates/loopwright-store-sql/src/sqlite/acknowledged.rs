@@ -28,7 +28,7 @@ use super::file;
 use crate::database::Counter;
 
 /// More sessions than have writes in the `-wal` file as a rule.
-const SLOTS: usize = 512;
+const SLOTS: u16 = 512;
 const SLOT: usize = 160;
 /// Where the name begins.
 const NAME: usize = 21;
@@ -79,7 +79,7 @@ impl Acknowledged {
     pub(super) fn remove_all(&self, counter: Counter) -> io::Result<()> {
         let is_empty = fs::metadata(&self.path).is_err();
         match place_of(counter).filter(|_| !is_empty) {
-            Some(counter) => self.put(place(counter, 0), &[0; SLOT * SLOTS]),
+            Some(counter) => self.put(place(counter, 0), &vec![0; SLOT * usize::from(SLOTS)]),
             None => Ok(()),
         }
     }
@@ -113,7 +113,7 @@ impl Acknowledged {
         match fs::read(&self.path) {
             Ok(bytes) => {
                 let entries = (0..).zip(bytes.chunks_exact(SLOT));
-                Ok(entries.filter_map(|(at, it)| mark(it, at / SLOTS)).collect())
+                Ok(entries.filter_map(|(at, it)| mark(it, at / usize::from(SLOTS))).collect())
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(error),
@@ -137,8 +137,8 @@ fn place_of(counter: Counter) -> Option<usize> {
 
 /// Returns where the entry of a session is.
 fn place(counter: usize, key: i64) -> u64 {
-    let slot = key.rem_euclid(SLOTS as i64).unsigned_abs();
-    (counter as u64 * SLOTS as u64 + slot) * SLOT as u64
+    let slot = key.rem_euclid(i64::from(SLOTS)).unsigned_abs();
+    (counter as u64 * u64::from(SLOTS) + slot) * SLOT as u64
 }
 
 fn sum(bytes: &[u8], counter: usize) -> u32 {

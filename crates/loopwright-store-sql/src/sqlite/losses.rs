@@ -12,11 +12,9 @@ use crate::{
     row::values,
     seal::seal,
     store::end,
+    upkeep::DAMAGED,
     writing::go_back,
 };
-
-/// What a loss is told with.
-const DAMAGED: &str = "the `-wal` file that the database needs is damaged: ";
 
 impl Sqlite {
     /// Compares the database with what was acknowledged. A session that lost writes is suspended.
