@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release -p loopwright-survival --example growth` prints a table: for memory, files and SQLite, the
 //! median time of the steps before certain steps. What files and SQLite take includes the wait for the disk. The
-//! request of each step is encoded as a whole, as for the OpenAI wire, and that is shown separately: it grows with
+//! request of each step is encoded as a whole, as for chat completions, and that is shown separately: it grows with
 //! the conversation. A program that asks a provider encodes only what is new. With `ENCODES=0` nothing is encoded, which
 //! shows what the rest takes with a warm cache; `STORES=memory,files,sqlite` selects stores.
 
