@@ -522,7 +522,9 @@ fn every_ending_and_way(url: &str) -> usize {
         for way in Way::ALL {
             let is_shared = way != Way::AnotherProcess || !url.starts_with("memory");
             let is_job = matches!(way, Way::ContinueJob | Way::MessageJob);
-            if !is_shared || is_job && store.jobs().is_none() {
+            // A worker asks about a call whose outcome is unknown: that waits for a decision, by design.
+            let waits = is_job && ending == Ending::FullDiskAfterCall;
+            if !is_shared || waits || is_job && store.jobs().is_none() {
                 continue;
             }
             let mut case = Case::new(url, &store, ending, way);
