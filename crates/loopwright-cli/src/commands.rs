@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loopwright_capabilities::coding::UseCodingTools;
-use loopwright_sandbox::toolchains::{Author, Caches, Toolchains};
-use loopwright_sandbox::{DriverChoice, Limits, Policy, Tier};
+use loopwright_sandbox::toolchains::{Caches, Toolchains};
+use loopwright_sandbox::{Author, DriverChoice, Limits, Policy, Tier};
 
 use crate::config::{Config, LONGEST, SandboxSettings, Setting, Sources, Strings};
 use crate::store::state_directory;
@@ -44,14 +44,7 @@ fn has_own_home(driver: DriverChoice) -> bool {
 impl Commands {
     /// Looks at what there is for commands in the directory of a configuration. Blocks while it looks.
     pub fn of(config: &Config, sources: &Sources) -> Self {
-        let mut commands = Self::with_driver(config, sources, chosen(&config.sandbox));
-        // A run that keeps no session leaves nothing behind, so caches that are not there are not made.
-        if let Some(state) = commands.place(sources)
-            && state.is_dir()
-        {
-            commands = commands.with_caches(config, sources);
-        }
-        commands
+        Self::with_driver(config, sources, chosen(&config.sandbox))
     }
 
     /// The same with another driver than the one that is configured.
@@ -75,22 +68,9 @@ impl Commands {
         }
         if has_own_home(driver) {
             commands.author = Author::of_git(workdir);
+            commands.caches = caches(config, sources);
         }
         commands
-    }
-
-    fn place(&self, sources: &Sources) -> Option<PathBuf> {
-        let state = state_directory(sources).filter(|_| has_own_home(self.driver));
-        state.map(|it| it.join("caches"))
-    }
-
-    /// Makes caches for commands, unless they are there. Without them everything works that needs no cache.
-    pub(crate) fn with_caches(mut self, config: &Config, sources: &Sources) -> Self {
-        if let Some(place) = self.place(sources) {
-            let caches = Caches::in_folder(&place, &config.workdir, &self.author);
-            self.caches = caches.ok().flatten();
-        }
-        self
     }
 
     /// Lets commands do what they may do here.
@@ -119,23 +99,10 @@ impl Commands {
         if shows_toolchains(policy.driver) {
             policy = self.toolchains.extend(policy);
         }
-        match &self.caches {
-            Some(caches) => caches.extend(policy),
-            None => self.signed(policy),
+        if let Some(caches) = &self.caches {
+            policy = caches.extend(policy);
         }
-    }
-
-    /// Names the user to git by variables.
-    fn signed(&self, mut policy: Policy) -> Policy {
-        let author = [("NAME", &self.author.name), ("EMAIL", &self.author.email)];
-        for (part, value) in author {
-            for role in ["AUTHOR", "COMMITTER"] {
-                let value = value.iter();
-                policy =
-                    value.fold(policy, |it, value| it.env(format!("GIT_{role}_{part}"), value));
-            }
-        }
-        policy
+        if has_own_home(policy.driver) { policy.author(self.author.clone()) } else { policy }
     }
 
     /// Lets tools run commands so.
@@ -167,6 +134,13 @@ impl Commands {
         };
         strings(setting).iter().map(path).collect()
     }
+}
+
+/// Finds or creates the caches of a project. Where the program keeps nothing, it begins to do so with a session and not
+/// with a command.
+fn caches(config: &Config, sources: &Sources) -> Option<Caches> {
+    let state = state_directory(sources).filter(|state| state.is_dir())?;
+    Caches::in_folder(&state.join("caches"), &config.workdir).ok().flatten()
 }
 
 fn chosen(settings: &SandboxSettings) -> DriverChoice {

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use loopwright_capabilities::bash::BashPolicy;
-use loopwright_sandbox::toolchains::Author;
+use loopwright_sandbox::Author;
 use loopwright_sandbox::transaction::staging_for;
 use loopwright_sandbox::{DriverChoice, Policy, Tier};
 
@@ -40,7 +40,7 @@ pub(crate) fn explain(config: &Config, sources: &Sources, command: Option<&OsStr
     row("hidden", list(&policy.hidden));
     row("at once", list(&policy.direct));
     row("may leave", commands.allowed().to_vec());
-    row("caches", list(&policy.caches));
+    row("cache", policy.cache.iter().map(short).collect());
     let found = commands.toolchains.found.iter();
     row("toolchains", found.map(|(name, root)| format!("{name}: {}", short(root))).collect());
     let path = policy.environment.values.get("PATH").map_or("", String::as_str);

@@ -45,8 +45,7 @@ pub fn sandbox(cli: &Cli, command: &SandboxCommand) -> ProcessExitCode {
             return REFUSED.into();
         }
     };
-    let commands =
-        Commands::with_driver(&config, &sources, args.driver.into()).with_caches(&config, &sources);
+    let commands = Commands::with_driver(&config, &sources, args.driver.into());
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return console::fail(&error, ExitCode::Internal).into(),

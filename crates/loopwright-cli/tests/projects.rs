@@ -19,6 +19,8 @@ impl Project {
     fn with(files: &[(&str, &str)]) -> Self {
         let project = Self(TempDir::new().unwrap());
         fs::create_dir_all(project.path("")).unwrap();
+        // The program was used before.
+        fs::create_dir_all(project.state()).unwrap();
         for (name, text) in files {
             let path = project.path(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -29,6 +31,10 @@ impl Project {
 
     fn path(&self, name: &str) -> PathBuf {
         self.0.path().canonicalize().unwrap().join("project").join(name)
+    }
+
+    fn state(&self) -> PathBuf {
+        self.0.path().join("state/loopwright")
     }
 
     fn outside(&self, line: &str) -> Output {
@@ -275,8 +281,16 @@ fn a_command_of_an_agent_finds_the_toolchain() {
 fn what_package_managers_keep_is_there_for_the_next_command_of_the_project() {
     let project = Project::with(&[("a.txt", "a\n")]);
     let output = project.inside("echo kept > $XDG_CACHE_HOME/mark && echo $XDG_CACHE_HOME");
-    let folder = said(&output);
-    let own = project.0.path().canonicalize().unwrap().join("state/loopwright/caches");
-    assert!(Path::new(folder.trim()).starts_with(own), "{folder}");
-    assert_eq!(said(&project.inside("cat $XDG_CACHE_HOME/mark")), "kept\n");
+    assert_eq!(said(&output), "/tmp/home/.cache\n");
+    assert_eq!(said(&project.inside("cat ~/.cache/mark")), "kept\n");
+}
+
+#[test]
+fn a_command_leaves_nothing_behind_where_the_program_was_never_used() {
+    let project = Project::with(&[("a.txt", "a\n")]);
+    let state = project.0.path().join("state");
+    fs::remove_dir_all(&state).unwrap();
+    let output = project.inside("echo lost > ~/mark && cat ~/mark");
+    assert_eq!(said(&output), "lost\n");
+    assert!(!state.exists());
 }

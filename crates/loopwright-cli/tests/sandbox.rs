@@ -109,8 +109,8 @@ fn the_configuration_says_what_commands_leave_behind_and_use() {
 fn what_commands_see_is_explained() {
     let world = configured("read = ['~/data']\npath = ['~/tools']\nmemory = '1G'\ntimeout = 60")
         .file(".cargo/bin/cargo", "")
-        .file(".gitconfig", "[user]\n\tname = A\n\temail = a@b\n");
-    exec(&world, &[], &["true"]);
+        .file(".gitconfig", "[user]\n\tname = A\n\temail = a@b\n")
+        .file(".local/state/loopwright/sessions/a", "");
     let done = world.run(&["sandbox", "explain", "--", "hello"]);
     assert_eq!((done.status, done.stderr.as_str()), (0, ""));
     let line = |name: &str| done.stdout.lines().find_map(|it| it.strip_prefix(name)).map(str::trim);
@@ -119,7 +119,7 @@ fn what_commands_see_is_explained() {
     assert_eq!(line("PATH"), Some("~/tools"));
     assert_eq!(line("commits as"), Some("A <a@b>"));
     assert_eq!(line("program"), Some("hello: ~/tools/hello"));
-    assert!(line("caches").unwrap().starts_with("~/.local/state/loopwright/caches/project-"));
+    assert!(line("cache").unwrap().starts_with("~/.local/state/loopwright/caches/project-"));
     let limits = line("limits").unwrap();
     assert!(limits.starts_with("1024 MiB of memory, 512 processes, files of 1G, "), "{limits}");
     assert!(limits.ends_with(" in /tmp, 60 s and at most 60 s"), "{limits}");

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
+use crate::author;
 use crate::command::{Command, Stdin};
 use crate::error::SandboxError;
 use crate::job::{Job, Refusal};
@@ -40,6 +41,19 @@ const CLIENT: [&str; 10] = [
     "CONTAINER_HOST",
 ];
 
+/// Where a cache is, in a home.
+const CACHE: &str = ".cache";
+
+/// Variables that name a cache, and where it is in the folder for caches.
+const CACHE_VARIABLES: [(&str, &str); 6] = [
+    ("XDG_CACHE_HOME", ""),
+    ("npm_config_cache", "npm"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("UV_CACHE_DIR", "uv"),
+    ("GOCACHE", "go-build"),
+    ("GRADLE_USER_HOME", "gradle"),
+];
+
 /// Puts together what the helper has to know.
 pub(crate) fn job(
     tier: Tier,
@@ -51,8 +65,7 @@ pub(crate) fn job(
     let mut policy = policy.clone();
     // The helper has no folder of its own that relative paths could begin at.
     policy.workdir = std::path::absolute(&policy.workdir).map_err(helper)?;
-    for path in
-        policy.read_paths.iter_mut().chain(&mut policy.write_paths).chain(&mut policy.caches)
+    for path in policy.read_paths.iter_mut().chain(&mut policy.write_paths).chain(&mut policy.cache)
     {
         *path = std::path::absolute(&*path).map_err(helper)?;
     }
@@ -63,7 +76,14 @@ pub(crate) fn job(
         Tier::Docker | Tier::Podman => (root::SCRATCH.into(), root::SCRATCH),
         Tier::Namespaces | Tier::Bubblewrap | Tier::Landlock => (root::HOME.into(), root::SCRATCH),
     };
-    let env = policy.environment.resolve(std::env::vars_os(), &inner_home, scratch.as_ref());
+    let mut env = policy.environment.resolve(std::env::vars_os(), &inner_home, scratch.as_ref());
+    let kept = cache_variables(tier, &policy).into_iter();
+    let named = author_variables(tier, &policy).into_iter();
+    for (name, value) in kept.chain(named) {
+        if !policy.environment.values.contains_key(&name) {
+            env.insert(name.into(), value);
+        }
+    }
     let container = matches!(tier, Tier::Docker | Tier::Podman);
     Ok(Job {
         tier,
@@ -83,6 +103,34 @@ pub(crate) fn job(
         },
         policy,
     })
+}
+
+/// Returns where a command finds its cache. `None` means that it has none.
+pub(crate) fn cache_place(tier: Tier, policy: &Policy) -> Option<PathBuf> {
+    let cache = policy.cache.as_ref()?;
+    match tier {
+        Tier::Host => None,
+        Tier::Landlock => Some(cache.clone()),
+        Tier::Namespaces | Tier::Bubblewrap => Some(Path::new(root::HOME).join(CACHE)),
+        Tier::Docker | Tier::Podman => Some(Path::new(root::SCRATCH).join(CACHE)),
+    }
+}
+
+fn cache_variables(tier: Tier, policy: &Policy) -> Vec<(String, OsString)> {
+    let Some(place) = cache_place(tier, policy) else { return Vec::new() };
+    let at = |part: &str| if part.is_empty() { place.clone() } else { place.join(part) };
+    CACHE_VARIABLES.map(|(name, part)| (name.to_owned(), at(part).into())).into()
+}
+
+/// Elsewhere git reads settings in the command's own home.
+fn author_variables(tier: Tier, policy: &Policy) -> Vec<(String, OsString)> {
+    match (&policy.author, tier) {
+        (Some(author), Tier::Docker | Tier::Podman) => {
+            let variables = author::variables(author).into_iter();
+            variables.map(|(name, value)| (name, value.into())).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Why a command does not run.

@@ -12,6 +12,7 @@ mod driver;
     not(target_os = "linux"),
     expect(dead_code, reason = "only the drivers for Linux use all of it")
 )]
+mod author;
 mod environment;
 mod error;
 mod fake;
@@ -36,6 +37,7 @@ mod live;
 #[cfg(target_os = "linux")]
 pub mod transaction;
 
+pub use author::Author;
 pub use capture::Captured;
 pub use child::Child;
 pub use command::{Command, Stdin};

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::author::Author;
 use crate::environment::Environment;
 use crate::screen::Screen;
 
@@ -87,11 +88,17 @@ pub struct Policy {
     /// collected, such as those of a build. One that does not exist when the command starts is not direct.
     #[serde(default)]
     pub direct: Vec<PathBuf>,
-    /// Folders that it may write as well and that hold only what can be made again, such as caches of package
-    /// managers. Nothing outside of the sandbox runs what is in them; a command that fills them counts as one that
-    /// leaves nothing behind, and what appears there is not screened.
+    /// A folder for what package managers keep. The command finds it as `.cache` in its home where the driver gives it
+    /// files of its own, and where it is otherwise; `XDG_CACHE_HOME` and the variables of package managers name it.
+    /// It holds only what can be made again, and nothing outside of the sandbox runs what is in it: a command that
+    /// fills it counts as one that leaves nothing behind, and what appears there is not screened. `None` means that
+    /// nothing is kept. The driver [`Tier::Host`] does not use it.
     #[serde(default)]
-    pub caches: Vec<PathBuf>,
+    pub cache: Option<PathBuf>,
+    /// Who commits: git in the sandbox has this name and address, and nothing else of the user's settings. The driver
+    /// [`Tier::Host`] does not use it. `None` means that git has no name.
+    #[serde(default)]
+    pub author: Option<Author>,
 }
 
 /// Whether a command may write to the folder where it works.
@@ -224,7 +231,8 @@ impl Policy {
             image: "debian:stable-slim".to_owned(),
             staging: None,
             direct: Vec::new(),
-            caches: Vec::new(),
+            cache: None,
+            author: None,
         }
     }
 
@@ -244,9 +252,15 @@ impl Policy {
         self
     }
 
-    /// Adds a folder for what can be made again; see [`Policy::caches`].
+    /// Sets the folder for what package managers keep; see [`Policy::cache`](field@Policy::cache).
     pub fn cache(mut self, path: impl Into<PathBuf>) -> Self {
-        self.caches.push(path.into());
+        self.cache = Some(path.into());
+        self
+    }
+
+    /// Sets who commits; see [`Policy::author`](field@Policy::author).
+    pub fn author(mut self, author: Author) -> Self {
+        self.author = Some(author);
         self
     }
 

@@ -2,9 +2,8 @@
 //!
 //! [`Toolchains::found`] looks at an environment and a home, and [`Toolchains::extend`] lets a policy use what is there:
 //! read-only, without settings and credentials, and with the user's `PATH` reduced to folders that the command sees.
-//! [`Caches`] are the folders that package managers fill meanwhile, and [`Author`] is the name that commits bear.
+//! [`Caches`] is the folder that package managers fill meanwhile.
 
-mod author;
 mod caches;
 mod known;
 mod path;
@@ -13,7 +12,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-pub use self::author::Author;
 pub use self::caches::Caches;
 
 use self::known::{Known, SYSTEM};

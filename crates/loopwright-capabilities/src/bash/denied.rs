@@ -65,7 +65,7 @@ fn complaint(line: &str) -> Option<(Said, PathBuf)> {
 /// Says what keeps a command from a path. `None` means that it may be something else.
 fn reason(said: Said, path: &Path, policy: &Policy) -> Option<String> {
     let is_in = |folder: &PathBuf| path.starts_with(folder);
-    let may_write = policy.write_paths.iter().chain(&policy.caches).any(is_in);
+    let may_write = policy.write_paths.iter().chain(&policy.cache).any(is_in);
     let may_read = policy.read_paths.iter().any(is_in);
     if let Ok(below) = path.strip_prefix(&policy.workdir) {
         let is_hidden = policy.hidden.iter().any(|hidden| below.starts_with(hidden));
@@ -85,7 +85,7 @@ fn reason(said: Said, path: &Path, policy: &Policy) -> Option<String> {
         let is_below = below.components().next().is_some() && said == Said::Missing;
         return if is_below { not_visible(format!("~/{}", below.display())) } else { None };
     }
-    let all = [&policy.read_paths, &policy.write_paths, &policy.caches].into_iter().flatten();
+    let all = policy.read_paths.iter().chain(&policy.write_paths).chain(&policy.cache);
     let is_around = all.chain([&policy.workdir]).any(|shown| shown.starts_with(path));
     let is_own = OWN.iter().any(|own| path.starts_with(own));
     if is_around || is_own || said == Said::ReadOnly {

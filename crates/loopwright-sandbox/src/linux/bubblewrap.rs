@@ -140,6 +140,7 @@ impl Arguments {
             Seen::Writable(_) | Seen::Part { covered: Covered::Pinned | Covered::Direct, .. } => {
                 self.paths("--bind", at, at);
             }
+            Seen::Cache(folder) => self.paths("--bind", folder, at),
             Seen::Staging => {}
             Seen::Part { covered: Covered::Hidden, shape: Shape::File, .. } => {
                 self.paths("--ro-bind", &PathBuf::from("/dev/null"), at);

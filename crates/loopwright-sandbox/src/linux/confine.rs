@@ -1,7 +1,7 @@
 //! The last steps of the process that becomes the command: limits, rights, Landlock, the filter, the program.
 
-use std::fs::File;
-use std::io;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,9 @@ use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
 use super::filter::{self, Sockets};
 use super::sys;
+use crate::author::Author;
 use crate::job::{Job, Refusal};
-use crate::policy::{Limits, Network};
+use crate::policy::{Limits, Network, Tier};
 
 /// Where the command reads and writes.
 pub(crate) struct Streams {
@@ -81,6 +82,7 @@ pub(crate) struct Files {
 pub(crate) fn exec(job: &Job, confinement: &Confinement, streams: &Streams) -> Refusal {
     match prepare(job, confinement, streams) {
         Ok(()) => {
+            write_author(job);
             let Some((program, args)) = job.argv.split_first() else {
                 return Refusal::Policy("there is no program to run".to_owned());
             };
@@ -115,6 +117,16 @@ fn prepare(job: &Job, confinement: &Confinement, streams: &Streams) -> Result<()
         }
     }
     sys::close_on_exec_from(3).map_err(at("closing of descriptors"))
+}
+
+/// Tells git in a home of the command's own who commits. Without it git asks for a name, which is clear enough.
+fn write_author(job: &Job) {
+    let home = job.env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
+    let settings = job.policy.author.as_ref().map(Author::git_settings).unwrap_or_default();
+    if let (Some(home), false, true) = (home, settings.is_empty(), job.tier != Tier::Host) {
+        let file = OpenOptions::new().write(true).create_new(true).open(home.join(".gitconfig"));
+        file.and_then(|mut file| file.write_all(settings.as_bytes())).ok();
+    }
 }
 
 fn become_user(identity: Identity) -> io::Result<()> {

@@ -141,12 +141,14 @@ pub(crate) fn arguments(
 }
 
 fn mount(entry: &Entry) -> Result<OsString, Refusal> {
-    let Some(path) = entry.at.to_str().filter(|path| !path.contains([',', '"', '\n'])) else {
-        return Err(Refusal::Policy(format!(
+    let text = |path: &Path| match path.to_str().filter(|path| !path.contains([',', '"', '\n'])) {
+        Some(text) => Ok(text.to_owned()),
+        None => Err(Refusal::Policy(format!(
             "{} has a comma, a quote or no text in its name, which containers cannot mount",
-            entry.at.display()
-        )));
+            path.display()
+        ))),
     };
+    let (source, path) = (text(entry.source())?, text(&entry.at)?);
     let read_only = if entry.read_only() { ",readonly" } else { "" };
     Ok(match &entry.seen {
         Seen::Part { covered: Covered::Hidden, shape: Shape::File, .. } => {
@@ -155,7 +157,7 @@ fn mount(entry: &Entry) -> Result<OsString, Refusal> {
         Seen::Part { covered: Covered::Hidden, shape: Shape::Folder, .. } => {
             format!("--mount=type=tmpfs,target={path},tmpfs-size=4096,tmpfs-mode=0000")
         }
-        _ => format!("--mount=type=bind,source={path},target={path}{read_only}"),
+        _ => format!("--mount=type=bind,source={source},target={path}{read_only}"),
     }
     .into())
 }

@@ -244,7 +244,7 @@ pub(crate) fn files(view: &View) -> Files {
     for entry in &view.entries {
         match entry.seen {
             Seen::System(_) | Seen::Readable(_) => files.readable.push(entry.at.clone()),
-            Seen::Writable(_) => files.writable.push(entry.at.clone()),
+            Seen::Writable(_) | Seen::Cache(_) => files.writable.push(entry.at.clone()),
             Seen::Part { .. } | Seen::Staging | Seen::Link(_) => {}
         }
     }

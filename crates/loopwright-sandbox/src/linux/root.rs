@@ -73,8 +73,12 @@ pub(crate) fn clone_tree(entry: &Entry) -> io::Result<Option<OwnedFd>> {
             let opened = open_below(folder.as_fd(), below)?;
             Ok(Some(open_tree(&opened, c"", flags | OpenTreeFlags::AT_EMPTY_PATH)?))
         }
-        Seen::System(_) | Seen::Readable(_) | Seen::Writable(_) | Seen::Staging => {
-            Ok(Some(open_tree(CWD, &entry.at, flags | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?))
+        Seen::System(_)
+        | Seen::Readable(_)
+        | Seen::Writable(_)
+        | Seen::Cache(_)
+        | Seen::Staging => {
+            Ok(Some(open_tree(CWD, entry.source(), flags | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?))
         }
     }
 }
@@ -148,6 +152,11 @@ pub(crate) fn build(
     scratch(limits)?;
     system_devices(devices)?;
     process_information(limits)?;
+    // Before the cache, which stands in it.
+    folder(Path::new("tmp/home"), 0o700);
+    let owner =
+        (rustix::fs::Uid::from_raw(identity.user), rustix::fs::Gid::from_raw(identity.group));
+    rustix::fs::chown("tmp/home", Some(owner.0), Some(owner.1)).ok();
     let mut staging = None;
     for (entry, tree) in view.entries.iter().zip(trees) {
         match (&entry.seen, tree) {
@@ -162,10 +171,6 @@ pub(crate) fn build(
         }
     }
     name_users(identity).ok();
-    folder(Path::new("tmp/home"), 0o700);
-    let owner =
-        (rustix::fs::Uid::from_raw(identity.user), rustix::fs::Gid::from_raw(identity.group));
-    rustix::fs::chown("tmp/home", Some(owner.0), Some(owner.1)).ok();
     at("change of root", rustix::process::pivot_root(".", "."))?;
     at("removal of the old root", unmount(".", UnmountFlags::DETACH))?;
     at("change of root", std::env::set_current_dir("/"))?;

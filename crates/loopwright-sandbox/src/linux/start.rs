@@ -115,7 +115,7 @@ fn landlock(
     for entry in &view.entries {
         match entry.seen {
             Seen::System(_) | Seen::Readable(_) => files.readable.push(entry.at.clone()),
-            Seen::Writable(_) => files.writable.push(entry.at.clone()),
+            Seen::Writable(_) | Seen::Cache(_) => files.writable.push(entry.at.clone()),
             Seen::Part { .. } | Seen::Staging | Seen::Link(_) => {}
         }
     }

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::job::{Job, Refusal};
+use crate::launch;
 use crate::policy::{Broad, WorkdirAccess};
 
 /// Programs and libraries of the system.
@@ -89,6 +90,8 @@ pub(crate) enum Seen {
     Staging,
     /// What the command may change.
     Writable(Shape),
+    /// This folder, which the command may change as well.
+    Cache(PathBuf),
     /// A part of a writable folder, below which it is bound on its own.
     Part { root: PathBuf, shape: Shape, covered: Covered },
     /// A link to this path.
@@ -121,13 +124,21 @@ impl Entry {
         !matches!(self.seen, Seen::System(_) | Seen::Link(_))
     }
 
+    /// Where it is outside of the sandbox.
+    pub(crate) fn source(&self) -> &Path {
+        match &self.seen {
+            Seen::Cache(folder) => folder,
+            _ => &self.at,
+        }
+    }
+
     pub(crate) fn shape(&self) -> Option<Shape> {
         match &self.seen {
             Seen::System(shape)
             | Seen::Readable(shape)
             | Seen::Writable(shape)
             | Seen::Part { shape, .. } => Some(*shape),
-            Seen::Staging => Some(Shape::Folder),
+            Seen::Staging | Seen::Cache(_) => Some(Shape::Folder),
             Seen::Link(_) => None,
         }
     }
@@ -136,7 +147,7 @@ impl Entry {
         match &self.seen {
             Seen::System(_) | Seen::Readable(_) => true,
             Seen::Part { covered, .. } => !matches!(covered, Covered::Pinned | Covered::Direct),
-            Seen::Writable(_) | Seen::Staging | Seen::Link(_) => false,
+            Seen::Writable(_) | Seen::Cache(_) | Seen::Staging | Seen::Link(_) => false,
         }
     }
 }
@@ -155,10 +166,11 @@ impl View {
         for path in &policy.write_paths {
             writable.push(existing("writable path", path)?);
         }
-        let caches = policy.caches.iter().map(|path| existing("cache", path));
-        let caches = caches.collect::<Result<Vec<_>, _>>()?;
+        let place = launch::cache_place(job.tier, policy);
+        let cache = policy.cache.as_ref().zip(place);
+        let cache = cache.map(|(path, place)| Ok((existing("cache", path)?, place))).transpose()?;
         if policy.broad == Broad::Refused {
-            let both = writable.iter().chain(&caches);
+            let both = writable.iter().chain(cache.iter().map(|(path, _)| path));
             both.into_iter().try_for_each(|path| not_broad(path, job.home.as_deref()))?;
         }
         let mut entries = Vec::new();
@@ -177,8 +189,11 @@ impl View {
         if policy.workdir_access == WorkdirAccess::ReadOnly {
             entries.push(Entry { at: workdir.clone(), seen: Seen::Readable(Shape::Folder) });
         }
-        for path in writable.iter().chain(&caches) {
+        for path in &writable {
             entries.push(Entry { seen: Seen::Writable(shape(path)), at: path.clone() });
+        }
+        if let Some((folder, at)) = cache {
+            entries.push(Entry { at, seen: Seen::Cache(folder) });
         }
         let mut parts = Parts::default();
         let staged = policy.staging.is_some();

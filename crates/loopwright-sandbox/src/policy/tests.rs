@@ -5,6 +5,7 @@ fn a_policy_holds_what_it_was_given() {
     let seconds = Duration::from_secs;
     let output = OutputCaps { head: 1, tail: 2, kill: None };
     let environment = Environment::default().set("A", "a");
+    let author = Author { name: Some("a".to_owned()), email: None };
     let policy = Policy::in_dir("/w")
         .read("/r")
         .read_only()
@@ -30,7 +31,8 @@ fn a_policy_holds_what_it_was_given() {
         .broad(Broad::Allowed)
         .image("i")
         .direct("target")
-        .cache("/c");
+        .cache("/c")
+        .author(author.clone());
     let limits = Limits {
         wall: seconds(1),
         idle: Some(seconds(2)),
@@ -60,7 +62,8 @@ fn a_policy_holds_what_it_was_given() {
         image: "i".to_owned(),
         staging: None,
         direct: vec!["target".into()],
-        caches: vec!["/c".into()],
+        cache: Some("/c".into()),
+        author: Some(author),
     };
     assert_eq!(policy, expect);
     let protected = policy.protect("more").protected;

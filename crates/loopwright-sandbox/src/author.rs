@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde::{Deserialize, Serialize};
+
 /// The user's name and address, as git knows them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Author {
     /// The name. `None` means that git has none.
     pub name: Option<String>,
@@ -38,7 +40,7 @@ impl Author {
         author
     }
 
-    /// Writes the settings for git, with nothing in them but the name and the address.
+    /// Returns the settings for git, with nothing in them but the name and the address.
     pub fn git_settings(&self) -> String {
         let line = |key: &str, value: &Option<String>| {
             let value = value.as_ref()?.replace('\\', r"\\").replace('"', "\\\"");
@@ -48,6 +50,17 @@ impl Author {
         let lines: String = lines.into_iter().flatten().collect();
         if lines.is_empty() { lines } else { format!("[user]\n{lines}") }
     }
+}
+
+/// Returns the variables that tell git the same where no settings can be written.
+pub(crate) fn variables(author: &Author) -> Vec<(String, String)> {
+    let parts = [("NAME", &author.name), ("EMAIL", &author.email)];
+    let parts = parts.into_iter().filter_map(|(part, value)| Some((part, value.as_ref()?)));
+    parts
+        .flat_map(|(part, value)| {
+            ["AUTHOR", "COMMITTER"].map(|role| (format!("GIT_{role}_{part}"), value.clone()))
+        })
+        .collect()
 }
 
 #[cfg(test)]
