@@ -84,14 +84,14 @@ pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
             Ok(Started { sweep, scratch: Some(scratch), ..started(pid, Inner::Client) })
         }
         Tier::Host => {
-            let job = &with_user_limit(job);
+            let counted = with_user_limit(job);
             let confinement = Confinement {
                 identity: None,
                 rights: Rights::Kept,
                 processes: limited(),
                 folder: view.workdir,
             };
-            let (pid, groups) = cgroup::around(job, || first::start(job, confinement, streams));
+            let (pid, groups) = cgroup::around(job, || first::start(&counted, confinement, streams));
             Ok(Started { groups, ..started(pid?, Inner::Direct) })
         }
     }
@@ -104,8 +104,8 @@ fn landlock(
     sweep: Option<Sweep>,
 ) -> Result<Started, Refusal> {
     let scratch = scratch().map_err(|error| Refusal::setup("scratch space", &error))?;
-    let mut job = with_user_limit(job);
-    for (name, value) in &mut job.env {
+    let mut counted = with_user_limit(job);
+    for (name, value) in &mut counted.env {
         let given =
             name.to_str().is_some_and(|name| job.policy.environment.values.contains_key(name));
         if (name == "HOME" || name == "TMPDIR") && !given {
@@ -139,7 +139,7 @@ fn landlock(
         processes: limited(),
         folder: view.workdir,
     };
-    let (pid, groups) = cgroup::around(&job, || first::start(&job, confinement, streams));
+    let (pid, groups) = cgroup::around(job, || first::start(&counted, confinement, streams));
     match pid {
         Ok(pid) => Ok(Started {
             pid,

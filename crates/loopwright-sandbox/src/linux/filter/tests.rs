@@ -196,7 +196,16 @@ fn nothing_is_typed_into_a_terminal() {
 
 #[test]
 fn nothing_is_taken_from_what_the_user_has_for_all_programs() {
-    for call in [libc::SYS_shmget, libc::SYS_msgget, libc::SYS_semget, libc::SYS_inotify_init1] {
+    for call in [
+        libc::SYS_shmget,
+        libc::SYS_shmat,
+        libc::SYS_shmctl,
+        libc::SYS_msgget,
+        libc::SYS_msgrcv,
+        libc::SYS_semget,
+        libc::SYS_semctl,
+        libc::SYS_inotify_init1,
+    ] {
         assert_eq!(verdict_in(Kernel::Users, Sockets::Pairs, call, &[0, 1, 2]), ENOSYS, "{call}");
         assert_eq!(verdict_in(Kernel::Own, Sockets::Pairs, call, &[0, 1, 2]), Allowed, "{call}");
     }
