@@ -35,10 +35,10 @@ impl Account {
         if usage.memory + known + self.held.kernel <= limit && grown <= limit {
             return false;
         }
-        let Some(shares) = tree::shares(root) else { return usage.memory > limit };
+        let Some(mapped) = tree::shares(root) else { return usage.memory > limit };
         // Part of what is mapped may be part of what is known; the growth tells, if nobody else has a part in it.
-        let shared = grown.clamp(known.max(shares.shared), known + shares.shared);
-        shares.own + shared + usage.kernel + self.held.kernel > limit
+        let shared = grown.clamp(known.max(mapped.shared), known + mapped.shared);
+        mapped.own + shared + usage.kernel + self.held.kernel > limit
             || grown - shared.min(grown) > limit
                 && tree::may_hide_memory(root, usage.touched > limit)
     }

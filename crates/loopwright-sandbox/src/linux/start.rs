@@ -91,7 +91,8 @@ pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
                 processes: limited(),
                 folder: view.workdir,
             };
-            let (pid, groups) = cgroup::around(job, || first::start(&counted, confinement, streams));
+            let (pid, groups) =
+                cgroup::around(job, || first::start(&counted, confinement, streams));
             Ok(Started { groups, ..started(pid?, Inner::Direct) })
         }
     }

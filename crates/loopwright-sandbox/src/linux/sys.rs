@@ -224,7 +224,7 @@ pub(crate) fn ipc_memory() -> (u64, u64) {
         libc::semctl(0, 0, libc::SEM_INFO, &raw mut semaphores);
         (segments, messages, semaphores)
     };
-    let pages = segments.resident.saturating_add(segments.swapped) as u64;
+    let pages = segments.resident.saturating_add(segments.swapped);
     let shared = pages.saturating_mul(rustix::param::page_size() as u64);
     let others = count(messages.msgtql)
         + (count(messages.msgmap) + count(semaphores.semaem)).saturating_mul(EACH);
