@@ -313,6 +313,7 @@ async fn endless_server(
     let address = format!("http://user@{}", listener.local_addr().unwrap());
     let closed = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
+        assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
         stream.write_all(start.as_bytes()).await.unwrap();
         while stream.write_all(again.as_bytes()).await.is_ok() {}
     });
@@ -334,7 +335,7 @@ async fn trailers_without_end_through_tls_or_a_proxy_break_the_answer() {
     let start = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n";
     let (chat, closed) = endless_server(start, "a: b\r\n").await;
     let error = ask_long(&chat, 8).await.unwrap_err();
-    assert_eq!(error.kind, ModelErrorKind::Network, "{error}");
+    assert!(error.message.contains("trailers"), "{error}");
     closed.await.unwrap();
 }
 
