@@ -73,6 +73,9 @@ pub(crate) enum Report {
     Refused(Refusal),
     /// How the command ended by itself.
     Ended(Outcome),
+    /// What its namespaces hold, when that was asked.
+    #[cfg(target_os = "linux")]
+    Held(crate::linux::held::Held),
 }
 
 impl Refusal {

@@ -192,10 +192,10 @@ pub enum DriverChoice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cgroup {
-    /// Limits on memory and processes come from resource limits and a watchdog.
-    #[default]
+    /// Limits on memory and processes come from resource limits, and from looking at what is used.
     Off,
     /// They come from a control group as well, if one can be made.
+    #[default]
     IfWritable,
 }
 

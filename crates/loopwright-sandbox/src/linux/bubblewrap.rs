@@ -23,6 +23,9 @@ use crate::policy::Network;
 /// Who the administrator's command is inside.
 const AGENT: &str = "1000";
 
+/// Limits of the user namespace.
+const SHARE: &str = "/proc/sys/user";
+
 /// Starts `bwrap`, which starts this program again as the first process of the sandbox.
 pub(crate) fn launch(job: &Job, view: &View, streams: Streams) -> Result<(Pid, Inner), Refusal> {
     let at = |stage: &'static str| move |error: io::Error| Refusal::setup(stage, &error);
@@ -85,6 +88,8 @@ pub(crate) fn arguments(job: &Job, view: &View, own: &Path) -> Vec<OsString> {
         "--as-pid-1",
         "--cap-drop",
         "ALL",
+        "--cap-add",
+        "CAP_SYS_RESOURCE",
         "--hostname",
         "sandbox",
     ]);
@@ -104,6 +109,8 @@ pub(crate) fn arguments(job: &Job, view: &View, own: &Path) -> Vec<OsString> {
             arguments.add(["--ro-bind", &path, &path]);
         }
     }
+    // These belong to the user namespace, and take that one right.
+    arguments.add(["--bind-try", SHARE, SHARE]);
     for entry in &view.entries {
         arguments.entry(entry);
     }

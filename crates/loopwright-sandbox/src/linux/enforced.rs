@@ -2,9 +2,9 @@
 
 use super::sys;
 use crate::guarantee::Guarantee::{
-    DieWithAgent, Environment, FileReads, FileSize, FileWrites, KillTree, MemoryEach, MemoryTotal,
-    Network, NoNewPrivileges, Processes, ProtectedPaths, Scratch, Signals, SyscallFilter,
-    UnixSockets,
+    DieWithAgent, Environment, FileReads, FileSize, FileWatches, FileWrites, KillTree, MemoryEach,
+    MemoryTotal, Network, NoNewPrivileges, Processes, ProtectedPaths, Scratch, Signals,
+    SyscallFilter, UnixSockets,
 };
 use crate::guarantee::Guarantees;
 use crate::guarantee::Strength::{BestEffort, Enforced};
@@ -28,7 +28,10 @@ pub(crate) fn by(tier: Tier, policy: &Policy) -> Guarantees {
         Tier::Landlock => {
             let some = Guarantees::default()
                 .with(Enforced, limits)
-                .with(Enforced, [FileWrites, FileReads, NoNewPrivileges, SyscallFilter])
+                .with(
+                    Enforced,
+                    [FileWrites, FileReads, FileWatches, NoNewPrivileges, SyscallFilter],
+                )
                 .with(BestEffort, [KillTree, DieWithAgent, MemoryTotal, Processes, ProtectedPaths]);
             let some = match policy.network {
                 policy::Network::Host => some,
@@ -40,7 +43,7 @@ pub(crate) fn by(tier: Tier, policy: &Policy) -> Guarantees {
         }
         Tier::Docker | Tier::Podman => {
             let strong = all
-                .without([ProtectedPaths])
+                .without([ProtectedPaths, FileWatches])
                 .with(BestEffort, [SyscallFilter, KillTree, DieWithAgent, FileSize, MemoryEach]);
             match policy.network {
                 policy::Network::Host => strong.without([Network, UnixSockets]),

@@ -10,7 +10,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal};
 
 use super::cgroup::{self, Groups};
 use super::confine::{Confinement, Files, Identity, Landlock, Processes, Rights, Streams};
-use super::filter::Sockets;
+use super::filter::{Kernel, Sockets};
 use super::first::{self, Wires};
 use super::root::{self, Trees};
 use super::sys::{self, Side};
@@ -30,6 +30,8 @@ pub(crate) struct Launched {
     pub(crate) reports: OwnedFd,
     pub(crate) notes: Vec<String>,
     pub(crate) groups: Option<Groups>,
+    /// Whether its processes are the administrator's, whose the kernel does not count.
+    pub(crate) uncounted: bool,
 }
 
 /// Who the command is on the host.
@@ -98,12 +100,11 @@ pub(crate) fn launch(job: &Job, view: &View, streams: Streams) -> Result<Launche
         Side::Parent(pid) => {
             drop((control_end, reports_end, go_end, streams, trees));
             users.map_from_outside(pid).map_err(at("user map"))?;
-            let groups = cgroup::make(job);
-            if let Some(groups) = &groups {
-                groups.add(pid).map_err(at("control group"))?;
-            }
+            let groups = cgroup::make(job).filter(|groups| groups.add(pid).is_ok());
             go.write_all(b"g").map_err(at("start"))?;
-            Ok(Launched { pid, control: control.into(), reports: reports.into(), notes, groups })
+            let (control, reports) = (control.into(), reports.into());
+            let uncounted = matches!(users, Users::Same { user: 0, .. });
+            Ok(Launched { pid, control, reports, notes, groups, uncounted })
         }
     }
 }
@@ -178,7 +179,7 @@ fn inside(
     }
     drop(go);
     match settle(job, view, trees, users) {
-        Ok(()) => first::run(job, confinement(job, view, users), streams, wires),
+        Ok(kernel) => first::run(job, confinement(job, view, users, kernel), streams, wires),
         Err(refusal) => {
             job::send(&mut fs::File::from(wires.reports), &Report::Refused(refusal)).ok();
             exit(first::FAILED)
@@ -186,7 +187,7 @@ fn inside(
     }
 }
 
-fn settle(job: &Job, view: &View, mut trees: Trees, users: Users) -> Result<(), Refusal> {
+fn settle(job: &Job, view: &View, mut trees: Trees, users: Users) -> Result<Kernel, Refusal> {
     let at =
         |stage: &'static str| move |error: rustix::io::Errno| Refusal::setup(stage, &error.into());
     users.map_from_inside().map_err(|error| Refusal::setup("user map", &error))?;
@@ -203,7 +204,7 @@ fn settle(job: &Job, view: &View, mut trees: Trees, users: Users) -> Result<(), 
         not_dumpable().map_err(at("dumpable"))?;
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
     }
-    root::build(view, trees, devices, &job.policy.limits, users.identity())?;
+    let kernel = root::build(view, trees, devices, &job.policy.limits, users.identity())?;
     if job.policy.network == Network::Loopback {
         let socket = rustix::net::socket(
             rustix::net::AddressFamily::INET,
@@ -213,10 +214,10 @@ fn settle(job: &Job, view: &View, mut trees: Trees, users: Users) -> Result<(), 
         .map_err(at("loopback"))?;
         sys::raise_loopback(socket.as_fd()).map_err(|error| Refusal::setup("loopback", &error))?;
     }
-    Ok(())
+    Ok(kernel)
 }
 
-fn confinement(job: &Job, view: &View, users: Users) -> Confinement {
+fn confinement(job: &Job, view: &View, users: Users, kernel: Kernel) -> Confinement {
     Confinement {
         identity: (users == Users::Mapped).then(|| users.identity()),
         rights: Rights::Reduced {
@@ -225,6 +226,7 @@ fn confinement(job: &Job, view: &View, users: Users) -> Confinement {
                 Network::Host => Sockets::Host,
                 Network::Off | Network::Loopback => Sockets::Namespaced,
             },
+            kernel,
             landlock: Landlock::IfPresent,
         },
         processes: Processes::Limited,
