@@ -7,6 +7,7 @@
 mod config;
 mod git;
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -105,11 +106,34 @@ const PROGRAM: &str = "is run by its program when that starts here";
 const CONTROL: &str = "makes version control run code";
 const SECRETS: &str = "holds keys";
 
-/// [`Screen::OBEYED`], taken apart once.
-static TABLE: LazyLock<Vec<(Vec<OsString>, &str)>> = LazyLock::new(|| {
-    let listed = Screen::OBEYED.iter();
-    listed.map(|(path, why)| (names(Path::new(path)), *why)).collect()
+/// [`Screen::OBEYED`], taken apart once, by the first name of each path.
+static TABLE: LazyLock<HashMap<OsString, Vec<Listed>>> = LazyLock::new(|| {
+    let mut table: HashMap<_, Vec<_>> = HashMap::new();
+    for (place, (path, reason)) in Screen::OBEYED.iter().enumerate() {
+        let names = names(Path::new(path));
+        if let Some(first) = names.first().cloned() {
+            table.entry(first).or_default().push(Listed { place, names, reason });
+        }
+    }
+    table
 });
+
+/// One line of the table.
+struct Listed {
+    /// Which line it is; of two that match, the first says why.
+    place: usize,
+    names: Vec<OsString>,
+    reason: &'static str,
+}
+
+/// Finds what the table says of a path.
+fn listed(path: &[OsString]) -> Option<&'static Listed> {
+    let found = path.iter().enumerate().flat_map(|(at, name)| {
+        let begin_so = TABLE.get(name).into_iter().flatten();
+        begin_so.filter(move |listed| path[at..].starts_with(&listed.names))
+    });
+    found.min_by_key(|listed| listed.place)
+}
 
 /// Folders of the system, into which a link may lead.
 const SYSTEM: [&str; 9] =
@@ -286,10 +310,9 @@ impl Screen {
         if self.is_allowed(&path) {
             return None;
         }
-        let listed = TABLE.iter().find(|(names, _)| contains(&path, names));
         let is_refused = || self.refused.iter().any(|names| contains(&path, names));
-        match listed {
-            Some((_, why)) => Some(Reason(why)),
+        match listed(&path) {
+            Some(listed) => Some(Reason(listed.reason)),
             None => is_refused().then_some(Reason("is protected")),
         }
     }

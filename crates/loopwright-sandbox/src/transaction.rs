@@ -422,10 +422,12 @@ fn first_usable(root: &Path, places: impl IntoIterator<Item = PathBuf>) -> Optio
 
 /// Forgets the record of a change that was made, which cannot be undone any more then.
 pub fn forget(folder: &Path) {
-    // The file system leaves a folder without rights in its work folder.
-    let inner = folder.join(WORK).join(WORK);
-    if inner.exists() {
-        place::make_writable(&inner).ok();
+    // The file system leaves folders without rights in its work folder.
+    for left in [&[WORK][..], &["incompat"], &["incompat", "volatile"]] {
+        let inner = left.iter().fold(folder.join(WORK), |path, name| path.join(name));
+        if inner.exists() {
+            place::make_writable(&inner).ok();
+        }
     }
     if fs::remove_dir_all(folder).is_err() {
         place::make_tree_writable(folder);

@@ -187,6 +187,7 @@ impl Scan<'_> {
         if old.as_ref().is_some_and(|old| self.is_same(path, old, &new)) {
             return Ok(());
         }
+        self.layers.know(path, &new);
         if let Some(reason) = self.screen.judge(path, self.layers.root, &self.layers) {
             self.refuse(path, reason);
             return Ok(());
@@ -231,17 +232,14 @@ impl Scan<'_> {
 
     /// Plans what is new at a path, with all that is in it but what is refused.
     fn added(&mut self, path: &Path, upper: &Path, new: &Metadata) -> Result<(), TransactionError> {
-        let is = taken(upper, new)?;
+        let mut is = taken(upper, new)?;
         let mut parts = Vec::new();
         self.say(path, ChangeKind::Added);
         if new.is_dir() {
             self.parts(path, &mut parts)?;
+            // Removing what is refused has changed the folder's times.
+            is = fs::symlink_metadata(upper).map_or(is, |status| Mark::of(&status));
         }
-        // Removing what is refused has changed the folder's times.
-        let is = match fs::symlink_metadata(upper) {
-            Ok(status) if status.is_dir() => Mark::of(&status),
-            _ => is,
-        };
         self.changes.steps.push(Step::Add { path: path.into(), is, parts });
         Ok(())
     }
@@ -258,6 +256,7 @@ impl Scan<'_> {
             let refused = if is_whiteout(&new) {
                 None
             } else {
+                self.layers.know(&path, &new);
                 self.screen.judge(&path, self.layers.root, &self.layers)
             };
             if let Some(reason) = refused {
@@ -371,6 +370,11 @@ impl Layers<'_> {
             Err(_) if self.shows_below(path) => self.before(path),
             Err(_) => None,
         }
+    }
+
+    /// Notes what was collected at a path, so that it is not asked again.
+    fn know(&self, path: &Path, new: &Metadata) {
+        self.found.borrow_mut().insert(path.into(), Some(What::of(new)));
     }
 
     /// Tells whether anything was collected in a folder besides its own look.
