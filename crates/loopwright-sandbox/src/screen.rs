@@ -296,12 +296,10 @@ impl Screen {
         self
     }
 
-    /// Refuses also what the folder's own settings make others obey: the folder that its repository has its hooks in.
+    /// Refuses also what the settings of the folder's own repository make git obey: the folder that its hooks are in,
+    /// and files of settings in the folder that are included.
     pub fn of(self, root: &Path) -> Self {
-        match git::hooks(root) {
-            Some(hooks) => self.refuse(hooks),
-            None => self,
-        }
+        git::obeyed_paths(root).into_iter().fold(self, Self::refuse)
     }
 
     /// Judges a path below the folder by its names alone. Returns `None` if it is allowed.

@@ -102,6 +102,31 @@ impl Changes {
     }
 }
 
+impl Changes {
+    /// How many of each there are so far.
+    fn noted(&self) -> [usize; 5] {
+        let Self { made, steps, folders, refused, conflicts } = self;
+        [made.len(), steps.len(), folders.len(), refused.len(), conflicts.len()]
+    }
+
+    /// Forgets what was noted after these.
+    fn forget_since(&mut self, [made, steps, folders, refused, conflicts]: [usize; 5]) {
+        self.made.truncate(made);
+        self.steps.truncate(steps);
+        self.folders.truncate(folders);
+        self.refused.truncate(refused);
+        self.conflicts.truncate(conflicts);
+    }
+}
+
+/// Why a folder is not kept that the screen cannot look into as a whole.
+const TOO_LONG: Reason = Reason::new("holds a path that is longer than the system takes");
+
+fn is_too_long(error: &TransactionError) -> bool {
+    matches!(error, TransactionError::File { source, .. }
+        if source.raw_os_error() == Some(libc::ENAMETOOLONG))
+}
+
 /// Compares what was collected with what is there.
 pub(super) fn scan(
     folder: &Path,
@@ -146,7 +171,15 @@ impl Scan<'_> {
         let (upper, below) = (self.layers.upper.join(path), self.layers.root.join(path));
         let opened = Opened::of(&upper).map_err(TransactionError::at(&upper))?;
         for name in entries(&upper).map_err(TransactionError::at(&upper))? {
-            self.entry(&path.join(name))?;
+            let path = path.join(name);
+            let noted = self.changes.noted();
+            match self.entry(&path) {
+                Err(error) if is_too_long(&error) => {
+                    self.changes.forget_since(noted);
+                    self.refuse(&path, TOO_LONG);
+                }
+                done => done?,
+            }
         }
         let before = fs::symlink_metadata(&below).map_err(TransactionError::at(&below))?;
         let (after, before) = (Look::of(&opened.status), Look::of(&before));
@@ -268,10 +301,21 @@ impl Scan<'_> {
                 continue;
             }
             let is = taken(&at, &new)?;
+            let (noted, planned) = (self.changes.noted(), parts.len());
             self.say(&path, ChangeKind::Added);
             parts.push(Part { path: path.clone(), is });
-            if new.is_dir() {
-                self.parts(&path, parts)?;
+            if !new.is_dir() {
+                continue;
+            }
+            match self.parts(&path, parts) {
+                Err(error) if is_too_long(&error) => {
+                    self.changes.forget_since(noted);
+                    parts.truncate(planned);
+                    self.refuse(&path, TOO_LONG);
+                    is_whole = false;
+                    take_out(&at).map_err(TransactionError::at(&at))?;
+                }
+                done => done?,
             }
         }
         if !is_whole {
