@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::root::open_below;
 use super::view::{Covered, Seen, View};
 use crate::policy::Policy;
-use crate::screen::{self, After, Screen, What};
+use crate::screen::{self, EntryKind, FolderView, Screen};
 
 /// Where such files go, below the folder in which they were found.
 const FOLDER: &str = ".loopwright-quarantine";
@@ -75,7 +75,7 @@ impl Sweep {
         for root in &self.roots {
             let screen = self.screen.clone().of(root);
             let mut found = Vec::new();
-            self.look(root, Path::new(""), Age::Unknown, &screen, &mut found);
+            self.search(root, Path::new(""), Age::Unknown, &screen, &mut found);
             for path in found {
                 notes.push(match move_away(root, &path) {
                     Ok(to) => {
@@ -92,7 +92,7 @@ impl Sweep {
         notes
     }
 
-    fn look(
+    fn search(
         &self,
         root: &Path,
         folder: &Path,
@@ -118,7 +118,7 @@ impl Sweep {
             if is_refused && (!status.is_dir() || age == Age::New || !self.holds_older(&at)) {
                 found.push(path);
             } else if status.is_dir() {
-                self.look(root, &path, age, screen, found);
+                self.search(root, &path, age, screen, found);
             }
         }
     }
@@ -186,24 +186,24 @@ struct Ended<'a> {
     sweep: &'a Sweep,
 }
 
-impl After for Ended<'_> {
-    fn what(&self, path: &Path) -> Option<What> {
-        What::at(&self.root.join(path))
+impl FolderView for Ended<'_> {
+    fn what(&self, path: &Path) -> Option<EntryKind> {
+        EntryKind::at(&self.root.join(path))
     }
 
-    fn before(&self, path: &Path) -> Option<What> {
+    fn before(&self, path: &Path) -> Option<EntryKind> {
         let status = fs::symlink_metadata(self.root.join(path)).ok()?;
         let was_there = !self.sweep.is_new(&status) && self.sweep.was_there(self.root, path);
-        was_there.then(|| What::of(&status))
+        was_there.then(|| EntryKind::of(&status))
     }
 
     fn content(&self, path: &Path) -> Option<Vec<u8>> {
-        screen::look(&self.root.join(path))
+        screen::read_beginning(&self.root.join(path))
     }
 
     fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
         self.before(path)?;
-        screen::look(&self.root.join(path))
+        screen::read_beginning(&self.root.join(path))
     }
 
     fn names(&self, path: &Path) -> Vec<OsString> {

@@ -13,7 +13,7 @@ use rustix::fs::{lgetxattr, llistxattr, lremovexattr};
 use super::error::TransactionError;
 use super::plan::{Attributes, Look, Mark, Part, Step};
 use super::{Moment, UPPER, place};
-use crate::screen::{self, After, Reason, Screen, What, entries};
+use crate::screen::{self, EntryKind, FolderView, Reason, Screen, entries};
 
 /// How the names begin of what the file system notes for itself.
 const NOTES: &[u8] = b"user.overlay.";
@@ -190,7 +190,7 @@ impl Scan<'_> {
             self.changes.folders.push(Attributes { path: path.into(), before, after });
             let is_alone = before.mode != after.mode && path != Path::new("");
             if is_alone {
-                self.say(path, ChangeKind::Attributes);
+                self.note_change(path, ChangeKind::Attributes);
             }
         }
         Ok(())
@@ -234,7 +234,7 @@ impl Scan<'_> {
                 let is = taken(&upper, &new)?;
                 let old = self.keep();
                 self.changes.steps.push(Step::Replace { path: path.into(), old, was, is });
-                self.say(path, ChangeKind::Modified);
+                self.note_change(path, ChangeKind::Modified);
                 Ok(())
             }
             (Some(_), Some(was)) => {
@@ -259,7 +259,7 @@ impl Scan<'_> {
         }
         let old = self.keep();
         self.changes.steps.push(Step::Remove { path: path.into(), old, was });
-        self.say(path, ChangeKind::Removed);
+        self.note_change(path, ChangeKind::Removed);
         true
     }
 
@@ -267,7 +267,7 @@ impl Scan<'_> {
     fn added(&mut self, path: &Path, upper: &Path, new: &Metadata) -> Result<(), TransactionError> {
         let mut is = taken(upper, new)?;
         let mut parts = Vec::new();
-        self.say(path, ChangeKind::Added);
+        self.note_change(path, ChangeKind::Added);
         if new.is_dir() {
             self.parts(path, &mut parts)?;
             // Removing what is refused has changed the folder's times.
@@ -302,7 +302,7 @@ impl Scan<'_> {
             }
             let is = taken(&at, &new)?;
             let (noted, planned) = (self.changes.noted(), parts.len());
-            self.say(&path, ChangeKind::Added);
+            self.note_change(&path, ChangeKind::Added);
             parts.push(Part { path: path.clone(), is });
             if !new.is_dir() {
                 continue;
@@ -354,7 +354,7 @@ impl Scan<'_> {
         self.kept
     }
 
-    fn say(&mut self, path: &Path, kind: ChangeKind) {
+    fn note_change(&mut self, path: &Path, kind: ChangeKind) {
         // What is put in the place of a folder is one change.
         if let Some(last) = self.changes.made.last_mut()
             && last.path == path
@@ -393,7 +393,7 @@ struct Layers<'a> {
     upper: &'a Path,
     root: &'a Path,
     /// What was found where it is asked again and again: for what makes a repository, beside every file.
-    found: RefCell<HashMap<PathBuf, Option<What>>>,
+    found: RefCell<HashMap<PathBuf, Option<EntryKind>>>,
 }
 
 impl Layers<'_> {
@@ -408,9 +408,9 @@ impl Layers<'_> {
         })
     }
 
-    fn look(&self, path: &Path) -> Option<What> {
+    fn find(&self, path: &Path) -> Option<EntryKind> {
         match fs::symlink_metadata(self.upper.join(path)) {
-            Ok(status) => Some(What::of(&status)).filter(|_| !is_whiteout(&status)),
+            Ok(status) => Some(EntryKind::of(&status)).filter(|_| !is_whiteout(&status)),
             Err(_) if self.shows_below(path) => self.before(path),
             Err(_) => None,
         }
@@ -418,7 +418,7 @@ impl Layers<'_> {
 
     /// Notes what was collected at a path, so that it is not asked again.
     fn know(&self, path: &Path, new: &Metadata) {
-        self.found.borrow_mut().insert(path.into(), Some(What::of(new)));
+        self.found.borrow_mut().insert(path.into(), Some(EntryKind::of(new)));
     }
 
     /// Tells whether anything was collected in a folder besides its own look.
@@ -427,31 +427,31 @@ impl Layers<'_> {
     }
 }
 
-impl After for Layers<'_> {
-    fn what(&self, path: &Path) -> Option<What> {
+impl FolderView for Layers<'_> {
+    fn what(&self, path: &Path) -> Option<EntryKind> {
         if let Some(found) = self.found.borrow().get(path) {
             return *found;
         }
-        let found = self.look(path);
+        let found = self.find(path);
         self.found.borrow_mut().insert(path.into(), found);
         found
     }
 
-    fn before(&self, path: &Path) -> Option<What> {
-        What::at(&self.root.join(path))
+    fn before(&self, path: &Path) -> Option<EntryKind> {
+        EntryKind::at(&self.root.join(path))
     }
 
     fn content(&self, path: &Path) -> Option<Vec<u8>> {
         self.what(path)?;
         let upper = self.upper.join(path);
         match fs::symlink_metadata(&upper) {
-            Ok(_) => screen::look(&upper),
-            Err(_) => screen::look(&self.root.join(path)),
+            Ok(_) => screen::read_beginning(&upper),
+            Err(_) => screen::read_beginning(&self.root.join(path)),
         }
     }
 
     fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
-        screen::look(&self.root.join(path))
+        screen::read_beginning(&self.root.join(path))
     }
 
     fn names(&self, path: &Path) -> Vec<OsString> {
