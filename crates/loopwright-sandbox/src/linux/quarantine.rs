@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::root::open_below;
 use super::view::{Covered, Seen, View};
 use crate::policy::Policy;
-use crate::screen::{self, EntryKind, FolderView, Screen};
+use crate::screen::{self, EntryKind, FolderView, Reason, Screen};
 
 /// Where such files go, below the folder in which they were found.
 const FOLDER: &str = ".loopwright-quarantine";
@@ -76,13 +76,13 @@ impl Sweep {
             let screen = self.screen.clone().of(root);
             let mut found = Vec::new();
             self.search(root, Path::new(""), Age::Unknown, &screen, &mut found);
-            for path in found {
+            for (path, reason) in found {
                 notes.push(match move_away(root, &path) {
                     Ok(to) => {
-                        format!("{} is protected: the new one was moved to {to}", path.display())
+                        format!("{} {reason}: the new one was moved to {to}", path.display())
                     }
                     Err(error) => format!(
-                        "{} is protected, and the new one could not be moved away ({error}): remove it before you \
+                        "{} {reason}, and the new one could not be moved away ({error}): remove it before you \
                          use a program that obeys it",
                         path.display()
                     ),
@@ -98,7 +98,7 @@ impl Sweep {
         folder: &Path,
         age: Age,
         screen: &Screen,
-        found: &mut Vec<PathBuf>,
+        found: &mut Vec<(PathBuf, Reason)>,
     ) {
         if folder.components().count() > DEEPEST {
             return;
@@ -112,13 +112,14 @@ impl Sweep {
                 continue;
             }
             let age = if age == Age::New || self.appeared(&at, &status) { Age::New } else { age };
-            let is_refused = (age == Age::New || self.is_new(&status))
-                && screen.judge(&path, root, &Ended { root, sweep: self }).is_some();
+            let is_new = age == Age::New || self.is_new(&status);
+            let judged = || screen.judge(&path, root, &Ended { root, sweep: self });
             // What was in a folder before stays.
-            if is_refused && (!status.is_dir() || age == Age::New || !self.holds_older(&at)) {
-                found.push(path);
-            } else if status.is_dir() {
-                self.search(root, &path, age, screen, found);
+            let stays = || status.is_dir() && age != Age::New && self.holds_older(&at);
+            match is_new.then(judged).flatten() {
+                Some(reason) if !stays() => found.push((path, reason)),
+                _ if status.is_dir() => self.search(root, &path, age, screen, found),
+                _ => {}
             }
         }
     }

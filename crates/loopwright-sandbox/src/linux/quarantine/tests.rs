@@ -31,7 +31,7 @@ fn what_appeared_is_kept_in_another_place_at_any_depth() {
     let notes = swept(folder.path(), || fs::write(deep.join(".envrc"), "evil").unwrap());
     assert!(
         notes[0].starts_with(
-            "a/b/.envrc is protected: the new one was moved to .loopwright-quarantine/"
+            "a/b/.envrc runs code when a shell enters the folder: the new one was moved to .loopwright-quarantine/"
         ),
         "{notes:?}"
     );
@@ -47,7 +47,11 @@ fn a_folder_that_held_something_before_stays_and_what_is_new_in_it_goes() {
     fs::create_dir_all(&editor).unwrap();
     fs::write(editor.join("settings.json"), "mine").unwrap();
     let notes = swept(folder.path(), || fs::write(editor.join("tasks.json"), "evil").unwrap());
-    assert!(notes[0].starts_with("a/.vscode/tasks.json is protected"), "{notes:?}");
+    assert!(
+        notes[0]
+            .starts_with("a/.vscode/tasks.json is obeyed by editors when they open the folder: "),
+        "{notes:?}"
+    );
     assert_eq!(names(&editor), ["settings.json"]);
 }
 
