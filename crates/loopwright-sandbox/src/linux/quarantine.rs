@@ -51,11 +51,10 @@ impl Sweep {
             }
             _ => None,
         });
-        Self::beginning(
-            roots.chain(direct).collect(),
-            covered.collect(),
-            policy.screen(Screen::standard()),
-        )
+        // What could not be changed had it been there does not appear either, whatever it holds.
+        let screen = policy.protected.iter().fold(Screen::standard(), Screen::refuse);
+        let screen = policy.screen(screen);
+        Self::beginning(roots.chain(direct).collect(), covered.collect(), screen)
     }
 
     fn beginning(roots: Vec<PathBuf>, covered: Vec<PathBuf>, screen: Screen) -> Self {
