@@ -52,7 +52,7 @@ pub(crate) fn start(job: &Job, streams: Streams) -> Result<Started, Refusal> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| Refusal::setup("reaper", &error.into()))?;
     let view = View::of(job)?;
-    let sweep = Some(Sweep::of(&view, &job.policy));
+    let sweep = (job.tier != Tier::Host).then(|| Sweep::of(&view, &job.policy));
     let started = |pid, inner| Started {
         pid,
         inner,

@@ -192,8 +192,8 @@ fn undo_command(kept: &Path, paths: Vec<String>) -> Vec<(String, Undone)> {
         Ok(came) if !came.is_empty() || paths.is_empty() => came
             .into_iter()
             .map(|it| match it {
-                Restored::Yes(path) => (path, Undone::Restored),
-                Restored::No(path) => (path, Undone::Conflict),
+                Restored::AsBefore(path) => (path, Undone::Restored),
+                Restored::ChangedSince(path) => (path, Undone::Conflict),
             })
             .collect(),
         // Nothing is kept: it was not made real, or it was kept long enough, or elsewhere.
