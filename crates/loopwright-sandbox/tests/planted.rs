@@ -8,23 +8,28 @@ use std::process::{Command as Program, Stdio};
 
 use loopwright_sandbox::screen::Screen;
 
+use crate::planted_tools;
 use crate::transactions::staged;
 use crate::world::World;
 
 /// One way to plant something.
-struct Case {
-    name: &'static str,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
     /// What the user has done before, outside of the sandbox.
-    before: &'static str,
+    pub(crate) before: &'static str,
     /// The agent's commands, each of them applied before the next.
-    planted: &'static [&'static str],
+    pub(crate) planted: &'static [&'static str],
     /// What the user does afterwards.
-    later: &'static str,
-    /// A program that is needed for it, besides git.
-    needs: &'static str,
+    pub(crate) later: &'static str,
+    /// The programs that are needed for it, besides git.
+    pub(crate) needs: &'static str,
 }
 
-const fn case(name: &'static str, planted: &'static [&'static str], later: &'static str) -> Case {
+pub(crate) const fn case(
+    name: &'static str,
+    planted: &'static [&'static str],
+    later: &'static str,
+) -> Case {
     Case { name, before: "", planted, later, needs: "git" }
 }
 
@@ -250,8 +255,14 @@ const CASES: &[Case] = &[
     },
 ];
 
+/// All of them, or those whose names contain `LOOPWRIGHT_PLANTED`.
+fn cases() -> impl Iterator<Item = &'static Case> {
+    let wanted = std::env::var("LOOPWRIGHT_PLANTED").unwrap_or_default();
+    CASES.iter().chain(planted_tools::CASES).filter(move |case| case.name.contains(&wanted))
+}
+
 /// A repository with one commit, and a program that leaves a mark.
-fn world() -> World {
+pub(crate) fn world() -> World {
     let world = World::new();
     fs::create_dir(world.outside("home")).unwrap();
     let git = "[user]\n\tname = u\n\temail = u@localhost\n[init]\n\tdefaultBranch = main\n";
@@ -267,7 +278,7 @@ fn world() -> World {
 }
 
 /// Does something as the user, in the folder.
-fn user(world: &World, line: &str) {
+pub(crate) fn user(world: &World, line: &str) {
     let home = world.outside("home");
     let rust = |name: &str, folder: &str| {
         let home = std::env::var_os("HOME").unwrap_or_default();
@@ -287,15 +298,19 @@ fn user(world: &World, line: &str) {
         .unwrap();
 }
 
-fn has(program: &str) -> bool {
-    let found = Program::new("sh").args(["-c", &format!("command -v {program}")]).output();
-    found.is_ok_and(|it| it.status.success())
+/// Tells whether all of these programs are there.
+fn has(programs: &str) -> bool {
+    let is_there = |program: &str| {
+        let found = Program::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        found.is_ok_and(|output| output.status.success())
+    };
+    programs.split(' ').all(is_there)
 }
 
 #[tokio::test]
 async fn what_is_planted_for_another_program_does_not_run_later() {
     let mut ran = Vec::new();
-    for case in CASES {
+    for case in cases() {
         if !has(case.needs) {
             println!("left out, because there is no `{}` here: {}", case.needs, case.name);
             continue;
@@ -316,7 +331,7 @@ async fn what_is_planted_for_another_program_does_not_run_later() {
 #[tokio::test]
 async fn nor_does_it_where_changes_are_made_at_once() {
     let mut ran = Vec::new();
-    for case in CASES.iter().filter(|case| has(case.needs)) {
+    for case in cases().filter(|case| has(case.needs)) {
         let world = world();
         user(&world, case.before);
         for planted in case.planted {
@@ -333,7 +348,7 @@ async fn nor_does_it_where_changes_are_made_at_once() {
 #[test]
 fn without_a_sandbox_all_of_it_runs() {
     let mut did_not = Vec::new();
-    for case in CASES.iter().filter(|case| has(case.needs)) {
+    for case in cases().filter(|case| has(case.needs)) {
         let world = world();
         let steps = case.planted.iter().copied();
         for line in [case.before].into_iter().chain(steps).chain([case.later]) {
