@@ -108,7 +108,7 @@ pub(crate) const CASES: &[Case] = &[
         "screen's start",
         "ln -s $PWD/.screenrc ../home/.screenrc",
         &["echo 'screen ./run.sh' > .screenrc"],
-        "SCREENDIR=$HOME/s timeout 5 screen -D -m",
+        "SCREENDIR=$HOME/s timeout 5 screen -D -m true",
     ),
     tool(
         "direnv",
@@ -130,21 +130,21 @@ pub(crate) const CASES: &[Case] = &[
         "vim in the folder",
         "echo 'set exrc' > ../home/.vimrc",
         &["echo 'silent !./run.sh' > .exrc"],
-        "TERM=dumb timeout 5 vim -c qa!",
+        "timeout 5 vim -T dumb --not-a-term -c qa!",
     ),
     tool(
         "vim",
         "vim in the folder, by its own name",
         "echo 'set exrc' > ../home/.vimrc",
         &["echo 'call system(\"./run.sh\")' > .vimrc"],
-        "TERM=dumb timeout 5 vim -c qa!",
+        "timeout 5 vim -T dumb --not-a-term -c qa!",
     ),
     tool(
         "vim",
         "vim's plugins",
         "mkdir .vim; ln -s $PWD/.vim ../home/.vim; touch ../home/.vimrc",
         &["mkdir -p .vim/plugin; echo 'call system(\"./run.sh\")' > .vim/plugin/x.vim"],
-        "TERM=dumb timeout 5 vim -c qa!",
+        "timeout 5 vim -T dumb --not-a-term -c qa!",
     ),
     tool(
         "nvim",
@@ -351,7 +351,11 @@ pub(crate) const CASES: &[Case] = &[
         ],
         "git merge o",
     ),
-    case("editor of sequences", &["git config sequence.editor ./run.sh"], "git rebase -i --root"),
+    case(
+        "editor of sequences",
+        &["git config sequence.editor ./run.sh"],
+        "EDITOR=false git rebase -i --root",
+    ),
     case(
         "program at the other end",
         &["git config remote.o.url .; git config remote.o.uploadpack ./run.sh"],
@@ -366,8 +370,8 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case(
         "comparing with a tool",
-        &["git config diff.tool x; git config difftool.x.cmd ./run.sh; echo more >> a.txt"],
-        "git difftool -y",
+        &["git config difftool.x.cmd ./run.sh; echo more >> a.txt"],
+        "git difftool -y -t x",
     ),
     case(
         "trailers",
