@@ -23,6 +23,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Tries what a strategy makes: for a duration, or a number of rounds, of which there are more in the long form.
+#[expect(clippy::print_stdout, reason = "a test that calls it prints where it began")]
 pub(crate) fn fuzz<S: Strategy>(
     (rounds, long): (u64, u64),
     strategy: &S,
@@ -110,8 +111,8 @@ fn is_harmless(entry: &str) -> bool {
         (Some("remote"), Some("url")) | (Some("branch"), Some("remote")) => is_address(value),
         (Some("remote"), Some("fetch" | "tagopt" | "prune"))
         | (Some("branch"), Some("merge" | "rebase")) => parts.len() > 2,
-        (Some("user"), Some("name" | "email")) => parts.len() == 2,
-        (Some("core"), Some("bare" | "filemode" | "eol")) => parts.len() == 2,
+        (Some("user"), Some("name" | "email"))
+        | (Some("core"), Some("bare" | "filemode" | "eol")) => parts.len() == 2,
         _ => false,
     }
 }
