@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Program, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use loopwright_sandbox::screen::{After, Screen, What};
+use loopwright_sandbox::screen::{EntryKind, FolderView, Screen};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseResult, TestRng, TestRunner};
 
@@ -60,16 +60,16 @@ struct Settings {
     after: Vec<u8>,
 }
 
-impl After for Settings {
-    fn what(&self, path: &Path) -> Option<What> {
+impl FolderView for Settings {
+    fn what(&self, path: &Path) -> Option<EntryKind> {
         match path.to_str()? {
-            "" | ".git" => Some(What::Folder),
-            ".git/config" => Some(What::File),
+            "" | ".git" => Some(EntryKind::Folder),
+            ".git/config" => Some(EntryKind::File),
             _ => None,
         }
     }
 
-    fn before(&self, path: &Path) -> Option<What> {
+    fn before(&self, path: &Path) -> Option<EntryKind> {
         self.what(path)
     }
 
