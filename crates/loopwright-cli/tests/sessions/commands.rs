@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -92,7 +92,9 @@ fn traced_process(strace: &Child) -> u32 {
 }
 
 fn until(is_so: impl Fn() -> bool) {
+    let began = Instant::now();
     while !is_so() {
+        assert!(began.elapsed() < Duration::from_mins(1), "it does not come to be so");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
