@@ -265,3 +265,82 @@ async fn a_command_begins_where_the_last_one_ended_if_that_is_wanted() {
     let keeping = answers(bash(Bash::in_dir(home.path()).keep_directory()), &calls).await;
     assert_eq!(keeping, ["(no output)", "sub"]);
 }
+
+/// Runs one line after the other as an agent's commands, and returns what each of them said.
+async fn said(folder: &std::path::Path, lines: &[&str]) -> Vec<String> {
+    loopwright_sandbox::set_helper_path(sandbox_helper());
+    let staging = tempfile::tempdir().unwrap();
+    let calls: Vec<_> = lines.iter().map(|line| ("bash", json!({ "command": line }))).collect();
+    answers(UseBash::in_dir(folder).staging(staging.path()), &calls).await
+}
+
+/// Returns what git says in a folder, without settings from elsewhere.
+fn git(folder: &std::path::Path, words: &[&str]) -> Option<String> {
+    let output = std::process::Command::new("git")
+        .args(words)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_SYSTEM", "/dev/null")
+        .output();
+    match output {
+        Ok(output) => Some(String::from_utf8(output.stdout).unwrap()),
+        Err(_) => {
+            println!("left out, because there is no `git` here");
+            None
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_git_keeps_for_itself_is_kept_and_what_it_would_run_is_not() {
+    let home = tempfile::tempdir().unwrap();
+    let told = said(
+        home.path(),
+        &[
+            "git init -q -b main && git config user.name A && git config user.email a@b",
+            "echo one > a && git add a && git commit -q -m one",
+            "git remote add origin https://localhost/x && git switch -q -c topic && git branch -q -u main",
+        ],
+    )
+    .await;
+    let settings = ["config", "--local", "--list"];
+    let Some(kept) = git(home.path(), &settings) else { return };
+    assert_eq!(told, ["(no output)", "(no output)", "(no output)"]);
+    for expect in [
+        "user.name=A\n",
+        "remote.origin.url=https://localhost/x\n",
+        "branch.topic.merge=refs/heads/main\n",
+    ] {
+        assert!(kept.contains(expect), "{kept}");
+    }
+    assert_eq!(git(home.path(), &["log", "--format=%s%d"]).unwrap(), "one (HEAD -> topic, main)\n");
+    assert!(home.path().join(".git/hooks").read_dir().unwrap().count() > 0, "samples of hooks");
+    let told = said(
+        home.path(),
+        &[
+            "git config core.fsmonitor ./run.sh",
+            "git config filter.x.clean ./run.sh",
+            "echo './run.sh' > .git/hooks/pre-commit",
+        ],
+    )
+    .await;
+    let [fsmonitor, filter, hook] = &told[..] else { panic!("{told:?}") };
+    for told in [fsmonitor, filter] {
+        assert!(told.contains("`.git/config` would change settings of git that run"), "{told}");
+    }
+    assert!(hook.contains("`.git/hooks/pre-commit` makes git run something"), "{hook}");
+    assert_eq!(git(home.path(), &settings).unwrap(), kept);
+    assert!(!home.path().join(".git/hooks/pre-commit").exists());
+}
+
+#[tokio::test]
+async fn what_a_policy_protects_besides_is_kept_as_it_is() {
+    loopwright_sandbox::set_helper_path(sandbox_helper());
+    let (home, staging) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let policy = SandboxPolicy::in_dir(home.path()).protect("Cargo.lock");
+    let bash = UseBash::in_dir(home.path()).policy(policy).staging(staging.path());
+    let told = answers(bash, &[("bash", json!({ "command": "touch Cargo.lock b" }))]).await;
+    assert!(told[0].contains("`Cargo.lock` is protected"), "{told:?}");
+    assert!(!home.path().join("Cargo.lock").exists());
+    assert!(home.path().join("b").exists());
+}

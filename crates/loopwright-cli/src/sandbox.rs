@@ -153,8 +153,7 @@ fn finish(
 ) -> Result<Value, TransactionError> {
     let screen = args.allow.iter().fold(Screen::standard(), Screen::allow);
     let screen = commands.allowed().iter().fold(screen, Screen::allow);
-    let screen = policy.read_paths.iter().fold(screen, Screen::reach);
-    let changes = transaction.changes(&screen)?;
+    let changes = transaction.changes(&policy.screen(screen))?;
     output.notes.extend(changes.notes());
     let path = |path: &Path| path.to_string_lossy().into_owned();
     let told = json!({

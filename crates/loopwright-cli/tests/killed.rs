@@ -43,7 +43,7 @@ pub(crate) fn can_kill() -> bool {
 }
 
 /// Returns a command that runs another one under `strace`, with its options.
-fn traced(command: &Command, options: &[&str]) -> Command {
+pub(crate) fn traced(command: &Command, options: &[&str]) -> Command {
     let mut traced = Command::new("strace");
     traced.args(["-f", "-qq", "-s", "0"]).args(options);
     traced.arg(command.get_program()).args(command.get_args());

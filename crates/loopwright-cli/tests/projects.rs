@@ -3,7 +3,7 @@
 
 use std::env::{home_dir, split_paths, var_os};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use loopwright_agent::{AgentBuilder, UseLlmConfig};

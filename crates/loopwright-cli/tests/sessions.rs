@@ -1,5 +1,6 @@
 //! Runs that are kept, and what can be done with them.
 
+mod commands;
 mod damaged;
 mod following;
 mod killed;

@@ -45,6 +45,8 @@ pub enum Guarantee {
     Scratch,
     /// The environment holds what the policy says.
     Environment,
+    /// The number of files that are watched for changes is limited, and leaves some to the user's other programs.
+    FileWatches,
 }
 
 /// How firmly something is enforced.
@@ -66,7 +68,7 @@ pub struct Guarantees {
 
 impl Guarantee {
     /// Every guarantee, in the order of reports.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::FileWrites,
         Self::FileReads,
         Self::FileMetadata,
@@ -85,6 +87,7 @@ impl Guarantee {
         Self::FileSize,
         Self::Scratch,
         Self::Environment,
+        Self::FileWatches,
     ];
 
     /// The name as it is written in reports.
@@ -108,6 +111,7 @@ impl Guarantee {
             Self::FileSize => "file size",
             Self::Scratch => "scratch",
             Self::Environment => "environment",
+            Self::FileWatches => "file watches",
         }
     }
 }

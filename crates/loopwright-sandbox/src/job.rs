@@ -73,6 +73,9 @@ pub(crate) enum InitReport {
     Refused(Refusal),
     /// How the command ended by itself.
     Ended(ExitOutcome),
+    /// What its namespaces hold, when that was asked.
+    #[cfg(target_os = "linux")]
+    Held(crate::linux::held::Held),
 }
 
 impl Refusal {

@@ -6,11 +6,12 @@
 //! | [`view`] | what a command sees of the file system |
 //! | [`namespaces`], [`root`], [`overlay`], [`first`], [`stage`] | the namespaces, their root and their first process |
 //! | [`bubblewrap`], [`container`] | other programs that make a sandbox |
-//! | [`confine`], [`filter`] | the last steps before the command |
-//! | [`tree`], [`cgroup`] | what a command uses, and ending it |
+//! | [`confine`], [`filter`], [`share`] | the last steps before the command |
+//! | [`tree`], [`held`], [`account`], [`cgroup`] | what a command uses, and ending it |
 //! | [`quarantine`], [`enforced`] | cleaning up, and what it was worth |
 //! | [`sys`] | the system calls without a safe interface |
 
+pub(crate) mod account;
 pub(crate) mod bubblewrap;
 pub(crate) mod cgroup;
 pub(crate) mod confine;
@@ -18,11 +19,13 @@ pub(crate) mod container;
 pub(crate) mod enforced;
 pub(crate) mod filter;
 pub(crate) mod first;
+pub(crate) mod held;
 pub(crate) mod helper;
 pub(crate) mod namespaces;
 pub(crate) mod overlay;
 pub(crate) mod quarantine;
 pub(crate) mod root;
+pub(crate) mod share;
 pub(crate) mod stage;
 pub(crate) mod start;
 pub(crate) mod sys;

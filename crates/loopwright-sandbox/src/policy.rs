@@ -192,10 +192,10 @@ pub enum BackendChoice {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cgroup {
-    /// Limits on memory and processes come from resource limits and a watchdog.
-    #[default]
+    /// Limits on memory and processes come from resource limits, and from looking at what is used.
     Off,
     /// They come from a control group as well, if one can be made.
+    #[default]
     IfWritable,
 }
 
@@ -264,9 +264,12 @@ impl SandboxPolicy {
         self
     }
 
-    /// Adds to a screen what this policy protects, and lets links lead to what it lets commands read.
+    /// Adds to a screen what this policy protects beyond [`PROTECTED_PATHS`], and lets links lead to what it lets
+    /// commands read. Of `PROTECTED_PATHS` the screen itself says which changes are data, such as most settings of git.
     pub fn screen(&self, screen: Screen) -> Screen {
-        let screen = self.protected.iter().fold(screen, Screen::refuse);
+        let is_standard = |path: &&PathBuf| PROTECTED_PATHS.iter().any(|known| ***path == **known);
+        let beyond = self.protected.iter().filter(|path| !is_standard(path));
+        let screen = beyond.fold(screen, Screen::refuse);
         self.read_paths.iter().fold(screen, Screen::reach)
     }
 

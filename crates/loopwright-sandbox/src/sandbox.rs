@@ -73,7 +73,7 @@ impl dyn Sandbox + '_ {
         let staged = policy.clone().staged(&transaction);
         match self.run(command, &staged, observer, cancel).await {
             Err(SandboxError::NotStaged { reason }) => {
-                transaction.give_up().map_err(|error| SandboxError::NotStaged {
+                transaction.mark_direct().map_err(|error| SandboxError::NotStaged {
                     reason: format!("{reason}; {error}"),
                 })?;
                 let mut output = self.run(command, policy, observer, cancel).await?;

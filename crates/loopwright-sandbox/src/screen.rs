@@ -7,6 +7,7 @@
 mod config;
 mod git;
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, Metadata};
@@ -16,7 +17,7 @@ use std::sync::LazyLock;
 
 /// What is at a path, without following a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum EntryKind {
     /// A folder.
     Folder,
     /// A file with content.
@@ -32,11 +33,11 @@ pub enum What {
 }
 
 /// What a folder will hold once changes are made, as far as it is asked.
-pub trait After {
+pub trait FolderView {
     /// Returns what will be at a path below the folder. `None` means nothing.
-    fn what(&self, path: &Path) -> Option<What>;
+    fn what(&self, path: &Path) -> Option<EntryKind>;
     /// Returns what is there now. `None` means nothing.
-    fn before(&self, path: &Path) -> Option<What>;
+    fn before(&self, path: &Path) -> Option<EntryKind>;
     /// Returns the beginning of a file as it will be, at most 64 KiB, or the target of a link. `None` means that it is
     /// not known.
     fn content(&self, path: &Path) -> Option<Vec<u8>>;
@@ -105,11 +106,34 @@ const PROGRAM: &str = "is run by its program when that starts here";
 const CONTROL: &str = "makes version control run code";
 const SECRETS: &str = "holds keys";
 
-/// [`Screen::OBEYED`], taken apart once.
-static TABLE: LazyLock<Vec<(Vec<OsString>, &str)>> = LazyLock::new(|| {
-    let listed = Screen::OBEYED.iter();
-    listed.map(|(path, why)| (names(Path::new(path)), *why)).collect()
+/// [`Screen::OBEYED`], taken apart once, by the first name of each path.
+static TABLE: LazyLock<HashMap<OsString, Vec<Listed>>> = LazyLock::new(|| {
+    let mut table: HashMap<_, Vec<_>> = HashMap::new();
+    for (place, (path, reason)) in Screen::OBEYED.iter().enumerate() {
+        let names = names(Path::new(path));
+        if let Some(first) = names.first().cloned() {
+            table.entry(first).or_default().push(Listed { place, names, reason });
+        }
+    }
+    table
 });
+
+/// One line of the table.
+struct Listed {
+    /// Which line it is; of two that match, the first says why.
+    place: usize,
+    names: Vec<OsString>,
+    reason: &'static str,
+}
+
+/// Finds what the table says of a path.
+fn listed(path: &[OsString]) -> Option<&'static Listed> {
+    let found = path.iter().enumerate().flat_map(|(at, name)| {
+        let begin_so = TABLE.get(name).into_iter().flatten();
+        begin_so.filter(move |listed| path[at..].starts_with(&listed.names))
+    });
+    found.min_by_key(|listed| listed.place)
+}
 
 /// Folders of the system, into which a link may lead.
 const SYSTEM: [&str; 9] =
@@ -130,12 +154,14 @@ impl Screen {
         (".zlogin", SHELL),
         (".zlogout", SHELL),
         (".kshrc", SHELL),
+        (".mkshrc", SHELL),
         (".cshrc", SHELL),
         (".tcshrc", SHELL),
         (".inputrc", SHELL),
         (".tmux.conf", SHELL),
         (".screenrc", SHELL),
         (".config/fish", SHELL),
+        (".config/tmux", SHELL),
         (".envrc", DIRECTORY),
         ("mise.toml", DIRECTORY),
         (".mise.toml", DIRECTORY),
@@ -159,6 +185,10 @@ impl Screen {
         (".lvimrc", EDITOR),
         (".local.vimrc", EDITOR),
         (".vim", EDITOR),
+        (".config/nvim", EDITOR),
+        (".emacs", EDITOR),
+        (".emacs.d", EDITOR),
+        (".config/emacs", EDITOR),
         (".lazygit.yml", EDITOR),
         ("lazygit.yml", EDITOR),
         (".project", EDITOR),
@@ -195,6 +225,7 @@ impl Screen {
         (".simple-git-hooks.json", HOOK),
         (".gitmodules", CONTROL),
         (".gitconfig", CONTROL),
+        (".config/git", CONTROL),
         (".sl/config", CONTROL),
         (".jj/workspace-config.toml", CONTROL),
         (".hg/hgrc", CONTROL),
@@ -220,6 +251,8 @@ impl Screen {
         (".bazelrc", PACKAGES),
         (".bazeliskrc", PACKAGES),
         (".gdbinit", PROGRAM),
+        (".gdbearlyinit", PROGRAM),
+        (".config/gdb", PROGRAM),
         (".lldbinit", PROGRAM),
         (".irbrc", PROGRAM),
         (".pryrc", PROGRAM),
@@ -232,8 +265,11 @@ impl Screen {
         (".iex.exs", PROGRAM),
         (".erlang", PROGRAM),
         (".pdbrc", PROGRAM),
+        (".perldb", PROGRAM),
         (".byebugrc", PROGRAM),
         (".rdbgrc", PROGRAM),
+        (".sqliterc", PROGRAM),
+        (".ripgreprc", PROGRAM),
         ("jupyter_server_config.py", PROGRAM),
         (".user.ini", PROGRAM),
         ("sitecustomize.py", PROGRAM),
@@ -272,12 +308,10 @@ impl Screen {
         self
     }
 
-    /// Refuses also what the folder's own settings make others obey: the folder that its repository has its hooks in.
+    /// Refuses also what the settings of the folder's own repository make git obey: the folder that its hooks are in,
+    /// and files of settings in the folder that are included.
     pub fn of(self, root: &Path) -> Self {
-        match git::hooks(root) {
-            Some(hooks) => self.refuse(hooks),
-            None => self,
-        }
+        git::obeyed_paths(root).into_iter().fold(self, Self::refuse)
     }
 
     /// Judges a path below the folder by its names alone. Returns `None` if it is allowed.
@@ -286,16 +320,15 @@ impl Screen {
         if self.is_allowed(&path) {
             return None;
         }
-        let listed = TABLE.iter().find(|(names, _)| contains(&path, names));
         let is_refused = || self.refused.iter().any(|names| contains(&path, names));
-        match listed {
-            Some((_, why)) => Some(Reason(why)),
+        match listed(&path) {
+            Some(listed) => Some(Reason(listed.reason)),
             None => is_refused().then_some(Reason("is protected")),
         }
     }
 
     /// Judges what will be at a path below the folder. Returns `None` if it is allowed.
-    pub fn judge(&self, path: &Path, root: &Path, after: &dyn After) -> Option<Reason> {
+    pub fn judge(&self, path: &Path, root: &Path, after: &dyn FolderView) -> Option<Reason> {
         if let Some(reason) = self.by_name(path) {
             return Some(reason);
         }
@@ -321,9 +354,15 @@ impl Screen {
     }
 
     /// Judges a link. `..` counts only before the first name, where it leaves folders that are no links.
-    fn leads_out(&self, path: &Path, root: &Path, what: What, after: &dyn After) -> Option<Reason> {
+    fn leads_out(
+        &self,
+        path: &Path,
+        root: &Path,
+        what: EntryKind,
+        after: &dyn FolderView,
+    ) -> Option<Reason> {
         const OUT: Reason = Reason("is a link that leads out of the folder");
-        if what != What::Link {
+        if what != EntryKind::Link {
             return None;
         }
         let Some(target) = after.content(path) else { return Some(OUT) };
@@ -362,17 +401,17 @@ impl Default for Screen {
 }
 
 /// Refuses devices and set-user-id files.
-fn kind(what: What) -> Option<Reason> {
+fn kind(what: EntryKind) -> Option<Reason> {
     match what {
-        What::Device => Some(Reason("is a device")),
-        What::SetId => {
+        EntryKind::Device => Some(Reason("is a device")),
+        EntryKind::SetId => {
             Some(Reason("runs with the rights of its owner (set-user-id or set-group-id)"))
         }
-        What::Folder | What::File | What::Link | What::Other => None,
+        EntryKind::Folder | EntryKind::File | EntryKind::Link | EntryKind::Other => None,
     }
 }
 
-impl What {
+impl EntryKind {
     /// Returns what is at a path. `None` means nothing.
     pub fn at(path: &Path) -> Option<Self> {
         fs::symlink_metadata(path).ok().map(|metadata| Self::of(&metadata))
@@ -412,13 +451,13 @@ impl What {
 }
 
 /// A file that chooses the Rust toolchain is data, unless it names a folder with programs.
-fn toolchain(path: &Path, what: What, after: &dyn After) -> Option<Reason> {
+fn toolchain(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Reason> {
     let name = path.file_name()?.to_ascii_lowercase();
-    if what == What::Folder || (name != "rust-toolchain" && name != "rust-toolchain.toml") {
+    if what == EntryKind::Folder || (name != "rust-toolchain" && name != "rust-toolchain.toml") {
         return None;
     }
     let is_data = |content: &Vec<u8>| {
-        what == What::File
+        what == EntryKind::File
             && (content.len() as u64) < LOOKED_AT
             && !content.windows(4).any(|part| part == b"path")
             && !content.contains(&b'\\')
@@ -473,7 +512,7 @@ pub fn entries(folder: &Path) -> io::Result<Vec<OsString>> {
 }
 
 /// Reads the beginning of a file, at most 64 KiB, or the target of a link. `None` means that it cannot be read.
-pub fn look(path: &Path) -> Option<Vec<u8>> {
+pub fn read_beginning(path: &Path) -> Option<Vec<u8>> {
     use std::io::Read as _;
     let metadata = fs::symlink_metadata(path).ok()?;
     if metadata.is_symlink() {

@@ -6,6 +6,7 @@
 
 mod caches;
 mod known;
+mod node;
 mod path;
 
 use std::collections::BTreeMap;
@@ -78,6 +79,11 @@ impl Toolchains {
             }
         }
         found.path = folders.into_iter().filter(|it| found.shows(it)).collect();
+        if let Some((name, folder)) = node::headers(&found.path)
+            && let (true, Some(folder)) = (found.shows(&folder.join("include")), folder.to_str())
+        {
+            found.variables.insert(name.to_owned(), folder.to_owned());
+        }
         found
     }
 

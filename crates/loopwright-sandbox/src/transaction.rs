@@ -132,7 +132,7 @@ impl Transaction {
         for part in [UPPER, WORK, OLD] {
             make(&folder.join(part))?;
         }
-        like(&root, &folder.join(UPPER))?;
+        copy_attributes(&root, &folder.join(UPPER))?;
         let began = now(&folder)?;
         Ok(Self { folder, root, began, lock, turn: OnceLock::new(), applied: false })
     }
@@ -244,7 +244,7 @@ impl Transaction {
     /// # Errors
     ///
     /// If that cannot be recorded.
-    pub fn give_up(&self) -> Result<(), TransactionError> {
+    pub fn mark_direct(&self) -> Result<(), TransactionError> {
         let path = self.folder.join(DIRECT);
         fs::write(&path, b"").map_err(TransactionError::at(&path))
     }
@@ -260,7 +260,7 @@ impl Transaction {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Nothing of it was made real.
-    NeverWas,
+    NotApplied,
     /// It was made real whole, and this was kept with it.
     Applied(Vec<u8>),
     /// Its changes were made at once, and how far they came is not known.
@@ -277,7 +277,7 @@ impl Fate {
         let path = staging.join(NAMES).join(name);
         let own = match fs::read_to_string(&path) {
             Ok(own) => own,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::NeverWas),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::NotApplied),
             Err(error) => return Err(TransactionError::at(&path)(error)),
         };
         let folder = staging.join(own.trim());
@@ -286,14 +286,14 @@ impl Fate {
             match Plan::read(&folder)? {
                 Some(plan) => apply::carry_out(&folder, &plan).map(drop)?,
                 None if folder.join(DIRECT).exists() => return Ok(Self::Unknown),
-                None => return Ok(Self::NeverWas),
+                None => return Ok(Self::NotApplied),
             }
         }
         let kept = kept(&folder);
         Ok(if kept.exists() {
             Self::Applied(fs::read(kept.join(RESULT)).unwrap_or_default())
         } else {
-            Self::NeverWas
+            Self::NotApplied
         })
     }
 }
@@ -422,10 +422,12 @@ fn first_usable(root: &Path, places: impl IntoIterator<Item = PathBuf>) -> Optio
 
 /// Forgets the record of a change that was made, which cannot be undone any more then.
 pub fn forget(folder: &Path) {
-    // The file system leaves a folder without rights in its work folder.
-    let inner = folder.join(WORK).join(WORK);
-    if inner.exists() {
-        place::make_writable(&inner).ok();
+    // The file system leaves folders without rights in its work folder.
+    for left in [&[WORK][..], &["incompat"], &["incompat", "volatile"]] {
+        let inner = left.iter().fold(folder.join(WORK), |path, name| path.join(name));
+        if inner.exists() {
+            place::make_writable(&inner).ok();
+        }
     }
     if fs::remove_dir_all(folder).is_err() {
         place::make_tree_writable(folder);
@@ -450,7 +452,7 @@ fn lock(folder: &Path) -> Result<Option<File>, TransactionError> {
 }
 
 /// Gives the folder that collects the rights of the one whose changes it collects, because the command sees it so.
-fn like(root: &Path, upper: &Path) -> Result<(), TransactionError> {
+fn copy_attributes(root: &Path, upper: &Path) -> Result<(), TransactionError> {
     let there = fs::metadata(root).map_err(TransactionError::at(root))?;
     fs::set_permissions(upper, there.permissions()).map_err(TransactionError::at(upper))?;
     place::set_times(upper, &there).map_err(TransactionError::at(upper))

@@ -84,6 +84,14 @@ async fn a_container_is_named_and_gets_nothing_that_it_was_not_given() {
         "-c",
         "true",
     ];
+    let mut expected = expected.to_vec();
+    let processes = rustix::process::getrlimit(rustix::process::Resource::Nproc).maximum;
+    let processes = processes.map(|most| format!("--ulimit=nproc={most}:{most}"));
+    if let (Some(at), Some(limit)) =
+        (expected.iter().position(|argument| *argument == "--network=none"), &processes)
+    {
+        expected.insert(at, limit);
+    }
     let arguments: Vec<&str> = arguments.lines().collect();
     assert_eq!(arguments.len(), expected.len(), "{arguments:#?}");
     for (argument, expected) in arguments.iter().zip(expected) {

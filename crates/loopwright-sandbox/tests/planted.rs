@@ -7,24 +7,30 @@ use std::path::Path;
 use std::process::{Command as Program, Stdio};
 
 use loopwright_sandbox::screen::Screen;
+use tokio::runtime::Runtime;
 
+use crate::planted_tools;
 use crate::transactions::staged;
 use crate::world::World;
 
 /// One way to plant something.
-struct Case {
-    name: &'static str,
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
     /// What the user has done before, outside of the sandbox.
-    before: &'static str,
+    pub(crate) before: &'static str,
     /// The agent's commands, each of them applied before the next.
-    planted: &'static [&'static str],
+    pub(crate) planted: &'static [&'static str],
     /// What the user does afterwards.
-    later: &'static str,
-    /// A program that is needed for it, besides git.
-    needs: &'static str,
+    pub(crate) later: &'static str,
+    /// The programs that are needed for it, besides git.
+    pub(crate) needs: &'static str,
 }
 
-const fn case(name: &'static str, planted: &'static [&'static str], later: &'static str) -> Case {
+pub(crate) const fn case(
+    name: &'static str,
+    planted: &'static [&'static str],
+    later: &'static str,
+) -> Case {
     Case { name, before: "", planted, later, needs: "git" }
 }
 
@@ -251,7 +257,7 @@ const CASES: &[Case] = &[
 ];
 
 /// A repository with one commit, and a program that leaves a mark.
-fn world() -> World {
+pub(crate) fn world() -> World {
     let world = World::new();
     fs::create_dir(world.outside("home")).unwrap();
     let git = "[user]\n\tname = u\n\temail = u@localhost\n[init]\n\tdefaultBranch = main\n";
@@ -267,14 +273,14 @@ fn world() -> World {
 }
 
 /// Does something as the user, in the folder.
-fn user(world: &World, line: &str) {
+pub(crate) fn user(world: &World, line: &str) {
     let home = world.outside("home");
     let rust = |name: &str, folder: &str| {
         let home = std::env::var_os("HOME").unwrap_or_default();
         std::env::var_os(name).unwrap_or_else(|| Path::new(&home).join(folder).into_os_string())
     };
-    Program::new("sh")
-        .args(["-c", line])
+    Program::new("timeout")
+        .args(["60", "sh", "-c", line])
         .current_dir(world.path(""))
         .env("HOME", home)
         .env("CARGO_HOME", rust("CARGO_HOME", ".cargo"))
@@ -283,67 +289,90 @@ fn user(world: &World, line: &str) {
         .env_remove("RUSTUP_TOOLCHAIN")
         .env_remove("RUSTC_WRAPPER")
         .stdin(Stdio::null())
-        .output()
+        // Nothing waits for what goes on in the background.
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
         .unwrap();
 }
 
-fn has(program: &str) -> bool {
-    let found = Program::new("sh").args(["-c", &format!("command -v {program}")]).output();
-    found.is_ok_and(|it| it.status.success())
+/// Tells whether all of these programs are there.
+fn has(programs: &str) -> bool {
+    let is_there = |program: &str| {
+        let found = Program::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        found.is_ok_and(|output| output.status.success())
+    };
+    programs.split(' ').all(is_there)
 }
 
-#[tokio::test]
-async fn what_is_planted_for_another_program_does_not_run_later() {
-    let mut ran = Vec::new();
-    for case in CASES {
-        if !has(case.needs) {
-            println!("left out, because there is no `{}` here: {}", case.needs, case.name);
-            continue;
-        }
-        let world = world();
-        user(&world, case.before);
-        for planted in case.planted {
-            staged(&world, planted).await.apply();
-        }
-        user(&world, case.later);
-        if world.outside("mark").exists() {
-            ran.push(case.name);
-        }
-    }
-    assert_eq!(ran, <[&str; 0]>::default());
+/// How an agent's commands change the folder.
+#[derive(Clone, Copy)]
+enum Way {
+    /// Their changes are collected, and applied when they have ended.
+    Collected,
+    /// They are made at once.
+    Direct,
+    /// There is no sandbox.
+    Unconfined,
 }
 
-#[tokio::test]
-async fn nor_does_it_where_changes_are_made_at_once() {
-    let mut ran = Vec::new();
-    for case in CASES.iter().filter(|case| has(case.needs)) {
-        let world = world();
-        user(&world, case.before);
-        for planted in case.planted {
-            world.sh(planted).await;
-        }
-        user(&world, case.later);
-        if world.outside("mark").exists() {
-            ran.push(case.name);
+/// Tells whether what was planted ran. `None` means that the machine has not what the case needs.
+#[expect(clippy::print_stdout, reason = "a test that calls it prints what it leaves out")]
+fn ran(case: &Case, way: Way, runtime: &Runtime) -> Option<bool> {
+    if !has(case.needs) {
+        println!("left out, because there is no `{}` here: {}", case.needs, case.name);
+        return None;
+    }
+    let world = world();
+    user(&world, case.before);
+    for planted in case.planted {
+        match way {
+            Way::Collected => drop(runtime.block_on(staged(&world, planted)).apply()),
+            Way::Direct => drop(runtime.block_on(world.sh(planted))),
+            Way::Unconfined => user(&world, planted),
         }
     }
-    assert_eq!(ran, <[&str; 0]>::default());
+    user(&world, case.later);
+    Some(world.outside("mark").exists())
+}
+
+/// Returns the cases of which what was planted ran, or did not.
+fn those_that(cases: &'static [Case], way: Way, expect: bool) -> Vec<&'static str> {
+    let runtime = Runtime::new().unwrap();
+    let listed = cases.iter().filter(|case| ran(case, way, &runtime) == Some(expect));
+    listed.map(|case| case.name).collect()
+}
+
+const NONE: [&str; 0] = [];
+
+#[test]
+fn what_is_planted_for_git_does_not_run_later() {
+    assert_eq!(those_that(CASES, Way::Collected, true), NONE);
 }
 
 #[test]
-fn without_a_sandbox_all_of_it_runs() {
-    let mut did_not = Vec::new();
-    for case in CASES.iter().filter(|case| has(case.needs)) {
-        let world = world();
-        let steps = case.planted.iter().copied();
-        for line in [case.before].into_iter().chain(steps).chain([case.later]) {
-            user(&world, line);
-        }
-        if !world.outside("mark").exists() {
-            did_not.push(case.name);
-        }
-    }
-    assert_eq!(did_not, <[&str; 0]>::default());
+fn what_is_planted_for_other_programs_does_not_run_later() {
+    assert_eq!(those_that(planted_tools::CASES, Way::Collected, true), NONE);
+}
+
+#[test]
+fn nor_does_it_for_git_where_changes_are_made_at_once() {
+    assert_eq!(those_that(CASES, Way::Direct, true), NONE);
+}
+
+#[test]
+fn nor_does_it_for_other_programs_where_changes_are_made_at_once() {
+    assert_eq!(those_that(planted_tools::CASES, Way::Direct, true), NONE);
+}
+
+#[test]
+fn without_a_sandbox_all_of_it_runs_in_git() {
+    assert_eq!(those_that(CASES, Way::Unconfined, false), NONE);
+}
+
+#[test]
+fn without_a_sandbox_all_of_it_runs_in_other_programs() {
+    assert_eq!(those_that(planted_tools::CASES, Way::Unconfined, false), NONE);
 }
 
 #[tokio::test]

@@ -337,3 +337,23 @@ async fn settings_that_cannot_be_read_are_refused() {
     // The administrator can read it all the same.
     assert_eq!(refused, [".git/config", "rust-toolchain.toml"]);
 }
+
+#[tokio::test]
+async fn a_folder_that_is_too_deep_to_be_looked_at_is_left_out_and_all_else_is_kept() {
+    let world = World::new();
+    world.file("old", "");
+    let name = "d".repeat(200);
+    let line = format!(
+        "echo one > kept; mkdir -p new/side; cd new; echo two > beside; \
+         i=0; while [ $i -lt 25 ]; do mkdir {name}; cd -P ./{name}; i=$((i+1)); done; echo evil > .envrc"
+    );
+    let ran = staged(&world, &line).await;
+    assert_eq!(ran.output.outcome, ExitOutcome::Exited(0), "{}", ran.output.stderr.to_text());
+    let changes = ran.changes();
+    let reasons: Vec<&str> = changes.refused().iter().map(|refused| refused.reason).collect();
+    assert_eq!(reasons, ["holds a path that is longer than the system takes"]);
+    ran.apply();
+    assert_eq!((world.read("kept"), world.read("new/beside")), ("one\n".into(), "two\n".into()));
+    assert!(world.path("new/side").is_dir());
+    assert!(world.path(&format!("new/{name}/{name}")).is_dir());
+}

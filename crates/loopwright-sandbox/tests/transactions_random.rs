@@ -9,6 +9,7 @@ use loopwright_sandbox::ExitOutcome;
 use loopwright_sandbox::transaction::undo;
 use proptest::prelude::*;
 
+use crate::fuzzing::fuzz;
 use crate::transactions::staged;
 use crate::tree::{Tree, tree};
 use crate::world::{World, sh};
@@ -94,19 +95,11 @@ async fn run(lines: &[String]) {
     }
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: if std::env::var_os("LOOPWRIGHT_LONG").is_some() { 50 } else { 4 },
-        max_shrink_iters: 60,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
-
-    #[test]
-    fn random_commands_that_are_applied_are_the_same_commands_run_directly(
-        lines in prop::collection::vec(command(), 20)
-    ) {
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+#[test]
+fn random_commands_that_are_applied_are_the_same_commands_run_directly() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    fuzz((4, 50), &prop::collection::vec(command(), 20), |lines| {
         runtime.block_on(run(&lines));
-    }
+        Ok(())
+    });
 }

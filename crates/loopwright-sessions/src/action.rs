@@ -109,7 +109,7 @@ impl ActionCx<'_> {
 
     /// Returns `true` if messages were sent to the session that no run has heard.
     pub fn has_waiting_messages(&self) -> bool {
-        !self.wishes.waiting().is_empty()
+        self.wishes.has_waiting()
     }
 
     /// Appends the messages that were sent to the session and that no run has heard, so that what is said next

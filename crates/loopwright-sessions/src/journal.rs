@@ -41,9 +41,21 @@ pub(crate) struct StoreJournal {
 struct Received {
     /// The number of the last one.
     last: u64,
-    /// Those that no write has handled, in their order. What somebody says is handled by the write that keeps
-    /// it; all else is done with as soon as it was collected.
-    unhandled: VecDeque<(u64, Option<Message>)>,
+    /// Those that no write has handled, in their order.
+    unhandled: VecDeque<(u64, HandledBy)>,
+}
+
+/// The write that handles a control message.
+enum HandledBy {
+    /// The one that keeps this message.
+    Message(Message),
+    /// A request to stop or cancel.
+    Request {
+        /// `true`: the one that keeps the end of the execution. `false`: the next one, since no run heeds the request.
+        is_heeded: bool,
+    },
+    /// The next one.
+    Any,
 }
 
 /// Where the next batch goes.
@@ -122,33 +134,43 @@ impl StoreJournal {
         self.place().news = news;
     }
 
-    /// Returns those of the collected control messages that are new.
-    pub(crate) fn receive(&self, posted: Vec<Posted>) -> Vec<ControlMessage> {
+    /// Returns those of the collected control messages that are new. Requests among them are heeded by a run.
+    pub(crate) fn receive(&self, mut posted: Vec<Posted>) -> Vec<Posted> {
         let mut received = self.received();
-        let received = &mut *received;
-        let is_new = |it: &Posted| it.number > received.last;
-        let mut new = Vec::new();
-        for Posted { number, wish } in posted.into_iter().filter(is_new).collect::<Vec<_>>() {
-            let message = match &wish {
-                ControlMessage::SendMessage(message) if !message.is_empty() => {
-                    Some(message.clone())
+        posted.retain(|it| it.number > received.last);
+        for Posted { number, wish } in &posted {
+            let handled_by = match wish {
+                ControlMessage::SendMessage(message) if message.is_empty() => HandledBy::Any,
+                ControlMessage::SendMessage(message) => HandledBy::Message(message.clone()),
+                ControlMessage::Stop | ControlMessage::Cancel => {
+                    HandledBy::Request { is_heeded: true }
                 }
-                _ => None,
             };
-            received.last = number;
-            received.unhandled.push_back((number, message));
-            new.push(wish);
+            received.last = *number;
+            received.unhandled.push_back((*number, handled_by));
         }
-        new
+        posted
+    }
+
+    /// Decides which of the collected requests to stop or cancel a run heeds: those after the control message with
+    /// this number. They stay in the store until the end of the execution is kept.
+    pub(crate) fn heed_after(&self, number: u64) {
+        for (at, handled_by) in &mut self.received().unhandled {
+            if let HandledBy::Request { is_heeded } = handled_by {
+                *is_heeded = *at > number;
+            }
+        }
     }
 
     /// Returns how many control messages are handled once changes are kept, and the number of the last one.
     fn handled_by(&self, changes: &[ChangeRecord]) -> (usize, Option<u64>) {
+        let has_ended = changes.iter().any(|it| matches!(it.change, Change::ExecutionEnded(_)));
         let mut kept = changes.iter().filter_map(|it| message_of(&it.change));
         let received = self.received();
-        let is_handled = |(_, message): &&(u64, Option<Message>)| match message {
-            Some(message) => kept.any(|it| it == message),
-            None => true,
+        let is_handled = |(_, by): &&(u64, HandledBy)| match by {
+            HandledBy::Message(message) => kept.any(|it| it == message),
+            HandledBy::Request { is_heeded } => has_ended || !is_heeded,
+            HandledBy::Any => true,
         };
         let handled = received.unhandled.iter().take_while(is_handled);
         handled.fold((0, None), |(count, _), (number, _)| (count + 1, Some(*number)))

@@ -269,25 +269,18 @@ impl SessionRuntime {
         let lease = Some(lease);
         let journal = StoreJournal::new(&self.repository, before.clone(), lease, None);
         let journal = Arc::new(journal);
-        let (mut said, mut earlier) = (Vec::new(), Vec::new());
-        for wish in journal.receive(posted) {
-            match wish {
-                ControlMessage::SendMessage(message) => said.push(message),
-                other => earlier.push(other),
-            }
-        }
-        let waiting = Mutex::new(said);
         let wishes = RunSupervisor {
             store: Arc::clone(self.store()),
             journal: Arc::clone(&journal),
             env: self.env.clone(),
             lasts: self.lasts,
             leave: self.leave.clone(),
-            waiting,
-            earlier: Mutex::new(earlier),
+            waiting: Mutex::default(),
+            earlier: Mutex::default(),
             heeded: Mutex::default(),
             renewed: Mutex::new(taken),
         };
+        let wishes = wishes.with_earlier(posted);
         let (sinks, telling) = self.telling(&before.id);
         // Sessions that run at the same time have ids of their own.
         let env = self.env.child(before.id.as_str());

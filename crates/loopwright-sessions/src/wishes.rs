@@ -13,12 +13,12 @@ use futures::{
     FutureExt as _,
     future::{BoxFuture, Either, select},
 };
-use loopwright_core::{AgentState, Run, RunEnv, Timestamp, messages::Message};
+use loopwright_core::{AgentState, ExecutionStatus, Run, RunEnv, Timestamp, messages::Message};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     journal::StoreJournal,
-    store::{ControlMessage, SessionStore, StoreError},
+    store::{ControlMessage, Posted, SessionStore, StoreError},
 };
 
 /// Keeps the lease of a session that is being worked with, and hears what others want of it.
@@ -32,11 +32,38 @@ pub struct RunSupervisor {
     /// Messages that no run has heard.
     pub(crate) waiting: Mutex<Vec<Message>>,
     /// Requests to stop or cancel that were sent before the lease was taken.
-    pub(crate) earlier: Mutex<Vec<ControlMessage>>,
-    /// Those of them that the next run heeds.
-    pub(crate) heeded: Mutex<Vec<ControlMessage>>,
+    pub(crate) earlier: Mutex<Requests>,
+    /// Requests that the next run heeds.
+    pub(crate) heeded: Mutex<Requests>,
     /// When the lease was taken or renewed last.
     pub(crate) renewed: Mutex<Instant>,
+}
+
+/// Requests to stop or cancel, and the messages that were sent after the first of them.
+#[derive(Default)]
+pub(crate) struct Requests {
+    requests: Vec<ControlMessage>,
+    /// They wait until the run has ended, and then become part of the conversation.
+    following: Vec<Message>,
+}
+
+fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Splits control messages in their order: the messages before the first request, and the rest.
+fn at_first_request(posted: Vec<Posted>) -> (Vec<Message>, Requests) {
+    let (mut before, mut rest) = (Vec::new(), Requests::default());
+    for Posted { wish, .. } in posted {
+        match wish {
+            ControlMessage::SendMessage(message) if rest.requests.is_empty() => {
+                before.push(message)
+            }
+            ControlMessage::SendMessage(message) => rest.following.push(message),
+            request => rest.requests.push(request),
+        }
+    }
+    (before, rest)
 }
 
 /// A moment by both clocks.
@@ -68,24 +95,40 @@ const HEARD: Duration = Duration::from_millis(500);
 const RENEWED: u32 = 3;
 
 impl RunSupervisor {
+    /// Takes note of the control messages that were there when the lease was taken. No run heeds the requests among
+    /// them, unless [`heed_earlier`](RunSupervisor::heed_earlier) is called.
+    pub(crate) fn with_earlier(self, posted: Vec<Posted>) -> Self {
+        let (messages, requests) = at_first_request(self.journal.receive(posted));
+        self.journal.heed_after(u64::MAX);
+        Self { waiting: Mutex::new(messages), earlier: Mutex::new(requests), ..self }
+    }
+
     /// Runs an agent to its end, heeding what others want of it on the way. If it is to be left, that
     /// happens between two steps, where the next run goes on.
     ///
     /// Messages that were sent before it begins are said to it first. Those that come too late for it wait for the
-    /// next one, in the store.
+    /// next one, in the store. Those that were sent after a request to stop or cancel follow the end of the run.
+    ///
+    /// A request stays in the store until the end of the execution is on record, so that none is lost if this process
+    /// ends before.
     ///
     /// The lease is renewed in time. If that fails, the run goes on until its next write, which is
     /// refused; if it is lost for good, or the session was deleted, the run is cancelled.
     pub async fn drive(&self, mut run: Run) -> AgentState {
         let handle = run.handle();
         let (mut is_last_step, mut is_between) = (false, true);
+        let Requests { requests, mut following } = std::mem::take(&mut *locked(&self.heeded));
         let mut wishes: Vec<ControlMessage> =
             self.take_waiting().into_iter().map(ControlMessage::SendMessage).collect();
-        wishes.append(&mut self.heeded.lock().unwrap_or_else(PoisonError::into_inner));
+        wishes.extend(requests);
+        let mut is_to_end = false;
         let mut watch = self.watch();
         loop {
             for wish in wishes.drain(..) {
+                is_to_end |= !matches!(wish, ControlMessage::SendMessage(_));
                 match wish {
+                    // A write that keeps it would handle the request before it, too.
+                    ControlMessage::SendMessage(message) if is_to_end => following.push(message),
                     ControlMessage::SendMessage(message) => {
                         self.waiting().extend(handle.steer(message).err())
                     }
@@ -111,36 +154,57 @@ impl RunSupervisor {
         }
         drop(watch);
         run.flush().await;
-        run.into_state()
+        let state = run.into_state();
+        if *state.status() != ExecutionStatus::InProgress {
+            // Requests are for the run that they were sent to, which is over.
+            self.journal.heed_after(u64::MAX);
+        }
+        if matches!(state.status(), ExecutionStatus::Stopped(_)) {
+            return state.with_appended_messages(following);
+        }
+        self.waiting().append(&mut following);
+        state
     }
 
-    /// Returns the messages that came as a run ended.
+    /// Returns the messages that came as a run ended. Requests to stop or cancel that came after the first of them are
+    /// for the next run; those before it are done with.
     pub(crate) async fn late_messages(&self) -> Vec<Message> {
-        for wish in self.hear().await.unwrap_or_default() {
-            if let ControlMessage::SendMessage(message) = wish {
-                self.waiting().push(message);
-            }
+        let mut posted = self.hear().await.unwrap_or_default();
+        if self.waiting().is_empty() {
+            let is_said = |it: &Posted| matches!(it.wish, ControlMessage::SendMessage(_));
+            posted.drain(..posted.iter().position(is_said).unwrap_or(posted.len()));
         }
+        self.journal.heed_after(posted.first().map_or(u64::MAX, |it| it.number - 1));
+        let (mut messages, requests) = at_first_request(posted);
+        *locked(&self.heeded) = requests;
+        self.waiting().append(&mut messages);
         self.take_waiting()
     }
 
     /// Returns the messages that no run has heard, for a run that begins with them.
     pub(crate) fn take_waiting(&self) -> Vec<Message> {
-        std::mem::take(&mut *self.waiting())
+        let mut messages = std::mem::take(&mut *self.waiting());
+        messages.append(&mut locked(&self.earlier).following);
+        messages
+    }
+
+    /// Returns `true` if there are messages that no run has heard.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.waiting().is_empty() || !locked(&self.earlier).following.is_empty()
     }
 
     /// Has the next run heed the requests to stop or cancel that were sent before the lease was taken.
     pub(crate) fn heed_earlier(&self) {
-        let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
-        self.heeded.lock().unwrap_or_else(PoisonError::into_inner).append(&mut earlier);
+        *locked(&self.heeded) = std::mem::take(&mut *locked(&self.earlier));
+        self.journal.heed_after(0);
     }
 
     fn renewed(&self) -> MutexGuard<'_, Instant> {
-        self.renewed.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.renewed)
     }
 
-    pub(crate) fn waiting(&self) -> MutexGuard<'_, Vec<Message>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn waiting(&self) -> MutexGuard<'_, Vec<Message>> {
+        locked(&self.waiting)
     }
 
     /// Begins to wait for the next look at the store.
@@ -161,7 +225,7 @@ impl RunSupervisor {
     }
 
     /// Returns what others newly want; renews the lease when it is time.
-    async fn hear(&self) -> Result<Vec<ControlMessage>, StoreError> {
+    async fn hear(&self) -> Result<Vec<Posted>, StoreError> {
         let Some(mut lease) = self.journal.lease() else { return Ok(Vec::new()) };
         if self.renewed().is_due(&self.env, self.lasts / RENEWED) {
             let began = Instant::of(&self.env);
@@ -178,7 +242,7 @@ struct Watch<'a> {
     /// When, in monotonic time.
     due: Duration,
     /// Waits until then, renews the lease if need be and returns the control messages.
-    controls: BoxFuture<'a, Result<Vec<ControlMessage>, StoreError>>,
+    controls: BoxFuture<'a, Result<Vec<Posted>, StoreError>>,
 }
 
 impl Watch<'_> {
@@ -209,10 +273,10 @@ async fn first<T>(
 
 /// Returns what is wished. Whoever lost the right to write, because the session is gone or somebody else has
 /// it, cannot keep what it does: it is to stop.
-fn heeded(heard: Result<Vec<ControlMessage>, StoreError>) -> Vec<ControlMessage> {
+fn heeded(heard: Result<Vec<Posted>, StoreError>) -> Vec<ControlMessage> {
     match heard {
         Err(StoreError::LeaseLost(_) | StoreError::NotFound(_)) => vec![ControlMessage::Cancel],
-        heard => heard.unwrap_or_default(),
+        heard => heard.unwrap_or_default().into_iter().map(|it| it.wish).collect(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Control of a session that runs: messages, stop and cancel from others, and the lease.
 
 use std::{
+    borrow::Cow,
     future::pending,
     sync::{
         Arc,
@@ -9,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use async_trait::async_trait;
 use futures::future::BoxFuture;
 use loopwright_core::{
     AgentLoop, AgentState, Clock, ExecutionStatus, RunEnv, SideEffects, StopReason, Timestamp,
@@ -16,8 +18,8 @@ use loopwright_core::{
     messages::{Message, Role, TurnBody},
 };
 use loopwright_sessions::{
-    ContinueRun, ControlMessage, LeaseRequest, MemoryStore, SendMessage, SessionRuntime,
-    SessionStore as _, StoreError, SuspendSession,
+    ActionCx, AgentSession, ContinueRun, ControlMessage, LeaseRequest, MemoryStore, SendMessage,
+    SessionAction, SessionError, SessionRuntime, SessionStore as _, StoreError, SuspendSession,
 };
 use loopwright_testing::{
     FakeModel, FrozenClock, MockTool, ModelDriver, ScenarioStep, block_on, run_until_stuck,
@@ -208,6 +210,129 @@ fn a_message_stays_in_the_store_until_it_is_part_of_the_conversation() {
     clock.advance(Duration::from_mins(1));
     let done = block_on(running(&store, &agent, &clock).execute(&a, &ContinueRun)).unwrap();
     assert_eq!(said(done.state()), ["go", "one", "done"]);
+}
+
+/// Continues what a runner that ended left, with the requests that it left.
+struct TakeOver;
+
+#[async_trait]
+impl SessionAction for TakeOver {
+    fn name(&self) -> Cow<'static, str> {
+        "take_over".into()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        cx.heed_earlier_requests();
+        let state = session.state().clone();
+        cx.run(session, state).await
+    }
+}
+
+/// An agent whose first step hangs for good and keeps changes meanwhile, and which then takes steps and answers.
+fn hanging_and_keeping(clock: &FrozenClock) -> AgentLoop {
+    let asleep = clock.clone();
+    let slow = MockTool::with_cx("slow", "", move |_, _| {
+        let sleep = asleep.env(0).clock.sleep(Duration::from_secs(3));
+        Box::pin(async move {
+            sleep.await;
+            Ok(ToolOutput::text("slept"))
+        })
+    });
+    let calls = [("hang", json!({})), ("slow", json!({}))];
+    let again = ScenarioStep::tool_call("hang", json!({}));
+    let script = [ScenarioStep::tool_calls(calls), again.clone(), again, "done".into()];
+    let (model, hanging) = (FakeModel::script(script), hanging());
+    test_loop(ModelDriver::new(model)).with_tools(hanging.tools().clone()).with_tool(slow)
+}
+
+/// Returns a session whose runner collected these control messages, kept other changes and died.
+fn died_after(
+    store: &MemoryStore,
+    clock: &FrozenClock,
+    agent: &AgentLoop,
+    posts: &[ControlMessage],
+) {
+    let first = running(store, agent, clock);
+    block_on(first.create(session("a"))).unwrap();
+    let (a, go) = (id("a"), SendMessage::text("go"));
+    let mut run = Box::pin(first.execute(&a, &go));
+    assert!(run_until_stuck(&mut run).is_none());
+    for wish in posts {
+        block_on(store.send_control(&a, wish)).unwrap();
+    }
+    clock.advance(Duration::from_secs(1));
+    assert!(run_until_stuck(&mut run).is_none(), "they are collected");
+    let before = block_on(store.header(&a)).unwrap().unwrap().length;
+    clock.advance(Duration::from_secs(3));
+    assert!(run_until_stuck(&mut run).is_none());
+    let after = block_on(store.header(&a)).unwrap().unwrap().length;
+    assert!(after > before, "other changes are kept meanwhile");
+    drop(run);
+    clock.advance(Duration::from_mins(1));
+}
+
+/// Returns what is left of the control messages of the session.
+fn left(store: &MemoryStore, clock: &FrozenClock) -> Vec<ControlMessage> {
+    let lease = block_on(store.lease(&id("a"), claim(clock.now()))).unwrap();
+    let left = block_on(store.take_control(&lease)).unwrap();
+    block_on(store.release(&lease)).unwrap();
+    left.into_iter().map(|it| it.wish).collect()
+}
+
+#[test]
+fn request_to_stop_stays_in_the_store_until_the_execution_has_ended() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let agent = hanging_and_keeping(&clock);
+    died_after(&store, &clock, &agent, &[ControlMessage::Stop]);
+    assert_eq!(left(&store, &clock), [ControlMessage::Stop]);
+    let stopped = block_on(running(&store, &agent, &clock).execute(&id("a"), &TakeOver)).unwrap();
+    let state = stopped.state();
+    assert!(matches!(state.status(), ExecutionStatus::Stopped(_)), "{:?}", state.status());
+    assert_eq!((state.step_count(), left(&store, &clock)), (1, vec![]));
+    let done = block_on(running(&store, &agent, &clock).execute(&id("a"), &TakeOver)).unwrap();
+    assert_eq!(done.state().status(), &ExecutionStatus::Completed);
+}
+
+#[test]
+fn messages_around_a_request_to_stop_are_heard_once_although_the_runner_died_in_between() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let agent = hanging_and_keeping(&clock);
+    let say = |text| ControlMessage::SendMessage(Message::user(text));
+    died_after(&store, &clock, &agent, &[say("one"), ControlMessage::Stop, say("two")]);
+    assert_eq!(left(&store, &clock), [say("one"), ControlMessage::Stop, say("two")]);
+    let stopped = block_on(running(&store, &agent, &clock).execute(&id("a"), &TakeOver)).unwrap();
+    assert!(matches!(stopped.state().status(), ExecutionStatus::Stopped(_)), "{stopped:?}");
+    let note = "[No answer: interrupted by the user.]";
+    assert_eq!(said(stopped.state()), ["go", "one", note, "two"]);
+    assert_eq!(left(&store, &clock), []);
+    let done = block_on(running(&store, &agent, &clock).execute(&id("a"), &ContinueRun)).unwrap();
+    assert_eq!(said(done.state()), ["go", "one", note, "two", "done"]);
+}
+
+#[test]
+fn request_to_stop_that_follows_a_late_message_ends_the_run_of_that_message() {
+    let (store, clock) = (MemoryStore::new(), FrozenClock::manual());
+    let (posts, asked) = (store.clone(), AtomicU32::new(0));
+    let model = FakeModel::from_fn(move |_| {
+        match asked.fetch_add(1, SeqCst) {
+            0 => {}
+            1..9 => return ScenarioStep::tool_call("missing", json!({})).to_response(),
+            _ => return ScenarioStep::final_answer("two").to_response(),
+        }
+        block_on(say(&posts, "and this"));
+        block_on(posts.send_control(&id("a"), &ControlMessage::Stop)).unwrap();
+        ScenarioStep::final_answer("one").to_response()
+    });
+    let runtime = running(&store, &test_loop(ModelDriver::new(model)), &clock);
+    block_on(runtime.create(session("a"))).unwrap();
+    let stopped = block_on(runtime.execute(&id("a"), &SendMessage::text("go"))).unwrap();
+    let ExecutionStatus::Stopped(signal) = stopped.state().status() else { panic!("{stopped:?}") };
+    assert_eq!(signal.reason, StopReason::UserRequested);
+    assert_eq!((stopped.state().step_count(), left(&store, &clock)), (1, vec![]));
 }
 
 fn claim(now: Timestamp) -> LeaseRequest<'static> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use async_trait::async_trait;
 use loopwright_core::Timestamp;
-use loopwright_sessions::{Finding, SessionId};
+use loopwright_sessions::{Finding, SessionId, SessionLog};
 
 use crate::{
     error::{Failure, SqlError},
@@ -32,8 +32,11 @@ pub trait Database: Send + Sync + 'static {
     /// Gives space back that was freed.
     async fn give_back(&self) -> Result<(), SqlError>;
 
-    /// Remembers outside of the database which version of a session was acknowledged.
-    fn acknowledge(&self, _key: i64, _id: &SessionId, _version: u64) {}
+    /// Remembers outside of the database how far a counter of a session was acknowledged.
+    fn acknowledge(&self, _counter: Counter, _key: i64, _id: &SessionId, _number: u64) {}
+
+    /// Stops remembering the jobs that were acknowledged, as some of them are about to be removed.
+    fn forget_jobs(&self) {}
 
     /// Returns the sessions that were acknowledged and of which nothing is left.
     fn lost(&self) -> Vec<SessionId> {
@@ -55,6 +58,19 @@ pub trait Database: Send + Sync + 'static {
 
     /// Looks for damage below the tables, and repairs what can be repaired without loss.
     async fn look_below(&self, repair: bool) -> Result<Vec<Finding>, SqlError>;
+}
+
+/// What grows with each acknowledged write for a session, so that a loss is noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Counter {
+    /// Its version.
+    Version,
+    /// The notes of a log.
+    Notes(SessionLog),
+    /// The number of its last job.
+    Jobs,
+    /// The number of the last control message.
+    Messages,
 }
 
 /// Something that happens as a whole or not at all.

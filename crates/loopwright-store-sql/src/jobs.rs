@@ -95,15 +95,18 @@ pub(crate) async fn push(
     transaction: &mut dyn Transaction,
     job: &Job,
     now: Timestamp,
-) -> Result<bool, Failure> {
+) -> Result<Option<(i64, u64)>, Failure> {
     // Jobs of one session are numbered in the order in which they can be seen.
     let key = SessionRow::locked(transaction, &job.session).await?.key;
     let task = encode(&job.session, &job.task)?;
     let sql = "
         INSERT INTO jobs (id, session, task, status, ready_at, created_at, updated_at)
-        VALUES ($1, $2, $3, 'queued', $4, $5, $5) ON CONFLICT (id) DO NOTHING";
+        VALUES ($1, $2, $3, 'waiting', $4, $5, $5) ON CONFLICT (id) DO NOTHING
+        RETURNING number";
     let ready_at = transaction.clock(now).await?;
-    Ok(transaction.run(sql, values![job.id.as_str(), key, &*task, ready_at, now]).await? > 0)
+    let values = values![job.id.as_str(), key, &*task, ready_at, now];
+    let row = transaction.row(sql, values).await?;
+    row.map(|mut row| Ok((key, row.number(0)?))).transpose()
 }
 
 /// Tells whether there is anything to claim.

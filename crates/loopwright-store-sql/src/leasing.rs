@@ -56,11 +56,12 @@ pub(crate) async fn post(
     transaction: &mut dyn Transaction,
     id: &SessionId,
     wish: &ControlMessage,
-) -> Result<(), Failure> {
+) -> Result<(i64, u64), Failure> {
     let (body, head) = (encode(id, wish)?, SessionRow::locked(transaction, id).await?);
-    let sql = "INSERT INTO wishes (session, body) VALUES ($1, $2)";
-    transaction.run(sql, values![head.key, &*body]).await?;
-    Ok(())
+    let sql = "INSERT INTO wishes (session, body) VALUES ($1, $2) RETURNING number";
+    let row = transaction.row(sql, values![head.key, &*body]).await?;
+    let mut row = row.ok_or_else(|| Failure::Form("a message has no number".to_owned()))?;
+    Ok((head.key, row.number(0)?))
 }
 
 /// Does what [`SessionStore::take_control`](loopwright_sessions::SessionStore::take_control) says.

@@ -22,14 +22,14 @@ const LOOKS: Duration = Duration::from_millis(100);
 /// How often they are looked for where somebody does.
 const LOOKS_TOLD: Duration = Duration::from_secs(2);
 
-/// Does what [`SessionStore::append_log`](loopwright_sessions::SessionStore::append_log) says.
+/// Does what [`SessionStore::note`](loopwright_sessions::SessionStore::note) says. Returns the session's key, too.
 pub(crate) async fn note(
     transaction: &mut dyn Transaction,
     id: &SessionId,
     log: SessionLog,
     notes: &[Arc<[u8]>],
     keep: Option<u64>,
-) -> Result<u64, Failure> {
+) -> Result<(i64, u64), Failure> {
     let (key, log_name) = (SessionRow::locked(transaction, id).await?.key, log.as_str());
     let sql = "SELECT MAX(number) FROM notes WHERE session = $1 AND log = $2";
     let row = transaction.row(sql, values![key, log_name]).await?;
@@ -50,7 +50,8 @@ pub(crate) async fn note(
     if !notes.is_empty() {
         transaction.tell(&news_of(id, log)).await?;
     }
-    u64::try_from(last).map_err(|_| Failure::Form(format!("a note has the number {last}")))
+    let number = u64::try_from(last);
+    Ok((key, number.map_err(|_| Failure::Form(format!("a note has the number {last}")))?))
 }
 
 /// Does what [`SessionStore::read_log`](loopwright_sessions::SessionStore::read_log) says.

@@ -10,7 +10,7 @@ use loopwright_sessions::{
 };
 
 use crate::{
-    database::Database,
+    database::{Counter, Database},
     jobs,
     store::{SqlStore, within},
 };
@@ -18,7 +18,11 @@ use crate::{
 #[async_trait]
 impl<D: Database> JobQueue for SqlStore<D> {
     async fn push(&self, job: &Job, now: Timestamp) -> Result<bool, StoreError> {
-        within!(self.writing, |it| jobs::push(it, job, now))
+        let pushed = within!(self.writing, |it| jobs::push(it, job, now))?;
+        if let Some((key, number)) = pushed {
+            self.database.acknowledge(Counter::Jobs, key, &job.session, number);
+        }
+        Ok(pushed.is_some())
     }
 
     /// Most of the time there is nothing to claim, and then nothing is locked.
@@ -81,6 +85,7 @@ impl<D: Database> JobQueue for SqlStore<D> {
     }
 
     async fn delete_finished(&self, before: Timestamp) -> Result<u64, StoreError> {
+        self.database.forget_jobs();
         within!(self.writing, |it| jobs::forget(it, before))
     }
 }

@@ -17,7 +17,7 @@ use sqlx::{
 };
 
 use crate::{
-    database::{Access, Database, LogNotification, Transaction},
+    database::{Access, Counter, Database, LogNotification, Transaction},
     error::SqlError,
     schema::{self, Steps, VERSION},
     store::SqlStore,
@@ -344,8 +344,13 @@ impl Database for Sqlite {
         None
     }
 
-    fn acknowledge(&self, key: i64, id: &SessionId, version: u64) {
-        self.acknowledged.write(&Mark { key, id: id.clone(), version });
+    fn acknowledge(&self, counter: Counter, key: i64, id: &SessionId, number: u64) {
+        self.acknowledged.write(&Mark { counter, key, id: id.clone(), number });
+    }
+
+    fn forget_jobs(&self) {
+        // If they stay, jobs that were removed are named as missing.
+        let _removed = self.acknowledged.remove_all(Counter::Jobs);
     }
 
     fn lost(&self) -> Vec<SessionId> {

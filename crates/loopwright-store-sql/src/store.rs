@@ -13,7 +13,7 @@ use loopwright_sessions::{
 };
 
 use crate::{
-    database::{Access, Database, Transaction},
+    database::{Access, Counter, Database, Transaction},
     error::Failure,
     head::stands_for,
     leasing, listing, loading, notes,
@@ -173,7 +173,7 @@ pub(crate) async fn end<T>(
 impl<D: Database> SessionStore for SqlStore<D> {
     async fn create(&self, new: NewSession<'_>) -> Result<SessionHeader, StoreError> {
         let (key, header) = within!(self.writing, &new.header.id, |it| writing::create(it, new))?;
-        self.database.acknowledge(key, &header.id, header.version);
+        self.database.acknowledge(Counter::Version, key, &header.id, header.version);
         Ok(header)
     }
 
@@ -198,7 +198,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
 
     async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError> {
         let (key, version) = within!(self.writing, write.id, |it| writing::append(it, write))?;
-        self.database.acknowledge(key, write.id, version);
+        self.database.acknowledge(Counter::Version, key, write.id, version);
         Ok(version)
     }
 
@@ -213,7 +213,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
         let rewound =
             within!(self.writing, id, |it| writing::rewind(it, id, expected, at, lease, now));
         let (key, version) = rewound?;
-        self.database.acknowledge(key, id, version);
+        self.database.acknowledge(Counter::Version, key, id, version);
         Ok(version)
     }
 
@@ -228,7 +228,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError> {
         if let Some((key, version)) = within!(self.writing, id, |it| writing::delete(it, id, now))?
         {
-            self.database.acknowledge(key, id, version);
+            self.database.acknowledge(Counter::Version, key, id, version);
         }
         Ok(())
     }
@@ -241,7 +241,7 @@ impl<D: Database> SessionStore for SqlStore<D> {
     ) -> Result<Vec<SessionId>, StoreError> {
         let deleted = within!(self.writing, |it| writing::delete_unused(it, ids, before, now))?;
         for (key, id, version) in &deleted {
-            self.database.acknowledge(*key, id, *version);
+            self.database.acknowledge(Counter::Version, *key, id, *version);
         }
         Ok(deleted.into_iter().map(|(_, id, _)| id).collect())
     }
@@ -272,7 +272,9 @@ impl<D: Database> SessionStore for SqlStore<D> {
     }
 
     async fn send_control(&self, id: &SessionId, wish: &ControlMessage) -> Result<(), StoreError> {
-        within!(self.writing, id, |it| leasing::post(it, id, wish))
+        let (key, number) = within!(self.writing, id, |it| leasing::post(it, id, wish))?;
+        self.database.acknowledge(Counter::Messages, key, id, number);
+        Ok(())
     }
 
     async fn take_control(&self, lease: &Lease) -> Result<Vec<Posted>, StoreError> {
@@ -286,7 +288,9 @@ impl<D: Database> SessionStore for SqlStore<D> {
         notes: &[Arc<[u8]>],
         keep: Option<u64>,
     ) -> Result<u64, StoreError> {
-        within!(self.writing, id, |it| notes::note(it, id, log, notes, keep))
+        let (key, number) = within!(self.writing, id, |it| notes::note(it, id, log, notes, keep))?;
+        self.database.acknowledge(Counter::Notes(log), key, id, number);
+        Ok(number)
     }
 
     async fn read_log(
@@ -330,6 +334,15 @@ impl<D: Database> SessionStore for SqlStore<D> {
         let mut checks = pin!(checks.buffered(AT_ONCE));
         while let Some(finding) = checks.next().await {
             findings.extend(finding?);
+        }
+        for (key, id, problem) in within!(self.reading, |it| upkeep::losses(it))? {
+            let repaired = if repair {
+                within!(self.writing, |it| upkeep::accept_loss(it, key))?;
+                Some("it continues without them, once it is resumed".to_owned())
+            } else {
+                None
+            };
+            findings.push(Finding { session: Some(id), problem, repaired });
         }
         for id in self.database.lost() {
             let repaired = repair.then(|| {

@@ -180,6 +180,30 @@ async fn restore_columns(
     Ok(restored)
 }
 
+/// What a loss begins with that was found when the database was opened.
+pub(crate) const DAMAGED: &str = "the `-wal` file that the database needs is damaged: ";
+
+/// Returns the sessions that lost writes which were acknowledged, and which ones.
+pub(crate) async fn losses(
+    transaction: &mut dyn Transaction,
+) -> Result<Vec<(i64, SessionId, String)>, Failure> {
+    let sql = "SELECT key, id, missing FROM sessions
+        WHERE missing LIKE $1 || '%' AND status <> 'deleted' ORDER BY key";
+    let rows = transaction.rows(sql, values![DAMAGED]).await?;
+    let loss =
+        |mut row: crate::row::Row| Ok((row.int(0)?, session_id(row.text(1)?)?, row.text(2)?));
+    rows.into_iter().map(loss).collect()
+}
+
+/// Stops naming what a session lost.
+pub(crate) async fn accept_loss(
+    transaction: &mut dyn Transaction,
+    key: i64,
+) -> Result<(), Failure> {
+    transaction.run("UPDATE sessions SET missing = NULL WHERE key = $1", values![key]).await?;
+    seal(transaction, &[key]).await
+}
+
 /// Replaces the definition of an agent that is damaged or missing, and returns by what. The session is suspended.
 pub(crate) async fn restore_definition(
     transaction: &mut dyn Transaction,

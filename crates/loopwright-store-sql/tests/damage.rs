@@ -1,12 +1,17 @@
 //! What is damaged is named, hides nothing else, and loses nothing that was acknowledged without a word.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
 };
 
+use loopwright_core::Timestamp;
 use loopwright_sessions::{
-    SessionQuery, SessionRelation, SessionStatus, SessionStore as _, StoreError,
+    AppendRequest, ChangeBatch, ControlMessage, Job, JobOutcome, JobQuery, LeaseRequest,
+    SessionLog, SessionQuery, SessionRelation, SessionStatus, SessionStore as _, StoreError,
 };
 use loopwright_store_sql::SqliteStore;
 use tempfile::TempDir;
@@ -230,7 +235,7 @@ fn every(places: usize) -> usize {
 #[tokio::test]
 async fn acknowledged_steps_that_a_damaged_log_loses_are_named() {
     let [file, log, acknowledged] = killed().await;
-    let mut left = std::collections::BTreeSet::new();
+    let mut left = BTreeSet::new();
     for end in (0..=log.len()).rev().step_by(every(log.len())) {
         left.insert(is_named([&file, &log[..end], &acknowledged], &format!("cut at {end}")).await);
         let mut flipped = log.clone();
@@ -242,6 +247,125 @@ async fn acknowledged_steps_that_a_damaged_log_loses_are_named() {
     assert!(left.contains(&SAID) && left.len() > 4, "{left:?}");
     // A process that was killed before it noted what it acknowledged loses nothing.
     assert_eq!(is_named([&file, &log, &[]], "nothing noted").await, SAID);
+}
+
+/// How many notes, jobs and control messages are written each.
+const BESIDE: usize = 3;
+
+/// Queues jobs, takes notes and posts control messages, in turns. Returns the file and those beside it, as a process
+/// that was killed leaves them.
+async fn killed_with_more() -> [Vec<u8>; 3] {
+    let (_folder, path) = place();
+    let store = open(&path).await;
+    create(&store, "a").await;
+    let now = Timestamp::from_millis(1);
+    for _ in 0..BESIDE {
+        for log in SessionLog::ALL {
+            store.append_log(&id("a"), *log, &[Arc::from(&b"noted"[..])], Some(2)).await.unwrap();
+        }
+        store.jobs().unwrap().push(&Job::resume(id("a")), now).await.unwrap();
+        store.send_control(&id("a"), &ControlMessage::Stop).await.unwrap();
+    }
+    ["", "-wal", "-acknowledged"].map(|end| fs::read(beside(&path, end)).unwrap())
+}
+
+/// Returns the number of the last note of a log.
+async fn last_note(store: &SqliteStore, log: SessionLog) -> usize {
+    let notes = store.read_log(&id("a"), log, 0, 9).await.unwrap();
+    notes.last().map_or(0, |note| usize::try_from(note.number).unwrap())
+}
+
+/// Opens what is left, and returns what is said to be missing, and what has to be.
+async fn missing_beside(files: [&[u8]; 3]) -> Option<(Option<String>, Vec<String>)> {
+    let (_folder, path) = place();
+    for (end, bytes) in ["", "-wal", "-acknowledged"].into_iter().zip(files) {
+        fs::write(beside(&path, end), bytes).unwrap();
+    }
+    let store = open(&path).await;
+    if store.list(&SessionQuery::first(9)).await.unwrap().unreadable == [id("a")] {
+        return None;
+    }
+    let missing = store.missing(&id("a")).await.unwrap().map(|it| it.problem);
+    let notes = |lost: usize, log: &str| {
+        (lost > 0).then(|| format!("the last {lost} entries of its {log} are missing"))
+    };
+    let events = notes(BESIDE - last_note(&store, SessionLog::Events).await, "event log");
+    let changes = notes(BESIDE - last_note(&store, SessionLog::Files).await, "log of file changes");
+    let jobs = store.jobs().unwrap().records(&JobQuery::last(9)).await.unwrap().len();
+    let job = (jobs < BESIDE).then(|| "a job that was queued for it is missing".to_owned());
+    let now = Timestamp::from_millis(1);
+    let claim = LeaseRequest { owner: "test", replaces: None, now, ttl: Duration::from_secs(1) };
+    let lease = store.lease(&id("a"), claim).await.unwrap();
+    let posted = store.take_control(&lease).await.unwrap().len();
+    let message = "a control message that was sent to it is missing";
+    let message = (posted < BESIDE).then(|| message.to_owned());
+    let expected = [events, changes, job, message].into_iter().flatten().collect();
+    // It is named to the next one who opens the database, too, and once.
+    drop(store);
+    let store = open(&path).await;
+    assert_eq!(store.missing(&id("a")).await.unwrap().map(|it| it.problem), missing);
+    for (repair, is_there) in [(false, true), (true, true), (false, false)] {
+        let found = store.check(repair).await.unwrap();
+        let found: Vec<_> = found.into_iter().filter(|it| it.session.is_some()).collect();
+        let problems: Vec<_> = found.iter().map(|it| it.problem.clone()).collect();
+        assert_eq!(problems, Vec::from_iter(missing.clone().filter(|_| is_there)));
+        assert!(found.iter().all(|it| it.repaired.is_some() == repair), "{found:?}");
+    }
+    Some((missing, expected))
+}
+
+#[tokio::test]
+async fn jobs_notes_and_control_messages_that_a_damaged_log_loses_are_named() {
+    let [file, log, acknowledged] = killed_with_more().await;
+    let mut told = BTreeSet::new();
+    for end in (0..=log.len()).rev().step_by(every(log.len())) {
+        let Some((missing, expected)) = missing_beside([&file, &log[..end], &acknowledged]).await
+        else {
+            continue;
+        };
+        let whole =
+            format!("the `-wal` file that the database needs is damaged: {}", expected.join("; "));
+        assert_eq!(missing, (!expected.is_empty()).then_some(whole), "cut at {end}");
+        told.insert(missing);
+    }
+    assert!(told.contains(&None) && told.len() > 2, "{told:?}");
+    let nothing_noted = missing_beside([&file, &log, &[]]).await.unwrap();
+    assert_eq!(nothing_noted, (None, Vec::new()));
+}
+
+#[tokio::test]
+async fn jobs_that_were_removed_when_they_were_over_are_not_missing() {
+    let (_folder, path) = place();
+    let store = open(&path).await;
+    create(&store, "a").await;
+    let now = Timestamp::from_millis(1);
+    let jobs = store.jobs().unwrap();
+    jobs.push(&Job::resume(id("a")), now).await.unwrap();
+    let claimed = jobs.claim("worker", now, Duration::from_secs(1)).await.unwrap().unwrap();
+    jobs.settle(&claimed, &JobOutcome::Done, now).await.unwrap();
+    assert_eq!(jobs.delete_finished(Timestamp::from_millis(2)).await.unwrap(), 1);
+    let other = open(&path).await;
+    assert_eq!(other.missing(&id("a")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn control_messages_that_were_handled_are_not_missing() {
+    let (_folder, path) = place();
+    let store = open(&path).await;
+    create(&store, "a").await;
+    store.send_control(&id("a"), &ControlMessage::Stop).await.unwrap();
+    store.send_control(&id("a"), &ControlMessage::Cancel).await.unwrap();
+    let now = Timestamp::from_millis(1);
+    let claim = LeaseRequest { owner: "test", replaces: None, now, ttl: Duration::from_secs(1) };
+    let lease = store.lease(&id("a"), claim).await.unwrap();
+    let handled = store.take_control(&lease).await.unwrap().last().map(|it| it.number);
+    let a = id("a");
+    let batch = ChangeBatch { first: 0, changes: &[] };
+    let write =
+        AppendRequest { handled, lease: Some(&lease), ..AppendRequest::new(&a, 1, batch, now) };
+    store.append(write).await.unwrap();
+    let other = open(&path).await;
+    assert_eq!(other.missing(&a).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -34,6 +34,11 @@ pub enum Work {
         /// How many steps it takes.
         steps: u32,
     },
+    /// As `Listen`, and heed the requests that a runner which was killed left.
+    TakeOver {
+        /// How many steps it takes.
+        steps: u32,
+    },
     /// Do jobs until there are none, or a signal says that this is to end.
     Serve {
         /// How many at once.

@@ -25,6 +25,11 @@ pub trait Watcher: Send + Sync {
     /// A write, counted from one, is about to begin.
     fn before(&self, write: u64);
 
+    /// Returns an error that the store returns instead of appending changes.
+    fn refuses_append(&self) -> Option<StoreError> {
+        None
+    }
+
     /// A write was acknowledged, and kept this if it kept changes.
     fn after(&self, write: u64, kept: Option<Entry>);
 
@@ -95,6 +100,9 @@ impl<W: Watcher> SessionStore for Watched<W> {
     }
 
     async fn append(&self, write: AppendRequest<'_>) -> Result<u64, StoreError> {
+        if let Some(error) = self.watcher.refuses_append() {
+            return Err(error);
+        }
         let (first, changes) = (write.batch.first, write.batch.changes.to_vec());
         let kept = |version: &u64| Some(Entry::Kept { version: *version, first, changes });
         self.written(self.store.append(write), kept).await

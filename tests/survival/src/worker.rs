@@ -1,7 +1,8 @@
 //! What a worker does.
 
-use std::{error::Error, num::NonZeroUsize, pin::pin, sync::Arc, time::Duration};
+use std::{borrow::Cow, error::Error, num::NonZeroUsize, pin::pin, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use futures::future::{Either, select};
 use loopwright_agent::AgentDefinition;
 use loopwright_core::{
@@ -10,8 +11,9 @@ use loopwright_core::{
     messages::{Message, SectionName},
 };
 use loopwright_sessions::{
-    AgentSession, AppendRequest, ChangeBatch, ContinueRun, DecideCall, SendMessage, SessionAction,
-    SessionError, SessionFactory, SessionId, SessionRuntime, SessionStore, StoreError,
+    ActionCx, AgentSession, AppendRequest, ChangeBatch, ContinueRun, DecideCall, SendMessage,
+    SessionAction, SessionError, SessionFactory, SessionId, SessionRuntime, SessionStore,
+    StoreError,
 };
 use loopwright_worker::{OnIdle, Worker, WorkerOptions};
 use tokio::signal::unix::{SignalKind, signal};
@@ -62,6 +64,13 @@ async fn work_now(task: &Task, ledger: &Ledger) -> Result<(), Failure> {
             ledger.note(&ended(&session));
             Ok(())
         }
+        Work::TakeOver { steps } => {
+            let runtime = SessionRuntime::new(store, Script::noting(*steps, ledger.clone()))
+                .with_lease_ttl(LISTENS);
+            create_if_missing(&runtime, &id).await?;
+            ledger.note(&ended(&runtime.execute(&id, &TakeOver).await?));
+            Ok(())
+        }
         Work::Serve { concurrency } => serve(&task.url, *concurrency, ledger).await,
         Work::Race { by, marks } => {
             // All racers start at once.
@@ -95,10 +104,7 @@ async fn run(
     id: &SessionId,
     interrupted: Interruption,
 ) -> Result<AgentSession, Failure> {
-    let session = match runtime.session(id).await {
-        Err(SessionError::Store(StoreError::NotFound(_))) => runtime.create(session(id)).await?,
-        found => found?,
-    };
+    let session = create_if_missing(runtime, id).await?;
     if let Interruption::Decided(decision) = interrupted {
         runtime.execute(id, &DecideCall { call: None, resolution: decision.resolution() }).await?;
     }
@@ -107,6 +113,38 @@ async fn run(
         Some(_) => Box::new(ContinueRun),
     };
     Ok(runtime.execute(id, &*action).await?)
+}
+
+async fn create_if_missing(
+    runtime: &SessionRuntime,
+    id: &SessionId,
+) -> Result<AgentSession, SessionError> {
+    match runtime.session(id).await {
+        Err(SessionError::Store(StoreError::NotFound(_))) => runtime.create(session(id)).await,
+        found => found,
+    }
+}
+
+/// Continues what a runner that was killed left, with the requests that it left, as workers do with a job.
+struct TakeOver;
+
+#[async_trait]
+impl SessionAction for TakeOver {
+    fn name(&self) -> Cow<'static, str> {
+        "take_over".into()
+    }
+
+    async fn execute(
+        &self,
+        session: AgentSession,
+        cx: &ActionCx<'_>,
+    ) -> Result<AgentSession, SessionError> {
+        cx.heed_earlier_requests();
+        match session.state().execution() {
+            None => SendMessage::text("go").execute(session, cx).await,
+            Some(_) => ContinueRun.execute(session, cx).await,
+        }
+    }
 }
 
 /// Does jobs until there are none, or a signal says that this is to end.

@@ -2,6 +2,7 @@
 //! made again, and the model is shown everything that came before.
 
 use std::{
+    io::{self, ErrorKind},
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering::SeqCst},
@@ -13,8 +14,9 @@ use async_trait::async_trait;
 use loopwright_agent::{AgentDefinition, AgentLoopExt as _, BuildError, LoopFactory};
 use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, Budget, ChatModel, Delta,
-    ExecutionStatus, Flow, Hook, HookCx, HookPoint, HookPoints, InferCx, Interceptor, ModelError,
-    ModelErrorKind, RunOptions, SideEffects, StateEdit, StopSignal, ToolDecision, ToolOptions,
+    EventEnvelope, EventSink, ExecutionStatus, Flow, Hook, HookCx, HookPoint, HookPoints, InferCx,
+    Interceptor, ModelError, ModelErrorKind, RunOptions, SideEffects, StateEdit, StopSignal,
+    ToolDecision, ToolOptions, ToolOutput,
     messages::{
         Cost, InferenceRequest, InferenceResponse, ModelOrigin, Role, ToolCall, TurnBody, Usage,
     },
@@ -23,9 +25,14 @@ use loopwright_core::{
 use loopwright_models::{Quirks, RequestEncoder, WireApi};
 use loopwright_sessions::{
     ChangeBudget, ContinueRun, DecideCall, Job, LeaseRequest, SendMessage, SessionFactory,
-    SessionId, SessionRuntime, SessionStore,
+    SessionId, SessionRuntime, SessionStore, StoreError,
 };
-use loopwright_survival::{clock::SlowClock, open::open};
+use loopwright_survival::{
+    clock::SlowClock,
+    ledger::Entry,
+    open::open,
+    watched::{Watched, Watcher},
+};
 use loopwright_testing::{FrozenClock, ScenarioStep, validate};
 use loopwright_worker::{OnIdle, Worker, WorkerOptions};
 use schemars::JsonSchema;
@@ -57,10 +64,18 @@ enum Ending {
     ContextLength,
     Question,
     LeaseLost,
+    /// The disk is full when the model has answered.
+    FullDisk,
+    /// The disk is full when a call has taken effect.
+    FullDiskAfterCall,
+    /// The output of a listener is closed, and the listener fails from then on.
+    FailingListener,
+    /// The output of a listener is closed, and the listener cancels the run.
+    ClosedOutput,
 }
 
 impl Ending {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 17] = [
         Self::Answer,
         Self::Steps,
         Self::Tokens,
@@ -74,6 +89,10 @@ impl Ending {
         Self::ContextLength,
         Self::Question,
         Self::LeaseLost,
+        Self::FullDisk,
+        Self::FullDiskAfterCall,
+        Self::FailingListener,
+        Self::ClosedOutput,
     ];
 
     fn budget(self) -> Budget {
@@ -86,10 +105,15 @@ impl Ending {
         }
     }
 
+    /// Returns whether the run ends with an error of the store.
+    fn is_error(self) -> bool {
+        matches!(self, Self::LeaseLost | Self::FullDisk | Self::FullDiskAfterCall)
+    }
+
     /// Returns the status that the run ends with.
     fn status(self) -> &'static str {
         match self {
-            Self::Answer => "completed",
+            Self::Answer | Self::FailingListener => "completed",
             Self::ProviderError | Self::BrokenStream | Self::ContextLength => "failed",
             Self::Question => "paused",
             _ => "stopped",
@@ -131,6 +155,28 @@ struct World {
     requests: Mutex<Vec<InferenceRequest>>,
     store: Arc<dyn SessionStore>,
     session: SessionId,
+    disk: Disk,
+}
+
+/// A disk that may be full.
+#[derive(Clone, Default)]
+struct Disk(Arc<AtomicBool>);
+
+impl Disk {
+    fn set_full(&self, is_full: bool) {
+        self.0.store(is_full, SeqCst);
+    }
+}
+
+impl Watcher for Disk {
+    fn before(&self, _write: u64) {}
+
+    fn after(&self, _write: u64, _kept: Option<Entry>) {}
+
+    fn refuses_append(&self) -> Option<StoreError> {
+        let full = || StoreError::Unavailable(io::Error::from(ErrorKind::StorageFull).into());
+        self.0.load(SeqCst).then(full)
+    }
 }
 
 impl World {
@@ -185,6 +231,9 @@ impl ChatModel for Model {
         }
         if world.ends(Ending::LeaseLost, exchanges) {
             world.take_lease().await;
+        }
+        if world.ends(Ending::FullDisk, exchanges) {
+            world.disk.set_full(true);
         }
         let step = match exchanges {
             CALLS.. => ScenarioStep::final_answer("done"),
@@ -248,6 +297,9 @@ impl Agent {
             let world = Arc::clone(&world);
             Box::pin(async move {
                 world.made.lock().unwrap().push(put.number);
+                if world.ends(Ending::FullDiskAfterCall, put.number) {
+                    world.disk.set_full(true);
+                }
                 world.clock.advance(Duration::from_secs(10));
                 Ok(format!("number {}", put.number))
             })
@@ -264,6 +316,21 @@ impl Agent {
 impl LoopFactory for Agent {
     fn instantiate(&self, _: &AgentDefinition) -> Result<AgentLoop, BuildError> {
         Ok(self.build())
+    }
+}
+
+/// A listener whose output is closed once two calls have been made.
+struct Listener(Arc<World>);
+
+impl EventSink for Listener {
+    fn emit(&self, _envelope: &EventEnvelope) {
+        let world = &self.0;
+        let made = world.made.lock().unwrap().len();
+        if world.ends(Ending::ClosedOutput, made) {
+            world.cancel.cancel();
+        }
+        let is_closed = world.ending == Ending::FailingListener && made >= TROUBLE;
+        assert!(!is_closed, "the output is closed");
     }
 }
 
@@ -287,8 +354,10 @@ impl<'a> Case<'a> {
             requests: Mutex::default(),
             store: Arc::clone(store),
             session: id.clone(),
+            disk: Disk::default(),
         };
-        Self { url, store: Arc::clone(store), id, world: Arc::new(world) }
+        let store = Arc::new(Watched::new(Arc::clone(store), world.disk.clone()));
+        Self { url, store, id, world: Arc::new(world) }
     }
 
     fn agent(&self) -> Agent {
@@ -298,6 +367,7 @@ impl<'a> Case<'a> {
     fn runtime(&self) -> SessionRuntime {
         let runtime = SessionRuntime::new(Arc::clone(&self.store), self.agent());
         let runtime = runtime.with_owner("runner");
+        let runtime = runtime.with_event_sink(Arc::new(Listener(Arc::clone(&self.world))));
         if self.world.ending == Ending::Time {
             return runtime.with_env(self.world.clock.env(0));
         }
@@ -318,7 +388,8 @@ impl<'a> Case<'a> {
         let runtime = self.runtime();
         let ended =
             runtime.execute_until(&self.id, &SendMessage::text("go"), &self.world.cancel).await;
-        if self.world.ending == Ending::LeaseLost {
+        self.world.disk.set_full(false);
+        if self.world.ending.is_error() {
             assert!(ended.is_err(), "{:?}: {ended:?}", self.id);
             return;
         }
@@ -382,6 +453,18 @@ impl<'a> Case<'a> {
     }
 
     async fn work(&self, job: Job) {
+        self.work_once(job).await;
+        if self.state().await.pending().is_empty() {
+            return;
+        }
+        // A worker leaves a call with an unknown outcome to the user, who knows here that it took effect.
+        assert_eq!(self.world.ending, Ending::FullDiskAfterCall, "{:?}", self.id);
+        let resolution = ApprovalDecision::Answer(ToolOutput::text(format!("number {TROUBLE}")));
+        self.runtime().execute(&self.id, &DecideCall { call: None, resolution }).await.unwrap();
+        self.work_once(Job::resume(self.id.clone())).await;
+    }
+
+    async fn work_once(&self, job: Job) {
         let now = loopwright_core::Clock::now(&SlowClock::new(0));
         self.store.jobs().unwrap().push(&job, now).await.unwrap();
         let worker = Worker::new(Arc::clone(&self.store), self.agent()).unwrap();
@@ -406,7 +489,7 @@ fn problems(case: &Case<'_>, state: &AgentState) -> Vec<String> {
         problems.push(state.explain_stop());
     }
     let executions = state.execution_count();
-    let is_new_turn = case.world.ending == Ending::Answer;
+    let is_new_turn = matches!(case.world.ending, Ending::Answer | Ending::FailingListener);
     if executions > 1 + u32::from(is_new_turn) {
         problems.push(format!("{executions} executions"));
     }

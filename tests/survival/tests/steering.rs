@@ -33,7 +33,7 @@ fn say(place: &Place, id: &SessionId, text: &str) -> bool {
 }
 
 /// Returns what the user said, but for the first message.
-fn heard(place: &Place, session: &str) -> Vec<String> {
+pub(crate) fn heard(place: &Place, session: &str) -> Vec<String> {
     let state = AgentState::new().replay(place.stored(session)).unwrap();
     let turns = state.transcript().iter().filter(|turn| turn.message().role() == Role::User);
     turns.map(|turn| turn.message().text()).filter(|text| text != "go").collect()

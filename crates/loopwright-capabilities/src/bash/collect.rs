@@ -45,7 +45,7 @@ pub(super) enum Begun {
     /// Its changes are made at once.
     Direct,
     /// It has run already, and this came of it.
-    Over(Box<ToolOutput>),
+    Finished(Box<ToolOutput>),
 }
 
 impl Entry {
@@ -60,7 +60,7 @@ impl Entry {
 impl Collect {
     /// Tells whether commands leave nothing behind but what is collected, so that one that was interrupted did not
     /// happen.
-    pub(super) fn is_all(&self, policy: &SandboxPolicy) -> bool {
+    pub(super) fn is_resumable(&self, policy: &SandboxPolicy) -> bool {
         let is_confined = matches!(
             policy.backend,
             BackendChoice::Auto | BackendChoice::Only(Backend::Namespaces)
@@ -95,13 +95,13 @@ impl Collect {
         let Some(place) = place else {
             return self.begin_direct(policy, entry);
         };
-        if let Some(entry) = entry.filter(|it| it.is_again && self.is_all(policy)) {
+        if let Some(entry) = entry.filter(|it| it.is_again && self.is_resumable(policy)) {
             match Fate::of(&place, &entry.name).map_err(BashError::Changes)? {
-                Fate::NeverWas => {}
+                Fate::NotApplied => {}
                 Fate::Unknown => return Err(BashError::OutcomeUnknown),
                 Fate::Applied(result) => {
                     let output = serde_json::from_slice(&result);
-                    return output.map(Begun::Over).map_err(|_| BashError::OutcomeUnknown);
+                    return output.map(Begun::Finished).map_err(|_| BashError::OutcomeUnknown);
                 }
             }
         }
@@ -124,13 +124,15 @@ impl Collect {
         entry: Option<&Entry>,
     ) -> Result<Begun, BashError> {
         match entry {
-            Some(entry) if entry.is_again && self.is_all(policy) => Err(BashError::OutcomeUnknown),
+            Some(entry) if entry.is_again && self.is_resumable(policy) => {
+                Err(BashError::OutcomeUnknown)
+            }
             _ => Ok(Begun::Direct),
         }
     }
 
     /// Looks at what was collected. Returns what is worth telling of it.
-    pub(super) fn look(
+    pub(super) fn judge(
         &self,
         transaction: &Transaction,
         policy: &SandboxPolicy,
@@ -171,9 +173,9 @@ impl fmt::Debug for Collect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
     /// The path is what it was.
-    Yes(String),
+    AsBefore(String),
     /// The path has been changed since, and is left as it is.
-    No(String),
+    ChangedSince(String),
 }
 
 /// Undoes what a command changed, by what [`FileJournal::record_command`] was given. Empty if nothing is kept there.
@@ -187,8 +189,8 @@ pub fn undo_command(kept: &Path) -> Result<Vec<Restored>, TransactionError> {
     Ok(undone
         .into_iter()
         .filter_map(|it| match it {
-            Undone::Restored(path) => Some(Restored::Yes(shown(path))),
-            Undone::Conflict(path) => Some(Restored::No(shown(path))),
+            Undone::Restored(path) => Some(Restored::AsBefore(shown(path))),
+            Undone::Conflict(path) => Some(Restored::ChangedSince(shown(path))),
             _ => None,
         })
         .collect())

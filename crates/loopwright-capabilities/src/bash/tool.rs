@@ -293,7 +293,7 @@ impl Bash {
             blocking(move || collect.begin(&policy, entry.as_ref())).await?
         };
         let begun = match begun {
-            Begun::Over(output) => return Ok(*output),
+            Begun::Finished(output) => return Ok(*output),
             Begun::Direct => None,
             Begun::Collected(transaction) => Some(transaction),
         };
@@ -322,7 +322,7 @@ impl Bash {
         };
         let bash = self.clone();
         blocking(move || {
-            let (changes, notes) = bash.collect.look(&transaction, &policy)?;
+            let (changes, notes) = bash.collect.judge(&transaction, &policy)?;
             output.notes.extend(notes);
             let answer = bash.answer(&output, seconds, note.clone(), left.clone());
             let late = bash.collect.apply(transaction, changes, &answer)?;
@@ -402,7 +402,7 @@ impl Tool for Bash {
     }
 
     fn options(&self) -> ToolOptions {
-        let effects = if self.collect.is_all(&self.rules()) {
+        let effects = if self.collect.is_resumable(&self.rules()) {
             // One that was interrupted did not happen, or is found to have been applied whole.
             SideEffects::Resumable
         } else {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use loopwright_sandbox::screen::{After, Reason, Screen, What, entries, look};
+use loopwright_sandbox::screen::{EntryKind, FolderView, Reason, Screen, entries, read_beginning};
 
 /// Judges a file that is about to be written, with the directories on its way.
 pub(super) fn judge(
@@ -23,17 +23,17 @@ struct Writing<'a> {
     content: Option<&'a [u8]>,
 }
 
-impl After for Writing<'_> {
-    fn what(&self, path: &Path) -> Option<What> {
+impl FolderView for Writing<'_> {
+    fn what(&self, path: &Path) -> Option<EntryKind> {
         if path == self.path {
-            return Some(What::File);
+            return Some(EntryKind::File);
         }
-        let is_made = || self.path.starts_with(path).then_some(What::Folder);
+        let is_made = || self.path.starts_with(path).then_some(EntryKind::Folder);
         self.before(path).or_else(is_made)
     }
 
-    fn before(&self, path: &Path) -> Option<What> {
-        What::at(&self.root.join(path))
+    fn before(&self, path: &Path) -> Option<EntryKind> {
+        EntryKind::at(&self.root.join(path))
     }
 
     fn content(&self, path: &Path) -> Option<Vec<u8>> {
@@ -41,7 +41,7 @@ impl After for Writing<'_> {
     }
 
     fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
-        look(&self.root.join(path))
+        read_beginning(&self.root.join(path))
     }
 
     fn names(&self, path: &Path) -> Vec<OsString> {

@@ -3,10 +3,13 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
+use std::mem::take;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use loopwright_sandbox::screen::Screen;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -46,6 +49,8 @@ pub(super) struct Place {
     pub(super) found: Option<FileType>,
     /// What was made on the way.
     pub(super) made: Made,
+    /// What may not be written, once it was asked: the settings of git are read once a write.
+    pub(super) screen: OnceLock<Screen>,
 }
 
 enum Resolved {
@@ -145,7 +150,7 @@ impl WorkspaceRoot {
     pub(super) fn target(&self, path: &str, parents: Parents) -> Result<Place, FileError> {
         self.attempt(path, || match self.walk(path, parents)? {
             Resolved::Folder(_) => Err(not_a_file(path, FileType::Directory).into()),
-            Resolved::Place(place) if self.is_protected(&place.path(), None) => {
+            Resolved::Place(place) if self.is_protected(&place.screen, &place.path(), None) => {
                 Err(FileError::Protected(path.to_owned()).into())
             }
             Resolved::Place(place) => match place.found {
@@ -191,6 +196,7 @@ impl WorkspaceRoot {
             pending: self.legs(path)?.into_iter().rev().collect(),
             links: 0,
             made: Made::default(),
+            screen: OnceLock::new(),
         };
         while let Some(leg) = walk.pending.pop() {
             match leg {
@@ -215,6 +221,7 @@ struct Walk<'a> {
     pending: Vec<Leg>,
     links: u32,
     made: Made,
+    screen: OnceLock<Screen>,
 }
 
 impl Walk<'_> {
@@ -232,9 +239,10 @@ impl Walk<'_> {
             Some(FileType::Symlink) => self.follow(&name).map(|()| None),
             Some(FileType::Directory) => self.enter(name).map(|()| None),
             found if is_last => {
-                let folder = std::mem::take(&mut self.levels);
+                let folder = take(&mut self.levels);
                 let folder = self.folder_of(folder)?;
-                Ok(Some(Place { folder, name, found, made: std::mem::take(&mut self.made) }))
+                let (made, screen) = (take(&mut self.made), take(&mut self.screen));
+                Ok(Some(Place { folder, name, found, made, screen }))
             }
             Some(_) => Err(FileError::NotADirectory(self.path.to_owned()).into()),
             None if parents == Parents::Create => self.create(name).map(|()| None),
@@ -300,7 +308,7 @@ impl Walk<'_> {
             Leg::Up => None,
         });
         let whole = self.here().join(&name).join(rest.collect::<PathBuf>());
-        if self.root.is_protected(&whole, None) {
+        if self.root.is_protected(&self.screen, &whole, None) {
             return Err(FileError::Protected(self.path.to_owned()).into());
         }
         let rights = Mode::from_raw_mode(0o777);
@@ -326,7 +334,7 @@ impl Walk<'_> {
     }
 
     fn into_folder(mut self) -> Result<Folder, Failed> {
-        let levels = std::mem::take(&mut self.levels);
+        let levels = take(&mut self.levels);
         self.folder_of(levels)
     }
 

@@ -198,11 +198,16 @@ impl WorkspaceRoot {
     }
 
     /// Judges a file, by its path without links, before it is written. `None` for the content means that it is not
-    /// decided yet.
-    pub(super) fn is_protected(&self, path: &Path, content: Option<&[u8]>) -> bool {
+    /// decided yet. The screen is made at the first question of a write.
+    pub(super) fn is_protected(
+        &self,
+        screen: &OnceLock<Screen>,
+        path: &Path,
+        content: Option<&[u8]>,
+    ) -> bool {
         let root = self.0.opened.get().map_or(self.path(), |it| it.real.as_path());
-        let screen = self.0.settings.screen.clone().of(root);
-        protected::judge(&screen, root, path, content).is_some()
+        let screen = screen.get_or_init(|| self.0.settings.screen.clone().of(root));
+        protected::judge(screen, root, path, content).is_some()
     }
 
     pub(super) fn waits_for_disk(&self) -> bool {

@@ -93,7 +93,7 @@ impl Current<'_> {
 
     /// Replaces what the file holds, or makes the file, once the change is on record.
     pub(super) fn replace(&self, content: &[u8]) -> Result<FileChange, FileError> {
-        if self.root.is_protected(&self.place.path(), Some(content)) {
+        if self.root.is_protected(&self.place.screen, &self.place.path(), Some(content)) {
             return Err(FileError::Protected(self.path.to_owned()));
         }
         let staged = self.stage(content, None, None)?;

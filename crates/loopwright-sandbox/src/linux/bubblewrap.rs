@@ -23,6 +23,9 @@ use crate::policy::Network;
 /// Who the administrator's command is inside.
 const AGENT: &str = "1000";
 
+/// Limits of the user namespace.
+const SHARE: &str = "/proc/sys/user";
+
 /// Starts `bwrap`, which starts this program again as the first process of the sandbox.
 pub(crate) fn launch(
     job: &LaunchRequest,
@@ -89,6 +92,8 @@ pub(crate) fn arguments(job: &LaunchRequest, view: &View, own: &Path) -> Vec<OsS
         "--as-pid-1",
         "--cap-drop",
         "ALL",
+        "--cap-add",
+        "CAP_SYS_RESOURCE",
         "--hostname",
         "sandbox",
     ]);
@@ -108,6 +113,8 @@ pub(crate) fn arguments(job: &LaunchRequest, view: &View, own: &Path) -> Vec<OsS
             arguments.add(["--ro-bind", &path, &path]);
         }
     }
+    // These belong to the user namespace, and take that one right.
+    arguments.add(["--bind-try", SHARE, SHARE]);
     for entry in &view.entries {
         arguments.entry(entry);
     }

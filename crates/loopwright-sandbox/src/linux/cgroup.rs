@@ -1,8 +1,7 @@
-//! Control groups, for those who ask for them: limits on memory and processes that the kernel keeps. They cost
-//! several milliseconds a command, and most users cannot make any.
+//! Control groups: limits on memory and processes that the kernel keeps, where this user may make groups.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,14 +13,32 @@ use crate::policy::{self, Limits};
 
 /// How the names of groups begin; the helper's process id follows.
 const PREFIX: &str = "loopwright-";
-const ROOT: &str = "/sys/fs/cgroup";
+
+/// Processes and threads of the sandbox itself: its first process, the thread that hears, what has started them.
+const OWN_PROCESSES: u64 = 4;
 
 /// The groups of one command; dropping them removes them.
 #[derive(Debug)]
 pub(crate) struct Groups {
-    folders: Vec<PathBuf>,
-    /// Where the kernel counts what it has ended for want of memory.
+    folders: Vec<Group>,
+    /// Where the kernel counts what it has ended for want of memory. `None` while nothing limits memory.
     memory: Option<PathBuf>,
+    processes: bool,
+}
+
+#[derive(Debug)]
+struct Group {
+    folder: PathBuf,
+    /// The group that the helper is in.
+    former: PathBuf,
+}
+
+/// A hierarchy of groups, as this process sees it.
+#[derive(Debug, PartialEq, Eq)]
+struct Hierarchy {
+    root: PathBuf,
+    /// The group that this process is in.
+    own: PathBuf,
 }
 
 /// Makes groups if the policy asks for them. Nothing if none can be made that limits memory.
@@ -29,65 +46,101 @@ pub(crate) fn make(job: &LaunchRequest) -> Option<Groups> {
     match job.policy.cgroup {
         policy::Cgroup::Off => None,
         policy::Cgroup::IfWritable => {
+            let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+            let membership = fs::read_to_string("/proc/self/cgroup").ok()?;
             let name = format!("{PREFIX}{}-{:016x}", std::process::id(), quarantine::random());
-            let groups = Groups::unified(&name, &job.policy.limits);
-            groups
-                .or_else(|| Groups::separate(&name, &job.policy.limits))
-                .filter(|groups| groups.memory.is_some())
+            let limits = &job.policy.limits;
+            let unified = hierarchy(&mounts, &membership, None)
+                .and_then(|hierarchy| Groups::unified(&hierarchy, &name, limits));
+            unified.or_else(|| Groups::separate(&mounts, &membership, &name, limits))
         }
     }
 }
 
-impl Groups {
-    /// One group with every controller, below the one that this process is in or below the root.
-    fn unified(name: &str, limits: &Limits) -> Option<Self> {
-        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-        let own = own.lines().find_map(|line| line.strip_prefix("0::/"))?.to_owned();
-        let parent = Path::new(ROOT).join(own).parent().map(Path::to_path_buf);
-        for parent in
-            parent.into_iter().chain([ROOT.into()]).filter(|parent| parent.starts_with(ROOT))
-        {
-            let mut groups = Self { folders: Vec::new(), memory: None };
-            groups.add_folder(&parent, name)?;
-            let folder = parent.join(name);
-            let set = |file: &str, value: u64| fs::write(folder.join(file), value.to_string());
-            if set("memory.max", limits.memory).is_ok() && set("pids.max", limits.processes).is_ok()
-            {
-                set("memory.swap.max", 0).ok();
-                groups.memory = Some(folder.join("memory.events"));
-                return Some(groups);
-            }
-        }
-        None
-    }
+/// Where the groups of a controller of the first version are, or without one those of the second version.
+fn hierarchy(mounts: &str, membership: &str, controller: Option<&str>) -> Option<Hierarchy> {
+    let own = membership.lines().find_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let found = match controller {
+            Some(wanted) => controllers.split(',').any(|one| one == wanted),
+            None => controllers.is_empty(),
+        };
+        found.then_some(path)
+    })?;
+    mounts.lines().find_map(|line| {
+        let (place, file_system) = line.split_once(" - ")?;
+        let mut place = place.split(' ').skip(3);
+        let (shown, root) = (place.next()?, Path::new(place.next()?));
+        let mut file_system = file_system.split(' ');
+        let (kind, options) = (file_system.next()?, file_system.nth(1)?);
+        let found = match controller {
+            Some(wanted) => kind == "cgroup" && options.split(',').any(|one| one == wanted),
+            None => kind == "cgroup2",
+        };
+        let below = Path::new(own).strip_prefix(shown).ok()?;
+        found.then(|| Hierarchy { root: root.into(), own: root.join(below) })
+    })
+}
 
-    /// A group for each controller.
-    fn separate(name: &str, limits: &Limits) -> Option<Self> {
-        let mut groups = Self { folders: Vec::new(), memory: None };
-        for (controller, file, value) in [
-            ("pids", "pids.max", limits.processes),
-            ("memory", "memory.limit_in_bytes", limits.memory),
-        ] {
-            let parent = Path::new(ROOT).join(controller);
-            groups.add_folder(&parent, name)?;
-            fs::write(parent.join(name).join(file), value.to_string()).ok()?;
-        }
-        groups.memory = Some(Path::new(ROOT).join("memory").join(name).join("memory.oom_control"));
+/// Starts something in groups, if the policy asks for them and they can be made: this process is in them meanwhile.
+pub(crate) fn around<T>(job: &LaunchRequest, work: impl FnOnce() -> T) -> (T, Option<Groups>) {
+    let own = rustix::process::getpid();
+    let groups = make(job).filter(|groups| groups.add(own).is_ok());
+    let done = work();
+    for group in groups.iter().flat_map(|groups| &groups.folders) {
+        join(&group.former, own).ok();
+    }
+    (done, groups)
+}
+
+impl Groups {
+    /// One group with every controller. It stands beside the one that this process is in, because a group with
+    /// processes passes no controllers on; below it only where that is the root.
+    fn unified(hierarchy: &Hierarchy, name: &str, limits: &Limits) -> Option<Self> {
+        let beside = hierarchy.own.parent().filter(|parent| parent.starts_with(&hierarchy.root));
+        let mut groups = Self { folders: Vec::new(), memory: None, processes: false };
+        let folder = groups.add_folder(beside.unwrap_or(&hierarchy.root), name, &hierarchy.own)?;
+        set(&folder, "memory.max", limits.memory).ok()?;
+        set(&folder, "memory.swap.max", 0).ok();
+        set(&folder, "memory.oom.group", 1).ok();
+        groups.processes = set(&folder, "pids.max", with_own(limits)).is_ok();
+        groups.memory = Some(folder.join("memory.events"));
         Some(groups)
     }
 
-    fn add_folder(&mut self, parent: &Path, name: &str) -> Option<()> {
+    /// A group for each controller, below the one that this process is in.
+    fn separate(mounts: &str, membership: &str, name: &str, limits: &Limits) -> Option<Self> {
+        let mut groups = Self { folders: Vec::new(), memory: None, processes: false };
+        let memory = hierarchy(mounts, membership, Some("memory"))?;
+        let folder = groups.add_folder(&memory.own, name, &memory.own)?;
+        set(&folder, "memory.limit_in_bytes", limits.memory).ok()?;
+        set(&folder, "memory.memsw.limit_in_bytes", limits.memory).ok();
+        set(&folder, "memory.kmem.tcp.limit_in_bytes", limits.memory).ok();
+        groups.memory = Some(folder.join("memory.oom_control"));
+        if let Some(pids) = hierarchy(mounts, membership, Some("pids"))
+            && let Some(folder) = groups.add_folder(&pids.own, name, &pids.own)
+        {
+            groups.processes = set(&folder, "pids.max", with_own(limits)).is_ok();
+        }
+        Some(groups)
+    }
+
+    fn add_folder(&mut self, parent: &Path, name: &str, former: &Path) -> Option<PathBuf> {
         sweep(parent);
         let folder = parent.join(name);
         fs::create_dir(&folder).ok()?;
-        self.folders.push(folder);
-        Some(())
+        self.folders.push(Group { folder: folder.clone(), former: former.into() });
+        Some(folder)
     }
 
     /// Puts a process into the groups, before it starts others.
     pub(crate) fn add(&self, pid: Pid) -> io::Result<()> {
-        let number = pid.as_raw_pid().to_string();
-        self.folders.iter().try_for_each(|folder| fs::write(folder.join("cgroup.procs"), &number))
+        self.folders.iter().try_for_each(|group| join(&group.folder, pid))
+    }
+
+    /// Whether the number of processes is limited as well as the memory.
+    pub(crate) fn limit_processes(&self) -> bool {
+        self.processes
     }
 
     /// Whether the kernel has ended a process for want of memory.
@@ -99,12 +152,26 @@ impl Groups {
     }
 }
 
+fn with_own(limits: &Limits) -> u64 {
+    limits.processes.saturating_add(OWN_PROCESSES)
+}
+
+/// Writes to a file that the kernel has made. A folder without it is no group, whatever its place.
+fn set(folder: &Path, file: &str, value: u64) -> io::Result<()> {
+    let mut file = File::options().write(true).open(folder.join(file))?;
+    file.write_all(value.to_string().as_bytes())
+}
+
+fn join(folder: &Path, pid: Pid) -> io::Result<()> {
+    set(folder, "cgroup.procs", u64::from(pid.as_raw_nonzero().get().unsigned_abs()))
+}
+
 impl Drop for Groups {
     fn drop(&mut self) {
-        for folder in &self.folders {
+        for group in &self.folders {
             // A group is busy for a moment after its last process.
             for _ in 0..100 {
-                match fs::remove_dir(folder) {
+                match fs::remove_dir(&group.folder) {
                     Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
                         std::thread::sleep(Duration::from_millis(2));
                     }
@@ -125,3 +192,6 @@ fn sweep(parent: &Path) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

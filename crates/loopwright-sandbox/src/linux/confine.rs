@@ -14,7 +14,7 @@ use landlock::{
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{CapabilitiesSecureBits, CapabilitySet, CapabilitySets};
 
-use super::filter::{self, Sockets};
+use super::filter::{self, Kernel, Sockets};
 use super::sys;
 use crate::author::Author;
 use crate::job::{LaunchRequest, Refusal};
@@ -56,7 +56,7 @@ pub(crate) enum Rights {
     /// Nothing: the command has the rights of the agent.
     Kept,
     /// Capabilities, system calls, and files except these.
-    Reduced { files: Files, sockets: Sockets, landlock: Landlock },
+    Reduced { files: Files, sockets: Sockets, kernel: Kernel, landlock: Landlock },
 }
 
 /// Whether the command can be run without Landlock.
@@ -109,12 +109,12 @@ fn prepare(
     limit(&job.policy.limits, confinement.processes).map_err(at("resource limits"))?;
     std::env::set_current_dir(&confinement.folder).map_err(at("change of folder"))?;
     connect(streams).map_err(at("standard streams"))?;
-    if let Rights::Reduced { files, sockets, landlock } = &confinement.rights {
+    if let Rights::Reduced { files, sockets, kernel, landlock } = &confinement.rights {
         drop_capabilities().map_err(at("drop of capabilities"))?;
         rustix::thread::set_no_new_privs(true)
             .map_err(|error| at("no new privileges")(error.into()))?;
         restrict_files(files, job.policy.network, *sockets, *landlock).map_err(at("landlock"))?;
-        for program in filter::programs(*sockets).map_err(at("system call filter"))? {
+        for program in filter::programs(*sockets, *kernel).map_err(at("system call filter"))? {
             seccompiler::apply_filter(&program).map_err(|error| {
                 Refusal::setup(format!("system call filter ({error})"), &io::Error::last_os_error())
             })?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Resource};
 
 use super::confine::Streams;
 use super::view::{Covered, Entry, Seen, Shape, View};
@@ -120,6 +120,10 @@ pub(crate) fn arguments(
         format!("--tmpfs=/tmp:rw,nosuid,nodev,mode=1777,size={}", limits.scratch),
     ] {
         add(&argument);
+    }
+    // Without a limit of its own Podman sets one that is higher than this user may have, and fails.
+    if let Some(most) = rustix::process::getrlimit(Resource::Nproc).maximum {
+        add(&format!("--ulimit=nproc={most}:{most}"));
     }
     if job.policy.network != Network::Host {
         add("--network=none");

@@ -3,9 +3,9 @@
 use super::sys;
 use crate::guarantee::Enforcement::{BestEffort, Enforced};
 use crate::guarantee::Guarantee::{
-    DieWithAgent, Environment, FileReads, FileSize, FileWrites, KillTree, MemoryPerProcess,
-    MemoryTotal, Network, NoNewPrivileges, Processes, ProtectedPaths, Scratch, Signals,
-    SyscallFilter, UnixSockets,
+    DieWithAgent, Environment, FileReads, FileSize, FileWatches, FileWrites, KillTree,
+    MemoryPerProcess, MemoryTotal, Network, NoNewPrivileges, Processes, ProtectedPaths, Scratch,
+    Signals, SyscallFilter, UnixSockets,
 };
 use crate::guarantee::Guarantees;
 use crate::policy::{self, Backend, SandboxPolicy};
@@ -28,7 +28,10 @@ pub(crate) fn by(tier: Backend, policy: &SandboxPolicy) -> Guarantees {
         Backend::Landlock => {
             let some = Guarantees::default()
                 .with(Enforced, limits)
-                .with(Enforced, [FileWrites, FileReads, NoNewPrivileges, SyscallFilter])
+                .with(
+                    Enforced,
+                    [FileWrites, FileReads, FileWatches, NoNewPrivileges, SyscallFilter],
+                )
                 .with(BestEffort, [KillTree, DieWithAgent, MemoryTotal, Processes, ProtectedPaths]);
             let some = match policy.network {
                 policy::Network::Host => some,
@@ -39,7 +42,7 @@ pub(crate) fn by(tier: Backend, policy: &SandboxPolicy) -> Guarantees {
             if sys::landlock_version() >= SCOPES { some.with(Enforced, [Signals]) } else { some }
         }
         Backend::Docker | Backend::Podman => {
-            let strong = all.without([ProtectedPaths]).with(
+            let strong = all.without([ProtectedPaths, FileWatches]).with(
                 BestEffort,
                 [SyscallFilter, KillTree, DieWithAgent, FileSize, MemoryPerProcess],
             );

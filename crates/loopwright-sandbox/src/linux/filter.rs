@@ -21,6 +21,15 @@ pub(crate) enum Sockets {
     Pairs,
 }
 
+/// Whose shared memory of System V and whose watched files a command's are among.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    /// Those of its own namespaces.
+    Own,
+    /// The user's: they would outlive the command, or be taken from other programs.
+    Users,
+}
+
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 #[cfg(target_arch = "x86_64")]
@@ -118,14 +127,40 @@ const MODES: &[(i64, u8)] = &[
     (libc::SYS_open, 2),
 ];
 
+/// Calls that take from what a user has for all programs. Programs know kernels without them.
+const USERS: &[i64] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_inotify_init1,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_inotify_init,
+];
+
 /// The programs to install, one after the other.
-pub(crate) fn programs(sockets: Sockets) -> io::Result<Vec<BpfProgram>> {
+pub(crate) fn programs(sockets: Sockets, kernel: Kernel) -> io::Result<Vec<BpfProgram>> {
+    let users = match kernel {
+        Kernel::Own => &[],
+        Kernel::Users => USERS,
+    };
     let mut programs = vec![
         compile(refusals(sockets).map_err(io::Error::other)?, libc::EPERM)?,
         // Their flags and modes are behind a pointer that a filter cannot follow; without them the C library
         // falls back to the calls above.
         compile(
-            [libc::SYS_clone3, libc::SYS_openat2].map(|call| (call, Vec::new())).into(),
+            [libc::SYS_clone3, libc::SYS_openat2]
+                .iter()
+                .chain(users)
+                .map(|call| (*call, Vec::new()))
+                .collect(),
             libc::ENOSYS,
         )?,
     ];

@@ -10,16 +10,23 @@ use std::thread;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, wait};
 
 use super::confine::{self, Confinement, Streams};
+use super::held;
 use super::sys::{self, Side};
 use crate::job::{self, InitReport, LaunchRequest, Refusal};
 use crate::output::{ExitOutcome, Limit};
+use crate::policy::Network;
 
 /// The status of a process that could not do its part; nobody relies on it.
 pub(crate) const FAILED: i32 = 125;
 
+/// Asks the command to end.
+pub(crate) const END: u8 = b'T';
+/// Asks what the namespaces hold.
+pub(crate) const COUNT: u8 = b'M';
+
 /// How the first process and its watcher are connected.
 pub(crate) struct InitPipes {
-    /// A byte asks the command to end; the end of the stream ends everything.
+    /// [`END`] asks the command to end, [`COUNT`] asks what is held; the end of the stream ends everything.
     pub(crate) control: OwnedFd,
     /// What happened, as [`InitReport`]s.
     pub(crate) reports: OwnedFd,
@@ -72,7 +79,9 @@ pub(crate) fn run(
     {
         exit(FAILED);
     }
-    if thread::Builder::new().spawn(move || obey(File::from(control))).is_err() {
+    let Ok(answers) = reports.try_clone() else { exit(FAILED) };
+    let network = job.policy.network;
+    if thread::Builder::new().spawn(move || obey(control.into(), answers, network)).is_err() {
         exit(FAILED);
     }
     loop {
@@ -87,11 +96,15 @@ pub(crate) fn run(
     }
 }
 
-/// Passes on the request to end, and ends when the watcher is gone.
-fn obey(mut control: File) {
+/// Passes on the request to end, says what is held, and ends when the watcher is gone.
+fn obey(mut control: File, mut answers: File, network: Network) {
     let mut request = [0];
     loop {
         match control.read(&mut request) {
+            // A report is shorter than what a pipe takes at once, so the reports of two threads do not mix.
+            Ok(1) if request == [COUNT] => {
+                job::send(&mut answers, &InitReport::Held(held::now(network))).ok();
+            }
             Ok(1) => {
                 sys::signal_everyone(Signal::TERM);
                 sys::signal_everyone(Signal::CONT);

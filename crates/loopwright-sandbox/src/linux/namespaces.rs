@@ -10,7 +10,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal};
 
 use super::cgroup::{self, Groups};
 use super::confine::{Confinement, Files, Identity, Landlock, Processes, Rights, Streams};
-use super::filter::Sockets;
+use super::filter::{Kernel, Sockets};
 use super::first::{self, InitPipes};
 use super::root::{self, Trees};
 use super::sys::{self, Side};
@@ -30,6 +30,8 @@ pub(crate) struct Launched {
     pub(crate) reports: OwnedFd,
     pub(crate) notes: Vec<String>,
     pub(crate) groups: Option<Groups>,
+    /// Whether its processes are the administrator's, whose the kernel does not count.
+    pub(crate) uncounted: bool,
 }
 
 /// Who the command is on the host.
@@ -102,12 +104,11 @@ pub(crate) fn launch(
         Side::Parent(pid) => {
             drop((control_end, reports_end, go_end, streams, trees));
             users.map_from_outside(pid).map_err(at("user map"))?;
-            let groups = cgroup::make(job);
-            if let Some(groups) = &groups {
-                groups.add(pid).map_err(at("control group"))?;
-            }
+            let groups = cgroup::make(job).filter(|groups| groups.add(pid).is_ok());
             go.write_all(b"g").map_err(at("start"))?;
-            Ok(Launched { pid, control: control.into(), reports: reports.into(), notes, groups })
+            let (control, reports) = (control.into(), reports.into());
+            let uncounted = matches!(users, Users::Same { user: 0, .. });
+            Ok(Launched { pid, control, reports, notes, groups, uncounted })
         }
     }
 }
@@ -182,7 +183,7 @@ fn inside(
     }
     drop(go);
     match settle(job, view, trees, users) {
-        Ok(()) => first::run(job, confinement(job, view, users), streams, wires),
+        Ok(kernel) => first::run(job, confinement(job, view, users, kernel), streams, wires),
         Err(refusal) => {
             job::send(&mut fs::File::from(wires.reports), &InitReport::Refused(refusal)).ok();
             exit(first::FAILED)
@@ -190,7 +191,12 @@ fn inside(
     }
 }
 
-fn settle(job: &LaunchRequest, view: &View, mut trees: Trees, users: Users) -> Result<(), Refusal> {
+fn settle(
+    job: &LaunchRequest,
+    view: &View,
+    mut trees: Trees,
+    users: Users,
+) -> Result<Kernel, Refusal> {
     let at =
         |stage: &'static str| move |error: rustix::io::Errno| Refusal::setup(stage, &error.into());
     users.map_from_inside().map_err(|error| Refusal::setup("user map", &error))?;
@@ -207,7 +213,7 @@ fn settle(job: &LaunchRequest, view: &View, mut trees: Trees, users: Users) -> R
         not_dumpable().map_err(at("dumpable"))?;
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
     }
-    root::build(view, trees, devices, &job.policy.limits, users.identity())?;
+    let kernel = root::build(view, trees, devices, &job.policy.limits, users.identity())?;
     if job.policy.network == Network::Loopback {
         let socket = rustix::net::socket(
             rustix::net::AddressFamily::INET,
@@ -217,10 +223,10 @@ fn settle(job: &LaunchRequest, view: &View, mut trees: Trees, users: Users) -> R
         .map_err(at("loopback"))?;
         sys::raise_loopback(socket.as_fd()).map_err(|error| Refusal::setup("loopback", &error))?;
     }
-    Ok(())
+    Ok(kernel)
 }
 
-fn confinement(job: &LaunchRequest, view: &View, users: Users) -> Confinement {
+fn confinement(job: &LaunchRequest, view: &View, users: Users, kernel: Kernel) -> Confinement {
     Confinement {
         identity: (users == Users::Mapped).then(|| users.identity()),
         rights: Rights::Reduced {
@@ -229,6 +235,7 @@ fn confinement(job: &LaunchRequest, view: &View, users: Users) -> Confinement {
                 Network::Host => Sockets::Host,
                 Network::Off | Network::Loopback => Sockets::Namespaced,
             },
+            kernel,
             landlock: Landlock::IfPresent,
         },
         processes: Processes::Limited,

@@ -2,6 +2,7 @@
 //! moved out of the way when the command has ended. What it is, is decided as for changes that are collected; what is
 //! new, by the time at which the file system says that it was changed.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -15,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::root::open_below;
 use super::view::{Covered, Seen, View};
 use crate::policy::SandboxPolicy;
-use crate::screen::{self, After, Screen, What};
+use crate::screen::{self, EntryKind, FolderView, Reason, Screen};
 
 /// Where such files go, below the folder in which they were found.
 const FOLDER: &str = ".loopwright-quarantine";
@@ -31,6 +32,8 @@ pub(crate) struct Sweep {
     covered: Vec<PathBuf>,
     screen: Screen,
     began: (i64, i64),
+    /// The folders that were there, by path and number: one that is renamed brings along what is older than the command.
+    folders: HashSet<(PathBuf, u64)>,
 }
 
 impl Sweep {
@@ -48,14 +51,20 @@ impl Sweep {
             }
             _ => None,
         });
+        // What could not be changed had it been there does not appear either, whatever it holds.
+        let screen = policy.protected.iter().fold(Screen::standard(), Screen::refuse);
+        let screen = policy.screen(screen);
+        Self::beginning(roots.chain(direct).collect(), covered.collect(), screen)
+    }
+
+    fn beginning(roots: Vec<PathBuf>, covered: Vec<PathBuf>, screen: Screen) -> Self {
         // The clock that file systems read.
         let now = clock_gettime(ClockId::RealtimeCoarse);
-        Self {
-            roots: roots.chain(direct).collect(),
-            covered: covered.collect(),
-            screen: policy.screen(Screen::standard()),
-            began: (now.tv_sec, now.tv_nsec),
+        let mut folders = HashSet::new();
+        for root in &roots {
+            note_folders(root, 0, &mut folders);
         }
+        Self { roots, covered, screen, began: (now.tv_sec, now.tv_nsec), folders }
     }
 
     /// Moves what is to be moved, and tells of each. For the time when every process of the command has ended; still,
@@ -65,14 +74,14 @@ impl Sweep {
         for root in &self.roots {
             let screen = self.screen.clone().of(root);
             let mut found = Vec::new();
-            self.look(root, Path::new(""), &screen, &mut found);
-            for path in found {
+            self.search(root, Path::new(""), Age::Unknown, &screen, &mut found);
+            for (path, reason) in found {
                 notes.push(match move_away(root, &path) {
                     Ok(to) => {
-                        format!("{} is protected: the new one was moved to {to}", path.display())
+                        format!("{} {reason}: the new one was moved to {to}", path.display())
                     }
                     Err(error) => format!(
-                        "{} is protected, and the new one could not be moved away ({error}): remove it before you \
+                        "{} {reason}, and the new one could not be moved away ({error}): remove it before you \
                          use a program that obeys it",
                         path.display()
                     ),
@@ -82,7 +91,14 @@ impl Sweep {
         notes
     }
 
-    fn look(&self, root: &Path, folder: &Path, screen: &Screen, found: &mut Vec<PathBuf>) {
+    fn search(
+        &self,
+        root: &Path,
+        folder: &Path,
+        age: Age,
+        screen: &Screen,
+        found: &mut Vec<(PathBuf, Reason)>,
+    ) {
         if folder.components().count() > DEEPEST {
             return;
         }
@@ -94,13 +110,15 @@ impl Sweep {
             if is_own || self.covered.contains(&at) {
                 continue;
             }
-            let is_refused = self.is_new(&status)
-                && screen.judge(&path, root, &Ended { root, sweep: self }).is_some();
+            let age = if age == Age::New || self.appeared(&at, &status) { Age::New } else { age };
+            let is_new = age == Age::New || self.is_new(&status);
+            let judged = || screen.judge(&path, root, &Ended { root, sweep: self });
             // What was in a folder before stays.
-            if is_refused && !(status.is_dir() && self.holds_older(&at)) {
-                found.push(path);
-            } else if status.is_dir() {
-                self.look(root, &path, screen, found);
+            let stays = || status.is_dir() && age != Age::New && self.holds_older(&at);
+            match is_new.then(judged).flatten() {
+                Some(reason) if !stays() => found.push((path, reason)),
+                _ if status.is_dir() => self.search(root, &path, age, screen, found),
+                _ => {}
             }
         }
     }
@@ -109,11 +127,51 @@ impl Sweep {
         (status.ctime(), status.ctime_nsec()) >= self.began
     }
 
+    /// Tells whether a folder was made or renamed by the command, with all that is in it.
+    fn appeared(&self, at: &Path, status: &Metadata) -> bool {
+        status.is_dir()
+            && self.is_new(status)
+            && !self.folders.contains(&(at.to_path_buf(), status.ino()))
+    }
+
     fn holds_older(&self, folder: &Path) -> bool {
         let older = |name: &OsString| {
             fs::symlink_metadata(folder.join(name)).is_ok_and(|status| !self.is_new(&status))
         };
         names(folder).iter().any(older)
+    }
+
+    /// Tells whether what is at a path below a folder was there when the command began.
+    fn was_there(&self, root: &Path, path: &Path) -> bool {
+        path.ancestors().filter(|at| !at.as_os_str().is_empty()).all(|at| {
+            let at = root.join(at);
+            fs::symlink_metadata(&at).is_ok_and(|status| !self.appeared(&at, &status))
+        })
+    }
+}
+
+/// Whether what is in a folder may have been there before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Age {
+    Unknown,
+    New,
+}
+
+/// Notes which folders are in one, without looking at each file.
+fn note_folders(folder: &Path, depth: usize, found: &mut HashSet<(PathBuf, u64)>) {
+    if depth > DEEPEST {
+        return;
+    }
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        // Of a folder on which another is mounted, the entry has the number of the one below.
+        if let Ok(status) = entry.metadata() {
+            let path = entry.path();
+            note_folders(&path, depth + 1, found);
+            found.insert((path, status.ino()));
+        }
     }
 }
 
@@ -128,23 +186,24 @@ struct Ended<'a> {
     sweep: &'a Sweep,
 }
 
-impl After for Ended<'_> {
-    fn what(&self, path: &Path) -> Option<What> {
-        What::at(&self.root.join(path))
+impl FolderView for Ended<'_> {
+    fn what(&self, path: &Path) -> Option<EntryKind> {
+        EntryKind::at(&self.root.join(path))
     }
 
-    fn before(&self, path: &Path) -> Option<What> {
+    fn before(&self, path: &Path) -> Option<EntryKind> {
         let status = fs::symlink_metadata(self.root.join(path)).ok()?;
-        (!self.sweep.is_new(&status)).then(|| What::of(&status))
+        let was_there = !self.sweep.is_new(&status) && self.sweep.was_there(self.root, path);
+        was_there.then(|| EntryKind::of(&status))
     }
 
     fn content(&self, path: &Path) -> Option<Vec<u8>> {
-        screen::look(&self.root.join(path))
+        screen::read_beginning(&self.root.join(path))
     }
 
     fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
         self.before(path)?;
-        screen::look(&self.root.join(path))
+        screen::read_beginning(&self.root.join(path))
     }
 
     fn names(&self, path: &Path) -> Vec<OsString> {

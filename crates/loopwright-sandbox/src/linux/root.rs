@@ -14,7 +14,9 @@ use rustix::mount::{
 };
 
 use super::confine::Identity;
+use super::filter::Kernel;
 use super::overlay;
+use super::share;
 use super::sys;
 use super::view::{Covered, Entry, Seen, Shape, View};
 use crate::job::Refusal;
@@ -23,6 +25,8 @@ use crate::policy::Limits;
 /// The scratch folder and the home of a command.
 pub(crate) const SCRATCH: &str = "/tmp";
 pub(crate) const HOME: &str = "/tmp/home";
+/// Where shared memory with names is.
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Devices that programs expect.
 pub(crate) const DEVICES: [&str; 5] =
@@ -138,20 +142,20 @@ pub(crate) fn detach(view: &View, trees: &mut Trees) -> Result<Vec<OwnedFd>, Ref
         .collect()
 }
 
-/// Builds the root out of cloned trees and changes into it.
+/// Builds the root out of cloned trees and changes into it. Says whose the limits of the kernel are.
 pub(crate) fn build(
     view: &View,
     trees: Trees,
     devices: Vec<OwnedFd>,
     limits: &Limits,
     identity: Identity,
-) -> Result<(), Refusal> {
+) -> Result<Kernel, Refusal> {
     let quiet = MountFlags::NOSUID | MountFlags::NODEV;
     at("new root", mount("tmpfs", BASE, "tmpfs", quiet, Some(c"size=1m,mode=755")))?;
     at("new root", std::env::set_current_dir(BASE))?;
     scratch(limits)?;
     system_devices(devices)?;
-    process_information(limits)?;
+    let kernel = process_information(limits)?;
     // Before the cache, which stands in it.
     folder(Path::new("tmp/home"), 0o700);
     let owner =
@@ -177,7 +181,7 @@ pub(crate) fn build(
     for path in [c"/", c"/dev"] {
         at("read-only root", sys::mount_setattr(CWD, path, 0, sys::READ_ONLY, None))?;
     }
-    Ok(())
+    Ok(kernel)
 }
 
 fn scratch(limits: &Limits) -> Result<(), Refusal> {
@@ -212,12 +216,16 @@ fn system_devices(devices: Vec<OwnedFd>) -> Result<(), Refusal> {
     links.into_iter().try_for_each(|(link, target)| at(link, symlink(target, link)))
 }
 
-fn process_information(limits: &Limits) -> Result<(), Refusal> {
+fn process_information(limits: &Limits) -> Result<Kernel, Refusal> {
     let quiet = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     folder(Path::new("proc"), 0o555);
     at("process information", mount("proc", "proc", "proc", quiet, None))?;
     // A limit of this namespace alone where the kernel has that (6.14); refused where it has not.
     fs::write("proc/sys/kernel/pid_max", limits.processes.max(301).to_string()).ok();
+    // The same, from 6.9 on. It is above the limit, so that the watch comes first and says which limit it was.
+    let pages = limits.memory.saturating_add(limits.memory / 4) / rustix::param::page_size() as u64;
+    fs::write("proc/sys/kernel/shmall", pages.to_string()).ok();
+    let kernel = share::limit(Path::new("proc/sys"));
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     for path in SETTINGS.iter().filter(|path| Path::new(path).exists()) {
         let tree = at(*path, open_tree(CWD, *path, flags))?;
@@ -228,7 +236,7 @@ fn process_information(limits: &Limits) -> Result<(), Refusal> {
         let tree = at(*path, open_tree(CWD, "dev/null", flags))?;
         at(*path, attach(&tree, Path::new(path)))?;
     }
-    Ok(())
+    Ok(kernel)
 }
 
 fn place(entry: &Entry, tree: Option<OwnedFd>) -> Result<(), Refusal> {

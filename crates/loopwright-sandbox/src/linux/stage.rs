@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::process::exit;
 
 use rustix::process::DumpableBehavior;
@@ -10,7 +11,7 @@ use super::confine::{Confinement, Landlock, Processes, Rights, Streams};
 use super::filter::Sockets;
 use super::first::{self, InitPipes};
 use super::view::View;
-use super::{namespaces, sys};
+use super::{namespaces, share, sys};
 use crate::job::{self, LaunchRequest};
 use crate::policy::Network;
 
@@ -31,6 +32,8 @@ pub(crate) fn main() -> ! {
                 // bwrap has raised the loopback interface already.
                 Network::Off => Sockets::Local,
             },
+            // bwrap leaves this process one right, which is for this; the command does not get it.
+            kernel: share::limit(Path::new("/proc/sys")),
             landlock: Landlock::IfPresent,
         },
         processes: Processes::Limited,

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Resource};
 
-use super::cgroup::Groups;
+use super::cgroup::{self, Groups};
 use super::confine::{Confinement, Files, Landlock, Processes, Rights, Streams};
-use super::filter::Sockets;
+use super::filter::{Kernel, Sockets};
 use super::quarantine::Sweep;
 use super::view::{Seen, View};
 use super::{bubblewrap, container, first, namespaces, quarantine, root, tree};
@@ -32,6 +32,8 @@ pub(crate) struct Started {
     /// A private folder to remove at the end.
     pub(crate) scratch: Option<PathBuf>,
     pub(crate) groups: Option<Groups>,
+    /// Whether its processes are the administrator's, whose the kernel does not count.
+    pub(crate) uncounted: bool,
 }
 
 /// Who tells of the command.
@@ -50,7 +52,7 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| Refusal::setup("reaper", &error.into()))?;
     let view = View::of(job)?;
-    let sweep = Some(Sweep::of(&view, &job.policy));
+    let sweep = (job.tier != Backend::Host).then(|| Sweep::of(&view, &job.policy));
     let started = |pid, inner| Started {
         pid,
         inner,
@@ -58,17 +60,20 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
         sweep: None,
         scratch: None,
         groups: None,
+        uncounted: rustix::process::geteuid().is_root(),
     };
     match job.tier {
         Backend::Namespaces => {
-            let namespaces::Launched { pid, control, reports, notes, groups } =
+            let namespaces::Launched { pid, control, reports, notes, groups, uncounted } =
                 namespaces::launch(job, &view, streams)?;
             let inner = Inner::First { control, reports, complaints: None };
-            Ok(Started { notes, sweep, groups, ..started(pid, inner) })
+            Ok(Started { notes, sweep, groups, uncounted, ..started(pid, inner) })
         }
         Backend::Bubblewrap => {
-            let (pid, inner) = bubblewrap::launch(job, &view, streams)?;
-            Ok(Started { sweep, ..started(pid, inner) })
+            let (launched, groups) =
+                cgroup::around(job, || bubblewrap::launch(job, &view, streams));
+            let (pid, inner) = launched?;
+            Ok(Started { sweep, groups, ..started(pid, inner) })
         }
         Backend::Landlock => landlock(job, view, streams, sweep),
         Backend::Docker | Backend::Podman => {
@@ -79,14 +84,16 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
             Ok(Started { sweep, scratch: Some(scratch), ..started(pid, Inner::Client) })
         }
         Backend::Host => {
-            let job = &with_user_limit(job);
+            let counted = with_user_limit(job);
             let confinement = Confinement {
                 identity: None,
                 rights: Rights::Kept,
                 processes: limited(),
                 folder: view.workdir,
             };
-            Ok(started(first::start(job, confinement, streams)?, Inner::Direct))
+            let (pid, groups) =
+                cgroup::around(job, || first::start(&counted, confinement, streams));
+            Ok(Started { groups, ..started(pid?, Inner::Direct) })
         }
     }
 }
@@ -98,8 +105,8 @@ fn landlock(
     sweep: Option<Sweep>,
 ) -> Result<Started, Refusal> {
     let scratch = scratch().map_err(|error| Refusal::setup("scratch space", &error))?;
-    let mut job = with_user_limit(job);
-    for (name, value) in &mut job.env {
+    let mut counted = with_user_limit(job);
+    for (name, value) in &mut counted.env {
         let given =
             name.to_str().is_some_and(|name| job.policy.environment.values.contains_key(name));
         if (name == "HOME" || name == "TMPDIR") && !given {
@@ -127,19 +134,22 @@ fn landlock(
                 Network::Host => Sockets::Host,
                 Network::Off | Network::Loopback => Sockets::Pairs,
             },
+            kernel: Kernel::Users,
             landlock: Landlock::Required,
         },
         processes: limited(),
         folder: view.workdir,
     };
-    match first::start(&job, confinement, streams) {
+    let (pid, groups) = cgroup::around(job, || first::start(&counted, confinement, streams));
+    match pid {
         Ok(pid) => Ok(Started {
             pid,
             inner: Inner::Direct,
             notes: Vec::new(),
             sweep,
             scratch: Some(scratch),
-            groups: None,
+            groups,
+            uncounted: rustix::process::geteuid().is_root(),
         }),
         Err(refusal) => {
             fs::remove_dir_all(scratch).ok();

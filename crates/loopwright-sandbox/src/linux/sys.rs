@@ -29,6 +29,21 @@ pub(crate) const RECURSIVE: u32 = libc::AT_RECURSIVE as u32;
 /// An interface that is up and running.
 const UP: i16 = 0x41;
 
+/// Asks `shmctl` about all segments of the namespace.
+const SHM_INFO: libc::c_int = 14;
+
+/// The answer to [`SHM_INFO`]: `struct shm_info` of the C library.
+#[repr(C)]
+#[derive(Default)]
+struct SegmentInfo {
+    used: libc::c_int,
+    total: libc::c_ulong,
+    resident: libc::c_ulong,
+    swapped: libc::c_ulong,
+    swap_attempts: libc::c_ulong,
+    swap_successes: libc::c_ulong,
+}
+
 /// Which side of a new process this is.
 pub(crate) enum Side {
     Parent(Pid),
@@ -191,6 +206,29 @@ pub(crate) fn landlock_version() -> i32 {
         libc::syscall(444, std::ptr::null::<u8>(), 0_usize, 1_u32) // landlock_create_ruleset
     };
     i32::try_from(version).unwrap_or(0).max(0)
+}
+
+/// Bytes of shared memory of System V in this process's namespace, and about how many its messages and semaphores
+/// take.
+pub(crate) fn ipc_memory() -> (u64, u64) {
+    // What the kernel adds to a message or a semaphore.
+    const EACH: u64 = 64;
+    let count = |number: libc::c_int| u64::try_from(number).unwrap_or(0);
+    // SAFETY: all zeros is a valid value of these plain structures, which are as long as what each call writes.
+    let (segments, messages, semaphores) = unsafe {
+        let mut segments = SegmentInfo::default();
+        libc::shmctl(0, SHM_INFO, (&raw mut segments).cast());
+        let mut messages: libc::msginfo = std::mem::zeroed();
+        libc::msgctl(0, libc::MSG_INFO, (&raw mut messages).cast());
+        let mut semaphores: libc::seminfo = std::mem::zeroed();
+        libc::semctl(0, 0, libc::SEM_INFO, &raw mut semaphores);
+        (segments, messages, semaphores)
+    };
+    let pages = segments.resident.saturating_add(segments.swapped);
+    let shared = pages.saturating_mul(rustix::param::page_size() as u64);
+    let others = count(messages.msgtql)
+        + (count(messages.msgmap) + count(semaphores.semaem)).saturating_mul(EACH);
+    (shared, others)
 }
 
 fn check(result: libc::c_long) -> io::Result<()> {

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
@@ -14,6 +17,10 @@ const CHASE: Duration = Duration::from_secs(10);
 pub(crate) struct Usage {
     /// Bytes of memory; shared ones are counted for each process that has them.
     pub(crate) memory: u64,
+    /// Those of it that the kernel has for the processes: tables of pages, and what open files may hold.
+    pub(crate) kernel: u64,
+    /// Bytes that were touched since the start, at most, again and again if they were given back meanwhile.
+    pub(crate) touched: u64,
     pub(crate) processes: u64,
     pub(crate) cpu: Duration,
 }
@@ -23,34 +30,65 @@ struct Stat {
     parent: i32,
     ended: bool,
     memory: u64,
+    addresses: u64,
+    /// Pages that it or a child that has ended was given.
+    faults: u64,
     ticks: u64,
 }
+
+/// What the processes of a tree have in memory, where what they share is divided among those who share it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shares {
+    pub(crate) own: u64,
+    /// Memory that is shared by its nature, and mapped.
+    pub(crate) shared: u64,
+}
+
+/// A process with fewer addresses has small tables of pages.
+const MANY_ADDRESSES: u64 = 512 << 20;
+
+/// What the kernel keeps for an open pipe once the user has many: a page for each end.
+const OPEN_FILE: u64 = 4096;
 
 /// What the descendants of a process use; the process itself counts only with the time of its ended children.
 pub(crate) fn usage(root: Pid) -> Usage {
     let root = root.as_raw_pid();
     let mut usage = Usage::default();
-    let mut ticks = stat(root).map_or(0, |stat| stat.ticks);
+    let (mut ticks, mut faults) = stat(root).map_or((0, 0), |stat| (stat.ticks, stat.faults));
     for pid in below(root) {
         if let Some(stat) = stat(pid).filter(|stat| !stat.ended) {
             usage.memory += stat.memory;
             usage.processes += 1;
             ticks += stat.ticks;
+            faults += stat.faults;
+            // Newer kernels tell the number of open files as the length of the folder.
+            let files = fs::metadata(format!("/proc/{pid}/fd")).map_or(0, |folder| folder.len());
+            usage.kernel += files * OPEN_FILE;
+            if stat.addresses > MANY_ADDRESSES {
+                usage.kernel += tables(pid);
+            }
         }
     }
+    usage.memory += usage.kernel;
+    usage.touched = faults.saturating_mul(rustix::param::page_size() as u64);
     usage.cpu = Duration::from_millis(
         ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second().max(1),
     );
     usage
 }
 
-/// The bytes of memory of a tree, where shared ones are divided among those who share them. Slower than
-/// [`usage`]; nothing if the kernel does not tell.
-pub(crate) fn proportional_memory(root: Pid) -> Option<u64> {
-    let mut total = 0;
+/// The shares of a tree. Slower than [`usage`]; nothing if the kernel does not tell.
+pub(crate) fn shares(root: Pid) -> Option<Shares> {
+    let mut total = Shares::default();
     for pid in below(root.as_raw_pid()) {
         match fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) {
-            Ok(text) => total += kilobytes(&text, "Pss:")? << 10,
+            Ok(text) => {
+                let all = kilobytes(&text, "Pss:")? << 10;
+                let shared = kilobytes(&text, "Pss_Shmem:").unwrap_or(0) << 10;
+                let swapped = kilobytes(&text, "SwapPss:").unwrap_or(0) << 10;
+                total.shared += shared;
+                total.own += all.saturating_sub(shared) + swapped;
+            }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             // A process without memory of its own, which is about to end, says so here.
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
@@ -60,7 +98,81 @@ pub(crate) fn proportional_memory(root: Pid) -> Option<u64> {
     Some(total)
 }
 
-fn kilobytes(text: &str, name: &str) -> Option<u64> {
+/// Bytes of the tables of a process's pages, and of its pages that are not in memory now.
+fn tables(pid: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let of = |name| kilobytes(&text, name).unwrap_or(0) << 10;
+    of("VmPTE:") + of("VmSwap:")
+}
+
+/// Bytes of the files without names, in memory, that the processes of a tree have open.
+pub(crate) fn memory_files(root: Pid) -> u64 {
+    let mut files = BTreeMap::new();
+    for pid in below(root.as_raw_pid()) {
+        for (path, target) in open_files(pid) {
+            if is_memory_file(&target)
+                && let Ok(file) = fs::metadata(path)
+            {
+                files.insert((file.dev(), file.ino()), file.blocks() * 512);
+            }
+        }
+    }
+    files.values().sum()
+}
+
+/// Whether a process of a tree has what can hold memory that is not seen: files without names that are mapped and not
+/// open, descriptors in a socket, and, if the tree has `touched` enough for that, shared memory without a name, of which
+/// a part may be unmapped.
+pub(crate) fn may_hide_memory(root: Pid, touched: bool) -> bool {
+    below(root.as_raw_pid()).into_iter().any(|pid| {
+        let maps = match fs::read_to_string(format!("/proc/{pid}/maps")) {
+            Ok(maps) => maps,
+            // One that cannot be looked at may.
+            Err(error) => return error.kind() == std::io::ErrorKind::PermissionDenied,
+        };
+        let files: Vec<(PathBuf, PathBuf)> = open_files(pid).collect();
+        let is_open = |line: &str| {
+            let inode = line.split_ascii_whitespace().nth(4).and_then(|inode| inode.parse().ok());
+            files.iter().any(|(path, target)| {
+                is_memory_file(target)
+                    && fs::metadata(path).is_ok_and(|file| Some(file.ino()) == inode)
+            })
+        };
+        maps.lines().any(|line| {
+            touched && line.ends_with(NAMELESS)
+                || line.contains(MAPPED_MEMORY_FILE) && !is_open(line)
+        }) || files.iter().any(|(path, target)| {
+            target.as_os_str().as_bytes().starts_with(b"socket:") && holds_descriptors(pid, path)
+        })
+    })
+}
+
+fn is_memory_file(target: &Path) -> bool {
+    target.as_os_str().as_bytes().starts_with(b"/memfd:")
+}
+
+/// What is said of mapped memory without a name, and of mapped files without one.
+const NAMELESS: &str = " /dev/zero (deleted)";
+const MAPPED_MEMORY_FILE: &str = " /memfd:";
+
+fn open_files(pid: i32) -> impl Iterator<Item = (PathBuf, PathBuf)> {
+    let folder = fs::read_dir(format!("/proc/{pid}/fd"));
+    folder.into_iter().flatten().flatten().filter_map(|entry| {
+        let path = entry.path();
+        let target = fs::read_link(&path).ok()?;
+        Some((path, target))
+    })
+}
+
+fn holds_descriptors(pid: i32, file: &Path) -> bool {
+    let Some(number) = file.file_name() else { return false };
+    let text = fs::read_to_string(Path::new(&format!("/proc/{pid}/fdinfo")).join(number));
+    text.unwrap_or_default()
+        .lines()
+        .any(|line| line.strip_prefix("scm_fds:").is_some_and(|count| count.trim() != "0"))
+}
+
+pub(crate) fn kilobytes(text: &str, name: &str) -> Option<u64> {
     text.lines()
         .find_map(|line| line.strip_prefix(name))?
         .trim()
@@ -117,7 +229,6 @@ fn descendants(root: i32) -> BTreeSet<i32> {
 
 /// How many processes a user has.
 pub(crate) fn owned_by(user: u32) -> u64 {
-    use std::os::unix::fs::MetadataExt as _;
     let owned = fs::read_dir("/proc").into_iter().flatten().flatten().filter(|entry| {
         entry.file_name().as_encoded_bytes().first().is_some_and(u8::is_ascii_digit)
             && entry.metadata().is_ok_and(|metadata| metadata.uid() == user)
@@ -133,7 +244,9 @@ fn stat(pid: i32) -> Option<Stat> {
     Some(Stat {
         parent: fields.get(1)?.parse().ok()?,
         ended: fields.first() == Some(&"Z"),
+        addresses: number(20)?,
         memory: number(21)? * rustix::param::page_size() as u64,
+        faults: number(7)? + number(8)?,
         ticks: number(11)? + number(12)? + number(13)? + number(14)?,
     })
 }

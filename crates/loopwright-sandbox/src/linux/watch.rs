@@ -11,6 +11,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_send_signal, waitpid,
 };
 
+use super::account::Account;
 use super::cgroup::Groups;
 use super::helper::read_some;
 use super::quarantine::Sweep;
@@ -38,6 +39,11 @@ struct Watch<'a> {
     notes: Vec<String>,
     kind: Kind,
     groups: Option<Groups>,
+    account: Account,
+    /// Whether what is held was asked and not answered yet.
+    counting: bool,
+    /// Whether the kernel does not count its processes.
+    uncounted: bool,
     /// When the command was started, or before that its helper.
     began: Instant,
     elapsed: Duration,
@@ -62,7 +68,7 @@ enum Kind {
 
 /// Watches until every process of the command has ended, and tells the agent.
 pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) -> io::Result<()> {
-    let Started { pid, inner, notes, sweep, scratch, groups } = started;
+    let Started { pid, inner, notes, sweep, scratch, groups, uncounted } = started;
     let began = Instant::now();
     let mut complaints = None;
     let mut watch = Watch {
@@ -77,6 +83,9 @@ pub(crate) fn watch(job: &LaunchRequest, started: Started, agent: UnixStream) ->
         notes,
         kind: Kind::Direct,
         groups,
+        account: Account::new(),
+        counting: false,
+        uncounted,
         began,
         elapsed: Duration::ZERO,
         running: false,
@@ -133,8 +142,14 @@ impl Watch<'_> {
         self.running = true;
         self.began = Instant::now();
         let mut enforced = enforced::by(self.job.tier, &self.job.policy);
-        if self.groups.is_some() {
+        if self.uncounted && enforced.enforces(Guarantee::Processes) && self.kind == Kind::First {
+            enforced = enforced.with(Enforcement::BestEffort, [Guarantee::Processes]);
+        }
+        if let Some(groups) = &self.groups {
             enforced = enforced.with(Enforcement::Enforced, [Guarantee::MemoryTotal]);
+            if groups.limit_processes() {
+                enforced = enforced.with(Enforcement::Enforced, [Guarantee::Processes]);
+            }
         }
         let notes = std::mem::take(&mut self.notes);
         self.say(&Event::Started { enforced, notes });
@@ -201,7 +216,7 @@ impl Watch<'_> {
         }
         match &mut self.control {
             Some(control) => {
-                io::Write::write_all(control, b"T").ok();
+                io::Write::write_all(control, &[first::END]).ok();
             }
             None => tree::ask_to_end(rustix::process::getpid()),
         }
@@ -221,10 +236,7 @@ impl Watch<'_> {
         let usage = tree::usage(root);
         let heavy = usage.memory > limits.memory / 4;
         self.look_at = Instant::now() + if heavy { CLOSE } else { CALM };
-        let too_much = usage.memory > limits.memory
-            && (usage.processes == 1
-                || tree::proportional_memory(root).is_none_or(|memory| memory > limits.memory));
-        let reached = if too_much {
+        let reached = if self.account.exceeds(root, usage, limits.memory) {
             Some(Limit::Memory)
         } else if limits.cpu.is_some_and(|cpu| usage.cpu > cpu) {
             Some(Limit::Cpu)
@@ -235,6 +247,9 @@ impl Watch<'_> {
         };
         if let Some(limit) = reached {
             self.stop(ExitOutcome::LimitReached(limit), Duration::ZERO);
+        } else if let (Some(control), false) = (&mut self.control, self.counting) {
+            // The answer counts at the next look.
+            self.counting = io::Write::write_all(control, &[first::COUNT]).is_ok();
         }
     }
 
@@ -300,6 +315,10 @@ impl Watch<'_> {
                 InitReport::Started => self.is_running(),
                 InitReport::Refused(refusal) => self.refusal = Some(refusal),
                 InitReport::Ended(outcome) => self.status = Some(outcome),
+                InitReport::Held(held) => {
+                    self.account.held = held;
+                    self.counting = false;
+                }
             }
         }
     }

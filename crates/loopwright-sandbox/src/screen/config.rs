@@ -70,6 +70,45 @@ pub(super) fn obeyed(content: &[u8]) -> Option<Vec<String>> {
     Some(obeyed)
 }
 
+/// What a setting names a path for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PathSetting {
+    /// Where hooks are.
+    Hooks,
+    /// More settings.
+    Include,
+}
+
+/// Returns the paths of hooks and of included settings, in their order. More than git would obey rather than less: no
+/// condition is looked at, and of a line that is written in an unusual way only the end counts.
+pub(super) fn paths(content: &[u8]) -> Vec<(PathSetting, String)> {
+    let text = String::from_utf8_lossy(content);
+    let mut paths = Vec::new();
+    let mut section = String::new();
+    for line in text.lines() {
+        let line = line.trim();
+        let line = match line.rsplit_once(']') {
+            Some((heading, rest)) if line.starts_with('[') => {
+                section = heading[1..].trim().to_ascii_lowercase();
+                rest
+            }
+            _ => line,
+        };
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let end = value.find([';', '#']).unwrap_or(value.len());
+        let value = value[..end].trim().trim_matches('"').to_owned();
+        let kind = match key.trim().to_ascii_lowercase().as_str() {
+            "hookspath" => PathSetting::Hooks,
+            "path" if section.starts_with("include") => PathSetting::Include,
+            _ => continue,
+        };
+        if !value.is_empty() {
+            paths.push((kind, value));
+        }
+    }
+    paths
+}
+
 /// Reads `[name]` or `[name "sub"]`.
 fn heading(line: &str) -> Option<(String, Option<String>)> {
     let inner = line.strip_prefix('[')?.strip_suffix(']')?;

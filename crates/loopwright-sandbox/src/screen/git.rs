@@ -1,10 +1,10 @@
 //! What git takes for a repository, and what in it makes git run or find something.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
-use super::config;
-use super::{After, Reason, What};
+use super::config::{self, PathSetting};
+use super::{EntryKind, FolderView, Reason};
 
 const LINK: Reason = Reason::new("sends git to a repository elsewhere");
 const RUNS: Reason = Reason::new("makes git run something");
@@ -19,9 +19,9 @@ const OWN: Reason = Reason::new("is the repository itself");
 const MAKES: [&str; 4] = ["head", "objects", "refs", "commondir"];
 
 /// Judges a path that will exist. `None` means that git does nothing with it but read data.
-pub(super) fn judge(path: &Path, what: What, after: &dyn After) -> Option<Reason> {
+pub(super) fn judge(path: &Path, what: EntryKind, after: &dyn FolderView) -> Option<Reason> {
     let name = path.file_name()?.to_ascii_lowercase();
-    if name == ".git" && what != What::Folder {
+    if name == ".git" && what != EntryKind::Folder {
         return Some(LINK);
     }
     let mut folder = path.parent();
@@ -59,7 +59,7 @@ fn is_named_git(path: &Path) -> bool {
 
 /// Tells whether git would take a folder for a repository once changes are made: one of the name, or one that holds
 /// what makes one.
-fn is_repository(folder: &Path, after: &dyn After) -> bool {
+fn is_repository(folder: &Path, after: &dyn FolderView) -> bool {
     if is_named_git(folder) {
         return true;
     }
@@ -71,8 +71,13 @@ fn is_repository(folder: &Path, after: &dyn After) -> bool {
 }
 
 /// Judges a part of a repository.
-fn judge_part(path: &Path, below: &Path, what: What, after: &dyn After) -> Option<Reason> {
-    if what == What::Link {
+fn judge_part(
+    path: &Path,
+    below: &Path,
+    what: EntryKind,
+    after: &dyn FolderView,
+) -> Option<Reason> {
+    if what == EntryKind::Link {
         return Some(FINDS);
     }
     let parts: Vec<String> =
@@ -80,7 +85,7 @@ fn judge_part(path: &Path, below: &Path, what: What, after: &dyn After) -> Optio
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match parts.as_slice() {
         ["config" | "config.worktree"] => settings(path, after),
-        ["hooks"] if what != What::Folder => Some(RUNS),
+        ["hooks"] if what != EntryKind::Folder => Some(RUNS),
         ["hooks", _, ..] if !is_sample(path) => Some(RUNS),
         ["rebase-merge" | "rebase-apply" | "sequencer", ..] | ["info", "attributes"] => Some(RUNS),
         ["commondir" | "gitdir"]
@@ -92,7 +97,7 @@ fn judge_part(path: &Path, below: &Path, what: What, after: &dyn After) -> Optio
 }
 
 /// Settings that are data may change; the others stay as they are.
-fn settings(path: &Path, after: &dyn After) -> Option<Reason> {
+fn settings(path: &Path, after: &dyn FolderView) -> Option<Reason> {
     let Some(new) = after.content(path).and_then(|it| config::obeyed(&it)) else {
         return Some(SETTINGS);
     };
@@ -104,23 +109,63 @@ fn is_sample(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("sample"))
 }
 
-/// Returns where the hooks of the folder's own repository are, if its settings say so, below the folder.
-pub(super) fn hooks(root: &Path) -> Option<PathBuf> {
-    let text = String::from_utf8(super::look(&root.join(".git").join("config"))?).ok()?;
-    let value = text.lines().rev().find_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        let is_one = key.trim().to_ascii_lowercase().ends_with("hookspath");
-        let end = value.find([';', '#']).unwrap_or(value.len());
-        is_one.then(|| value[..end].trim().trim_matches('"'))
-    })?;
-    let path = Path::new(value);
-    let below = if path.is_absolute() { path.strip_prefix(root).ok()? } else { path };
-    (!below.as_os_str().is_empty()).then(|| below.to_path_buf())
+/// How far included settings are followed.
+const MAX_INCLUDES: usize = 10;
+
+/// Returns what the settings of the folder's own repository make git obey in the folder besides what is always judged:
+/// where its hooks are, and which files of settings it includes, with what those include.
+pub(super) fn obeyed_paths(root: &Path) -> Vec<PathBuf> {
+    let mut obeyed = Vec::new();
+    for name in ["config", "config.worktree"] {
+        follow(root, &root.join(".git").join(name), 0, &mut obeyed);
+    }
+    obeyed
+}
+
+/// Adds what one file of settings makes git obey.
+fn follow(root: &Path, file: &Path, depth: usize, obeyed: &mut Vec<PathBuf>) {
+    let Some(content) = super::read_beginning(file).filter(|_| depth < MAX_INCLUDES) else {
+        return;
+    };
+    for (kind, value) in config::paths(&content) {
+        // Git takes hooks from the folder, and what is included from where it is included.
+        let base = match kind {
+            PathSetting::Hooks => Some(root),
+            PathSetting::Include => file.parent(),
+        };
+        let path = match value.strip_prefix("~/") {
+            Some(rest) => std::env::var_os("HOME").map(|home| Path::new(&home).join(rest)),
+            None => base.map(|base| base.join(value)),
+        };
+        let Some(path) = path.as_deref().map(without_parents) else { continue };
+        if let Ok(below) = path.strip_prefix(root)
+            && !below.as_os_str().is_empty()
+            && !obeyed.iter().any(|known| known == below)
+        {
+            obeyed.push(below.to_path_buf());
+        }
+        if kind == PathSetting::Include {
+            follow(root, &path, depth + 1, obeyed);
+        }
+    }
+}
+
+/// The path without `.` and `..`, by its names alone.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// Tells whether a folder that becomes a repository holds already what git would obey. What is new in it is judged on
 /// its own.
-fn has_settings(folder: &Path, after: &dyn After) -> bool {
+fn has_settings(folder: &Path, after: &dyn FolderView) -> bool {
     let stays = |path: &Path| after.before(path).is_some() && after.what(path).is_some();
     let entries = |name: &str| {
         let within = folder.join(name);
@@ -134,7 +179,7 @@ fn has_settings(folder: &Path, after: &dyn After) -> bool {
             .iter()
             .any(|name| entries(name).count() > 0)
         || entries("hooks").any(|hook| !is_sample(&hook))
-        || after.what(&folder.join("hooks")) == Some(What::Link)
+        || after.what(&folder.join("hooks")) == Some(EntryKind::Link)
         || plain.iter().any(|path| {
             let obeyed = after.content(path).and_then(|content| config::obeyed(&content));
             stays(path) && obeyed.is_none_or(|it| !it.is_empty())

@@ -131,3 +131,26 @@ fn what_a_policy_says_already_is_kept() {
     let path = &extended.environment.values["PATH"];
     assert_eq!(path.split(':').next(), bin.to_str());
 }
+
+#[test]
+fn native_modules_are_built_with_the_headers_that_came_with_node() {
+    let node_gyp = "lib/node_modules/npm/node_modules/node-gyp/lib/node-gyp.js";
+    let at = |name: &str| format!(".nvm/versions/node/v20/{name}");
+    let (node, header, node_gyp) =
+        (at("bin/node"), at("include/node/node_version.h"), at(node_gyp));
+    let path = [".nvm/versions/node/v20/bin", "/usr/bin"];
+    let variables = |world: &World| {
+        let names = ["npm_config_nodedir", "npm_package_config_node_gyp_nodedir"];
+        let variables = world.found(&path, &[]).variables;
+        names.map(|name| variables.get(name).map(PathBuf::from))
+    };
+    let world = World::with(&[&node, &header]);
+    let installed = world.path(".nvm/versions/node/v20");
+    assert_eq!(variables(&world), [Some(installed), None]);
+    // Newer ones have a name of their own for it.
+    let world = World::with(&[&node, &header, &node_gyp]);
+    fs::write(world.path(&node_gyp), "/^npm_package_config_node_gyp_/i").unwrap();
+    let installed = world.path(".nvm/versions/node/v20");
+    assert_eq!(variables(&world), [None, Some(installed)]);
+    assert_eq!(variables(&World::with(&[&node])), [None, None]);
+}

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -20,33 +21,34 @@ use super::scan::Conflict;
 /// Makes every step that was not made yet, and puts on record that all are. Returns what could not be done because
 /// the path was changed since.
 pub(super) fn carry_out(folder: &Path, plan: &Plan) -> Result<Vec<Conflict>, TransactionError> {
-    let mut conflicts = Vec::new();
     for Attributes { path, .. } in plan.folders.iter().rev() {
         // What was collected is taken out of these, whatever rights they have; one that cannot be changed needs none.
         place::make_writable(&folder.join(UPPER).join(path)).ok();
     }
-    for step in &plan.steps {
-        let (path, made) = match step {
-            Step::Remove { path, old, was } => (path, remove(folder, plan, path, *old, *was)),
-            Step::Replace { path, old, was, is } => {
-                (path, replace(folder, plan, path, *old, *was, *is))
-            }
-            Step::Add { path, is, .. } => (path, add(folder, plan, path, *is)),
-        };
-        match made {
-            Ok(Made::Done) => {}
-            Ok(Made::Conflict) => conflicts.push(Conflict { path: path.clone() }),
-            Err(error) if is_refused(&error) => conflicts.push(Conflict { path: path.clone() }),
-            Err(error) => return Err(TransactionError::at(&plan.root.join(path))(error)),
+    let upper = folder.join(UPPER);
+    let upper = place::open_root(&upper).map_err(TransactionError::at(&upper))?;
+    let conflicts = match place::open_root(&plan.root) {
+        Ok(root) => Applying { folder, upper, root, plan }.make()?,
+        // Nothing of a folder that is gone can be changed.
+        Err(error) if is_refused(&error) => {
+            plan.steps.iter().map(|step| Conflict { path: step.path().into() }).collect()
         }
-    }
-    for Attributes { path, before, after } in plan.folders.iter().rev() {
-        // A folder that is gone since needs none.
-        set(&plan.root, path, *before, *after).ok();
-    }
+        Err(error) => return Err(TransactionError::at(&plan.root)(error)),
+    };
     let to = super::kept(folder);
     put_away(folder, &to).map_err(TransactionError::at(&to))?;
     Ok(conflicts)
+}
+
+/// A plan that is being carried out.
+struct Applying<'a> {
+    /// The folder of the transaction.
+    folder: &'a Path,
+    /// What was collected.
+    upper: OwnedFd,
+    /// What is changed.
+    root: OwnedFd,
+    plan: &'a Plan,
 }
 
 /// Moves what was applied to what is kept, which says that nothing is left to do.
@@ -64,76 +66,95 @@ enum Made {
     Conflict,
 }
 
-fn remove(folder: &Path, plan: &Plan, path: &Path, old: usize, was: Mark) -> io::Result<Made> {
-    let to = kept(folder, old);
-    if exists(&to)? {
-        return Ok(Made::Done);
+impl Applying<'_> {
+    /// Makes every step, and then what their folders are to be in the end.
+    fn make(&self) -> Result<Vec<Conflict>, TransactionError> {
+        let mut conflicts = Vec::new();
+        for step in &self.plan.steps {
+            let made = match step {
+                Step::Remove { path, old, was } => self.remove(path, *old, *was),
+                Step::Replace { path, old, was, is } => self.replace(path, *old, *was, *is),
+                Step::Add { path, is, .. } => self.add(path, *is),
+            };
+            let path = step.path();
+            match made {
+                Ok(Made::Done) => {}
+                Ok(Made::Conflict) => conflicts.push(Conflict { path: path.into() }),
+                Err(error) if is_refused(&error) => conflicts.push(Conflict { path: path.into() }),
+                Err(error) => return Err(TransactionError::at(&self.plan.root.join(path))(error)),
+            }
+        }
+        for Attributes { path, before, after } in self.plan.folders.iter().rev() {
+            // A folder that is gone since needs none.
+            set(self.root.as_fd(), path, *before, *after).ok();
+        }
+        Ok(conflicts)
     }
-    let place = Place::of(&plan.root, path)?;
-    let Some(status) = place.status()? else { return Ok(Made::Done) };
-    if Mark::of_status(&status) != was {
-        return Ok(Made::Conflict);
-    }
-    let rename = || renameat_with(&place.folder, place.name, CWD, &to, RenameFlags::NOREPLACE);
-    relocate(
-        was,
-        || in_folder(&plan.root, path, &place, rename),
-        |mode| change_mode(&plan.root, path, mode),
-        |mode| fs::set_permissions(&to, fs::Permissions::from_mode(mode)),
-    )?;
-    Ok(Made::Done)
-}
 
-fn replace(
-    folder: &Path,
-    plan: &Plan,
-    path: &Path,
-    old: usize,
-    was: Mark,
-    is: Mark,
-) -> io::Result<Made> {
-    let to = kept(folder, old);
-    if exists(&to)? {
-        return Ok(Made::Done);
-    }
-    let from = folder.join(UPPER).join(path);
-    let place = Place::of(&plan.root, path)?;
-    let there = place.status()?;
-    if there.as_ref().is_none_or(|status| status.st_ino != is.inode) {
-        let Some(there) = there else {
-            // Somebody has removed it since; what takes its place is not lost for that.
-            return add(folder, plan, path, is);
-        };
-        // It was changed since the plan was made.
-        if Mark::of_status(&there) != was {
+    fn remove(&self, path: &Path, old: usize, was: Mark) -> io::Result<Made> {
+        let to = kept(self.folder, old);
+        if exists(&to)? {
+            return Ok(Made::Done);
+        }
+        let place = Place::of(self.root.as_fd(), path)?;
+        let Some(status) = place.status()? else { return Ok(Made::Done) };
+        if Mark::of_status(&status) != was {
             return Ok(Made::Conflict);
         }
-        in_folder(&plan.root, path, &place, || {
-            renameat_with(CWD, &from, &place.folder, place.name, RenameFlags::EXCHANGE)
-        })?;
+        let rename = || renameat_with(&place.folder, place.name, CWD, &to, RenameFlags::NOREPLACE);
+        relocate(
+            was,
+            || in_folder(self.root.as_fd(), path, &place, rename),
+            |mode| change_mode(self.root.as_fd(), path, mode),
+            |mode| fs::set_permissions(&to, fs::Permissions::from_mode(mode)),
+        )?;
+        Ok(Made::Done)
     }
-    renameat_with(CWD, &from, CWD, &to, RenameFlags::NOREPLACE)?;
-    Ok(Made::Done)
-}
 
-fn add(folder: &Path, plan: &Plan, path: &Path, is: Mark) -> io::Result<Made> {
-    let from = folder.join(UPPER).join(path);
-    let place = Place::of(&plan.root, path)?;
-    let is_there =
-        || io::Result::Ok(place.status()?.is_some_and(|status| status.st_ino == is.inode));
-    let rename = || renameat_with(CWD, &from, &place.folder, place.name, RenameFlags::NOREPLACE);
-    let moved = relocate(
-        is,
-        || in_folder(&plan.root, path, &place, rename),
-        |mode| fs::set_permissions(&from, fs::Permissions::from_mode(mode)),
-        |mode| change_mode(&plan.root, path, mode),
-    );
-    match moved {
-        Ok(()) => Ok(Made::Done),
-        // It was made before this process looked.
-        Err(error) if is_made_or_taken(&error) && is_there()? => Ok(Made::Done),
-        Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(Made::Conflict),
-        Err(error) => Err(error),
+    fn replace(&self, path: &Path, old: usize, was: Mark, is: Mark) -> io::Result<Made> {
+        let to = kept(self.folder, old);
+        if exists(&to)? {
+            return Ok(Made::Done);
+        }
+        let place = Place::of(self.root.as_fd(), path)?;
+        let there = place.status()?;
+        if there.as_ref().is_none_or(|status| status.st_ino != is.inode) {
+            let Some(there) = there else {
+                // Somebody has removed it since; what takes its place is not lost for that.
+                return self.add(path, is);
+            };
+            // It was changed since the plan was made.
+            if Mark::of_status(&there) != was {
+                return Ok(Made::Conflict);
+            }
+            in_folder(self.root.as_fd(), path, &place, || {
+                renameat_with(&self.upper, path, &place.folder, place.name, RenameFlags::EXCHANGE)
+            })?;
+        }
+        renameat_with(&self.upper, path, CWD, &to, RenameFlags::NOREPLACE)?;
+        Ok(Made::Done)
+    }
+
+    fn add(&self, path: &Path, is: Mark) -> io::Result<Made> {
+        let from = || self.folder.join(UPPER).join(path);
+        let place = Place::of(self.root.as_fd(), path)?;
+        let is_there =
+            || io::Result::Ok(place.status()?.is_some_and(|status| status.st_ino == is.inode));
+        let rename =
+            || renameat_with(&self.upper, path, &place.folder, place.name, RenameFlags::NOREPLACE);
+        let moved = relocate(
+            is,
+            || in_folder(self.root.as_fd(), path, &place, rename),
+            |mode| fs::set_permissions(from(), fs::Permissions::from_mode(mode)),
+            |mode| change_mode(self.root.as_fd(), path, mode),
+        );
+        match moved {
+            Ok(()) => Ok(Made::Done),
+            // It was made before this process looked.
+            Err(error) if is_made_or_taken(&error) && is_there()? => Ok(Made::Done),
+            Err(error) if error.raw_os_error() == Some(libc::EEXIST) => Ok(Made::Conflict),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -163,7 +184,7 @@ pub(super) fn relocate(
 /// Works in a folder, which is made writable for its owner if it has to be. What it is to be in the end is part of
 /// the plan.
 pub(super) fn in_folder(
-    root: &Path,
+    root: BorrowedFd<'_>,
     path: &Path,
     place: &Place<'_>,
     work: impl Fn() -> Result<(), Errno>,
@@ -181,13 +202,13 @@ pub(super) fn in_folder(
     }
 }
 
-pub(super) fn change_mode(root: &Path, path: &Path, mode: u32) -> io::Result<()> {
+pub(super) fn change_mode(root: BorrowedFd<'_>, path: &Path, mode: u32) -> io::Result<()> {
     let folder = place::open(root, path)?;
     fs::set_permissions(place::through(&folder), fs::Permissions::from_mode(mode))
 }
 
 /// Gives a folder its rights and times, unless its rights were changed since to others than these.
-pub(super) fn set(root: &Path, path: &Path, was: Look, look: Look) -> io::Result<()> {
+pub(super) fn set(root: BorrowedFd<'_>, path: &Path, was: Look, look: Look) -> io::Result<()> {
     let folder = place::open(root, path)?;
     let through = place::through(&folder);
     let mode = fs::metadata(&through)?.permissions().mode() & 0o7777;

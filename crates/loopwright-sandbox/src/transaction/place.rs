@@ -1,12 +1,12 @@
 //! Paths below a folder, reached through no link, and what is said of them.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, utimensat};
 
 use crate::linux::root::open_below;
 
@@ -18,7 +18,7 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// Finds a path below a folder. Fails if a link or a file is on the way.
-    pub(super) fn of(root: &Path, path: &'a Path) -> io::Result<Self> {
+    pub(super) fn of(root: BorrowedFd<'_>, path: &'a Path) -> io::Result<Self> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         Ok(Self { folder: open(root, path.parent().unwrap_or(Path::new("")))?, name })
     }
@@ -33,10 +33,15 @@ impl<'a> Place<'a> {
 }
 
 /// Opens a folder below another, through no link.
-pub(super) fn open(root: &Path, path: &Path) -> io::Result<OwnedFd> {
-    let root = File::open(root)?;
+pub(super) fn open(root: BorrowedFd<'_>, path: &Path) -> io::Result<OwnedFd> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-    open_below(root.as_fd(), path)
+    open_below(root, path)
+}
+
+/// Opens a folder that paths begin at.
+pub(super) fn open_root(root: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(root, flags, Mode::empty())?)
 }
 
 /// A path that leads to what is open, wherever that is now.

@@ -48,6 +48,15 @@ pub(super) enum Step {
     },
 }
 
+impl Step {
+    /// The path below the working folder.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Remove { path, .. } | Self::Replace { path, .. } | Self::Add { path, .. } => path,
+        }
+    }
+}
+
 /// Something in a folder that is added.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Part {

@@ -13,7 +13,7 @@ use rustix::fs::{lgetxattr, llistxattr, lremovexattr};
 use super::error::TransactionError;
 use super::plan::{Attributes, Look, Mark, Part, Step};
 use super::{Moment, UPPER, place};
-use crate::screen::{self, After, Reason, Screen, What, entries};
+use crate::screen::{self, EntryKind, FolderView, Reason, Screen, entries};
 
 /// How the names begin of what the file system notes for itself.
 const NOTES: &[u8] = b"user.overlay.";
@@ -102,6 +102,31 @@ impl Changes {
     }
 }
 
+impl Changes {
+    /// How many of each there are so far.
+    fn noted(&self) -> [usize; 5] {
+        let Self { made, steps, folders, refused, conflicts } = self;
+        [made.len(), steps.len(), folders.len(), refused.len(), conflicts.len()]
+    }
+
+    /// Forgets what was noted after these.
+    fn forget_since(&mut self, [made, steps, folders, refused, conflicts]: [usize; 5]) {
+        self.made.truncate(made);
+        self.steps.truncate(steps);
+        self.folders.truncate(folders);
+        self.refused.truncate(refused);
+        self.conflicts.truncate(conflicts);
+    }
+}
+
+/// Why a folder is not kept that the screen cannot look into as a whole.
+const TOO_LONG: Reason = Reason::new("holds a path that is longer than the system takes");
+
+fn is_too_long(error: &TransactionError) -> bool {
+    matches!(error, TransactionError::File { source, .. }
+        if source.raw_os_error() == Some(libc::ENAMETOOLONG))
+}
+
 /// Compares what was collected with what is there.
 pub(super) fn scan(
     folder: &Path,
@@ -146,7 +171,15 @@ impl Scan<'_> {
         let (upper, below) = (self.layers.upper.join(path), self.layers.root.join(path));
         let opened = Opened::of(&upper).map_err(TransactionError::at(&upper))?;
         for name in entries(&upper).map_err(TransactionError::at(&upper))? {
-            self.entry(&path.join(name))?;
+            let path = path.join(name);
+            let noted = self.changes.noted();
+            match self.entry(&path) {
+                Err(error) if is_too_long(&error) => {
+                    self.changes.forget_since(noted);
+                    self.refuse(&path, TOO_LONG);
+                }
+                done => done?,
+            }
         }
         let before = fs::symlink_metadata(&below).map_err(TransactionError::at(&below))?;
         let (after, before) = (Look::of(&opened.status), Look::of(&before));
@@ -157,7 +190,7 @@ impl Scan<'_> {
             self.changes.folders.push(Attributes { path: path.into(), before, after });
             let is_alone = before.mode != after.mode && path != Path::new("");
             if is_alone {
-                self.say(path, ChangeKind::Attributes);
+                self.note_change(path, ChangeKind::Attributes);
             }
         }
         Ok(())
@@ -187,6 +220,7 @@ impl Scan<'_> {
         if old.as_ref().is_some_and(|old| self.is_same(path, old, &new)) {
             return Ok(());
         }
+        self.layers.know(path, &new);
         if let Some(reason) = self.screen.judge(path, self.layers.root, &self.layers) {
             self.refuse(path, reason);
             return Ok(());
@@ -200,7 +234,7 @@ impl Scan<'_> {
                 let is = taken(&upper, &new)?;
                 let old = self.keep();
                 self.changes.steps.push(Step::Replace { path: path.into(), old, was, is });
-                self.say(path, ChangeKind::Modified);
+                self.note_change(path, ChangeKind::Modified);
                 Ok(())
             }
             (Some(_), Some(was)) => {
@@ -225,23 +259,20 @@ impl Scan<'_> {
         }
         let old = self.keep();
         self.changes.steps.push(Step::Remove { path: path.into(), old, was });
-        self.say(path, ChangeKind::Removed);
+        self.note_change(path, ChangeKind::Removed);
         true
     }
 
     /// Plans what is new at a path, with all that is in it but what is refused.
     fn added(&mut self, path: &Path, upper: &Path, new: &Metadata) -> Result<(), TransactionError> {
-        let is = taken(upper, new)?;
+        let mut is = taken(upper, new)?;
         let mut parts = Vec::new();
-        self.say(path, ChangeKind::Added);
+        self.note_change(path, ChangeKind::Added);
         if new.is_dir() {
             self.parts(path, &mut parts)?;
+            // Removing what is refused has changed the folder's times.
+            is = fs::symlink_metadata(upper).map_or(is, |status| Mark::of(&status));
         }
-        // Removing what is refused has changed the folder's times.
-        let is = match fs::symlink_metadata(upper) {
-            Ok(status) if status.is_dir() => Mark::of(&status),
-            _ => is,
-        };
         self.changes.steps.push(Step::Add { path: path.into(), is, parts });
         Ok(())
     }
@@ -258,6 +289,7 @@ impl Scan<'_> {
             let refused = if is_whiteout(&new) {
                 None
             } else {
+                self.layers.know(&path, &new);
                 self.screen.judge(&path, self.layers.root, &self.layers)
             };
             if let Some(reason) = refused {
@@ -269,10 +301,21 @@ impl Scan<'_> {
                 continue;
             }
             let is = taken(&at, &new)?;
-            self.say(&path, ChangeKind::Added);
+            let (noted, planned) = (self.changes.noted(), parts.len());
+            self.note_change(&path, ChangeKind::Added);
             parts.push(Part { path: path.clone(), is });
-            if new.is_dir() {
-                self.parts(&path, parts)?;
+            if !new.is_dir() {
+                continue;
+            }
+            match self.parts(&path, parts) {
+                Err(error) if is_too_long(&error) => {
+                    self.changes.forget_since(noted);
+                    parts.truncate(planned);
+                    self.refuse(&path, TOO_LONG);
+                    is_whole = false;
+                    take_out(&at).map_err(TransactionError::at(&at))?;
+                }
+                done => done?,
             }
         }
         if !is_whole {
@@ -311,7 +354,7 @@ impl Scan<'_> {
         self.kept
     }
 
-    fn say(&mut self, path: &Path, kind: ChangeKind) {
+    fn note_change(&mut self, path: &Path, kind: ChangeKind) {
         // What is put in the place of a folder is one change.
         if let Some(last) = self.changes.made.last_mut()
             && last.path == path
@@ -350,7 +393,7 @@ struct Layers<'a> {
     upper: &'a Path,
     root: &'a Path,
     /// What was found where it is asked again and again: for what makes a repository, beside every file.
-    found: RefCell<HashMap<PathBuf, Option<What>>>,
+    found: RefCell<HashMap<PathBuf, Option<EntryKind>>>,
 }
 
 impl Layers<'_> {
@@ -365,12 +408,17 @@ impl Layers<'_> {
         })
     }
 
-    fn look(&self, path: &Path) -> Option<What> {
+    fn find(&self, path: &Path) -> Option<EntryKind> {
         match fs::symlink_metadata(self.upper.join(path)) {
-            Ok(status) => Some(What::of(&status)).filter(|_| !is_whiteout(&status)),
+            Ok(status) => Some(EntryKind::of(&status)).filter(|_| !is_whiteout(&status)),
             Err(_) if self.shows_below(path) => self.before(path),
             Err(_) => None,
         }
+    }
+
+    /// Notes what was collected at a path, so that it is not asked again.
+    fn know(&self, path: &Path, new: &Metadata) {
+        self.found.borrow_mut().insert(path.into(), Some(EntryKind::of(new)));
     }
 
     /// Tells whether anything was collected in a folder besides its own look.
@@ -379,31 +427,31 @@ impl Layers<'_> {
     }
 }
 
-impl After for Layers<'_> {
-    fn what(&self, path: &Path) -> Option<What> {
+impl FolderView for Layers<'_> {
+    fn what(&self, path: &Path) -> Option<EntryKind> {
         if let Some(found) = self.found.borrow().get(path) {
             return *found;
         }
-        let found = self.look(path);
+        let found = self.find(path);
         self.found.borrow_mut().insert(path.into(), found);
         found
     }
 
-    fn before(&self, path: &Path) -> Option<What> {
-        What::at(&self.root.join(path))
+    fn before(&self, path: &Path) -> Option<EntryKind> {
+        EntryKind::at(&self.root.join(path))
     }
 
     fn content(&self, path: &Path) -> Option<Vec<u8>> {
         self.what(path)?;
         let upper = self.upper.join(path);
         match fs::symlink_metadata(&upper) {
-            Ok(_) => screen::look(&upper),
-            Err(_) => screen::look(&self.root.join(path)),
+            Ok(_) => screen::read_beginning(&upper),
+            Err(_) => screen::read_beginning(&self.root.join(path)),
         }
     }
 
     fn content_before(&self, path: &Path) -> Option<Vec<u8>> {
-        screen::look(&self.root.join(path))
+        screen::read_beginning(&self.root.join(path))
     }
 
     fn names(&self, path: &Path) -> Vec<OsString> {

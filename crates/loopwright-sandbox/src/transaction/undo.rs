@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, RenameFlags, renameat, renameat_with, unlinkat};
 
 use super::error::TransactionError;
-use super::place::Place;
+use super::place::{self, Place};
 use super::plan::{Attributes, Mark, Part, Plan, Step, kept};
 use super::{apply, forget};
 
@@ -31,28 +32,13 @@ pub enum Undone {
 /// again.
 pub fn undo(record: &Path) -> Result<Vec<Undone>, TransactionError> {
     let Some(plan) = Plan::read(record)? else { return Ok(Vec::new()) };
-    let mut undone = Vec::new();
-    for step in plan.steps.iter().rev() {
-        let root = &plan.root;
-        let (path, came) = match step {
-            Step::Remove { path, old, was } => {
-                (path, put_back(root, path, &kept(record, *old), *was))
-            }
-            Step::Replace { path, old, is, .. } => {
-                (path, exchange_back(root, path, &kept(record, *old), *is))
-            }
-            Step::Add { path, is, parts } => (path, take_away(root, path, *is, parts)),
-        };
-        match came {
-            Ok(true) => undone.push(Undone::Restored(path.clone())),
-            Ok(false) => undone.push(Undone::Conflict(path.clone())),
-            Err(error) if apply::is_refused(&error) => undone.push(Undone::Conflict(path.clone())),
-            Err(error) => return Err(TransactionError::at(&root.join(path))(error)),
+    let mut undone = match place::open_root(&plan.root) {
+        Ok(root) => undo_steps(&plan, record, root.as_fd())?,
+        Err(error) if apply::is_refused(&error) => {
+            plan.steps.iter().rev().map(|step| Undone::Conflict(step.path().into())).collect()
         }
-    }
-    for Attributes { path, before, after } in plan.folders.iter().rev() {
-        apply::set(&plan.root, path, *after, *before).ok();
-    }
+        Err(error) => return Err(TransactionError::at(&plan.root)(error)),
+    };
     // What could not be put back is kept for another try.
     if !undone.iter().any(|it| matches!(it, Undone::Conflict(_))) {
         forget(record);
@@ -61,8 +47,35 @@ pub fn undo(record: &Path) -> Result<Vec<Undone>, TransactionError> {
     Ok(undone)
 }
 
+/// Undoes every step, the last one first, and then what their folders became.
+fn undo_steps(
+    plan: &Plan,
+    record: &Path,
+    root: BorrowedFd<'_>,
+) -> Result<Vec<Undone>, TransactionError> {
+    let mut undone = Vec::new();
+    for step in plan.steps.iter().rev() {
+        let path = step.path();
+        let came = match step {
+            Step::Remove { old, was, .. } => put_back(root, path, &kept(record, *old), *was),
+            Step::Replace { old, is, .. } => exchange_back(root, path, &kept(record, *old), *is),
+            Step::Add { is, parts, .. } => take_away(root, path, *is, parts),
+        };
+        match came {
+            Ok(true) => undone.push(Undone::Restored(path.into())),
+            Ok(false) => undone.push(Undone::Conflict(path.into())),
+            Err(error) if apply::is_refused(&error) => undone.push(Undone::Conflict(path.into())),
+            Err(error) => return Err(TransactionError::at(&plan.root.join(path))(error)),
+        }
+    }
+    for Attributes { path, before, after } in plan.folders.iter().rev() {
+        apply::set(root, path, *after, *before).ok();
+    }
+    Ok(undone)
+}
+
 /// Puts back what was removed, unless something is there now.
-fn put_back(root: &Path, path: &Path, kept: &Path, was: Mark) -> io::Result<bool> {
+fn put_back(root: BorrowedFd<'_>, path: &Path, kept: &Path, was: Mark) -> io::Result<bool> {
     if fs::symlink_metadata(kept).is_err() {
         return Ok(true);
     }
@@ -81,7 +94,7 @@ fn put_back(root: &Path, path: &Path, kept: &Path, was: Mark) -> io::Result<bool
 }
 
 /// Puts back what was replaced, if what replaced it is there as it was.
-fn exchange_back(root: &Path, path: &Path, kept: &Path, is: Mark) -> io::Result<bool> {
+fn exchange_back(root: BorrowedFd<'_>, path: &Path, kept: &Path, is: Mark) -> io::Result<bool> {
     if fs::symlink_metadata(kept).is_err() {
         return Ok(true);
     }
@@ -94,7 +107,7 @@ fn exchange_back(root: &Path, path: &Path, kept: &Path, is: Mark) -> io::Result<
 }
 
 /// Takes away what was added, as far as it is as it was. What is in a folder goes first.
-fn take_away(root: &Path, path: &Path, is: Mark, parts: &[Part]) -> io::Result<bool> {
+fn take_away(root: BorrowedFd<'_>, path: &Path, is: Mark, parts: &[Part]) -> io::Result<bool> {
     let mut is_whole = true;
     let all = || [(path, is)].into_iter().chain(parts.iter().map(|it| (it.path.as_path(), it.is)));
     let closed = || all().filter(|(_, is)| is.is_folder() && is.mode & 0o700 != 0o700);
@@ -117,7 +130,7 @@ fn take_away(root: &Path, path: &Path, is: Mark, parts: &[Part]) -> io::Result<b
 }
 
 /// Gives a folder that was added the rights that it had, and these, if it is there still.
-fn set_mode(root: &Path, path: &Path, is: Mark, more: u32) -> io::Result<()> {
+fn set_mode(root: BorrowedFd<'_>, path: &Path, is: Mark, more: u32) -> io::Result<()> {
     match Place::of(root, path)?.status()? {
         Some(status) if status.st_ino == is.inode => {
             apply::change_mode(root, path, is.mode & 0o7777 | more)
@@ -126,7 +139,7 @@ fn set_mode(root: &Path, path: &Path, is: Mark, more: u32) -> io::Result<()> {
     }
 }
 
-fn take_one(root: &Path, path: &Path, is: Mark) -> io::Result<bool> {
+fn take_one(root: BorrowedFd<'_>, path: &Path, is: Mark) -> io::Result<bool> {
     let place = match Place::of(root, path) {
         Ok(place) => place,
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(true),

@@ -192,8 +192,8 @@ fn undo_command(kept: &Path, paths: Vec<String>) -> Vec<(String, UndoOutcome)> {
         Ok(came) if !came.is_empty() || paths.is_empty() => came
             .into_iter()
             .map(|it| match it {
-                Restored::Yes(path) => (path, UndoOutcome::Restored),
-                Restored::No(path) => (path, UndoOutcome::Conflict),
+                Restored::AsBefore(path) => (path, UndoOutcome::Restored),
+                Restored::ChangedSince(path) => (path, UndoOutcome::Conflict),
             })
             .collect(),
         // Nothing is kept: it was not made real, or it was kept long enough, or elsewhere.

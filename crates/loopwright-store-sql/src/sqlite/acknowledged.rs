@@ -1,18 +1,18 @@
-//! The last acknowledged version of each session, kept outside of the database.
+//! How far the counters of each session were acknowledged, kept outside of the database.
 //!
 //! If the file that SQLite keeps beside the database (`-wal`) is cut or damaged, SQLite silently continues from
-//! the transactions before the damage. This file tells which versions were acknowledged, so that what is
-//! missing is noticed when the database is opened. A transaction is on the disk before its version is
+//! the transactions before the damage. This file tells how far each counter was, so that what is
+//! missing is noticed when the database is opened. A transaction is on the disk before its number is
 //! written here, without a sync: the file may be older than the database, but never newer.
 //!
-//! It holds [`SLOTS`] entries of [`SLOT`] bytes, and a session is in the slot of its key:
+//! It holds [`SLOTS`] entries of [`SLOT`] bytes for each of [`COUNTERS`], and a session is in the slot of its key:
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 4 | CRC-32 of the other bytes |
+//! | 4 | CRC-32 of the other bytes, XOR the place of the counter in [`COUNTERS`] |
 //! | 1 | length of the name |
 //! | 8 | key of the session, little-endian |
-//! | 8 | version, little-endian |
+//! | 8 | number, little-endian |
 //! | 139 | name, then zeros |
 
 use std::{
@@ -22,22 +22,32 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use loopwright_sessions::{SessionId, stored::checksum};
+use loopwright_sessions::{SessionId, SessionLog, stored::checksum};
 
 use super::file;
+use crate::database::Counter;
 
 /// More sessions than have writes in the `-wal` file as a rule.
-const SLOTS: i64 = 512;
+const SLOTS: u16 = 512;
 const SLOT: usize = 160;
 /// Where the name begins.
 const NAME: usize = 21;
+/// The counters in the order of their entries.
+const COUNTERS: [Counter; 5] = [
+    Counter::Version,
+    Counter::Notes(SessionLog::Events),
+    Counter::Notes(SessionLog::Files),
+    Counter::Jobs,
+    Counter::Messages,
+];
 
-/// The last acknowledged version of a session.
+/// How far a counter of a session was acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
+    pub(super) counter: Counter,
     pub(super) key: i64,
     pub(super) id: SessionId,
-    pub(super) version: u64,
+    pub(super) number: u64,
 }
 
 /// The file, which is opened with the first write.
@@ -55,21 +65,31 @@ impl Acknowledged {
 
     /// Writes an entry. If that fails, less is known of what was acknowledged.
     pub(super) fn write(&self, mark: &Mark) {
-        let _written = self.put(mark.key, &bytes(mark));
+        if let Some(counter) = place_of(mark.counter) {
+            let _written = self.put(place(counter, mark.key), &bytes(mark, counter));
+        }
     }
 
-    /// Removes an entry.
+    /// Removes the entries of a session.
     pub(super) fn remove(&self, key: i64) -> io::Result<()> {
-        self.put(key, &[0; SLOT])
+        (0..COUNTERS.len()).try_for_each(|counter| self.put(place(counter, key), &[0; SLOT]))
     }
 
-    fn put(&self, key: i64, bytes: &[u8]) -> io::Result<()> {
+    /// Removes all entries of a counter.
+    pub(super) fn remove_all(&self, counter: Counter) -> io::Result<()> {
+        let is_empty = fs::metadata(&self.path).is_err();
+        match place_of(counter).filter(|_| !is_empty) {
+            Some(counter) => self.put(place(counter, 0), &vec![0; SLOT * usize::from(SLOTS)]),
+            None => Ok(()),
+        }
+    }
+
+    fn put(&self, place: u64, bytes: &[u8]) -> io::Result<()> {
         let mut opened = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let file = match &mut *opened {
             Some(file) => file,
             none => none.insert(self.open()?),
         };
-        let place = key.rem_euclid(SLOTS).unsigned_abs() * SLOT as u64;
         #[cfg(unix)]
         return std::os::unix::fs::FileExt::write_all_at(file, bytes, place);
         #[cfg(not(unix))]
@@ -91,7 +111,10 @@ impl Acknowledged {
     /// Returns all entries. Read them before the database, which is never behind them then.
     pub(super) fn read(&self) -> io::Result<Vec<Mark>> {
         match fs::read(&self.path) {
-            Ok(bytes) => Ok(bytes.chunks_exact(SLOT).filter_map(mark).collect()),
+            Ok(bytes) => {
+                let entries = (0..).zip(bytes.chunks_exact(SLOT));
+                Ok(entries.filter_map(|(at, it)| mark(it, at / usize::from(SLOTS))).collect())
+            }
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(error),
         }
@@ -107,26 +130,43 @@ impl Acknowledged {
     }
 }
 
-fn bytes(mark: &Mark) -> [u8; SLOT] {
+/// Returns the place of a counter among all.
+fn place_of(counter: Counter) -> Option<usize> {
+    COUNTERS.iter().position(|it| *it == counter)
+}
+
+/// Returns where the entry of a session is.
+fn place(counter: usize, key: i64) -> u64 {
+    let slot = key.rem_euclid(i64::from(SLOTS)).unsigned_abs();
+    (counter as u64 * u64::from(SLOTS) + slot) * SLOT as u64
+}
+
+fn sum(bytes: &[u8], counter: usize) -> u32 {
+    // Earlier versions, which know of one counter, take no other entry for one of theirs.
+    checksum(bytes) ^ u32::try_from(counter).unwrap_or(u32::MAX)
+}
+
+fn bytes(mark: &Mark, counter: usize) -> [u8; SLOT] {
     let (mut bytes, name) = ([0; SLOT], mark.id.as_str().as_bytes());
     bytes[4] = u8::try_from(name.len()).unwrap_or_default();
     bytes[5..13].copy_from_slice(&mark.key.to_le_bytes());
-    bytes[13..NAME].copy_from_slice(&mark.version.to_le_bytes());
+    bytes[13..NAME].copy_from_slice(&mark.number.to_le_bytes());
     bytes[NAME..NAME + name.len()].copy_from_slice(name);
-    let sum = checksum(&bytes[4..]);
+    let sum = sum(&bytes[4..], counter);
     bytes[..4].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
-fn mark(bytes: &[u8]) -> Option<Mark> {
-    let sum = bytes.first_chunk().map(|it| u32::from_le_bytes(*it))?;
+fn mark(bytes: &[u8], counter: usize) -> Option<Mark> {
+    let found = bytes.first_chunk().map(|it| u32::from_le_bytes(*it))?;
     let name = bytes[NAME..].get(..usize::from(bytes[4]))?;
-    if name.is_empty() || sum != checksum(&bytes[4..]) {
+    if name.is_empty() || found != sum(&bytes[4..], counter) {
         return None;
     }
     Some(Mark {
+        counter: *COUNTERS.get(counter)?,
         key: bytes[5..].first_chunk().map(|it| i64::from_le_bytes(*it))?,
         id: SessionId::new(str::from_utf8(name).ok()?).ok()?,
-        version: bytes[13..].first_chunk().map(|it| u64::from_le_bytes(*it))?,
+        number: bytes[13..].first_chunk().map(|it| u64::from_le_bytes(*it))?,
     })
 }

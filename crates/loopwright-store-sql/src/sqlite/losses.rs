@@ -2,16 +2,17 @@
 
 use std::sync::PoisonError;
 
-use loopwright_sessions::{SessionId, SessionStatus};
+use loopwright_sessions::{SessionId, SessionLog, SessionStatus};
 
 use super::{Mark, Sqlite};
 use crate::{
-    database::{Access, Database as _, Transaction},
+    database::{Access, Counter, Database as _, Transaction},
     error::{Failure, SqlError},
     head::SessionRow,
     row::values,
     seal::seal,
     store::end,
+    upkeep::DAMAGED,
     writing::go_back,
 };
 
@@ -19,9 +20,18 @@ impl Sqlite {
     /// Compares the database with what was acknowledged. A session that lost writes is suspended.
     pub(super) async fn compare(&self) -> Result<(), SqlError> {
         let marks = self.acknowledged.read().unwrap_or_default();
-        if marks.is_empty() {
-            return Ok(());
+        let is_version = |it: &Mark| it.counter == Counter::Version;
+        let (marks, beside): (Vec<_>, Vec<_>) = marks.into_iter().partition(is_version);
+        if !marks.is_empty() {
+            self.compare_versions(marks).await?;
         }
+        if !beside.is_empty() {
+            self.compare_beside(beside).await?;
+        }
+        Ok(())
+    }
+
+    async fn compare_versions(&self, marks: Vec<Mark>) -> Result<(), SqlError> {
         let mut transaction = self.begin(Access::Read).await?;
         let behind = behind(&mut *transaction, marks).await;
         transaction.rollback().await;
@@ -42,6 +52,79 @@ impl Sqlite {
     }
 }
 
+impl Sqlite {
+    /// Compares what is kept beside the changes of sessions. A session that lost something is suspended, and the
+    /// loss is part of its row from then on.
+    async fn compare_beside(&self, marks: Vec<Mark>) -> Result<(), SqlError> {
+        let mut transaction = self.begin(Access::Read).await?;
+        let behind = behind_beside(&mut *transaction, marks).await;
+        transaction.rollback().await;
+        for (mark, found) in behind? {
+            let mut transaction = self.begin(Access::Write).await?;
+            let done = note_missing(&mut *transaction, &mark, found).await;
+            match end(transaction, done).await {
+                Err(Failure::Sql(error)) => return Err(error),
+                // A session that cannot be read is named anyway.
+                Err(Failure::Form(_) | Failure::Store(_)) => {}
+                // It is named once, until somebody writes the session.
+                Ok(()) => self.acknowledged.write(&Mark { number: found, ..mark }),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the marks that the database is behind, and how far each counter is. What a deleted session lost does not
+/// matter; one of which nothing is left is named by its version.
+async fn behind_beside(
+    transaction: &mut dyn Transaction,
+    marks: Vec<Mark>,
+) -> Result<Vec<(Mark, u64)>, SqlError> {
+    let mut behind = Vec::new();
+    for mark in marks {
+        let counted = match mark.counter {
+            Counter::Version => continue,
+            Counter::Notes(log) => format!("notes n WHERE n.log = '{}' AND", log.as_str()),
+            Counter::Jobs => "jobs n WHERE".to_owned(),
+            Counter::Messages => "wishes n WHERE".to_owned(),
+        };
+        let sql = format!(
+            "SELECT (SELECT COALESCE(MAX(n.number), 0) FROM {counted} n.session = s.key)
+            FROM sessions s WHERE s.key = $1 AND s.id = $2 AND s.status <> 'deleted'"
+        );
+        let row = transaction.row(&sql, values![mark.key, mark.id.as_str()]).await?;
+        let found = row.and_then(|mut row| row.number::<u64>(0).ok());
+        if let Some(found) = found.filter(|it| *it < mark.number) {
+            behind.push((mark, found));
+        }
+    }
+    Ok(behind)
+}
+
+/// Writes down what a session lost beside its changes.
+async fn note_missing(
+    transaction: &mut dyn Transaction,
+    mark: &Mark,
+    found: u64,
+) -> Result<(), Failure> {
+    let lost = mark.number.saturating_sub(found);
+    let what = match mark.counter {
+        Counter::Version => return Ok(()),
+        Counter::Notes(SessionLog::Files) => {
+            format!("the last {lost} entries of its log of file changes are missing")
+        }
+        Counter::Notes(_) => format!("the last {lost} entries of its event log are missing"),
+        Counter::Jobs => "a job that was queued for it is missing".to_owned(),
+        Counter::Messages => "a control message that was sent to it is missing".to_owned(),
+    };
+    let sql = "UPDATE sessions SET missing = COALESCE(missing || '; ', $1) || $2,
+            status = CASE WHEN status = $3 THEN $4 ELSE status END
+        WHERE key = $5";
+    let (active, suspended) = (SessionStatus::Active.as_str(), SessionStatus::Suspended.as_str());
+    transaction.run(sql, values![DAMAGED, &*what, active, suspended, mark.key]).await?;
+    seal(transaction, &[mark.key]).await
+}
+
 /// Returns the marks that the database is behind, and whether it has their sessions at all.
 async fn behind(
     transaction: &mut dyn Transaction,
@@ -58,7 +141,7 @@ async fn behind(
     let behind = |mark: Mark| match found.get(&mark.key) {
         // A name that is damaged is found by a check.
         Some((Some(name), _)) if *name != *mark.id.as_str() => Some((mark, false)),
-        Some((_, version)) => (*version < mark.version).then_some((mark, true)),
+        Some((_, version)) => (*version < mark.number).then_some((mark, true)),
         None => Some((mark, false)),
     };
     Ok(marks.into_iter().filter_map(behind).collect())
@@ -67,7 +150,7 @@ async fn behind(
 /// Writes down that a session lost its last writes. Forks may begin there, so it continues on a new line.
 async fn note_loss(transaction: &mut dyn Transaction, mark: &Mark) -> Result<(), Failure> {
     let head = SessionRow::locked(transaction, &mark.id).await?;
-    let lost = mark.version.saturating_sub(head.version);
+    let lost = mark.number.saturating_sub(head.version);
     if lost == 0 {
         return Ok(());
     }
@@ -76,12 +159,12 @@ async fn note_loss(transaction: &mut dyn Transaction, mark: &Mark) -> Result<(),
         1 => "its last write is missing".to_owned(),
         lost => format!("its last {lost} writes are missing"),
     };
-    let missing = format!("the `-wal` file that the database needs is damaged: {missing}");
+    let missing = format!("{DAMAGED}{missing}");
     let sql = "UPDATE sessions SET version = $1, missing = $2,
             status = CASE WHEN status = $3 THEN $4 ELSE status END
         WHERE key = $5";
     let (active, suspended) = (SessionStatus::Active.as_str(), SessionStatus::Suspended.as_str());
-    let values = values![mark.version + 1, &*missing, active, suspended, head.key];
+    let values = values![mark.number + 1, &*missing, active, suspended, head.key];
     transaction.run(sql, values).await?;
     seal(transaction, &[head.key]).await
 }

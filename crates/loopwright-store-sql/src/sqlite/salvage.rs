@@ -14,9 +14,9 @@ use std::{
 use loopwright_core::Timestamp;
 use loopwright_sessions::{Finding, SessionStore as _, StoreError};
 
-use super::{Sqlite, SqliteStore, file};
+use super::{Acknowledged, Sqlite, SqliteStore, file};
 use crate::{
-    database::Transaction,
+    database::{Counter, Transaction},
     error::{Failure, SqlError},
     store::end,
 };
@@ -76,6 +76,8 @@ impl SqliteStore {
             }
         };
         let ((count, mut findings), aside) = saved?;
+        // They are not saved, and those that were handled would be missed.
+        let _removed = Acknowledged::beside(path).remove_all(Counter::Messages);
         let repaired = format!(
             "saved {count} of its sessions into a new file; the damaged one is kept as `{}`",
             aside.display()

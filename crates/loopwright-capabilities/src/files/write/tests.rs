@@ -114,3 +114,35 @@ fn too_much_is_not_written() {
     );
     assert!(!home.path().join("a").exists());
 }
+
+/// How often a file is opened while something is done.
+#[cfg(target_os = "linux")]
+fn opened(path: &std::path::Path, done: impl FnOnce()) -> usize {
+    use rustix::fs::inotify;
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+    // Of two events that are the same and follow each other, the kernel keeps one.
+    let both = inotify::WatchFlags::OPEN | inotify::WatchFlags::CLOSE_NOWRITE;
+    inotify::add_watch(&watch, path, both).unwrap();
+    done();
+    let mut space = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut events = inotify::Reader::new(&watch, &mut space);
+    let events = std::iter::from_fn(|| events.next().ok().map(|event| event.events()));
+    events.filter(|event| event.contains(inotify::ReadFlags::OPEN)).count()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_settings_of_git_are_read_once_a_write() {
+    let (home, tool) = world();
+    fs::create_dir(home.path().join(".git")).unwrap();
+    let settings = home.path().join(".git/config");
+    fs::write(&settings, "[core]\n\thooksPath = ci\n").unwrap();
+    let create = |path| WriteFileArgs { create_dirs: Some(true), ..args(path, "text") };
+    for (path, begin) in [("a", "Successfully"), ("x/y/z", "Successfully"), ("ci/b", "error: ")] {
+        let count = opened(&settings, || {
+            let text = said(&tool, &create(path));
+            assert!(text.starts_with(begin), "{text}");
+        });
+        assert_eq!(count, 1, "{path}");
+    }
+}

@@ -44,6 +44,10 @@ fn run(program: &[sock_filter], words: &[u32; 16]) -> u32 {
 
 /// What becomes of a call with these arguments.
 fn verdict(sockets: Sockets, call: i64, arguments: &[u64]) -> Verdict {
+    verdict_in(Kernel::Own, sockets, call, arguments)
+}
+
+fn verdict_in(kernel: Kernel, sockets: Sockets, call: i64, arguments: &[u64]) -> Verdict {
     let mut words = [0; 16];
     words[0] = u32::try_from(call).unwrap();
     words[1] = if cfg!(target_arch = "x86_64") { 0xC000_003E } else { 0xC000_00B7 };
@@ -51,7 +55,7 @@ fn verdict(sockets: Sockets, call: i64, arguments: &[u64]) -> Verdict {
         words[4 + 2 * index] = u32::try_from(argument & 0xFFFF_FFFF).unwrap();
         words[5 + 2 * index] = u32::try_from(argument >> 32).unwrap();
     }
-    let programs = programs(sockets).unwrap();
+    let programs = programs(sockets, kernel).unwrap();
     let verdicts = programs.iter().map(|program| match run(program, &words) {
         0x7FFF_0000 => Allowed,
         refused if refused & 0xFFFF_0000 == 0x0005_0000 => {
@@ -188,4 +192,21 @@ fn nothing_is_typed_into_a_terminal() {
         assert_eq!(verdict(Sockets::Host, libc::SYS_ioctl, &[0, request]), EPERM, "{request:#x}");
     }
     assert_eq!(verdict(Sockets::Host, libc::SYS_ioctl, &[0, libc::TCGETS]), Allowed);
+}
+
+#[test]
+fn nothing_is_taken_from_what_the_user_has_for_all_programs() {
+    for call in [
+        libc::SYS_shmget,
+        libc::SYS_shmat,
+        libc::SYS_shmctl,
+        libc::SYS_msgget,
+        libc::SYS_msgrcv,
+        libc::SYS_semget,
+        libc::SYS_semctl,
+        libc::SYS_inotify_init1,
+    ] {
+        assert_eq!(verdict_in(Kernel::Users, Sockets::Pairs, call, &[0, 1, 2]), ENOSYS, "{call}");
+        assert_eq!(verdict_in(Kernel::Own, Sockets::Pairs, call, &[0, 1, 2]), Allowed, "{call}");
+    }
 }

@@ -8,13 +8,7 @@ use super::*;
 fn swept(root: &Path, done: impl FnOnce()) -> Vec<String> {
     // The clock of a file system ticks some hundred times a second.
     thread::sleep(Duration::from_millis(15));
-    let now = clock_gettime(ClockId::RealtimeCoarse);
-    let sweep = Sweep {
-        roots: vec![root.into()],
-        covered: Vec::new(),
-        screen: Screen::standard(),
-        began: (now.tv_sec, now.tv_nsec),
-    };
+    let sweep = Sweep::beginning(vec![root.into()], Vec::new(), Screen::standard());
     done();
     sweep.run()
 }
@@ -37,7 +31,7 @@ fn what_appeared_is_kept_in_another_place_at_any_depth() {
     let notes = swept(folder.path(), || fs::write(deep.join(".envrc"), "evil").unwrap());
     assert!(
         notes[0].starts_with(
-            "a/b/.envrc is protected: the new one was moved to .loopwright-quarantine/"
+            "a/b/.envrc runs code when a shell enters the folder: the new one was moved to .loopwright-quarantine/"
         ),
         "{notes:?}"
     );
@@ -53,7 +47,11 @@ fn a_folder_that_held_something_before_stays_and_what_is_new_in_it_goes() {
     fs::create_dir_all(&editor).unwrap();
     fs::write(editor.join("settings.json"), "mine").unwrap();
     let notes = swept(folder.path(), || fs::write(editor.join("tasks.json"), "evil").unwrap());
-    assert!(notes[0].starts_with("a/.vscode/tasks.json is protected"), "{notes:?}");
+    assert!(
+        notes[0]
+            .starts_with("a/.vscode/tasks.json is obeyed by editors when they open the folder: "),
+        "{notes:?}"
+    );
     assert_eq!(names(&editor), ["settings.json"]);
 }
 
@@ -88,4 +86,52 @@ fn a_link_is_moved_like_a_file_and_not_followed() {
     assert_eq!(notes.len(), 2, "{notes:?}");
     assert_eq!(names(folder.path()), [FOLDER]);
     assert_eq!(fs::read_to_string(home.path().join("hooks")).unwrap(), "mine");
+}
+
+#[test]
+fn an_older_folder_under_a_new_name_goes_with_all_that_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    fs::create_dir_all(at("sub/plain")).unwrap();
+    fs::write(at("sub/plain/tasks.json"), "evil").unwrap();
+    fs::create_dir_all(at("build")).unwrap();
+    fs::write(at("build/config.toml"), "evil").unwrap();
+    let notes = swept(folder.path(), || {
+        fs::rename(at("sub/plain"), at("sub/.vscode")).unwrap();
+        // It is not alone in being new.
+        fs::write(at("sub/.vscode/more"), "").unwrap();
+        fs::rename(at("build"), at("sub/.cargo")).unwrap();
+    });
+    assert_eq!(names(&at("sub")), [".cargo"]);
+    assert_eq!(names(&at("sub/.cargo")), [""; 0]);
+    assert_eq!(notes.len(), 2, "{notes:?}");
+}
+
+#[test]
+fn an_older_folder_that_becomes_a_repository_brings_no_settings_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    fs::create_dir_all(at("sub/plain/objects")).unwrap();
+    fs::create_dir_all(at("sub/plain/refs")).unwrap();
+    fs::write(at("sub/plain/HEAD"), "ref: refs/heads/main").unwrap();
+    fs::write(at("sub/plain/config"), "[core]\n\tfsmonitor = ./run.sh\n").unwrap();
+    let notes = swept(folder.path(), || fs::rename(at("sub/plain"), at("sub/.git")).unwrap());
+    assert!(!at("sub/.git/config").exists(), "{notes:?}");
+}
+
+#[test]
+fn a_folder_that_was_there_keeps_what_it_held_whatever_else_is_new_around_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    fs::create_dir_all(at("sub/.git")).unwrap();
+    fs::write(at("sub/.git/config"), "[core]\n\teditor = ./mine\n").unwrap();
+    fs::create_dir_all(at("sub/.idea")).unwrap();
+    fs::write(at("sub/.idea/mine"), "").unwrap();
+    let notes = swept(folder.path(), || {
+        fs::write(at("sub/new"), "").unwrap();
+        fs::write(at("sub/.git/index"), "").unwrap();
+        fs::write(at("sub/.idea/theirs"), "").unwrap();
+    });
+    assert!(at("sub/.git/config").exists() && at("sub/.idea/mine").exists(), "{notes:?}");
+    assert_eq!(notes.len(), 1, "{notes:?}");
 }

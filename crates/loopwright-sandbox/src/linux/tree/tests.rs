@@ -42,7 +42,7 @@ fn usage_counts_what_descends_from_a_process() {
     let usage = usage(pid);
     assert_eq!(usage.processes, 2);
     assert!(usage.memory > 4096, "{usage:?}");
-    assert!(proportional_memory(pid).is_some_and(|memory| memory <= usage.memory));
+    assert!(shares(pid).is_some_and(|shares| shares.own + shares.shared <= usage.memory));
     end(shell);
 }
 
