@@ -282,13 +282,8 @@ fn git(folder: &std::path::Path, words: &[&str]) -> Option<String> {
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_SYSTEM", "/dev/null")
         .output();
-    match output {
-        Ok(output) => Some(String::from_utf8(output.stdout).unwrap()),
-        Err(_) => {
-            println!("left out, because there is no `git` here");
-            None
-        }
-    }
+    let output = output.inspect_err(|_| println!("left out, because there is no `git` here"));
+    Some(String::from_utf8(output.ok()?.stdout).unwrap())
 }
 
 #[tokio::test]

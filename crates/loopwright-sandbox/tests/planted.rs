@@ -296,10 +296,14 @@ pub(crate) fn user(world: &World, line: &str) {
         .unwrap();
 }
 
-/// Tells whether all of these programs are there.
+/// Tells whether all of these programs are there. `whoami` has to work, too: it fails for a user without a name.
 fn has(programs: &str) -> bool {
     let is_there = |program: &str| {
-        let found = Program::new("sh").args(["-c", &format!("command -v {program}")]).output();
+        let line = match program {
+            "whoami" => program.to_owned(),
+            _ => format!("command -v {program}"),
+        };
+        let found = Program::new("sh").args(["-c", &line]).output();
         found.is_ok_and(|output| output.status.success())
     };
     programs.split(' ').all(is_there)

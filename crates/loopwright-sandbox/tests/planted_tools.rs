@@ -104,7 +104,7 @@ pub(crate) const CASES: &[Case] = &[
         "export TMUX_TMPDIR=$HOME; tmux -L x new-session -d cat; tmux -L x run-shell true; tmux -L x kill-server",
     ),
     tool(
-        "screen",
+        "screen whoami",
         "screen's start",
         "ln -s $PWD/.screenrc ../home/.screenrc",
         &["echo 'screen ./run.sh' > .screenrc"],
@@ -256,7 +256,7 @@ pub(crate) const CASES: &[Case] = &[
         "RIPGREP_CONFIG_PATH=.ripgreprc rg text .",
     ),
     tool(
-        "ssh",
+        "ssh whoami",
         "ssh's settings",
         "",
         &["mkdir .ssh; printf 'Host *\\n\\tProxyCommand ./run.sh\\n' > .ssh/config"],
