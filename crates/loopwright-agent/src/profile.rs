@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// their places.
 ///
 /// ```
-/// use loopwright_agent::{AgentBuilder, Describe as _, UseGuards, UseIdentity};
+/// use loopwright_agent::{AgentBuilder, DescribeAgent as _, UseGuards, UseIdentity};
 /// # use loopwright_agent::UseDriver;
 /// # use loopwright_testing::FakeDriver;
 ///

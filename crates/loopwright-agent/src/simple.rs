@@ -12,7 +12,7 @@ use crate::{compilers::AllSections, drivers::ToolCallingDriver};
 /// Makes a loop of a model or a driver alone: the case that needs no builder.
 ///
 /// ```
-/// use loopwright_agent::SimpleLoop as _;
+/// use loopwright_agent::AgentLoopExt as _;
 /// use loopwright_core::AgentLoop;
 /// # fn model() -> impl loopwright_core::ChatModel { Silent }
 /// # struct Silent;

@@ -17,7 +17,7 @@ use crate::files::{UseFileTools, WorkspaceRoot};
 /// ```
 /// use loopwright_capabilities::coding::UseCodingTools;
 ///
-/// let tools = UseCodingTools::in_dir("/srv/project").keep_directory();
+/// let tools = UseCodingTools::in_dir("/srv/project").persist_cwd();
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]

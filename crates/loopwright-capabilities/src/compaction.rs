@@ -13,7 +13,7 @@
 //! let agent = AgentBuilder::base()
 //!     .with_capability(UseLlmConfig::model(FakeModel::echo()))
 //!     .with_capability(UseFileTools::in_dir(directory.path()))
-//!     .with_capability(UseCompaction::of_window(200_000).spilling_to(directory.path()))
+//!     .with_capability(UseCompaction::for_context_window(200_000).with_spill_dir(directory.path()))
 //!     .build()?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use loopwright_agent::{AgentBuilder, UseLlmConfig};
-//! use loopwright_capabilities::critique::{UseSelfCritique, VERDICT};
+//! use loopwright_capabilities::critique::{UseSelfCritique, CRITIC_VERDICT};
 //! use loopwright_core::AgentState;
 //! use loopwright_testing::{FakeModel, block_on};
 //!
@@ -18,7 +18,7 @@
 //!     .build()?;
 //! let state = block_on(agent.execute(AgentState::new().with_user_message("Capital of France?")));
 //! assert_eq!(state.text(), "Paris.");
-//! assert_eq!(state.get(&VERDICT).map(|it| it.approved), Some(true));
+//! assert_eq!(state.get(&CRITIC_VERDICT).map(|it| it.approved), Some(true));
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```
 

@@ -12,7 +12,7 @@
 //! let query = LlmQueryTool::new(other).with_system_prompt("Answer in one sentence.");
 //! let agent = AgentBuilder::base()
 //!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseLlmQuery::of(query))
+//!     .with_capability(UseLlmQuery::from_tool(query))
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

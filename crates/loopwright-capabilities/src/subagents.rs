@@ -20,7 +20,7 @@
 //! # let model = FakeModel::script(steps);
 //! let agent = AgentBuilder::base()
 //!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseSubagents::of(agents))
+//!     .with_capability(UseSubagents::new(agents))
 //!     .build()?;
 //! let state = block_on(agent.execute(AgentState::new().with_user_message("Is it right?")));
 //! assert_eq!(state.text(), "Yes.");

@@ -18,12 +18,12 @@ pub struct ReActText {
 /// Renders an exchange as thought, action and observation.
 ///
 /// ```
-/// use loopwright_core::messages::{Exchange, Message, Part, Role, ToolCall, ToolResult, Content};
+/// use loopwright_core::messages::{ToolExchange, Message, Part, Role, ToolCall, ToolResult, Content};
 /// use loopwright_models::exchange_text;
 ///
 /// let call = Part::new(Content::ToolCall(ToolCall::new("1", "add", r#"{"a":1,"b":2}"#)));
 /// let reply = Message::new(Role::Assistant, [Part::text("I must add."), call]);
-/// let text = exchange_text(&Exchange::new(reply, [ToolResult::text("3")]).unwrap());
+/// let text = exchange_text(&ToolExchange::new(reply, [ToolResult::text("3")]).unwrap());
 /// assert_eq!(text.reply, "Thought: I must add.\nAction: add\nAction Input: {\"a\":1,\"b\":2}");
 /// assert_eq!(text.observations, "Observation: 3");
 /// ```

@@ -109,7 +109,7 @@ impl Http {
     /// an error whose source is a [`ReplayMiss`](crate::ReplayMiss). Providers need no keys.
     ///
     /// ```
-    /// use loopwright_core::{Clock as _, InferCx, LlmConfig, ModelMemory, Models as _, NoDeltas};
+    /// use loopwright_core::{Clock as _, InferCx, LlmConfig, ModelCache, ModelProvider as _, DiscardDeltas};
     /// use loopwright_core::{SystemClock, messages::{InferenceRequest, Message, Prompt, Turn}};
     /// use loopwright_models::{Http, Providers};
     /// # use tokio_util::sync::CancellationToken;
@@ -119,15 +119,15 @@ impl Http {
     /// let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recordings/hello.jsonl");
     /// let providers = Providers::new().with_http(Http::replaying(recording)?);
     /// let model = providers.resolve(Some(&LlmConfig::named("openai/gpt-4.1-mini")))?;
-    /// let turns = [Turn::said(Message::user("Say hello."))?];
+    /// let turns = [Turn::from_message(Message::user("Say hello."))?];
     /// let prompt = Prompt::of(turns.into_iter().collect());
     /// let request = InferenceRequest { prompt, ..InferenceRequest::default() };
     /// let cx = InferCx {
-    ///     deltas: &mut NoDeltas,
+    ///     deltas: &mut DiscardDeltas,
     ///     cancel: &CancellationToken::new(),
     ///     deadline: None,
     ///     clock: &SystemClock::default(),
-    ///     memory: &mut ModelMemory::default(),
+    ///     memory: &mut ModelCache::default(),
     /// };
     /// assert_eq!(model.infer(&request, cx).await?.message.text(), "Hello!");
     /// # Ok::<(), loopwright_core::BoxError>(())

@@ -82,7 +82,7 @@ impl ModelInfo {
 /// use loopwright_core::messages::{Cost, Usage};
 /// use loopwright_models::ModelCatalog;
 ///
-/// let models = ModelCatalog::known();
+/// let models = ModelCatalog::builtin();
 /// let info = models.info("openai", "gpt-5-2025-08-07").unwrap();
 /// assert_eq!(info, models.info("openai", "gpt-5").unwrap());
 /// assert_eq!(info.context_window, Some(400_000));

@@ -26,12 +26,12 @@ use crate::{
 /// then. Nothing is sent before a model is asked something.
 ///
 /// ```
-/// use loopwright_core::{LlmConfig, Models as _};
-/// use loopwright_models::{KeyRef, Provider, Providers};
+/// use loopwright_core::{LlmConfig, ModelProvider as _};
+/// use loopwright_models::{SecretRef, ProviderConfig, Providers};
 ///
-/// let mine = Provider {
+/// let mine = ProviderConfig {
 ///     base_url: Some("https://llm.example/v1".into()),
-///     key: Some(KeyRef::env("MY_KEY")),
+///     key: Some(SecretRef::env("MY_KEY")),
 ///     key_required: true,
 ///     ..Provider::default()
 /// };

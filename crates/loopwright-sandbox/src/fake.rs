@@ -16,12 +16,12 @@ use crate::sandbox::Sandbox;
 /// A sandbox that runs nothing. It is strict: a command for which nothing is enqueued is refused.
 ///
 /// ```
-/// use loopwright_sandbox::{Command, FakeSandbox, Output, Policy, Sandbox as _};
+/// use loopwright_sandbox::{Command, FakeSandbox, Output, SandboxPolicy, Sandbox as _};
 ///
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 /// let sandbox = FakeSandbox::new().enqueue("git status", Output::exited(0, "clean", ""));
 /// let command = Command::new("git").args(["status"]);
-/// let output = sandbox.spawn(&command, &Policy::in_dir(".")).await.unwrap().wait().await;
+/// let output = sandbox.spawn(&command, &SandboxPolicy::in_dir(".")).await.unwrap().wait().await;
 /// assert_eq!(output.stdout.to_text(), "clean");
 /// assert_eq!(sandbox.commands(), [command]);
 /// # });

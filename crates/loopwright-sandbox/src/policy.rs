@@ -36,14 +36,14 @@ pub const PROTECTED_PATHS: &[&str] = &[
 /// What a command may do and how much it may use. Plain data; every field has a default but the folder.
 ///
 /// ```
-/// use loopwright_sandbox::{Network, Policy};
+/// use loopwright_sandbox::{Network, SandboxPolicy};
 /// use std::time::Duration;
 ///
-/// let policy = Policy::in_dir("/srv/project")
+/// let policy = SandboxPolicy::in_dir("/srv/project")
 ///     .read("/opt/toolchain")
 ///     .network(Network::Off)
 ///     .env("LANG", "C.UTF-8")
-///     .wall(Duration::from_secs(30));
+///     .timeout(Duration::from_secs(30));
 /// assert_eq!(policy.read_paths, ["/opt/toolchain".into()] as [std::path::PathBuf; 1]);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -283,9 +283,9 @@ impl SandboxPolicy {
     /// those inside of the folder.
     ///
     /// ```
-    /// use loopwright_sandbox::Policy;
+    /// use loopwright_sandbox::SandboxPolicy;
     ///
-    /// let policy = Policy::in_dir("/srv/project").read_only().write("/srv/project/target");
+    /// let policy = SandboxPolicy::in_dir("/srv/project").read_only().write("/srv/project/target");
     /// ```
     pub fn read_only(mut self) -> Self {
         self.workdir_access = WorkdirAccess::ReadOnly;

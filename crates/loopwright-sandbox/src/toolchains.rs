@@ -21,7 +21,7 @@ use crate::policy::SandboxPolicy;
 /// What commands may use of the user's toolchains.
 ///
 /// ```
-/// use loopwright_sandbox::Policy;
+/// use loopwright_sandbox::SandboxPolicy;
 /// use loopwright_sandbox::toolchains::Toolchains;
 /// use std::collections::BTreeMap;
 /// use std::path::Path;
@@ -29,7 +29,7 @@ use crate::policy::SandboxPolicy;
 /// let environment = BTreeMap::from([("PATH".to_owned(), "/usr/bin".into())]);
 /// let project = Path::new("/srv/project");
 /// let toolchains = Toolchains::found(&environment, None, project);
-/// let policy = toolchains.extend(Policy::in_dir(project));
+/// let policy = toolchains.extend(SandboxPolicy::in_dir(project));
 /// assert!(policy.environment.values["PATH"].starts_with("/usr/bin:"));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

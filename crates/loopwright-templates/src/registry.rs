@@ -26,10 +26,10 @@ pub use self::places::{DefinitionPaths, DefinitionScope};
 ///
 /// ```no_run
 /// use loopwright_agent::Definitions as _;
-/// use loopwright_templates::{AgentDefinitionRegistry, DefinitionPlaces};
+/// use loopwright_templates::{AgentDefinitionRegistry, DefinitionPaths};
 ///
 /// let agents = AgentDefinitionRegistry::new();
-/// agents.auto_discover(&DefinitionPlaces::new().project(".").user("/home/ann/.claude/agents"));
+/// agents.auto_discover(&DefinitionPaths::new().project(".").user("/home/ann/.claude/agents"));
 /// for (path, error) in agents.errors() {
 ///     eprintln!("{}: {error}", path.display());
 /// }

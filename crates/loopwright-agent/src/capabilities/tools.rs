@@ -17,7 +17,7 @@ use crate::{
 /// use loopwright_core::{BoxError, NoArgs, tool_fn};
 ///
 /// let dice = tool_fn("roll_dice", "Rolls a die.", |_: NoArgs| async { Ok::<_, BoxError>(4) });
-/// let tools = UseTools::new().and(dice);
+/// let tools = UseTools::new().with_tool(dice);
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use]

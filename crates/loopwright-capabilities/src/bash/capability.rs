@@ -18,8 +18,8 @@ use crate::files::FileJournal;
 /// use loopwright_capabilities::bash::{Background, BashPolicy, UseBash};
 ///
 /// let commands = UseBash::in_dir("/srv/project")
-///     .display(BashPolicy::showing(50_000, 8_000, 40_000))
-///     .keep_directory()
+///     .with_output_policy(BashPolicy::showing(50_000, 8_000, 40_000))
+///     .persist_cwd()
 ///     .background(Background::Allowed);
 /// ```
 #[derive(Clone, Debug)]

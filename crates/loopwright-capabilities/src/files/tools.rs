@@ -10,10 +10,10 @@ use crate::files::{EditFile, Grep, ListDir, ReadFile, SearchFiles, WorkspaceRoot
 /// `search_files` and `grep`.
 ///
 /// ```
-/// use loopwright_capabilities::files::{Durability, Root, UseFileTools};
+/// use loopwright_capabilities::files::{Durability, WorkspaceRoot, UseFileTools};
 ///
 /// let tools = UseFileTools::in_dir("/srv/project");
-/// let careful = Root::new("/srv/project").protect("Cargo.lock").durability(Durability::Synced);
+/// let careful = WorkspaceRoot::new("/srv/project").protect("Cargo.lock").with_durability(Durability::Synced);
 /// let readers = UseFileTools::in_dir(careful).read_only();
 /// ```
 #[derive(Clone, Debug)]

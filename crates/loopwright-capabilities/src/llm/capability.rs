@@ -16,10 +16,10 @@ use loopwright_models::{Providers, RetryPolicy};
 /// use loopwright_capabilities::llm::UseLlm;
 /// use loopwright_core::{LlmConfig, messages::InferenceOptions};
 ///
-/// let preset = UseLlm::named("openai");
-/// let named = UseLlm::named("anthropic/claude-sonnet-4-5");
+/// let preset = UseLlm::new("openai");
+/// let named = UseLlm::new("anthropic/claude-sonnet-4-5");
 /// let careful = InferenceOptions::default().with_temperature(0.0).with_max_output_tokens(2_000);
-/// let configured = UseLlm::of(LlmConfig { options: careful, ..LlmConfig::named("ollama/qwen3") });
+/// let configured = UseLlm::from_config(LlmConfig { options: careful, ..LlmConfig::named("ollama/qwen3") });
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]

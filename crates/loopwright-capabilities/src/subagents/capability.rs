@@ -17,7 +17,7 @@ use crate::subagents::{ResearchSubagent, SpawnSubagent, SubagentPolicy};
 ///
 /// let mut agents = DefinitionRegistry::new();
 /// agents.register(AgentDefinition::new("tester", "Runs tests.", "You run tests."));
-/// let subagents = UseSubagents::of(agents).with_research();
+/// let subagents = UseSubagents::new(agents).with_research();
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use]
