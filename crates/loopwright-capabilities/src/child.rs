@@ -6,12 +6,12 @@
 //! the cancellation, the events and the journal are the parent's too.
 //!
 //! ```
-//! use loopwright_capabilities::child::{Child, ChildError};
+//! use loopwright_capabilities::child::{ChildAgent, ChildError};
 //! use loopwright_core::ToolCx;
 //!
 //! /// Asks somebody who can read and do nothing else.
 //! async fn ask_a_reader(question: &str, cx: &ToolCx<'_>) -> Result<String, ChildError> {
-//!     let child = Child::of(cx, "reader").keep_tools(|name| name == "read_file");
+//!     let child = ChildAgent::of(cx, "reader").keep_tools(|name| name == "read_file");
 //!     let ended = child.run(question, |state| state.with_user_message(question)).await?;
 //!     Ok(ended.answer()?.text)
 //! }
@@ -38,7 +38,7 @@ use loopwright_core::{
 
 pub use self::{
     defined::{DefinedAgents, DefinedError},
-    ended::{Answer, Ended},
+    ended::{ChildAnswer, ChildOutcome},
 };
 
 /// How deep an agent is below the one that a user talks to; nothing there counts as zero.
@@ -222,12 +222,12 @@ impl<'a> ChildAgent<'a> {
     /// # Errors
     ///
     /// If it is too deep, cannot be put together, or what it did so far cannot be read. However it ends
-    /// itself is not an error here: see [`Ended::answer`].
+    /// itself is not an error here: see [`ChildOutcome::answer`].
     pub async fn run(
         self,
         prompt: &str,
         begin: impl FnOnce(AgentState) -> AgentState + Send,
-    ) -> Result<Ended, ChildError> {
+    ) -> Result<ChildOutcome, ChildError> {
         let (depth, max) = (self.depth(), self.max_depth);
         if depth > max {
             return Err(ChildError::TooDeep { name: self.name, current: depth - 1, max });

@@ -96,8 +96,8 @@ impl UseCodingTools {
     }
 
     /// Lets each command begin in the directory that the one before ended in.
-    pub fn keep_directory(mut self) -> Self {
-        self.bash = self.bash.keep_directory();
+    pub fn persist_cwd(mut self) -> Self {
+        self.bash = self.bash.persist_cwd();
         self
     }
 

@@ -14,7 +14,7 @@
 //! let critic = FakeModel::script([r#"{ "approved": true, "summary": "It is right." }"#]);
 //! let agent = AgentBuilder::base()
 //!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseSelfCritique::asking(critic))
+//!     .with_capability(UseSelfCritique::with_model(critic))
 //!     .build()?;
 //! let state = block_on(agent.execute(AgentState::new().with_user_message("Capital of France?")));
 //! assert_eq!(state.text(), "Paris.");
@@ -37,5 +37,5 @@ pub use self::{
     capability::UseSelfCritique,
     policy::{CritiquePolicy, OnCriticFailure},
     tool::{SelfCritic, SelfCriticArgs},
-    verdict::{CRITIC_VERDICT, ITERATIONS, Verdict},
+    verdict::{CRITIC_VERDICT, CriticVerdict, ITERATIONS},
 };

@@ -11,7 +11,7 @@
 //! let history = Arc::new(MemoryHistory::new());
 //! let agent = AgentBuilder::base()
 //!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseExecutionHistory::stored_in(history.clone()))
+//!     .with_capability(UseExecutionHistory::with_store(history.clone()))
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

@@ -262,7 +262,7 @@ async fn a_command_begins_where_the_last_one_ended_if_that_is_wanted() {
     let bash = |bash: Bash| UseTools::new().with_tool(bash.driver(Backend::Host));
     let plain = answers(bash(Bash::in_dir(home.path())), &calls).await;
     assert_ne!(plain[1], "sub");
-    let keeping = answers(bash(Bash::in_dir(home.path()).keep_directory()), &calls).await;
+    let keeping = answers(bash(Bash::in_dir(home.path()).persist_cwd()), &calls).await;
     assert_eq!(keeping, ["(no output)", "sub"]);
 }
 

@@ -9,8 +9,8 @@ use std::process::ExitCode as ProcessExitCode;
 use loopwright_sandbox::screen::Screen;
 use loopwright_sandbox::transaction::{Transaction, TransactionError, forget, passing_staging_for};
 use loopwright_sandbox::{
-    Backend, BackendChoice, Captured, Command, ExitOutcome, Output, OutputLimits, OutputStream,
-    SandboxError, SandboxPolicy, TimeoutKind, auto_select,
+    Backend, BackendChoice, CapturedOutput, Command, ExitOutcome, Output, OutputLimits,
+    OutputStream, SandboxError, SandboxPolicy, TimeoutKind, auto_select,
 };
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
@@ -318,8 +318,7 @@ fn refuse(error: &SandboxError) -> u8 {
 }
 
 fn report(result: &Result<Output, SandboxError>, changes: &Value) -> Value {
-    let stream =
-        |captured: &Captured| json!({ "total": captured.total, "omitted": captured.omitted() });
+    let stream = |captured: &CapturedOutput| json!({ "total": captured.total, "omitted": captured.omitted() });
     match result {
         Ok(output) => json!({
             "outcome": output.outcome,

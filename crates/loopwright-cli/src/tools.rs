@@ -26,7 +26,7 @@ pub fn workdir(path: &Path) -> io::Result<WorkspaceRoot> {
 
 /// Returns the tools for a directory, whose commands are run so.
 pub fn tools(workdir: &WorkspaceRoot, commands: &Commands) -> UseCodingTools {
-    commands.apply(UseCodingTools::in_dir(workdir.clone()).keep_directory())
+    commands.apply(UseCodingTools::in_dir(workdir.clone()).persist_cwd())
 }
 
 /// What a definition may say of the tools. What they may reach is not among it.

@@ -24,7 +24,7 @@ use crate::{
     state::AgentState,
     step::{Few, StepResponse},
     stop::StopSignal,
-    tool::{AnyTool, Given, SideEffects, ToolCx, ToolError},
+    tool::{AnyTool, RawArgs, SideEffects, ToolCx, ToolError},
 };
 
 /// Runs tool calls: asks hooks, checks arguments, bounds time and size, retries what may be repeated.
@@ -303,8 +303,8 @@ impl CallContext {
         } else {
             self.announce(index, &ready, attempts - 1);
             let arguments = match ready.parsed.take() {
-                Some(value) => Given::Value(value),
-                None => Given::Text(ready.arguments.as_str()),
+                Some(value) => RawArgs::Value(value),
+                None => RawArgs::Text(ready.arguments.as_str()),
             };
             self.attempt(&key, &ready.tool, arguments, state, &inner.scope).await
         };
@@ -330,8 +330,8 @@ impl CallContext {
         for attempt in 0..ready.attempts() - 1 {
             self.announce(index, ready, attempt);
             let arguments = match &ready.parsed {
-                Some(value) => Given::Value(value.clone()),
-                None => Given::Text(ready.arguments.as_str()),
+                Some(value) => RawArgs::Value(value.clone()),
+                None => RawArgs::Text(ready.arguments.as_str()),
             };
             let ended = self.attempt(key, &ready.tool, arguments, state, inner).await;
             let failed = matches!(ended.outcome, ToolOutcome::Failed(_)) && ended.signal.is_none();
@@ -359,7 +359,7 @@ impl CallContext {
         &self,
         key: &IdempotencyKey,
         tool: &AnyTool,
-        arguments: Given<'_>,
+        arguments: RawArgs<'_>,
         state: &AgentState,
         inner: &Inference,
     ) -> FinishedCall {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use loopwright_messages::{
-    Exchange, ExecutionId, Message, Role, SectionName, Turn, TurnBody, TurnMeta,
+    ExecutionId, Message, Role, SectionName, ToolExchange, Turn, TurnBody, TurnMeta,
 };
 
 use crate::{
@@ -555,7 +555,7 @@ fn record(
         TurnBody::Reply(message)
     } else {
         let results = outcomes.iter().map(|it| it.to_result());
-        TurnBody::ToolExchange(Exchange::new(message, results).ok()?)
+        TurnBody::ToolExchange(ToolExchange::new(message, results).ok()?)
     };
     let trace = !outcomes.is_empty();
     let meta = TurnMeta { execution: Some(execution.clone()), step: Some(step), is_trace: trace };

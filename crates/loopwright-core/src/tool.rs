@@ -35,7 +35,7 @@ use crate::{
     stop::StopSignal,
 };
 
-pub(crate) use self::any::Given;
+pub(crate) use self::any::RawArgs;
 pub use self::{
     any::{AnyTool, IntoTool, ToolDescriptor, ToolHandler},
     argument::ToolArgument,

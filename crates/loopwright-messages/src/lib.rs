@@ -1,7 +1,7 @@
 //! Conversations as data: messages, turns, transcripts, prompts and what a model answers.
 //!
 //! The heart is [`Transcript`], a persistent sequence of [`Turn`]s. A turn is an input, a reply, or
-//! an [`Exchange`]: a reply that called tools together with exactly one result for each call. No
+//! an [`ToolExchange`]: a reply that called tools together with exactly one result for each call. No
 //! transcript can be built, cut, stored or restored in which a call has lost its result.
 //!
 //! Everything here is a value: no clock, no I/O, no provider.
@@ -34,6 +34,6 @@ pub use crate::{
     sections::{SectionName, Sections},
     tool::{ToolCall, ToolResult, ToolSpec, ToolSpecs},
     transcript::{Mark, Transcript, Turns},
-    turn::{Exchange, Turn, TurnBody, TurnError, TurnMeta},
+    turn::{ToolExchange, Turn, TurnBody, TurnError, TurnMeta},
     usage::{Cost, Usage},
 };

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Who speaks. Tools do not: their results stand beside the reply that called them, in an
-/// [`Exchange`](crate::Exchange).
+/// [`ToolExchange`](crate::ToolExchange).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {

@@ -49,13 +49,13 @@ pub enum TurnBody {
     /// From the model, asking for no tool.
     Reply(Message),
     /// From the model, asking for tools, and what the tools said.
-    ToolExchange(Exchange),
+    ToolExchange(ToolExchange),
 }
 
 /// A reply that calls tools, with one result for each call, in call order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "StoredExchange")]
-pub struct Exchange {
+pub struct ToolExchange {
     reply: Message,
     results: Arc<[ToolResult]>,
 }
@@ -90,7 +90,7 @@ pub enum TurnError {
     },
 }
 
-impl Exchange {
+impl ToolExchange {
     /// Pairs a reply with its results.
     ///
     /// # Errors
@@ -270,7 +270,7 @@ struct StoredExchange {
     results: Vec<ToolResult>,
 }
 
-impl TryFrom<StoredExchange> for Exchange {
+impl TryFrom<StoredExchange> for ToolExchange {
     type Error = TurnError;
 
     fn try_from(stored: StoredExchange) -> Result<Self, TurnError> {

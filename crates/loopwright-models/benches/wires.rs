@@ -11,8 +11,8 @@ use divan::counter::ItemsCount;
 use loopwright_core::{
     Delta,
     messages::{
-        Content, Exchange, InferenceRequest, Message, ModelOrigin, Part, Prompt, Role, ToolCall,
-        ToolResult, Turn, TurnBody,
+        Content, InferenceRequest, Message, ModelOrigin, Part, Prompt, Role, ToolCall,
+        ToolExchange, ToolResult, Turn, TurnBody,
     },
 };
 use loopwright_models::{ErrorContext, Quirks, RequestEncoder, ResponseDecoder, WireApi};
@@ -94,7 +94,7 @@ fn read_4000_fragments(bencher: divan::Bencher<'_, '_>, wire: &str) {
 fn step(number: usize) -> Turn {
     let call = ToolCall::new(format!("call_{number}"), "add", r#"{"a":1,"b":2}"#);
     let reply = Message::new(Role::Assistant, [Part::new(Content::ToolCall(call))]);
-    let exchange = Exchange::new(reply, [ToolResult::text("x".repeat(2048))]);
+    let exchange = ToolExchange::new(reply, [ToolResult::text("x".repeat(2048))]);
     Turn::new(TurnBody::ToolExchange(exchange.expect("one result for one call")))
         .expect("an exchange")
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use loopwright_core::messages::{Exchange, ToolCall, TurnMeta};
+use loopwright_core::messages::{ToolCall, ToolExchange, TurnMeta};
 
 use crate::quirks::CallIds;
 
@@ -49,7 +49,7 @@ impl Whose {
 /// Ids that the model itself gave are kept. Other ids are put into the form that the provider accepts, and
 /// a missing id is made of the execution, the step and the position of the call.
 pub(crate) fn call_ids(
-    exchange: &Exchange,
+    exchange: &ToolExchange,
     meta: &TurnMeta,
     form: IdForm,
     whose: Whose,
@@ -178,10 +178,10 @@ mod tests {
 
     const SIMPLE: IdForm = IdForm::Simple { longest: 64 };
 
-    fn exchange(ids: &[&str]) -> Exchange {
+    fn exchange(ids: &[&str]) -> ToolExchange {
         let call = |id: &&str| Part::new(Content::ToolCall(ToolCall::new(*id, "f", "{}")));
         let reply = Message::new(Role::Assistant, ids.iter().map(call));
-        Exchange::new(reply, ids.iter().map(|_| ToolResult::text("r"))).unwrap()
+        ToolExchange::new(reply, ids.iter().map(|_| ToolResult::text("r"))).unwrap()
     }
 
     fn ids(ids: &[&str], form: IdForm, whose: Whose) -> Vec<String> {

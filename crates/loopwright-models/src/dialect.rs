@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use loopwright_core::messages::Exchange;
+use loopwright_core::messages::ToolExchange;
 
 use crate::result_text::result_text;
 
@@ -19,15 +19,15 @@ pub struct ReActText {
 ///
 /// ```
 /// use loopwright_core::messages::{ToolExchange, Message, Part, Role, ToolCall, ToolResult, Content};
-/// use loopwright_models::exchange_text;
+/// use loopwright_models::react_text;
 ///
 /// let call = Part::new(Content::ToolCall(ToolCall::new("1", "add", r#"{"a":1,"b":2}"#)));
 /// let reply = Message::new(Role::Assistant, [Part::text("I must add."), call]);
-/// let text = exchange_text(&ToolExchange::new(reply, [ToolResult::text("3")]).unwrap());
+/// let text = react_text(&ToolExchange::new(reply, [ToolResult::text("3")]).unwrap());
 /// assert_eq!(text.reply, "Thought: I must add.\nAction: add\nAction Input: {\"a\":1,\"b\":2}");
 /// assert_eq!(text.observations, "Observation: 3");
 /// ```
-pub fn react_text(exchange: &Exchange) -> ReActText {
+pub fn react_text(exchange: &ToolExchange) -> ReActText {
     const THOUGHT: &str = "Thought:";
     let thought = exchange.reply().text();
     let thought = thought.trim();

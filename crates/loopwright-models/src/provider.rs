@@ -33,7 +33,7 @@ use crate::{
 ///     base_url: Some("https://llm.example/v1".into()),
 ///     key: Some(SecretRef::env("MY_KEY")),
 ///     key_required: true,
-///     ..Provider::default()
+///     ..ProviderConfig::default()
 /// };
 /// let keys = |name: &str| (name == "MY_KEY").then(|| "secret".to_owned());
 /// let providers = Providers::new().with_provider("mine", mine).with_keys(keys);

@@ -8,7 +8,7 @@ use std::{fs, path::Path, time::Duration};
 use loopwright_core::{
     ChatModel as _, Delta, InferCx, ModelCache, ModelError, ModelErrorKind,
     messages::{
-        Content, Exchange, FinishReason, InferenceRequest, InferenceResponse, Message, Part,
+        Content, FinishReason, InferenceRequest, InferenceResponse, Message, Part, ToolExchange,
         ToolResult, Turn, TurnBody, Usage,
     },
 };
@@ -71,7 +71,7 @@ impl Conversation {
         let body = if results.is_empty() {
             TurnBody::Reply(message)
         } else {
-            TurnBody::ToolExchange(Exchange::new(message, results).unwrap())
+            TurnBody::ToolExchange(ToolExchange::new(message, results).unwrap())
         };
         self.request.prompt.turns.push(Turn::new(body).unwrap());
         self.request.prompt.turns.push_message(Message::user("Go on.")).unwrap();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 /// What was kept of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedOutput {
     /// The first bytes, and all of them if nothing was left out.
     pub head: Bytes,
     /// The last bytes, if they are not part of `head`.
@@ -15,7 +15,7 @@ pub struct Captured {
     pub total: u64,
 }
 
-impl Captured {
+impl CapturedOutput {
     /// All of a short stream.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
         let head = bytes.into();
@@ -98,9 +98,9 @@ impl Capture {
         self.total
     }
 
-    pub(crate) fn finish(self) -> Captured {
+    pub(crate) fn finish(self) -> CapturedOutput {
         let tail: Vec<u8> = self.tail.into();
-        Captured { head: self.head.into(), tail: tail.into(), total: self.total }
+        CapturedOutput { head: self.head.into(), tail: tail.into(), total: self.total }
     }
 }
 

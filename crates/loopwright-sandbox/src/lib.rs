@@ -38,7 +38,7 @@ mod live;
 pub mod transaction;
 
 pub use author::Author;
-pub use capture::Captured;
+pub use capture::CapturedOutput;
 pub use child::SandboxChild;
 pub use command::{Command, Stdin};
 pub use driver::BackendSandbox;

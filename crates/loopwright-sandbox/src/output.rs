@@ -5,16 +5,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::capture::Captured;
+use crate::capture::CapturedOutput;
 use crate::guarantee::Guarantees;
 
 /// What is known of a command that has ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
     /// What was kept of its standard output.
-    pub stdout: Captured,
+    pub stdout: CapturedOutput,
     /// What was kept of its standard error.
-    pub stderr: Captured,
+    pub stderr: CapturedOutput,
     /// How it ended.
     pub outcome: ExitOutcome,
     /// Time from its start to the end of its last process.
@@ -90,8 +90,8 @@ impl Output {
     /// A command that ended like this and said nothing.
     pub fn ended(outcome: ExitOutcome) -> Self {
         Self {
-            stdout: Captured::default(),
-            stderr: Captured::default(),
+            stdout: CapturedOutput::default(),
+            stderr: CapturedOutput::default(),
             outcome,
             elapsed: Duration::ZERO,
             enforced: Guarantees::default(),
@@ -104,8 +104,8 @@ impl Output {
     /// A command that ended by itself and said this; for doubles.
     pub fn exited(status: i32, stdout: impl Into<Bytes>, stderr: impl Into<Bytes>) -> Self {
         Self {
-            stdout: Captured::whole(stdout),
-            stderr: Captured::whole(stderr),
+            stdout: CapturedOutput::whole(stdout),
+            stderr: CapturedOutput::whole(stderr),
             driver: "fake".to_owned(),
             ..Self::ended(ExitOutcome::Exited(status))
         }

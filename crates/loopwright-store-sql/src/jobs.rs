@@ -101,7 +101,7 @@ pub(crate) async fn push(
     let task = encode(&job.session, &job.task)?;
     let sql = "
         INSERT INTO jobs (id, session, task, status, ready_at, created_at, updated_at)
-        VALUES ($1, $2, $3, 'waiting', $4, $5, $5) ON CONFLICT (id) DO NOTHING
+        VALUES ($1, $2, $3, 'queued', $4, $5, $5) ON CONFLICT (id) DO NOTHING
         RETURNING number";
     let ready_at = transaction.clock(now).await?;
     let values = values![job.id.as_str(), key, &*task, ready_at, now];

@@ -89,7 +89,7 @@ fn disorder(transcript: &Transcript) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use loopwright_core::messages::{
-        Content, Exchange, Message, Part, ToolCall, ToolResult, TurnMeta,
+        Content, Message, Part, ToolCall, ToolExchange, ToolResult, TurnMeta,
     };
 
     use super::*;
@@ -97,7 +97,7 @@ mod tests {
     fn exchange(step: u32) -> Turn {
         let call = Part::new(Content::ToolCall(ToolCall::new("1", "look", "{}")));
         let reply = Message::new(Role::Assistant, [call]);
-        let body = Exchange::new(reply, [ToolResult::text("seen")]).unwrap();
+        let body = ToolExchange::new(reply, [ToolResult::text("seen")]).unwrap();
         let meta = TurnMeta { execution: Some("e".into()), step: Some(step), is_trace: true };
         Turn::new(TurnBody::ToolExchange(body)).unwrap().with_meta(meta)
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use loopwright_core::{
     Failure, FailureKind, ToolOutcome, ToolOutput,
     messages::{
-        Content, Exchange, ExecutionId, InferenceRequest, Message, ModelOrigin, Part,
-        ProviderPayload, Role, ToolCall, ToolResult, ToolSpec, Turn, TurnBody, TurnMeta,
+        Content, ExecutionId, InferenceRequest, Message, ModelOrigin, Part, ProviderPayload, Role,
+        ToolCall, ToolExchange, ToolResult, ToolSpec, Turn, TurnBody, TurnMeta,
     },
 };
 use loopwright_models::{Quirks, RequestEncoder, RoleOrder, WireApi};
@@ -51,7 +51,7 @@ impl Turns {
 
     fn called(&mut self, model: &str, parts: Vec<Part>, results: Vec<ToolResult>) -> Turn {
         let reply = Message::new(Role::Assistant, parts).with_origin(origin(self.wire, model));
-        let exchange = Exchange::new(reply, results).unwrap();
+        let exchange = ToolExchange::new(reply, results).unwrap();
         Turn::new(TurnBody::ToolExchange(exchange)).unwrap().with_meta(self.meta())
     }
 

@@ -12,7 +12,7 @@ use crate::{
 
 /// How a job went.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum JobResult {
     /// That is how it went.
     Is(JobOutcome),
     /// It failed for a reason that may be over later.
@@ -21,7 +21,7 @@ pub(crate) enum Verdict {
     Lost,
 }
 
-impl Verdict {
+impl JobResult {
     /// Reads off a state how a job went.
     pub(crate) fn of_state(state: &AgentState, job: &Job) -> Self {
         let is_ahead = DeliveredJob::of(state, &job.id).is_some_and(|heard| heard.is_ahead(state));
@@ -116,7 +116,7 @@ mod tests {
         let options = WorkerOptions { max_attempts: 3, ..WorkerOptions::default() };
         let outcome = |attempts| {
             let now = Timestamp::from_millis(0);
-            Verdict::ForNow("away".into()).outcome(&claimed(attempts), &options, now).unwrap()
+            JobResult::ForNow("away".into()).outcome(&claimed(attempts), &options, now).unwrap()
         };
         let again =
             |millis| JobOutcome::Retry { at: Timestamp::from_millis(millis), why: "away".into() };
@@ -131,12 +131,12 @@ mod tests {
         let busy = StoreError::Busy { id: id(), owner: "you".into(), until };
         let away = StoreError::Unavailable("cable".into());
         for error in [busy, away, StoreError::LeaseLost(id())] {
-            let verdict = Verdict::of_error(&error.into());
-            assert!(matches!(verdict, Verdict::ForNow(_)), "{verdict:?}");
+            let verdict = JobResult::of_error(&error.into());
+            assert!(matches!(verdict, JobResult::ForNow(_)), "{verdict:?}");
         }
-        let gone = Verdict::of_error(&StoreError::NotFound(id()).into());
-        assert_eq!(gone, Verdict::Is(JobOutcome::Failed("there is no session `a`".into())));
-        assert_eq!(Verdict::of_error(&SessionError::Action(ClaimLost.into())), Verdict::Lost);
+        let gone = JobResult::of_error(&StoreError::NotFound(id()).into());
+        assert_eq!(gone, JobResult::Is(JobOutcome::Failed("there is no session `a`".into())));
+        assert_eq!(JobResult::of_error(&SessionError::Action(ClaimLost.into())), JobResult::Lost);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use crate::{
     deliver::DeliverJob,
     event::{JobCounts, WorkerEvent, WorkerListener},
     options::{OnIdle, WorkerOptions},
-    verdict::Verdict,
+    verdict::JobResult,
 };
 
 /// Does the jobs of a queue, one after the other or several at once.
@@ -259,23 +259,23 @@ impl WorkerRun<'_> {
         });
     }
 
-    async fn attempt(&self, claimed: &ClaimedJob) -> Verdict {
+    async fn attempt(&self, claimed: &ClaimedJob) -> JobResult {
         let (worker, job) = (self.worker, &claimed.job);
         if claimed.crashes >= worker.options.max_crashes {
             let why = format!("given up: {} workers died before they had done it", claimed.crashes);
-            return Verdict::Is(JobOutcome::Failed(why.into()));
+            return JobResult::Is(JobOutcome::Failed(why.into()));
         }
         let header = match worker.store.header(&job.session).await {
             Ok(Some(header)) => header,
             Ok(None) => {
                 let error = SessionError::Store(StoreError::NotFound(job.session.clone()));
-                return Verdict::of_error(&error);
+                return JobResult::of_error(&error);
             }
-            Err(error) => return Verdict::of_error(&error.into()),
+            Err(error) => return JobResult::of_error(&error.into()),
         };
         let loops = match worker.agents.of(&header).await {
             Ok(loops) => loops,
-            Err(error) => return Verdict::refused(&*error),
+            Err(error) => return JobResult::refused(&*error),
         };
         let runtime = SessionRuntime::new(Arc::clone(&worker.store), loops)
             .with_env(worker.env.clone())
@@ -292,8 +292,8 @@ impl WorkerRun<'_> {
             None => runtime,
         };
         match runtime.execute(&job.session, &DeliverJob { queue: self.queue, claimed }).await {
-            Ok(session) => Verdict::of_state(session.state(), job),
-            Err(error) => Verdict::of_error(&error),
+            Ok(session) => JobResult::of_state(session.state(), job),
+            Err(error) => JobResult::of_error(&error),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::files::FileJournal;
 /// use loopwright_capabilities::bash::{Background, BashPolicy, UseBash};
 ///
 /// let commands = UseBash::in_dir("/srv/project")
-///     .with_output_policy(BashPolicy::showing(50_000, 8_000, 40_000))
+///     .with_output_policy(BashPolicy::with_limits(50_000, 8_000, 40_000))
 ///     .persist_cwd()
 ///     .background(Background::Allowed);
 /// ```
@@ -117,8 +117,8 @@ impl UseBash {
     }
 
     /// Lets each command begin in the directory that the one before ended in.
-    pub fn keep_directory(mut self) -> Self {
-        self.bash = self.bash.keep_directory();
+    pub fn persist_cwd(mut self) -> Self {
+        self.bash = self.bash.persist_cwd();
         self
     }
 

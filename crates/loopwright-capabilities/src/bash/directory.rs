@@ -4,7 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use bytes::Bytes;
 use loopwright_core::Key;
-use loopwright_sandbox::Captured;
+use loopwright_sandbox::CapturedOutput;
 
 /// The directory that the next command begins in.
 pub(super) const DIRECTORY: Key<String> = Key::session("bash", "directory");
@@ -35,7 +35,7 @@ impl Wrapped {
     }
 
     /// Takes the directory out of what the command wrote; none, if it did not come to tell.
-    pub(super) fn unwrap(&self, stderr: &mut Captured) -> Option<String> {
+    pub(super) fn unwrap(&self, stderr: &mut CapturedOutput) -> Option<String> {
         let part = if stderr.tail.is_empty() { &mut stderr.head } else { &mut stderr.tail };
         let line = format!("\n{}", self.mark);
         let at = memchr::memmem::rfind(part, line.as_bytes())?;

@@ -1,6 +1,6 @@
 //! What the model is told of a command that has ended.
 
-use loopwright_sandbox::{Captured, ExitOutcome, Output, TimeoutKind};
+use loopwright_sandbox::{CapturedOutput, ExitOutcome, Output, TimeoutKind};
 
 use crate::bash::BashPolicy;
 use crate::files::{ceil_boundary, floor_boundary};
@@ -47,7 +47,7 @@ fn notice(outcome: ExitOutcome, seconds: f64) -> Option<String> {
 }
 
 /// Shows a stream, or its beginning and its end.
-fn stream(name: &str, captured: &Captured, policy: &BashPolicy) -> String {
+fn stream(name: &str, captured: &CapturedOutput, policy: &BashPolicy) -> String {
     let kept = [&captured.head[..], &captured.tail[..]].concat();
     let is_cut = captured.omitted() > 0;
     if !is_cut && (policy.max_output_chars == 0 || kept.len() <= policy.max_output_chars) {

@@ -214,7 +214,7 @@ impl Bash {
     }
 
     /// Lets each command begin in the directory that the one before ended in.
-    pub fn keep_directory(mut self) -> Self {
+    pub fn persist_cwd(mut self) -> Self {
         self.starts = Starts::WhereTheLastEnded;
         self
     }

@@ -9,7 +9,7 @@ use loopwright_agent::{
 use loopwright_core::{AgentState, ToolCx};
 use tokio::runtime::Handle;
 
-use crate::child::{ChildAgent, ChildError, Ended};
+use crate::child::{ChildAgent, ChildError, ChildOutcome};
 use crate::skills::{SkillLibrary, SkillStateFactory};
 
 /// Agents that definitions describe, and what it takes to make children of them.
@@ -119,7 +119,7 @@ impl DefinedAgents {
         child: ChildAgent<'_>,
         prompt: &str,
         prepare: impl FnOnce(AgentState) -> AgentState + Send,
-    ) -> Result<Ended, DefinedError> {
+    ) -> Result<ChildOutcome, DefinedError> {
         let states = self.states_for(definition).await?;
         let begin = |seed| prepare(states.instantiate(definition, seed)).with_user_message(prompt);
         Ok(child.run(prompt, begin).await?)

@@ -13,7 +13,7 @@ use super::ChildError;
 
 /// A child that is done, or can go no further.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ended {
+pub struct ChildOutcome {
     /// Its name.
     pub name: Arc<str>,
     /// All that it remembers.
@@ -22,21 +22,21 @@ pub struct Ended {
 
 /// What a child answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ChildAnswer {
     /// What it said last; empty if it said nothing.
     pub text: String,
     /// Why it is not a final answer, if it is none.
     pub cut_short: Option<String>,
 }
 
-impl Ended {
+impl ChildOutcome {
     /// Returns what it answered. A child that was stopped has said what it has said, and why it was
     /// stopped.
     ///
     /// # Errors
     ///
     /// If it failed, or waits for somebody.
-    pub fn answer(&self) -> Result<Answer, ChildError> {
+    pub fn answer(&self) -> Result<ChildAnswer, ChildError> {
         let (name, steps) = (Arc::clone(&self.name), self.state.step_count());
         let said = self.interrupted().or_else(|| self.state.current_response());
         let text = said.map(|it| it.text().trim().to_owned()).unwrap_or_default();
@@ -53,9 +53,9 @@ impl Ended {
                 Err(ChildError::Waits { name, steps, tool, question })
             }
             ExecutionStatus::Completed if self.state.has_final_response() => {
-                Ok(Answer { text, cut_short: None })
+                Ok(ChildAnswer { text, cut_short: None })
             }
-            _ => Ok(Answer { text, cut_short: Some(self.state.explain_stop()) }),
+            _ => Ok(ChildAnswer { text, cut_short: Some(self.state.explain_stop()) }),
         }
     }
 
@@ -83,7 +83,7 @@ impl Ended {
     }
 }
 
-impl Answer {
+impl ChildAnswer {
     /// Returns what a model is told: what was said, and if it was not the end, why.
     pub fn to_text(&self) -> String {
         match &self.cut_short {

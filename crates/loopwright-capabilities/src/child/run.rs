@@ -8,7 +8,7 @@ use loopwright_core::{
     AgentLoop, AgentState, Edit, Journal, Run, RunOptions, ToolCx, messages::AgentId,
 };
 
-use super::{ChildAgent, ChildError, DEPTH, Ended};
+use super::{ChildAgent, ChildError, ChildOutcome, DEPTH};
 
 /// So much of what a child is asked is told to listeners, in characters.
 const TOLD: usize = 100;
@@ -19,7 +19,7 @@ impl ChildAgent<'_> {
         agent: AgentLoop,
         prompt: &str,
         begin: impl FnOnce(AgentState) -> AgentState + Send,
-    ) -> Result<Ended, ChildError> {
+    ) -> Result<ChildOutcome, ChildError> {
         let cx = self.cx;
         let journal = cx.journal.map(|it| it.child(cx.key));
         let state = match self.recorded(journal.as_deref()).await? {
@@ -44,7 +44,7 @@ impl ChildAgent<'_> {
         drop(paid);
         let took = cx.env.clock.monotonic().saturating_sub(started);
         cx.emit_subagent_completed(&self.name, &state, took);
-        Ok(Ended { name: self.name, state })
+        Ok(ChildOutcome { name: self.name, state })
     }
 
     /// Returns what the child was when its call was interrupted; nothing if it had not begun.

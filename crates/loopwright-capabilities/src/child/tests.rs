@@ -17,11 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::tasks::UseTaskPlanning;
 
-use super::{ChildAgent, ChildError, DEPTH, Ended, NARROWED};
+use super::{ChildAgent, ChildError, ChildOutcome, DEPTH, NARROWED};
 
 /// What the child of an agent became, and what its model was asked.
 struct Seen {
-    ended: Option<Ended>,
+    ended: Option<ChildOutcome>,
     requests: Vec<InferenceRequest>,
 }
 
@@ -33,7 +33,7 @@ fn child_of(
     state: AgentState,
     change: &'static Change,
 ) -> Seen {
-    let seen: Arc<Mutex<Option<Ended>>> = Arc::default();
+    let seen: Arc<Mutex<Option<ChildOutcome>>> = Arc::default();
     let kept = Arc::clone(&seen);
     let spawn = MockTool::with_cx("spawn", "", move |_, cx| {
         let kept = Arc::clone(&kept);
@@ -271,7 +271,7 @@ fn a_child_that_was_interrupted_in_its_answer_has_said_what_came_of_it() {
     let agent = test_loop(ModelDriver::new(Interrupted(cancel.clone())));
     let options = RunOptions { cancel, env: test_env(1), ..RunOptions::default() };
     let state = block_on(agent.start(AgentState::new().with_user_message("go"), options).finish());
-    let answer = Ended { name: "helper".into(), state }.answer().unwrap();
+    let answer = ChildOutcome { name: "helper".into(), state }.answer().unwrap();
     assert_eq!(answer.text, "as far as\n\n[interrupted by the user]");
     assert!(answer.cut_short.is_some(), "{answer:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loopwright_core::messages::{Exchange, Part, ToolResult, Turn, TurnBody};
+use loopwright_core::messages::{Part, ToolExchange, ToolResult, Turn, TurnBody};
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
@@ -42,7 +42,7 @@ impl Spill<'_> {
         if !is_shorter {
             return Arc::clone(turn);
         }
-        let short = Exchange::new(exchange.reply().clone(), results);
+        let short = ToolExchange::new(exchange.reply().clone(), results);
         let short = short.and_then(|it| Turn::new(TurnBody::ToolExchange(it)));
         // There is a result for each call, as before.
         short.map_or_else(|_| Arc::clone(turn), |it| it.with_meta(turn.meta().clone()).into())

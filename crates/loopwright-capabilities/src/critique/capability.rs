@@ -17,7 +17,7 @@ use crate::{
 /// use loopwright_testing::FakeModel;
 ///
 /// let policy = CritiquePolicy { on_failure: OnCriticFailure::Stop, ..CritiquePolicy::of_iterations(3) };
-/// let critique = UseSelfCritique::asking(FakeModel::echo()).policy(policy).with_tool();
+/// let critique = UseSelfCritique::with_model(FakeModel::echo()).policy(policy).with_tool();
 /// ```
 #[derive(Clone)]
 #[must_use]

@@ -15,7 +15,7 @@ use crate::{
         evidence,
         policy::{CritiquePolicy, OnCriticFailure},
         prompt,
-        verdict::{CRITIC_VERDICT, ITERATIONS, Verdict},
+        verdict::{CRITIC_VERDICT, CriticVerdict, ITERATIONS},
     },
 };
 
@@ -30,7 +30,7 @@ pub(super) struct Critic {
 
 /// What came of asking the critic.
 enum Judged {
-    CriticVerdict(Verdict),
+    CriticVerdict(CriticVerdict),
     /// There is no verdict.
     Failed(BoxError),
     /// The run ends before there is one.
@@ -41,7 +41,7 @@ enum Judged {
 impl Critic {
     async fn judge(&self, answer: &str, state: &AgentState, cx: &HookCx<'_>) -> Judged {
         match self.ask(answer, state, cx).await {
-            Ok(text) => match Verdict::parse(&text) {
+            Ok(text) => match CriticVerdict::parse(&text) {
                 Ok(verdict) => Judged::CriticVerdict(verdict),
                 Err(error) => Judged::Failed(error.into()),
             },
@@ -63,7 +63,8 @@ impl Critic {
         let question = prompt::question(task, &evidence, answer);
         let (model, mut request) =
             self.critics.request(state, cx.agent(), Some(prompt::CRITIC.into()), question)?;
-        request.response_format = Some(ResponseFormat::json_schema("verdict", Verdict::schema()));
+        request.response_format =
+            Some(ResponseFormat::json_schema("verdict", CriticVerdict::schema()));
         Ok(cx.infer(state, &*model, request).await?.message.text())
     }
 
@@ -78,7 +79,7 @@ impl Critic {
     /// Follows a verdict: what is not accepted goes back, unless it was the last time.
     fn follow(
         &self,
-        verdict: &Verdict,
+        verdict: &CriticVerdict,
         iteration: u32,
         state: &mut StateEdit<'_>,
     ) -> Result<(), BoxError> {
@@ -110,7 +111,7 @@ impl Critic {
         };
         let summary = format!("the answer could not be judged: {error}");
         state.set(&ITERATIONS, &iteration)?;
-        state.set(&CRITIC_VERDICT, &Verdict::without_critic(approved, summary.clone()))?;
+        state.set(&CRITIC_VERDICT, &CriticVerdict::without_critic(approved, summary.clone()))?;
         if !approved {
             state.signal(StopSignal::new(StopReason::RetryLimitReached, NAME, summary));
         }
@@ -142,7 +143,7 @@ impl Hook for Critic {
         if iterations >= self.policy.max_iterations {
             let summary =
                 "the answer was not judged: it was judged as often as it may be".to_owned();
-            state.set(&CRITIC_VERDICT, &Verdict::without_critic(false, summary))?;
+            state.set(&CRITIC_VERDICT, &CriticVerdict::without_critic(false, summary))?;
             state.signal(self.exhausted(iterations));
             return Ok(Flow::Continue);
         }

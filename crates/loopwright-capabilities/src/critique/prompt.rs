@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::critique::verdict::Verdict;
+use crate::critique::verdict::CriticVerdict;
 
 /// What stands in the place of evidence where there is none.
 pub(super) const NO_EVIDENCE: &str = "(no tools were called)";
@@ -45,7 +45,7 @@ pub(super) fn question(task: &str, evidence: &str, answer: &str) -> String {
 }
 
 /// Puts together what the agent is told of an answer that is not accepted.
-pub(super) fn feedback(verdict: &Verdict, iteration: u32, max: u32) -> String {
+pub(super) fn feedback(verdict: &CriticVerdict, iteration: u32, max: u32) -> String {
     let mut text = format!(
         "{FEEDBACK}{iteration} of {max}] Your answer was reviewed and is not accepted yet.\n\nProblem: {}",
         verdict.summary.trim()

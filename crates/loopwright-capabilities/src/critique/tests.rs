@@ -13,8 +13,8 @@ use serde_json::json;
 use crate::retrospective::UseExecutionRetrospective;
 
 use super::{
-    CRITIC_VERDICT, CritiquePolicy, ITERATIONS, OnCriticFailure, SelfCritic, UseSelfCritique,
-    Verdict,
+    CRITIC_VERDICT, CriticVerdict, CritiquePolicy, ITERATIONS, OnCriticFailure, SelfCritic,
+    UseSelfCritique,
 };
 
 const YES: &str = r#"Here: { "approved": true, "summary": "It is right." } That is all."#;
@@ -58,7 +58,11 @@ fn an_answer_that_is_accepted_is_the_end() {
     let state =
         run(&agent(&model, UseSelfCritique::with_model(critic)), AgentState::new(), "what?");
     assert_eq!((state.text().as_str(), reason(&state)), ("blue", None));
-    let verdict = Verdict { approved: true, summary: "It is right.".into(), ..Verdict::default() };
+    let verdict = CriticVerdict {
+        approved: true,
+        summary: "It is right.".into(),
+        ..CriticVerdict::default()
+    };
     assert_eq!((state.get(&CRITIC_VERDICT), state.get(&ITERATIONS)), (Some(verdict), Some(1)));
 }
 

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// What was said of the last answer of the execution that was judged.
-pub const CRITIC_VERDICT: Key<Verdict> = Key::execution("self_critique", "verdict");
+pub const CRITIC_VERDICT: Key<CriticVerdict> = Key::execution("self_critique", "verdict");
 
 /// How many answers of the execution were judged since one was accepted.
 pub const ITERATIONS: Key<u32> = Key::execution("self_critique", "iterations");
 
 /// What a critic says of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
+pub struct CriticVerdict {
     /// Whether the answer is accepted.
     pub approved: bool,
     /// Why, in a sentence or two.
@@ -29,7 +29,7 @@ pub struct Verdict {
     pub suggestions: Vec<String>,
 }
 
-impl Verdict {
+impl CriticVerdict {
     pub(super) fn without_critic(approved: bool, summary: String) -> Self {
         Self { approved, summary, ..Self::default() }
     }

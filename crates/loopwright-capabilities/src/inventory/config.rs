@@ -72,7 +72,7 @@ impl Commands {
         let bash = UseBash::from_tool(bash)
             .with_output_policy(self.display.clone())
             .background(self.background);
-        let bash = if self.persist_cwd { bash.keep_directory() } else { bash };
+        let bash = if self.persist_cwd { bash.persist_cwd() } else { bash };
         Ok(match &self.sandbox {
             None => bash,
             Some(changes) => {
@@ -85,7 +85,7 @@ impl Commands {
         let root = self.root();
         let tools = UseCodingTools::in_dir(root.clone());
         let tools = tools.with_output_policy(self.display.clone()).background(self.background);
-        let tools = if self.persist_cwd { tools.keep_directory() } else { tools };
+        let tools = if self.persist_cwd { tools.persist_cwd() } else { tools };
         Ok(match &self.sandbox {
             None => tools,
             Some(changes) => {

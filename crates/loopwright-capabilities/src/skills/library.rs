@@ -23,7 +23,7 @@ use crate::skills::warning::{SkillProblem, SkillWarning};
 ///
 /// let review = SkillInfo::new("review", "Reviews code. Use it before a commit.");
 /// let skills = SkillLibrary::new(".agents/skills")
-///     .and(SkillScope::User, "/home/ann/.agents/skills")
+///     .with_dir(SkillScope::User, "/home/ann/.agents/skills")
 ///     .with(Skill::new(review, "Look at $ARGUMENTS, worst things first."));
 /// assert_eq!(skills.get("review").unwrap().content(), "Look at $ARGUMENTS, worst things first.");
 /// ```

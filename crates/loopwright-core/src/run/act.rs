@@ -24,7 +24,7 @@ use crate::{
     journal::IdempotencyKey,
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, ToolOutcome},
     run::{
-        OnInterrupted, Phase, PhaseResult, Run, halt::Halt, parked::CancelSafe,
+        OnInterrupted, Phase, PhaseResult, Run, halt::StopMode, parked::CancelSafe,
         record::JournalFailed, running::Running,
     },
     state::AgentState,
@@ -48,7 +48,7 @@ pub(super) struct Batch {
     running: Running,
     asked: Vec<(u16, ApprovalRequest)>,
     /// Why no further call begins.
-    halt: Option<Halt>,
+    halt: Option<StopMode>,
     /// Runs while calls that have begun may come to an end.
     grace: Option<BoxFuture<'static, ()>>,
     deadline: Option<BoxFuture<'static, ()>>,
@@ -135,7 +135,7 @@ impl Run {
             // An answer that came too late, or a decision: no call begins.
             let signal = self.lateness();
             self.signal_once(signal);
-            batch.halt = Some(Halt::Stopped);
+            batch.halt = Some(StopMode::Stopped);
         }
         Some(batch)
     }
@@ -167,7 +167,7 @@ impl Run {
             return false;
         }
         if self.options.cancel.is_cancelled() {
-            batch.halt = Some(Halt::Cancelled);
+            batch.halt = Some(StopMode::Cancelled);
         }
         if let Some(halt) = batch.halt.clone() {
             self.skip_rest(&halt);
@@ -212,7 +212,7 @@ impl Run {
                 (CallDisposition::Stop(signal), _) => {
                     let reason = format!("the run was stopped: {}", signal.message);
                     self.complete_call(&acting, index, ToolOutcome::Skipped { reason }.into());
-                    self.halt(Halt::Stopped, Some(signal));
+                    self.halt(StopMode::Stopped, Some(signal));
                 }
             }
         }
@@ -224,7 +224,7 @@ impl Run {
         let (acting, deciding) = (Arc::clone(&batch.acting), std::mem::take(&mut batch.deciding));
         for (index, begun_before) in deciding {
             let outcome =
-                if begun_before { ToolOutcome::Unknown } else { Halt::Cancelled.outcome() };
+                if begun_before { ToolOutcome::Unknown } else { StopMode::Cancelled.outcome() };
             self.complete_call(&acting, index, outcome.into());
         }
     }
@@ -263,13 +263,13 @@ impl Run {
                 Ok(())
             }
             BatchEvent::Cancelled => {
-                self.halt(Halt::Cancelled, None);
+                self.halt(StopMode::Cancelled, None);
                 Ok(())
             }
             BatchEvent::Late => {
                 batch.deadline = None;
                 let signal = self.lateness();
-                self.halt(Halt::Stopped, Some(signal));
+                self.halt(StopMode::Stopped, Some(signal));
                 Ok(())
             }
             BatchEvent::GraceOver => {
@@ -291,7 +291,7 @@ impl Run {
     }
 
     /// Keeps further calls from beginning, and gives those that have begun their grace.
-    fn halt(&mut self, halt: Halt, signal: Option<StopSignal>) {
+    fn halt(&mut self, halt: StopMode, signal: Option<StopSignal>) {
         if let Some(signal) = signal {
             self.signal(signal);
         }
@@ -302,7 +302,7 @@ impl Run {
         }
     }
 
-    fn skip_rest(&mut self, halt: &Halt) {
+    fn skip_rest(&mut self, halt: &StopMode) {
         let Some(batch) = &mut self.batch else { return };
         let acting = Arc::clone(&batch.acting);
         let queued = std::mem::take(&mut batch.queue);
@@ -339,10 +339,10 @@ impl Run {
             if let Some(batch) = &mut self.batch {
                 batch.failure.get_or_insert(failure);
             }
-            self.halt(Halt::HookFailed, None);
+            self.halt(StopMode::HookFailed, None);
         }
         if let Some(signal) = signal {
-            self.halt(Halt::Stopped, Some(signal));
+            self.halt(StopMode::Stopped, Some(signal));
         }
     }
 

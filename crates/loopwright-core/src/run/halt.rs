@@ -7,13 +7,13 @@ use crate::{
 
 /// Why no further call of a step begins.
 #[derive(Clone, Debug)]
-pub(super) enum Halt {
+pub(super) enum StopMode {
     Stopped,
     Cancelled,
     HookFailed,
 }
 
-impl Halt {
+impl StopMode {
     /// Returns what becomes of a call that has not begun.
     pub(super) fn outcome(&self) -> ToolOutcome {
         let skipped = |reason: &str| ToolOutcome::Skipped { reason: reason.to_owned() };
@@ -27,10 +27,12 @@ impl Halt {
 
 impl CallDisposition {
     /// Returns why no call that was decided about at the same time begins, if it is so.
-    pub(super) fn halt(&self) -> Option<Halt> {
+    pub(super) fn halt(&self) -> Option<StopMode> {
         match self {
-            Self::Over(FinishedCall { failure: Some(_), .. }) => Some(Halt::HookFailed),
-            Self::Stop(_) | Self::Over(FinishedCall { signal: Some(_), .. }) => Some(Halt::Stopped),
+            Self::Over(FinishedCall { failure: Some(_), .. }) => Some(StopMode::HookFailed),
+            Self::Stop(_) | Self::Over(FinishedCall { signal: Some(_), .. }) => {
+                Some(StopMode::Stopped)
+            }
             _ => None,
         }
     }

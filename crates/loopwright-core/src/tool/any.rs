@@ -43,14 +43,14 @@ pub trait ToolHandler: Send + Sync {
 }
 
 /// The arguments of a call, which fit the schema.
-pub(crate) enum Given<'a> {
+pub(crate) enum RawArgs<'a> {
     /// As the model wrote them, where no value had to be made of them.
     Text(&'a str),
     /// As a value.
     Value(Value),
 }
 
-impl Given<'_> {
+impl RawArgs<'_> {
     pub(crate) fn into_value(self) -> Result<Value, ToolError> {
         match self {
             Self::Text(text) => serde_json::from_str(text).map_err(|error| refused(&error)),
@@ -75,14 +75,14 @@ fn refused(error: &serde_json::Error) -> ToolError {
 
 #[async_trait]
 trait TypedHandler: Send + Sync {
-    async fn call(&self, arguments: Given<'_>, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError>;
+    async fn call(&self, arguments: RawArgs<'_>, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError>;
 }
 
 struct Typed<T>(T);
 
 #[async_trait]
 impl<T: Tool> TypedHandler for Typed<T> {
-    async fn call(&self, arguments: Given<'_>, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
+    async fn call(&self, arguments: RawArgs<'_>, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
         let output = self.0.call(arguments.read()?, cx).await.map_err(Into::into)?;
         Ok(output.into_tool_output()?)
     }
@@ -147,7 +147,7 @@ impl AnyTool {
     ///
     /// If the tool fails or stops the agent.
     pub async fn call(&self, arguments: Value, cx: &ToolCx<'_>) -> Result<ToolOutput, ToolError> {
-        self.run(Given::Value(arguments), cx).await
+        self.run(RawArgs::Value(arguments), cx).await
     }
 
     /// Tells whether arguments fit the schema and are to be passed as the model wrote them.
@@ -160,7 +160,7 @@ impl AnyTool {
 
     pub(crate) fn run<'a>(
         &'a self,
-        arguments: Given<'a>,
+        arguments: RawArgs<'a>,
         cx: &'a ToolCx<'_>,
     ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         match &self.0.handler {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loopwright_core::messages::{
-    Content, Exchange, Message, Role, ToolCallFormat, Turn, TurnBody, TurnMeta,
+    Content, Message, Role, ToolCallFormat, ToolExchange, Turn, TurnBody, TurnMeta,
 };
 
 use super::{
@@ -165,7 +165,7 @@ impl Writer<'_> {
         }
     }
 
-    fn exchange(&self, exchange: &Exchange, meta: &TurnMeta) -> Vec<u8> {
+    fn exchange(&self, exchange: &ToolExchange, meta: &TurnMeta) -> Vec<u8> {
         let is_own = self.question.is_own(exchange.reply());
         let ids = call_ids(exchange, meta, FOREIGN_IDS, Whose::of(is_own));
         let mut bytes = message("assistant", |list| {
@@ -222,7 +222,7 @@ fn instruction(it: &Message) -> Vec<u8> {
     user_message(words.chain(shown.filter_map(WireBlock::of)))
 }
 
-fn exchange_as_text(exchange: &Exchange) -> Vec<u8> {
+fn exchange_as_text(exchange: &ToolExchange) -> Vec<u8> {
     let text = react_text(exchange);
     let mut bytes = message("assistant", |list| {
         list.item(|out| value(out, &WireBlock::Text { text: text.reply.into() }));

@@ -1,7 +1,7 @@
 //! Writes requests.
 
 use loopwright_core::messages::{
-    Content, Exchange, Message, Part, Role, ToolCallFormat, Turn, TurnBody, TurnMeta,
+    Content, Message, Part, Role, ToolCallFormat, ToolExchange, Turn, TurnBody, TurnMeta,
 };
 
 use super::{
@@ -143,7 +143,7 @@ impl Writer<'_> {
         message(Side::Model, |list| assistant::write(list, it, ids, sent))
     }
 
-    fn exchange(&self, exchange: &Exchange, meta: &TurnMeta) -> Vec<u8> {
+    fn exchange(&self, exchange: &ToolExchange, meta: &TurnMeta) -> Vec<u8> {
         let is_own = self.question.is_own(exchange.reply());
         let ids = call_ids(exchange, meta, FOREIGN_IDS, Whose::of(is_own));
         let mut bytes = self.assistant(exchange.reply(), &ids);
@@ -172,7 +172,7 @@ fn instruction(it: &Message) -> Vec<u8> {
     user_message(words.chain(shown.filter_map(WireBlock::of)))
 }
 
-fn exchange_as_text(exchange: &Exchange) -> Vec<u8> {
+fn exchange_as_text(exchange: &ToolExchange) -> Vec<u8> {
     let text = react_text(exchange);
     let mut bytes = message(Side::Model, |list| {
         list.item(|out| value(out, &WireBlock::Text(text.reply.into())));

@@ -1,7 +1,7 @@
 //! Writes requests.
 
 use loopwright_core::messages::{
-    Exchange, Message, Role, ToolCallFormat, Turn, TurnBody, TurnMeta,
+    Message, Role, ToolCallFormat, ToolExchange, Turn, TurnBody, TurnMeta,
 };
 
 use super::{
@@ -34,7 +34,7 @@ impl Writer<'_> {
         self.question.write_conversation(list, 0, self, user_speaks);
     }
 
-    fn write_exchange(&self, list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
+    fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta) {
         let reply = exchange.reply();
         let is_own = self.question.is_own(reply);
         let ids = call_ids(exchange, meta, IdForm::Any, Whose::of(is_own));
@@ -92,7 +92,7 @@ impl TurnWriter for Writer<'_> {
     }
 }
 
-fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
+fn write_exchange_as_text(list: &mut List<'_>, exchange: &ToolExchange) {
     let text = react_text(exchange);
     write_text(list, "assistant", &text.reply);
     let content = exchange.results().iter().flat_map(|result| result.content.iter());
@@ -106,7 +106,7 @@ fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
 }
 
 /// Returns the pictures that tools showed.
-fn images(exchange: &Exchange) -> Vec<WirePart<'_>> {
+fn images(exchange: &ToolExchange) -> Vec<WirePart<'_>> {
     let content = exchange.results().iter().flat_map(|result| result.content.iter());
     content.filter_map(WirePart::image).collect()
 }

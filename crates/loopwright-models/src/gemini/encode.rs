@@ -1,8 +1,8 @@
 //! Writes requests.
 
 use loopwright_core::messages::{
-    Content, Exchange, Message, Part, ProviderPayload, Role, ToolCall, ToolCallFormat, ToolResult,
-    Turn, TurnBody,
+    Content, Message, Part, ProviderPayload, Role, ToolCall, ToolCallFormat, ToolExchange,
+    ToolResult, Turn, TurnBody,
 };
 use serde_json::json;
 
@@ -95,7 +95,7 @@ impl Writer<'_> {
     }
 
     /// Writes what the tools said, and after it what they showed and could not hold themselves.
-    fn write_results(&self, list: &mut List<'_>, exchange: &Exchange) {
+    fn write_results(&self, list: &mut List<'_>, exchange: &ToolExchange) {
         let is_third = self.gemini.is_some_and(Gemini::is_third);
         let within = |part: &Part| is_third && fits_within(part);
         write_content(list, "user", |parts| {
@@ -145,7 +145,7 @@ impl TurnWriter for Writer<'_> {
     }
 }
 
-fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
+fn write_exchange_as_text(list: &mut List<'_>, exchange: &ToolExchange) {
     let text = react_text(exchange);
     write_content(list, "model", |parts| {
         parts.item(|out| value(out, &WirePart::text(text.reply)));

@@ -1,7 +1,7 @@
 //! Writes requests.
 
 use loopwright_core::messages::{
-    Exchange, Message, Role, ToolCall, ToolCallFormat, Turn, TurnBody, TurnMeta,
+    Message, Role, ToolCall, ToolCallFormat, ToolExchange, Turn, TurnBody, TurnMeta,
 };
 
 use super::{
@@ -59,7 +59,7 @@ impl TurnWriter for Writer {
 /// Writes what the model said and what the tools said, which goes by its order and the tool's name: the
 /// reference knows no ids, but calls keep those that newer servers give them. What tools showed are words
 /// of the user: that is where models look at pictures.
-fn write_exchange(list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
+fn write_exchange(list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta) {
     let mut calls = exchange.reply().tool_calls();
     let have_ids = calls.all(|call| call.id.as_deref().is_some_and(|id| !id.is_empty()));
     let ids = if have_ids { call_ids(exchange, meta, IdForm::Any, Whose::Own) } else { Vec::new() };
@@ -80,7 +80,7 @@ fn write_exchange(list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
     }
 }
 
-fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
+fn write_exchange_as_text(list: &mut List<'_>, exchange: &ToolExchange) {
     let text = react_text(exchange);
     list.item(|out| write_text(out, "assistant", &text.reply));
     let shown = exchange.results().iter().flat_map(|result| result.content.iter());

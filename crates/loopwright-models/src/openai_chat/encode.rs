@@ -1,7 +1,7 @@
 //! Writes requests.
 
 use loopwright_core::messages::{
-    Exchange, Message, Role, ToolCallFormat, Turn, TurnBody, TurnMeta,
+    Message, Role, ToolCallFormat, ToolExchange, Turn, TurnBody, TurnMeta,
 };
 
 use super::{
@@ -49,7 +49,7 @@ impl Writer<'_> {
         self.question.request.prompt.dialect == ToolCallFormat::Text
     }
 
-    fn write_exchange(&self, list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
+    fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta) {
         let is_own = self.question.is_own(exchange.reply());
         let form = self.question.quirks.call_ids.into();
         let ids = call_ids(exchange, meta, form, Whose::of(is_own));
@@ -74,7 +74,7 @@ impl Writer<'_> {
         }
     }
 
-    fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
+    fn write_exchange_as_text(list: &mut List<'_>, exchange: &ToolExchange) {
         let text = react_text(exchange);
         list.item(|out| write_text_message(out, "assistant", &text.reply));
         let media = exchange.results().iter().flat_map(media_of);

@@ -1,7 +1,7 @@
 //! Writes requests.
 
 use loopwright_core::messages::{
-    Exchange, Message, Role, ToolCallFormat, Turn, TurnBody, TurnMeta,
+    Message, Role, ToolCallFormat, ToolExchange, Turn, TurnBody, TurnMeta,
 };
 
 use super::{assistant, fields, outputs, parts::WirePart};
@@ -27,7 +27,7 @@ impl Writer<'_> {
         self.question.write_conversation(list, 0, self, no_fillers);
     }
 
-    fn write_exchange(&self, list: &mut List<'_>, exchange: &Exchange, meta: &TurnMeta) {
+    fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta) {
         let is_own = self.question.is_own(exchange.reply());
         let ids = call_ids(exchange, meta, IdForm::Any, Whose::of(is_own));
         let kinds = assistant::write(list, exchange.reply(), &ids, is_own);
@@ -76,7 +76,7 @@ impl TurnWriter for Writer<'_> {
     }
 }
 
-fn write_exchange_as_text(list: &mut List<'_>, exchange: &Exchange) {
+fn write_exchange_as_text(list: &mut List<'_>, exchange: &ToolExchange) {
     let text = react_text(exchange);
     assistant::write_text(list, &text.reply);
     let content = exchange.results().iter().flat_map(|result| result.content.iter());

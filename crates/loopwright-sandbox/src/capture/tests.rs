@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn captured(pieces: &[&[u8]], head: usize, tail: usize) -> Captured {
+fn captured(pieces: &[&[u8]], head: usize, tail: usize) -> CapturedOutput {
     let mut capture = Capture::new(head, tail);
     for piece in pieces {
         capture.push(piece);
@@ -19,7 +19,7 @@ fn a_short_stream_is_kept_whole() {
 #[test]
 fn the_middle_of_a_long_stream_is_left_out() {
     let captured = captured(&[b"abcdefgh"], 2, 3);
-    assert_eq!(captured, Captured { head: "ab".into(), tail: "fgh".into(), total: 8 });
+    assert_eq!(captured, CapturedOutput { head: "ab".into(), tail: "fgh".into(), total: 8 });
     assert_eq!(captured.to_text(), "ab\n[3 bytes omitted]\nfgh");
 }
 

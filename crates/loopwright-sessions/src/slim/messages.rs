@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use loopwright_broadcast::{Redactor, text::shorten};
-use loopwright_core::messages::{Exchange, Message, Role, ToolCall, Transcript, TurnBody};
+use loopwright_core::messages::{Message, Role, ToolCall, ToolExchange, Transcript, TurnBody};
 use serde::{Deserialize, Serialize};
 
 use super::SlimSerializationConfig;
@@ -128,7 +128,7 @@ fn slim(body: &TurnBody, config: &SlimSerializationConfig) -> Vec<SlimMessage> {
     }
 }
 
-fn exchanged(exchange: &Exchange, config: &SlimSerializationConfig) -> Vec<SlimMessage> {
+fn exchanged(exchange: &ToolExchange, config: &SlimSerializationConfig) -> Vec<SlimMessage> {
     let calls = exchange.reply().tool_calls().map(|it| SlimCall::of(it, config));
     let metadata = SlimMetadata { tool_calls: calls.collect(), ..SlimMetadata::default() };
     let results = exchange.pairs().map(|(call, result)| SlimMessage {

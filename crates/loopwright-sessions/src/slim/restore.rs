@@ -5,8 +5,8 @@ use std::sync::Arc;
 use loopwright_core::{
     AgentState,
     messages::{
-        Content, Exchange, Message, Part, Role, ToolCall, ToolResult, Transcript, Turn, TurnBody,
-        TurnError, TurnMeta,
+        Content, Message, Part, Role, ToolCall, ToolExchange, ToolResult, Transcript, Turn,
+        TurnBody, TurnError, TurnMeta,
     },
 };
 
@@ -103,7 +103,7 @@ fn turn(
         let text = it.content.as_str();
         if it.metadata.is_error { ToolResult::error(text) } else { ToolResult::text(text) }
     });
-    let exchange = Exchange::new(reply, results);
+    let exchange = ToolExchange::new(reply, results);
     exchange
         .map(TurnBody::ToolExchange)
         .map_err(|source| SlimError::Pair { number, source: Some(source) })

@@ -3,7 +3,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use loopwright_core::messages::{
-    Content, Exchange, Media, Message, Part, Role, ToolCall, ToolResult, Transcript, Turn, TurnBody,
+    Content, Media, Message, Part, Role, ToolCall, ToolExchange, ToolResult, Transcript, Turn,
+    TurnBody,
 };
 use serde_json::{Value, json};
 
@@ -178,7 +179,8 @@ fn turns(items: &[Item], own: &[Own]) -> Result<Vec<Said>, Unsupported> {
             TurnBody::Reply(message)
         } else {
             let results = results_of(&message, &results)?;
-            let exchange = Exchange::new(message, results).map_err(|_| Unsupported::Unpaired)?;
+            let exchange =
+                ToolExchange::new(message, results).map_err(|_| Unsupported::Unpaired)?;
             TurnBody::ToolExchange(exchange)
         };
         let items = run.iter().chain(results).cloned().collect();

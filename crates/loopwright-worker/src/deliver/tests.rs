@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::verdict::Verdict;
+use crate::verdict::JobResult;
 
 struct Same(AgentLoop);
 
@@ -80,14 +80,14 @@ impl World {
         self.claim().await
     }
 
-    async fn deliver(&self, claimed: &ClaimedJob) -> Verdict {
+    async fn deliver(&self, claimed: &ClaimedJob) -> JobResult {
         self.deliver_by(&self.runtime(), claimed).await
     }
 
-    async fn deliver_by(&self, runtime: &SessionRuntime, claimed: &ClaimedJob) -> Verdict {
+    async fn deliver_by(&self, runtime: &SessionRuntime, claimed: &ClaimedJob) -> JobResult {
         match runtime.execute(&id(), &DeliverJob { queue: self.queue(), claimed }).await {
-            Ok(session) => Verdict::of_state(session.state(), &claimed.job),
-            Err(error) => Verdict::of_error(&error),
+            Ok(session) => JobResult::of_state(session.state(), &claimed.job),
+            Err(error) => JobResult::of_error(&error),
         }
     }
 
@@ -98,8 +98,8 @@ impl World {
     }
 }
 
-fn done() -> Verdict {
-    Verdict::Is(JobOutcome::Done)
+fn done() -> JobResult {
+    JobResult::Is(JobOutcome::Done)
 }
 
 #[tokio::test]
@@ -117,10 +117,10 @@ async fn whoever_lost_a_job_says_nothing() {
     world.push("hi").await;
     let lost = world.claim().await;
     let held = world.claim_again().await;
-    assert_eq!(world.deliver(&lost).await, Verdict::Lost);
+    assert_eq!(world.deliver(&lost).await, JobResult::Lost);
     assert_eq!(world.said().await, Vec::<String>::new());
     assert_eq!(world.deliver(&held).await, done());
-    assert_eq!(world.deliver(&lost).await, Verdict::Lost);
+    assert_eq!(world.deliver(&lost).await, JobResult::Lost);
     assert_eq!(world.said().await, ["hi", "hello"]);
 }
 
@@ -141,7 +141,7 @@ async fn whoever_lost_a_job_says_nothing_after_the_next_one_either() {
         assert_eq!(world.deliver(&held).await, done());
         assert!(world.queue().settle(&held, &JobOutcome::Done, now()).await.unwrap());
     }
-    assert_eq!(world.deliver(&lost).await, Verdict::Lost);
+    assert_eq!(world.deliver(&lost).await, JobResult::Lost);
     assert_eq!(world.said().await, ["first", "one", "second", "two"]);
 }
 
@@ -159,7 +159,7 @@ async fn what_was_heard_and_left_before_it_began_is_answered_by_whoever_comes_ne
     leave.cancel();
     let leaving = world.runtime().with_shutdown(leave);
     let left = world.deliver_by(&leaving, &world.claim().await).await;
-    assert_eq!(left, Verdict::Is(JobOutcome::Released));
+    assert_eq!(left, JobResult::Is(JobOutcome::Released));
     assert_eq!((world.said().await.len(), world.model.asked()), (3, 1));
     assert_eq!(world.deliver(&world.claim_again().await).await, done());
     assert_eq!(world.said().await, ["first", "one", "second", "two"]);
@@ -175,7 +175,7 @@ async fn a_failure_of_the_agent_is_kept_and_not_repeated() {
     for is_again in [false, true] {
         let claimed = if is_again { world.claim_again().await } else { world.claim().await };
         let verdict = world.deliver(&claimed).await;
-        let Verdict::Is(JobOutcome::Failed(why)) = verdict else { panic!("{verdict:?}") };
+        let JobResult::Is(JobOutcome::Failed(why)) = verdict else { panic!("{verdict:?}") };
         assert!(why.contains("nonsense"), "{why}");
     }
     assert_eq!(world.model.asked(), 1);
@@ -190,7 +190,7 @@ async fn a_job_that_continues_a_session_after_a_limit_may_use_as_much_again() {
     world.push("go").await;
     let first = world.claim().await;
     let verdict = world.deliver(&first).await;
-    let Verdict::Is(JobOutcome::Stopped(why)) = &verdict else { panic!("{verdict:?}") };
+    let JobResult::Is(JobOutcome::Stopped(why)) = &verdict else { panic!("{verdict:?}") };
     assert!(why.contains("steps_limit"), "{why}");
     // The same job does not get more by being delivered again.
     let first = world.claim_again().await;
@@ -216,7 +216,7 @@ async fn a_session_that_takes_no_message_refuses_the_job() {
     world.runtime().execute(&id(), &loopwright_sessions::SuspendSession).await.unwrap();
     world.push("hi").await;
     let verdict = world.deliver(&world.claim().await).await;
-    let Verdict::Is(JobOutcome::Failed(why)) = verdict else { panic!("{verdict:?}") };
+    let JobResult::Is(JobOutcome::Failed(why)) = verdict else { panic!("{verdict:?}") };
     assert!(why.contains("resume it first"), "{why}");
     assert_eq!(world.said().await, Vec::<String>::new());
 }

@@ -12,11 +12,12 @@ fn a_command_begins_where_the_last_one_ended() {
 #[test]
 fn where_it_ended_is_taken_out_of_what_it_said() {
     let wrapped = Wrapped::marked("make", None, "mark".to_owned());
-    let mut stderr = Captured::whole("warning\n\nmark/srv/a b\n");
+    let mut stderr = CapturedOutput::whole("warning\n\nmark/srv/a b\n");
     assert_eq!(wrapped.unwrap(&mut stderr), Some("/srv/a b".to_owned()));
-    assert_eq!(stderr, Captured::whole("warning\n"));
+    assert_eq!(stderr, CapturedOutput::whole("warning\n"));
     assert_eq!(wrapped.unwrap(&mut stderr), None);
-    let mut long = Captured { head: "first".into(), tail: "last\nmark/x\n".into(), total: 1000 };
+    let mut long =
+        CapturedOutput { head: "first".into(), tail: "last\nmark/x\n".into(), total: 1000 };
     assert_eq!(wrapped.unwrap(&mut long), Some("/x".to_owned()));
-    assert_eq!(long, Captured { head: "first".into(), tail: "last".into(), total: 992 });
+    assert_eq!(long, CapturedOutput { head: "first".into(), tail: "last".into(), total: 992 });
 }

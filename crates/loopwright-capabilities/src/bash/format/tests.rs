@@ -58,8 +58,11 @@ fn long_output_is_shown_by_its_beginning_and_its_end() {
 
 #[test]
 fn output_beyond_the_capture_says_so() {
-    let stdout =
-        Captured { head: "a".repeat(1024).into(), tail: "z".repeat(3072).into(), total: 9000 };
+    let stdout = CapturedOutput {
+        head: "a".repeat(1024).into(),
+        tail: "z".repeat(3072).into(),
+        total: 9000,
+    };
     let output = Output { stdout, ..Output::exited(0, "", "") };
     assert_eq!(
         said(&output, &BashPolicy::with_limits(10, 4, 6)),

@@ -53,7 +53,7 @@ fn call(id: &str, arguments: &str) -> Part {
 
 fn exchange(parts: Vec<Part>, results: Vec<ToolResult>) -> Turn {
     let reply = Message::new(Role::Assistant, parts).with_origin(origin("m"));
-    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(ToolExchange::new(reply, results).unwrap())).unwrap()
 }
 
 fn tool(name: &str) -> ToolSpec {
@@ -326,7 +326,7 @@ fn reasoning_without_a_signature_goes_back_to_models_that_accept_it() {
     let sent = |model: &str, asked: &str| {
         let parts = vec![Part::reasoning("t"), Part::reasoning(" "), call("1", "{}")];
         let reply = Message::new(Role::Assistant, parts).with_origin(origin(model));
-        let exchange = Exchange::new(reply, [ToolResult::text("r")]).unwrap();
+        let exchange = ToolExchange::new(reply, [ToolResult::text("r")]).unwrap();
         let turn = Turn::new(TurnBody::ToolExchange(exchange)).unwrap();
         let messages =
             body_for(asked, &asking([said(Message::user("u")), turn]))["messages"].clone();

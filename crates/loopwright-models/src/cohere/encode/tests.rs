@@ -49,7 +49,7 @@ fn reply(parts: impl IntoIterator<Item = Part>) -> Message {
 }
 
 fn exchange(reply: Message, results: Vec<ToolResult>) -> Turn {
-    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(ToolExchange::new(reply, results).unwrap())).unwrap()
 }
 
 fn call(arguments: &str) -> Part {

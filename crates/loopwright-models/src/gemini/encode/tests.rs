@@ -62,7 +62,7 @@ fn reply(parts: impl IntoIterator<Item = Part>) -> Message {
 }
 
 fn exchange(reply: Message, results: impl IntoIterator<Item = ToolResult>) -> Turn {
-    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(ToolExchange::new(reply, results).unwrap())).unwrap()
 }
 
 fn media(mime: &str, source: MediaSource) -> Part {

@@ -40,7 +40,7 @@ fn call(arguments: &str) -> Part {
 
 fn exchange(parts: Vec<Part>, results: Vec<ToolResult>) -> Turn {
     let reply = Message::new(Role::Assistant, parts);
-    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(ToolExchange::new(reply, results).unwrap())).unwrap()
 }
 
 fn tool(name: &str) -> ToolSpec {

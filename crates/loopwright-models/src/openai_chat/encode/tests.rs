@@ -41,7 +41,7 @@ fn call(id: Option<&str>, arguments: &str) -> Part {
 
 fn exchange(parts: Vec<Part>, results: Vec<ToolResult>) -> Turn {
     let reply = Message::new(Role::Assistant, parts);
-    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(ToolExchange::new(reply, results).unwrap())).unwrap()
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn what_came_from_this_model_is_sent_back_as_it_came() {
         let parts =
             [Part::reasoning("r").with_provider_payload(ProviderPayload::new(reasoning)), call];
         let reply = Message::new(Role::Assistant, parts).with_origin(origin);
-        let exchange = Exchange::new(reply, [ToolResult::text("1")]).unwrap();
+        let exchange = ToolExchange::new(reply, [ToolResult::text("1")]).unwrap();
         messages([Turn::new(TurnBody::ToolExchange(exchange)).unwrap()])[0].clone()
     };
     let own = reply(origin("m"));
@@ -395,8 +395,10 @@ fn what_a_message_carries_besides_goes_back_on_the_message() {
             ),
         ];
         let reply = Message::new(Role::Assistant, parts).with_origin(origin(model));
-        Turn::new(TurnBody::ToolExchange(Exchange::new(reply, [ToolResult::text("r")]).unwrap()))
-            .unwrap()
+        Turn::new(TurnBody::ToolExchange(
+            ToolExchange::new(reply, [ToolResult::text("r")]).unwrap(),
+        ))
+        .unwrap()
     };
     let alone = Message::new(Role::Assistant, [signed(provider(), r#"{"thought_signature":"T"}"#)]);
     let messages = messages([reply("m"), reply("other"), said(alone.with_origin(origin("m")))]);

@@ -44,7 +44,7 @@ fn call(id: &str, arguments: &str) -> Part {
 }
 
 fn exchange(reply: Message, results: Vec<ToolResult>) -> Turn {
-    Turn::new(TurnBody::ToolExchange(Exchange::new(reply, results).unwrap())).unwrap()
+    Turn::new(TurnBody::ToolExchange(ToolExchange::new(reply, results).unwrap())).unwrap()
 }
 
 fn reply(parts: impl IntoIterator<Item = Part>) -> Message {

@@ -37,7 +37,7 @@ fn pairs(conversation: &Conversation) -> Vec<(String, String)> {
         TurnBody::ToolExchange(exchange) => Some(exchange),
         _ => None,
     });
-    let pairs = exchanges.flat_map(Exchange::pairs);
+    let pairs = exchanges.flat_map(ToolExchange::pairs);
     pairs.map(|(call, result)| (call.name.to_string(), result.to_text())).collect()
 }
 
