@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use loopwright_models::Wire;
+use loopwright_models::WireApi;
 use serde_json::Value;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -38,7 +38,7 @@ fn of_scenario(path: &Path, corpus: &Path) -> Result<usize, Box<dyn Error>> {
             Some("base64") => decode_base64(body),
             _ => body.as_bytes().to_vec(),
         };
-        let Some(wire) = Wire::named(api) else { continue };
+        let Some(wire) = WireApi::named(api) else { continue };
         let streamed = exchange["streaming"].as_bool().unwrap_or(false);
         // The first byte is the size of the pieces, the second says whether it is streamed.
         write(&corpus.join(wire.name()), &format!("{name}-{index}"), &[&[7, streamed.into()], &body[..]])?;

@@ -1,6 +1,6 @@
 //! What the targets have in common.
 
-use loopwright_models::Wire;
+use loopwright_models::WireApi;
 
 #[path = "../../crates/loopwright-models/tests/agreement.rs"]
 mod agreement;
@@ -13,6 +13,6 @@ mod agreement;
 /// If what the answer means depends on the pieces.
 pub fn answer(wire: &str, input: &[u8]) {
     let [size, streamed, body @ ..] = input else { return };
-    let wire = Wire::named(wire).expect("the program speaks every wire that is tested");
+    let wire = WireApi::named(wire).expect("the program speaks every wire that is tested");
     agreement::check(wire, streamed % 2 == 1, body, *size);
 }

@@ -244,6 +244,11 @@ impl CapabilityRegistry {
     pub fn len(&self) -> usize {
         self.names().count()
     }
+
+    /// Returns `true` if there is no capability.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 impl fmt::Debug for CapabilityRegistry {

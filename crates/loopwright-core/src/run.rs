@@ -269,7 +269,7 @@ impl Run {
             match self.advance().await {
                 Ok(PhaseResult::Continue) => (),
                 Ok(PhaseResult::StepDone | PhaseResult::Finished) | Err(JournalFailed) => {
-                    self.state_ready = true
+                    self.state_ready = true;
                 }
                 Ok(PhaseResult::AlreadyFinished) => return false,
             }

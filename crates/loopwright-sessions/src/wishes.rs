@@ -57,7 +57,7 @@ fn at_first_request(posted: Vec<Posted>) -> (Vec<Message>, Requests) {
     for Posted { wish, .. } in posted {
         match wish {
             ControlMessage::SendMessage(message) if rest.requests.is_empty() => {
-                before.push(message)
+                before.push(message);
             }
             ControlMessage::SendMessage(message) => rest.following.push(message),
             request => rest.requests.push(request),
@@ -130,7 +130,7 @@ impl RunSupervisor {
                     // A write that keeps it would handle the request before it, too.
                     ControlMessage::SendMessage(message) if is_to_end => following.push(message),
                     ControlMessage::SendMessage(message) => {
-                        self.waiting().extend(handle.steer(message).err())
+                        self.waiting().extend(handle.steer(message).err());
                     }
                     ControlMessage::Stop => is_last_step = true,
                     ControlMessage::Cancel => handle.cancel(),

@@ -95,7 +95,7 @@ impl Calls {
             };
             match &stamped.change {
                 Change::ExecutionStarted { execution: id, .. } => {
-                    (execution, step) = (id.clone(), 1)
+                    (execution, step) = (id.clone(), 1);
                 }
                 Change::StepCompleted { .. } | Change::StepFailed { .. } => step += 1,
                 Change::ToolCallStarted { call, .. } => {

@@ -95,7 +95,7 @@ impl Extractor {
         policy: StructuredOutputPolicy,
     ) -> Result<Self, BuildError> {
         let unusable = |reason: String| BuildError::capability("use_structured_outputs", reason);
-        if schemas.len() == 0 {
+        if schemas.is_empty() {
             return Err(unusable("register a schema first".to_owned()));
         }
         let absence = if policy.use_maybe { Absence::Allowed } else { Absence::Denied };

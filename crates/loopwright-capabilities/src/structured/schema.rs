@@ -156,4 +156,9 @@ impl SchemaRegistry {
     pub fn len(&self) -> usize {
         self.0.len()
     }
+
+    /// Returns `true` if there is no schema.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }

@@ -103,7 +103,7 @@ impl Text {
             }
             StreamFragment::Reasoning(_) if self.is_mid_line && is_terminal => return Ok(()),
             StreamFragment::ToolCall { .. } if self.is_mid_line && is_terminal => {
-                self.break_line()?
+                self.break_line()?;
             }
             _ => {}
         }

@@ -209,7 +209,7 @@ impl Screen {
                 console::tell(format!("  {mark} {name} {asked} · {took}").as_str());
             }
             envelope_types::DROPPED => {
-                console::tell("  (some events are missing: too many came at once)")
+                console::tell("  (some events are missing: too many came at once)");
             }
             envelope_types::STATUS => {
                 self.end_line(output)?;

@@ -188,17 +188,9 @@ impl HistoryBuilder {
                     ToolOutcome::Returned(output) => output.to_text(),
                     other => other.error_message(),
                 };
-                let (step, success) = (self.steps + 1, !outcome.is_error());
-                let failure = failure(outcome);
-                HistoryEntry::Called {
-                    step,
-                    call: *call,
-                    tool,
-                    arguments,
-                    success,
-                    failure,
-                    output,
-                }
+                let (step, call) = (self.steps + 1, *call);
+                let (success, failure) = (!outcome.is_error(), failure(outcome));
+                HistoryEntry::Called { step, call, tool, arguments, success, failure, output }
             }
             Change::SpendRecorded(spend) => {
                 self.spend += *spend;

@@ -136,7 +136,7 @@ impl Run {
         match self.state.status().clone() {
             ExecutionStatus::Stopped(signal) => self.say(|_| ExecutionStopped { signal, steps }),
             ExecutionStatus::Failed(failure) => {
-                self.say(|_| ExecutionFailed { failure, steps, usage })
+                self.say(|_| ExecutionFailed { failure, steps, usage });
             }
             _ => (),
         }

@@ -83,6 +83,11 @@ impl ToolRegistry {
         self.names().count()
     }
 
+    /// Returns `true` if there is no tool.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Returns all tools, making those that are not made yet.
     pub fn all(&self) -> ToolSet {
         self.names().filter_map(|name| self.get(name).ok()).collect()

@@ -256,7 +256,7 @@ fn no_outcome_is_lost(changes: &[ChangeRecord], state: &AgentState) -> Checked {
     for stamped in changes {
         match &stamped.change {
             Change::ExecutionStarted { execution: id, .. } => {
-                (execution, step) = (Some(id.clone()), 1)
+                (execution, step) = (Some(id.clone()), 1);
             }
             Change::StepCompleted { .. } | Change::StepFailed { .. } => step += 1,
             Change::ToolCallCompleted { call, outcome, .. } => {

@@ -187,7 +187,7 @@ impl Answer {
         let mut parts: Vec<Part> = pieces.into_iter().map(Piece::into_part).collect();
         match (citations, last) {
             (Some(opaque), Some(last)) => {
-                parts[last] = parts[last].clone().with_provider_payload(opaque)
+                parts[last] = parts[last].clone().with_provider_payload(opaque);
             }
             (Some(opaque), None) => {
                 let content = Content::Provider { kind: CITATIONS.into() };

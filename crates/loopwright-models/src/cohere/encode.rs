@@ -69,7 +69,7 @@ impl TurnWriter for Writer<'_> {
                 write_exchange_as_text(&mut list, exchange);
             }
             TurnBody::ToolExchange(exchange) => {
-                self.write_exchange(&mut list, exchange, turn.meta())
+                self.write_exchange(&mut list, exchange, turn.meta());
             }
         }
         bytes
