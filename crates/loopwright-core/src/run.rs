@@ -6,6 +6,7 @@
 //! on with what was begun and begins nothing twice.
 
 mod act;
+mod batch;
 mod end;
 mod halt;
 mod handle;
@@ -23,7 +24,7 @@ use futures::future::BoxFuture;
 use loopwright_messages::Message;
 use tokio_util::sync::CancellationToken;
 
-use self::{act::Batch, parked::CancelSafe, record::JournalFailed, time::CachedClock};
+use self::{batch::Batch, parked::CancelSafe, record::JournalFailed, time::CachedClock};
 use crate::{
     agent_loop::AgentLoop,
     budget::Spend,

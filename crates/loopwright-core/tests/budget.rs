@@ -12,7 +12,7 @@ use loopwright_testing::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{agent, asked, execute, hooked, lock, options, outcomes};
+use crate::support::{agent, asked, execute, hooked, lock, options, outcomes, told};
 
 fn spend(tokens: u64, picodollars: u64) -> Spend {
     Spend { usage: Usage::new(tokens, 0), cost: Cost::from_picodollars(picodollars) }
@@ -153,6 +153,22 @@ fn time_that_is_used_up_while_tools_run_ends_them_with_the_right_limit() {
         let cancelled = loopwright_core::ToolOutcome::Cancelled { started: true };
         assert_eq!(outcomes(&state, 0), [cancelled]);
     }
+}
+
+#[test]
+fn tools_that_run_when_time_is_up_are_cancelled_and_may_still_return_in_their_grace() {
+    let tool = MockTool::with_cx("build", "", |_, cx| {
+        let cancel = cx.cancel.clone();
+        Box::pin(async move {
+            cancel.cancelled().await;
+            Ok(ToolOutput::text("half of it"))
+        })
+    });
+    let budget = Budget { time: Some(Duration::from_secs(5)), ..Budget::unlimited() };
+    let agent = agent([ScenarioStep::tool_call("build", json!({}))]).with_tool(tool);
+    let state = execute(&agent, asked().with_budget(budget));
+    assert_eq!(state.stop_signal().map(|signal| signal.reason), Some(StopReason::TimeLimitReached));
+    assert_eq!(told(&state), ["half of it"]);
 }
 
 #[test]
