@@ -1,0 +1,221 @@
+//! The calls of a step on their way: which wait, which run, and what happens to them next.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use futures::{
+    future::{BoxFuture, Either, pending, select},
+    stream::StreamExt as _,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    clock::Timestamp,
+    executor::{CallContext, CallDisposition, CallPositions, FinishedCall, JournalRef, ReadyCall},
+    failure::{Failure, FailureKind},
+    journal::IdempotencyKey,
+    outcome::{ApprovalDecision, ApprovalRequest, Arguments, ToolOutcome},
+    run::{OnInterrupted, Run, halt::StopMode, parked::CancelSafe, running::Running},
+    step::{CallState, Few, StepResponse},
+    tool::{AnyTool, SideEffects},
+};
+
+/// The calls of a step on their way.
+pub(super) struct Batch {
+    pub(super) acting: Arc<CallContext>,
+    /// Calls about which nothing is decided yet, the last one first.
+    pub(super) queue: Few<Queued>,
+    pub(super) preparing: Option<CancelSafe<Vec<(u16, CallDisposition)>>>,
+    /// Calls that hooks are being asked about, and whether they were begun before.
+    pub(super) deciding: Vec<(u16, bool)>,
+    /// Calls whose beginning is recorded.
+    pub(super) ready: Few<(u16, ReadyCall)>,
+    /// When the calls that run now were started.
+    pub(super) started_at: Timestamp,
+    pub(super) running: Running,
+    pub(super) asked: Vec<(u16, ApprovalRequest)>,
+    /// Why no further call begins.
+    pub(super) halt: Option<StopMode>,
+    /// Runs while calls that have begun may come to an end.
+    pub(super) grace: Option<BoxFuture<'static, ()>>,
+    pub(super) deadline: Option<BoxFuture<'static, ()>>,
+    pub(super) failure: Option<Failure>,
+}
+
+pub(super) struct Queued {
+    pub(super) index: u16,
+    pub(super) resolved: bool,
+    /// How the call was begun before it was interrupted.
+    pub(super) again: Option<(u32, Arguments)>,
+}
+
+#[expect(clippy::large_enum_variant, reason = "it is the usual one, and lives for a moment")]
+pub(super) enum BatchEvent {
+    Ended(u16, FinishedCall),
+    Cancelled,
+    Late,
+    GraceOver,
+}
+
+impl Queued {
+    /// Decides without hooks: there are none, or they were asked before the interruption.
+    pub(super) fn admit(self, acting: &CallContext) -> CallDisposition {
+        let Some(call) = acting.call(self.index) else {
+            return CallDisposition::Over(ToolOutcome::Unknown.into());
+        };
+        match self.again {
+            None => acting.validate(call, Arguments::new(Arc::clone(&call.arguments))),
+            Some((attempt, arguments)) => match acting.validate(call, arguments) {
+                CallDisposition::Run(ready) => {
+                    CallDisposition::Run(ReadyCall { attempt: attempt + 1, ..ready })
+                }
+                verdict => verdict,
+            },
+        }
+    }
+}
+
+impl Batch {
+    pub(super) fn new(
+        run: &Run,
+        thought: Arc<StepResponse>,
+        key: IdempotencyKey,
+        left: Option<Duration>,
+    ) -> Self {
+        let acting = CallContext {
+            positions: CallPositions::of(&thought),
+            thought,
+            journal: run.options.journal.clone().map(JournalRef),
+            cancel: Arc::clone(&run.tools),
+            grace: run.options.grace,
+            inference: run.inference(),
+            key,
+        };
+        let deadline = left.map(|it| run.options.env.clock.sleep(it));
+        Self {
+            acting: Arc::new(acting),
+            queue: Few::new(),
+            preparing: None,
+            deciding: Vec::new(),
+            ready: Few::new(),
+            started_at: Timestamp::UNSTAMPED,
+            running: Running::None,
+            asked: Vec::new(),
+            halt: None,
+            grace: None,
+            deadline,
+            failure: None,
+        }
+    }
+
+    /// Files a call by where it stands; returns its outcome if it already has one.
+    pub(super) fn sort(&mut self, index: u16, state: CallState, run: &Run) -> Option<ToolOutcome> {
+        let (resolved, again) = match state {
+            CallState::Completed(_) => return None,
+            CallState::Queued => (false, None),
+            CallState::AwaitingApproval(question) => {
+                self.asked.push((index, question));
+                return None;
+            }
+            CallState::Decided(ApprovalDecision::Approve) => (true, None),
+            CallState::Decided(ApprovalDecision::Deny { reason }) => {
+                return Some(ToolOutcome::Blocked { reason });
+            }
+            CallState::Decided(ApprovalDecision::Answer(output)) => {
+                return Some(ToolOutcome::Returned(output));
+            }
+            CallState::Started { attempt, arguments } => {
+                let has_begun = run.unstarted_calls.binary_search(&index).is_err();
+                if has_begun && !self.may_run_again(index) {
+                    return self.interrupted(index, run.options.on_interrupted);
+                }
+                if has_begun && attempt >= run.options.max_attempts {
+                    let text = format!("the tool was interrupted {attempt} times");
+                    let failure = Failure::new(FailureKind::CrashLoop, text);
+                    return Some(ToolOutcome::Failed(failure));
+                }
+                (true, Some((attempt, arguments)))
+            }
+        };
+        self.queue.push(Queued { index, resolved, again });
+        None
+    }
+
+    pub(super) fn tool(&self, index: u16) -> Option<&AnyTool> {
+        let call = self.acting.call(index)?;
+        self.acting.inference.agent.tools().get(&call.name)
+    }
+
+    pub(super) fn may_run_again(&self, index: u16) -> bool {
+        self.tool(index).is_some_and(|it| it.options().side_effects != SideEffects::AtMostOnce)
+    }
+
+    pub(super) fn interrupted(&mut self, index: u16, policy: OnInterrupted) -> Option<ToolOutcome> {
+        match policy {
+            OnInterrupted::ReportUnknown => Some(ToolOutcome::Unknown),
+            OnInterrupted::RequireApproval => {
+                let text = "the tool was interrupted, and may have taken effect: run it again?";
+                let question = ApprovalRequest {
+                    text: text.to_owned(),
+                    source: ApprovalRequest::RECOVERY.into(),
+                };
+                self.asked.push((index, question));
+                None
+            }
+        }
+    }
+
+    /// Takes the calls that may run next to each other from the queue.
+    pub(super) fn next_group(&mut self) -> Few<Queued> {
+        let queue = self.queue.iter().rev();
+        let together = queue.take_while(|it| !self.is_exclusive(it.index)).count();
+        let is_alone = together == 0 && !self.queue.is_empty();
+        let left = self.queue.len() - together - usize::from(is_alone);
+        self.queue.drain(left..).rev().collect()
+    }
+
+    /// Returns the calls that were launched and are not over.
+    pub(super) fn begun(&self, calls: &[CallState]) -> Vec<u16> {
+        let waiting = self.queue.iter().map(|it| it.index);
+        let waiting: BTreeSet<u16> = waiting.chain(self.asked.iter().map(|it| it.0)).collect();
+        let open =
+            (0..=u16::MAX).zip(calls).filter(|(_, it)| !matches!(it, CallState::Completed(_)));
+        open.map(|(index, _)| index).filter(|index| !waiting.contains(index)).collect()
+    }
+
+    pub(super) fn is_exclusive(&self, index: u16) -> bool {
+        self.tool(index).is_some_and(|it| it.options().exclusive)
+    }
+
+    /// Waits for the next thing to happen to the running calls.
+    pub(super) async fn event(&mut self, cancel: &CancellationToken) -> BatchEvent {
+        let ending = async {
+            match (&mut self.grace, &mut self.deadline) {
+                (Some(grace), _) => {
+                    grace.await;
+                    BatchEvent::GraceOver
+                }
+                (None, Some(deadline)) => {
+                    match select(std::pin::pin!(cancel.cancelled()), deadline).await {
+                        Either::Left(_) => BatchEvent::Cancelled,
+                        Either::Right(_) => BatchEvent::Late,
+                    }
+                }
+                (None, None) => {
+                    cancel.cancelled().await;
+                    BatchEvent::Cancelled
+                }
+            }
+        };
+        match select(self.running.next(), std::pin::pin!(ending)).await {
+            Either::Left((Some((index, ended)), _)) => BatchEvent::Ended(index, ended),
+            Either::Left((None, _)) => pending().await,
+            Either::Right((event, _)) => event,
+        }
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch").field("halt", &self.halt).finish_non_exhaustive()
+    }
+}
