@@ -45,7 +45,7 @@ pub enum BuildError {
         source: Option<BoxError>,
     },
     /// A name is not known.
-    #[error("there is no {kind} named `{name}`; known are: {known}")]
+    #[error("unknown {kind} `{name}`; available: {known}")]
     Unknown {
         /// What was looked for.
         kind: &'static str,

@@ -33,7 +33,7 @@ pub struct Configurator {
     pub interceptor: Option<Interceptor>,
     /// Who listens.
     pub sinks: EventSinks,
-    /// What stands between the agent and its models.
+    /// Middleware around model calls.
     pub layers: ModelLayers,
     /// What else is known of the agent.
     pub profile: AgentMeta,
@@ -97,7 +97,7 @@ impl<T: ?Sized> ComponentSlot<T> {
         self.wrappers.push(Box::new(wrapper));
     }
 
-    /// Tells whether the part is set.
+    /// Returns `true` if the part is set.
     pub fn is_set(&self) -> bool {
         self.base.is_some()
     }

@@ -96,7 +96,7 @@ pub trait AgentFactory: Send + Sync {
 #[non_exhaustive]
 pub enum ContractError {
     /// None has that name.
-    #[error("there is no agent named `{name}`; known are: {known}")]
+    #[error("unknown agent `{name}`; available: {known}")]
     Unknown {
         /// The name.
         name: String,
@@ -244,7 +244,7 @@ impl ContractAgent {
         Ok(run.into_state())
     }
 
-    /// Tells whether there is a step left to take: the execution has not begun, or is in progress.
+    /// Returns `true` if there is a step left to take: the execution has not begun, or is in progress.
     pub fn has_next_step(state: &AgentState) -> bool {
         matches!(state.status(), ExecutionStatus::Pending | ExecutionStatus::InProgress)
     }

@@ -107,7 +107,7 @@ impl ContinuationCriteria {
         self.0.extend(other.0.iter().cloned());
     }
 
-    /// Tells whether there are none.
+    /// Returns `true` if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -72,7 +72,7 @@ impl AgentDefinition {
         self.capability_config.get(capability).unwrap_or(&Value::Null)
     }
 
-    /// Tells whether it may call a tool that there is.
+    /// Returns `true` if it may call a tool that there is.
     pub fn allows_tool(&self, name: &str) -> bool {
         let is_listed = self.tools.as_ref().is_none_or(|tools| tools.contains(name));
         is_listed && !self.tools_deny.contains(name)
@@ -104,7 +104,7 @@ pub trait Definitions: Send + Sync {
 
 /// There is no definition of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no agent named `{name}`; known are: {known}")]
+#[error("unknown agent `{name}`; available: {known}")]
 pub struct DefinitionError {
     /// The name.
     pub name: String,

@@ -13,7 +13,7 @@ impl NameList {
         self.0.iter().map(String::as_str)
     }
 
-    /// Tells whether a name is in the list.
+    /// Returns `true` if a name is in the list.
     pub fn contains(&self, name: &str) -> bool {
         self.iter().any(|it| it == name)
     }
@@ -23,7 +23,7 @@ impl NameList {
         self.0.len()
     }
 
-    /// Tells whether there are none.
+    /// Returns `true` if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -88,7 +88,7 @@ struct Lazy {
 #[non_exhaustive]
 pub enum CapabilityError {
     /// None has that name.
-    #[error("there is no capability named `{name}`; known are: {known}")]
+    #[error("unknown capability `{name}`; available: {known}")]
     Unknown {
         /// The name.
         name: String,
@@ -224,7 +224,7 @@ impl CapabilityRegistry {
         Ok(Arc::clone(lazy.made.get_or_init(|| made)))
     }
 
-    /// Tells whether there is a capability of that name.
+    /// Returns `true` if there is a capability of that name.
     pub fn contains(&self, name: &str) -> bool {
         self.instances.contains_key(name) || self.factories.contains_key(name)
     }

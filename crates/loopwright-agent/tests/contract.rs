@@ -90,7 +90,7 @@ fn a_registry_makes_agents_of_their_configurations() {
 #[test]
 fn an_agent_that_there_is_not_is_an_error_that_lists_those_that_there_are() {
     let refused = registry().create("writer", &json!({})).unwrap_err();
-    assert_eq!(refused.to_string(), "there is no agent named `writer`; known are: greeter");
+    assert_eq!(refused.to_string(), "unknown agent `writer`; available: greeter");
     let refused = registry().create("greeter", &json!({ "greeting": 1 })).unwrap_err();
     assert!(matches!(refused, ContractError::Config { .. }), "{refused:?}");
 }

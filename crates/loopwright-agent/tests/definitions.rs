@@ -115,7 +115,7 @@ fn a_registry_of_definitions_finds_them_by_name() {
     let error = registry.get("painter").unwrap_err();
     let expect = DefinitionError { name: "painter".into(), known: "author, reviewer".into() };
     assert_eq!(error, expect);
-    let text = "there is no agent named `painter`; known are: author, reviewer";
+    let text = "unknown agent `painter`; available: author, reviewer";
     assert_eq!(error.to_string(), text);
 }
 
@@ -193,7 +193,7 @@ fn a_registry_of_capabilities_knows_instances_and_makes_others_once() {
     assert_eq!(made.load(SeqCst), 1);
 
     let error = |name| registry.get(name).err().unwrap();
-    let text = "there is no capability named `none`; known are: both, broken, late, zebra";
+    let text = "unknown capability `none`; available: both, broken, late, zebra";
     assert_eq!(error("none").to_string(), text);
     let error = error("broken");
     assert_eq!(error.to_string(), "capability `broken` could not be made");
@@ -236,7 +236,7 @@ fn a_registry_makes_capabilities_of_what_a_configuration_says() {
         json!({}),
         "capability `plain` takes no configuration; those that do are: more, steps",
     );
-    check("none", json!({}), "there is no capability named `none`; known are: more, steps, plain");
+    check("none", json!({}), "unknown capability `none`; available: more, steps, plain");
     check("steps", json!({}), "capability `steps` could not be made");
     check("steps", serde_json::Value::Null, "capability `steps` could not be made");
 }
@@ -332,11 +332,11 @@ fn what_a_definition_names_and_there_is_not_is_an_error_that_names_what_there_is
     };
     check(
         AgentDefinition { tools: Some(names(["fly"])), ..definition() },
-        "there is no tool named `fly`; known are: read, write, paint",
+        "unknown tool `fly`; available: read, write, paint",
     );
     check(
         AgentDefinition { capabilities: names(["flying"]), ..definition() },
-        "there is no capability named `flying`; known are: broken, searching",
+        "unknown capability `flying`; available: broken, searching",
     );
     check(
         AgentDefinition { capabilities: names(["broken"]), ..definition() },

@@ -155,7 +155,7 @@ fn a_decision_that_is_not_valid_goes_back_with_what_is_wrong() {
     check(json!({"type": "call_tool"}), "a call_tool needs a `tool`");
     check(
         json!({"type": "call_tool", "tool": "fly", "args": {}}),
-        "there is no tool named `fly`; known are: add",
+        "unknown tool `fly`; available: add",
     );
     check(
         json!({"type": "call_tool", "tool": "add", "args": [1]}),

@@ -217,7 +217,7 @@ impl Subscription {
         Self { exit, ready: VecDeque::new() }
     }
 
-    /// Waits for the next envelope; nothing if there will be none. Nothing is lost if it is dropped.
+    /// Waits for the next envelope; `None` if there will be none. Nothing is lost if it is dropped.
     pub async fn recv(&mut self) -> Option<EncodedEnvelope> {
         if self.ready.is_empty() {
             self.ready = self.recv_many(64).await?.into();
@@ -225,7 +225,7 @@ impl Subscription {
         self.ready.pop_front()
     }
 
-    /// Waits for envelopes, and takes those that there are, about so many at most; nothing if there will
+    /// Waits for envelopes, and takes those that there are, about so many at most; `None` if there will
     /// be none. Nothing is lost if it is dropped.
     pub async fn recv_many(&mut self, most: usize) -> Option<Vec<EncodedEnvelope>> {
         if !self.ready.is_empty() {

@@ -55,13 +55,13 @@ pub struct BroadcastEnvelope {
 }
 
 impl BroadcastEnvelope {
-    /// Returns the status that it tells; nothing if it tells of something else.
+    /// Returns the status that it tells; `None` if it tells of something else.
     pub fn status(&self) -> Option<BroadcastStatus> {
         let status = self.payload.get("status").filter(|_| self.kind == envelope_types::STATUS)?;
         BroadcastStatus::deserialize(status).ok()
     }
 
-    /// Tells whether the agent itself, and not one that works for it, takes no further step by itself:
+    /// Returns `true` if the agent itself, and not one that works for it, takes no further step by itself:
     /// it is over, or waits for somebody.
     pub fn is_idle_or_terminal(&self) -> bool {
         let is_own = self.parent_agent_id.is_none();

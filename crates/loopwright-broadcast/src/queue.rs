@@ -127,7 +127,7 @@ impl<T> Clone for Sender<T> {
 }
 
 impl<T> Receiver<T> {
-    /// Waits for something, and takes out what there is, at most so much; nothing if the queue is empty
+    /// Waits for something, and takes out what there is, at most so much; `None` if the queue is empty
     /// and closed. Nothing is lost if it is dropped.
     pub(crate) async fn take(&mut self, most: usize) -> Option<Taken<T>> {
         poll_fn(|cx| {

@@ -118,7 +118,7 @@ impl Redactor {
     }
 }
 
-/// Tells whether what has this name is likely to be a secret.
+/// Returns `true` if what has this name is likely to be a secret.
 fn speaks_of_secrets(name: &str) -> bool {
     const WORDS: [&str; 16] = [
         "password",
@@ -161,7 +161,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns a text without what stands at these places, which come in the order of the text; nothing if
+/// Returns a text without what stands at these places, which come in the order of the text; `None` if
 /// there are none.
 fn without(text: &str, places: Vec<Range<usize>>) -> Option<String> {
     if places.is_empty() {
@@ -228,7 +228,7 @@ fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// Tells whether a word has the form of a well-known kind of key.
+/// Returns `true` if a word has the form of a well-known kind of key.
 fn is_key(word: &str) -> bool {
     const BEGINNINGS: [&str; 16] = [
         "sk-",

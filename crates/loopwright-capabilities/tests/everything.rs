@@ -179,7 +179,7 @@ pub(crate) fn model(steps: Vec<ScenarioStep>) -> FakeModel {
     })
 }
 
-/// Tells whether a request comes from an agent that works for another one.
+/// Returns `true` if a request comes from an agent that works for another one.
 pub(crate) fn is_of_child(request: &InferenceRequest) -> bool {
     let first = request.prompt.turns.get(0);
     first.is_some_and(|turn| turn.message().text().contains("child:"))

@@ -15,7 +15,7 @@ fn steps() -> usize {
     if std::env::var_os("LOOPWRIGHT_LONG").is_some() { 2_000 } else { 200 }
 }
 
-/// Tells whether a request begins with the one before it.
+/// Returns `true` if a request begins with the one before it.
 fn goes_on(pair: &[InferenceRequest]) -> bool {
     let [before, next] = pair else { return false };
     before.model == next.model

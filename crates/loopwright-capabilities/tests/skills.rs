@@ -133,7 +133,7 @@ async fn a_skill_is_listed_loaded_and_filled_in() {
     assert_eq!(told[1], "<skill_content name=\"hidden\">\nDo hidden: it\n</skill_content>");
     assert_eq!(
         told[2],
-        "Error: there is no skill named `nothing`; known are: review, plain, cheap, apart, checked"
+        "Error: unknown skill `nothing`; available: review, plain, cheap, apart, checked"
     );
 }
 
@@ -431,7 +431,7 @@ async fn an_agent_that_is_not_known_is_an_error_that_names_those_that_are() {
     agents.register(AgentDefinition::new("other", "d", "p"));
     let skills = UseSkills::new(library()).agents(agents);
     let state = agent_with(&model, skills).execute(start()).await;
-    assert_eq!(told(&state), ["Error: there is no agent named `reader`; known are: other"]);
+    assert_eq!(told(&state), ["Error: unknown agent `reader`; available: other"]);
 }
 
 #[tokio::test]

@@ -136,7 +136,7 @@ fn schemas_that_cannot_be_used_are_no_agent() {
     let error = built(SchemaRegistry::new().with("odd", broken));
     assert!(error.contains("correct the schema `odd`"), "{error}");
     let unknown = schemas().get("form").unwrap_err().to_string();
-    assert_eq!(unknown, "there is no schema named `form`; known are: lead");
+    assert_eq!(unknown, "unknown schema `form`; available: lead");
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ pub struct Setup {
     pub commands: Commands,
     /// What the user adds to its instructions; with a definition, those of the definition too.
     pub system: Option<String>,
-    /// What it is defined by; nothing for the program's own agent.
+    /// What it is defined by; `None` for the program's own agent.
     pub applied: Option<SelectedAgent>,
     /// What the project tells every agent.
     pub project: ProjectInstructions,

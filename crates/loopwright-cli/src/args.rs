@@ -47,7 +47,7 @@ pub enum Command {
     /// Talk to an agent, turn by turn
     #[command(after_help = help::CHAT)]
     Chat(Box<ChatArgs>),
-    /// List, show, fork, rewind, move and remove what was talked about
+    /// Manage saved sessions
     #[command(after_help = help::SESSIONS)]
     Sessions(sessions::SessionsArgs),
     /// List, show, check and begin files that define agents
@@ -94,7 +94,7 @@ pub struct RunArgs {
     /// The same as PROMPT
     #[arg(short = 'p', long = "prompt", value_name = "PROMPT", conflicts_with = "prompt")]
     pub prompt_option: Option<String>,
-    /// If the session is in use, say it to whoever runs it
+    /// If the session is running, send the prompt to that run
     #[arg(long, help_heading = "Session", requires = "ResumeArgs", conflicts_with_all = ["fork", "no_session"])]
     pub steer: bool,
     /// Who answers, how much may be used, and where.

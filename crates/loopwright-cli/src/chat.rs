@@ -71,7 +71,7 @@ fn introduction(refusal: &StartError, opening: &Startup) -> Option<String> {
     Some(guide(&providers))
 }
 
-/// Tells whether somebody types at a terminal.
+/// Returns `true` if a person types at a terminal.
 fn is_watched() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

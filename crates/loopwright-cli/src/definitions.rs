@@ -309,7 +309,7 @@ pub(crate) fn completed(definition: &AgentDefinition) -> AgentDefinition {
     AgentDefinition { capabilities, ..definition.clone() }
 }
 
-/// Tells whether a directory of a project is reached by a link that leads out of it.
+/// Returns `true` if a directory of a project is reached by a link that leads out of it.
 fn leads_out(root: &Path, directory: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     real(directory).zip(real(root)).is_some_and(|(directory, root)| !directory.starts_with(root))

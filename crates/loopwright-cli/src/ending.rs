@@ -203,7 +203,7 @@ impl RunEnding {
             Self::Terminated => "`SIGTERM` or `SIGHUP`; the run was cancelled cleanly",
             Self::OutputClosed => "the reader of standard output went away",
             Self::Failed(kind) => meaning_of_kind(kind),
-            Self::Paused => "a call waits for a decision that nobody is there to make",
+            Self::Paused => "a call waits for a decision, and no terminal is attached",
             Self::Unfinished => "the run gave up in the middle, which is a defect",
         }
     }
@@ -252,7 +252,7 @@ fn meaning_of_reason(reason: StopReason) -> &'static str {
         StopReason::TimeLimitReached => "`--max-seconds` is used up",
         StopReason::CostLimitReached => "`--max-cost` is used up",
         StopReason::RetryLimitReached => "something was tried as often as it may be",
-        _ => "it was stopped and nobody said why",
+        _ => "it was stopped without a reason",
     }
 }
 

@@ -76,7 +76,7 @@ pub struct Beginning {
     pub tools: Vec<String>,
     /// The working directory.
     pub workdir: String,
-    /// The session's name; nothing if nothing is kept.
+    /// The session's name; `None` if nothing is kept.
     pub session_id: Option<String>,
     /// Whether there is a limit of money.
     pub has_cost_limit: bool,
@@ -306,7 +306,7 @@ impl Held {
     }
 }
 
-/// Tells whether an event that follows an answer is told only after the answer is durable.
+/// Returns `true` if an event that follows an answer is told only after the answer is durable.
 fn is_told_once_durable(event: &AgentEvent) -> bool {
     !matches!(
         event,
@@ -323,7 +323,7 @@ pub(crate) fn columns() -> usize {
     terminal_size::terminal_size().map_or(words::WIDTH, |(width, _)| width.0.into())
 }
 
-/// Tells whether the terminal can take nothing back that was written.
+/// Returns `true` if the terminal can take nothing back that was written.
 fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

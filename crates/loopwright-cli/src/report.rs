@@ -169,7 +169,7 @@ impl Report {
         Self { session_id: Some(id.to_string()), remark, ..self }
     }
 
-    /// Tells whether it is about a run that began.
+    /// Returns `true` if it is about a run that began.
     pub fn has_run(&self) -> bool {
         self.execution_id.is_some()
     }
@@ -197,7 +197,7 @@ fn errors(state: &AgentState) -> Vec<String> {
     errors
 }
 
-/// Says what happened and what can be done about it; nothing after an answer that is whole.
+/// Says what happened and what can be done about it; `None` after an answer that is whole.
 fn remark(state: &AgentState, ending: RunEnding) -> Option<String> {
     Some(match ending {
         RunEnding::Answered | RunEnding::AnsweredWithToolErrors | RunEnding::OutputClosed => {

@@ -63,7 +63,7 @@ fn show(args: &ShowArgs, config: &Config, rows: &[Row]) -> ExitCode {
 pub(crate) struct Row {
     /// Its name, as in a file.
     pub(crate) key: String,
-    /// What it is; nothing if nobody says and there is no default.
+    /// What it is; `None` if nobody says and there is no default.
     pub(crate) value: Option<String>,
     /// Who decided it.
     pub(crate) origin: Origin,

@@ -51,7 +51,7 @@ impl CancelSwitch {
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
-    /// The terminal went away; nothing where that is to be ignored.
+    /// The terminal went away; `None` where that is to be ignored.
     hang_up: Option<Signal>,
 }
 
@@ -99,7 +99,7 @@ impl Signals {
     }
 }
 
-/// Tells whether this process was begun to live on without its terminal, as by `nohup`.
+/// Returns `true` if this process was begun to live on without its terminal, as by `nohup`.
 fn ignores_hang_up() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|it| it.strip_prefix("SigIgn:"));

@@ -23,7 +23,7 @@ const DESCRIPTION: usize = 80;
 
 /// Why a skill cannot be shown.
 #[derive(Debug, thiserror::Error)]
-#[error("there is no skill named `{name}`; known are: {known}")]
+#[error("unknown skill `{name}`; available: {known}")]
 struct Unknown {
     name: String,
     known: String,

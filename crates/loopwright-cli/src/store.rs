@@ -60,7 +60,9 @@ pub enum StoreLocationError {
     )]
     NoHome,
     /// The variable that holds the address is not set.
-    #[error("the address of the session store is to be in {0}, which is not set: set it")]
+    #[error(
+        "environment variable `{0}` is not set; set it to the session store URL, or pass `--store`"
+    )]
     NoVariable(String),
     /// The address is of no kind that is known.
     #[error(
@@ -212,7 +214,7 @@ impl StoreLocation {
         }
     }
 
-    /// Tells whether there is anything to open. What is elsewhere is not asked.
+    /// Returns `true` if there is anything to open. What is elsewhere is not asked.
     pub fn is_there(&self) -> bool {
         match self {
             Self::Files(path) | Self::Sqlite(path) => path.exists(),

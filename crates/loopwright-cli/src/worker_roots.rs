@@ -71,7 +71,7 @@ impl WorkerRoots {
         Err(SessionsError::OutsideRoots { id: id(), path: path(), roots: self.names() })
     }
 
-    /// Tells whether a folder, without links, holds more than a project, or what the user keeps for programs.
+    /// Returns `true` if a folder, without links, holds more than a project, or what the user keeps for programs.
     fn is_broad(&self, folder: &Path) -> bool {
         let broad = SYSTEM.iter().map(Path::new).chain(self.home.as_deref());
         let in_home = self.home.as_deref().and_then(|home| folder.strip_prefix(home).ok());

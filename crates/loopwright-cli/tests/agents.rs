@@ -99,7 +99,7 @@ fn an_agent_is_shown_as_markdown_or_json_without_secrets() {
     let done = world.run(&["agents", "show", "helper"]);
     assert!(done.stderr.contains("helper.md: line 4: `model` does not choose"), "{}", done.stderr);
     let done = world.run(&["agents", "show", "nobody"]);
-    let expect = "error: there is no agent named `nobody`; known are: helper, mine, reviewer, s\n";
+    let expect = "error: unknown agent `nobody`; available: helper, mine, reviewer, s\n";
     assert_eq!((done.status, done.stderr.as_str()), (2, expect));
 }
 
@@ -346,7 +346,7 @@ fn an_agent_that_cannot_be_used_is_refused_with_the_remedy() {
         ("loopwright", 2, "give the definition another name"),
         ("wrong", 3, "line 3: `tools` has to be a list of names"),
         ("magic", 3, "known are: "),
-        ("cap", 3, "there is no capability named `use_magic`"),
+        ("cap", 3, "unknown capability `use_magic`"),
         ("skilled", 3, "loopwright skills list"),
     ];
     for (name, status, remedy) in cases {

@@ -64,5 +64,5 @@ fn all_providers_are_listed() {
 fn an_unknown_provider_ends_with_4_and_the_known_ones() {
     let done = World::new().run(&["models", "opnai"]);
     assert_eq!((done.status, done.stdout.as_str()), (4, ""));
-    assert!(done.stderr.starts_with("error: there is no provider `opnai`; known are openai, "));
+    assert!(done.stderr.starts_with("error: unknown provider `opnai`; available: openai, "));
 }

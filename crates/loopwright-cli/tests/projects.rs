@@ -65,7 +65,7 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&both).into_owned()
 }
 
-/// Tells whether the machine has all of these programs, and says which it has not.
+/// Returns `true` if the machine has all of these programs, and says which it has not.
 fn has(programs: &[&str]) -> bool {
     let path = var_os("PATH").unwrap_or_default();
     let is_there = |it: &str| split_paths(&path).any(|folder| folder.join(it).is_file());

@@ -42,7 +42,7 @@ impl Server {
         Self { url, requests }
     }
 
-    /// Tells whether a request came that nobody has taken.
+    /// Returns `true` if a request came that nobody has taken.
     pub(crate) fn was_asked(&self) -> bool {
         self.requests.try_recv().is_ok()
     }

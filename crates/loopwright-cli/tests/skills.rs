@@ -49,7 +49,7 @@ fn a_skill_is_shown_as_a_model_sees_it() {
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!((&shown["body"], &shown["schema_version"]), (&json!("Look.\n"), &json!(1)));
     let done = world().run(&["skills", "show", "none"]);
-    let expect = "error: there is no skill named `none`; known are: review, mine\n";
+    let expect = "error: unknown skill `none`; available: review, mine\n";
     assert_eq!((done.status, done.stderr.as_str()), (2, expect));
 }
 

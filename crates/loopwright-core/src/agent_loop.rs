@@ -48,7 +48,7 @@ pub struct AgentParts {
     pub preamble: Transcript,
     /// The form of answers, where the state sets none.
     pub response_format: Option<ResponseFormat>,
-    /// What stands between the agent and its models; the last one is asked first.
+    /// Middleware around model calls. The layer added last runs first.
     pub layers: ModelLayers,
     /// What else is known of the agent.
     pub profile: AgentMeta,
@@ -95,7 +95,7 @@ impl AgentLoop {
         &self.0.driver
     }
 
-    /// Returns what chooses what the model sees.
+    /// Returns the context compiler.
     pub fn compiler(&self) -> &Arc<dyn ContextCompiler> {
         &self.0.compiler
     }

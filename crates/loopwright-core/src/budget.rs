@@ -46,7 +46,7 @@ pub struct Spend {
 }
 
 impl Spend {
-    /// Tells whether nothing was consumed.
+    /// Returns `true` if nothing was consumed.
     pub fn is_zero(&self) -> bool {
         *self == Self::default()
     }
@@ -78,7 +78,7 @@ impl Budget {
         Self::default()
     }
 
-    /// Tells whether no limit is set.
+    /// Returns `true` if no limit is set.
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
@@ -107,7 +107,7 @@ impl Budget {
         }
     }
 
-    /// Tells whether nothing more may be used.
+    /// Returns `true` if nothing more may be used.
     pub fn is_exhausted(&self, now: Timestamp) -> bool {
         self.exhausted_by(BudgetUsage::default(), now).is_some()
     }

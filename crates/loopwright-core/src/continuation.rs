@@ -159,7 +159,7 @@ impl Execution {
         ContinuationOutcome::resolve(voices)
     }
 
-    /// Tells whether another step is due and nobody but the model has anything to say about it.
+    /// Returns `true` if another step is due and nobody but the model has anything to say about it.
     pub(crate) fn plainly_goes_on(&self) -> bool {
         let is_asked = self.last_step().is_some_and(|it| it.kind != StepKind::FinalResponse);
         let is_quiet = self.signals.is_empty() && self.continuation.is_none();

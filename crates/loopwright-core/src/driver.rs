@@ -49,7 +49,7 @@ pub trait Driver: Send + Sync {
         true
     }
 
-    /// Returns the models it chooses from, for tools and hooks that ask one too; nothing if it has none
+    /// Returns the models it chooses from, for tools and hooks that ask one too; `None` if it has none
     /// to share.
     fn models(&self) -> Option<Arc<dyn ModelProvider>> {
         None

@@ -216,7 +216,7 @@ events! {
         /// Steps that are over.
         step_count: u32,
     }
-    /// Somebody asked to stop.
+    /// A stop was requested.
     StopSignalReceived {
         /// Who, and why.
         signal: StopSignal,
@@ -225,7 +225,7 @@ events! {
     ContinuationEvaluated {
         /// Steps that are over.
         step: u32,
-        /// What was decided, by whom, and what everybody said.
+        /// What was decided, by which criterion, and the result of each criterion.
         outcome: ContinuationOutcome,
     }
     /// The user said something while the run went on, and it is part of the conversation now.

@@ -63,7 +63,7 @@ impl EventSinks {
         self.0.extend(others.0.iter().cloned());
     }
 
-    /// Tells whether nobody listens.
+    /// Returns `true` if there is no listener.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -104,7 +104,7 @@ impl EventBus {
         Self(Some(Arc::new(Bus { sinks, clock, agent, parent, execution, next })))
     }
 
-    /// Tells whether anybody listens.
+    /// Returns `true` if there is a listener.
     pub fn has_listeners(&self) -> bool {
         self.0.is_some()
     }

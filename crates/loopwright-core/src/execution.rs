@@ -35,7 +35,7 @@ pub enum ExecutionStatus {
 }
 
 impl ExecutionStatus {
-    /// Tells whether the execution is over.
+    /// Returns `true` if the execution is over.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Self::Completed | Self::Stopped(_) | Self::Failed(_))
     }

@@ -248,8 +248,7 @@ impl CallContext {
         let tools = self.inference.agent.tools();
         let tool = tools.get(&call.name).ok_or_else(|| {
             let known: Vec<&str> = tools.names().iter().map(|name| &**name).collect();
-            let text =
-                format!("there is no tool named `{}`; known are: {}", call.name, known.join(", "));
+            let text = format!("unknown tool `{}`; available: {}", call.name, known.join(", "));
             failed(FailureKind::UnknownTool, text)
         })?;
         if tool.takes(to.as_str()) {
@@ -317,7 +316,7 @@ impl CallContext {
         Box::pin(self.finish(index, ended, state)).await
     }
 
-    /// Runs a call as often as it fails, once less than it may; nothing if it failed each time.
+    /// Runs a call as often as it fails, once less than it may; `None` if it failed each time.
     async fn attempts_but_the_last(
         &self,
         index: u16,
@@ -481,7 +480,7 @@ impl ReadyCall {
         if may_repeat { options.retry.attempts.max(1) } else { 1 }
     }
 
-    /// Returns what is put on record before the call runs; nothing for calls without effects.
+    /// Returns what is put on record before the call runs; `None` for calls without effects.
     pub(crate) fn record(&self, index: u16) -> Option<Change> {
         (self.tool.options().side_effects != SideEffects::ReadOnly).then(|| {
             Change::ToolCallStarted {

@@ -52,11 +52,11 @@ pub trait Hook: Send + Sync {
         HookPoints::ALL
     }
 
-    /// Tells, without doing anything, that the hook has nothing to say at a point where it may edit the
-    /// state, so that it need not be called. A guard whose limit is far away says so.
+    /// Returns `true` if the loop can skip this hook at `point`. Must be cheap and have no side effects. A
+    /// guard whose limit is far away returns `true`.
     ///
-    /// It is asked where nobody listens to events: whoever listens is told of each call. If any hook of the
-    /// point has something to say, all of them are called.
+    /// The loop calls this only if no listener is attached, since listeners receive an event for each hook
+    /// call. If one hook of a point cannot be skipped, all hooks of the point are called.
     fn can_skip(&self, _point: HookPoint, _state: &AgentState, _env: &RunEnv) -> bool {
         false
     }

@@ -209,7 +209,7 @@ impl Inference {
         Ok(response)
     }
 
-    /// Tells whether hooks of a point are asked about this call.
+    /// Returns `true` if hooks of a point are asked about this call.
     fn asks(&self, point: HookPoint) -> bool {
         !self.nested && self.agent.interceptor().contains(point)
     }

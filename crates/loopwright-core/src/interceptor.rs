@@ -160,7 +160,7 @@ impl Interceptor {
         &self.hooks
     }
 
-    /// Tells whether any hook is called at a point.
+    /// Returns `true` if any hook is called at a point.
     pub fn contains(&self, point: HookPoint) -> bool {
         self.points.contains(point)
     }
@@ -416,7 +416,7 @@ impl Interceptor {
         Ok(said)
     }
 
-    /// Tells whether all hooks of a point have nothing to say. One that panics has.
+    /// Returns `true` if all hooks of a point have nothing to say. One that panics has.
     pub(crate) fn is_idle(&self, point: HookPoint, state: &AgentState, env: &RunEnv) -> bool {
         let is_idle = || self.at(point).all(|it| it.hook.can_skip(point, state, env));
         catch_unwind(AssertUnwindSafe(is_idle)).unwrap_or_default()

@@ -104,7 +104,7 @@ impl Metadata {
         self.0.len()
     }
 
-    /// Tells whether there are none.
+    /// Returns `true` if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

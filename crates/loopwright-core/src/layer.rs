@@ -43,7 +43,7 @@ impl ModelLayers {
         self.0.len()
     }
 
-    /// Tells whether there are none.
+    /// Returns `true` if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -80,7 +80,7 @@ impl ModelCache {
         self.0 = Some(Box::new(value));
     }
 
-    /// Takes out what was kept; nothing if that is of another type.
+    /// Takes out what was kept; `None` if that is of another type.
     pub fn take<T: Any + Send>(&mut self) -> Option<T> {
         self.0.take()?.downcast().ok().map(|value| *value)
     }
@@ -242,7 +242,7 @@ pub enum ModelErrorKind {
 }
 
 impl ModelErrorKind {
-    /// Tells whether the same request may succeed later.
+    /// Returns `true` if the same request may succeed later.
     pub fn is_retryable(self) -> bool {
         matches!(
             self,

@@ -48,7 +48,7 @@ impl Outbox {
         self.entries.iter().map(|it| &it.change)
     }
 
-    /// Tells whether a batch is on its way: it goes first, as it was.
+    /// Returns `true` if a batch is on its way: it goes first, as it was.
     pub(crate) fn is_sending(&self) -> bool {
         self.sent > 0
     }

@@ -127,12 +127,12 @@ impl ToolOutcome {
         }
     }
 
-    /// Tells whether the tool did not answer.
+    /// Returns `true` if the tool did not answer.
     pub fn is_error(&self) -> bool {
         !matches!(self, Self::Returned(_))
     }
 
-    /// Tells whether a hook or the user kept the tool from running.
+    /// Returns `true` if a hook or the user kept the tool from running.
     pub fn was_blocked(&self) -> bool {
         matches!(self, Self::Blocked { .. })
     }
@@ -184,7 +184,7 @@ impl ApprovalRequest {
     /// The source of questions about calls that were interrupted.
     pub(crate) const RECOVERY: &'static str = "recovery";
 
-    /// Tells whether the call had begun, and may have taken effect.
+    /// Returns `true` if the call had begun, and may have taken effect.
     pub fn is_recovery(&self) -> bool {
         &*self.source == Self::RECOVERY
     }

@@ -229,7 +229,7 @@ impl Run {
         !matches!(self.point, Phase::Over)
     }
 
-    /// Tells whether there is anything left to do.
+    /// Returns `true` if there is anything left to do.
     pub fn has_next(&self) -> bool {
         self.state_ready || self.has_more()
     }

@@ -391,7 +391,7 @@ impl AgentState {
         }
     }
 
-    /// Tells whether there is a final answer.
+    /// Returns `true` if there is a final answer.
     pub fn has_final_response(&self) -> bool {
         self.final_response().is_some()
     }
@@ -430,13 +430,13 @@ impl AgentState {
         steps.filter(|step| step.has_errors()).flat_map(Step::errors)
     }
 
-    /// Tells whether a tool of this execution failed, was blocked or did not run. Such a run may
+    /// Returns `true` if a tool of this execution failed, was blocked or did not run. Such a run may
     /// nevertheless have completed.
     pub fn had_tool_errors(&self) -> bool {
         self.execution.as_ref().is_some_and(|it| it.tool_errors > 0)
     }
 
-    /// Tells whether anything went wrong in this execution.
+    /// Returns `true` if anything went wrong in this execution.
     pub fn has_errors(&self) -> bool {
         self.had_tool_errors() || self.execution.as_ref().is_some_and(|it| it.failed_steps > 0)
     }
@@ -450,7 +450,7 @@ impl AgentState {
         }
     }
 
-    /// Tells whether the loop would end here: there is no execution, or no further step is due.
+    /// Returns `true` if the loop would end here: there is no execution, or no further step is due.
     pub fn should_stop(&self) -> bool {
         self.execution.as_ref().is_none_or(|it| !it.continuation().should_continue)
     }

@@ -146,7 +146,7 @@ impl Step {
         &self.times
     }
 
-    /// Tells whether the model asked for tools.
+    /// Returns `true` if the model asked for tools.
     pub fn has_tool_calls(&self) -> bool {
         self.kind == StepKind::ToolExecution
     }
@@ -185,7 +185,7 @@ impl Step {
         self.failure().map(ToString::to_string).into_iter().chain(tools)
     }
 
-    /// Tells whether anything went wrong.
+    /// Returns `true` if anything went wrong.
     pub fn has_errors(&self) -> bool {
         self.failure.is_some() || self.outcomes.iter().any(|it| it.is_error())
     }

@@ -91,7 +91,7 @@ impl StopReason {
         Self::ALL.iter().position(|it| *it == self).unwrap_or(Self::ALL.len())
     }
 
-    /// Tells whether a continuation request can overrule it.
+    /// Returns `true` if a continuation request can overrule it.
     pub fn strength(self) -> Strength {
         match self {
             Self::StopRequested | Self::FinishReasonReceived | Self::Completed | Self::Unknown => {
@@ -112,7 +112,7 @@ impl StopReason {
         )
     }
 
-    /// Tells whether a run that ended so did not end by itself: its status is `Stopped`.
+    /// Returns `true` if a run that ended so did not end by itself: its status is `Stopped`.
     pub fn is_forced(self) -> bool {
         !matches!(self, Self::Completed | Self::FinishReasonReceived)
     }

@@ -54,7 +54,7 @@ fn a_tool_that_there_is_not() {
     let state = check_call(
         typed(),
         ("mistyped", "{}"),
-        "Error: there is no tool named `mistyped`; known are: scripted, typed",
+        "Error: unknown tool `mistyped`; available: scripted, typed",
     );
     assert_eq!(kinds(&state), [FailureKind::UnknownTool]);
 }

@@ -56,5 +56,5 @@ fn an_unknown_name_is_an_error_that_lists_the_known_ones() {
     let mut registry = ToolRegistry::new();
     registry.register(tool("look"));
     let error = registry.get("loook").unwrap_err();
-    assert_eq!(error.to_string(), "there is no tool named `loook`; known are: look");
+    assert_eq!(error.to_string(), "unknown tool `loook`; available: look");
 }

@@ -150,7 +150,7 @@ impl InferenceOptions {
         merged
     }
 
-    /// Tells whether everything is left to the provider.
+    /// Returns `true` if everything is left to the provider.
     pub fn is_empty(&self) -> bool {
         self.0.as_deref().is_none_or(|it| it == &*NOTHING)
     }
@@ -316,7 +316,7 @@ impl FinishReason {
         }
     }
 
-    /// Tells whether the answer is complete.
+    /// Returns `true` if the answer is complete.
     pub fn is_complete(&self) -> bool {
         matches!(self, Self::Stop | Self::ToolCalls)
     }

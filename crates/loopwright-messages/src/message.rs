@@ -114,7 +114,7 @@ impl Message {
         self.parts.iter().filter_map(Part::as_tool_call)
     }
 
-    /// Tells whether there is nothing in it.
+    /// Returns `true` if there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.parts.iter().all(Part::is_empty)
     }
@@ -125,7 +125,7 @@ impl Message {
         Self { parts: parts.into_iter().collect(), ..self }
     }
 
-    /// Tells whether it instructs: it came from the system or the developer.
+    /// Returns `true` if it instructs: it came from the system or the developer.
     pub fn is_system(&self) -> bool {
         matches!(self.role, Role::System | Role::Developer)
     }

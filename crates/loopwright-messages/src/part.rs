@@ -144,7 +144,7 @@ impl Part {
         }
     }
 
-    /// Tells whether the part says nothing at all.
+    /// Returns `true` if the part says nothing at all.
     pub fn is_empty(&self) -> bool {
         let blank = match &self.content {
             Content::Text(text) | Content::Refusal(text) | Content::Reasoning(text) => {

@@ -186,7 +186,7 @@ impl Prompt {
         Self { turns, ..Self::default() }
     }
 
-    /// Tells whether there is nothing to send.
+    /// Returns `true` if there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.head.is_empty() && self.turns.is_empty() && self.tail.is_empty()
     }

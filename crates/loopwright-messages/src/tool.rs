@@ -95,7 +95,7 @@ pub struct ToolSpec {
 pub struct ToolSpecs(Arc<[ToolSpec]>);
 
 impl ToolSpecs {
-    /// Tells whether both are one list in memory.
+    /// Returns `true` if both are one list in memory.
     pub fn ptr_eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || (self.is_empty() && other.is_empty())
     }

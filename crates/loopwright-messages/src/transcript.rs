@@ -76,7 +76,7 @@ impl Transcript {
         self.links.len()
     }
 
-    /// Tells whether nothing was said.
+    /// Returns `true` if nothing was said.
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
     }
@@ -109,7 +109,7 @@ impl Transcript {
         Self { links: self.links.clone().slice(..len), chain: self.chain_at(len), before }
     }
 
-    /// Tells whether this conversation begins with all turns of the other one, in constant time.
+    /// Returns `true` if this conversation begins with all turns of the other one, in constant time.
     ///
     /// It compares which turns they are, not what they say: of two transcripts that were loaded
     /// apart, neither begins with the other.
@@ -122,7 +122,7 @@ impl Transcript {
         Mark { len: self.len(), chain: self.chain }
     }
 
-    /// Tells whether the conversation begins with what a mark remembers, in constant time.
+    /// Returns `true` if the conversation begins with what a mark remembers, in constant time.
     pub fn extends(&self, mark: Mark) -> bool {
         mark.len <= self.len() && self.chain_at(mark.len) == mark.chain
     }

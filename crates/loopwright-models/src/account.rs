@@ -50,7 +50,7 @@ impl CostTracker {
         }
     }
 
-    /// Tells whether a cost means something: nothing consumed of a model without prices costs an
+    /// Returns `true` if a cost means something: nothing consumed of a model without prices costs an
     /// unknown amount, because the provider may just not have told.
     fn is_priced(&self) -> bool {
         self.usage.total() > 0 || self.info.as_ref().is_some_and(|info| info.prices.is_some())

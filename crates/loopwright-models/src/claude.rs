@@ -26,7 +26,7 @@ fn thinking(model: &str) -> Thinking {
     }
 }
 
-/// Returns the field that makes a model think this much; nothing if it is to think little or cannot.
+/// Returns the field that makes a model think this much; `None` if it is to think little or cannot.
 ///
 /// The limit of written tokens counts thinking too: half of it is left for the answer, and one that
 /// leaves no room for the least budget makes the model not think.
@@ -54,7 +54,7 @@ pub(crate) fn thinking_field(model: &str, effort: ReasoningEffort, most: u64) ->
     }
 }
 
-/// Returns the word for an effort; nothing for models that are not told in words.
+/// Returns the word for an effort; `None` for models that are not told in words.
 pub(crate) fn effort_word(model: &str, effort: ReasoningEffort) -> Option<&'static str> {
     (thinking(model) == Thinking::Adaptive).then_some(match effort {
         ReasoningEffort::Minimal | ReasoningEffort::Low => "low",
@@ -111,7 +111,7 @@ pub(crate) fn takes_system_messages(model: &str) -> bool {
     matches!(version(model), Model::Version(4, 8..) | Model::Version(5.., _))
 }
 
-/// Tells whether a name, in whatever form a host gives it, is that of a model of this family that can
+/// Returns `true` if a name, in whatever form a host gives it, is that of a model of this family that can
 /// think: every one since 3.7.
 #[cfg(feature = "bedrock")]
 pub(crate) fn can_think(model: &str) -> bool {

@@ -59,7 +59,7 @@ pub(crate) trait ResponseReader: fmt::Debug + Send {
     /// If it is an error, is cut off, or holds no answer.
     fn whole(&mut self, body: &[u8]) -> Result<(), ModelError>;
 
-    /// Tells whether the stream said that it is done. Later events are not handed over.
+    /// Returns `true` if the stream said that it is done. Later events are not handed over.
     fn is_done(&self) -> bool;
 
     /// Returns what was consumed so far, if the provider said so.
@@ -213,7 +213,7 @@ impl ResponseDecoder {
         }
     }
 
-    /// Tells whether everything was said, although more bytes may come.
+    /// Returns `true` if everything was said, although more bytes may come.
     pub fn is_done(&self) -> bool {
         self.reading.is_done()
     }

@@ -160,7 +160,7 @@ impl ChatModel for FallbackModel {
     }
 }
 
-/// Tells whether another model may do better after a failure of this kind.
+/// Returns `true` if another model may do better after a failure of this kind.
 fn may_do_better(kind: ModelErrorKind) -> bool {
     !matches!(kind, ModelErrorKind::InvalidRequest | ModelErrorKind::Cancelled)
 }

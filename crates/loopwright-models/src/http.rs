@@ -147,7 +147,7 @@ impl Http {
         Self(Arc::new(Inner { timeouts, mode, ..Inner::default() }))
     }
 
-    /// Tells whether answers come from a recording.
+    /// Returns `true` if answers come from a recording.
     pub(crate) fn is_replaying(&self) -> bool {
         matches!(self.0.mode, Mode::Replaying(_))
     }
@@ -243,7 +243,7 @@ fn is_loopback(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|it| it.is_loopback())
 }
 
-/// Tells whether nothing stands between here and the server.
+/// Returns `true` if nothing stands between here and the server.
 fn is_direct(url: &Url) -> bool {
     static HAS_PROXY: LazyLock<bool> = LazyLock::new(|| {
         let variables = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
@@ -313,7 +313,7 @@ impl HttpResponse {
         }
     }
 
-    /// Returns the next piece of the body; nothing at its end.
+    /// Returns the next piece of the body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
         let chunk = match &mut self.source {
             Source::Remote(response) => {

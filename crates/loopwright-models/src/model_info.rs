@@ -59,7 +59,7 @@ impl ModelCapability {
 }
 
 impl ModelInfo {
-    /// Returns what a request and its answer cost; nothing if the prices are not known.
+    /// Returns what a request and its answer cost; `None` if the prices are not known.
     pub fn cost(&self, usage: &Usage) -> Option<Cost> {
         self.prices.as_ref().map(|prices| prices.cost(usage))
     }
@@ -176,7 +176,7 @@ impl ModelCatalog {
     }
 }
 
-/// Tells whether the end of a name says when, and nothing else: `-2025-08-07`, `@20250929`, `-001`.
+/// Returns `true` if the end of a name says when, and nothing else: `-2025-08-07`, `@20250929`, `-001`.
 fn is_date(end: &str) -> bool {
     const MIN_LENGTH: usize = 3;
     let Some(date) = end.strip_prefix(['-', '@']) else { return false };

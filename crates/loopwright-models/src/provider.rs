@@ -70,7 +70,7 @@ impl Providers {
         Self { entries: presets().to_vec(), ..Self::empty() }
     }
 
-    /// Knows nobody.
+    /// Creates an empty set of providers.
     pub fn empty() -> Self {
         Self {
             entries: Vec::new(),
@@ -162,7 +162,7 @@ impl Providers {
         &self.catalog
     }
 
-    /// Tells whether the provider's key is there.
+    /// Returns `true` if the provider's key is there.
     pub fn has_key(&self, name: &str) -> bool {
         let key = self.provider(name).ok().and_then(|provider| provider.key.as_ref());
         key.is_some_and(|key| lookup(&*self.keys, key.variable()).is_some())
@@ -208,7 +208,7 @@ impl Providers {
             }
             let known: Vec<&str> = self.names().collect();
             let known = known.join(", ");
-            no_model(format!("there is no provider `{name}`; known are {known}"))
+            no_model(format!("unknown provider `{name}`; available: {known}"))
         })
     }
 
@@ -342,7 +342,7 @@ impl ModelProvider for Providers {
 }
 
 impl Providers {
-    /// Tells whether a selection can be asked, without asking it and without its fallbacks.
+    /// Returns `true` if a selection can be asked, without asking it and without its fallbacks.
     ///
     /// # Errors
     ///

@@ -75,7 +75,7 @@ impl std::error::Error for RecordingError {
 pub struct ReplayMiss {
     /// The method and path that were asked for.
     pub asked: String,
-    /// The line of the recorded request that resembles it most; nothing if none resembles it.
+    /// The line of the recorded request that resembles it most; `None` if none resembles it.
     pub closest: Option<usize>,
     /// How the two differ.
     pub difference: String,

@@ -41,7 +41,7 @@ impl RetryPolicy {
         Self { max_attempts: 1, ..Self::default() }
     }
 
-    /// Returns how long to wait after a failed attempt, counted from one; nothing if the request is
+    /// Returns how long to wait after a failed attempt, counted from one; `None` if the request is
     /// to be given up.
     ///
     /// The chance in it is a function of the request's bytes and the attempt.
@@ -62,7 +62,7 @@ impl RetryPolicy {
     }
 }
 
-/// Tells whether the same request may succeed later: by the status, or without one by the kind.
+/// Returns `true` if the same request may succeed later: by the status, or without one by the kind.
 fn may_succeed_later(error: &ModelError) -> bool {
     match (error.kind, error.status) {
         (ModelErrorKind::Quota | ModelErrorKind::ContextLength, _) => false,

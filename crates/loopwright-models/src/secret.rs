@@ -85,7 +85,7 @@ impl fmt::Debug for Secret {
 
 /// Looks up what configuration refers to by the name of a variable: keys, base addresses.
 pub trait VarSource: Send + Sync {
-    /// Returns the variable's value, or nothing if it is not set.
+    /// Returns the variable's value, or `None` if it is unset.
     fn get(&self, variable: &str) -> Option<String>;
 }
 
@@ -131,7 +131,7 @@ impl SecretRef {
         &self.0
     }
 
-    /// Reads a reference; nothing if the text is something else.
+    /// Reads a reference; `None` if the text is something else.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let variable = text.strip_prefix(ENV)?.trim();
         (!variable.is_empty()).then(|| Self(variable.into()))

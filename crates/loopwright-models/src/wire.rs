@@ -75,7 +75,7 @@ impl WireApi {
         }
     }
 
-    /// Finds a wire by its name; nothing if this program does not speak it.
+    /// Finds a wire by its name; `None` if this program does not speak it.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|wire| wire.name() == name)
     }
@@ -121,7 +121,7 @@ pub struct UnknownWire(String);
 impl fmt::Display for UnknownWire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let known: Vec<&str> = WireApi::ALL.iter().map(|wire| wire.name()).collect();
-        write!(f, "there is no wire `{}`; known are {}", self.0, known.join(", "))
+        write!(f, "unknown wire API `{}`; available: {}", self.0, known.join(", "))
     }
 }
 
@@ -185,7 +185,7 @@ impl EncodeInput<'_> {
         &self.origin.model
     }
 
-    /// Tells whether the answer is streamed.
+    /// Returns `true` if the answer is streamed.
     pub(crate) fn streams(&self) -> bool {
         self.request.options.stream.unwrap_or(true)
     }
@@ -205,7 +205,7 @@ impl EncodeInput<'_> {
         }
     }
 
-    /// Tells whether a message came from the very model that is asked now, so that the opaque
+    /// Returns `true` if a message came from the very model that is asked now, so that the opaque
     /// payloads of its parts are sent back verbatim.
     pub(crate) fn is_own(&self, message: &Message) -> bool {
         message.origin().is_some_and(|origin| **origin == *self.origin)

@@ -61,7 +61,7 @@ impl Fragments {
     }
 }
 
-/// Tells whether an answer is made of numbered blocks. If a server lets two of them take turns, which
+/// Returns `true` if an answer is made of numbered blocks. If a server lets two of them take turns, which
 /// none is known to do, their fragments come in another order than they stand in the answer.
 fn has_numbered_blocks(wire: WireApi) -> bool {
     ["anthropic-messages", "bedrock-converse", "cohere-chat"].contains(&wire.name())

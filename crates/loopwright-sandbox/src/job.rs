@@ -96,7 +96,7 @@ pub(crate) fn send(to: &mut impl Write, message: &impl Serialize) -> io::Result<
     to.write_all(&frame(message)?)
 }
 
-/// Waits for one message; nothing at the end of the stream.
+/// Waits for one message; `None` at the end of the stream.
 pub(crate) fn receive<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     match from.read_exact(&mut length) {

@@ -155,7 +155,7 @@ pub struct OutputLimits {
     pub head: usize,
     /// Bytes kept from the end.
     pub tail: usize,
-    /// Bytes of both streams together after which the command is ended; nothing for no end.
+    /// Bytes of both streams together after which the command is ended; `None` for no end.
     pub kill: Option<u64>,
 }
 

@@ -110,7 +110,7 @@ impl Toolchains {
         }
     }
 
-    /// Tells whether a folder is in the sandbox: as a part of what is shown, or around a program that is.
+    /// Returns `true` if a folder is in the sandbox: as a part of what is shown, or around a program that is.
     fn shows(&self, folder: &Path) -> bool {
         let is_system = SYSTEM.iter().any(|system| folder.starts_with(system));
         is_system

@@ -102,7 +102,7 @@ fn read_by_git(text: &[u8]) -> Option<Vec<String>> {
     output.status.success().then(|| all.collect())
 }
 
-/// Tells whether a setting can make git run, read or reach nothing that it would not otherwise.
+/// Returns `true` if a setting can make git run, read or reach nothing that it would not otherwise.
 fn is_harmless(entry: &str) -> bool {
     let (key, value) = entry.split_once('\n').unwrap_or((entry, ""));
     let parts: Vec<&str> = key.split('.').collect();

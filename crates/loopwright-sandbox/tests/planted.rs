@@ -296,7 +296,7 @@ pub(crate) fn user(world: &World, line: &str) {
         .unwrap();
 }
 
-/// Tells whether all of these programs are there. `whoami` has to work, too: it fails for a user without a name.
+/// Returns `true` if all of these programs are there. `whoami` has to work, too: it fails for a user without a name.
 fn has(programs: &str) -> bool {
     let is_there = |program: &str| {
         let line = match program {
@@ -320,7 +320,7 @@ enum Way {
     Unconfined,
 }
 
-/// Tells whether what was planted ran. `None` means that the machine has not what the case needs.
+/// Returns `true` if what was planted ran. `None` means that the machine has not what the case needs.
 #[expect(clippy::print_stdout, reason = "a test that calls it prints what it leaves out")]
 fn ran(case: &Case, way: Way, runtime: &Runtime) -> Option<bool> {
     if !has(case.needs) {

@@ -99,7 +99,7 @@ pub async fn events(
             (headers, Sse::new(told(following, first, heartbeat))).into_response()
         }
         Err(StoreError::NotFound(id)) => {
-            (StatusCode::NOT_FOUND, format!("there is no session `{id}`")).into_response()
+            (StatusCode::NOT_FOUND, format!("unknown session `{id}`")).into_response()
         }
         // What a store says of itself may name places that are nobody's business.
         Err(_) => StatusCode::SERVICE_UNAVAILABLE.into_response(),

@@ -81,7 +81,7 @@ async fn whole(response: Response) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// Returns the next event of a stream as it is sent; nothing if it has ended.
+/// Returns the next event of a stream as it is sent; `None` if it has ended.
 async fn one(body: &mut Body) -> Option<String> {
     let mut text = String::new();
     while !text.ends_with("\n\n") {

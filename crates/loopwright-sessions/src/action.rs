@@ -33,7 +33,7 @@ pub trait SessionAction: Send + Sync {
         cx: &ActionCx<'_>,
     ) -> Result<AgentSession, SessionError>;
 
-    /// Returns what is left to whoever runs a session that is busy; nothing if the action is refused
+    /// Returns what is left to whoever runs a session that is busy; `None` if the action is refused
     /// then.
     fn if_busy(&self) -> Option<crate::store::ControlMessage> {
         None

@@ -165,7 +165,7 @@ impl fmt::Debug for EventFollower {
     }
 }
 
-/// Tells whether the session's own agent takes no further step after this.
+/// Returns `true` if the session's own agent takes no further step after this.
 fn rests(note: &LogEntry) -> bool {
     // Envelopes begin with their type: few of them have to be read.
     let begins = format!("{{\"type\":\"{}\"", envelope_types::STATUS);

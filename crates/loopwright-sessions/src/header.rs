@@ -136,7 +136,7 @@ impl SessionQuery {
         Self { limit, ..Self::default() }
     }
 
-    /// Tells whether a session is asked for, wherever it stands.
+    /// Returns `true` if a session is asked for, wherever it stands.
     pub fn matches(&self, header: &SessionHeader) -> bool {
         let status = match self.status {
             Some(status) => header.status == status,
@@ -156,7 +156,7 @@ impl SessionQuery {
             && self.is_after(header.updated_at, header.id.as_str())
     }
 
-    /// Tells whether a place in the list is on this page or on a later one.
+    /// Returns `true` if a place in the list is on this page or on a later one.
     pub(crate) fn is_after(&self, updated_at: Timestamp, id: &str) -> bool {
         let after = self.after.as_ref();
         after.is_none_or(|cursor| (updated_at, id) < (cursor.updated_at, cursor.id.as_str()))
@@ -168,7 +168,7 @@ impl SessionQuery {
 pub struct SessionList {
     /// The sessions.
     pub sessions: Vec<SessionHeader>,
-    /// Where the next page begins; nothing after the last one.
+    /// Where the next page begins; `None` after the last one.
     pub next: Option<SessionCursor>,
     /// Sessions among them of which nothing can be told, whatever was asked for: what is stored of them is
     /// damaged. A [`check`](crate::SessionStore::check) says why.
@@ -215,7 +215,7 @@ impl SessionList {
         self.sessions.len()
     }
 
-    /// Tells whether there are none.
+    /// Returns `true` if there are none.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The most characters of a name.
 const MAX_LENGTH: usize = 128;
 
-/// Tells whether a text has the form of a name.
+/// Returns `true` if a text has the form of a name.
 fn is_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     let begins = bytes.next().is_some_and(|it| it.is_ascii_alphanumeric());

@@ -27,7 +27,7 @@ pub trait JobQueue: Send + Sync {
     /// [`NotFound`](StoreError::NotFound) if there is no such session.
     async fn push(&self, job: &Job, now: Timestamp) -> Result<bool, StoreError>;
 
-    /// Takes the oldest job that may be done now, until some moment; nothing if there is none.
+    /// Takes the oldest job that may be done now, until some moment; `None` if there is none.
     ///
     /// A job whose holder did not [`renew`](JobQueue::renew) it in time may be done now.
     async fn claim(
@@ -40,7 +40,7 @@ pub trait JobQueue: Send + Sync {
     /// Keeps all jobs of a holder for longer, and returns how many there are.
     async fn renew(&self, owner: &str, now: Timestamp, lasts: Duration) -> Result<u64, StoreError>;
 
-    /// Tells whether nobody else has claimed a job since, and nobody ended it.
+    /// Returns `true` if no other process has claimed a job since, and nobody ended it.
     async fn holds(&self, claimed: &ClaimedJob) -> Result<bool, StoreError>;
 
     /// Says how it went; tells whether the job was still held, for nothing is changed otherwise.
@@ -66,7 +66,7 @@ pub trait JobQueue: Send + Sync {
     /// Lets others claim what a holder has, because it is gone. Returns how many jobs there were.
     async fn release_all(&self, owner: &str, now: Timestamp) -> Result<u64, StoreError>;
 
-    /// Returns what is known of a job; nothing if there is none.
+    /// Returns what is known of a job; `None` if there is none.
     async fn job(&self, id: &JobId) -> Result<Option<JobRecord>, StoreError>;
 
     /// Returns what is known of at most so many jobs, those pushed last first.
@@ -125,7 +125,7 @@ pub enum JobTask {
 pub enum JobStatus {
     /// It waits for a worker.
     Queued,
-    /// A worker is at it.
+    /// A worker is processing it.
     Running,
     /// The agent answered.
     Completed,
@@ -165,7 +165,7 @@ impl JobStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
 
-    /// Tells whether nothing more is going to happen.
+    /// Returns `true` if nothing more is going to happen.
     pub fn is_over(self) -> bool {
         !matches!(self, Self::Queued | Self::Running)
     }

@@ -26,7 +26,7 @@ impl Owner {
         Self { place: place(), process, started, name }
     }
 
-    /// Reads a name; nothing if it is not of this form.
+    /// Reads a name; `None` if it is not of this form.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.split('/');
         let mut part = || parts.next().map(str::to_owned);
@@ -35,7 +35,7 @@ impl Owner {
         parts.next().is_none().then_some(Self { place, process, started, name })
     }
 
-    /// Tells whether it is known to be gone: it ran on this machine, since it started, and there is no
+    /// Returns `true` if it is known to be gone: it ran on this machine, since it started, and there is no
     /// such process any more.
     pub fn is_gone(&self) -> bool {
         let is_here = !self.place.is_empty() && self.place == place();

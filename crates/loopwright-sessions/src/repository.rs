@@ -111,7 +111,7 @@ impl SessionRepository {
         Ok(AgentSession { header: journal.header(), definition, state })
     }
 
-    /// Tells whether there is such a session, deleted or not.
+    /// Returns `true` if there is such a session, deleted or not.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl SessionRepository {
         Ok(self.store.header(id).await?.is_some())
     }
 
-    /// Deletes a session for good; nothing happens if there is none.
+    /// Permanently deletes a session. Does nothing if the session does not exist.
     ///
     /// # Errors
     ///

@@ -140,8 +140,8 @@ impl SessionRuntime {
         self
     }
 
-    /// Leaves agents after the step that is under way once this is cancelled: their executions stay in
-    /// progress, for somebody else to go on with.
+    /// Sets the shutdown token. After cancellation, each run stops at the end of its current step and stays
+    /// in progress, so that another process can resume it.
     #[must_use]
     pub fn with_shutdown(mut self, leave: CancellationToken) -> Self {
         self.leave = leave;
@@ -426,8 +426,8 @@ impl SessionRuntime {
         Ok(self.store().send_control(id, &ControlMessage::Cancel).await?)
     }
 
-    /// Deletes a session for good, and those of the sub-agents that worked for it; whoever runs it is
-    /// refused at its next write.
+    /// Permanently deletes a session and the sessions of its sub-agents. A process that runs it fails at its
+    /// next write.
     ///
     /// # Errors
     ///

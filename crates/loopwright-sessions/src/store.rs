@@ -33,14 +33,14 @@ pub trait SessionStore: Send + Sync {
     /// [`NotFound`](StoreError::NotFound) if there is nothing to fork there.
     async fn create(&self, new: NewSession<'_>) -> Result<SessionHeader, StoreError>;
 
-    /// Returns what is known of a session; nothing if there is none. Deleted ones are found.
+    /// Returns what is known of a session; `None` if there is none. Deleted ones are found.
     async fn header(&self, id: &SessionId) -> Result<Option<SessionHeader>, StoreError>;
 
-    /// Returns a session's agent, without reading its conversation; nothing if there is no such session
+    /// Returns a session's agent, without reading its conversation; `None` if there is no such session
     /// or it was deleted.
     async fn definition(&self, id: &SessionId) -> Result<Option<AgentDefinition>, StoreError>;
 
-    /// Returns a session with all changes that lead to its state; nothing if there is none or it was
+    /// Returns a session with all changes that lead to its state; `None` if there is none or it was
     /// deleted.
     async fn load(&self, id: &SessionId) -> Result<Option<LoadedSession>, StoreError>;
 
@@ -76,8 +76,8 @@ pub trait SessionStore: Send + Sync {
     /// Returns a page of sessions. No conversation is read for it.
     async fn list(&self, query: &SessionQuery) -> Result<SessionList, StoreError>;
 
-    /// Deletes a session for good: it is not loaded any more, whoever writes to it is refused, and its
-    /// name stays taken. Deleting what is not there does nothing.
+    /// Permanently deletes a session. Later loads return `None`, later writes fail, and the ID cannot be
+    /// reused. Deleting a session that does not exist does nothing.
     ///
     /// What forks of it need is kept.
     async fn delete(&self, id: &SessionId, now: Timestamp) -> Result<(), StoreError>;
@@ -257,7 +257,7 @@ pub trait SessionStore: Send + Sync {
     /// more. Dropping a store loses nothing, but leaves such files to the next one who opens it.
     async fn close(&self) {}
 
-    /// Returns the queue of jobs beside the sessions; nothing if the store keeps none.
+    /// Returns the queue of jobs beside the sessions; `None` if the store keeps none.
     fn jobs(&self) -> Option<&dyn JobQueue> {
         None
     }
@@ -434,7 +434,7 @@ pub struct Finding {
     pub session: Option<SessionId>,
     /// What is wrong, and where.
     pub problem: String,
-    /// What was done about it; nothing if it was not repaired.
+    /// What was done about it; `None` if it was not repaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repaired: Option<String>,
 }
@@ -466,7 +466,7 @@ pub struct Posted {
 #[non_exhaustive]
 pub enum StoreError {
     /// There is no such session, or it was deleted.
-    #[error("there is no session `{0}`")]
+    #[error("unknown session `{0}`")]
     NotFound(SessionId),
     /// There is such a session already.
     #[error("there is a session `{0}` already")]

@@ -78,7 +78,7 @@ impl Instant {
         Self { monotonic: env.clock.monotonic(), wall: env.clock.now() }
     }
 
-    /// Tells whether so much time has passed since. If the time of day was set meanwhile, it has: where leases end
+    /// Returns `true` if so much time has passed since. If the time of day was set meanwhile, it has: where leases end
     /// by it, theirs is to be written anew.
     fn is_due(self, env: &RunEnv, after: Duration) -> bool {
         let now = Self::of(env);

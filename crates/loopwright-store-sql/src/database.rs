@@ -26,7 +26,7 @@ pub trait Database: Send + Sync + 'static {
     /// Begins a transaction. Dropping it undoes it.
     async fn begin(&self, access: Access) -> Result<Box<dyn Transaction>, SqlError>;
 
-    /// Returns what is told of notes from now on; nothing if one has to look.
+    /// Returns what is told of notes from now on; `None` if one has to look.
     fn news(&self) -> Option<LogNotification>;
 
     /// Gives space back that was freed.

@@ -134,7 +134,7 @@ impl SessionRow {
         })
     }
 
-    /// Tells whether somebody has this very lease.
+    /// Returns `true` if this lease is held.
     pub(crate) fn is_held(&self, lease: &Lease) -> bool {
         self.lease.as_ref().is_some_and(|held| held.number == lease.number)
     }

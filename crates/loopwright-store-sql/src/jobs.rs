@@ -109,7 +109,7 @@ pub(crate) async fn push(
     row.map(|mut row| Ok((key, row.number(0)?))).transpose()
 }
 
-/// Tells whether there is anything to claim.
+/// Returns `true` if there is anything to claim.
 pub(crate) async fn has_ready(
     transaction: &mut dyn Transaction,
     now: Timestamp,

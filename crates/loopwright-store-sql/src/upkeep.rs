@@ -145,7 +145,7 @@ pub(crate) async fn restore_row(
     })
 }
 
-/// Tells whether the row of a session has another checksum than it says.
+/// Returns `true` if the row of a session has another checksum than it says.
 async fn is_altered(transaction: &mut dyn Transaction, key: i64) -> Result<bool, Failure> {
     let sql = format!("SELECT sum, {SEALED} FROM sessions WHERE key = $1");
     let Some(mut row) = transaction.row(&sql, values![key]).await? else { return Ok(false) };

@@ -82,7 +82,7 @@ impl ProjectInstructions {
         self.warnings.push(DefinitionWarning { path, problem });
     }
 
-    /// Returns what is told, with the files that it is from; nothing if there is nothing.
+    /// Returns what is told, with the files that it is from; `None` if there is nothing.
     pub fn to_prompt(&self) -> Option<String> {
         if self.texts.is_empty() {
             return None;

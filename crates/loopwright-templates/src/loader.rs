@@ -70,7 +70,7 @@ impl DefinitionLoader {
         self
     }
 
-    /// Tells whether a file is one to be read, by the end of its name. Capitals make no difference.
+    /// Returns `true` if a file is one to be read, by the end of its name. Capitals make no difference.
     pub fn reads(&self, path: &Path) -> bool {
         extension(path).is_some_and(|it| self.parsers.contains_key(&it))
     }

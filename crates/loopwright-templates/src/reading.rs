@@ -87,7 +87,7 @@ pub(crate) fn definition(document: Document, models: &ModelNames, author: Author
     Reading { definition, errors, warnings }
 }
 
-/// Tells whether a text can name an agent.
+/// Returns `true` if a text can name an agent.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
     (1..=64).contains(&name.len())

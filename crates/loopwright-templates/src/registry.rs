@@ -54,7 +54,7 @@ pub enum Depth {
 /// Where a definition comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DefinitionSource {
-    /// The file; nothing if a program made it.
+    /// The file; `None` if a program made it.
     pub path: Option<PathBuf>,
     /// Whose it is, if it was discovered.
     pub scope: Option<DefinitionScope>,
@@ -168,7 +168,7 @@ impl AgentDefinitionRegistry {
         }
     }
 
-    /// Tells whether there is a definition of that name.
+    /// Returns `true` if there is a definition of that name.
     pub fn contains(&self, name: &str) -> bool {
         self.read().definitions.contains_key(name)
     }
@@ -184,7 +184,7 @@ impl AgentDefinitionRegistry {
         own.flat_map(|it| settings(&it.definition)).map(|(_, settings)| settings).collect()
     }
 
-    /// Tells where a definition comes from; nothing if there is none of that name.
+    /// Tells where a definition comes from; `None` if there is none of that name.
     pub fn source(&self, name: &str) -> Option<DefinitionSource> {
         self.read().definitions.get(name).map(|it| it.source.clone())
     }

@@ -176,7 +176,7 @@ impl FileDefinitionStore {
     }
 }
 
-/// Tells whether a text will be read again.
+/// Returns `true` if a text will be read again.
 fn readable(text: &str) -> Result<(), Vec<Diagnostic>> {
     let bytes = text.len() as u64;
     if bytes > MAX_BYTES {

@@ -68,7 +68,7 @@ async fn agents_are_listed_and_shown_without_secrets() {
         apiKey: \"(hidden)\"\n---\n\nYou count.\n";
     let source = source.replace("\"Counts.\"", "Counts.");
     assert_eq!(json_of(&told[1]), json!({ "success": true, "name": "ada", "source": source }));
-    assert_eq!(told[2], "Error: there is no agent named `bob`; known are: ada");
+    assert_eq!(told[2], "Error: unknown agent `bob`; available: ada");
     assert!(told[3].starts_with("Error: "), "{}", told[3]);
     assert!(!told.concat().contains("sk-hidden"));
 }
@@ -198,7 +198,7 @@ fn names_are_checked_against_all_tools_that_the_agent_would_have() {
         invalid("toolsDeny", "there is no tool `other`; known are: own, brought"),
     ];
     assert_eq!(problems(definition(&[], &["own", "brought"], &["other"])), expect);
-    let unknown = "there is no capability named `use_magic`; known are: use_brought";
+    let unknown = "unknown capability `use_magic`; available: use_brought";
     assert_eq!(problems(definition(&["use_magic"], &[], &[])), [invalid("capabilities", unknown)]);
 }
 

@@ -227,7 +227,7 @@ fn names_are_found_and_those_that_are_not_are_told_with_those_that_are() {
     agents.register_many([AgentDefinition::new("b", "", ""), AgentDefinition::new("a", "", "")]);
     assert_eq!((agents.count(), agents.contains("a"), agents.contains("c")), (2, true, false));
     let error = agents.get("c").unwrap_err().to_string();
-    assert_eq!(error, "there is no agent named `c`; known are: a, b");
+    assert_eq!(error, "unknown agent `c`; available: a, b");
     let source = DefinitionSource { path: None, scope: None };
     assert_eq!(agents.source("a"), Some(source));
     // A clone is the same registry.

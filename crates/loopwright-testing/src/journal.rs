@@ -97,7 +97,7 @@ impl MemoryJournal {
         inner.faults.insert(next, fault);
     }
 
-    /// Tells whether the machine stopped at an append, since [`heal`](MemoryJournal::recover).
+    /// Returns `true` if the machine stopped at an append, since [`heal`](MemoryJournal::recover).
     pub fn has_crashed(&self) -> bool {
         self.inner().has_crashed
     }

@@ -111,7 +111,7 @@ fn leads(
     anchor.is_none_or(|anchor| read(&target).is_some_and(|it| anchors(&it).contains(anchor)))
 }
 
-/// The path that a page names, from the root; nothing if it is outside.
+/// The path that a page names, from the root; `None` if it is outside.
 fn beside(page: &Path, path: &str) -> Option<PathBuf> {
     let mut target = page.parent()?.to_path_buf();
     for part in Path::new(path).components() {

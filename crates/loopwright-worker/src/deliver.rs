@@ -41,7 +41,7 @@ impl DeliveredJob {
         state.get(&HEARD).filter(|heard| heard.job == *job)
     }
 
-    /// Tells whether the execution that does the job did not begin yet.
+    /// Returns `true` if the execution that does the job did not begin yet.
     pub(crate) fn is_ahead(&self, state: &AgentState) -> bool {
         state.execution_count() < self.execution
     }
@@ -100,7 +100,7 @@ impl SessionAction for DeliverJob<'_> {
     }
 }
 
-/// Tells whether the last execution failed for a reason that may be over.
+/// Returns `true` if the last execution failed for a reason that may be over.
 fn has_failed_for_now(state: &AgentState) -> bool {
     matches!(state.status(), ExecutionStatus::Failed(failure) if is_worth_another_try(failure))
 }

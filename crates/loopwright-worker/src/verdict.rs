@@ -62,7 +62,7 @@ impl JobResult {
         Self::Is(JobOutcome::Failed(told(error)))
     }
 
-    /// Says what becomes of the job; nothing if that is not ours to say.
+    /// Says what becomes of the job; `None` if that is not ours to say.
     pub(crate) fn outcome(
         self,
         claimed: &ClaimedJob,
@@ -84,7 +84,7 @@ impl JobResult {
     }
 }
 
-/// Tells whether a failure may be over later: the provider was away or too busy, or the store was.
+/// Returns `true` if a failure may be over later: the provider was away or too busy, or the store was.
 pub(crate) fn is_worth_another_try(failure: &Failure) -> bool {
     failure.is_transient || failure.kind == FailureKind::Journal
 }
@@ -135,7 +135,7 @@ mod tests {
             assert!(matches!(verdict, JobResult::ForNow(_)), "{verdict:?}");
         }
         let gone = JobResult::of_error(&StoreError::NotFound(id()).into());
-        assert_eq!(gone, JobResult::Is(JobOutcome::Failed("there is no session `a`".into())));
+        assert_eq!(gone, JobResult::Is(JobOutcome::Failed("unknown session `a`".into())));
         assert_eq!(JobResult::of_error(&SessionError::Action(ClaimLost.into())), JobResult::Lost);
     }
 

@@ -30,7 +30,7 @@ impl AgentContractRegistry {
         self
     }
 
-    /// Tells whether there is an agent of that name.
+    /// Returns `true` if there is an agent of that name.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

@@ -80,7 +80,7 @@ impl Decision {
         let known = || tools.names().join(", ");
         let tool = tools
             .get(&name)
-            .ok_or_else(|| format!("there is no tool named `{name}`; known are: {}", known()))?;
+            .ok_or_else(|| format!("unknown tool `{name}`; available: {}", known()))?;
         let arguments = match written.args {
             Value::Object(arguments) => arguments,
             Value::Null => Map::new(),

@@ -58,7 +58,7 @@ impl Entry {
 }
 
 impl Collect {
-    /// Tells whether commands leave nothing behind but what is collected, so that one that was interrupted did not
+    /// Returns `true` if commands leave nothing behind but what is collected, so that one that was interrupted did not
     /// happen.
     pub(super) fn is_resumable(&self, policy: &SandboxPolicy) -> bool {
         let is_confined = matches!(

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// Says whether runs are to end.
 pub trait CancellationSource: Send + Sync {
-    /// Returns why a run is to end, before it begins and before each of its steps; nothing if it is to
+    /// Returns why a run is to end, before it begins and before each of its steps; `None` if it is to
     /// go on. It must not block.
     fn signal(&self, state: &AgentState) -> Option<StopSignal>;
 
@@ -76,7 +76,7 @@ impl Cancellation {
         self.tidied().request = None;
     }
 
-    /// Tells whether there is a request that is not over.
+    /// Returns `true` if there is a request that is not over.
     pub fn is_requested(&self) -> bool {
         self.tidied().request.is_some()
     }

@@ -47,7 +47,7 @@ impl ChildAgent<'_> {
         Ok(ChildOutcome { name: self.name, state })
     }
 
-    /// Returns what the child was when its call was interrupted; nothing if it had not begun.
+    /// Returns what the child was when its call was interrupted; `None` if it had not begun.
     async fn recorded(
         &self,
         journal: Option<&dyn Journal>,

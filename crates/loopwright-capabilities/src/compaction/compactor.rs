@@ -65,7 +65,7 @@ enum Summed {
 }
 
 impl Compactor {
-    /// Tells whether there is a long output to move, or enough to be summed up: a summary takes its own
+    /// Returns `true` if there is a long output to move, or enough to be summed up: a summary takes its own
     /// length and a request.
     pub(super) fn is_worth_it(&self, state: &AgentState, known: &mut Known) -> bool {
         let (policy, counter) = (&self.policy, &*self.counter);
@@ -79,7 +79,7 @@ impl Compactor {
         self.tokens(plan.older(Fate::Summed)) > 2 * self.policy.max_summary_tokens
     }
 
-    /// Compacts the conversation, of which the model is shown this, and returns what it saved; nothing if
+    /// Compacts the conversation, of which the model is shown this, and returns what it saved; `None` if
     /// the run ends meanwhile. What cannot be done leaves that part of the conversation as it is.
     pub(super) async fn compact(
         &self,

@@ -54,7 +54,7 @@ impl Known {
         self.hidden = self.total().saturating_sub(tokens);
     }
 
-    /// Tells whether there is such a turn before the newest exchange. One that is not is asked about once.
+    /// Returns `true` if there is such a turn before the newest exchange. One that is not is asked about once.
     pub(super) fn has(&mut self, state: &AgentState, is_it: impl Fn(&Turn) -> bool) -> bool {
         let buffer = state.context().sections().get(SectionName::BUFFER);
         let messages = state.transcript();

@@ -84,7 +84,7 @@ impl Spill<'_> {
     }
 }
 
-/// Tells whether a turn has an output that would go to a file.
+/// Returns `true` if a turn has an output that would go to a file.
 pub(super) fn has_long_output(
     turn: &Turn,
     policy: &CompactionPolicy,

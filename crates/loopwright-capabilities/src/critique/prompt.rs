@@ -73,7 +73,7 @@ fn list(title: &str, items: &[String], text: &mut String) {
     }
 }
 
-/// Tells whether a message is the critic's.
+/// Returns `true` if a message is the critic's.
 pub(crate) fn is_feedback(text: &str) -> bool {
     text.starts_with(FEEDBACK)
 }

@@ -160,7 +160,7 @@ impl WorkspaceRoot {
         })
     }
 
-    /// Tells whether a path leads to anything.
+    /// Returns `true` if a path leads to anything.
     pub(super) fn exists(&self, path: &str) -> Result<bool, FileError> {
         let found = self.attempt(path, || match self.walk(path, Parents::Expect)? {
             Resolved::Folder(_) => Ok(true),

@@ -51,7 +51,7 @@ pub fn read_file(path: &Path) -> Result<String, TextError> {
     String::from_utf8(bytes).map_err(|_| TextError::NotUtf8)
 }
 
-/// Tells whether a file, or a link to it, belongs to neither the user of this process nor the administrator. What
+/// Returns `true` if a file, or a link to it, belongs to neither the user of this process nor the administrator. What
 /// is found, and not named, does not count then: where everybody may write, anybody could decide for everybody.
 ///
 /// # Errors

@@ -92,7 +92,7 @@ impl YamlError {
 }
 
 impl Lines {
-    /// Finds the lines of what is in the value, by its keys; nothing if it is not there.
+    /// Finds the lines of what is in the value, by its keys; `None` if it is not there.
     pub fn find<'a>(&self, path: impl IntoIterator<Item = &'a str>) -> Option<&Self> {
         path.into_iter().try_fold(self, |lines, key| lines.within.get(key))
     }
@@ -126,7 +126,7 @@ impl Yaml {
     }
 }
 
-/// Tells whether something follows the first document.
+/// Returns `true` if something follows the first document.
 fn has_more(parser: &mut Parser<'_, impl saphyr_parser::Input>) -> bool {
     while let Some(event) = parser.next_event() {
         match event {

@@ -160,7 +160,7 @@ fn what_cannot_be_asked_is_an_error_when_the_agent_is_built() {
         assert!(error.starts_with(&text), "{error}");
     };
     check(UseLlm::new("two"), "no model of `two` is selected: name one as `two/model`");
-    check(UseLlm::new("nobody/x"), "there is no provider `nobody`; known are one, two, locked");
+    check(UseLlm::new("nobody/x"), "unknown provider `nobody`; available: one, two, locked");
     check(UseLlm::new("x"), "no model is selected: name one as `provider/model`");
     check(UseLlm::new("locked/x"), "the key of provider `locked` is missing: set MISSING");
     check(UseLlm::from_config(LlmConfig::default()), "no model is selected");

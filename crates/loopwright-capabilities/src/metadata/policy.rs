@@ -65,7 +65,7 @@ impl Default for MetadataPolicy {
 }
 
 impl MetadataPolicy {
-    /// Tells whether a value may be kept under a name, whatever else is kept.
+    /// Returns `true` if a value may be kept under a name, whatever else is kept.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl MetadataPolicy {
         Ok(())
     }
 
-    /// Tells whether there is room for a name beside those that are kept, and those that are about to
+    /// Returns `true` if there is room for a name beside those that are kept, and those that are about to
     /// be.
     ///
     /// # Errors

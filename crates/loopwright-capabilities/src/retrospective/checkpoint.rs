@@ -78,7 +78,7 @@ impl Ways {
         step + (checkpoint - first)
     }
 
-    /// Tells whether the execution went back before a step.
+    /// Returns `true` if the execution went back before a step.
     pub(super) fn bend_at(&self, step: u32) -> bool {
         self.turns.last().is_some_and(|it| it.step == step)
     }
@@ -91,7 +91,7 @@ impl Ways {
     }
 }
 
-/// Tells whether the conversation still holds what came after the checkpoint before a step. Where it
+/// Returns `true` if the conversation still holds what came after the checkpoint before a step. Where it
 /// was compacted meanwhile, nothing can be taken away from its summary.
 pub(super) fn is_reachable(state: &AgentState, step: u32) -> bool {
     let mut taken = (step..=state.step_count()).filter_map(|it| state.step_at(it as usize - 1));

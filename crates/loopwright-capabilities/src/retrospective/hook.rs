@@ -25,7 +25,7 @@ pub(super) struct Rewinding {
     pub(super) on_rewind: Option<Arc<OnRewind>>,
 }
 
-/// Tells whether an agent keeps checkpoints.
+/// Returns `true` if an agent keeps checkpoints.
 pub(super) fn is_in(agent: &AgentLoop) -> bool {
     agent.interceptor().hooks().iter().any(|hook| hook.name() == NAME)
 }

@@ -26,7 +26,7 @@ pub(super) fn guidance(rewind: &RewindRequest) -> String {
     )
 }
 
-/// Tells whether a text is guidance, and not what a user says.
+/// Returns `true` if a text is guidance, and not what a user says.
 pub(crate) fn is_guidance(text: &str) -> bool {
     text.starts_with(BEGINNING)
 }

@@ -90,7 +90,7 @@ impl UseSelfKnowledge {
         self
     }
 
-    /// Tells whether everything is there.
+    /// Returns `true` if everything is there.
     fn is_complete(&self) -> bool {
         let mut files = self.topics.iter().flat_map(|(_, files)| files);
         let examples = self.examples.iter().all(|it| it.is_dir());

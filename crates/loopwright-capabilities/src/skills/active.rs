@@ -52,7 +52,7 @@ impl ActiveSkill {
         ))
     }
 
-    /// Returns the tools that are allowed whatever they are called with; nothing if all are.
+    /// Returns the tools that are allowed whatever they are called with; `None` if all are.
     pub(super) fn narrows(&self, tools: &ToolSet) -> Option<NameList> {
         if self.allowed_tools.is_empty() {
             return None;

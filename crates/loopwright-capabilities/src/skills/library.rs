@@ -120,7 +120,7 @@ impl SkillLibrary {
         index.current(name)
     }
 
-    /// Tells whether there is a skill of that name. Blocks while it reads.
+    /// Returns `true` if there is a skill of that name. Blocks while it reads.
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }

@@ -8,7 +8,7 @@ const INTRODUCTION: &str = "\
 Skills are instructions for one kind of work. When one of these fits what you are asked, call \
 `load_skill` with its name before you begin, and follow what it says:";
 
-/// Returns the catalogue; nothing if there is nothing to choose from.
+/// Returns the catalogue; `None` if there is nothing to choose from.
 pub(super) fn catalogue(library: &SkillLibrary) -> Option<String> {
     let skills = library.list(SkillAudience::Models);
     let lines: Vec<String> = skills

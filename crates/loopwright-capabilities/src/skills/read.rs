@@ -36,7 +36,7 @@ impl Listed {
         Some(Self { path, changed: metadata.modified().ok(), length: metadata.len(), bound })
     }
 
-    /// Looks at the file again; nothing if it is not there any more.
+    /// Looks at the file again; `None` if it is not there any more.
     pub(super) fn again(&self) -> Option<Self> {
         Self::at(self.path.clone(), self.bound.clone())
     }

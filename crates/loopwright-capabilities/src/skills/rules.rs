@@ -67,7 +67,7 @@ impl ToolRule {
         words.map(Self::new).collect()
     }
 
-    /// Tells whether the rule is about a tool, whatever it is called with.
+    /// Returns `true` if the rule is about a tool, whatever it is called with.
     pub fn names(&self, tool: &str) -> bool {
         if self.name == "*" || self.name == tool {
             return true;
@@ -85,18 +85,18 @@ impl ToolRule {
         &self.name
     }
 
-    /// Returns our tools that other hosts know by this name, the closest one first; nothing if none is.
+    /// Returns our tools that other hosts know by this name, the closest one first; `None` if none is.
     pub fn native_names(&self) -> Option<&'static [&'static str]> {
         let name = self.name.to_ascii_lowercase();
         NAMES.iter().find(|(other, _)| *other == name).map(|(_, ours)| *ours)
     }
 
-    /// Tells whether it depends on the arguments whether a call is allowed.
+    /// Returns `true` if it depends on the arguments whether a call is allowed.
     pub fn is_conditional(&self) -> bool {
         self.specifier.is_some()
     }
 
-    /// Tells whether the rule allows a call.
+    /// Returns `true` if the rule allows a call.
     pub fn allows(&self, call: &ToolCall) -> bool {
         self.names(&call.name)
             && match &self.specifier {

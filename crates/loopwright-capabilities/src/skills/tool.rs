@@ -61,7 +61,7 @@ pub struct LoadSkillArgs {
 #[non_exhaustive]
 pub enum SkillError {
     /// There is none of that name. What was active stays so.
-    #[error("there is no skill named `{name}`; known are: {known}")]
+    #[error("unknown skill `{name}`; available: {known}")]
     Unknown {
         /// The name.
         name: String,

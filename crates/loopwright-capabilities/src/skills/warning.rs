@@ -97,7 +97,7 @@ pub enum SkillProblem {
 }
 
 impl SkillProblem {
-    /// Tells whether there is no such skill because of it.
+    /// Returns `true` if there is no such skill because of it.
     pub fn is_fatal(&self) -> bool {
         matches!(
             self,

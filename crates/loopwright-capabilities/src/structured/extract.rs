@@ -302,7 +302,7 @@ pub(super) fn correction(errors: &[String]) -> String {
     format!("{WRONG}{}{AGAIN}", errors.join("\n- "))
 }
 
-/// Tells whether a text is a correction, and not what a user says.
+/// Returns `true` if a text is a correction, and not what a user says.
 pub(crate) fn is_correction(text: &str) -> bool {
     text.starts_with(WRONG) && text.ends_with(AGAIN)
 }

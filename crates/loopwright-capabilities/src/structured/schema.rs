@@ -93,7 +93,7 @@ pub struct SchemaRegistry(BTreeMap<String, SchemaDefinition>);
 
 /// There is no schema of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no schema named `{name}`; known are: {known}")]
+#[error("unknown schema `{name}`; available: {known}")]
 pub struct SchemaError {
     /// The name.
     pub name: String,
@@ -137,7 +137,7 @@ impl SchemaRegistry {
         })
     }
 
-    /// Tells whether there is a schema of that name.
+    /// Returns `true` if there is a schema of that name.
     pub fn contains(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

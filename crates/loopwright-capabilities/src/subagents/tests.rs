@@ -256,7 +256,7 @@ fn capabilities_of_a_definition_bring_no_tools_that_reach_further_than_the_paren
     assert!(!format!("{:?}", request.prompt).contains("of the capability"));
     let (state, _) = asked("helper", UseSubagents::new(agents([definition])), []);
     let told = told_one(&state);
-    assert!(told.contains("there is no capability named `extra`"), "{told}");
+    assert!(told.contains("unknown capability `extra`"), "{told}");
 }
 
 /// Runs a sub-agent whose definition names capabilities, and returns the request that it sent last.

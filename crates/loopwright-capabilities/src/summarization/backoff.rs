@@ -15,7 +15,7 @@ pub(crate) struct Backoff {
 const MAX_DELAY: u32 = 6;
 
 impl Backoff {
-    /// Tells whether it may be tried now.
+    /// Returns `true` if it may be tried now.
     pub(crate) fn allows(key: &Key<Self>, state: &AgentState) -> bool {
         state.get(key).is_none_or(|it| state.total_steps() >= it.until)
     }

@@ -64,7 +64,7 @@ impl Reminding {
     }
 }
 
-/// Tells whether it is time again.
+/// Returns `true` if it is time again.
 fn is_due(steps: u32, every: u32) -> bool {
     every > 0 && steps > 0 && steps.is_multiple_of(every)
 }

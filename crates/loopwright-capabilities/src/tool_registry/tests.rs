@@ -106,9 +106,9 @@ fn questions_that_make_no_sense_are_errors() {
     let state = block_on(agent(&model, ToolExposure::Callable).execute(asked()));
     let expect = [
         "Error: name the tool in `tool`",
-        "Error: there is no tool named `scripted`; search for it with action search",
+        "Error: unknown tool `scripted`; search for it with action search",
         "Error: say what to search for in `query`",
-        "Error: there is no tool named `nothing`; search for it with action search",
+        "Error: unknown tool `nothing`; search for it with action search",
     ];
     assert_eq!(told(&state), expect);
 }
@@ -183,10 +183,7 @@ fn a_tool_that_was_taken_from_the_agent_is_neither_listed_nor_given() {
     let state = block_on(agent.with_tools(fewer).execute(asked()));
     let list: Value = serde_json::from_str(&told(&state)[0]).unwrap();
     assert_eq!(list["count"], 2);
-    assert_eq!(
-        told(&state)[1],
-        "Error: there is no tool named `mail`; search for it with action search"
-    );
+    assert_eq!(told(&state)[1], "Error: unknown tool `mail`; search for it with action search");
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub enum ToolsError {
     #[error("name the tool in `tool`")]
     NoTool,
     /// There is no such tool.
-    #[error("there is no tool named `{0}`; search for it with action search")]
+    #[error("unknown tool `{0}`; search for it with action search")]
     Unknown(String),
     /// There is nothing to search for.
     #[error("say what to search for in `query`")]

@@ -96,7 +96,7 @@ Examples:
     loopwright sessions export 7f3a talk.jsonl
     loopwright sessions import talk.jsonl
 
-  Delete what nobody used for a month
+  Delete what was not used for a month
     loopwright sessions prune --older-than 30d";
 
 /// Ends `loopwright agents --help`.

@@ -46,7 +46,7 @@ pub struct ResumeArgs {
 }
 
 impl ResumeArgs {
-    /// Tells whether something is gone on with that was said before.
+    /// Returns `true` if something is gone on with that was said before.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         self.latest || self.resume.is_some() || self.fork.is_some()

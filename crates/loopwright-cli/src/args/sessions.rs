@@ -42,9 +42,9 @@ pub enum SessionsCommand {
     Rewind(RewindArgs),
     /// Decide about a call that waits
     Decide(DecideArgs),
-    /// Ask whoever runs a session to stop after the step
+    /// Ask a running session to stop after the current step
     Stop(SessionIdsArgs),
-    /// Ask whoever runs a session to stop now
+    /// Ask a running session to stop now
     Cancel(SessionIdsArgs),
     /// Let a session take no messages
     Suspend(SessionIdsArgs),
@@ -56,7 +56,7 @@ pub enum SessionsCommand {
     Doctor(DoctorArgs),
     /// Copy all sessions to a new file, also while they are in use
     Backup(BackupArgs),
-    /// Delete sessions that nobody used for long, forget jobs that are over as long, and free their space
+    /// Delete sessions and finished jobs that were not used for a long time, and free their space
     Prune(PruneArgs),
 }
 

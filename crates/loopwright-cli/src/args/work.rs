@@ -42,7 +42,7 @@ pub struct SubmitArgs {
 /// What can be said to a worker.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct WorkerArgs {
-    /// Do so many jobs at once
+    /// Number of jobs to run concurrently
     #[arg(short = 'j', long, value_name = "N", default_value = "1")]
     pub concurrency: NonZeroUsize,
     /// End once there is nothing left to do
@@ -84,7 +84,7 @@ pub struct JobsArgs {
 pub enum JobStatusArg {
     /// It waits for a worker
     Queued,
-    /// A worker is at it
+    /// A worker is processing it
     Running,
     /// The agent answered
     Completed,
@@ -121,7 +121,7 @@ impl SubmitArgs {
         session_args(origin, self.store.clone())
     }
 
-    /// Where the prompt comes from; nothing if there is none.
+    /// Where the prompt comes from; `None` if there is none.
     pub fn prompt(&self) -> Option<PromptSource> {
         let typed = self.prompt.as_deref().map(|it| PromptSource::new(Some(it)));
         typed.or_else(|| self.named().is_none().then(|| PromptSource::new(None)))

@@ -51,7 +51,7 @@ impl Key {
         self.name.rsplit_once('.').map_or(self.name, |(_, last)| last)
     }
 
-    /// Tells whether a project's file may not decide it.
+    /// Returns `true` if a project's file may not decide it.
     pub fn is_users(&self) -> bool {
         refusal::concerns(self.name)
     }

@@ -22,7 +22,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// Tells whether the user decided it for this one command, by an option or a variable.
+    /// Returns `true` if the user decided it for this one command, by an option or a variable.
     pub fn is_typed(&self) -> bool {
         matches!(self, Self::Flag | Self::Env(_))
     }

@@ -19,7 +19,7 @@ pub enum OutputFormat {
 }
 
 impl OutputFormat {
-    /// Tells whether people read it, who are told more on standard error.
+    /// Returns `true` if people read it, who are told more on standard error.
     pub fn is_for_people(self) -> bool {
         matches!(self, Self::Text | Self::Events)
     }

@@ -78,7 +78,7 @@ pub(super) fn check(root: &Section<'_>, user_file: Option<&Path>) -> Result<(), 
     Ok(())
 }
 
-/// Tells whether a key is one of those, by its name with the tables that it is in.
+/// Returns `true` if a key is one of those, by its name with the tables that it is in.
 pub(super) fn concerns(key: &str) -> bool {
     let mut parts = key.split('.');
     let (first, second, third) = (parts.next(), parts.next(), parts.next());

@@ -55,7 +55,7 @@ pub struct FileDiff {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     tag: Tag,
-    /// The number of the line; nothing where lines are left out.
+    /// The number of the line; `None` where lines are left out.
     number: Option<usize>,
     text: String,
 }
@@ -113,7 +113,7 @@ impl FileDiffTracker {
 }
 
 impl FileDiff {
-    /// Compares two texts; nothing if they have the same lines.
+    /// Compares two texts; `None` if they have the same lines.
     pub(super) fn of(before: &str, after: &str) -> Option<Self> {
         let (old, new): (Vec<&str>, Vec<&str>) =
             (before.lines().collect(), after.lines().collect());

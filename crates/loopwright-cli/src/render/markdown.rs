@@ -151,7 +151,7 @@ impl Markdown {
         printed
     }
 
-    /// Tells whether the last block may yet become a part of the one before: its first line is not whole, or the
+    /// Returns `true` if the last block may yet become a part of the one before: its first line is not whole, or the
     /// rule that makes a table of it, and there is no free line between them, or it is a number that may be that of
     /// an item.
     fn may_join(&self, blocks: &[Block]) -> bool {

@@ -111,7 +111,7 @@ fn words_go_to_one_stream_and_everything_else_to_the_other() {
         assert_eq!(stdout, "Let me look.\nThere is a\u{1b}[2J file.\n");
         let (calls, rest) = stderr.split_at(PROGRESS.len());
         assert_eq!(calls, PROGRESS);
-        assert!(rest.starts_with("    there is no tool named `no_such_tool`"), "{rest}");
+        assert!(rest.starts_with("    unknown tool `no_such_tool`"), "{rest}");
         assert!(rest.ends_with("\n\n\n2 steps · 1,030 tokens in, 204 out · 1.2 s\n"), "{rest}");
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn json(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(harmless)
 }
 
-/// Tells whether a character is one of the controls that JSON leaves as they are, or changes the direction or the
+/// Returns `true` if a character is one of the controls that JSON leaves as they are, or changes the direction or the
 /// line of a text.
 fn steers(c: char) -> bool {
     matches!(

@@ -18,9 +18,7 @@ pub enum SessionsError {
     #[error(transparent)]
     Place(#[from] StoreLocationError),
     /// No name begins so.
-    #[error(
-        "there is no session whose name begins with `{0}`: `loopwright sessions list --all` shows those that there are"
-    )]
+    #[error("no session matches `{0}`; list sessions with `loopwright sessions list --all`")]
     Unknown(SessionId),
     /// It was deleted.
     #[error("session `{0}` was deleted: nothing of it is left but its name")]
@@ -82,7 +80,7 @@ pub enum SessionsError {
     DeletedMeanwhile(SessionId),
     /// Whoever ran it ended in the middle.
     #[error(
-        "whoever ran session {} is gone, and nothing more is told: go on with `loopwright run --resume {}`",
+        "the process running session {} exited before the run finished; resume it with `loopwright run --resume {}`",
         short(.0), short(.0)
     )]
     Left(SessionId),

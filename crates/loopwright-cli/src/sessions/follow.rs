@@ -164,7 +164,7 @@ impl Screen {
         }
     }
 
-    /// Tells whether the answer came as a whole, and was not told in fragments.
+    /// Returns `true` if the answer came as a whole, and was not told in fragments.
     fn lacks_answer(&self) -> bool {
         self.form != Form::Json && !self.has_spoken && self.status == BroadcastStatus::Completed
     }

@@ -98,8 +98,8 @@ fn whoever_ran_a_session_and_is_gone_is_not_waited_for() {
     run.wait().unwrap();
     let done = place.sessions(&["follow", &id]);
     let expect = format!(
-        "error: whoever ran session {0} is gone, and nothing more is told: go on with `loopwright run \
-         --resume {0}`\n",
+        "error: the process running session {0} exited before the run finished; resume it with \
+         `loopwright run --resume {0}`\n",
         &id[..8]
     );
     assert_eq!((done.status, done.stderr), (1, expect));

@@ -297,7 +297,7 @@ fn damage(kept: &Kept) {
     }
 }
 
-/// Tells whether a file or directory holds what begins so.
+/// Returns `true` if a file or directory holds what begins so.
 fn holds(folder: &std::path::Path, beginning: &str) -> bool {
     let names = fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name());
     names.into_iter().any(|it| it.to_str().unwrap().starts_with(beginning))

@@ -60,7 +60,7 @@ impl HookPoints {
         points.into_iter().fold(Self::NONE, |set, point| set | Self::from(point))
     }
 
-    /// Tells whether a point is in the set.
+    /// Returns `true` if a point is in the set.
     pub fn contains(self, point: HookPoint) -> bool {
         self.0 & Self::from(point).0 != 0
     }

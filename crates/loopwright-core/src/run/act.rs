@@ -114,7 +114,7 @@ impl Run {
         self.state.lateness(working, now)
     }
 
-    /// Tells whether hooks are asked about the next calls.
+    /// Returns `true` if hooks are asked about the next calls.
     fn asks_hooks(&self) -> bool {
         let has_calls = self.batch.as_ref().is_some_and(|it| !it.queue.is_empty());
         has_calls && has_tool_hooks(&self.agent)

@@ -38,12 +38,12 @@ impl RunHandle {
         &self.cancel
     }
 
-    /// Tells whether the run takes nothing more: it is ending, over, or dropped.
+    /// Returns `true` if the run takes nothing more: it is ending, over, or dropped.
     pub fn is_finished(&self) -> bool {
         self.inbox.upgrade().is_none_or(|inbox| lock(&inbox.0).is_closed)
     }
 
-    /// Tells whether both are handles of one run.
+    /// Returns `true` if both are handles of one run.
     pub fn same_run(&self, other: &Self) -> bool {
         Weak::ptr_eq(&self.inbox, &other.inbox)
     }

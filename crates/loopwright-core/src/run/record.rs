@@ -53,7 +53,7 @@ impl Run {
         self.say(|_| StopSignalReceived { signal });
     }
 
-    /// Tells whether anything waits to be acknowledged or told.
+    /// Returns `true` if anything waits to be acknowledged or told.
     fn has_unsaid(&self) -> bool {
         self.journal_failed || !self.pending_events.is_empty() || !self.state.outbox.is_empty()
     }

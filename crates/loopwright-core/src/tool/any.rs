@@ -150,7 +150,7 @@ impl AnyTool {
         self.run(RawArgs::Value(arguments), cx).await
     }
 
-    /// Tells whether arguments fit the schema and are to be passed as the model wrote them.
+    /// Returns `true` if arguments fit the schema and are to be passed as the model wrote them.
     pub(crate) fn takes(&self, text: &str) -> bool {
         // `null` and nothing at all stand for an empty object.
         let is_object = text.trim_start().starts_with('{');

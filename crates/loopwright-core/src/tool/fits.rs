@@ -85,12 +85,12 @@ impl FastSchema {
         }
     }
 
-    /// Tells whether a value certainly fits.
+    /// Returns `true` if a value certainly fits.
     pub(super) fn matches(&self, value: &Value) -> bool {
         self.deserialize(value).is_ok()
     }
 
-    /// Tells whether a value that is written as JSON certainly fits, without making it.
+    /// Returns `true` if a value that is written as JSON certainly fits, without making it.
     pub(super) fn takes_text(&self, text: &str) -> bool {
         let mut value = serde_json::Deserializer::from_str(text);
         self.deserialize(&mut value).is_ok() && value.end().is_ok()
@@ -129,7 +129,7 @@ impl Rules {
         Some(rules)
     }
 
-    /// Asks for a member; nothing if it asks for too many.
+    /// Asks for a member; `None` if it asks for too many.
     fn require(&mut self, name: &str) -> Option<()> {
         let place = self.place(name).unwrap_or_else(|| {
             // It has to be there, and may not be there if no others may.
@@ -159,7 +159,7 @@ impl Rules {
         in_bounds && self.is_kind(value.kind()) && self.values.as_ref().is_none_or(is_one)
     }
 
-    /// Tells whether values that are made of others may fit.
+    /// Returns `true` if values that are made of others may fit.
     fn fits_made_of_others(&self, kind: Kinds) -> bool {
         self.is_kind(kind) && self.values.is_none()
     }
@@ -169,7 +169,7 @@ impl Rules {
     }
 }
 
-/// Returns the bit of a place; nothing if there are not so many bits.
+/// Returns the bit of a place; `None` if there are not so many bits.
 fn bit(place: usize) -> Option<u64> {
     1_u64.checked_shl(u32::try_from(place).ok()?)
 }
@@ -222,7 +222,7 @@ impl Plain<'_> {
         }
     }
 
-    /// Tells whether it certainly is the other value.
+    /// Returns `true` if it certainly is the other value.
     fn is(&self, other: &Value) -> bool {
         match self {
             Self::Null => other.is_null(),

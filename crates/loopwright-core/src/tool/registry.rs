@@ -24,7 +24,7 @@ struct Lazy {
 
 /// There is no tool of that name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no tool named `{name}`; known are: {known}")]
+#[error("unknown tool `{name}`; available: {known}")]
 pub struct RegistryError {
     /// The name.
     pub name: String,
@@ -66,7 +66,7 @@ impl ToolRegistry {
         })
     }
 
-    /// Tells whether there is a tool of that name.
+    /// Returns `true` if there is a tool of that name.
     pub fn contains(&self, name: &str) -> bool {
         self.instances.get(name).is_some() || self.factories.contains_key(name)
     }

@@ -39,7 +39,7 @@ impl Checker {
         self.shape.get_or_init(|| FastSchema::of(&self.schema))
     }
 
-    /// Tells whether arguments that are written as JSON plainly fit; `false` says nothing.
+    /// Returns `true` if arguments that are written as JSON plainly fit; `false` says nothing.
     pub(super) fn plainly_takes(&self, text: &str) -> bool {
         self.shape().takes_text(text)
     }

@@ -88,7 +88,7 @@ impl ToolSet {
         self.0.tools.len()
     }
 
-    /// Tells whether there are none.
+    /// Returns `true` if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.tools.is_empty()
     }

@@ -152,7 +152,7 @@ impl World {
         }
     }
 
-    /// Tells whether somebody else may write to the journal.
+    /// Returns `true` if another process may write to the journal.
     fn is_fenced(&self) -> bool {
         let fenced = |it: &Failure| {
             it.kind == FailureKind::Journal && !it.message().contains("not available")

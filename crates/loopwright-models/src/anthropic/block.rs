@@ -96,7 +96,7 @@ impl Block {
         Ok(block)
     }
 
-    /// Begins a block that was not announced; nothing if what is added does not tell its kind.
+    /// Begins a block that was not announced; `None` if what is added does not tell its kind.
     pub(super) fn unannounced(delta: &WireDelta<'_>) -> Option<Self> {
         let (kind, name) = match &*delta.kind {
             "text_delta" => (Kind::Text, "text"),
@@ -148,7 +148,7 @@ impl Block {
         matches!(&self.kind, Kind::Call { name, .. } if name.is_empty())
     }
 
-    /// Returns the part that it is; nothing if it says nothing.
+    /// Returns the part that it is; `None` if it says nothing.
     ///
     /// Of an answer that was cut off, thinking without a signature is not kept for the provider: it
     /// would not be taken back.
@@ -219,7 +219,7 @@ impl Block {
         self.fields.iter().find(|(it, _)| it == name).map(|(_, json)| json.as_str())
     }
 
-    /// Tells whether the block says nothing that its part does not.
+    /// Returns `true` if the block says nothing that its part does not.
     fn is_plain(&self) -> bool {
         self.citations.is_empty()
             && self.more.is_empty()
@@ -232,7 +232,7 @@ impl Block {
             })
     }
 
-    /// Tells whether a tool's input is not cut off.
+    /// Returns `true` if a tool's input is not cut off.
     fn has_whole_input(&self) -> bool {
         self.text.is_empty() || serde_json::from_str::<IgnoredAny>(&self.text).is_ok()
     }

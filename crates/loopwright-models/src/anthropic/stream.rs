@@ -91,7 +91,7 @@ fn pass_on(usage: Option<Usage>, deltas: &mut dyn DeltaSink) {
     }
 }
 
-/// Tells whether an error field says something; null, `{}` and the like do not.
+/// Returns `true` if an error field says something; null, `{}` and the like do not.
 fn is_filled(error: &RawValue) -> bool {
     !matches!(error.get(), "null" | "{}" | "\"\"" | "false")
 }

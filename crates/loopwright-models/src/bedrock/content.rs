@@ -53,7 +53,7 @@ impl<'a> WireBlock<'a> {
         (!text.trim().is_empty()).then_some(Self::Text(text))
     }
 
-    /// Returns a part as users say it; nothing for what only models say.
+    /// Returns a part as users say it; `None` for what only models say.
     pub(super) fn of(part: &'a Part) -> Option<Self> {
         match part.content() {
             Content::Text(text) | Content::Refusal(text) => Self::text(&**text),

@@ -159,12 +159,12 @@ impl Answer {
         self.calls > 0
     }
 
-    /// Tells whether a call has no name: what there is of it is not a call.
+    /// Returns `true` if a call has no name: what there is of it is not a call.
     pub(super) fn has_nameless_call(&self) -> bool {
         self.calls().any(|call| call.name.is_empty())
     }
 
-    /// Tells whether the arguments of all calls are complete JSON; nothing at all means none.
+    /// Returns `true` if the arguments of all calls are complete JSON; nothing at all means none.
     pub(super) fn has_whole_arguments(&self) -> bool {
         let is_whole = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
         self.calls().all(|call| call.arguments.trim().is_empty() || is_whole(&call.arguments))

@@ -32,7 +32,7 @@ impl<'a> WirePart<'a> {
         Self::Text { text: text.into() }
     }
 
-    /// Returns a part as users say it; nothing for what only models say.
+    /// Returns a part as users say it; `None` for what only models say.
     ///
     /// Files go to this provider beside the conversation, not within it.
     pub(super) fn of(part: &'a Part) -> Option<Self> {

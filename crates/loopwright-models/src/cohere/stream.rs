@@ -97,7 +97,7 @@ impl CohereReading {
     }
 }
 
-/// Tells whether a field is filled.
+/// Returns `true` if a field is filled.
 fn says(raw: &RawValue) -> bool {
     !matches!(raw.get(), "\"\"" | "{}" | "false" | "null" | "[]" | "0")
 }

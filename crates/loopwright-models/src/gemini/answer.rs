@@ -125,7 +125,7 @@ impl Answer {
         self.calls > 0
     }
 
-    /// Tells whether the model stopped in the middle of something.
+    /// Returns `true` if the model stopped in the middle of something.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut || self.awaits_result
     }

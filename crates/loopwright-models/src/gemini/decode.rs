@@ -204,7 +204,7 @@ impl GeminiReading {
     }
 }
 
-/// Tells whether a chunk is an error.
+/// Returns `true` if a chunk is an error.
 fn is_error(chunk: &Chunk<'_>) -> bool {
     let is_bare = chunk.candidates.is_none()
         && chunk.usage_metadata.is_none()
@@ -213,12 +213,12 @@ fn is_error(chunk: &Chunk<'_>) -> bool {
     chunk.error.is_some_and(says) || (is_bare && chunk.message.is_some())
 }
 
-/// Tells whether a part goes on with the answer. Empty words, even signed ones, do not.
+/// Returns `true` if a part goes on with the answer. Empty words, even signed ones, do not.
 fn says(part: &WirePart<'_>) -> bool {
     part.fields.text.as_ref().is_none_or(|text| !text.is_empty())
 }
 
-/// Reads usage; nothing if it counts nothing.
+/// Reads usage; `None` if it counts nothing.
 fn read_usage(raw: &RawValue) -> Option<Usage> {
     let wire: WireUsage = serde_json::from_str(raw.get()).ok()?;
     let counts =

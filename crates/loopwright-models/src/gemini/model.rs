@@ -38,13 +38,13 @@ impl Gemini {
         }
     }
 
-    /// Tells whether it is of the third generation or later, which wants signatures with calls and
+    /// Returns `true` if it is of the third generation or later, which wants signatures with calls and
     /// lets results of tools hold pictures.
     pub(super) fn is_third(self) -> bool {
         self.major >= 3
     }
 
-    /// Returns the setting for so much thinking; nothing for models that do not think.
+    /// Returns the setting for so much thinking; `None` for models that do not think.
     pub(super) fn thinking(self, effort: ReasoningEffort) -> Option<Value> {
         if self.is_third() {
             return Some(json!({ "includeThoughts": true, "thinkingLevel": self.level(effort) }));

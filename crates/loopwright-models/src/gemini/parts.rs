@@ -38,7 +38,7 @@ pub(super) struct FileData<'a> {
     file_uri: Cow<'a, str>,
 }
 
-/// Returns a part as users say it; nothing for what they do not say.
+/// Returns a part as users say it; `None` for what they do not say.
 pub(super) fn wire_part(part: &Part) -> Option<WirePart<'_>> {
     match part.content() {
         Content::Text(text) | Content::Refusal(text) => Some(WirePart::text(&**text)),
@@ -77,7 +77,7 @@ pub(super) fn media_of(result: &ToolResult) -> impl Iterator<Item = &Part> {
     result.content.iter().filter(is_media)
 }
 
-/// Tells whether the result of a tool can hold a part, where results hold parts at all.
+/// Returns `true` if the result of a tool can hold a part, where results hold parts at all.
 pub(super) fn fits_within(part: &Part) -> bool {
     const TYPES: [&str; 5] =
         ["image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"];

@@ -78,7 +78,7 @@ impl Framing {
         }
     }
 
-    /// Tells whether an end that comes with the connection's is too early.
+    /// Returns `true` if an end that comes with the connection's is too early.
     pub(super) fn has_an_end(self) -> bool {
         self != Self::UntilClose
     }
@@ -141,7 +141,7 @@ fn data(left: &mut u64, buffer: &mut BytesMut) -> Piece {
     Piece::Bytes(buffer.split_to(most).freeze())
 }
 
-/// Takes a line without its end; nothing if it is not there as a whole.
+/// Takes a line without its end; `None` if it is not there as a whole.
 fn line(buffer: &mut BytesMut) -> io::Result<Option<BytesMut>> {
     let Some(end) = memchr(b'\n', buffer) else {
         let is_too_long = buffer.len() > MAX_LINE;

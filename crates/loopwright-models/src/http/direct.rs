@@ -155,7 +155,7 @@ impl Connection {
         Ok(Self { to, runtime, stream, buffer: BytesMut::new(), announced: 0 })
     }
 
-    /// Tells whether the server neither closed the connection nor said anything that nobody asked for.
+    /// Returns `true` if the server neither closed the connection nor said anything that nobody asked for.
     fn is_open(&self) -> bool {
         let looked = SockRef::from(&self.stream).peek(&mut [MaybeUninit::uninit()]);
         looked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
@@ -234,7 +234,7 @@ impl Connection {
         }
     }
 
-    /// Reads what is there; nothing if there is nothing yet.
+    /// Reads what is there; `None` if there is nothing yet.
     fn read(&mut self, most: usize) -> io::Result<Option<usize>> {
         self.buffer.reserve(most);
         match self.stream.try_read_buf(&mut self.buffer) {
@@ -246,7 +246,7 @@ impl Connection {
 }
 
 impl Response {
-    /// Returns the next piece of the body; nothing at its end.
+    /// Returns the next piece of the body; `None` at its end.
     pub(super) async fn chunk(&mut self) -> io::Result<Option<Bytes>> {
         loop {
             let Some(connection) = &mut self.connection else { return Ok(None) };

@@ -40,7 +40,7 @@ fn add<'a>(text: &mut Cow<'a, str>, more: &'a str) {
     }
 }
 
-/// Tells whether a tool returned anything but words.
+/// Returns `true` if a tool returned anything but words.
 pub(super) fn shows_media(result: &ToolResult) -> bool {
     result.content.iter().any(is_media)
 }

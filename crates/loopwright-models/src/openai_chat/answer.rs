@@ -143,7 +143,7 @@ impl Answer {
         }
     }
 
-    /// Tells whether nothing was said.
+    /// Returns `true` if nothing was said.
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -160,12 +160,12 @@ impl Answer {
         !self.calls.is_empty()
     }
 
-    /// Tells whether a call has no name: what there is of it is not a call.
+    /// Returns `true` if a call has no name: what there is of it is not a call.
     pub(crate) fn has_nameless_call(&self) -> bool {
         self.calls.iter().any(|call| call.name.is_empty())
     }
 
-    /// Tells whether the arguments of all calls are complete JSON.
+    /// Returns `true` if the arguments of all calls are complete JSON.
     pub(crate) fn has_whole_arguments(&self) -> bool {
         self.calls.iter().all(|call| call.is_custom || is_whole_json(&call.arguments))
     }
@@ -344,7 +344,7 @@ impl Answer {
     }
 }
 
-/// Tells whether a text is JSON from beginning to end; nothing at all means an empty object.
+/// Returns `true` if a text is JSON from beginning to end; nothing at all means an empty object.
 fn is_whole_json(text: &str) -> bool {
     text.trim().is_empty() || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

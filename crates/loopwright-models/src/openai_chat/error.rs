@@ -30,12 +30,12 @@ pub(crate) fn error_in(
     (is_bare && (named || told)).then(|| context.of_body(text))
 }
 
-/// Tells whether this is the choice that is read; others are answers nobody asked for.
+/// Returns `true` if this is the choice that is read; others are answers nobody asked for.
 pub(crate) fn is_first(choice: &Choice<'_>) -> bool {
     choice.index.unwrap_or(0) == 0
 }
 
-/// Tells whether an error field is filled; some providers send `""`, `{}` or `false` for none.
+/// Returns `true` if an error field is filled; some providers send `""`, `{}` or `false` for none.
 fn says(error: &RawValue) -> bool {
     !matches!(error.get(), "\"\"" | "{}" | "false" | "null" | "[]" | "0")
 }

@@ -78,7 +78,7 @@ pub(super) struct File<'a> {
     id: Option<&'a str>,
 }
 
-/// Returns a part as users say it; nothing for what they cannot say.
+/// Returns a part as users say it; `None` for what they cannot say.
 pub(super) fn wire_part(part: &Part) -> Option<WirePart<'_>> {
     match part.content() {
         Content::Text(text) => Some(WirePart::text(&**text)),

@@ -30,7 +30,7 @@ pub(super) fn of_error(error: &RawValue, context: &ErrorContext) -> ModelError {
     context.of_envelope(&json!({ "error": error }))
 }
 
-/// Tells whether an error field is filled.
+/// Returns `true` if an error field is filled.
 pub(super) fn says(error: &RawValue) -> bool {
     !matches!(error.get(), "\"\"" | "{}" | "false" | "null" | "[]" | "0")
 }

@@ -73,7 +73,7 @@ fn include(fields: &mut Fields<'_>, question: &EncodeInput<'_>) {
     }
 }
 
-/// Tells whether a model of `OpenAI`'s does not reason: asked for encrypted reasoning, such models
+/// Returns `true` if a model of `OpenAI`'s does not reason: asked for encrypted reasoning, such models
 /// refuse the request.
 fn is_plain(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);

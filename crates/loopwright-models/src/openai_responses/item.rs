@@ -21,7 +21,7 @@ pub(super) enum Voice {
 }
 
 impl Item<'_> {
-    /// Tells whether the client is to run it, not the provider.
+    /// Returns `true` if the client is to run it, not the provider.
     pub(super) fn is_call(&self) -> bool {
         match &*self.kind {
             "function_call" | "custom_tool_call" | "local_shell_call" | "computer_call"

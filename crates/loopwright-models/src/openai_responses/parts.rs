@@ -36,7 +36,7 @@ impl<'a> WirePart<'a> {
         Self::Text { text: text.into() }
     }
 
-    /// Returns a part as users say it; nothing for what only models say.
+    /// Returns a part as users say it; `None` for what only models say.
     pub(super) fn of(part: &'a Part) -> Option<Self> {
         match part.content() {
             Content::Text(text) => Some(Self::text(&**text)),

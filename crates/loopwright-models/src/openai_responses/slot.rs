@@ -226,7 +226,7 @@ impl Slot {
         Ok(item.parts(self.heard, &self.raw))
     }
 
-    /// Tells whether it is a call whose arguments broke off.
+    /// Returns `true` if it is a call whose arguments broke off.
     pub(super) fn is_cut(&self) -> bool {
         !self.is_done
             && self.kind == "function_call"

@@ -127,7 +127,7 @@ impl Sweep {
         (status.ctime(), status.ctime_nsec()) >= self.began
     }
 
-    /// Tells whether a folder was made or renamed by the command, with all that is in it.
+    /// Returns `true` if a folder was made or renamed by the command, with all that is in it.
     fn appeared(&self, at: &Path, status: &Metadata) -> bool {
         status.is_dir()
             && self.is_new(status)
@@ -141,7 +141,7 @@ impl Sweep {
         names(folder).iter().any(older)
     }
 
-    /// Tells whether what is at a path below a folder was there when the command began.
+    /// Returns `true` if what is at a path below a folder was there when the command began.
     fn was_there(&self, root: &Path, path: &Path) -> bool {
         path.ancestors().filter(|at| !at.as_os_str().is_empty()).all(|at| {
             let at = root.join(at);

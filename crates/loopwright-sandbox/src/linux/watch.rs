@@ -195,7 +195,7 @@ impl Watch<'_> {
         }
     }
 
-    /// When time runs out; nothing for a time that is too long to be told.
+    /// When time runs out; `None` for a time that is too long to be told.
     fn wall_ends(&self) -> Option<Instant> {
         self.began.checked_add(self.job.policy.limits.timeout)
     }

@@ -57,7 +57,7 @@ fn is_named_git(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git"))
 }
 
-/// Tells whether git would take a folder for a repository once changes are made: one of the name, or one that holds
+/// Returns `true` if git would take a folder for a repository once changes are made: one of the name, or one that holds
 /// what makes one.
 fn is_repository(folder: &Path, after: &dyn FolderView) -> bool {
     if is_named_git(folder) {
@@ -163,7 +163,7 @@ fn without_parents(path: &Path) -> PathBuf {
     plain
 }
 
-/// Tells whether a folder that becomes a repository holds already what git would obey. What is new in it is judged on
+/// Returns `true` if a folder that becomes a repository holds already what git would obey. What is new in it is judged on
 /// its own.
 fn has_settings(folder: &Path, after: &dyn FolderView) -> bool {
     let stays = |path: &Path| after.before(path).is_some() && after.what(path).is_some();

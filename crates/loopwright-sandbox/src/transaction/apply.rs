@@ -230,7 +230,7 @@ fn exists(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Tells whether a step will never be possible: a folder on the way is gone or something else now, belongs to another
+/// Returns `true` if a step will never be possible: a folder on the way is gone or something else now, belongs to another
 /// user, or is where something is mounted.
 pub(super) fn is_refused(error: &io::Error) -> bool {
     const REFUSALS: [i32; 9] = [

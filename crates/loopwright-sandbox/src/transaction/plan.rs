@@ -102,7 +102,7 @@ impl Mark {
         }
     }
 
-    /// Tells whether what is at a path is this version. A file that was replaced and then restored with its times is.
+    /// Returns `true` if what is at a path is this version. A file that was replaced and then restored with its times is.
     pub(super) fn is_at(self, status: &rustix::fs::Stat) -> bool {
         let there = Self::of_status(status);
         there == Self { inode: there.inode, ..self }

@@ -324,7 +324,7 @@ impl Scan<'_> {
         Ok(())
     }
 
-    /// Tells whether a file was only opened, not changed.
+    /// Returns `true` if a file was only opened, not changed.
     fn is_same(&self, path: &Path, old: &Metadata, new: &Metadata) -> bool {
         old.file_type() == new.file_type()
             && (old.mode(), old.size()) == (new.mode(), new.size())
@@ -332,7 +332,7 @@ impl Scan<'_> {
             && same_content(&self.layers.upper.join(path), &self.layers.root.join(path), old)
     }
 
-    /// Tells whether something was changed since the command began. What was changed in the same tick of the clock was
+    /// Returns `true` if something was changed since the command began. What was changed in the same tick of the clock was
     /// changed before the command could look at it, because starting it takes longer than a tick.
     fn is_newer(&self, old: &Metadata) -> bool {
         (old.ctime(), old.ctime_nsec()) > self.began
@@ -397,7 +397,7 @@ struct Layers<'a> {
 }
 
 impl Layers<'_> {
-    /// Tells whether what is below at a path is seen through what was collected.
+    /// Returns `true` if what is below at a path is seen through what was collected.
     fn shows_below(&self, path: &Path) -> bool {
         path.ancestors().skip(1).all(|at| {
             let upper = self.upper.join(at);
@@ -421,7 +421,7 @@ impl Layers<'_> {
         self.found.borrow_mut().insert(path.into(), Some(EntryKind::of(new)));
     }
 
-    /// Tells whether anything was collected in a folder besides its own look.
+    /// Returns `true` if anything was collected in a folder besides its own look.
     fn changes_below(&self, path: &Path) -> bool {
         entries(&self.upper.join(path)).is_ok_and(|names| !names.is_empty())
     }
@@ -465,12 +465,12 @@ impl FolderView for Layers<'_> {
     }
 }
 
-/// Tells whether something stands for the removal of what is below it.
+/// Returns `true` if something stands for the removal of what is below it.
 fn is_whiteout(status: &Metadata) -> bool {
     status.file_type().is_char_device() && status.rdev() == 0
 }
 
-/// Tells whether a folder hides what is below it.
+/// Returns `true` if a folder hides what is below it.
 fn is_opaque(folder: &Path) -> bool {
     let mut value = [0_u8; 4];
     matches!(lgetxattr(folder, OPAQUE, &mut value), Ok(1)) && value[0] == b'y'

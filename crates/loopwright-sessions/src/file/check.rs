@@ -271,7 +271,7 @@ fn found(id: &SessionId, problem: String, repaired: Option<String>) -> Finding {
     Finding { session: Some(id.clone()), problem, repaired }
 }
 
-/// Tells whether a log has to be moved away because its bytes are not those that were written.
+/// Returns `true` if a log has to be moved away because its bytes are not those that were written.
 fn is_unreadable(path: &Path) -> Result<bool, StoreError> {
     let Some(mut file) = disk::open(path).at(path)? else { return Ok(true) };
     let bytes = frame::part(&mut file, 0, u64::MAX).at(path)?;

@@ -40,7 +40,7 @@ pub(super) fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file for reading; nothing if there is none.
+/// Opens a file for reading; `None` if there is none.
 pub(super) fn open(path: &Path) -> io::Result<Option<File>> {
     if_there(options().read(true).open(path))
 }
@@ -241,7 +241,7 @@ impl Identity {
         }
     }
 
-    /// Tells whether a file is known to be this one.
+    /// Returns `true` if a file is known to be this one.
     pub(super) fn is_of(self, file: &fs::Metadata) -> bool {
         #[cfg(unix)]
         {

@@ -115,7 +115,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// Returns where the parts of a frame are that begins at `start` of bytes which begin at `base` of a
-/// file; nothing if its beginning is not intact. Its body need not be there.
+/// file; `None` if its beginning is not intact. Its body need not be there.
 fn parts(bytes: &[u8], base: u64, start: usize) -> Option<Frame> {
     if !bytes.get(start..)?.starts_with(&MARK) {
         return None;
@@ -130,7 +130,7 @@ fn parts(bytes: &[u8], base: u64, start: usize) -> Option<Frame> {
     is_intact.then_some(Frame { at: whole, head, body })
 }
 
-/// Returns the frame that begins at `start` of bytes which begin at `base` of a file; nothing if there
+/// Returns the frame that begins at `start` of bytes which begin at `base` of a file; `None` if there
 /// is no intact one.
 pub(super) fn read(bytes: &[u8], base: u64, start: usize) -> Option<Frame> {
     let frame = parts(bytes, base, start)?;
@@ -162,7 +162,7 @@ pub(super) fn all(bytes: &[u8], base: u64) -> Vec<Frame> {
     std::iter::successors(next(0), |frame| next(frame.at.end)).collect()
 }
 
-/// Tells whether bytes in which no frame is intact from `start` on were a frame once.
+/// Returns `true` if bytes in which no frame is intact from `start` on were a frame once.
 fn was_whole(bytes: &[u8], base: u64, start: usize) -> bool {
     let reaches_its_end = |it: Frame| it.at.end <= bytes.len();
     parts(bytes, base, start).is_some_and(reaches_its_end)
@@ -180,14 +180,14 @@ pub(super) fn find(bytes: &[u8], base: u64, mut from: usize) -> Option<Frame> {
     }
 }
 
-/// Reads the head of the frame that begins at some place of a file; nothing if it is not intact. Its
+/// Reads the head of the frame that begins at some place of a file; `None` if it is not intact. Its
 /// body is not looked at.
 pub(super) fn head_at(file: &mut File, at: u64) -> io::Result<Option<Vec<u8>>> {
     let bytes = glance(file, at)?;
     Ok(parts(&bytes, at, 0).map(|it| bytes[it.head].to_vec()))
 }
 
-/// Reads the frame that begins at some place of a file; nothing if there is no intact one.
+/// Reads the frame that begins at some place of a file; `None` if there is no intact one.
 pub(super) fn beginning_at(file: &mut File, at: u64) -> io::Result<Option<OwnedFrame>> {
     let mut bytes = glance(file, at)?;
     let Some(frame) = parts(&bytes, at, 0) else { return Ok(None) };
@@ -197,7 +197,7 @@ pub(super) fn beginning_at(file: &mut File, at: u64) -> io::Result<Option<OwnedF
     Ok(read(&bytes, at, 0).map(|it| owned(&bytes, at, it)))
 }
 
-/// Reads the frame that ends at some place of a file; nothing if there is no intact one.
+/// Reads the frame that ends at some place of a file; `None` if there is no intact one.
 pub(super) fn ending_at(file: &mut File, end: u64) -> io::Result<Option<OwnedFrame>> {
     let from = end.saturating_sub(GLANCE);
     let mut bytes = part(file, from, end - from)?;

@@ -47,7 +47,7 @@ pub(super) struct LeaseFile {
 }
 
 impl LeaseFile {
-    /// Reads the file of a session; nothing if there is none.
+    /// Reads the file of a session; `None` if there is none.
     fn read(id: &SessionId, dir: &Path) -> Result<Option<Self>, StoreError> {
         let path = dir.join(LEASE);
         let Some(mut file) = disk::open(&path).at(&path)? else { return Ok(None) };
@@ -63,7 +63,7 @@ impl LeaseFile {
         Ok(Some(Self { path, _file: file, identity, written, leases }))
     }
 
-    /// Tells whether the file is still the one that was read.
+    /// Returns `true` if the file is still the one that was read.
     fn is_there(&self) -> Result<bool, StoreError> {
         let found = disk::if_there(fs::symlink_metadata(&self.path)).at(&self.path)?;
         Ok(found.is_some_and(|it| self.identity.is_of(&it) && it.modified().ok() == self.written))

@@ -39,7 +39,7 @@ impl AppendLatency {
         Self { blocking, row: AtomicU32::new(0) }
     }
 
-    /// Tells whether the next append may block.
+    /// Returns `true` if the next append may block.
     pub(super) fn may_block(&self) -> bool {
         match self.blocking {
             AppendMode::Adaptive => self.row.load(Relaxed) >= FAST_STREAK,

@@ -81,7 +81,7 @@ pub(super) struct Addition {
 }
 
 impl Addition {
-    /// Tells whether the index entry of the session speaks of another place from now on.
+    /// Returns `true` if the index entry of the session speaks of another place from now on.
     fn moves(&self) -> bool {
         self.workdir.is_some() || self.parent.is_some()
     }
@@ -354,7 +354,7 @@ impl Root {
         session.ended(deleted)
     }
 
-    /// Takes up a session where this store left it, and locks it; nothing if this store never wrote it, or its
+    /// Takes up a session where this store left it, and locks it; `None` if this store never wrote it, or its
     /// files are others by now.
     fn locked_again(&self, id: &SessionId) -> Result<Option<Files>, StoreError> {
         let Some(mut files) = self.take(id) else { return Ok(None) };
@@ -402,7 +402,7 @@ fn remember(known: &mut Vec<Files>, files: Files) {
 }
 
 impl Files {
-    /// Returns how many bytes others appended to the log; nothing if it is not the same one any more.
+    /// Returns how many bytes others appended to the log; `None` if it is not the same one any more.
     fn appended(&mut self) -> Result<Option<u64>, StoreError> {
         let FrameFile { path, identity, end, length, .. } = &mut self.trail;
         let Some(there) = disk::if_there(fs::symlink_metadata(&path)).at(path)? else {

@@ -88,12 +88,12 @@ impl IndexEntry {
         self.statuses & DAMAGED != 0
     }
 
-    /// Tells whether it leaves open that the session was written at some moment, and is any of these.
+    /// Returns `true` if it leaves open that the session was written at some moment, and is any of these.
     pub(super) fn may_be_written(&self, updated_at: Timestamp, statuses: u8) -> bool {
         !self.is_settled && self.updated_at >= updated_at && self.statuses & statuses == statuses
     }
 
-    /// Tells whether it says of a session what is true, or leaves it open.
+    /// Returns `true` if it says of a session what is true, or leaves it open.
     pub(super) fn covers(&self, truth: &Self) -> bool {
         let (updated_at, statuses) = (self.updated_at, self.statuses);
         let is_open = self.may_be_written(truth.updated_at, truth.statuses);
@@ -118,7 +118,7 @@ impl IndexEntry {
         bytes
     }
 
-    /// Reads an entry; nothing if it is none.
+    /// Reads an entry; `None` if it is none.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let entry = Entry::read(bytes)?;
         Some(Self {
@@ -139,7 +139,7 @@ impl IndexEntry {
 pub(super) struct Entry<'a>(&'a [u8]);
 
 impl<'a> Entry<'a> {
-    /// Takes bytes for an entry; nothing if they are none.
+    /// Takes bytes for an entry; `None` if they are none.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let sum = bytes.first_chunk().map(|it| u32::from_le_bytes(*it))?;
         (bytes.len() == SLOT && crc32fast::hash(&bytes[4..]) == sum).then_some(Self(bytes))
@@ -174,7 +174,7 @@ impl<'a> IndexQuery<'a> {
         }
     }
 
-    /// Tells whether a session may be asked for.
+    /// Returns `true` if a session may be asked for.
     pub(super) fn may_be(&self, entry: Entry<'_>) -> bool {
         let is = |wanted: Option<u64>, at| wanted.is_none_or(|it| it == entry.number(at));
         let (statuses, flags) = (entry.0[4], entry.0[6]);

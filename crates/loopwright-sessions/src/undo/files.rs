@@ -94,7 +94,7 @@ impl FileCall {
     /// How the answer of a tool begins that changed nothing.
     const NOTHING: &str = "No change";
 
-    /// Takes a call for one of a file tool; nothing if it is none.
+    /// Takes a call for one of a file tool; `None` if it is none.
     fn of(call: &ToolCall) -> Option<Self> {
         let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
         let path = arguments.get("path").and_then(Value::as_str).unwrap_or_default();

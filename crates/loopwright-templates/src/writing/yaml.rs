@@ -66,7 +66,7 @@ fn indent(text: &mut String, depth: usize) {
     text.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// Tells whether a text can be written line by line, as it is.
+/// Returns `true` if a text can be written line by line, as it is.
 fn is_block(text: &str) -> bool {
     let is_plain =
         |line: &str| line.is_empty() || (!line.trim().is_empty() && !line.starts_with('\t'));
@@ -108,7 +108,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Tells whether a character cannot stand in YAML as it is, or not be seen there.
+/// Returns `true` if a character cannot stand in YAML as it is, or not be seen there.
 fn is_special(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')

@@ -67,7 +67,7 @@ pub(crate) struct CanonTool {
 }
 
 impl CanonTool {
-    /// Tells whether the client runs it, by arguments that are JSON.
+    /// Returns `true` if the client runs it, by arguments that are JSON.
     pub(crate) fn is_function(&self) -> bool {
         matches!(self.kind.as_str(), "" | "function")
             || self.kind == "custom" && !self.schema.is_null()
@@ -186,7 +186,7 @@ impl Item {
     }
 }
 
-/// Returns a request in no provider's terms; nothing for a wire that is not known.
+/// Returns a request in no provider's terms; `None` for a wire that is not known.
 pub(crate) fn canon(api: &str, body: &Value) -> Option<Canon> {
     let mut canon =
         Canon { model: owned(&body["model"]), streams: body["stream"] == true, ..Canon::default() };

@@ -49,7 +49,7 @@ fn awkward(body: &[u8]) -> Vec<&[u8]> {
     pieces
 }
 
-/// Tells whether the place after the first of these bytes is one at which decoders go wrong.
+/// Returns `true` if the place after the first of these bytes is one at which decoders go wrong.
 fn is_awkward(bytes: &[u8]) -> bool {
     let beginnings: [&[u8]; 5] = [b"\r\n", b"\n\n", b"data:", b"event:", b"[DONE]"];
     let within_character = bytes.get(1).is_some_and(|byte| byte & 0xC0 == 0x80);

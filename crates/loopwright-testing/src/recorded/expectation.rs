@@ -28,7 +28,7 @@ pub struct ExpectedAnswer {
     pub tool_calls: Vec<ExpectedCall>,
     /// Why the model does not answer, in its words.
     pub refusal: Option<String>,
-    /// Why the model stopped, in common words; nothing if that is not known.
+    /// Why the model stopped, in common words; `None` if that is not known.
     pub finish_reason: Option<String>,
     /// What was consumed, if the provider said so.
     pub usage: Option<ExpectedUsage>,
@@ -45,7 +45,7 @@ pub struct ExpectedCall {
     pub id: Option<String>,
     /// The tool's name.
     pub name: Option<String>,
-    /// The arguments; nothing if they are no JSON.
+    /// The arguments; `None` if they are no JSON.
     pub arguments: Option<Value>,
     /// The arguments as they were written, where that is of interest.
     pub arguments_raw: Option<String>,
@@ -97,9 +97,9 @@ pub struct ExpectedError {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Script {
-    /// The first request; nothing if requests were not recorded.
+    /// The first request; `None` if requests were not recorded.
     pub first: Option<FirstRequest>,
-    /// What each request adds; nothing where the request was not recorded.
+    /// What each request adds; `None` where the request was not recorded.
     pub exchanges: Vec<Option<ScriptedStep>>,
 }
 

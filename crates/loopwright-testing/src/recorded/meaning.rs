@@ -120,7 +120,7 @@ fn wanted_call(call: &ExpectedCall, got: Option<&ToolCall>) -> Value {
     json!({ "id": call.id, "name": call.name, "arguments": arguments })
 }
 
-/// Tells whether a call that is not one of a function keeps its input.
+/// Returns `true` if a call that is not one of a function keeps its input.
 fn holds(call: &ToolCall, input: &str) -> bool {
     let parsed = call.parse_arguments().unwrap_or_default();
     let is_field = || parsed.as_object().is_some_and(|it| it.values().any(|it| it == input));

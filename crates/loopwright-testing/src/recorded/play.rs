@@ -278,7 +278,7 @@ pub(crate) struct Plan {
     conversation: Conversation,
     /// What each request said, earlier requests that it refers to included.
     said: Vec<Vec<Item>>,
-    /// What each answer said; nothing where it was an error.
+    /// What each answer said; `None` where it was an error.
     answered: Vec<Option<Own>>,
     given: BTreeSet<String>,
 }

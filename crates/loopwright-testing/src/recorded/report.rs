@@ -50,7 +50,7 @@ impl Report {
         self.skipped.extend(other.skipped);
     }
 
-    /// Tells whether nothing is wrong.
+    /// Returns `true` if nothing is wrong.
     pub fn is_ok(&self) -> bool {
         self.failures.is_empty()
     }

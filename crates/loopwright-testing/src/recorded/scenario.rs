@@ -51,7 +51,7 @@ pub struct RecordedRequest {
     /// The path, which may lack the beginning of the provider's address.
     #[serde(default)]
     pub path: Option<String>,
-    /// The JSON of the body; nothing if it was not recorded.
+    /// The JSON of the body; `None` if it was not recorded.
     #[serde(default)]
     pub body: Option<Value>,
 }
@@ -106,19 +106,19 @@ impl TryFrom<StoredResponse> for RecordedResponse {
 }
 
 impl RecordedResponse {
-    /// Tells whether the status is a success.
+    /// Returns `true` if the status is a success.
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// Tells whether the body is a stream of server-sent events, whatever its content type says.
+    /// Returns `true` if the body is a stream of server-sent events, whatever its content type says.
     pub fn is_event_stream(&self) -> bool {
         let body = self.body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&self.body).trim_ascii_start();
         let begins: [&[u8]; 5] = [b"data:", b"event:", b":", b"id:", b"retry:"];
         begins.iter().any(|begin| body.starts_with(begin))
     }
 
-    /// Tells whether the body was sent piece by piece.
+    /// Returns `true` if the body was sent piece by piece.
     pub fn is_stream(&self) -> bool {
         let content_type = self.headers.get("content-type").map_or("", String::as_str);
         let kinds = ["event-stream", "ndjson", "eventstream"];

@@ -134,7 +134,7 @@ fn numbered(number: usize) -> String {
     format!("made_up_{number}")
 }
 
-/// Tells whether two conversations say the same, however their texts are cut into items.
+/// Returns `true` if two conversations say the same, however their texts are cut into items.
 pub(crate) fn say_the_same(api: &str, one: &[Item], other: &[Item]) -> bool {
     runs(api, one) == runs(api, other)
 }
@@ -255,7 +255,7 @@ enum SameIds {
     Renamed,
 }
 
-/// Compares the calls of an answer with those of a request; nothing if they are others.
+/// Compares the calls of an answer with those of a request; `None` if they are others.
 fn same_calls(given: &[Item], sent: &[Item]) -> Option<SameIds> {
     // Without ids, as for a wire that has none.
     let calls = |items: &[Item], api: &str| said(api, items, Kind::Calls);
@@ -360,7 +360,7 @@ fn answers(item: &Item, call: &ToolCall, by: By) -> bool {
     }
 }
 
-/// Returns an item as a part of a message; nothing for what only a provider knows.
+/// Returns an item as a part of a message; `None` for what only a provider knows.
 fn part(item: &Item) -> Option<Part> {
     Some(match &item.content {
         ItemContent::Text(text) => Part::text(text.as_str()),

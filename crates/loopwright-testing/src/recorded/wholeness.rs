@@ -117,7 +117,7 @@ fn truncated_call<'a>(
     part.message.tool_calls().find(|call| !whole.contains(call))
 }
 
-/// Tells whether an answer that is cut here says itself, in its last complete event, that it has
+/// Returns `true` if an answer that is cut here says itself, in its last complete event, that it has
 /// ended, on a wire that has no other end.
 fn says_its_end(wire: WireApi, kept: &[u8]) -> bool {
     let field: &[u8] = match wire.name() {

@@ -43,7 +43,7 @@ struct BlockBuilder<'a> {
     styles: Vec<Style>,
     /// What begins each line: of quotes and of items.
     margins: Vec<Margin>,
-    /// The numbers of the lists that are open; nothing for those without.
+    /// The numbers of the lists that are open; `None` for those without.
     lists: Vec<Option<u64>>,
     code: Option<(Highlighter, String)>,
     table: Option<Table>,
@@ -240,7 +240,7 @@ impl<'a> BlockBuilder<'a> {
         self.flow.push(text, style, hold);
     }
 
-    /// Tells whether something stands before a paragraph in its quote. Items have no free lines: whether the
+    /// Returns `true` if something stands before a paragraph in its quote. Items have no free lines: whether the
     /// author wants them is known when the whole list is.
     fn has_company(&self) -> bool {
         self.lists.is_empty() && !self.margins.is_empty() && !self.lines.is_empty()

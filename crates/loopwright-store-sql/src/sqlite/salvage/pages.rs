@@ -86,7 +86,7 @@ fn guessed(file: &mut File) -> io::Result<u32> {
     Ok(if alike(ours) > alike(usual) { ours } else { usual })
 }
 
-/// Tells whether bytes may be a page of a table or an index, by its kind and where what it holds begins.
+/// Returns `true` if bytes may be a page of a table or an index, by its kind and where what it holds begins.
 fn is_of_table(page: &[u8]) -> bool {
     let (count, begins) = (short(page, 3).unwrap_or_default(), short(page, 5).unwrap_or_default());
     let (count, begins) = (usize::from(count), usize::from(begins));
