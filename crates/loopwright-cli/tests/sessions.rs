@@ -254,7 +254,9 @@ fn a_name_that_is_none_or_more_than_one_is_refused_with_what_there_is() {
     for line in [&["show", "x"][..], &["fork", "x"], &["rewind", "x", "1"], &["export", "x"]] {
         let done = place.sessions(line);
         assert_eq!(done.status, 2, "{line:?}");
-        assert!(done.stderr.contains("no session matches `x`; list sessions with `loopwright sessions list --all`"));
+        assert!(done.stderr.contains(
+            "no session matches `x`; list sessions with `loopwright sessions list --all`"
+        ));
     }
     let export =
         place.sessions(&["export", place.json(&["list"])["sessions"][0]["id"].as_str().unwrap()]);
