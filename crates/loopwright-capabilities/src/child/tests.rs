@@ -1,12 +1,15 @@
 //! What a child has of its parent.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use loopwright_agent::{Capability, NameList};
 use loopwright_core::{
     AgentLoop, AgentState, Budget, CallableHook, ChatModel, Delta, Edit, Flow, HookStack, InferCx,
-    LlmConfig, ModelError, ModelErrorKind, Priority, RunOptions, ToolDecision, ToolOutput, ToolSet,
+    LlmConfig, ModelError, ModelErrorKind, Priority, RunOptions, StopReason, ToolDecision, ToolOutput, ToolSet,
     messages::{InferenceRequest, InferenceResponse},
 };
 use loopwright_testing::{
@@ -247,6 +250,18 @@ fn a_child_that_was_stopped_says_so_and_one_that_failed_is_an_error() {
         error.to_string().starts_with("`helper` failed after 1 steps and 0 tokens: "),
         "{error}"
     );
+}
+
+#[test]
+fn a_child_that_works_when_the_time_of_its_parent_is_up_is_stopped_by_that_limit() {
+    let steps = [ScenarioStep::tool_call("spawn", json!({})), ScenarioStep::tool_call("hang", json!({}))];
+    let driver = Arc::new(ModelDriver::new(FakeModel::script(steps)));
+    let budget = Budget { time: Some(Duration::from_secs(5)), ..Budget::unlimited() };
+    let state = AgentState::new().with_budget(budget);
+    let change = |agent: AgentLoop| agent.with_driver(driver).with_tool(MockTool::hanging("hang"));
+    let ended = child_of(change, state, &|it| it).ended.unwrap();
+    let reason = ended.state.stop_signal().map(|signal| signal.reason);
+    assert_eq!(reason, Some(StopReason::TimeLimitReached), "{}", ended.state.explain_stop());
 }
 
 /// Is interrupted in its answer.
