@@ -1,6 +1,6 @@
 //! What a database lost, as files beside it and indexes tell.
 
-use std::sync::PoisonError;
+use std::{collections::BTreeMap, sync::PoisonError};
 
 use loopwright_sessions::{SessionId, SessionLog, SessionStatus};
 
@@ -74,6 +74,26 @@ impl Sqlite {
     }
 }
 
+/// Returns the keys of marks as SQL lists them.
+fn keys(marks: &[Mark]) -> String {
+    let keys: Vec<_> = marks.iter().map(|mark| mark.key.to_string()).collect();
+    keys.join(", ")
+}
+
+/// Reads rows of a key, a name and a number. The name is `None` if it is damaged; a row without a number is left out.
+async fn numbers(
+    transaction: &mut dyn Transaction,
+    sql: &str,
+) -> Result<BTreeMap<i64, (Option<String>, u64)>, SqlError> {
+    let mut found = BTreeMap::new();
+    for mut row in transaction.rows(sql, &[]).await? {
+        if let (Ok(key), Ok(number)) = (row.int(0), row.number::<u64>(2)) {
+            found.insert(key, (row.text(1).ok(), number));
+        }
+    }
+    Ok(found)
+}
+
 /// Returns the marks that the database is behind, and how far each counter is. What a deleted session lost does not
 /// matter; one of which nothing is left is named by its version.
 async fn behind_beside(
@@ -81,22 +101,27 @@ async fn behind_beside(
     marks: Vec<Mark>,
 ) -> Result<Vec<(Mark, u64)>, SqlError> {
     let mut behind = Vec::new();
-    for mark in marks {
-        let counted = match mark.counter {
+    // One statement for each counter: this is done whenever a program opens the database.
+    for marks in marks.chunk_by(|one, other| one.counter == other.counter) {
+        let counted = match marks[0].counter {
             Counter::Version => continue,
             Counter::Notes(log) => format!("notes n WHERE n.log = '{}' AND", log.as_str()),
             Counter::Jobs => "jobs n WHERE".to_owned(),
             Counter::Messages => "wishes n WHERE".to_owned(),
         };
         let sql = format!(
-            "SELECT (SELECT COALESCE(MAX(n.number), 0) FROM {counted} n.session = s.key)
-            FROM sessions s WHERE s.key = $1 AND s.id = $2 AND s.status <> 'deleted'"
+            "SELECT s.key, s.id,
+                (SELECT COALESCE(MAX(n.number), 0) FROM {counted} n.session = s.key)
+            FROM sessions s WHERE s.key IN ({}) AND s.status <> 'deleted'",
+            keys(marks)
         );
-        let row = transaction.row(&sql, values![mark.key, mark.id.as_str()]).await?;
-        let found = row.and_then(|mut row| row.number::<u64>(0).ok());
-        if let Some(found) = found.filter(|it| *it < mark.number) {
-            behind.push((mark, found));
-        }
+        let found = numbers(transaction, &sql).await?;
+        behind.extend(marks.iter().filter_map(|mark| match found.get(&mark.key) {
+            Some((Some(id), number)) if *id == *mark.id.as_str() && *number < mark.number => {
+                Some((mark.clone(), *number))
+            }
+            _ => None,
+        }));
     }
     Ok(behind)
 }
@@ -130,14 +155,8 @@ async fn behind(
     transaction: &mut dyn Transaction,
     marks: Vec<Mark>,
 ) -> Result<Vec<(Mark, bool)>, SqlError> {
-    let keys: Vec<_> = marks.iter().map(|it| it.key.to_string()).collect();
-    let sql = format!("SELECT key, id, version FROM sessions WHERE key IN ({})", keys.join(", "));
-    let mut found = std::collections::BTreeMap::new();
-    for mut row in transaction.rows(&sql, &[]).await? {
-        if let (Ok(key), Ok(version)) = (row.int(0), row.number::<u64>(2)) {
-            found.insert(key, (row.text(1).ok(), version));
-        }
-    }
+    let sql = format!("SELECT key, id, version FROM sessions WHERE key IN ({})", keys(&marks));
+    let found = numbers(transaction, &sql).await?;
     let behind = |mark: Mark| match found.get(&mark.key) {
         // A name that is damaged is found by a check.
         Some((Some(name), _)) if *name != *mark.id.as_str() => Some((mark, false)),
