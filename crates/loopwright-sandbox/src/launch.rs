@@ -124,10 +124,16 @@ fn cache_variables(tier: Backend, policy: &SandboxPolicy) -> Vec<(String, OsStri
     CACHE_VARIABLES.map(|(name, part)| (name.to_owned(), at(part).into())).into()
 }
 
-/// Elsewhere git reads settings in the command's own home.
+/// Returns `true` if settings can be written in the command's home: it is the sandbox's, and no other was set.
+pub(crate) fn has_own_home(tier: Backend, policy: &SandboxPolicy) -> bool {
+    matches!(tier, Backend::Namespaces | Backend::Bubblewrap | Backend::Landlock)
+        && !policy.environment.values.contains_key("HOME")
+}
+
+/// Where git reads no settings of the sandbox, variables name who commits.
 fn author_variables(tier: Backend, policy: &SandboxPolicy) -> Vec<(String, OsString)> {
-    match (&policy.author, tier) {
-        (Some(author), Backend::Docker | Backend::Podman) => {
+    match &policy.author {
+        Some(author) if tier != Backend::Host && !has_own_home(tier, policy) => {
             let variables = author::variables(author).into_iter();
             variables.map(|(name, value)| (name, value.into())).collect()
         }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use loopwright_sandbox::{BroadPaths, ExitOutcome, SandboxError};
+use loopwright_sandbox::{Author, BroadPaths, ExitOutcome, SandboxError};
 
 use crate::world::{World, sh};
 
@@ -163,6 +163,18 @@ async fn a_cache_is_written_to_and_what_appears_there_stays() {
     assert_eq!((output.outcome, output.notes), (ExitOutcome::Exited(0), Vec::<String>::new()));
     assert_eq!(fs::read_to_string(cache.join("a")).unwrap(), "kept\n");
     assert_eq!(fs::read_to_string(cache.join(".vscode/b")).unwrap(), "b\n");
+}
+
+#[tokio::test]
+async fn a_home_that_the_caller_names_gets_no_settings_and_commits_have_an_author() {
+    let world = World::new();
+    let author = Author { name: Some("A".to_owned()), email: Some("a@b".to_owned()) };
+    let home = world.path("").display().to_string();
+    let policy = world.policy().author(author).env("HOME", home);
+    let output =
+        world.run(&sh("printf '%s <%s>' \"$GIT_AUTHOR_NAME\" $GIT_AUTHOR_EMAIL"), &policy).await;
+    assert_eq!(output.stdout.to_text(), "A <a@b>");
+    assert!(!world.path(".gitconfig").exists());
 }
 
 #[tokio::test]

@@ -18,7 +18,8 @@ use super::filter::{self, Kernel, Sockets};
 use super::sys;
 use crate::author::Author;
 use crate::job::{LaunchRequest, Refusal};
-use crate::policy::{Backend, Limits, Network};
+use crate::launch::has_own_home;
+use crate::policy::{Limits, Network};
 
 /// Where the command reads and writes.
 pub(crate) struct Streams {
@@ -127,7 +128,8 @@ fn prepare(
 fn write_author(job: &LaunchRequest) {
     let home = job.env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
     let settings = job.policy.author.as_ref().map(Author::git_settings).unwrap_or_default();
-    if let (Some(home), false, true) = (home, settings.is_empty(), job.tier != Backend::Host) {
+    let is_own = has_own_home(job.tier, &job.policy);
+    if let (Some(home), false, true) = (home, settings.is_empty(), is_own) {
         let file = OpenOptions::new().write(true).create_new(true).open(home.join(".gitconfig"));
         file.and_then(|mut file| file.write_all(settings.as_bytes())).ok();
     }
