@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use loopwright_agent::{Capability, NameList};
 use loopwright_core::{
     AgentLoop, AgentState, Budget, CallableHook, ChatModel, Delta, Edit, Flow, HookStack, InferCx,
-    LlmConfig, ModelError, ModelErrorKind, Priority, RunOptions, StopReason, ToolDecision, ToolOutput, ToolSet,
+    LlmConfig, ModelError, ModelErrorKind, Priority, RunOptions, StopReason, ToolDecision,
+    ToolOutput, ToolSet,
     messages::{InferenceRequest, InferenceResponse},
 };
 use loopwright_testing::{
@@ -254,7 +255,8 @@ fn a_child_that_was_stopped_says_so_and_one_that_failed_is_an_error() {
 
 #[test]
 fn a_child_that_works_when_the_time_of_its_parent_is_up_is_stopped_by_that_limit() {
-    let steps = [ScenarioStep::tool_call("spawn", json!({})), ScenarioStep::tool_call("hang", json!({}))];
+    let steps =
+        [ScenarioStep::tool_call("spawn", json!({})), ScenarioStep::tool_call("hang", json!({}))];
     let driver = Arc::new(ModelDriver::new(FakeModel::script(steps)));
     let budget = Budget { time: Some(Duration::from_secs(5)), ..Budget::unlimited() };
     let state = AgentState::new().with_budget(budget);
