@@ -127,7 +127,7 @@ impl<T: ?Sized> Default for ComponentSlot<T> {
 
 impl<T: ?Sized> fmt::Debug for ComponentSlot<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slot")
+        f.debug_struct("ComponentSlot")
             .field("is_set", &self.is_set())
             .field("wrappers", &self.wrappers.len())
             .finish_non_exhaustive()
@@ -176,7 +176,7 @@ pub struct DeferredToolCx<'a> {
 
 impl fmt::Debug for DeferredToolCx<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Resolved").field("tools", self.tools).finish_non_exhaustive()
+        f.debug_struct("DeferredToolCx").field("tools", self.tools).finish_non_exhaustive()
     }
 }
 

@@ -91,6 +91,6 @@ impl TransportHandle {
 
 impl fmt::Debug for TransportHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Outlet").field(&self.delivery()).finish()
+        f.debug_tuple("TransportHandle").field(&self.delivery()).finish()
     }
 }

@@ -283,7 +283,7 @@ impl ChildAgent<'_> {
 
 impl fmt::Debug for ChildAgent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Child")
+        f.debug_struct("ChildAgent")
             .field("name", &self.name)
             .field("tools", &self.tools)
             .field("budget", &self.budget)

@@ -19,8 +19,8 @@ const BEGINNING: &str = "\
 # Tools
 
 The tools that capabilities bring, with their arguments as models are told of them. What holds for all file tools and the limits of each
-are in [tools](../tools.md); how the others are configured is on the page of their capability. *Effects* says what a repeated call does:
-`pure` and `idempotent` calls run again after a crash, others do not.
+are in [tools](../tools.md); how the others are configured is on the page of their capability. *Side effects* says what a repeated call does:
+`read_only` and `idempotent` calls run again after a crash, others do not.
 
 This page is made of the schemas: `LOOPWRIGHT_WRITE=1 cargo test -p loopwright-capabilities --test main reference`.
 ";
@@ -85,9 +85,10 @@ fn tools(part: &Part, world: &World) -> Vec<AnyTool> {
 
 fn describe(tool: &AnyTool, page: &mut String) {
     let spec = tool.spec();
-    let effects = format!("{:?}", tool.options().side_effects).to_lowercase();
+    let effects = serde_json::to_value(tool.options().side_effects).unwrap();
+    let effects = effects.as_str().unwrap();
     let about = spec.description.lines().next().unwrap_or_default();
-    write!(page, "\n### `{}`\n\n{about}\n\nEffects: `{effects}`.\n", spec.name).unwrap();
+    write!(page, "\n### `{}`\n\n{about}\n\nSide effects: `{effects}`.\n", spec.name).unwrap();
     let Some(arguments) = spec.parameters["properties"].as_object().filter(|it| !it.is_empty())
     else {
         page.push_str("\nIt takes no arguments.\n");

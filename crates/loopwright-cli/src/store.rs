@@ -247,7 +247,7 @@ impl fmt::Display for StoreLocation {
 
 impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Address")
+        f.write_str("DatabaseUrl")
     }
 }
 

@@ -215,6 +215,6 @@ impl fmt::Debug for AgentLoop {
 
 impl fmt::Debug for AgentParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parts").field("tools", &self.tools).finish_non_exhaustive()
+        f.debug_struct("AgentParts").field("tools", &self.tools).finish_non_exhaustive()
     }
 }

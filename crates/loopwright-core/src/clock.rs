@@ -193,7 +193,7 @@ impl Default for RunEnv {
 
 impl fmt::Debug for RunEnv {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Env").field("seed", &self.seed).finish_non_exhaustive()
+        f.debug_struct("RunEnv").field("seed", &self.seed).finish_non_exhaustive()
     }
 }
 

@@ -177,7 +177,7 @@ fn update(left: &AtomicI64, change: impl Fn(i64) -> Option<i64>) -> bool {
 impl fmt::Debug for BudgetAccount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let left = |it: &AtomicI64| Some(it.load(SeqCst)).filter(|left| *left != WITHOUT_LIMIT);
-        f.debug_struct("Meter")
+        f.debug_struct("BudgetAccount")
             .field("tokens", &self.0.as_ref().and_then(|it| left(&it.tokens)))
             .field("picodollars", &self.0.as_ref().and_then(|it| left(&it.picodollars)))
             .finish()

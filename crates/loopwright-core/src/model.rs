@@ -88,7 +88,7 @@ impl ModelCache {
 
 impl fmt::Debug for ModelCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ModelMemory").field(&self.0.is_some()).finish()
+        f.debug_tuple("ModelCache").field(&self.0.is_some()).finish()
     }
 }
 
@@ -182,7 +182,7 @@ impl ModelProvider for FixedModel {
 
 impl fmt::Debug for FixedModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OneModel")
+        f.write_str("FixedModel")
     }
 }
 

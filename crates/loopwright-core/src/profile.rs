@@ -44,7 +44,7 @@ impl AgentMeta {
 
 impl fmt::Debug for AgentMeta {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Profile")
+        f.debug_struct("AgentMeta")
             .field("name", &self.name)
             .field("capabilities", &self.capabilities)
             .finish_non_exhaustive()

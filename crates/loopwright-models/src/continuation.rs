@@ -88,7 +88,7 @@ impl AsRef<[u8]> for Sent {
 
 impl fmt::Debug for PrefixReuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Continuation").finish_non_exhaustive()
+        f.debug_struct("PrefixReuse").finish_non_exhaustive()
     }
 }
 

@@ -221,7 +221,7 @@ impl Failures {
 impl fmt::Debug for FallbackModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.places.iter().map(|place| &*place.candidate.name).collect();
-        f.debug_struct("Fallback").field("names", &names).finish_non_exhaustive()
+        f.debug_struct("FallbackModel").field("names", &names).finish_non_exhaustive()
     }
 }
 

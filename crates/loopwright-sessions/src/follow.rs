@@ -158,7 +158,7 @@ impl EventFollower {
 
 impl fmt::Debug for EventFollower {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Following")
+        f.debug_struct("EventFollower")
             .field("session", &self.id)
             .field("after", &self.after)
             .finish_non_exhaustive()

@@ -282,6 +282,6 @@ fn heeded(heard: Result<Vec<Posted>, StoreError>) -> Vec<ControlMessage> {
 
 impl fmt::Debug for RunSupervisor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Wishes").field(&self.journal.lease()).finish()
+        f.debug_tuple("RunSupervisor").field(&self.journal.lease()).finish()
     }
 }

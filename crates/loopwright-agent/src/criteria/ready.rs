@@ -39,7 +39,7 @@ impl<F: Fn(&AgentState, Timestamp) -> CriterionResult + Send + Sync> Continuatio
 
 impl<F> fmt::Debug for FnCriterion<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Closure").field(&self.name).finish()
+        f.debug_tuple("FnCriterion").field(&self.name).finish()
     }
 }
 

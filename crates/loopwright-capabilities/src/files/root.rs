@@ -226,7 +226,7 @@ impl WorkspaceRoot {
 
 impl fmt::Debug for WorkspaceRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Root").field(&self.0.path).finish()
+        f.debug_tuple("WorkspaceRoot").field(&self.0.path).finish()
     }
 }
 

@@ -69,7 +69,7 @@ impl<F: Fn() -> Arc<dyn TokenCounter> + Send + Sync> TokenCounter for LazyCounte
 
 impl<F> fmt::Debug for LazyCounter<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LazyTokens")
+        f.debug_struct("LazyCounter")
             .field("made", &self.made.get().is_some())
             .finish_non_exhaustive()
     }

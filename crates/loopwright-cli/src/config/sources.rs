@@ -47,7 +47,7 @@ impl ConfigSources {
 /// Shows no variables, because some of them are secrets.
 impl fmt::Debug for ConfigSources {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sources")
+        f.debug_struct("ConfigSources")
             .field("cwd", &self.cwd)
             .field("home", &self.home)
             .finish_non_exhaustive()
@@ -62,7 +62,7 @@ mod tests {
     fn debug_output_does_not_show_the_environment() {
         let environment = BTreeMap::from([("OPENAI_API_KEY".to_owned(), OsString::from("hidden"))]);
         let sources = ConfigSources { environment, cwd: "/w".into(), home: None };
-        assert_eq!(format!("{sources:?}"), "Sources { cwd: \"/w\", home: None, .. }");
+        assert_eq!(format!("{sources:?}"), "ConfigSources { cwd: \"/w\", home: None, .. }");
     }
 
     #[test]
