@@ -324,7 +324,7 @@ mod tests {
     #[test]
     fn an_address_is_not_shown() {
         let place = StoreLocation::Postgres(DatabaseUrl("postgres://me:secret@db/x".to_owned()));
-        assert_eq!(format!("{place} {place:?}"), "the database Postgres(Address)");
+        assert_eq!(format!("{place} {place:?}"), "the database Postgres(DatabaseUrl)");
     }
 
     #[test]
