@@ -40,7 +40,7 @@ pub struct Setup {
     /// How its commands are run.
     pub commands: Commands,
     /// What the user adds to its instructions; with a definition, those of the definition too.
-    pub system: Option<String>,
+    pub system_prompt: Option<String>,
     /// What it is defined by; `None` for the program's own agent.
     pub applied: Option<SelectedAgent>,
     /// What the project tells every agent.
@@ -59,7 +59,7 @@ impl Setup {
     pub fn build(&self, listener: impl Hook + 'static) -> Result<AgentLoop, BuildError> {
         let directory = format!("The working directory is {}.", self.workdir.path().display());
         let own = if self.applied.is_none() { INSTRUCTIONS } else { "" };
-        let parts = [own, &directory, self.system.as_deref().unwrap_or_default()];
+        let parts = [own, &directory, self.system_prompt.as_deref().unwrap_or_default()];
         let parts = parts.map(str::trim).into_iter().filter(|part| !part.is_empty());
         let builder = AgentBuilder::base()
             .with_capability(UseContextConfig::new(parts.collect::<Vec<_>>().join("\n\n")))

@@ -76,7 +76,7 @@ pub enum Command {
     /// Check keys, local servers, the sandbox and the session store
     #[command(after_help = help::DOCTOR)]
     Doctor(sandbox::DoctorArgs),
-    /// Show what is configured, and who decided it
+    /// Show each setting and its source
     #[command(subcommand)]
     Config(settings::ConfigCommand),
     /// Print the completion script of a shell
@@ -133,7 +133,7 @@ pub struct AgentArgs {
     pub definition: Option<String>,
     /// The system prompt; with an agent, what is added to its own
     #[arg(long, value_name = "TEXT")]
-    pub system: Option<String>,
+    pub system_prompt: Option<String>,
     /// Do not tell the agent what AGENTS.md files of the project say
     #[arg(long)]
     pub no_agents_md: bool,
@@ -277,7 +277,7 @@ impl AgentArgs {
             model: self.model.clone(),
             fallback: self.fallback.clone(),
             base_url: self.base_url.clone(),
-            system: self.system.clone(),
+            system_prompt: self.system_prompt.clone(),
             output_format: self.surroundings.output_format(),
             stream: self.no_stream.then_some(false),
             max_steps: self.limits.max_steps,

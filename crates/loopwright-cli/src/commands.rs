@@ -152,7 +152,7 @@ fn caches(config: &Config, sources: &ConfigSources) -> Option<Caches> {
 }
 
 fn chosen(settings: &SandboxSettings) -> BackendChoice {
-    settings.tier.as_ref().map(|it| it.value).unwrap_or_default()
+    settings.backend.as_ref().map(|it| it.value).unwrap_or_default()
 }
 
 fn strings(setting: Option<&Setting<Strings>>) -> &[String] {

@@ -74,7 +74,7 @@ pub struct Config {
     /// Where the provider of the model is reached, whatever its table or preset says.
     pub base_url: Option<Setting<BaseUrl>>,
     /// The system prompt.
-    pub system: Option<Setting<String>>,
+    pub system_prompt: Option<Setting<String>>,
     /// What standard output carries.
     pub output_format: Setting<OutputFormat>,
     /// Whether answers are asked for piece by piece.
@@ -125,7 +125,7 @@ impl Config {
             model: layer.model,
             fallback: layer.fallback,
             base_url: layer.base_url,
-            system: layer.system,
+            system_prompt: layer.system_prompt,
             output_format: layer.output_format.unwrap_or(default(OutputFormat::Text)),
             stream: layer.stream.unwrap_or(default(true)),
             limits: layer.limits,

@@ -152,7 +152,7 @@ fn setup(folder: &Folder) -> Setup {
         context_window: USUAL_WINDOW,
         workdir: folder.workdir.clone(),
         commands: Commands::default(),
-        system: None,
+        system_prompt: None,
         applied: None,
         project: ProjectInstructions::default(),
         session_budget: SessionBudget::default(),

@@ -141,10 +141,10 @@ impl RunEnding {
             Self::Stopped(reason) => reason.as_str(),
             Self::ForbiddenAfterProvider => StopReason::ErrorForbade.as_str(),
             Self::Terminated => "terminated",
-            Self::OutputClosed => "hung_up",
+            Self::OutputClosed => "output_closed",
             Self::Failed(kind) => name_of_kind(kind),
             Self::Paused => "paused",
-            Self::Unfinished => "unfinished",
+            Self::Unfinished => "incomplete",
         }
     }
 
@@ -282,7 +282,7 @@ fn name_of_kind(kind: FailureKind) -> &'static str {
         FailureKind::UnknownTool => "unknown_tool",
         FailureKind::InvalidArguments => "invalid_arguments",
         FailureKind::Hook => "hook",
-        FailureKind::ContextCompile => "compile",
+        FailureKind::ContextCompile => "context",
         FailureKind::Driver => "driver",
         FailureKind::Journal => "journal",
         FailureKind::Panic => "panic",

@@ -265,13 +265,13 @@ fn changed(
     if let Some(model) = &changes.model {
         provider.model = Some(model.value.as_str().into());
     }
-    if let Some(wire) = &changes.wire {
+    if let Some(wire) = &changes.wire_api {
         provider.wire = WireApi::named(&wire.value).ok_or_else(|| {
             let (provider, wire) = (name.to_owned(), wire.value.clone());
             ChoiceError::Wire { provider, wire }
         })?;
     }
-    let rate = &changes.rate;
+    let rate = &changes.rate_limit;
     provider.rate = RateLimit {
         requests_per_minute: rate.requests_per_minute.as_ref().map(|it| it.value),
         tokens_per_minute: rate.tokens_per_minute.as_ref().map(|it| it.value),

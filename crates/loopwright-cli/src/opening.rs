@@ -160,7 +160,7 @@ impl Startup {
             context_window: chosen.context_window,
             workdir: self.without_own(workdir),
             commands: Commands::of(config, &self.sources),
-            system: self.system(),
+            system_prompt: self.system_prompt(),
             applied: self.applied.clone(),
             project: self.project(agent),
             session_budget: SessionBudget::of(&config.limits.session),
@@ -190,9 +190,9 @@ impl Startup {
     }
 
     /// Returns the instructions of the definition, and those that the user adds.
-    fn system(&self) -> Option<String> {
+    fn system_prompt(&self) -> Option<String> {
         let own = self.applied.as_ref().map(|it| it.definition.system_prompt.as_str());
-        let added = self.config.system.as_ref().map(|it| it.value.as_str());
+        let added = self.config.system_prompt.as_ref().map(|it| it.value.as_str());
         let parts: Vec<&str> = own.into_iter().chain(added).collect();
         (!parts.is_empty()).then(|| parts.join("\n\n"))
     }
@@ -319,7 +319,7 @@ impl Startup {
             (None, Some(new)) => new,
             (None, None) => self.setup_of_new(agent).await?,
         };
-        let mut system = setup.system.take().map(Arc::from);
+        let mut system = setup.system_prompt.take().map(Arc::from);
         let (mut session, mut options) = (None, options(agent, typed));
         if let Some(found) = &found {
             // A session works in its own directory unless another one is typed each time.
@@ -335,7 +335,8 @@ impl Startup {
                 limit_options(&mut setup.llm.options, &self.grants());
             }
             // What is written in a file is for sessions that begin.
-            let is_typed = self.config.system.as_ref().is_some_and(|it| it.origin.is_typed());
+            let is_typed =
+                self.config.system_prompt.as_ref().is_some_and(|it| it.origin.is_typed());
             system = system.filter(|_| is_typed);
             session = Some(match from {
                 Some(from) => {

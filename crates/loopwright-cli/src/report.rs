@@ -152,11 +152,11 @@ impl Report {
     /// Reports that a message was left to whoever runs the session.
     pub fn left(id: &SessionId) -> Self {
         Self {
-            status: "left",
+            status: "steered",
             errors: Vec::new(),
             remark: Some("whoever runs the session was told".to_owned()),
             session_id: Some(id.to_string()),
-            ..Self::refused(ExitCode::Done, "left", String::new())
+            ..Self::refused(ExitCode::Done, "steered", String::new())
         }
     }
 

@@ -45,7 +45,7 @@ pub fn sandbox(cli: &Cli, command: &SandboxCommand) -> ProcessExitCode {
             return REFUSED.into();
         }
     };
-    let commands = Commands::with_driver(&config, &sources, args.driver.into());
+    let commands = Commands::with_driver(&config, &sources, args.backend.into());
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return console::fail(&error, ExitCode::Internal).into(),
@@ -139,7 +139,7 @@ async fn exec(args: &ExecArgs, commands: &Commands) -> ProcessExitCode {
 /// Begins to collect changes, where that is wanted and possible.
 fn begin(args: &ExecArgs) -> Result<Option<Transaction>, TransactionError> {
     let collects = args.changes != ChangesArg::Direct
-        && BackendChoice::from(args.driver) != Backend::Host.into();
+        && BackendChoice::from(args.backend) != Backend::Host.into();
     let place = if collects { passing_staging_for(&args.workdir) } else { None };
     place.map(|place| Transaction::begin(&place, &args.workdir)).transpose()
 }
@@ -199,12 +199,12 @@ fn policy(args: &ExecArgs, commands: &Commands) -> SandboxPolicy {
         .extend(SandboxPolicy::in_dir(&args.workdir))
         .network(args.network.into())
         .timeout(args.timeout)
-        .idle_timeout(args.idle)
-        .output(OutputLimits::per_stream(usize::try_from(args.output).unwrap_or(usize::MAX)));
+        .idle_timeout(args.idle_timeout)
+        .output(OutputLimits::per_stream(usize::try_from(args.max_output).unwrap_or(usize::MAX)));
     policy = args.memory.into_iter().fold(policy, SandboxPolicy::memory);
-    policy = args.pids.into_iter().fold(policy, SandboxPolicy::processes);
-    policy = args.fsize.into_iter().fold(policy, SandboxPolicy::file_size);
-    policy = args.scratch.into_iter().fold(policy, SandboxPolicy::scratch);
+    policy = args.max_processes.into_iter().fold(policy, SandboxPolicy::processes);
+    policy = args.max_file_size.into_iter().fold(policy, SandboxPolicy::file_size);
+    policy = args.tmp_size.into_iter().fold(policy, SandboxPolicy::scratch);
     policy = args.read.iter().fold(policy, SandboxPolicy::read);
     policy = args.write.iter().fold(policy, SandboxPolicy::write);
     policy = args.hide.iter().fold(policy, SandboxPolicy::hide);
@@ -284,7 +284,7 @@ fn tell(output: &Output, args: &ExecArgs) {
         let ending = match output.outcome {
             ExitOutcome::TimedOut(kind) => {
                 let allowed = match kind {
-                    TimeoutKind::Idle => args.idle.unwrap_or(args.timeout),
+                    TimeoutKind::Idle => args.idle_timeout.unwrap_or(args.timeout),
                     TimeoutKind::Wall => args.timeout,
                 };
                 format!("{} ({} s)", output.outcome, allowed.as_secs_f64())

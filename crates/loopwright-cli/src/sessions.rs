@@ -78,11 +78,11 @@ async fn perform(
 ) -> Result<ExitCode, SessionsError> {
     let SessionsArgs { store: typed, command } = args;
     let of_store = |command: &str| again(command, typed.as_ref());
-    let doctor = of_store("doctor");
+    let check_command = of_store("check");
     let place = StoreLocation::of(config, sources)?;
     let salvaged = match command {
         // What is damaged cannot be opened, or not be checked while it is open.
-        SessionsCommand::Doctor(args) if args.repair => place.salvage().await?,
+        SessionsCommand::Check(args) if args.repair => place.salvage().await?,
         _ => Vec::new(),
     };
     let store: Arc<dyn SessionStore> = place.open().await?;
@@ -101,7 +101,7 @@ async fn perform(
         SessionsCommand::Suspend(args) => change::each(&store, args, change::Task::Suspend).await,
         SessionsCommand::Resume(args) => change::each(&store, args, change::Task::Resume).await,
         SessionsCommand::Delete(args) => change::delete(&store, args).await,
-        SessionsCommand::Doctor(args) => check::check(&store, args, salvaged, &doctor).await,
+        SessionsCommand::Check(args) => check::check(&store, args, salvaged, &check_command).await,
         SessionsCommand::Backup(args) => backup(&*store, &sources.cwd.join(&args.to)).await,
         SessionsCommand::Prune(args) => prune::prune(&*store, args).await,
     }

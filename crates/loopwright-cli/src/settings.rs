@@ -1,4 +1,4 @@
-//! `loopwright config show`: each setting, its value, and who decided it.
+//! `loopwright config show`: each setting, its value and its source.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -118,7 +118,7 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     rows.add("model", config.model.as_ref(), found, ToString::to_string);
     rows.add("fallback", config.fallback.as_ref(), None, fallback);
     rows.add("base_url", config.base_url.as_ref(), None, ToString::to_string);
-    rows.add("system", config.system.as_ref(), None, Clone::clone);
+    rows.add("system_prompt", config.system_prompt.as_ref(), None, Clone::clone);
     rows.add("output_format", Some(&config.output_format), None, |it| format_name(*it));
     rows.add("stream", Some(&config.stream), None, ToString::to_string);
     let limits = &config.limits;
@@ -148,7 +148,7 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     rows.add("timeouts.idle", set.idle.as_ref(), Some(seconds(&own.idle)), seconds);
     rows.add("timeouts.total", set.total.as_ref(), own.total.as_ref().map(seconds), seconds);
     let auto = Some(tier(BackendChoice::Auto));
-    rows.add("sandbox.tier", config.sandbox.tier.as_ref(), auto, |it| tier(*it));
+    rows.add("sandbox.backend", config.sandbox.backend.as_ref(), auto, |it| tier(*it));
     sandbox_rows(&mut rows, &config.sandbox);
     let place = StoreLocation::of(&Config { store_url: None, ..config.clone() }, sources).ok();
     let place = place.map(|it| format!("sqlite:{it}"));
@@ -189,13 +189,16 @@ fn provider_rows(rows: &mut Rows, name: &str, provider: &Provider) {
     let key = |key: &str| format!("providers.{name}.{key}");
     rows.set(key("base_url"), provider.base_url.as_ref());
     rows.set(key("key"), provider.key.as_ref());
-    rows.set(key("wire"), provider.wire.as_ref());
+    rows.set(key("wire_api"), provider.wire_api.as_ref());
     rows.set(key("model"), provider.model.as_ref());
     for (header, value) in &provider.headers {
         rows.set(key(&format!("headers.{header}")), Some(value));
     }
-    rows.set(key("rate.requests_per_minute"), provider.rate.requests_per_minute.as_ref());
-    rows.set(key("rate.tokens_per_minute"), provider.rate.tokens_per_minute.as_ref());
+    rows.set(
+        key("rate_limit.requests_per_minute"),
+        provider.rate_limit.requests_per_minute.as_ref(),
+    );
+    rows.set(key("rate_limit.tokens_per_minute"), provider.rate_limit.tokens_per_minute.as_ref());
 }
 
 fn model_rows(rows: &mut Rows, name: &str, facts: &ModelFacts) {

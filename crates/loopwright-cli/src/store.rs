@@ -79,7 +79,7 @@ pub enum StoreLocationError {
     },
     /// Its file is damaged, or something else.
     #[error(
-        "the sessions in {place} cannot be opened: if the file is damaged, `loopwright sessions doctor --repair --store sqlite:{place}` saves what can be read"
+        "the sessions in {place} cannot be opened: if the file is damaged, `loopwright sessions check --repair --store sqlite:{place}` saves what can be read"
     )]
     Damaged {
         /// The place.

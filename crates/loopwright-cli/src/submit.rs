@@ -75,9 +75,9 @@ async fn perform(
 /// Checks that nothing is typed for a session that keeps its own: no worker would see it.
 fn check_kept(args: &SubmitArgs) -> Result<(), SessionsError> {
     let Some(session) = args.named() else { return Ok(()) };
-    let (limits, system) = (&args.agent.limits, args.agent.system.as_ref());
+    let (limits, system) = (&args.agent.limits, args.agent.system_prompt.as_ref());
     let what = match system {
-        Some(_) => "`--system` is",
+        Some(_) => "`--system-prompt` is",
         None if *limits != LimitArgs::default() => "limits are",
         None => return Ok(()),
     };

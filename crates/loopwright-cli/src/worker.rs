@@ -65,8 +65,8 @@ async fn perform(cli: &Cli, args: &WorkerArgs) -> Result<ExitCode, StartError> {
     };
     let options = WorkerOptions {
         concurrency: args.concurrency,
-        drain_timeout: args.drain,
-        on_idle: if args.until_idle { OnIdle::Exit } else { OnIdle::Wait },
+        drain_timeout: args.drain_timeout,
+        on_idle: if args.exit_when_idle { OnIdle::Exit } else { OnIdle::Wait },
         ..WorkerOptions::default()
     };
     let is_json = config.output_format.value != OutputFormat::Text;
@@ -119,12 +119,15 @@ fn tell(event: &WorkerEvent, is_json: bool) {
         WorkerEvent::JobFinished { job, outcome } if is_json => {
             console::print_json(&json!({
                 "type": "job", "job": job.id, "session_id": job.session,
-                "status": outcome.status(), "why": outcome.why(),
+                "status": outcome.status(), "reason": outcome.why(),
             }));
         }
         WorkerEvent::JobFinished { job, outcome } => {
-            let word =
-                if *outcome == JobOutcome::Released { "left" } else { outcome.status().as_str() };
+            let word = if *outcome == JobOutcome::Released {
+                "released"
+            } else {
+                outcome.status().as_str()
+            };
             let why =
                 outcome.why().map_or(String::new(), |why| format!("  {}", single_line(why, WHY)));
             let row = format!("{word:7}  {}  {}{why}\n", short(&job.session), job.id);
@@ -180,7 +183,7 @@ impl AgentResolver for Here {
             return Err(SessionsError::Moved { id, path, real }.into());
         }
         // A session keeps its own instructions.
-        let setup = Setup { system: None, ..setup };
+        let setup = Setup { system_prompt: None, ..setup };
         let agent = noting_files(&setup, &self.store, &header.id).build(NoopListener)?;
         Ok(Arc::new(FixedLoop(agent)))
     }

@@ -36,7 +36,13 @@ fn limits_have_statuses_of_their_own() {
 
 #[test]
 fn long_output_loses_its_middle() {
-    check(&["--output", "8"], "printf 0123456789abcdef", 0, "0123\n[8 bytes omitted]\ncdef", "");
+    check(
+        &["--max-output", "8"],
+        "printf 0123456789abcdef",
+        0,
+        "0123\n[8 bytes omitted]\ncdef",
+        "",
+    );
 }
 
 #[test]

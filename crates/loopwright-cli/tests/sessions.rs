@@ -169,7 +169,7 @@ fn a_session_works_in_its_directory_unless_another_one_is_said() {
 #[test]
 fn the_model_and_the_instructions_of_a_session_stay_until_others_are_said() {
     let place = Place::new(answers(["one", "two", "three"]));
-    let id = place.ran(&["--system", "Speak like a pirate.", "1?"]);
+    let id = place.ran(&["--system-prompt", "Speak like a pirate.", "1?"]);
     let system = |request: &Value| request["messages"][0]["content"].to_string();
     assert!(system(&place.server.request()).contains("pirate"));
     let url = place.server.url.as_str();
@@ -186,7 +186,7 @@ fn the_model_and_the_instructions_of_a_session_stay_until_others_are_said() {
         url,
         "-m",
         "openai-compatible/m",
-        "--system",
+        "--system-prompt",
         "Be brief.",
         "3?",
     ];
@@ -422,11 +422,11 @@ fn pages_follow_one_another() {
 #[test]
 fn the_doctor_reads_every_session() {
     let place = Place::new(answers(["one", "two"]));
-    let done = place.sessions(&["doctor"]);
+    let done = place.sessions(&["check"]);
     assert_eq!((done.status, done.stderr.as_str()), (0, "0 sessions can be read\n"));
     place.ran(&["1?"]);
     place.ran(&["2?"]);
-    let found = place.json(&["doctor"]);
+    let found = place.json(&["check"]);
     assert_eq!((&found["sessions"], &found["readable"]), (&2.into(), &2.into()));
     assert_eq!(found["findings"], Value::Array(Vec::new()));
 }
@@ -445,7 +445,7 @@ fn the_doctor_finds_a_session_that_makes_no_sense() {
         bytes[middle..].fill(b'x');
         fs::write(&file, bytes).unwrap();
     }
-    let done = place.sessions(&["doctor", "--store", &store]);
+    let done = place.sessions(&["check", "--store", &store]);
     assert_eq!(done.status, 1, "{}", done.stderr);
     assert!(done.stderr.contains(&broken[..8]), "{}", done.stderr);
     assert_eq!(place.sessions(&["show", "--store", &store, &whole]).status, 0);
@@ -462,15 +462,15 @@ fn a_session_that_is_damaged_is_listed_and_what_helps_is_told() {
     assert_eq!(listed["unreadable"], json!([broken]));
     let list = place.sessions(&["list", "--store", &store]);
     let expect = format!(
-        "warning: session {} is damaged and cannot be read\n`loopwright sessions doctor --store \
+        "warning: session {} is damaged and cannot be read\n`loopwright sessions check --store \
          files:/kept` says why, and what can be done\nno sessions of this directory; --all shows all\n",
         &broken[..8]
     );
     assert_eq!((list.status, list.stderr), (0, expect));
     let shown = place.sessions(&["show", "--store", &store, &broken[..8]]);
     assert_eq!(shown.status, 1, "{}", shown.stderr);
-    assert!(shown.stderr.contains("`loopwright sessions doctor --repair`"), "{}", shown.stderr);
-    assert_eq!(place.sessions(&["doctor", "--repair", "--store", &store]).status, 0);
+    assert!(shown.stderr.contains("`loopwright sessions check --repair`"), "{}", shown.stderr);
+    assert_eq!(place.sessions(&["check", "--repair", "--store", &store]).status, 0);
     assert_eq!(place.json(&["list", "--store", &store])["unreadable"], json!([]));
 }
 
@@ -486,10 +486,10 @@ fn a_database_that_is_damaged_is_salvaged_by_the_doctor() {
     fs::write(&path, &bytes).unwrap();
     let done = place.sessions(&["show", &id]);
     assert_eq!(done.status, 1, "{}", done.stderr);
-    let remedy = "`loopwright sessions doctor --repair --store \
+    let remedy = "`loopwright sessions check --repair --store \
                   sqlite:/.local/state/loopwright/sessions.db` saves what can be read";
     assert!(done.stderr.contains(remedy), "{}", done.stderr);
-    let done = place.sessions(&["doctor", "--repair"]);
+    let done = place.sessions(&["check", "--repair"]);
     assert_eq!(done.status, 0, "{}", done.stderr);
     let kept = "repaired: saved 1 of its sessions into a new file; the damaged one is kept as \
                 `/.local/state/loopwright/sessions.db.damaged-1`";
@@ -563,11 +563,11 @@ fn what_is_old_is_pruned() {
     let done = place.json(&["prune", "--older-than", "1ms", "--dry-run"]);
     assert_eq!((&done["sessions"][0], &done["reclaimed"]), (&id.as_str().into(), &Value::Null));
     assert_eq!(place.sessions(&["show", &id]).status, 0);
-    let done = place.json(&["prune", "--older-than", "1ms", "--abandoned"]);
+    let done = place.json(&["prune", "--older-than", "1ms", "--unreachable"]);
     assert_eq!(done["sessions"][0], id.as_str());
     assert_ne!(done["reclaimed"]["batches"], 0);
     assert_eq!(place.sessions(&["show", &id]).status, 2);
-    assert_eq!(place.sessions(&["doctor"]).status, 0);
+    assert_eq!(place.sessions(&["check"]).status, 0);
     assert_eq!(place.sessions(&["prune"]).status, 2);
 }
 

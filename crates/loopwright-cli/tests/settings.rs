@@ -9,7 +9,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// Finds a setting: its value, who decided it, and where.
+/// Finds a setting: its value, its source, and where.
 fn setting(shown: &Value, key: &str) -> (Value, Value, Value) {
     let settings = shown["settings"].as_array().unwrap();
     let found = settings.iter().find(|it| it["key"] == key).unwrap();

@@ -29,7 +29,7 @@ impl Place {
     }
 
     fn work(&self) -> Done {
-        self.world.run(&self.line("worker", &["--until-idle"]))
+        self.world.run(&self.line("worker", &["--exit-when-idle"]))
     }
 
     fn json(&self, line: &[&str]) -> Value {
@@ -73,7 +73,7 @@ fn a_worker_works_only_in_folders_that_were_allowed_and_in_none_that_is_broad() 
     let place = Place { world: elsewhere, server: Server::start([streamed("Done.", "stop")]) };
     let folder = |name: &str| place.world.path(name).display().to_string();
     let work = |options: &[&str]| {
-        place.world.run(&place.line("worker", &[&["--until-idle"], options].concat()))
+        place.world.run(&place.line("worker", &[&["--exit-when-idle"], options].concat()))
     };
     let configured = work(&[]);
     assert_eq!(configured.status, 2, "{configured:?}");
@@ -175,8 +175,10 @@ fn whose_agent_it_is_cannot_be_said_again() {
 fn limits_and_instructions_of_a_session_that_began_are_refused() {
     let place = Place::new([]);
     let (_, session) =
-        names(&place.submit(&["--max-steps", "5", "--system", "Be brief.", "Look."]));
-    for typed in [["--max-steps", "9"], ["--max-session-cost", "1"], ["--system", "Be long."]] {
+        names(&place.submit(&["--max-steps", "5", "--system-prompt", "Be brief.", "Look."]));
+    for typed in
+        [["--max-steps", "9"], ["--max-session-cost", "1"], ["--system-prompt", "Be long."]]
+    {
         let done = place.submit(&[&["--session", &session], &typed[..]].concat());
         assert_eq!((done.status, done.stdout.as_str()), (2, ""), "{}", done.stderr);
         let remedy = format!("loopwright run --resume {session}");

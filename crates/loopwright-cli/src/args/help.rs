@@ -58,7 +58,7 @@ Examples:
     loopwright run --json \"Which files are tests?\" | jq .type
 
 Variables:
-  LOOPWRIGHT_MODEL, LOOPWRIGHT_FALLBACK, LOOPWRIGHT_BASE_URL, LOOPWRIGHT_SYSTEM,
+  LOOPWRIGHT_MODEL, LOOPWRIGHT_FALLBACK, LOOPWRIGHT_BASE_URL, LOOPWRIGHT_SYSTEM_PROMPT,
   LOOPWRIGHT_OUTPUT_FORMAT, LOOPWRIGHT_MAX_STEPS, LOOPWRIGHT_MAX_TOKENS,
   LOOPWRIGHT_MAX_SECONDS, LOOPWRIGHT_MAX_COST, LOOPWRIGHT_STORE";
 
@@ -123,7 +123,7 @@ Examples:
 
   Say more in a session, or let it go on after a decision
     loopwright submit --session 7f3a \"And which is the slowest?\"
-    loopwright sessions decide 7f3a skip && loopwright submit --session 7f3a
+    loopwright sessions decide 7f3a deny && loopwright submit --session 7f3a
 
   Submit it again without doing it twice
     loopwright submit --id nightly-2026-11-22 \"Summarise the log\"";
@@ -138,7 +138,7 @@ Examples:
     loopwright worker --store env:DATABASE_URL
 
   Do what there is and end
-    loopwright worker --until-idle
+    loopwright worker --exit-when-idle
 
 Ctrl-C or SIGTERM lets it take no more jobs and end the steps under way; what is
 left is for other workers. A second signal ends it at once.";
@@ -151,7 +151,7 @@ looked for and never shown.";
 /// Ends `loopwright config show --help`.
 pub(super) const CONFIG: &str = "\
 Examples:
-  See what is in effect here, and who decided it
+  See the settings in effect here, and their sources
     loopwright config show
 
   See what an option or another directory would change

@@ -53,25 +53,25 @@ pub struct ExecArgs {
     pub timeout: Duration,
     /// End it after this many seconds without output
     #[arg(long, value_name = "S", value_parser = seconds)]
-    pub idle: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
     /// End it when all its processes use more memory; half of the machine's by default
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub memory: Option<u64>,
     /// How many processes it may have; 512 by default
     #[arg(long, value_name = "N")]
-    pub pids: Option<u64>,
+    pub max_processes: Option<u64>,
     /// How large a file may be that it writes; 1G by default
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    pub fsize: Option<u64>,
+    pub max_file_size: Option<u64>,
     /// How large its private /tmp may be; a sixteenth of the machine's memory by default
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
-    pub scratch: Option<u64>,
+    pub tmp_size: Option<u64>,
     /// How much is printed of each stream, half of its beginning and half of its end
     #[arg(long, value_name = "BYTES", value_parser = bytes, default_value = "256K")]
-    pub output: u64,
+    pub max_output: u64,
     /// What confines it
-    #[arg(long, value_name = "DRIVER", value_enum, default_value = "auto")]
-    pub driver: DriverArg,
+    #[arg(long, value_name = "BACKEND", value_enum, default_value = "auto")]
+    pub backend: BackendArg,
     /// What becomes of its changes to the folder
     #[arg(long, value_name = "WHAT", value_enum, default_value = "apply")]
     pub changes: ChangesArg,
@@ -133,7 +133,7 @@ pub enum NetworkArg {
 
 /// What confines a command, as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DriverArg {
+pub enum BackendArg {
     /// The strongest that works, or nothing
     Auto,
     /// Namespaces, Landlock and a system call filter
@@ -160,16 +160,16 @@ impl From<NetworkArg> for Network {
     }
 }
 
-impl From<DriverArg> for BackendChoice {
-    fn from(driver: DriverArg) -> Self {
-        match driver {
-            DriverArg::Auto => Self::Auto,
-            DriverArg::Namespaces => Self::Only(Backend::Namespaces),
-            DriverArg::Landlock => Self::Only(Backend::Landlock),
-            DriverArg::Bubblewrap => Self::Only(Backend::Bubblewrap),
-            DriverArg::Docker => Self::Only(Backend::Docker),
-            DriverArg::Podman => Self::Only(Backend::Podman),
-            DriverArg::Host => Self::Only(Backend::Host),
+impl From<BackendArg> for BackendChoice {
+    fn from(backend: BackendArg) -> Self {
+        match backend {
+            BackendArg::Auto => Self::Auto,
+            BackendArg::Namespaces => Self::Only(Backend::Namespaces),
+            BackendArg::Landlock => Self::Only(Backend::Landlock),
+            BackendArg::Bubblewrap => Self::Only(Backend::Bubblewrap),
+            BackendArg::Docker => Self::Only(Backend::Docker),
+            BackendArg::Podman => Self::Only(Backend::Podman),
+            BackendArg::Host => Self::Only(Backend::Host),
         }
     }
 }

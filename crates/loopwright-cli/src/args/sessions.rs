@@ -53,7 +53,7 @@ pub enum SessionsCommand {
     /// Delete sessions for good
     Delete(DeleteArgs),
     /// Check that every session can be read
-    Doctor(DoctorArgs),
+    Check(CheckArgs),
     /// Copy all sessions to a new file, also while they are in use
     Backup(BackupArgs),
     /// Delete sessions and finished jobs that were not used for a long time, and free their space
@@ -195,7 +195,7 @@ pub struct DecideArgs {
     pub id: IdArg,
     /// The call, as `sessions show` counts them, and what to do about it; the call may be left out
     /// if only one waits
-    #[arg(value_name = "[CALL] retry|skip|done", num_args = 1..=2, required = true)]
+    #[arg(value_name = "[CALL] approve|deny|mark-done", num_args = 1..=2, required = true)]
     pub what: Vec<String>,
 }
 
@@ -212,7 +212,7 @@ pub struct DeleteArgs {
 
 /// How sessions are checked.
 #[derive(Clone, Debug, PartialEq, Args)]
-pub struct DoctorArgs {
+pub struct CheckArgs {
     /// Put right what can be put right without losing anything
     #[arg(long)]
     pub repair: bool,
@@ -240,7 +240,7 @@ pub struct PruneArgs {
     pub dry_run: bool,
     /// Free too what a rewind left behind and no fork needs
     #[arg(long)]
-    pub abandoned: bool,
+    pub unreachable: bool,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

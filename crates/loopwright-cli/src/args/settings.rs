@@ -11,7 +11,7 @@ use crate::config::{BaseUrl, Flags, ModelRef, ModelRefs, Text};
 /// What can be done with the configuration.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum ConfigCommand {
-    /// Show each setting with its value and with who decided it
+    /// Show each setting with its value and its source
     #[command(after_help = help::CONFIG)]
     Show(Box<ShowArgs>),
 }

@@ -155,9 +155,9 @@ fn the_cost_is_positive_and_may_have_a_fraction() {
 
 #[test]
 fn the_system_prompt_is_any_text() {
-    let expect = |text: &str| Flags { system: Some(text.to_owned()), ..nothing_typed() };
-    assert_eq!(flags(&["--system", "be brief"]), expect("be brief"));
-    assert_eq!(flags(&["--system", ""]), expect(""));
+    let expect = |text: &str| Flags { system_prompt: Some(text.to_owned()), ..nothing_typed() };
+    assert_eq!(flags(&["--system-prompt", "be brief"]), expect("be brief"));
+    assert_eq!(flags(&["--system-prompt", ""]), expect(""));
 }
 
 #[test]

@@ -47,10 +47,10 @@ pub struct WorkerArgs {
     pub concurrency: NonZeroUsize,
     /// End once there is nothing left to do
     #[arg(long)]
-    pub until_idle: bool,
+    pub exit_when_idle: bool,
     /// Once asked to end, give the steps under way so many seconds
     #[arg(long, value_name = "S", default_value = "30", value_parser = parsed::<Duration>)]
-    pub drain: Duration,
+    pub drain_timeout: Duration,
     /// Work only on sessions of this folder and those in it; may be repeated [default: where it is started]
     #[arg(long = "root", value_name = "DIR")]
     pub roots: Vec<PathBuf>,

@@ -11,7 +11,7 @@ impl Layer {
             model: variable(sources, "LOOPWRIGHT_MODEL")?,
             fallback: variable(sources, "LOOPWRIGHT_FALLBACK")?,
             base_url: variable(sources, "LOOPWRIGHT_BASE_URL")?,
-            system: variable(sources, "LOOPWRIGHT_SYSTEM")?,
+            system_prompt: variable(sources, "LOOPWRIGHT_SYSTEM_PROMPT")?,
             output_format: variable(sources, "LOOPWRIGHT_OUTPUT_FORMAT")?,
             limits: Limits {
                 steps: variable(sources, "LOOPWRIGHT_MAX_STEPS")?,

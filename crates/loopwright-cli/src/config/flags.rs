@@ -23,8 +23,8 @@ pub struct Flags {
     pub fallback: Option<ModelRefs>,
     /// Overrides `base_url`.
     pub base_url: Option<BaseUrl>,
-    /// Overrides `system`.
-    pub system: Option<String>,
+    /// Overrides `system_prompt`.
+    pub system_prompt: Option<String>,
     /// Overrides `output_format`.
     pub output_format: Option<OutputFormat>,
     /// Overrides `stream`.
@@ -55,7 +55,7 @@ impl Flags {
             model: typed(self.model),
             fallback: typed(self.fallback),
             base_url: typed(self.base_url),
-            system: typed(self.system),
+            system_prompt: typed(self.system_prompt),
             output_format: typed(self.output_format),
             stream: typed(self.stream),
             limits: Limits {

@@ -68,9 +68,9 @@ pub const KEYS: &[Key] = &[
     key::<BaseUrl>("base_url", "where the provider of the model is reached")
         .option("--base-url")
         .variable("LOOPWRIGHT_BASE_URL"),
-    key::<String>("system", "the system prompt; with an agent, what is added to its own")
-        .option("--system")
-        .variable("LOOPWRIGHT_SYSTEM"),
+    key::<String>("system_prompt", "the system prompt; with an agent, what is added to its own")
+        .option("--system-prompt")
+        .variable("LOOPWRIGHT_SYSTEM_PROMPT"),
     key::<OutputFormat>("output_format", "what standard output carries")
         .option("--output-format")
         .variable("LOOPWRIGHT_OUTPUT_FORMAT"),
@@ -103,7 +103,7 @@ pub const KEYS: &[Key] = &[
     key::<Duration>("timeouts.first_byte", "seconds to wait for the first byte of an answer"),
     key::<Duration>("timeouts.idle", "seconds to wait for every further piece of it"),
     key::<Duration>("timeouts.total", "seconds to wait for a whole answer"),
-    key::<BackendChoice>("sandbox.tier", "what confines the commands that are run"),
+    key::<BackendChoice>("sandbox.backend", "what confines the commands that are run"),
     key::<Strings>("sandbox.read", "paths that commands may read as well"),
     key::<Strings>("sandbox.write", "paths that they may write to as well"),
     key::<Strings>("sandbox.hide", "paths below the working directory that they may not read"),
@@ -134,13 +134,16 @@ pub const KEYS: &[Key] = &[
     key::<BaseUrl>("providers.NAME.base_url", "where it is reached"),
     key::<SecretRef>("providers.NAME.key", "where its key is"),
     key::<String>(
-        "providers.NAME.wire",
+        "providers.NAME.wire_api",
         "the protocol that it speaks; `loopwright models` has the names",
     ),
     key::<String>("providers.NAME.model", "its model for runs that choose none"),
     key::<Text>("providers.NAME.headers.HEADER", "a header that every request carries"),
-    key::<NonZeroU32>("providers.NAME.rate.requests_per_minute", "requests in any minute"),
-    key::<NonZeroU64>("providers.NAME.rate.tokens_per_minute", "tokens in any minute, both ways"),
+    key::<NonZeroU32>("providers.NAME.rate_limit.requests_per_minute", "requests in any minute"),
+    key::<NonZeroU64>(
+        "providers.NAME.rate_limit.tokens_per_minute",
+        "tokens in any minute, both ways",
+    ),
     key::<NonZeroU64>("models.\"PROVIDER/NAME\".context_window", "how many tokens it takes"),
     key::<NonZeroU64>("models.\"PROVIDER/NAME\".max_output", "how many tokens it writes at most"),
     key::<Capabilities>("models.\"PROVIDER/NAME\".capabilities", "what it can do"),
@@ -222,7 +225,7 @@ mod tests {
             users,
             [
                 "base_url",
-                "sandbox.tier",
+                "sandbox.backend",
                 "sandbox.read",
                 "sandbox.write",
                 "sandbox.allow",
@@ -234,8 +237,8 @@ mod tests {
                 "providers.NAME.base_url",
                 "providers.NAME.key",
                 "providers.NAME.headers.HEADER",
-                "providers.NAME.rate.requests_per_minute",
-                "providers.NAME.rate.tokens_per_minute",
+                "providers.NAME.rate_limit.requests_per_minute",
+                "providers.NAME.rate_limit.tokens_per_minute",
             ]
         );
     }

@@ -14,7 +14,7 @@ pub(super) const TOP: &[&str] = &[
     "sandbox",
     "store",
     "stream",
-    "system",
+    "system_prompt",
     "timeouts",
     "worker",
 ];
@@ -22,7 +22,8 @@ pub(super) const LIMITS: &[&str] = &["cost", "seconds", "session", "steps", "tok
 pub(super) const SESSION_LIMITS: &[&str] = &["cost", "seconds", "steps", "tokens"];
 pub(super) const MODEL: &[&str] = &["capabilities", "context_window", "max_output", "prices"];
 pub(super) const PRICES: &[&str] = &["cache_read", "cache_write", "input", "output"];
-pub(super) const PROVIDER: &[&str] = &["base_url", "headers", "key", "model", "rate", "wire"];
+pub(super) const PROVIDER: &[&str] =
+    &["base_url", "headers", "key", "model", "rate_limit", "wire_api"];
 pub(super) const RATE: &[&str] = &["requests_per_minute", "tokens_per_minute"];
 pub(super) const SANDBOX: &[&str] = &[
     "allow",
@@ -33,7 +34,7 @@ pub(super) const SANDBOX: &[&str] = &[
     "path",
     "processes",
     "read",
-    "tier",
+    "backend",
     "timeout",
     "write",
 ];
@@ -47,7 +48,7 @@ const TABLES: &[(&str, &[&str])] = &[
     ("limits.", LIMITS),
     ("limits.session.", SESSION_LIMITS),
     ("providers.NAME.", PROVIDER),
-    ("providers.NAME.rate.", RATE),
+    ("providers.NAME.rate_limit.", RATE),
     ("sandbox.", SANDBOX),
     ("store.", STORE),
     ("timeouts.", TIMEOUTS),
@@ -111,7 +112,7 @@ mod tests {
         check("baseurl", Some("base_url"));
         check("output", Some("output_format"));
         check("limit", Some("limits"));
-        check("sytem", Some("system"));
+        check("sytem_prompt", Some("system_prompt"));
     }
 
     #[test]
@@ -120,8 +121,8 @@ mod tests {
         check("max_steps", Some("limits.steps"));
         check("max-tokens", Some("limits.tokens"));
         check("api_key", Some("providers.NAME.key"));
-        check("wire", Some("providers.NAME.wire"));
-        check("tier", Some("sandbox.tier"));
+        check("wire_api", Some("providers.NAME.wire_api"));
+        check("backend", Some("sandbox.backend"));
     }
 
     #[test]

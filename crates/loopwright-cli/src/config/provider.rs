@@ -13,21 +13,21 @@ pub struct Provider {
     /// Where its key is found.
     pub key: Option<Setting<SecretRef>>,
     /// The protocol that it speaks.
-    pub wire: Option<Setting<String>>,
+    pub wire_api: Option<Setting<String>>,
     /// Its model for runs that choose none.
     pub model: Option<Setting<String>>,
     /// Headers that every request carries besides those of the wire.
     pub headers: BTreeMap<String, Setting<Text>>,
     /// How much it may be asked in any minute.
-    pub rate: Rate,
+    pub rate_limit: Rate,
 }
 
 /// How much a provider may be asked in any minute, by all models together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rate {
-    /// `rate.requests_per_minute`
+    /// `rate_limit.requests_per_minute`
     pub requests_per_minute: Option<Setting<NonZeroU32>>,
-    /// `rate.tokens_per_minute`, of input and output together
+    /// `rate_limit.tokens_per_minute`, of input and output together
     pub tokens_per_minute: Option<Setting<NonZeroU64>>,
 }
 
@@ -39,15 +39,18 @@ impl Provider {
         Self {
             base_url: self.base_url.or(weaker.base_url),
             key: self.key.or(weaker.key),
-            wire: self.wire.or(weaker.wire),
+            wire_api: self.wire_api.or(weaker.wire_api),
             model: self.model.or(weaker.model),
             headers,
-            rate: Rate {
+            rate_limit: Rate {
                 requests_per_minute: self
-                    .rate
+                    .rate_limit
                     .requests_per_minute
-                    .or(weaker.rate.requests_per_minute),
-                tokens_per_minute: self.rate.tokens_per_minute.or(weaker.rate.tokens_per_minute),
+                    .or(weaker.rate_limit.requests_per_minute),
+                tokens_per_minute: self
+                    .rate_limit
+                    .tokens_per_minute
+                    .or(weaker.rate_limit.tokens_per_minute),
             },
         }
     }

@@ -23,7 +23,7 @@ impl Layer {
             model: root.value("model")?,
             fallback: root.value("fallback")?,
             base_url: root.value("base_url")?,
-            system: root.value("system")?,
+            system_prompt: root.value("system_prompt")?,
             output_format: root.value("output_format")?,
             stream: root.value("stream")?,
             limits: within(root, "limits", |section| limits(section, warnings))?,
@@ -90,10 +90,10 @@ fn provider(section: &Section<'_>, warnings: &mut Vec<Warning>) -> Result<Provid
     Ok(Provider {
         base_url: section.value("base_url")?,
         key: section.value("key")?,
-        wire: section.value("wire")?,
+        wire_api: section.value("wire_api")?,
         model: section.value("model")?,
         headers: within(section, "headers", headers)?,
-        rate: within(section, "rate", |section| rate(section, warnings))?,
+        rate_limit: within(section, "rate_limit", |section| rate(section, warnings))?,
     })
 }
 
@@ -177,7 +177,7 @@ fn sandbox(
 ) -> Result<SandboxSettings, ConfigError> {
     warn_unknown(section, keys::SANDBOX, warnings);
     Ok(SandboxSettings {
-        tier: section.value("tier")?,
+        backend: section.value("backend")?,
         read: section.value("read")?,
         write: section.value("write")?,
         hide: section.value("hide")?,

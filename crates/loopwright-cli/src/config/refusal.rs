@@ -39,7 +39,7 @@ const IN_A_PROVIDER: &[(&str, Reason)] = &[
     ("base_url", Reason::Address),
     ("headers", Reason::Secret),
     ("key", Reason::Secret),
-    ("rate", Reason::Rate),
+    ("rate_limit", Reason::Rate),
 ];
 
 impl fmt::Display for Reason {

@@ -16,8 +16,8 @@ pub const MAX_TIMEOUT: Duration = Duration::from_mins(10);
 /// The keys of the table `sandbox`. A project may hide more and lower limits, and nothing else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SandboxSettings {
-    /// `sandbox.tier`
-    pub tier: Option<Setting<BackendChoice>>,
+    /// `sandbox.backend`
+    pub backend: Option<Setting<BackendChoice>>,
     /// `sandbox.read`
     pub read: Option<Setting<Strings>>,
     /// `sandbox.write`
@@ -44,7 +44,7 @@ impl SandboxSettings {
     /// Fills what is not set from a weaker layer. A project may lower a limit and not raise it; what is hidden adds up.
     pub(super) fn or(self, weaker: Self) -> Self {
         Self {
-            tier: self.tier.or(weaker.tier),
+            backend: self.backend.or(weaker.backend),
             read: self.read.or(weaker.read),
             write: self.write.or(weaker.write),
             hide: both(self.hide, weaker.hide),

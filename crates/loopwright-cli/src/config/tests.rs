@@ -111,7 +111,7 @@ fn without_files_variables_and_options_the_defaults_apply() {
         model: None,
         fallback: None,
         base_url: None,
-        system: None,
+        system_prompt: None,
         output_format: Setting::new(OutputFormat::Text, Origin::Default),
         stream: Setting::new(true, Origin::Default),
         limits: Limits::default(),

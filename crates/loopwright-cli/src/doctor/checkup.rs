@@ -117,7 +117,8 @@ pub(super) async fn checkup(cli: &Cli) -> Vec<Check> {
                 }
             }
             checks.push(
-                sandbox(config.sandbox.tier.as_ref().map(|it| it.value).unwrap_or_default()).await,
+                sandbox(config.sandbox.backend.as_ref().map(|it| it.value).unwrap_or_default())
+                    .await,
             );
             checks.push(sessions(&config, &sources).await);
         }
@@ -262,7 +263,7 @@ async fn sessions(config: &Config, sources: &ConfigSources) -> Check {
         }
         Err(error) => {
             let told = console::with_causes(&error).join(": ");
-            Check::problem("sessions", "", told, "`loopwright sessions doctor` looks into it")
+            Check::problem("sessions", "", told, "`loopwright sessions check` looks into it")
         }
     }
 }

@@ -138,7 +138,7 @@ fn line(event: &AgentEvent) -> Option<Value> {
             line
         }
         AgentEvent::ToolApprovalRequested(it) => json!({
-            "type": "tool_question", "step": it.step, "call": it.call, "tool": it.tool,
+            "type": "tool_approval_request", "step": it.step, "call": it.call, "tool": it.tool,
             "question": it.question.text,
         }),
         AgentEvent::StepCompleted(it) => json!({
@@ -147,7 +147,7 @@ fn line(event: &AgentEvent) -> Option<Value> {
             "usage": Tokens::from(it.usage), "errors": it.errors, "duration_ms": millis(it.took),
         }),
         AgentEvent::ContinuationEvaluated(it) => json!({
-            "type": "continuation", "step": it.step, "continues": it.outcome.should_continue,
+            "type": "continuation", "step": it.step, "should_continue": it.outcome.should_continue,
             "decided_by": it.outcome.resolved_by, "stop_reason": it.outcome.stop_reason,
         }),
         AgentEvent::StopSignalReceived(it) => json!({

@@ -58,7 +58,7 @@ fn show(
         context_window: crate::model::USUAL_WINDOW,
         workdir: tools::workdir(root.path()).unwrap(),
         commands: crate::commands::Commands::default(),
-        system: None,
+        system_prompt: None,
         applied: None,
         project: ProjectInstructions::default(),
         session_budget: crate::session_budget::SessionBudget::default(),

@@ -153,13 +153,14 @@ fn decision(what: &[String]) -> Result<(Option<u16>, ApprovalDecision), Sessions
         _ => return Err(SessionsError::Usage("one decision at a time".to_owned())),
     };
     let resolution = match word.as_str() {
-        "retry" => ApprovalDecision::Approve,
-        "skip" => ApprovalDecision::Deny { reason: "the user decided against it".to_owned() },
-        "done" => ApprovalDecision::Answer(ToolOutput::text(
+        "approve" => ApprovalDecision::Approve,
+        "deny" => ApprovalDecision::Deny { reason: "the user decided against it".to_owned() },
+        "mark-done" => ApprovalDecision::Answer(ToolOutput::text(
             "The user says that this was done; what it returned is not known.",
         )),
         other => {
-            let text = format!("`{other}` is no decision: write `retry`, `skip` or `done`");
+            let text =
+                format!("`{other}` is not a decision; write `approve`, `deny` or `mark-done`");
             return Err(SessionsError::Usage(text));
         }
     };
@@ -288,10 +289,13 @@ mod tests {
 
     #[test]
     fn a_decision_is_a_word_and_perhaps_a_call() {
-        assert_eq!(decided(&["retry"]), Some((None, ApprovalDecision::Approve)));
-        assert_eq!(decided(&["1", "retry"]), Some((Some(1), ApprovalDecision::Approve)));
-        assert!(matches!(decided(&["skip"]), Some((None, ApprovalDecision::Deny { .. }))));
-        assert!(matches!(decided(&["0", "done"]), Some((Some(0), ApprovalDecision::Answer(_)))));
+        assert_eq!(decided(&["approve"]), Some((None, ApprovalDecision::Approve)));
+        assert_eq!(decided(&["1", "approve"]), Some((Some(1), ApprovalDecision::Approve)));
+        assert!(matches!(decided(&["deny"]), Some((None, ApprovalDecision::Deny { .. }))));
+        assert!(matches!(
+            decided(&["0", "mark-done"]),
+            Some((Some(0), ApprovalDecision::Answer(_)))
+        ));
         for wrong in [&["maybe"][..], &["x", "done"], &["-1", "done"], &["done", "1"]] {
             assert_eq!(decided(wrong), None);
         }

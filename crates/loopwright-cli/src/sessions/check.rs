@@ -1,4 +1,4 @@
-//! `sessions doctor`.
+//! `sessions check`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use loopwright_sessions::{
 use serde_json::json;
 
 use super::{SessionsError, find, short};
-use crate::args::sessions::DoctorArgs;
+use crate::args::sessions::CheckArgs;
 use crate::console;
 use crate::exit::ExitCode;
 use crate::render::{count, sanitize_terminal};
@@ -26,7 +26,7 @@ const TOLD_EVERY: u64 = 100;
 /// Checks the store and every session in it, and tells what was found, and what was found before.
 pub(super) async fn check(
     store: &Arc<dyn SessionStore>,
-    args: &DoctorArgs,
+    args: &CheckArgs,
     mut findings: Vec<Finding>,
     doctor: &str,
 ) -> Result<ExitCode, SessionsError> {

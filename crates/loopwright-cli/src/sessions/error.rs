@@ -174,7 +174,7 @@ pub enum SessionsError {
     },
     /// What is stored of it is damaged.
     #[error(
-        "session {} cannot be read: {reason}; `loopwright sessions doctor --repair` saves what can be saved, and says what it did",
+        "session {} cannot be read: {reason}; `loopwright sessions check --repair` saves what can be saved, and says what it did",
         short(id)
     )]
     Damaged {

@@ -6,7 +6,7 @@ use loopwright_sessions::{SessionHeader, SessionId, SessionStore};
 /// The most sessions whose last run is looked up: each is read.
 const MAX: usize = 100;
 
-/// Returns in a word how the last run of each session ended: `new` if none began, `unfinished` if it is
+/// Returns in a word how the last run of each session ended: `new` if none began, `incomplete` if it is
 /// under way or was interrupted. `None` where that is not known.
 pub(super) async fn last_runs(
     store: &dyn SessionStore,
@@ -32,7 +32,7 @@ fn word(changes: &[ChangeRecord]) -> Option<&'static str> {
             other => other.as_str(),
         }),
         Change::ExecutionPaused => Some("paused"),
-        Change::ExecutionStarted { .. } | Change::ExecutionResumed => Some("unfinished"),
+        Change::ExecutionStarted { .. } | Change::ExecutionResumed => Some("incomplete"),
         _ => None,
     })
 }

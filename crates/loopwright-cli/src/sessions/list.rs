@@ -59,7 +59,7 @@ pub(super) async fn list(
         console::warn(&format!("session {} is damaged and cannot be read", short(id)));
     }
     if !page.unreadable.is_empty() {
-        console::tell(&format!("`{}` says why, and what can be done", of_store("doctor")));
+        console::tell(&format!("`{}` says why, and what can be done", of_store("check")));
     }
     if page.is_empty() {
         let where_else = if args.all { "" } else { " of this directory; --all shows all" };

@@ -31,7 +31,7 @@ pub(super) async fn prune(
         None => 0,
     };
     console::progress((!args.dry_run).then_some("freeing their space"));
-    let reclaimed = if args.dry_run { None } else { Some(store.reclaim(args.abandoned).await?) };
+    let reclaimed = if args.dry_run { None } else { Some(store.reclaim(args.unreachable).await?) };
     console::progress(None);
     if args.json {
         let ids: Vec<_> = pruned.iter().map(|it| &it.id).collect();

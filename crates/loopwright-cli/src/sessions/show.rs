@@ -81,7 +81,7 @@ fn tell_missing(salvaged: &Salvaged, missing: &str) {
     let lost: u64 = salvaged.gaps.iter().map(|it| it.end - it.start).sum();
     if lost > 0 {
         console::tell(&format!(
-            "{} of {} cannot be read; `loopwright sessions doctor --repair` continues before the first of them",
+            "{} of {} cannot be read; `loopwright sessions check --repair` continues before the first of them",
             count(lost, "change"),
             salvaged.header.length
         ));
@@ -234,8 +234,11 @@ fn tail(text: &mut String, loaded: &Salvaged, state: &AgentState) {
         let (call, tool, question) =
             (it.index, single_line(&it.call.name, 30), sanitize_terminal(&it.question.text));
         writeln!(text, "\nwaits: call {call}, {tool}: {question}").ok();
-        writeln!(text, "  decide with: loopwright sessions decide {id} {call} retry|skip|done")
-            .ok();
+        writeln!(
+            text,
+            "  decide with: loopwright sessions decide {id} {call} approve|deny|mark-done"
+        )
+        .ok();
     }
     let open = state.execution().and_then(|it| it.open_step());
     if let Some(open) = open.filter(|_| pending.is_empty()) {

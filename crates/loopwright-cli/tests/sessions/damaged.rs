@@ -89,7 +89,7 @@ fn a_backup_is_a_store_and_replaces_nothing() {
         assert_eq!(done.stderr, format!("copied all sessions to /project/../copy-of-{kind}\n"));
         let copy = at(&format!("copy-of-{kind}"));
         assert_eq!(said(&place.json(&["show", "--store", &copy, &id])).first().unwrap(), "1?");
-        assert_eq!(place.sessions(&["doctor", "--store", &copy]).status, 0);
+        assert_eq!(place.sessions(&["check", "--store", &copy]).status, 0);
         assert_eq!(place.sessions(&["backup", "--store", &store, &to]).status, 1);
     }
 }
@@ -147,7 +147,7 @@ fn sessions_on_a_read_only_disk_are_listed_shown_and_checked() {
         fs::remove_file(kept.join("sessions/index.lock")).ok();
         let program = env!("CARGO_BIN_EXE_loopwright");
         let (kept, home) = (kept.display(), place.world.path(""));
-        for command in ["list --all".to_owned(), format!("show {id}"), "doctor".to_owned()] {
+        for command in ["list --all".to_owned(), format!("show {id}"), "check".to_owned()] {
             let script = format!(
                 "set -e; mount --bind {kept} {kept}; mount -o remount,ro,bind {kept}
                 if touch {kept}/x; then exit 99; fi
@@ -158,7 +158,7 @@ fn sessions_on_a_read_only_disk_are_listed_shown_and_checked() {
             let stderr = String::from_utf8_lossy(&done.stderr);
             assert_eq!(done.status.code(), Some(0), "{kind} {command}: {stderr}");
             let shown = String::from_utf8_lossy(&done.stdout);
-            assert!(command == "doctor" || shown.contains("1?"), "{kind} {command}: {shown}");
+            assert!(command == "check" || shown.contains("1?"), "{kind} {command}: {shown}");
         }
     }
 }

@@ -15,13 +15,13 @@ fn stores(place: &Place) -> [String; 2] {
 
 /// Checks that a store is whole, but for what was never there as a whole and a repair removes.
 fn is_whole(place: &Place, store: &str, told: &str) {
-    let doctor = || place.sessions(&["doctor", "--store", store]);
+    let doctor = || place.sessions(&["check", "--store", store]);
     let found = doctor();
     if found.status != 0 {
         let left = |line: &&str| line.ends_with("is a session that was never there as a whole");
         assert_eq!(found.stderr.lines().filter(left).count(), 1, "{told}: {found:?}");
         assert!(found.stderr.contains("\n1 problem left;"), "{told}: {found:?}");
-        let repaired = place.sessions(&["doctor", "--store", store, "--repair"]);
+        let repaired = place.sessions(&["check", "--store", store, "--repair"]);
         assert_eq!(repaired.status, 0, "{told}: {repaired:?}");
         assert_eq!(doctor().status, 0, "{told}");
     }
@@ -278,7 +278,7 @@ fn a_backup_that_is_killed_leaves_no_part_of_a_store_and_can_be_done_again() {
 
 #[test]
 fn a_check_that_is_killed_changes_nothing() {
-    command_killed(&["doctor", "--repair"], Outcome::Same, None);
+    command_killed(&["check", "--repair"], Outcome::Same, None);
 }
 
 /// Damages a store: the beginning of the file, or the middle of the first session's log.
@@ -311,7 +311,7 @@ fn a_repair_that_is_killed_loses_nothing_that_can_be_read_and_can_be_done_again(
     for kind in [0, 1] {
         let kept = Kept::new(kind);
         let repair = |store: &str| {
-            kept.place.world.command(&["sessions", "doctor", "--repair", "--store", store])
+            kept.place.world.command(&["sessions", "check", "--repair", "--store", store])
         };
         let damaged = || {
             kept.remove("copy");
@@ -327,7 +327,7 @@ fn a_repair_that_is_killed_loses_nothing_that_can_be_read_and_can_be_done_again(
             }
             killed += 1;
             let told = format!("{kind} {instant:?}");
-            let again = kept.place.sessions(&["doctor", "--repair", "--store", &store]);
+            let again = kept.place.sessions(&["check", "--repair", "--store", &store]);
             assert_eq!(again.status, 0, "{told}: {again:?}");
             is_whole(&kept.place, &store, &told);
             let said = kept.said(&store, &told);

@@ -168,7 +168,7 @@ fn problems(ending: Ending, way: Way) -> Vec<String> {
             let model = ["-m", "openai-compatible/test", "--base-url", &place.server.url];
             let submit = [&["submit", "--session", &id], &model[..], &["and now?"]].concat();
             assert_eq!(place.world.run(&submit).status, 0);
-            place.world.run(&[&["worker", "--until-idle"], &model[..]].concat())
+            place.world.run(&[&["worker", "--exit-when-idle"], &model[..]].concat())
         }
         Way::Fork => {
             assert_eq!(place.sessions(&["fork", &id]).status, 0);

@@ -111,11 +111,11 @@ fn a_call_that_was_interrupted_is_decided_about() {
     let id = place.json(&["list"])["sessions"][0]["id"].as_str().unwrap().to_owned();
     assert_eq!(place.shown(&id)["pending"][0]["tool"], "bash");
     let shown = place.sessions(&["show", &id]).stdout;
-    assert!(shown.contains(" 0 retry|skip|done"), "{shown}");
+    assert!(shown.contains(" 0 approve|deny|mark-done"), "{shown}");
     assert_eq!(place.sessions(&["decide", &id, "maybe"]).status, 2);
-    assert_eq!(place.sessions(&["decide", &id, "5", "skip"]).status, 2);
-    assert_eq!(place.sessions(&["decide", &id, "skip"]).status, 0);
-    assert_eq!(place.sessions(&["decide", &id, "skip"]).status, 2);
+    assert_eq!(place.sessions(&["decide", &id, "5", "deny"]).status, 2);
+    assert_eq!(place.sessions(&["decide", &id, "deny"]).status, 0);
+    assert_eq!(place.sessions(&["decide", &id, "deny"]).status, 2);
     let done = place.run(&["--continue"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "I see.\n"), "{}", done.stderr);
     let told = place.asked().pop().unwrap();

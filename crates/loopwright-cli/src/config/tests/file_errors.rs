@@ -15,8 +15,8 @@ fn a_wrong_type_is_named_with_the_file_the_key_and_the_right_one() {
         "`model` in FILE must be a provider and the name of a model, joined by `/`, not an integer: write `model = \"openai/gpt-5-mini\"`, for example",
     );
     wrong_type(
-        "system = ['be', 'brief']",
-        "`system` in FILE must be a string, not an array: write `system = \"…\"`, for example",
+        "system_prompt = ['be', 'brief']",
+        "`system_prompt` in FILE must be a string, not an array: write `system_prompt = \"…\"`, for example",
     );
     wrong_type(
         "output_format = true",
@@ -51,8 +51,8 @@ fn a_wrong_type_is_named_with_the_file_the_key_and_the_right_one() {
         "`providers.local` in FILE must be a table, not a string: write `[providers.local]`, for example",
     );
     wrong_type(
-        "providers.local.wire = {}",
-        "`providers.local.wire` in FILE must be a string, not a table: write `wire = \"…\"`, for example",
+        "providers.local.wire_api = {}",
+        "`providers.local.wire_api` in FILE must be a string, not a table: write `wire_api = \"…\"`, for example",
     );
     wrong_type(
         "[[providers.local.model]]",
@@ -103,8 +103,8 @@ fn the_keys_of_the_user_are_checked_too() {
         "`providers.local.headers.x` in FILE must be a line of text, or a reference to an environment variable such as `env:NAME`, not an integer: write `x = \"env:NAME\"`, for example",
     );
     check(
-        "sandbox.tier = 1",
-        "`sandbox.tier` in FILE must be `auto`, `namespaces`, `bubblewrap`, `landlock`, `docker`, `podman` or `host`, not an integer: write `tier = \"auto\"`, for example",
+        "sandbox.backend = 1",
+        "`sandbox.backend` in FILE must be `auto`, `namespaces`, `bubblewrap`, `landlock`, `docker`, `podman` or `host`, not an integer: write `tier = \"auto\"`, for example",
     );
     check(
         "store = 1",
@@ -122,7 +122,10 @@ fn a_syntax_error_names_line_and_column() {
     };
     check("model = ", "line 1, column 9: string values must be quoted, expected literal string");
     check("model = 'a/b'\n\nstream = tru\n", "line 3, column 10: invalid boolean, expected `true`");
-    check("system = 'ü' 'x'", "line 1, column 14: unexpected key or value, expected newline, `#`");
+    check(
+        "system_prompt = 'ü' 'x'",
+        "line 1, column 14: unexpected key or value, expected newline, `#`",
+    );
     check("model = 'a/b'\r\nmodel = 'a/c'", "line 2, column 1: duplicate key");
     check("[limits", "line 1, column 8: unclosed table, expected `]`");
 }

@@ -72,7 +72,7 @@ fn waits_and_rates_are_set_one_by_one() {
         |it: &Option<Setting<std::time::Duration>>| it.as_ref().map(|it| it.value.as_secs_f64());
     assert_eq!((seconds(&timeouts.idle), seconds(&timeouts.total)), (Some(2.5), Some(30.0)));
     assert_eq!((seconds(&timeouts.connect), seconds(&timeouts.first_byte)), (None, None));
-    let rate = &config.providers["a"].rate;
+    let rate = &config.providers["a"].rate_limit;
     assert_eq!(rate.requests_per_minute.as_ref().unwrap().value.get(), 60);
     assert_eq!(rate.tokens_per_minute, None);
 }

@@ -70,12 +70,12 @@ fn base_url() {
 #[test]
 fn system() {
     check(&Key {
-        name: "system",
-        flag: Some((|flags| flags.system = Some(String::new()), "")),
-        variable: Some(("LOOPWRIGHT_SYSTEM", "variable", "variable")),
-        project: Some(("system = 'project'", "project")),
-        user: ("system = \"\"\"\nuser\nfile\"\"\"", "user\nfile"),
-        shown: |config| show(config.system.as_ref(), Clone::clone),
+        name: "system_prompt",
+        flag: Some((|flags| flags.system_prompt = Some(String::new()), "")),
+        variable: Some(("LOOPWRIGHT_SYSTEM_PROMPT", "variable", "variable")),
+        project: Some(("system_prompt = 'project'", "project")),
+        user: ("system_prompt = \"\"\"\nuser\nfile\"\"\"", "user\nfile"),
+        shown: |config| show(config.system_prompt.as_ref(), Clone::clone),
     });
 }
 
@@ -168,12 +168,12 @@ fn limits_cost() {
 #[test]
 fn providers_wire() {
     check(&Key {
-        name: "providers.local.wire",
+        name: "providers.local.wire_api",
         flag: None,
         variable: None,
-        project: Some(("providers.local.wire = 'project'", "project")),
+        project: Some(("providers.local.wire_api = 'project'", "project")),
         user: ("[providers.local]\nwire = 'user'", "user"),
-        shown: |config| show(config.providers["local"].wire.as_ref(), Clone::clone),
+        shown: |config| show(config.providers["local"].wire_api.as_ref(), Clone::clone),
     });
 }
 
@@ -214,8 +214,8 @@ fn keys_that_only_the_user_may_set() {
         ("providers.local.headers.x-title = 'mine'", "mine"),
         |config| show(config.providers["local"].headers.get("x-title"), ToString::to_string),
     );
-    check_user_only("sandbox.tier", ("sandbox.tier = 'host'", "host"), |config| {
-        show(config.sandbox.tier.as_ref(), |choice| match choice {
+    check_user_only("sandbox.backend", ("sandbox.backend = 'host'", "host"), |config| {
+        show(config.sandbox.backend.as_ref(), |choice| match choice {
             BackendChoice::Only(tier) => tier.to_string(),
             BackendChoice::Auto => "auto".to_owned(),
         })
@@ -231,7 +231,7 @@ fn keys_are_decided_one_by_one() {
         .user("model = 'a/user'\n[limits]\nsteps = 9\ncost = 1")
         .project("limits.steps = 2\nsystem = 'project'")
         .env("LOOPWRIGHT_MAX_TOKENS", "3");
-    let Config { model, system, limits, .. } = world.config();
+    let Config { model, system_prompt: system, limits, .. } = world.config();
     let user = Origin::User(world.path("home/.config/loopwright/config.toml").into());
     let project = Origin::Project(world.path("repo/loopwright.toml").into());
     assert_eq!(model.unwrap().origin, user);

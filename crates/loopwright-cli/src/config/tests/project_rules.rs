@@ -65,7 +65,7 @@ fn a_file_without_an_end_is_refused() {
 
 #[test]
 fn the_sandbox_and_the_store_are_the_users() {
-    check("[sandbox]\ntier = 'host'", "sandbox.tier", SANDBOX);
+    check("[sandbox]\ntier = 'host'", "sandbox.backend", SANDBOX);
     for key in ["read", "write", "allow", "direct", "path", "environment"] {
         check(&format!("sandbox.{key} = ['x']"), &format!("sandbox.{key}"), SANDBOX);
     }

@@ -11,7 +11,7 @@ fn a_project_adds_to_the_provider_of_the_user() {
     let project = || Origin::Project(world.path("repo/loopwright.toml").into());
     let local = Provider {
         base_url: parse("http://localhost").map(|url| Setting::new(url, user())),
-        wire: Some(Setting::new("project".to_owned(), project())),
+        wire_api: Some(Setting::new("project".to_owned(), project())),
         model: Some(Setting::new("small".to_owned(), project())),
         ..Provider::default()
     };

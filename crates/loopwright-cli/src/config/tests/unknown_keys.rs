@@ -23,7 +23,7 @@ fn every_table_is_looked_through() {
             "unknown key `max_steps` in FILE: did you mean `limits.steps`?",
             "unknown key `limits.step` in FILE: did you mean `limits.steps`?",
             "unknown key `providers.local.url` in FILE: did you mean `providers.local.base_url`?",
-            "unknown key `sandbox.teir` in FILE: did you mean `sandbox.tier`?",
+            "unknown key `sandbox.teir` in FILE: did you mean `sandbox.backend`?",
             "unknown key `store.place` in FILE: it is ignored; remove it",
         ]
         .map(|line| line.replace("FILE", "/home/.config/loopwright/config.toml"))

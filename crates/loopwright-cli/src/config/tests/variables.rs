@@ -54,9 +54,9 @@ fn a_password_in_an_address_is_refused_and_not_repeated() {
 fn a_variable_that_is_not_text_is_refused() {
     use std::os::unix::ffi::OsStringExt as _;
     check(
-        "LOOPWRIGHT_SYSTEM",
+        "LOOPWRIGHT_SYSTEM_PROMPT",
         OsString::from_vec(vec![0xff]),
-        "the environment variable `LOOPWRIGHT_SYSTEM` must be a string: set it to `…`, for example, or unset it",
+        "the environment variable `LOOPWRIGHT_SYSTEM_PROMPT` must be a string: set it to `…`, for example, or unset it",
     );
 }
 
