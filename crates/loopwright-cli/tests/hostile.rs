@@ -247,8 +247,8 @@ fn effects_of_config(world: &World, usual: &Config) -> Vec<String> {
         let usual = usual.providers.get(name).cloned().unwrap_or_default();
         same(
             "a provider",
-            (&provider.base_url, &provider.key, &provider.headers, &provider.rate)
-                == (&usual.base_url, &usual.key, &usual.headers, &usual.rate),
+            (&provider.base_url, &provider.key, &provider.headers, &provider.rate_limit)
+                == (&usual.base_url, &usual.key, &usual.headers, &usual.rate_limit),
         );
     }
     let (now, before) = (&config.limits, &usual.limits);
