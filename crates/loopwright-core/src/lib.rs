@@ -7,38 +7,20 @@
 //!
 //! This crate does no I/O and reads neither clock nor randomness but through [`RunEnv`].
 
-mod clock;
-mod failure;
-mod stop;
-mod budget;
-mod meter;
-mod llm;
-mod key;
-mod outcome;
-mod step;
-mod execution;
-mod change;
-mod outbox;
+mod value;
 mod state;
-mod fold;
-mod continuation;
-mod edit;
-mod event;
-mod events;
-mod journal;
-mod model;
-mod layer;
-mod profile;
-mod compile;
-mod infer;
-mod instructions;
-mod tool;
-mod hook;
-mod interceptor;
-mod driver;
-mod executor;
-mod run;
-mod agent_loop;
+mod contract;
+mod engine;
+
+// Each module is named by its own name in this crate, whichever layer it is in.
+use self::{
+    contract::{
+        compile, driver, event, events, hook, instructions, journal, layer, model, profile, tool,
+    },
+    engine::{agent_loop, executor, infer, interceptor, run},
+    state::{change, continuation, edit, execution, fold, outbox, outcome, step},
+    value::{budget, clock, failure, key, llm, meter, stop},
+};
 
 pub use loopwright_messages as messages;
 
