@@ -15,23 +15,25 @@ mod engine;
 // Each module is named by its own name in this crate, whichever layer it is in.
 use self::{
     contract::{
-        compile, driver, event, events, hook, instructions, journal, layer, model, profile, tool,
+        agent, compile, event, events, handle, hook, host, instructions, journal, layer, model,
+        profile, step_error, tool,
     },
-    engine::{agent_loop, executor, infer, interceptor, run},
+    engine::{agent_loop, driver, executor, infer, interceptor, run},
     state::{change, continuation, edit, execution, fold, outbox, outcome, step},
-    value::{budget, clock, failure, key, llm, meter, stop},
+    value::{budget, clock, failure, key, llm, meter, shared, stop},
 };
 
 pub use loopwright_messages as messages;
 
 pub use crate::{
-    agent_loop::{AgentLoop, AgentParts},
+    agent::AgentLoop,
+    agent_loop::AgentParts,
     budget::{Budget, BudgetUsage, Spend},
     change::{Change, ChangeRecord, Edit, Seq},
     clock::{Clock, RunEnv, SystemClock, Timestamp},
     compile::{CompileError, ContextCompiler},
     continuation::{CRITERIA_RESULTS, ContinuationDecision, ContinuationOutcome, Evaluation},
-    driver::{Driver, StepError, ThinkCx},
+    driver::{Driver, ThinkCx},
     edit::StateEdit,
     event::{AgentEvent, EventEnvelope, EventType, StreamFragment},
     events::{EventBus, EventSink, EventSinks},
@@ -39,12 +41,13 @@ pub use crate::{
     executor::{ToolExecutor, ToolRunner},
     failure::{Failure, FailureKind, panic_message},
     fold::ReplayError,
+    handle::RunHandle,
     hook::{
-        CallableHook, ErrorDecision, Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision,
+        CallableHook, ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints, InferenceDecision,
         StopDecision, ToolDecision,
     },
     instructions::{Audience, DeriveFn, Fragment, Instructions},
-    interceptor::{HookError, HookStack, Interceptor, Priority, RegisteredHook},
+    interceptor::{HookStack, Interceptor, Priority, RegisteredHook},
     journal::{EffectRecord, IdempotencyKey, Journal, JournalError},
     key::{Key, Metadata, Namespace, Scope, StateKey},
     layer::{ModelLayer, ModelLayers},
@@ -56,9 +59,10 @@ pub use crate::{
     },
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, StateEffect, ToolOutcome, ToolOutput},
     profile::AgentMeta,
-    run::{OnInterrupted, Run, RunHandle, RunOptions},
+    run::{OnInterrupted, Run, RunOptions},
     state::{AgentContext, AgentState, PendingApproval},
     step::{CallState, CallTimes, OpenStep, Step, StepKind, StepResponse},
+    step_error::StepError,
     stop::{StopReason, StopSignal, Strength},
     tool::{
         AnyTool, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, Reach, RegistryError, SideEffects,

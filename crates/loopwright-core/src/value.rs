@@ -6,4 +6,5 @@ pub(crate) mod failure;
 pub(crate) mod key;
 pub(crate) mod llm;
 pub(crate) mod meter;
+pub(crate) mod shared;
 pub(crate) mod stop;
