@@ -7,9 +7,15 @@
 //!
 //! This crate does no I/O and reads neither clock nor randomness but through [`RunEnv`].
 
+#![cfg_attr(
+    not(feature = "engine"),
+    allow(dead_code, unused_imports, reason = "what only the engine uses stands beside what it is part of")
+)]
+
 mod value;
 mod state;
 mod contract;
+#[cfg(feature = "engine")]
 mod engine;
 
 // Each module is named by its own name in this crate, whichever layer it is in.
@@ -18,27 +24,25 @@ use self::{
         agent, compile, event, events, handle, hook, host, instructions, journal, layer, model,
         profile, step_error, tool,
     },
-    engine::{agent_loop, driver, executor, infer, interceptor, run},
     state::{change, continuation, edit, execution, fold, outbox, outcome, step},
     value::{budget, clock, failure, key, llm, meter, shared, stop},
 };
+#[cfg(feature = "engine")]
+use self::engine::{agent_loop, driver, executor, infer, interceptor, run};
 
 pub use loopwright_messages as messages;
 
 pub use crate::{
     agent::AgentLoop,
-    agent_loop::AgentParts,
     budget::{Budget, BudgetUsage, Spend},
     change::{Change, ChangeRecord, Edit, Seq},
     clock::{Clock, RunEnv, SystemClock, Timestamp},
     compile::{CompileError, ContextCompiler},
     continuation::{CRITERIA_RESULTS, ContinuationDecision, ContinuationOutcome, Evaluation},
-    driver::{Driver, ThinkCx},
     edit::StateEdit,
     event::{AgentEvent, EventEnvelope, EventType, StreamFragment},
     events::{EventBus, EventSink, EventSinks},
     execution::{Execution, ExecutionStatus},
-    executor::{ToolExecutor, ToolRunner},
     failure::{Failure, FailureKind, panic_message},
     fold::ReplayError,
     handle::RunHandle,
@@ -47,7 +51,6 @@ pub use crate::{
         StopDecision, ToolDecision,
     },
     instructions::{Audience, DeriveFn, Fragment, Instructions},
-    interceptor::{HookStack, Interceptor, Priority, RegisteredHook},
     journal::{EffectRecord, IdempotencyKey, Journal, JournalError},
     key::{Key, Metadata, Namespace, Scope, StateKey},
     layer::{ModelLayer, ModelLayers},
@@ -59,7 +62,6 @@ pub use crate::{
     },
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, StateEffect, ToolOutcome, ToolOutput},
     profile::AgentMeta,
-    run::{OnInterrupted, Run, RunOptions},
     state::{AgentContext, AgentState, PendingApproval},
     step::{CallState, CallTimes, OpenStep, Step, StepKind, StepResponse},
     step_error::StepError,
@@ -69,6 +71,15 @@ pub use crate::{
         Tool, ToolCx, ToolDescriptor, ToolError, ToolHandler, ToolOptions, ToolRegistry, ToolRetry,
         ToolSet, ToolVisibility, tool_fn, tool_fn_with,
     },
+};
+
+#[cfg(feature = "engine")]
+pub use crate::{
+    agent_loop::AgentParts,
+    driver::{Driver, ThinkCx},
+    executor::{ToolExecutor, ToolRunner},
+    interceptor::{HookStack, Interceptor, Priority, RegisteredHook},
+    run::{OnInterrupted, Run, RunOptions},
 };
 
 /// Every kind of event, by its name.

@@ -9,3 +9,10 @@ use std::{any::Any, sync::Arc};
 // What it holds are its `AgentParts`. Contracts only hand it on, so that they need not know the engine.
 #[derive(Clone)]
 pub struct AgentLoop(pub(crate) Arc<dyn Any + Send + Sync>);
+
+#[cfg(not(feature = "engine"))]
+impl std::fmt::Debug for AgentLoop {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentLoop").finish_non_exhaustive()
+    }
+}
