@@ -7,62 +7,50 @@
 //!
 //! This crate does no I/O and reads neither clock nor randomness but through [`RunEnv`].
 
-mod clock;
-mod failure;
-mod stop;
-mod budget;
-mod meter;
-mod llm;
-mod key;
-mod outcome;
-mod step;
-mod execution;
-mod change;
-mod outbox;
+#![cfg_attr(
+    not(feature = "engine"),
+    allow(dead_code, unused_imports, reason = "what only the engine uses stands beside what it is part of")
+)]
+
+mod value;
 mod state;
-mod fold;
-mod continuation;
-mod edit;
-mod event;
-mod events;
-mod journal;
-mod model;
-mod layer;
-mod profile;
-mod compile;
-mod infer;
-mod instructions;
-mod tool;
-mod hook;
-mod interceptor;
-mod driver;
-mod executor;
-mod run;
-mod agent_loop;
+mod contract;
+#[cfg(feature = "engine")]
+mod engine;
+
+// Each module is named by its own name in this crate, whichever layer it is in.
+use self::{
+    contract::{
+        agent, compile, event, events, handle, hook, host, instructions, journal, layer, model,
+        profile, step_error, tool,
+    },
+    state::{change, continuation, edit, execution, fold, outbox, outcome, step},
+    value::{budget, clock, failure, key, llm, meter, shared, stop},
+};
+#[cfg(feature = "engine")]
+use self::engine::{agent_loop, driver, executor, infer, interceptor, run};
 
 pub use loopwright_messages as messages;
 
 pub use crate::{
-    agent_loop::{AgentLoop, AgentParts},
+    agent::AgentLoop,
     budget::{Budget, BudgetUsage, Spend},
     change::{Change, ChangeRecord, Edit, Seq},
     clock::{Clock, RunEnv, SystemClock, Timestamp},
     compile::{CompileError, ContextCompiler},
     continuation::{CRITERIA_RESULTS, ContinuationDecision, ContinuationOutcome, Evaluation},
-    driver::{Driver, StepError, ThinkCx},
     edit::StateEdit,
     event::{AgentEvent, EventEnvelope, EventType, StreamFragment},
     events::{EventBus, EventSink, EventSinks},
     execution::{Execution, ExecutionStatus},
-    executor::{ToolExecutor, ToolRunner},
     failure::{Failure, FailureKind, panic_message},
     fold::ReplayError,
+    handle::RunHandle,
     hook::{
-        CallableHook, ErrorDecision, Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision,
+        CallableHook, ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints, InferenceDecision,
         StopDecision, ToolDecision,
     },
     instructions::{Audience, DeriveFn, Fragment, Instructions},
-    interceptor::{HookError, HookStack, Interceptor, Priority, RegisteredHook},
     journal::{EffectRecord, IdempotencyKey, Journal, JournalError},
     key::{Key, Metadata, Namespace, Scope, StateKey},
     layer::{ModelLayer, ModelLayers},
@@ -74,15 +62,24 @@ pub use crate::{
     },
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, StateEffect, ToolOutcome, ToolOutput},
     profile::AgentMeta,
-    run::{OnInterrupted, Run, RunHandle, RunOptions},
     state::{AgentContext, AgentState, PendingApproval},
     step::{CallState, CallTimes, OpenStep, Step, StepKind, StepResponse},
+    step_error::StepError,
     stop::{StopReason, StopSignal, Strength},
     tool::{
         AnyTool, FnTool, IntoTool, IntoToolOutput, Json, NoArgs, Reach, RegistryError, SideEffects,
         Tool, ToolCx, ToolDescriptor, ToolError, ToolHandler, ToolOptions, ToolRegistry, ToolRetry,
         ToolSet, ToolVisibility, tool_fn, tool_fn_with,
     },
+};
+
+#[cfg(feature = "engine")]
+pub use crate::{
+    agent_loop::AgentParts,
+    driver::{Driver, ThinkCx},
+    executor::{ToolExecutor, ToolRunner},
+    interceptor::{HookStack, Interceptor, Priority, RegisteredHook},
+    run::{OnInterrupted, Run, RunOptions},
 };
 
 /// Every kind of event, by its name.

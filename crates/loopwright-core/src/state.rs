@@ -1,5 +1,14 @@
 //! Everything an agent remembers.
 
+pub(crate) mod change;
+pub(crate) mod continuation;
+pub(crate) mod edit;
+pub(crate) mod execution;
+pub(crate) mod fold;
+pub(crate) mod outbox;
+pub(crate) mod outcome;
+pub(crate) mod step;
+
 use std::{sync::Arc, time::Duration};
 
 use loopwright_messages::{

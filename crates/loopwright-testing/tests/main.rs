@@ -2,6 +2,8 @@
 
 mod ladder;
 #[cfg(test)]
+mod modules;
+#[cfg(test)]
 mod pages;
 #[cfg(test)]
 mod reference;

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, fs, path::Path};
 
 use crate::WORKSPACE;
 
-const SOURCE: &str = "crates/loopwright-core/src/event.rs";
+const SOURCE: &str = "crates/loopwright-core/src/contract/event.rs";
 const PAGE: &str = "docs/reference/events.md";
 
 const BEGINNING: &str = "\

@@ -6,20 +6,18 @@ use async_trait::async_trait;
 use loopwright_messages::{InferenceRequest, InferenceResponse, Prompt};
 
 use crate::{
-    BoxError,
-    agent_loop::AgentLoop,
+    agent::AgentLoop,
     clock::RunEnv,
     compile::CompileError,
     event::{DecisionExtractionFailed, ValidationFailed},
     events::EventBus,
-    failure::{Failure, FailureKind},
-    infer::{ComposedPrompt, Inference, SharedMemory, check_prompt, lock},
-    interceptor::{HookError, Panicked},
+    infer::{ComposedPrompt, Inference, SharedMemory, check_prompt},
     llm::LlmConfig,
-    model::{ChatModel, ModelError, ModelProvider},
+    model::{ChatModel, ModelProvider},
+    shared::lock,
     state::AgentState,
     step::StepResponse,
-    stop::StopSignal,
+    step_error::StepError,
     tool::ToolSet,
 };
 
@@ -179,49 +177,5 @@ impl ThinkCx<'_> {
 impl fmt::Debug for ThinkCx<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ThinkCx").field("step", &self.step()).finish_non_exhaustive()
-    }
-}
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StepError {
-    /// A hook, a limit or the driver stops the run; not a failure.
-    #[error("stopped: {0}")]
-    Stopped(StopSignal),
-    /// The run was cancelled; not a failure.
-    #[error("the run was cancelled")]
-    Cancelled,
-    /// The context could not be compiled.
-    #[error(transparent)]
-    Compile(#[from] CompileError),
-    /// A hook failed.
-    #[error(transparent)]
-    Hook(#[from] HookError),
-    /// The model did not answer.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// The model's answer does not have the form it must have.
-    #[error("the model's answer is not valid: {0}")]
-    Invalid(String),
-    /// The driver failed for its own reasons.
-    #[error("the driver failed")]
-    Driver(#[source] BoxError),
-}
-
-impl StepError {
-    /// Returns what remains of it in the state.
-    pub fn to_failure(&self) -> Failure {
-        let kind = match self {
-            Self::Stopped(_) | Self::Cancelled => FailureKind::Other,
-            Self::Compile(_) => FailureKind::ContextCompile,
-            Self::Hook(error) => return Failure::from(error),
-            Self::Model(error) => error.failure_kind(),
-            Self::Invalid(_) => FailureKind::Validation,
-            Self::Driver(error) if error.is::<Panicked>() => FailureKind::Panic,
-            Self::Driver(_) => FailureKind::Driver,
-        };
-        let is_passing = matches!(self, Self::Model(error) if error.kind.is_retryable());
-        Failure::from_error(kind, self).with_transient(is_passing)
     }
 }

@@ -1,6 +1,7 @@
 //! Policies that take part in a run.
 
 mod callable;
+mod error;
 mod points;
 
 use std::{any, borrow::Cow, fmt};
@@ -10,23 +11,24 @@ use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
 
 use crate::{
     BoxError,
-    agent_loop::AgentLoop,
+    agent::AgentLoop,
     clock::RunEnv,
-    driver::StepError,
     edit::StateEdit,
     events::EventBus,
     execution::ExecutionStatus,
     failure::Failure,
-    infer::Inference,
+    handle::RunHandle,
+    host::RunHost,
     model::ChatModel,
     outcome::{ApprovalRequest, Arguments, ToolOutcome, ToolOutput},
-    run::RunHandle,
     state::AgentState,
+    step_error::StepError,
     stop::StopSignal,
 };
 
 pub use self::{
     callable::CallableHook,
+    error::HookError,
     points::{HookPoint, HookPoints},
 };
 
@@ -176,18 +178,18 @@ pub struct HookCx<'a> {
     /// Whether the model call of this inference point is beside the conversation: a hook or a tool made it, and its
     /// answer is no answer of the agent.
     pub aside: bool,
-    pub(crate) inference: &'a Inference,
+    pub(crate) inference: &'a dyn RunHost,
 }
 
 impl HookCx<'_> {
     /// Returns the agent that runs.
     pub fn agent(&self) -> &AgentLoop {
-        &self.inference.agent
+        self.inference.agent()
     }
 
     /// Returns a handle to cancel and steer the run with, also after the hook is done.
     pub fn run(&self) -> RunHandle {
-        RunHandle { cancel: self.inference.cancel.clone(), inbox: self.inference.inbox.clone() }
+        self.inference.handle()
     }
 
     /// Asks a model. The account is charged, and cancelling the run cancels the request.
@@ -201,7 +203,7 @@ impl HookCx<'_> {
         model: &dyn ChatModel,
         mut request: InferenceRequest,
     ) -> Result<InferenceResponse, StepError> {
-        self.inference.infer(state, model, &mut request, None).await
+        self.inference.call_model(state, model, &mut request).await
     }
 }
 

@@ -9,9 +9,10 @@ use loopwright_messages::ExecutionId;
 use crate::{
     BoxError,
     change::{ChangeRecord, Seq},
-    failure::panic_message,
-    interceptor::Panicked,
+    clock::Clock,
+    failure::{Panicked, panic_message},
     outcome::ToolOutcome,
+    state::AgentState,
     step::StepResponse,
 };
 
@@ -100,4 +101,27 @@ pub(crate) async fn contained<T>(
     AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|payload| {
         Err(JournalError::Unavailable(Panicked(panic_message(&*payload)).into()))
     })
+}
+
+impl AgentState {
+    /// Has the changes acknowledged that no journal has yet. A run does this by itself; this is for what
+    /// was changed without one.
+    ///
+    /// # Errors
+    ///
+    /// If the journal does not take them. The state keeps them, and sends them again as they were.
+    pub async fn save(
+        &mut self,
+        journal: &dyn Journal,
+        clock: &dyn Clock,
+    ) -> Result<(), JournalError> {
+        self.stamp(clock.now());
+        while !self.outbox.is_empty() {
+            let first = self.seq - self.outbox.len() as u64;
+            let batch = self.outbox.batch();
+            contained(async { journal.append(first, &batch).await }).await?;
+            self.outbox.acknowledge();
+        }
+        Ok(())
+    }
 }

@@ -8,13 +8,13 @@ use loopwright_messages::{Message, Role};
 use crate::{
     budget::Spend,
     change::Change,
-    driver::{StepError, ThinkCx},
-    failure::{Failure, FailureKind, panic_message},
-    infer::lock,
-    interceptor::Panicked,
+    driver::ThinkCx,
+    failure::{Failure, FailureKind, Panicked, panic_message},
     journal::{EffectRecord, contained},
     run::{Phase, PhaseResult, Run, ThinkResult, parked::CancelSafe, record::JournalFailed},
+    shared::lock,
     step::{OpenStep, StepResponse},
+    step_error::StepError,
 };
 
 impl Run {

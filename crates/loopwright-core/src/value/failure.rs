@@ -105,6 +105,11 @@ pub fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
         .unwrap_or_else(|| "a panic without a message".to_owned())
 }
 
+/// Something panicked, and was contained.
+#[derive(Debug, thiserror::Error)]
+#[error("it panicked: {0}")]
+pub(crate) struct Panicked(pub(crate) String);
+
 #[cfg(test)]
 mod tests {
     use std::io;

@@ -18,9 +18,9 @@ use crate::{
     edit::StateEdit,
     event::HookExecuted,
     execution::ExecutionStatus,
-    failure::{Failure, FailureKind, panic_message},
+    failure::{Failure, Panicked, panic_message},
     hook::{
-        ErrorDecision, Flow, Hook, HookCx, HookPoint, HookPoints, InferenceDecision, StopDecision,
+        ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints, InferenceDecision, StopDecision,
         ToolDecision,
     },
     outcome::ToolOutcome,
@@ -171,31 +171,6 @@ impl fmt::Debug for Interceptor {
         f.debug_list().entries(self.hooks.iter().map(RegisteredHook::name)).finish()
     }
 }
-
-/// A hook that could not do its work.
-#[derive(Debug, thiserror::Error)]
-#[error("hook `{hook}` failed at {point}")]
-pub struct HookError {
-    /// The hook's name.
-    pub hook: Arc<str>,
-    /// Where it was called.
-    pub point: &'static str,
-    /// Its error.
-    pub source: BoxError,
-}
-
-impl From<&HookError> for Failure {
-    fn from(error: &HookError) -> Self {
-        let kind =
-            if error.source.is::<Panicked>() { FailureKind::Panic } else { FailureKind::Hook };
-        Self::from_error(kind, error)
-    }
-}
-
-/// Something panicked, and was contained.
-#[derive(Debug, thiserror::Error)]
-#[error("it panicked: {0}")]
-pub(crate) struct Panicked(pub(crate) String);
 
 /// A question to the hooks that may edit the state.
 #[derive(Clone, Debug)]

@@ -120,6 +120,8 @@ pub enum Change {
     },
     /// The run went on although there were reasons to end it.
     StopOverruled,
+    /// The journal failed, and the run ended where it stood. The open step stays.
+    JournalFailed(Failure),
     /// The run waits for decisions.
     ExecutionPaused,
     /// The execution is over.

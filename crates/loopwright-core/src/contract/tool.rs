@@ -22,16 +22,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     BoxError,
-    agent_loop::AgentLoop,
+    agent::AgentLoop,
     budget::BudgetUsage,
     clock::RunEnv,
-    driver::StepError,
     events::EventBus,
-    infer::Inference,
+    host::RunHost,
     journal::{IdempotencyKey, Journal},
     meter::BudgetAccount,
     model::ChatModel,
     state::AgentState,
+    step_error::StepError,
     stop::StopSignal,
 };
 
@@ -174,7 +174,7 @@ pub struct ToolCx<'a> {
     pub events: &'a EventBus,
     /// Time and ids.
     pub env: &'a RunEnv,
-    pub(crate) inference: &'a Inference,
+    pub(crate) inference: &'a dyn RunHost,
 }
 
 impl ToolCx<'_> {
@@ -189,7 +189,7 @@ impl ToolCx<'_> {
         model: &dyn ChatModel,
         mut request: InferenceRequest,
     ) -> Result<InferenceResponse, StepError> {
-        self.inference.infer(self.state, model, &mut request, None).await
+        self.inference.call_model(self.state, model, &mut request).await
     }
 
     /// Returns what the execution has used of its budget so far, the time of this step included.

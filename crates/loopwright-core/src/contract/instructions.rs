@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::agent_loop::AgentLoop;
+use crate::agent::AgentLoop;
 
 /// What a driver says first: instructions of the agent and of the session.
 #[derive(Clone, Debug, Default)]

@@ -137,6 +137,7 @@ impl AnyTool {
     }
 
     /// Returns what is wrong with the arguments, with path and rule; `None` if they fit the schema.
+    #[cfg(feature = "engine")]
     pub fn violation(&self, arguments: &Value) -> Option<String> {
         self.0.checker.violation(arguments)
     }

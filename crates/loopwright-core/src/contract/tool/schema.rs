@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "engine")]
 use jsonschema::Validator;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -27,12 +28,18 @@ pub(super) struct Checker {
     schema: Arc<Value>,
     /// What arguments plainly fit, made when it is first needed.
     shape: OnceLock<FastSchema>,
+    #[cfg(feature = "engine")]
     compiled: OnceLock<Option<Validator>>,
 }
 
 impl Checker {
     pub(super) fn new(schema: Arc<Value>) -> Self {
-        Self { schema, shape: OnceLock::new(), compiled: OnceLock::new() }
+        Self {
+            schema,
+            shape: OnceLock::new(),
+            #[cfg(feature = "engine")]
+            compiled: OnceLock::new(),
+        }
     }
 
     fn shape(&self) -> &FastSchema {
@@ -46,6 +53,7 @@ impl Checker {
 
     /// Returns what is wrong with the arguments, with path and rule; `None` if they fit. A schema
     /// that is itself broken lets everything pass: the tool has the last word.
+    #[cfg(feature = "engine")]
     pub(super) fn violation(&self, arguments: &Value) -> Option<String> {
         if self.shape().matches(arguments) {
             return None;

@@ -10,7 +10,7 @@ use futures::future::join_all;
 use loopwright_messages::FinishReason;
 
 use crate::{
-    agent_loop::AgentLoop,
+    agent::AgentLoop,
     change::Change,
     clock::Timestamp,
     event::{ExecutionPaused, ToolApprovalRequested, ToolCallBlocked, ToolCallCompleted},

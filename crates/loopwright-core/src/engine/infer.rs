@@ -2,28 +2,30 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
     time::Duration,
 };
 
-use futures::future::{Either, select};
+use futures::future::{BoxFuture, Either, select};
 use loopwright_messages::{
     Cost, InferenceRequest, InferenceResponse, Message, Prompt, RequestPrefix, Usage,
 };
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agent_loop::AgentLoop,
+    agent::AgentLoop,
     budget::Spend,
     clock::RunEnv,
-    driver::StepError,
     event::{InferenceRequestStarted, InferenceResponseReceived, PromptCacheBroken, StreamDelta},
     events::EventBus,
+    handle::{Inbox, RunHandle},
     hook::{Flow, HookCx, HookPoint, InferenceDecision},
+    host::RunHost,
     meter::BudgetAccount,
     model::{ChatModel, Delta, InferCx, ModelCache, ModelError, ModelErrorKind},
-    run::Inbox,
+    shared::lock,
     state::AgentState,
+    step_error::StepError,
     stop::StopSignal,
 };
 
@@ -108,10 +110,6 @@ impl Heard {
 }
 
 pub(crate) type SharedMemory = Arc<Mutex<LastRequest>>;
-
-pub(crate) fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The way of a call that may be given up.
 pub(crate) struct CallScope<'a> {
@@ -407,6 +405,33 @@ impl Inference {
             Either::Left(_) => StepError::Stopped(self.lateness(state)),
             Either::Right(_) => StepError::Cancelled,
         }
+    }
+}
+
+impl RunHost for Inference {
+    fn agent(&self) -> &AgentLoop {
+        &self.agent
+    }
+
+    fn handle(&self) -> RunHandle {
+        RunHandle { cancel: self.cancel.clone(), inbox: self.inbox.clone() }
+    }
+
+    fn working(&self) -> Duration {
+        Self::working(self)
+    }
+
+    fn add_spend(&self, spend: Spend) {
+        Self::add_spend(self, spend);
+    }
+
+    fn call_model<'a>(
+        &'a self,
+        state: &'a AgentState,
+        model: &'a dyn ChatModel,
+        request: &'a mut InferenceRequest,
+    ) -> BoxFuture<'a, Result<InferenceResponse, StepError>> {
+        Box::pin(self.infer(state, model, request, None))
     }
 }
 

@@ -9,10 +9,9 @@ use std::sync::Arc;
 use crate::{
     change::{Change, ChangeRecord},
     event::{AgentEvent, ExecutionFailed, StopSignalReceived},
-    execution::ExecutionStatus,
     failure::{Failure, FailureKind},
-    hook::HookPoint,
-    interceptor::{HookCall, HookError, HookOutcome},
+    hook::{HookError, HookPoint},
+    interceptor::{HookCall, HookOutcome},
     journal::{JournalError, contained},
     run::{HookPass, Phase, Run, parked::CancelSafe},
     state::AgentState,
@@ -98,9 +97,7 @@ impl Run {
         self.batch = None;
         self.drain_inbox_final();
         self.pending_events.clear();
-        if let Some(execution) = &mut self.state_mut().execution {
-            execution.status = ExecutionStatus::Failed(failure.clone());
-        }
+        self.record(Change::JournalFailed(failure.clone()));
         let (steps, usage) = (self.state.step_count(), self.state.usage());
         self.events.emit(|| ExecutionFailed { failure, steps, usage });
         self.point = Phase::Over;

@@ -2,9 +2,7 @@
 
 use crate::{
     change::{Change, ChangeRecord},
-    clock::{Clock, Timestamp},
-    journal::{Journal, JournalError, contained},
-    state::AgentState,
+    clock::Timestamp,
 };
 
 /// Changes that are part of the state and not yet acknowledged by a journal.
@@ -69,28 +67,5 @@ impl Outbox {
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.sent = 0;
-    }
-}
-
-impl AgentState {
-    /// Has the changes acknowledged that no journal has yet. A run does this by itself; this is for what
-    /// was changed without one.
-    ///
-    /// # Errors
-    ///
-    /// If the journal does not take them. The state keeps them, and sends them again as they were.
-    pub async fn save(
-        &mut self,
-        journal: &dyn Journal,
-        clock: &dyn Clock,
-    ) -> Result<(), JournalError> {
-        self.stamp(clock.now());
-        while !self.outbox.is_empty() {
-            let first = self.seq - self.outbox.len() as u64;
-            let batch = self.outbox.batch();
-            contained(async { journal.append(first, &batch).await }).await?;
-            self.outbox.acknowledge();
-        }
-        Ok(())
     }
 }

@@ -413,6 +413,7 @@ impl Execution {
                     self.note_continued(by);
                 }
             }
+            Change::JournalFailed(failure) => self.status = ExecutionStatus::Failed(failure.clone()),
             Change::ExecutionPaused => self.status = ExecutionStatus::Paused,
             Change::ExecutionEnded(status) => {
                 self.status = status.clone();
@@ -592,6 +593,7 @@ impl Change {
             Self::StopWithdrawn(_) => "stop_withdrawn",
             Self::ContinuationRequested { .. } => "continuation_requested",
             Self::StopOverruled => "stop_overruled",
+            Self::JournalFailed(_) => "journal_failed",
             Self::ExecutionPaused => "execution_paused",
             Self::ExecutionEnded(_) => "execution_ended",
             Self::ExecutionCleared => "execution_cleared",

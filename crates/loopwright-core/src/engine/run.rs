@@ -9,7 +9,6 @@ mod act;
 mod batch;
 mod end;
 mod halt;
-mod handle;
 mod open;
 mod options;
 mod parked;
@@ -26,28 +25,27 @@ use tokio_util::sync::CancellationToken;
 
 use self::{batch::Batch, parked::CancelSafe, record::JournalFailed, time::CachedClock};
 use crate::{
-    agent_loop::AgentLoop,
+    agent::AgentLoop,
     budget::Spend,
     change::{Change, ChangeRecord},
     continuation::ContinuationOutcome,
-    driver::StepError,
     event::{AgentEvent, ContinuationEvaluated, MessageSteered, StepStarted},
     events::EventBus,
     execution::{Execution, ExecutionStatus},
     failure::Failure,
-    hook::HookPoint,
+    handle::{Inbox, RunHandle},
+    hook::{HookError, HookPoint},
     infer::{Inference, InferenceContext, SharedMemory, SpendTally},
-    interceptor::{HookCall, HookError, HookOutcome},
+    interceptor::{HookCall, HookOutcome},
     journal::{IdempotencyKey, JournalError},
     meter::BudgetAccount,
     state::AgentState,
     step::{OpenStep, StepResponse},
+    step_error::StepError,
     stop::StopSignal,
 };
 
-pub(crate) use self::handle::Inbox;
 pub use self::{
-    handle::RunHandle,
     options::{OnInterrupted, RunOptions},
 };
 

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use serde_json::Value;
 
-use crate::agent_loop::AgentLoop;
+use crate::agent::AgentLoop;
 
 /// What is known of an agent beside the parts that it runs with: who it is, and what it was composed
 /// of. It changes nothing about a run.

@@ -9,7 +9,7 @@ use std::{
 use loopwright_messages::Message;
 use tokio_util::sync::CancellationToken;
 
-use crate::{infer::lock, stop::StopSignal};
+use crate::{shared::lock, stop::StopSignal};
 
 /// Steers and cancels a run, also from other tasks and while its `next()` is pending. Cheap to clone.
 #[derive(Clone)]
@@ -99,25 +99,25 @@ impl Inbox {
     }
 
     /// Returns why the run was cancelled.
-    pub(super) fn why(&self) -> StopSignal {
+    pub(crate) fn why(&self) -> StopSignal {
         let why = lock(&self.0).cancel_reason.clone();
         why.unwrap_or_else(|| StopSignal::user_requested("the run was cancelled"))
     }
 
     /// Takes everything.
-    pub(super) fn drain(&self) -> VecDeque<Message> {
+    pub(crate) fn drain(&self) -> VecDeque<Message> {
         std::mem::take(&mut lock(&self.0).messages)
     }
 
     /// Takes everything; if there is nothing, nothing more can be put in.
-    pub(super) fn drain_or_close(&self) -> VecDeque<Message> {
+    pub(crate) fn drain_or_close(&self) -> VecDeque<Message> {
         let mut inbox = lock(&self.0);
         inbox.is_closed = inbox.messages.is_empty();
         std::mem::take(&mut inbox.messages)
     }
 
     /// Takes everything, and lets nothing more in.
-    pub(super) fn close(&self) -> VecDeque<Message> {
+    pub(crate) fn close(&self) -> VecDeque<Message> {
         let mut inbox = lock(&self.0);
         inbox.is_closed = true;
         std::mem::take(&mut inbox.messages)

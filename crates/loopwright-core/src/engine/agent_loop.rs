@@ -6,6 +6,7 @@ use futures::stream::{self, Stream};
 use loopwright_messages::{ResponseFormat, Transcript};
 
 use crate::{
+    agent::AgentLoop,
     compile::ContextCompiler,
     driver::Driver,
     event::{EventEnvelope, EventType},
@@ -19,13 +20,6 @@ use crate::{
     state::AgentState,
     tool::{IntoTool, ToolSet},
 };
-
-/// The engine: a state goes in, thinks and acts step by step, and comes out.
-///
-/// It is stateless, cheap to clone and safe to share between runs. It holds no policy: without hooks
-/// and budget it goes on until the model asks for no more tools.
-#[derive(Clone)]
-pub struct AgentLoop(Arc<AgentParts>);
 
 /// What a loop is made of.
 #[derive(Clone)]
@@ -85,59 +79,66 @@ impl AgentLoop {
 
 /// What it is made of.
 impl AgentLoop {
+    fn parts(&self) -> &AgentParts {
+        let Some(parts) = self.0.downcast_ref() else {
+            unreachable!("only `AgentLoop::new` makes agents, of `AgentParts`")
+        };
+        parts
+    }
+
     /// Returns what the model may call.
     pub fn tools(&self) -> &ToolSet {
-        &self.0.tools
+        &self.parts().tools
     }
 
     /// Returns what makes answers.
     pub fn driver(&self) -> &Arc<dyn Driver> {
-        &self.0.driver
+        &self.parts().driver
     }
 
     /// Returns the context compiler.
     pub fn compiler(&self) -> &Arc<dyn ContextCompiler> {
-        &self.0.compiler
+        &self.parts().compiler
     }
 
     /// Returns what runs the calls.
     pub fn executor(&self) -> &ToolExecutor {
-        &self.0.executor
+        &self.parts().executor
     }
 
     /// Returns the hooks.
     pub fn interceptor(&self) -> &Interceptor {
-        &self.0.interceptor
+        &self.parts().interceptor
     }
 
     /// Returns who listens to all runs.
     pub fn sinks(&self) -> &EventSinks {
-        &self.0.event_sinks
+        &self.parts().event_sinks
     }
 
     /// Returns what the model is told first.
     pub fn instructions(&self) -> &Instructions {
-        &self.0.instructions
+        &self.parts().instructions
     }
 
     /// Returns the turns that stand before the conversation in every request.
     pub fn preamble(&self) -> &Transcript {
-        &self.0.preamble
+        &self.parts().preamble
     }
 
     /// Returns the form of answers, where the state sets none.
     pub fn response_format(&self) -> Option<&ResponseFormat> {
-        self.0.response_format.as_ref()
+        self.parts().response_format.as_ref()
     }
 
     /// Returns what stands between the agent and its models.
     pub fn layers(&self) -> &ModelLayers {
-        &self.0.layers
+        &self.parts().layers
     }
 
     /// Returns what else is known of the agent.
     pub fn profile(&self) -> &AgentMeta {
-        &self.0.profile
+        &self.parts().profile
     }
 }
 
@@ -146,7 +147,7 @@ impl AgentLoop {
     /// Changes any part.
     #[must_use]
     pub fn with(&self, change: impl FnOnce(&mut AgentParts)) -> Self {
-        let mut parts = AgentParts::clone(&self.0);
+        let mut parts = AgentParts::clone(self.parts());
         change(&mut parts);
         Self::new(parts)
     }
@@ -206,9 +207,9 @@ impl AgentLoop {
 impl fmt::Debug for AgentLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentLoop")
-            .field("driver", &self.0.driver.name())
-            .field("tools", &self.0.tools)
-            .field("interceptor", &self.0.interceptor)
+            .field("driver", &self.parts().driver.name())
+            .field("tools", &self.parts().tools)
+            .field("interceptor", &self.parts().interceptor)
             .finish_non_exhaustive()
     }
 }

@@ -1,0 +1,16 @@
+//! The extension points: what programs implement, and what they receive.
+
+pub(crate) mod agent;
+pub(crate) mod compile;
+pub(crate) mod event;
+pub(crate) mod events;
+pub(crate) mod handle;
+pub(crate) mod hook;
+pub(crate) mod host;
+pub(crate) mod instructions;
+pub(crate) mod journal;
+pub(crate) mod layer;
+pub(crate) mod model;
+pub(crate) mod profile;
+pub(crate) mod step_error;
+pub(crate) mod tool;

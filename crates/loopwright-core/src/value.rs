@@ -1,0 +1,10 @@
+//! Plain values: time, limits, accounts, endings, keys.
+
+pub(crate) mod budget;
+pub(crate) mod clock;
+pub(crate) mod failure;
+pub(crate) mod key;
+pub(crate) mod llm;
+pub(crate) mod meter;
+pub(crate) mod shared;
+pub(crate) mod stop;
