@@ -39,6 +39,7 @@ mod driver;
 mod executor;
 mod run;
 mod agent_loop;
+mod reply;
 
 pub use loopwright_messages as messages;
 
@@ -74,6 +75,7 @@ pub use crate::{
     },
     outcome::{ApprovalDecision, ApprovalRequest, Arguments, StateEffect, ToolOutcome, ToolOutput},
     profile::AgentMeta,
+    reply::{AskError, Reply},
     run::{OnInterrupted, Run, RunHandle, RunOptions},
     state::{AgentContext, AgentState, PendingApproval},
     step::{CallState, CallTimes, OpenStep, Step, StepKind, StepResponse},
