@@ -15,8 +15,8 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::final_answer("About forty thousand people live there."),
     ]);
     let agent = AgentBuilder::standard()
-        .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
+        .with(UseLlm::from_model(model.clone()))
+        .with(UseTools::new().with_tool(MockTool::scripted()))
         .build()?;
 
     let state = AgentState::new().with_user_message("What is Piran?");

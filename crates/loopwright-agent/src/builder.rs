@@ -3,7 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{
-    AgentLoop, AgentParts, EventEnvelope, EventSink, EventSinks, EventType, Priority, ToolExecutor,
+    AgentLoop, AgentParts, Budget, EventEnvelope, EventSink, EventSinks, EventType, Priority,
+    ToolExecutor,
 };
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
 
 /// Composes an agent from capabilities.
 ///
-/// A builder is a value: `with_capability` returns it with one more, [`build`](AgentBuilder::build)
+/// A builder is a value: [`with`](AgentBuilder::with) returns it with one more, [`build`](AgentBuilder::build)
 /// can be called again and again, and nothing happens before.
 #[derive(Clone, Default)]
 #[must_use = "a builder does nothing until `build` is called"]
@@ -31,12 +32,17 @@ impl AgentBuilder {
         Self::default()
     }
 
-    /// Begins with what most agents want: the guards of [`UseGuards::default`].
+    /// Starts with the limits of [`Budget::standard`], which are those of the program `loopwright`.
     pub fn standard() -> Self {
-        Self::base().with_capability(UseGuards::default())
+        Self::base().with(UseGuards::new(Budget::standard()))
     }
 
     /// Adds a capability.
+    pub fn with(self, capability: impl Capability + 'static) -> Self {
+        self.with_shared_capability(Arc::new(capability))
+    }
+
+    /// Adds a capability: the long name of [`with`](AgentBuilder::with).
     pub fn with_capability(self, capability: impl Capability + 'static) -> Self {
         self.with_shared_capability(Arc::new(capability))
     }

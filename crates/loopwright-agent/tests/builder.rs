@@ -13,8 +13,8 @@ use loopwright_agent::{
     UseStateProcessor, UseToolFactory, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, AnyTool, BoxError, CallableHook, CompileError, ContextCompiler, Flow,
-    HookCx, HookPoint, Interceptor, IntoTool as _, Priority, StateEdit,
+    AgentLoop, AgentState, AnyTool, BoxError, Budget, CallableHook, CompileError, ContextCompiler,
+    Flow, HookCx, HookPoint, Interceptor, IntoTool as _, Priority, StateEdit,
     kinds::StepStarted,
     messages::{Message, Prompt, ResponseFormat, Transcript, Turn},
 };
@@ -117,7 +117,7 @@ fn builder_essence() {
     assert_eq!(agent.driver().name(), "fake");
 
     let standard = AgentBuilder::standard();
-    let same = AgentBuilder::base().with_capability(UseGuards::default());
+    let same = AgentBuilder::base().with_capability(UseGuards::new(Budget::standard()));
     assert_eq!(standard.capability_names(), ["use_guards"]);
     assert_eq!(standard.capability_names(), same.capability_names());
     let wiring = |builder: AgentBuilder| wiring(&with(builder, driver()));
@@ -333,7 +333,7 @@ fn an_explicit_interceptor_takes_the_place_of_all_hooks() {
         let hooks = |builder: AgentBuilder| {
             builder
                 .with_capability(UseHook::new(noting("hook", &timeline)))
-                .with_capability(UseGuards::none().max_steps(0))
+                .with_capability(UseGuards::new(Budget::unlimited().with_steps(0)))
                 .with_capability(UseStateProcessor::new(Bracket("processor", timeline.clone())))
         };
         let interceptor = UseInterceptor(explicit.clone());

@@ -23,8 +23,8 @@
 //!     ScenarioStep::final_answer("It is 42."),
 //! ]);
 //! let agent = AgentBuilder::standard()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseTools::new().with_tool(add))
+//!     .with(UseLlm::from_model(model))
+//!     .with(UseTools::new().with_tool(add))
 //!     .build()?;
 //! let state = agent.execute(AgentState::new().with_user_message("What is 2 + 40?")).await;
 //! assert_eq!((state.text().as_str(), state.step_count()), ("It is 42.", 2));
