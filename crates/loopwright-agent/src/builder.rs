@@ -3,8 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{
-    AgentLoop, AgentParts, Budget, EventEnvelope, EventSink, EventSinks, EventType, Priority,
-    ToolExecutor,
+    AgentLoop, AgentParts, Budget, EventEnvelope, EventSink, EventSinks, EventType, Interceptor,
+    Priority, ToolExecutor,
 };
 
 use crate::{
@@ -106,8 +106,11 @@ impl AgentBuilder {
         if !agent.criteria.is_empty() {
             agent.hooks.add_at(Priority::FINISH, CriteriaHook(agent.criteria));
         }
-        let hooks = agent.hooks;
-        let interceptor = agent.interceptor.unwrap_or_else(|| hooks.into_interceptor());
+        let hooks = agent.hooks.into_interceptor();
+        let interceptor = match agent.interceptor {
+            Some(explicit) => replacing(explicit, &hooks)?,
+            None => hooks,
+        };
         // 7. What runs the calls.
         let executor = ToolExecutor::default();
         // 8. The loop.
@@ -127,6 +130,20 @@ impl AgentBuilder {
             profile: agent.profile,
         }))
     }
+}
+
+/// Returns an explicit interceptor. It must not silently disable the limits and policies of other capabilities.
+fn replacing(explicit: Interceptor, hooks: &Interceptor) -> Result<Interceptor, BuildError> {
+    if hooks.hooks().is_empty() {
+        return Ok(explicit);
+    }
+    let mut names: Vec<_> = hooks.hooks().iter().map(|it| format!("`{}`", it.name())).collect();
+    names.dedup();
+    let reason = format!(
+        "it replaces all hooks, and the agent has {}; remove those, or add yours with `UseHook`",
+        names.join(", ")
+    );
+    Err(BuildError::capability("use_interceptor", reason))
 }
 
 impl fmt::Debug for AgentBuilder {
