@@ -21,8 +21,8 @@ async fn main() -> Result<(), BoxError> {
         ))
         .build()?;
 
-    let question = AgentState::new().with_user_message("What is the capital of Slovenia?");
-    let state = agent.execute(question).await;
+    let reply = agent.ask("What is the capital of Slovenia?").await?;
+    let state = reply.state();
     println!("{} ({:?}, {} step)", state.text(), state.status(), state.step_count());
     Ok(())
 }
