@@ -28,8 +28,8 @@ impl AgentContract for Translator {
     fn build(&self) -> Result<AgentLoop, BuildError> {
         let task = format!("Translate what you are told into {}.", self.language);
         AgentBuilder::standard()
-            .with_capability(UseContextConfig::new(task))
-            .with_capability(UseLlmConfig::model(FakeModel::echo()))
+            .with(UseContextConfig::new(task))
+            .with(UseLlm::from_model(FakeModel::echo()))
             .build()
     }
 }

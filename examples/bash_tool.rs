@@ -26,8 +26,8 @@ async fn work() -> Result<(), BoxError> {
         ScenarioStep::final_answer("Ann is the first of them."),
     ]);
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().with_tool(Bash::in_dir(folder.path())))
+        .with(UseLlm::from_model(model))
+        .with(UseTools::new().with_tool(Bash::in_dir(folder.path())))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Who is first?")).await;

@@ -4,6 +4,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
+use std::time::Duration;
+
 use loopwright::prelude::*;
 use loopwright_testing::FakeModel;
 
@@ -12,13 +14,15 @@ async fn main() -> Result<(), BoxError> {
     // With a key in the environment, `Providers::from_env().model("openai/gpt-5-mini")?` asks a real one.
     let model = FakeModel::script(["Ljubljana."]);
     let agent = AgentBuilder::base()
-        .with_capability(UseContextConfig::new("Answer in one word."))
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseGuards::none().max_steps(3).max_tokens(2_000).max_seconds(30.0))
+        .with(UseContextConfig::new("Answer in one word."))
+        .with(UseLlm::from_model(model))
+        .with(UseGuards::new(
+            Budget::unlimited().with_steps(3).with_tokens(2_000).with_time(Duration::from_secs(30)),
+        ))
         .build()?;
 
-    let question = AgentState::new().with_user_message("What is the capital of Slovenia?");
-    let state = agent.execute(question).await;
+    let reply = agent.ask("What is the capital of Slovenia?").await?;
+    let state = reply.state();
     println!("{} ({:?}, {} step)", state.text(), state.status(), state.step_count());
     Ok(())
 }

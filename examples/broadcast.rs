@@ -32,9 +32,9 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::final_answer("It is there."),
     ]);
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model.streaming(8)))
-        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
-        .with_capability(UseBroadcasting::from_broadcasting(broadcasting.clone()))
+        .with(UseLlm::from_model(model.streaming(8)))
+        .with(UseTools::new().with_tool(MockTool::scripted()))
+        .with(UseBroadcasting::from_broadcasting(broadcasting.clone()))
         .build()?
         .with_event_sink(console.clone());
     // A clock that stands still, so that this prints the same each time.

@@ -44,9 +44,9 @@ async fn main() -> Result<(), BoxError> {
     let mut agents = DefinitionRegistry::new();
     agents.register(AgentDefinition::new("reader", "Reads code.", "Read, then answer in a line."));
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseFileTools::in_dir(folder.path()))
-        .with_capability(UseSubagents::new(agents))
+        .with(UseLlm::from_model(model))
+        .with(UseFileTools::in_dir(folder.path()))
+        .with(UseSubagents::new(agents))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("How is tax made?")).await;

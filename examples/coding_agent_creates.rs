@@ -40,7 +40,7 @@ async fn work() -> Result<(), BoxError> {
         run(),
         ScenarioStep::final_answer("sum.sh adds two numbers; 2 and 3 come to 5."),
     ]);
-    let base = AgentBuilder::base().with_capability(UseLlmConfig::model(model));
+    let base = AgentBuilder::base().with(UseLlm::from_model(model));
     let loops = DefinitionLoopFactory::new(base).with_capabilities(Arc::new(capabilities));
     let agent = loops.instantiate(&builder)?;
     let state = DefinitionStateFactory.instantiate(&builder, AgentState::new());

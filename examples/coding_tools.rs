@@ -41,8 +41,8 @@ async fn work() -> Result<(), BoxError> {
         ScenarioStep::final_answer("There is a program now; it greets."),
     ]);
     let agent = AgentBuilder::standard()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseCodingTools::in_dir(root.clone()))
+        .with(UseLlm::from_model(model))
+        .with(UseCodingTools::in_dir(root.clone()))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Write a program.")).await;

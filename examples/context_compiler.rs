@@ -39,9 +39,9 @@ async fn main() -> Result<(), BoxError> {
     let look = || ScenarioStep::tool("I look at a room.");
     let model = FakeModel::script([look(), look(), "Nobody is there.".into()]);
     let agent = AgentBuilder::standard()
-        .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
-        .with_capability(UseContextCompilerDecorator::new(|inner| Arc::new(WithTasks(inner))))
+        .with(UseLlm::from_model(model.clone()))
+        .with(UseTools::new().with_tool(MockTool::scripted()))
+        .with(UseContextCompilerDecorator::new(|inner| Arc::new(WithTasks(inner))))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Is anybody there?")).await;

@@ -28,9 +28,9 @@ async fn main() -> Result<(), BoxError> {
     let accepted = json!({ "approved": true, "summary": "It agrees with the file." });
     let critic = FakeModel::script([refused.to_string(), accepted.to_string()]);
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseFileTools::in_dir(folder.path()))
-        .with_capability(UseSelfCritique::with_model(critic).max_iterations(2))
+        .with(UseLlm::from_model(model))
+        .with(UseFileTools::in_dir(folder.path()))
+        .with(UseSelfCritique::with_model(critic).max_iterations(2))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Who is older?")).await;

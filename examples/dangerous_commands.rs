@@ -36,9 +36,9 @@ async fn work() -> Result<(), BoxError> {
         ScenarioStep::final_answer("The logs are in `old` now."),
     ]);
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseBash::in_dir(folder.path()))
-        .with_capability(UseHook::new(house_rules))
+        .with(UseLlm::from_model(model))
+        .with(UseBash::in_dir(folder.path()))
+        .with(UseHook::new(house_rules))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Tidy up.")).await;

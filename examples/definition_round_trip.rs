@@ -29,7 +29,7 @@ async fn main() -> Result<(), BoxError> {
     let read = AgentDefinitionRegistry::new().load_from_file(&saved.path)?;
     println!("the same again: {}", *read == librarian);
 
-    let base = AgentBuilder::base().with_capability(UseLlmConfig::model(FakeModel::default()));
+    let base = AgentBuilder::base().with(UseLlm::from_model(FakeModel::default()));
     let agent = DefinitionLoopFactory::new(base).instantiate(&read)?;
     println!("{} has {} tools", agent.profile().name, agent.tools().names().len());
     Ok(())

@@ -36,10 +36,8 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::tool_calls([("write_agent", right)]),
         ScenarioStep::final_answer("There is a critic now."),
     ]);
-    let agent = AgentBuilder::standard()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(definitions)
-        .build()?;
+    let agent =
+        AgentBuilder::standard().with(UseLlm::from_model(model)).with(definitions).build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("We need a critic.")).await;
     for (call, outcome) in state.steps().flat_map(Step::tool_executions) {

@@ -21,10 +21,10 @@ async fn main() -> Result<(), BoxError> {
         .guideline("Ask for the dates first.")
         .append("Prices are in euros.");
     let agent = AgentBuilder::base()
-        .with_capability(UseContextConfig::new("Be friendly."))
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(prompt)
-        .with_capability(UseTools::new().with_tool(weather))
+        .with(UseContextConfig::new("Be friendly."))
+        .with(UseLlm::from_model(model))
+        .with(prompt)
+        .with(UseTools::new().with_tool(weather))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Hello!")).await;

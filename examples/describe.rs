@@ -25,11 +25,11 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::final_answer("I can look up authors."),
     ]);
     let agent = AgentBuilder::base()
-        .with_capability(UseIdentity::new("librarian", "Finds books."))
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().with_tool(author))
-        .with_capability(UseGuards::default())
-        .with_capability(UseSelfDescription)
+        .with(UseIdentity::new("librarian", "Finds books."))
+        .with(UseLlm::from_model(model))
+        .with(UseTools::new().with_tool(author))
+        .with(UseGuards::default())
+        .with(UseSelfDescription)
         .build()?;
 
     // The same each time, and without a secret: no key, address or header is part of it.

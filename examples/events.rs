@@ -29,8 +29,8 @@ async fn main() -> Result<(), BoxError> {
     let sum = Arc::clone(&tokens);
     let agent = AgentBuilder::standard()
         .wiretap(|it| println!("{:>3} {}", it.seq, it.event.name()))
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
+        .with(UseLlm::from_model(model))
+        .with(UseTools::new().with_tool(MockTool::scripted()))
         .on_event(|it: &StreamDelta, _| println!("      a fragment: {:?}", it.delta))
         .on_event(|it: &ToolCallCompleted, _| println!("      {} answered", it.tool))
         .on_event(move |it: &StepCompleted, _| {

@@ -30,9 +30,9 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::final_answer("The bread is bought."),
     ]);
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseFileTools::in_dir(folder.path()))
-        .with_capability(UseGuards::none().max_steps(10))
+        .with(UseLlm::from_model(model))
+        .with(UseFileTools::in_dir(folder.path()))
+        .with(UseGuards::new(Budget::unlimited().with_steps(10)))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("I bought the bread.")).await;

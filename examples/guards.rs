@@ -4,6 +4,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
+use std::time::Duration;
+
 use loopwright::{messages::Usage, prelude::*};
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 
@@ -12,9 +14,9 @@ async fn run(guards: UseGuards) -> Result<AgentState, BoxError> {
     let model =
         FakeModel::script([ScenarioStep::tool("One more look.").with_usage(Usage::new(8, 2))]);
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
-        .with_capability(guards)
+        .with(UseLlm::from_model(model))
+        .with(UseTools::new().with_tool(MockTool::scripted()))
+        .with(guards)
         .build()?;
     Ok(agent.execute(AgentState::new().with_user_message("Look around.")).await)
 }
@@ -24,9 +26,9 @@ async fn main() -> Result<(), BoxError> {
     // Without a limit this agent would never come to an end.
     let limits = [
         UseGuards::default(),
-        UseGuards::none().max_steps(3),
-        UseGuards::none().max_tokens(45),
-        UseGuards::none().max_seconds(0.0),
+        UseGuards::new(Budget::unlimited().with_steps(3)),
+        UseGuards::new(Budget::unlimited().with_tokens(45)),
+        UseGuards::new(Budget::unlimited().with_time(Duration::from_secs(0))),
     ];
     for guards in limits {
         let state = run(guards).await?;

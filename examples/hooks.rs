@@ -43,10 +43,10 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::final_answer("I read the file, and was not allowed to delete it."),
     ]);
     let agent = AgentBuilder::standard()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().with_tool(read).with_tool(delete))
-        .with_capability(UseHook::new(read_only))
-        .with_capability(UseHook::new(no_secrets))
+        .with(UseLlm::from_model(model))
+        .with(UseTools::new().with_tool(read).with_tool(delete))
+        .with(UseHook::new(read_only))
+        .with(UseHook::new(no_secrets))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Tidy up.")).await;

@@ -15,8 +15,8 @@ fn looking() -> Result<AgentLoop, BoxError> {
         ScenarioStep::final_answer("Both rooms are empty."),
     ]);
     let builder = AgentBuilder::standard()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().with_tool(MockTool::scripted()));
+        .with(UseLlm::from_model(model))
+        .with(UseTools::new().with_tool(MockTool::scripted()));
     Ok(builder.build()?)
 }
 

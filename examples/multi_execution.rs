@@ -15,21 +15,21 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::final_answer("About forty thousand people live there."),
     ]);
     let agent = AgentBuilder::standard()
-        .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().with_tool(MockTool::scripted()))
+        .with(UseLlm::from_model(model.clone()))
+        .with(UseTools::new().with_tool(MockTool::scripted()))
         .build()?;
 
-    let state = AgentState::new().with_user_message("What is Piran?");
-    let state = agent.execute(state).await;
-    println!("1: {} ({} steps)", state.text(), state.step_count());
+    let reply = agent.ask("What is Piran?").await?;
+    println!("1: {reply} ({} steps)", reply.state().step_count());
 
     // Days may pass, and it may be another process that goes on.
-    let stored = serde_json::to_string(&state)?;
+    let stored = serde_json::to_string(reply.state())?;
     let state: AgentState = serde_json::from_str(&stored)?;
 
     // Steps and limits begin anew; the conversation and the totals go on.
-    let state = agent.execute(state.with_user_message("How large is it?")).await;
-    println!("2: {} ({} step)", state.text(), state.step_count());
+    let reply = agent.ask_in(state, "How large is it?").await?;
+    let state = reply.state();
+    println!("2: {reply} ({} step)", state.step_count());
     println!("{} executions, {} steps in all", state.execution_count(), state.total_steps());
 
     // How the first answer was found is kept and shown: a model that has read a file need not read it again.

@@ -39,11 +39,9 @@ async fn main() -> Result<(), BoxError> {
         ..Budget::default()
     };
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseFileTools::in_dir(folder.path()))
-        .with_capability(
-            UsePlanningSubagent::default().planner_tools(["read_file"]).planner_budget(budget),
-        )
+        .with(UseLlm::from_model(model))
+        .with(UseFileTools::in_dir(folder.path()))
+        .with(UsePlanningSubagent::default().planner_tools(["read_file"]).planner_budget(budget))
         .on_event(|it: &SubagentSpawning, _| println!("{} begins", it.subagent))
         .on_event(|it: &SubagentCompleted, _| println!("{} is done", it.subagent))
         .build()?;

@@ -26,8 +26,8 @@ async fn main() -> Result<(), BoxError> {
         r#"{"thought": "Done.", "type": "final_answer", "answer": "It has two letters."}"#,
     ]);
     let agent = AgentBuilder::standard()
-        .with_capability(UseReActConfig::model(model.clone()).with_attempts(2))
-        .with_capability(UseTools::new().with_tool(length))
+        .with(UseReActConfig::model(model.clone()).with_attempts(2))
+        .with(UseTools::new().with_tool(length))
         .on_event(|it: &ValidationFailed, _| println!("sent back: {}", it.errors.join("; ")))
         .build()?;
 

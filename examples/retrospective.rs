@@ -26,9 +26,9 @@ async fn main() -> Result<(), BoxError> {
     let retrospective = UseExecutionRetrospective::default()
         .on_rewind(|rewind, _| println!("back to checkpoint {}", rewind.checkpoint));
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().with_tool(MockTool::returning("look", "Looks.", "seen")))
-        .with_capability(retrospective)
+        .with(UseLlm::from_model(model.clone()))
+        .with(UseTools::new().with_tool(MockTool::returning("look", "Looks.", "seen")))
+        .with(retrospective)
         .build()?;
     let state = agent.execute(AgentState::new().with_user_message("Why does it fail?")).await;
 

@@ -24,9 +24,9 @@ async fn main() -> Result<(), BoxError> {
         .topic("prices", ["prices.md"])
         .topic("delivery", ["ways.md"]);
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseFileTools::in_dir(folder.path()))
-        .with_capability(knowledge.clone())
+        .with(UseLlm::from_model(model))
+        .with(UseFileTools::in_dir(folder.path()))
+        .with(knowledge.clone())
         .build()?;
     agent.execute(AgentState::new().with_user_message("What does it cost?")).await;
     let told = asked.requests()[0].system.clone().unwrap_or_default();
@@ -34,8 +34,8 @@ async fn main() -> Result<(), BoxError> {
 
     // Whoever cannot read is not told where to read.
     let blind = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(FakeModel::default()))
-        .with_capability(knowledge)
+        .with(UseLlm::from_model(FakeModel::default()))
+        .with(knowledge)
         .build()?;
     println!("without a tool that reads: {:?}", blind.describe().notes.get("selfKnowledge"));
     Ok(())

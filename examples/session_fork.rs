@@ -21,9 +21,7 @@ fn told(name: &str, session: &AgentSession) {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
     let model = FakeModel::script(["By sea.", "Two days.", "By land then.", "By air then."]);
-    let loops = DefinitionLoopFactory::new(
-        AgentBuilder::base().with_capability(UseLlmConfig::model(model)),
-    );
+    let loops = DefinitionLoopFactory::new(AgentBuilder::base().with(UseLlm::from_model(model)));
     let runtime = SessionRuntime::new(Arc::new(MemoryStore::new()), loops);
     let definition = AgentDefinition::new("guide", "Plans ways", "You plan ways.");
     let now = loopwright::core::RunEnv::system().clock.now();

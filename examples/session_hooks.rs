@@ -41,8 +41,8 @@ impl SessionHook for Resting {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    let model = UseLlmConfig::model(FakeModel::script(["Good morning."]));
-    let loops = DefinitionLoopFactory::new(AgentBuilder::base().with_capability(model));
+    let model = UseLlm::from_model(FakeModel::script(["Good morning."]));
+    let loops = DefinitionLoopFactory::new(AgentBuilder::base().with(model));
     let store = Arc::new(MemoryStore::new());
     let runtime = SessionRuntime::new(store, loops).with_hook(Priority(0), Resting);
     let definition = AgentDefinition::new("host", "Greets", "You greet people.");

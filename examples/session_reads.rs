@@ -19,8 +19,8 @@ use loopwright_testing::FakeModel;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), BoxError> {
-    let model = UseLlmConfig::model(FakeModel::script(["It is open.", "It is closed."]));
-    let loops = DefinitionLoopFactory::new(AgentBuilder::base().with_capability(model));
+    let model = UseLlm::from_model(FakeModel::script(["It is open.", "It is closed."]));
+    let loops = DefinitionLoopFactory::new(AgentBuilder::base().with(model));
     let runtime = SessionRuntime::new(Arc::new(MemoryStore::new()), loops);
     let now = loopwright::core::RunEnv::system().clock.now();
     for (name, question) in [("one", "Is the market open?"), ("two", "And the harbour?")] {

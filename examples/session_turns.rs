@@ -18,8 +18,8 @@ use loopwright_testing::{FakeModel, ScenarioStep};
 
 fn runtime(store: &FileStore, answers: &[&str]) -> SessionRuntime {
     let answers = answers.iter().map(|text| ScenarioStep::final_answer(*text));
-    let model = UseLlmConfig::model(FakeModel::script(answers));
-    let loops = DefinitionLoopFactory::new(AgentBuilder::base().with_capability(model));
+    let model = UseLlm::from_model(FakeModel::script(answers));
+    let loops = DefinitionLoopFactory::new(AgentBuilder::base().with(model));
     SessionRuntime::new(Arc::new(store.clone()), loops)
 }
 

@@ -40,9 +40,9 @@ async fn work() -> Result<(), BoxError> {
         ScenarioStep::final_answer("The tax is rounded down; nobody says so."),
     ]);
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseFileTools::in_dir(project.path()))
-        .with_capability(UseSkills::new(library).shell(SkillShell::in_dir(project.path())))
+        .with(UseLlm::from_model(model))
+        .with(UseFileTools::in_dir(project.path()))
+        .with(UseSkills::new(library).shell(SkillShell::in_dir(project.path())))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Review the money.")).await;

@@ -27,10 +27,10 @@ async fn run(hook: CallableHook, guards: UseGuards) -> Result<(), BoxError> {
         ScenarioStep::final_answer("It is done."),
     ]);
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().with_tool(look).with_tool(ask_owner))
-        .with_capability(UseHook::new(hook))
-        .with_capability(guards)
+        .with(UseLlm::from_model(model))
+        .with(UseTools::new().with_tool(look).with_tool(ask_owner))
+        .with(UseHook::new(hook))
+        .with(guards)
         .build()?;
     let state = agent.execute(AgentState::new().with_user_message("Open the door.")).await;
     println!("{}", state.explain_stop());
@@ -51,5 +51,5 @@ async fn main() -> Result<(), BoxError> {
     });
     run(CallableHook::new("none"), UseGuards::none()).await?;
     run(careful, UseGuards::none()).await?;
-    run(CallableHook::new("none"), UseGuards::none().max_steps(1)).await
+    run(CallableHook::new("none"), UseGuards::new(Budget::unlimited().with_steps(1))).await
 }

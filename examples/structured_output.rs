@@ -40,9 +40,9 @@ async fn main() -> Result<(), BoxError> {
     ]);
     let schemas = SchemaRegistry::new().with_type::<Lead>("lead");
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseStructuredOutputs::new(schemas))
-        .with_capability(UseTools::new().with_tool(create_lead))
+        .with(UseLlm::from_model(model))
+        .with(UseStructuredOutputs::new(schemas))
+        .with(UseTools::new().with_tool(create_lead))
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message(mail)).await;

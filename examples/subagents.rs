@@ -42,9 +42,9 @@ async fn main() -> Result<(), BoxError> {
     agents.register(documenter);
 
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseFileTools::in_dir(folder.path()))
-        .with_capability(UseSubagents::new(agents))
+        .with(UseLlm::from_model(model))
+        .with(UseFileTools::in_dir(folder.path()))
+        .with(UseSubagents::new(agents))
         .on_event(|it: &SubagentCompleted, _| println!("  {} took {} steps", it.subagent, it.steps))
         .build()?;
 

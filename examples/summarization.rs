@@ -26,9 +26,9 @@ async fn main() -> Result<(), BoxError> {
         ..SummarizationPolicy::default()
     };
     let agent = AgentBuilder::base()
-        .with_capability(UseLlmConfig::model(model.clone()))
-        .with_capability(UseTools::new().with_tool(look))
-        .with_capability(UseSummarization::new(policy).with_model(summarizer))
+        .with(UseLlm::from_model(model.clone()))
+        .with(UseTools::new().with_tool(look))
+        .with(UseSummarization::new(policy).with_model(summarizer))
         .build()?
         .on_event(|moved: &MessagesMovedToBuffer, _| {
             println!("moved {} turns, {} stay", moved.moved.turns, moved.kept.turns);

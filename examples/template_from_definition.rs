@@ -21,7 +21,7 @@ async fn main() -> Result<(), BoxError> {
 
     // What all agents have in common, and who answers, is not part of a definition.
     let model = FakeModel::script(["Good morning!"]);
-    let base = AgentBuilder::standard().with_capability(UseLlmConfig::model(model));
+    let base = AgentBuilder::standard().with(UseLlm::from_model(model));
     let agent = DefinitionLoopFactory::new(base).instantiate(&greeter)?;
 
     let state = DefinitionStateFactory.instantiate(&greeter, AgentState::new());

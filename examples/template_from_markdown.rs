@@ -40,7 +40,7 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::tool_calls([("add", json!({ "a": 19, "b": 23 }))]),
         ScenarioStep::final_answer("It is 42."),
     ]);
-    let base = AgentBuilder::base().with_capability(UseLlmConfig::model(model));
+    let base = AgentBuilder::base().with(UseLlm::from_model(model));
     let agent = DefinitionLoopFactory::new(base).with_tools(tools).instantiate(&calculator)?;
     println!("tools: {:?}", agent.tools().names());
 

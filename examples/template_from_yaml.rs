@@ -19,7 +19,7 @@ async fn main() -> Result<(), BoxError> {
     let greeter = DefinitionLoader::new().load(&path)?.definition;
 
     let model = FakeModel::script(["Good morning!"]);
-    let base = AgentBuilder::standard().with_capability(UseLlmConfig::model(model));
+    let base = AgentBuilder::standard().with(UseLlm::from_model(model));
     let agent = DefinitionLoopFactory::new(base).instantiate(&greeter)?;
 
     let state = DefinitionStateFactory.instantiate(&greeter, AgentState::new());

@@ -29,19 +29,18 @@ async fn main() -> Result<(), BoxError> {
 
     // Names in definitions stand for what the program registers under them.
     let mut capabilities = CapabilityRegistry::new();
-    capabilities.register_factory("guards.basic", || Ok(UseGuards::none().max_steps(2)));
+    capabilities
+        .register_factory("guards.basic", || Ok(UseGuards::new(Budget::unlimited().with_steps(2))));
     let mut tools = ToolRegistry::new();
     tools.register(MockTool::returning("look", "Looks.", "nothing new"));
     tools.register(MockTool::returning("change", "Changes.", "changed"));
 
     let again = || ScenarioStep::tool("look");
     let model = FakeModel::script([again(), again(), again()]);
-    let agent = DefinitionLoopFactory::new(
-        AgentBuilder::base().with_capability(UseLlmConfig::model(model)),
-    )
-    .with_capabilities(Arc::new(capabilities))
-    .with_tools(tools)
-    .instantiate(&helper)?;
+    let agent = DefinitionLoopFactory::new(AgentBuilder::base().with(UseLlm::from_model(model)))
+        .with_capabilities(Arc::new(capabilities))
+        .with_tools(tools)
+        .instantiate(&helper)?;
     println!("tools: {:?}", agent.tools().names());
 
     let state = agent.execute(AgentState::new().with_user_message("Look around.")).await;

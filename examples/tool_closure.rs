@@ -37,8 +37,8 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::final_answer("An apple is 30 cents. I have no price for durians."),
     ]);
     let agent = AgentBuilder::standard()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().with_tool(price))
+        .with(UseLlm::from_model(model))
+        .with(UseTools::new().with_tool(price))
         .build()?;
 
     let question = "What do an apple and a durian cost?";

@@ -30,8 +30,8 @@ async fn main() -> Result<(), BoxError> {
         ScenarioStep::final_answer("17 and 25 make 42."),
     ]);
     let agent = AgentBuilder::standard()
-        .with_capability(UseLlmConfig::model(model))
-        .with_capability(UseTools::new().with_tool(add))
+        .with(UseLlm::from_model(model))
+        .with(UseTools::new().with_tool(add))
         .build()?;
 
     let shown = &agent.tools().specs()[0];

@@ -109,7 +109,8 @@ impl Work {
         };
         let builder = match read("AGENT", String::new())?.as_str() {
             "standard" => {
-                let guards = UseGuards::default().max_steps(u32::MAX).max_tokens(u64::MAX);
+                let guards =
+                    UseGuards::new(Budget::standard().with_steps(u32::MAX).with_tokens(u64::MAX));
                 AgentBuilder::base().with_capability(guards)
             }
             _ => AgentBuilder::base(),

@@ -3,7 +3,8 @@
 use std::{fmt, sync::Arc};
 
 use loopwright_core::{
-    AgentLoop, AgentParts, EventEnvelope, EventSink, EventSinks, EventType, Priority, ToolExecutor,
+    AgentLoop, AgentParts, Budget, EventEnvelope, EventSink, EventSinks, EventType, Interceptor,
+    Priority, ToolExecutor,
 };
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
 
 /// Composes an agent from capabilities.
 ///
-/// A builder is a value: `with_capability` returns it with one more, [`build`](AgentBuilder::build)
+/// A builder is a value: [`with`](AgentBuilder::with) returns it with one more, [`build`](AgentBuilder::build)
 /// can be called again and again, and nothing happens before.
 #[derive(Clone, Default)]
 #[must_use = "a builder does nothing until `build` is called"]
@@ -31,12 +32,17 @@ impl AgentBuilder {
         Self::default()
     }
 
-    /// Begins with what most agents want: the guards of [`UseGuards::default`].
+    /// Starts with the limits of [`Budget::standard`], which are those of the program `loopwright`.
     pub fn standard() -> Self {
-        Self::base().with_capability(UseGuards::default())
+        Self::base().with(UseGuards::new(Budget::standard()))
     }
 
     /// Adds a capability.
+    pub fn with(self, capability: impl Capability + 'static) -> Self {
+        self.with_shared_capability(Arc::new(capability))
+    }
+
+    /// Adds a capability: the long name of [`with`](AgentBuilder::with).
     pub fn with_capability(self, capability: impl Capability + 'static) -> Self {
         self.with_shared_capability(Arc::new(capability))
     }
@@ -100,8 +106,11 @@ impl AgentBuilder {
         if !agent.criteria.is_empty() {
             agent.hooks.add_at(Priority::FINISH, CriteriaHook(agent.criteria));
         }
-        let hooks = agent.hooks;
-        let interceptor = agent.interceptor.unwrap_or_else(|| hooks.into_interceptor());
+        let hooks = agent.hooks.into_interceptor();
+        let interceptor = match agent.interceptor {
+            Some(explicit) => replacing(explicit, &hooks)?,
+            None => hooks,
+        };
         // 7. What runs the calls.
         let executor = ToolExecutor::default();
         // 8. The loop.
@@ -121,6 +130,20 @@ impl AgentBuilder {
             profile: agent.profile,
         }))
     }
+}
+
+/// Returns an explicit interceptor. It must not silently disable the limits and policies of other capabilities.
+fn replacing(explicit: Interceptor, hooks: &Interceptor) -> Result<Interceptor, BuildError> {
+    if hooks.hooks().is_empty() {
+        return Ok(explicit);
+    }
+    let mut names: Vec<_> = hooks.hooks().iter().map(|it| format!("`{}`", it.name())).collect();
+    names.dedup();
+    let reason = format!(
+        "it replaces all hooks, and the agent has {}; remove those, or add yours with `UseHook`",
+        names.join(", ")
+    );
+    Err(BuildError::capability("use_interceptor", reason))
 }
 
 impl fmt::Debug for AgentBuilder {

@@ -29,7 +29,7 @@ pub struct Configurator {
     pub compiler: ComponentSlot<dyn ContextCompiler>,
     /// What makes answers.
     pub driver: ComponentSlot<dyn Driver>,
-    /// An interceptor that takes the place of all hooks.
+    /// An interceptor of one's own. A build with other hooks beside it fails.
     pub interceptor: Option<Interceptor>,
     /// Who listens.
     pub sinks: EventSinks,

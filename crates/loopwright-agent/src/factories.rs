@@ -25,6 +25,30 @@ impl<F: LoopFactory + ?Sized> LoopFactory for Arc<F> {
     }
 }
 
+/// Runs every definition with the same agent, whose tools a definition may restrict. A definition that names
+/// capabilities, or tools that the agent lacks, is an error.
+impl LoopFactory for AgentLoop {
+    fn instantiate(&self, definition: &AgentDefinition) -> Result<AgentLoop, BuildError> {
+        if let Some(name) = definition.capabilities.iter().next() {
+            let text =
+                "an `AgentLoop` runs definitions without capabilities; use `DefinitionLoopFactory`";
+            return Err(BuildError::capability(name.to_owned(), text));
+        }
+        let unknown = |name: &&str| self.tools().get(name).is_none();
+        if let Some(name) = definition.tools.iter().flat_map(NameList::iter).find(unknown) {
+            let known = self.tools().names().join(", ");
+            return Err(BuildError::Unknown { kind: "tool", name: name.to_owned(), known });
+        }
+        Ok(self.with(|parts| {
+            parts.tools = parts.tools.filter(|tool| definition.allows_tool(tool.name()));
+            if parts.profile.name.is_empty() {
+                parts.profile.name = definition.name.as_str().into();
+                parts.profile.description = definition.description.as_str().into();
+            }
+        }))
+    }
+}
+
 /// Makes states of definitions.
 pub trait StateFactory: Send + Sync {
     /// Makes the state that an agent of this definition begins with.

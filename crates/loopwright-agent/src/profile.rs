@@ -15,9 +15,9 @@ use serde_json::{Map, Value};
 /// # use loopwright_testing::FakeDriver;
 ///
 /// let agent = AgentBuilder::base()
-///     .with_capability(UseIdentity::new("librarian", "Finds books."))
-///     .with_capability(UseGuards::default())
-/// #   .with_capability(UseDriver::new(FakeDriver::default()))
+///     .with(UseIdentity::new("librarian", "Finds books."))
+///     .with(UseGuards::default())
+/// #   .with(UseDriver::new(FakeDriver::default()))
 ///     .build()?;
 /// let profile = agent.describe();
 /// assert_eq!(&*profile.name, "librarian");

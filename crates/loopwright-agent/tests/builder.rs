@@ -13,8 +13,8 @@ use loopwright_agent::{
     UseStateProcessor, UseToolFactory, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, AnyTool, BoxError, CallableHook, CompileError, ContextCompiler, Flow,
-    HookCx, HookPoint, Interceptor, IntoTool as _, Priority, StateEdit,
+    AgentLoop, AgentState, AnyTool, BoxError, Budget, CallableHook, CompileError, ContextCompiler,
+    Flow, HookCx, HookPoint, Interceptor, IntoTool as _, Priority, StateEdit,
     kinds::StepStarted,
     messages::{Message, Prompt, ResponseFormat, Transcript, Turn},
 };
@@ -117,7 +117,7 @@ fn builder_essence() {
     assert_eq!(agent.driver().name(), "fake");
 
     let standard = AgentBuilder::standard();
-    let same = AgentBuilder::base().with_capability(UseGuards::default());
+    let same = AgentBuilder::base().with_capability(UseGuards::new(Budget::standard()));
     assert_eq!(standard.capability_names(), ["use_guards"]);
     assert_eq!(standard.capability_names(), same.capability_names());
     let wiring = |builder: AgentBuilder| wiring(&with(builder, driver()));
@@ -326,26 +326,33 @@ fn a_builder_is_a_value() {
 }
 
 #[test]
-fn an_explicit_interceptor_takes_the_place_of_all_hooks() {
+fn an_explicit_interceptor_is_the_one_of_the_agent() {
     let timeline = Timeline::new();
     let explicit = Interceptor::from_hook(Arc::new(noting("explicit", &timeline)));
-    for first in [true, false] {
-        let hooks = |builder: AgentBuilder| {
-            builder
-                .with_capability(UseHook::new(noting("hook", &timeline)))
-                .with_capability(UseGuards::none().max_steps(0))
-                .with_capability(UseStateProcessor::new(Bracket("processor", timeline.clone())))
-        };
-        let interceptor = UseInterceptor(explicit.clone());
-        let agent = if first {
-            hooks(scripted(["done"]).with_capability(interceptor)).build().unwrap()
-        } else {
-            with(hooks(scripted(["done"])), interceptor)
-        };
-        assert_eq!(hook_names(&agent), ["explicit"]);
-        assert_eq!(execute(&agent, asked()).text(), "done");
-    }
-    assert_eq!(timeline.notes(), ["explicit", "explicit"]);
+    let agent = with(scripted(["done"]), UseInterceptor(explicit));
+    assert_eq!(hook_names(&agent), ["explicit"]);
+    assert_eq!(execute(&agent, asked()).text(), "done");
+    assert_eq!(timeline.notes(), ["explicit"]);
+}
+
+#[test]
+fn an_explicit_interceptor_beside_guards_hooks_or_processors_is_an_error() {
+    let timeline = Timeline::new();
+    let interceptor = || UseInterceptor(Interceptor::default());
+    let check = |builder: AgentBuilder, hooks: &str| {
+        let text = format!(
+            "capability `use_interceptor` cannot be used: it replaces all hooks, and the agent has {hooks}; \
+             remove those, or add yours with `UseHook`"
+        );
+        assert_eq!(builder.build().unwrap_err().to_string(), text);
+    };
+    let steps = || UseGuards::new(Budget::unlimited().with_steps(1));
+    let hook = UseHook::new(noting("hook", &timeline));
+    let both = scripted(["done"]).with(interceptor()).with(hook).with(steps());
+    check(both, "`guard:steps_limit`, `hook`");
+    check(scripted(["done"]).with(steps()).with(interceptor()), "`guard:steps_limit`");
+    let processor = UseStateProcessor::new(Bracket("processor", timeline.clone()));
+    check(scripted(["done"]).with(processor).with(interceptor()), "`state_processors`");
 }
 
 #[test]

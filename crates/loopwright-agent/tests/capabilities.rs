@@ -14,8 +14,9 @@ use loopwright_agent::{
     UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AnyTool, BoxError, CallableHook, ErrorDecision, ExecutionStatus, Flow, Hook, HookCx,
-    HookPoint, HookPoints, Interceptor, Priority, StateEdit, StopReason, StopSignal, ToolSet,
+    AgentLoop, AnyTool, BoxError, Budget, CallableHook, ErrorDecision, ExecutionStatus, Flow, Hook,
+    HookCx, HookPoint, HookPoints, Interceptor, Priority, StateEdit, StopReason, StopSignal,
+    ToolSet,
     kinds::HookExecuted,
     messages::{Content, Message, Part, ResponseFormat, Role, ToolCall},
 };
@@ -136,7 +137,7 @@ fn closed(outer: Closes, inner: Closes) -> (Vec<String>, loopwright_core::AgentS
     let timeline = Timeline::new();
     let bracket = |name, closes| UseStateProcessor::new(Bracket::closing(name, &timeline, closes));
     let agent = scripted([ScenarioStep::tool("looking")])
-        .with_capability(UseGuards::none().max_steps(3))
+        .with_capability(UseGuards::new(Budget::unlimited().with_steps(3)))
         .with_capability(bracket("outer", outer))
         .with_capability(bracket("inner", inner))
         .build()

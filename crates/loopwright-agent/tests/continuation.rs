@@ -12,8 +12,9 @@ use loopwright_agent::{
     },
 };
 use loopwright_core::{
-    AgentState, CallableHook, Clock as _, ContinuationDecision, ContinuationOutcome, ErrorDecision,
-    Evaluation, ExecutionStatus, Flow, RunOptions, StopDecision, StopReason, StopSignal, Timestamp,
+    AgentState, Budget, CallableHook, Clock as _, ContinuationDecision, ContinuationOutcome,
+    ErrorDecision, Evaluation, ExecutionStatus, Flow, RunOptions, StopDecision, StopReason,
+    StopSignal, Timestamp,
     kinds::ContinuationEvaluated,
     messages::{FinishReason, Usage},
 };
@@ -293,7 +294,10 @@ fn a_request_buys_steps_until_a_limit_forbids() {
     let text = "it was stopped after 2 steps by steps_limit: steps_limit: 2 of 2 are used";
     assert_eq!(state.explain_stop(), text);
 
-    let state = execute(&with(counting(endless()), UseGuards::none().max_steps(3)), asked());
+    let state = execute(
+        &with(counting(endless()), UseGuards::new(Budget::unlimited().with_steps(3))),
+        asked(),
+    );
     assert_eq!(state.step_count(), 3);
     assert_eq!(stopped(&state), Some((StopReason::StepsLimitReached, "guard:steps_limit".into())));
 }
@@ -423,7 +427,10 @@ fn nothing_overrules_a_criterion_that_forbids() {
         })
     };
     let limited = |criteria| {
-        with(counting(criteria).with_capability(UseGuards::none().max_steps(4)), insisting())
+        with(
+            counting(criteria).with_capability(UseGuards::new(Budget::unlimited().with_steps(4))),
+            insisting(),
+        )
     };
     let state = execute(&limited(forbidding()), asked());
     assert_eq!(state.step_count(), 1);
@@ -446,7 +453,8 @@ fn a_criterion_that_forbids_the_first_step_is_not_overruled_either() {
 #[test]
 fn what_criteria_said_of_one_step_does_not_speak_for_the_next() {
     let criteria = ContinuationCriteria::new().with(always(RequestContinuation));
-    let limited = counting(criteria).with_capability(UseGuards::none().max_steps(3));
+    let limited =
+        counting(criteria).with_capability(UseGuards::new(Budget::unlimited().with_steps(3)));
     let stop = CallableHook::new("stop").before_step(|state, _| {
         Ok(match state.step_count() {
             1 => Flow::Stop(StopSignal::requested("stop", "that is enough")),
@@ -467,7 +475,10 @@ fn what_criteria_said_of_one_step_does_not_speak_for_the_next() {
 fn a_final_finish_reason_and_a_criterion_that_wants_more_end_with_the_answer_that_is_enough() {
     let criteria = only(response_content(|text| text.contains("enough")));
     let agent = scripted(["enough".into(), ScenarioStep::tool("looking"), "enough now".into()])
-        .with_capability(UseGuards::none().max_steps(6).finish_reasons([FinishReason::Stop]))
+        .with_capability(
+            UseGuards::new(Budget::unlimited().with_steps(6))
+                .with_finish_reasons([FinishReason::Stop]),
+        )
         .with_capability(UseContinuation(criteria))
         .build()
         .unwrap();
@@ -482,7 +493,10 @@ fn a_final_finish_reason_and_a_criterion_that_wants_more_end_with_the_answer_tha
 #[test]
 fn a_criterion_that_wants_more_overrules_a_final_finish_reason() {
     let agent = scripted(["one", "two", "enough"])
-        .with_capability(UseGuards::none().max_steps(6).finish_reasons([FinishReason::Stop]))
+        .with_capability(
+            UseGuards::new(Budget::unlimited().with_steps(6))
+                .with_finish_reasons([FinishReason::Stop]),
+        )
         .with_capability(UseContinuation(only(response_content(|text| text == "enough"))));
     let state = execute(&agent.build().unwrap(), asked());
     assert_eq!((state.step_count(), state.text().as_str()), (3, "enough"));
@@ -506,8 +520,8 @@ fn criteria_are_asked_about_the_step_after_which_an_error_policy_stops() {
 
 #[test]
 fn a_request_before_the_first_step_buys_none_after_it() {
-    let agent =
-        counting(only(tool_call_presence())).with_capability(UseGuards::none().max_steps(3));
+    let agent = counting(only(tool_call_presence()))
+        .with_capability(UseGuards::new(Budget::unlimited().with_steps(3)));
     assert_eq!(execute(&agent.build().unwrap(), asked()).step_count(), 1);
 }
 
@@ -536,7 +550,8 @@ fn a_run_that_stopped_after_one_step_says_why() {
     };
     check(scripted(["done"]), "it completed after 1 step: the model asked for no tools");
     check(
-        scripted([ScenarioStep::tool("looking")]).with_capability(UseGuards::none().max_steps(1)),
+        scripted([ScenarioStep::tool("looking")])
+            .with_capability(UseGuards::new(Budget::unlimited().with_steps(1))),
         "it was stopped after 1 step by guard:steps_limit: steps_limit: the limit of steps, 1, is reached",
     );
     check(
@@ -562,7 +577,7 @@ fn a_failed_step_is_not_tried_again_for_a_request_alone() {
         ExecutionStatus::Failed(_)
     ));
     let retry = CallableHook::new("retry").on_error(|_, _, _| Ok(ErrorDecision::Retry));
-    let limited = UseGuards::none().max_steps(2);
+    let limited = UseGuards::new(Budget::unlimited().with_steps(2));
     let state = execute(&with(builder.with_capability(UseHook::new(retry)), limited), asked());
     assert_eq!(state.text(), "done");
 }

@@ -209,7 +209,8 @@ fn a_registry_makes_capabilities_of_what_a_configuration_says() {
         let steps = config["steps"].as_u64().ok_or_else(|| {
             BuildError::capability("steps", "say how many steps there may be in `steps`")
         })?;
-        Ok(UseGuards::none().max_steps(u32::try_from(steps).ok()))
+        let steps = u32::try_from(steps).ok();
+        Ok(UseGuards::new(Budget { steps, ..Budget::unlimited() }))
     }
     const ENTRIES: &[CapabilityEntry] = &[
         CapabilityEntry::new("steps", "Limits steps.", |it| CapabilityEntry::boxed(guards(it)?)),
@@ -414,7 +415,7 @@ fn a_defined_agent_runs() {
 #[test]
 fn capabilities_of_a_definition_come_after_those_of_the_factory() {
     let mut capabilities = CapabilityRegistry::new();
-    capabilities.register("strict", UseGuards::none().max_steps(0));
+    capabilities.register("strict", UseGuards::new(Budget::unlimited().with_steps(0)));
     capabilities.register("polite", UseContextConfig::new("Be polite."));
     let model = FakeModel::default();
     let base = AgentBuilder::base()

@@ -7,8 +7,8 @@ use loopwright_agent::{
     UseLlmConfig, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, BoxError, CallableHook, ExecutionStatus, FailureKind, ModelError,
-    ModelErrorKind, StopReason, StopSignal, ToolDecision, ToolError, ToolOptions,
+    AgentLoop, AgentState, BoxError, Budget, CallableHook, ExecutionStatus, FailureKind,
+    ModelError, ModelErrorKind, StopReason, StopSignal, ToolDecision, ToolError, ToolOptions,
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 use serde_json::json;
@@ -130,7 +130,7 @@ fn agent(model: &FakeModel, policy: ErrorPolicy) -> AgentLoop {
         .with_capability(UseLlmConfig::model(model.clone()))
         .with_capability(tools)
         .with_capability(UseHook::new(block))
-        .with_capability(UseGuards::none().max_steps(9))
+        .with_capability(UseGuards::new(Budget::unlimited().with_steps(9)))
         .with_capability(UseErrorPolicy(policy))
         .build()
         .unwrap()

@@ -49,14 +49,15 @@ fn a_limit_of_n_steps_gives_exactly_n_steps() {
         let context = json!({"current_steps": max, "max_steps": max});
         let source = "guard:steps_limit";
         let expect = signal(StopReason::StepsLimitReached, source, &text, &context);
-        check(&with(endless(), UseGuards::none().max_steps(max)), max, expect);
+        check(&with(endless(), UseGuards::new(Budget::unlimited().with_steps(max))), max, expect);
     }
 }
 
 #[test]
 fn a_run_that_ends_at_the_limit_completes() {
     let steps = [ScenarioStep::tool("looking"), "done".into()];
-    let state = execute(&with(scripted(steps), UseGuards::none().max_steps(2)), asked());
+    let state =
+        execute(&with(scripted(steps), UseGuards::new(Budget::unlimited().with_steps(2))), asked());
     assert_eq!((state.status(), state.text().as_str()), (&ExecutionStatus::Completed, "done"));
 }
 
@@ -68,7 +69,11 @@ fn tokens_are_counted_before_each_step() {
         signal(StopReason::TokenLimitReached, "guard:token_limit", &text, &context)
     };
     for (max, steps, used) in [(0, 0, 0), (1, 1, 10), (10, 1, 10), (11, 2, 20), (20, 2, 20)] {
-        check(&with(endless(), UseGuards::none().max_tokens(max)), steps, tokens(used, max));
+        check(
+            &with(endless(), UseGuards::new(Budget::unlimited().with_tokens(max))),
+            steps,
+            tokens(used, max),
+        );
     }
 }
 
@@ -79,7 +84,7 @@ fn money_is_counted_before_each_step() {
         let context = json!({"cost": cost, "max_cost": max});
         signal(StopReason::CostLimitReached, "guard:cost_limit", text, &context)
     };
-    let guards = |max| with(endless(), UseGuards::none().max_cost(dollars(max)));
+    let guards = |max| with(endless(), UseGuards::new(Budget::unlimited().with_cost(dollars(max))));
     check(&guards(0.0), 0, spent("$0.0000 of $0.0000 are used", 0.0, 0.0));
     check(&guards(0.5), 2, spent("$0.5000 of $0.5000 are used", 0.5, 0.5));
     check(&guards(0.6), 3, spent("$0.7500 of $0.6000 are used", 0.75, 0.6));
@@ -115,7 +120,12 @@ fn seconds(source: &str, limit: &str, elapsed: f64, max: f64) -> StopSignal {
 #[test]
 fn time_that_is_worked_counts() {
     let expect = |elapsed, max| seconds("guard:time_limit", "seconds", elapsed, max);
-    let guards = |max: f64| with(slow([looking()]), UseGuards::none().max_seconds(max));
+    let guards = |max: f64| {
+        with(
+            slow([looking()]),
+            UseGuards::new(Budget::unlimited().with_time(Duration::from_secs_f64(max))),
+        )
+    };
     check(&guards(0.0), 0, expect(0.0, 0.0));
     check(&guards(3.9), 2, expect(4.0, 3.9));
     check(&guards(4.0), 2, expect(4.0, 4.0));
@@ -133,7 +143,8 @@ fn a_deadline_is_a_moment_and_says_so() {
     };
     for (after, steps) in [(0, 0), (1, 1), (2, 1), (3, 2)] {
         let deadline = moment(after);
-        let agent = with(slow([looking()]), UseGuards::none().deadline(deadline));
+        let agent =
+            with(slow([looking()]), UseGuards::new(Budget::unlimited().with_deadline(deadline)));
         check(&agent, steps, passed(deadline));
     }
 }
@@ -141,7 +152,7 @@ fn a_deadline_is_a_moment_and_says_so() {
 #[test]
 fn worked_time_adds_up_over_executions_and_pauses_do_not_count() {
     let script = [looking(), "one".into(), looking(), looking(), "two".into()];
-    let agent = with(slow(script), UseGuards::none().cumulative_seconds(7.0));
+    let agent = with(slow(script), UseGuards::none().with_cumulative_time(Duration::from_secs(7)));
     let clock = FrozenClock::new();
     let run = |state: AgentState| {
         let options = RunOptions { env: clock.env(1), ..RunOptions::default() };
@@ -165,7 +176,8 @@ fn time_that_a_person_is_waited_for_does_not_count_against_a_guard() {
         Ok(if state.step_count() == 0 { ToolDecision::Ask(question) } else { ToolDecision::Run })
     });
     let script = [looking(), looking(), "done".into()];
-    let limits = UseGuards::none().max_seconds(5.0).cumulative_seconds(5.0);
+    let limits = UseGuards::new(Budget::unlimited().with_time(Duration::from_secs(5)))
+        .with_cumulative_time(Duration::from_secs(5));
     let agent = with(slow(script).with_capability(limits), UseHook::new(ask));
     let clock = FrozenClock::new();
     let run = |state: AgentState| {
@@ -188,7 +200,8 @@ fn a_clock_that_is_set_moves_no_limit_of_time() {
             set.set_time_of_day(Timestamp::from_millis(day));
             Ok(Flow::Continue)
         });
-        let guarded = slow([looking()]).with_capability(UseGuards::none().max_seconds(4.0));
+        let guarded = slow([looking()])
+            .with_capability(UseGuards::new(Budget::unlimited().with_time(Duration::from_secs(4))));
         let options = RunOptions { env: clock.env(1), ..RunOptions::default() };
         let state = block_on(with(guarded, UseHook::new(jump)).start(asked(), options).finish());
         let expect = seconds("guard:time_limit", "seconds", 4.0, 4.0);
@@ -198,7 +211,10 @@ fn a_clock_that_is_set_moves_no_limit_of_time() {
 
 #[test]
 fn time_of_one_execution_does_not_count_in_the_next() {
-    let agent = with(slow([looking(), "one".into()]), UseGuards::none().max_seconds(5.0));
+    let agent = with(
+        slow([looking(), "one".into()]),
+        UseGuards::new(Budget::unlimited().with_time(Duration::from_secs(5))),
+    );
     let clock = FrozenClock::new();
     let run = |state: AgentState| {
         let options = RunOptions { env: clock.env(1), ..RunOptions::default() };
@@ -214,7 +230,8 @@ fn tokens_and_money_of_one_execution_do_not_count_in_the_next() {
     let step = ScenarioStep::final_answer("done")
         .with_usage(Usage::new(8, 2))
         .with_cost(Cost::from_dollars(1.0));
-    let guards = UseGuards::none().max_tokens(11).max_cost(Cost::from_dollars(1.5));
+    let guards =
+        UseGuards::new(Budget::unlimited().with_tokens(11).with_cost(Cost::from_dollars(1.5)));
     let agent = with(scripted([step]), guards);
     let second = execute(&agent, execute(&agent, asked()).with_user_message("and now?"));
     assert_eq!((second.status(), second.execution_count()), (&ExecutionStatus::Completed, 2));
@@ -227,7 +244,7 @@ fn finishing(finish: FinishReason) -> ScenarioStep {
 #[test]
 fn a_finish_reason_that_is_declared_final_ends_the_run_softly() {
     let reasons = [FinishReason::Refusal, FinishReason::Other("tired".into())];
-    let guards = || UseGuards::none().finish_reasons(reasons.clone());
+    let guards = || UseGuards::none().with_finish_reasons(reasons.clone());
     let steps = || [looking(), finishing(FinishReason::Refusal), "done".into()];
 
     let state = execute(&with(scripted(steps()), guards()), asked());
@@ -248,7 +265,7 @@ fn a_finish_reason_that_is_declared_final_ends_the_run_softly() {
 
 #[test]
 fn other_finish_reasons_pass() {
-    let reasons = UseGuards::none().finish_reasons([FinishReason::Stop]);
+    let reasons = UseGuards::none().with_finish_reasons([FinishReason::Stop]);
     let steps = [finishing(FinishReason::Other("tired".into())), "done".into()];
     let state = execute(&with(scripted(steps), reasons), asked());
     // The answer itself stops for the reason that was declared final.
@@ -257,7 +274,7 @@ fn other_finish_reasons_pass() {
         stopped(&state),
         Some((StopReason::FinishReasonReceived, "guard:finish_reason".into()))
     );
-    let none = UseGuards::none().finish_reasons([]);
+    let none = UseGuards::none().with_finish_reasons([]);
     assert_eq!(hook_names(&with(scripted(["done"]), none)), [""; 0]);
 }
 
@@ -269,7 +286,7 @@ fn a_veto_does_not_overrule_a_limit() {
             Ok(Flow::Continue)
         })
         .on_stop(|_, _, _| Ok(StopDecision::Continue));
-    let guards = endless().with_capability(UseGuards::none().max_steps(2));
+    let guards = endless().with_capability(UseGuards::new(Budget::unlimited().with_steps(2)));
     let state = execute(&with(guards, UseHook::new(veto)), asked());
     assert_eq!(state.step_count(), 2);
     assert_eq!(stopped(&state), Some((StopReason::StepsLimitReached, "guard:steps_limit".into())));
@@ -279,8 +296,8 @@ fn a_veto_does_not_overrule_a_limit() {
 fn failed_steps_count() {
     let again =
         CallableHook::new("again").on_error(|_, _, _| Ok(loopwright_core::ErrorDecision::Retry));
-    let guards =
-        scripted([ScenarioStep::error("down")]).with_capability(UseGuards::none().max_steps(3));
+    let guards = scripted([ScenarioStep::error("down")])
+        .with_capability(UseGuards::new(Budget::unlimited().with_steps(3)));
     let state = execute(&with(guards, UseHook::new(again)), asked());
     assert_eq!(state.step_count(), 3);
     assert_eq!(stopped(&state), Some((StopReason::StepsLimitReached, "guard:steps_limit".into())));
@@ -289,7 +306,7 @@ fn failed_steps_count() {
 #[test]
 fn of_two_sets_of_guards_the_stricter_limit_ends_the_run() {
     for limits in [[2, 4], [4, 2]] {
-        let [one, other] = limits.map(|max| UseGuards::none().max_steps(max));
+        let [one, other] = limits.map(|max| UseGuards::new(Budget::unlimited().with_steps(max)));
         let state = execute(&with(endless().with_capability(one), other), asked());
         assert_eq!(state.step_count(), 2);
     }
@@ -297,25 +314,32 @@ fn of_two_sets_of_guards_the_stricter_limit_ends_the_run() {
 
 #[test]
 fn the_default_limits_are_twenty_steps_32768_tokens_and_300_seconds() {
-    let same = UseGuards::none().max_steps(20).max_tokens(32_768).max_seconds(300.0);
+    let same = UseGuards::new(
+        Budget::unlimited().with_steps(20).with_tokens(32_768).with_time(Duration::from_secs(300)),
+    );
     assert_eq!(UseGuards::default(), same);
     let names = ["guard:steps_limit", "guard:token_limit", "guard:time_limit"];
     assert_eq!(hook_names(&with(scripted(["done"]), UseGuards::default())), names);
-    let lifted = UseGuards::default().max_steps(None).max_tokens(None).max_seconds(None);
-    assert_eq!(lifted, UseGuards::none());
 }
 
 #[test]
-fn guards_of_a_budget_have_its_limits_and_no_others() {
-    let budget = Budget {
-        steps: Some(3),
-        time: Some(Duration::from_secs(9)),
-        cost: Some(Cost::from_dollars(1.0)),
-        ..Budget::default()
-    };
-    let expect = UseGuards::none().max_steps(3).max_seconds(9.0).max_cost(Cost::from_dollars(1.0));
-    assert_eq!(UseGuards::of_budget(&budget), expect);
-    assert_eq!(UseGuards::of_budget(&Budget::unlimited()), UseGuards::none());
+fn the_standard_agent_has_the_limits_of_the_standard_budget() {
+    let budget = Budget::standard();
+    let limits = (budget.steps, budget.tokens, budget.time, budget.cost, budget.deadline);
+    let minutes = Duration::from_mins(15);
+    assert_eq!(limits, (Some(50), Some(1_000_000), Some(minutes), None, None));
+    let agent = AgentBuilder::standard().with(UseDriver::new(FakeDriver::steps([looking()])));
+    let state = execute(&with(agent, UseTools::new().with_tool(MockTool::scripted())), asked());
+    assert_eq!(state.step_count(), 50);
+}
+
+#[test]
+fn guards_have_the_limits_of_their_budget_and_no_others() {
+    let start = FrozenClock::new().now();
+    let budget = Budget::unlimited().with_cost(Cost::from_dollars(1.0)).with_deadline(start);
+    let names = hook_names(&with(scripted(["done"]), UseGuards::new(budget)));
+    assert_eq!(names, ["guard:cost_limit", "guard:deadline"]);
+    assert!(hook_names(&with(scripted(["done"]), UseGuards::none())).is_empty());
 }
 
 #[test]
@@ -328,7 +352,7 @@ fn the_budget_of_a_state_is_enforced_without_guards() {
 
 #[test]
 fn guards_and_policies_are_hooks_with_their_names() {
-    let guards = UseGuards::none().finish_reasons([FinishReason::Refusal]);
+    let guards = UseGuards::none().with_finish_reasons([FinishReason::Refusal]);
     let policy = UseErrorPolicy(ErrorPolicy::stop_on_any_error());
     let names = hook_names(&with(scripted(["done"]).with_capability(policy), guards));
     assert_eq!(names, ["error_policy", "guard:finish_reason"]);

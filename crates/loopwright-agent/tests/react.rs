@@ -7,8 +7,8 @@ use loopwright_agent::{
     UseReActConfig, UseTools,
 };
 use loopwright_core::{
-    AgentLoop, AgentState, CallableHook, ErrorDecision, ExecutionStatus, FailureKind, LlmConfig,
-    Step, StepKind,
+    AgentLoop, AgentState, Budget, CallableHook, ErrorDecision, ExecutionStatus, FailureKind,
+    LlmConfig, Step, StepKind,
     kinds::{DecisionExtractionFailed, ExecutionFailed, ValidationFailed},
     messages::{
         FinishReason, InferenceOptions, InferenceRequest, ResponseFormat, ToolCallFormat, TurnBody,
@@ -36,7 +36,7 @@ fn builder(react: UseReActConfig) -> AgentBuilder {
     AgentBuilder::base()
         .with_capability(react)
         .with_capability(UseTools::new().with_tool(add()))
-        .with_capability(UseGuards::none().max_steps(5))
+        .with_capability(UseGuards::new(Budget::unlimited().with_steps(5)))
 }
 
 fn agent(model: &FakeModel) -> AgentLoop {

@@ -8,8 +8,8 @@
 //! # let (model, file) = (FakeModel::default(), folder.path().join("told.jsonl"));
 //!
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseBroadcasting::to_file(&file).with_session("s1"))
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseBroadcasting::to_file(&file).with_session("s1"))
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

@@ -8,8 +8,8 @@
 //!
 //! let stop = Cancellation::new();
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseCooperativeCancellation::new(stop.clone()))
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseCooperativeCancellation::new(stop.clone()))
 //!     .build()?;
 //! stop.cancel("the user closed the window");
 //! # Ok::<_, loopwright_agent::BuildError>(())

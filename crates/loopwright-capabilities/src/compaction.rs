@@ -11,9 +11,9 @@
 //!
 //! let directory = tempfile::tempdir()?;
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(FakeModel::echo()))
-//!     .with_capability(UseFileTools::in_dir(directory.path()))
-//!     .with_capability(UseCompaction::for_context_window(200_000).with_spill_dir(directory.path()))
+//!     .with(UseLlmConfig::model(FakeModel::echo()))
+//!     .with(UseFileTools::in_dir(directory.path()))
+//!     .with(UseCompaction::for_context_window(200_000).with_spill_dir(directory.path()))
 //!     .build()?;
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```

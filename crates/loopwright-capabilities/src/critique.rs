@@ -13,8 +13,8 @@
 //! let model = FakeModel::script(["Paris."]);
 //! let critic = FakeModel::script([r#"{ "approved": true, "summary": "It is right." }"#]);
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseSelfCritique::with_model(critic))
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseSelfCritique::with_model(critic))
 //!     .build()?;
 //! let state = block_on(agent.execute(AgentState::new().with_user_message("Capital of France?")));
 //! assert_eq!(state.text(), "Paris.");

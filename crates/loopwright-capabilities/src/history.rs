@@ -10,8 +10,8 @@
 //!
 //! let history = Arc::new(MemoryHistory::new());
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseExecutionHistory::with_store(history.clone()))
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseExecutionHistory::with_store(history.clone()))
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

@@ -5,7 +5,7 @@
 //! use loopwright_agent::AgentBuilder;
 //! use loopwright_capabilities::llm::UseLlm;
 //!
-//! let agent = AgentBuilder::standard().with_capability(UseLlm::new("ollama/qwen3")).build()?;
+//! let agent = AgentBuilder::standard().with(UseLlm::new("ollama/qwen3")).build()?;
 //! assert_eq!(agent.driver().llm().model.as_deref(), Some("qwen3"));
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

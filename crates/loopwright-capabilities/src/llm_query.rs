@@ -11,8 +11,8 @@
 //!
 //! let query = LlmQueryTool::new(other).with_system_prompt("Answer in one sentence.");
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseLlmQuery::from_tool(query))
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseLlmQuery::from_tool(query))
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

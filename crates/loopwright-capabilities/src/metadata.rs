@@ -8,8 +8,8 @@
 //!
 //! let notes = UseMetadataTools::new(MetadataPolicy { max_keys: 20, ..Default::default() });
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(notes)
+//!     .with(UseLlmConfig::model(model))
+//!     .with(notes)
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

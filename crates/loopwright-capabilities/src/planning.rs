@@ -14,8 +14,8 @@
 //! # let steps = [ScenarioStep::tool_call("plan_with_subagent", ask), "1. Pack.".into(), "Done.".into()];
 //! # let model = FakeModel::script(steps);
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UsePlanningSubagent::default())
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UsePlanningSubagent::default())
 //!     .build()?;
 //! let state = block_on(agent.execute(AgentState::new().with_user_message("Move the house.")));
 //! assert_eq!(state.text(), "Done.");

@@ -8,12 +8,12 @@
 //! # let (model, file) = (FakeModel::default(), folder.path().join("run.jsonl"));
 //!
 //! let recorded = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model.clone()))
-//!     .with_capability(UseRecording::to_file(&file))
+//!     .with(UseLlmConfig::model(model.clone()))
+//!     .with(UseRecording::to_file(&file))
 //!     .build()?;
 //! let replayed = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseReplay::from_file(&file))
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseReplay::from_file(&file))
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

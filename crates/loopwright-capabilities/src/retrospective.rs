@@ -18,8 +18,8 @@
 //!     "What is the date?".into(),
 //! ]);
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseExecutionRetrospective::default())
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseExecutionRetrospective::default())
 //!     .build()?;
 //! let state = block_on(agent.execute(AgentState::new().with_user_message("Plan my week.")));
 //! assert_eq!(Checkpoints::of(&state), Checkpoints { taken: 1, rewinds: 1 });

@@ -7,8 +7,8 @@
 //! # let model = FakeModel::default();
 //!
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseSelfDescription)
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseSelfDescription)
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

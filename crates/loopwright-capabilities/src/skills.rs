@@ -13,8 +13,8 @@
 //! # let steps = [ScenarioStep::tool_call("load_skill", load), "Hello, Ann!".into()];
 //! # let model = FakeModel::script(steps);
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseSkills::new(skills))
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseSkills::new(skills))
 //!     .build()?;
 //! let state = block_on(agent.execute(AgentState::new().with_user_message("Hello, I am Ann.")));
 //! assert_eq!(state.text(), "Hello, Ann!");

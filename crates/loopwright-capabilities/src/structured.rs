@@ -19,8 +19,8 @@
 //! let schemas = SchemaRegistry::new().with_type::<Lead>("lead");
 //! # let model = FakeModel::script([r#"{ "name": "Ann", "email": null }"#]);
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseStructuredOutputs::new(schemas))
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseStructuredOutputs::new(schemas))
 //!     .build()?;
 //! let state = AgentState::new().with_user_message("Who wrote? `Hello, I am Ann.`");
 //! let answer = block_on(agent.run_typed::<Lead>(state)).unwrap();

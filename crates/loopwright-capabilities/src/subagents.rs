@@ -19,8 +19,8 @@
 //! # let steps = [ScenarioStep::tool_call("spawn_subagent", ask), "It is.".into(), "Yes.".into()];
 //! # let model = FakeModel::script(steps);
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseSubagents::new(agents))
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseSubagents::new(agents))
 //!     .build()?;
 //! let state = block_on(agent.execute(AgentState::new().with_user_message("Is it right?")));
 //! assert_eq!(state.text(), "Yes.");

@@ -13,8 +13,8 @@
 //!
 //! let policy = SummarizationPolicy { max_message_tokens: 8192, ..SummarizationPolicy::default() };
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(FakeModel::echo()))
-//!     .with_capability(UseSummarization::new(policy))
+//!     .with(UseLlmConfig::model(FakeModel::echo()))
+//!     .with(UseSummarization::new(policy))
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

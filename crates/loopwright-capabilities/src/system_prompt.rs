@@ -8,8 +8,8 @@
 //!
 //! let prompt = UseSystemPrompt::new("You are a careful engineer.").guideline("Run the tests.");
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(prompt)
+//!     .with(UseLlmConfig::model(model))
+//!     .with(prompt)
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

@@ -8,8 +8,8 @@
 //!
 //! let planning = UseTaskPlanning::new(TodoPolicy { max_items: 25, ..Default::default() });
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(planning)
+//!     .with(UseLlmConfig::model(model))
+//!     .with(planning)
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

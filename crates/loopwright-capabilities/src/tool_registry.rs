@@ -10,8 +10,8 @@
 //! let mut registry = ToolRegistry::new();
 //! registry.register(weather);
 //! let agent = AgentBuilder::base()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseToolRegistry::new(registry))
+//!     .with(UseLlmConfig::model(model))
+//!     .with(UseToolRegistry::new(registry))
 //!     .build()?;
 //! # Ok::<_, loopwright_agent::BuildError>(())
 //! ```

@@ -5,4 +5,5 @@ pub(crate) mod driver;
 pub(crate) mod executor;
 pub(crate) mod infer;
 pub(crate) mod interceptor;
+pub(crate) mod reply;
 pub(crate) mod run;

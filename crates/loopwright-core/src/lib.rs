@@ -28,7 +28,7 @@ use self::{
     value::{budget, clock, failure, key, llm, meter, shared, stop},
 };
 #[cfg(feature = "engine")]
-use self::engine::{agent_loop, driver, executor, infer, interceptor, run};
+use self::engine::{agent_loop, driver, executor, infer, interceptor, reply, run};
 
 pub use loopwright_messages as messages;
 
@@ -79,6 +79,7 @@ pub use crate::{
     driver::{Driver, ThinkCx},
     executor::{ToolExecutor, ToolRunner},
     interceptor::{HookStack, Interceptor, Priority, RegisteredHook},
+    reply::{AskError, Reply},
     run::{OnInterrupted, Run, RunOptions},
 };
 

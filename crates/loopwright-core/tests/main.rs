@@ -10,6 +10,7 @@ mod journal;
 mod property;
 mod reading;
 mod registry;
+mod reply;
 mod request;
 mod rounds;
 mod state;

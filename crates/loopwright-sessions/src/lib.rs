@@ -22,6 +22,7 @@ mod jobs;
 mod action;
 mod actions;
 mod runtime;
+mod chat;
 mod sessions;
 mod steps;
 mod undo;
@@ -42,6 +43,7 @@ pub use crate::{
         ChangeBudget, ChangeModel, ChangeSystemPrompt, ClearSession, ContinueRun, DecideCall,
         ForkSession, ResumeSession, SendMessage, SuspendSession, UpdateTask, WriteMetadata,
     },
+    chat::{Chat, ChatError},
     error::SessionError,
     event::{SessionEvent, SessionListener, SessionSnapshot},
     event_log::EventLog,

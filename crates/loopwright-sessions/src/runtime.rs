@@ -12,7 +12,9 @@ use std::{
 use futures::{FutureExt as _, future::BoxFuture};
 use loopwright_agent::LoopFactory;
 use loopwright_broadcast::BroadcastConfig;
-use loopwright_core::{EventSink, EventSinks, ExecutionStatus, OnInterrupted, Priority, RunEnv};
+use loopwright_core::{
+    EventSink, EventSinks, ExecutionStatus, OnInterrupted, Priority, RunEnv, Timestamp,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -146,6 +148,11 @@ impl SessionRuntime {
     pub fn with_shutdown(mut self, leave: CancellationToken) -> Self {
         self.leave = leave;
         self
+    }
+
+    /// Returns the time.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.env.clock.now()
     }
 
     /// Creates a session.

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod actions;
 #[cfg(test)]
+mod chat;
 mod control;
 #[cfg(test)]
 mod file;

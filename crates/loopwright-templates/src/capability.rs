@@ -30,8 +30,8 @@ pub use self::tools::{
 /// let agents = AgentDefinitionRegistry::new();
 /// agents.register(AgentDefinition::new("ada", "Counts.", "You count."));
 /// let agent = AgentBuilder::base()
-///     .with_capability(UseLlmConfig::model(model))
-///     .with_capability(UseAgentDefinitions::new(agents))
+///     .with(UseLlmConfig::model(model))
+///     .with(UseAgentDefinitions::new(agents))
 ///     .build()?;
 /// let names: Vec<&str> = agent.tools().names().iter().map(|it| &**it).collect();
 /// assert_eq!(names, ["list_agents", "read_agent"]);

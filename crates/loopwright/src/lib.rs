@@ -23,11 +23,11 @@
 //!     ScenarioStep::final_answer("It is 42."),
 //! ]);
 //! let agent = AgentBuilder::standard()
-//!     .with_capability(UseLlmConfig::model(model))
-//!     .with_capability(UseTools::new().with_tool(add))
+//!     .with(UseLlm::from_model(model))
+//!     .with(UseTools::new().with_tool(add))
 //!     .build()?;
-//! let state = agent.execute(AgentState::new().with_user_message("What is 2 + 40?")).await;
-//! assert_eq!((state.text().as_str(), state.step_count()), ("It is 42.", 2));
+//! let reply = agent.ask("What is 2 + 40?").await?;
+//! assert_eq!((reply.text(), reply.state().step_count()), ("It is 42.", 2));
 //! # Ok(())
 //! # }
 //! ```
@@ -36,8 +36,9 @@
 //!
 //! Whoever begins needs the [`prelude`] and nothing else for a while. Then, in this order:
 //!
-//! 1. **What goes in and comes back**: [`core::AgentState`], and [`core::ExecutionStatus`] for how it ended.
-//!    Nothing fails by an `Err`: [`AgentState::explain_stop`](core::AgentState::explain_stop) says in a
+//! 1. **Questions and answers**: [`AgentLoop::ask`](core::AgentLoop::ask) returns a [`core::Reply`], or a
+//!    [`core::AskError`] that carries the state. Below it, [`AgentLoop::execute`](core::AgentLoop::execute) takes a
+//!    [`core::AgentState`] and returns it with a [`core::ExecutionStatus`], never with an `Err`: [`AgentState::explain_stop`](core::AgentState::explain_stop) says in a
 //!    sentence what became of a run.
 //! 2. **Composition**: [`agent::AgentBuilder`] and the capabilities of [`agent`], such as
 //!    [`UseTools`](agent::UseTools), [`UseGuards`](agent::UseGuards) and
@@ -53,7 +54,7 @@
 //!    [points](core::HookPoint) of a run.
 //! 7. **Watching**: `on_event` and `wiretap` of the builder, the [kinds](core::kinds) of events,
 //!    [`broadcast`] for other programs.
-//! 8. **Keeping**: [`sessions::SessionRuntime`] over a store; [`worker::Worker`] for many machines.
+//! 8. **Keeping**: [`sessions::SessionRuntime::open`] over a store; [`worker::Worker`] for many machines.
 //! 9. **In between**: [`core::Run`], to advance, steer, pause and leave a run by hand.
 //!
 //! | module | holds |
@@ -140,17 +141,18 @@ pub mod prelude {
         tool_registry::UseToolRegistry,
     };
     pub use loopwright_core::{
-        AgentLoop, AgentState, BoxError, Budget, CallableHook, EventEnvelope, Execution,
-        ExecutionStatus, Flow, Hook, HookCx, Json, LlmConfig, NoArgs, Run, RunEnv, RunHandle,
-        RunOptions, StateEdit, Step, StopReason, StopSignal, Tool, ToolCx, ToolDecision, ToolError,
-        ToolOutcome, ToolOutput, ToolSet, kinds,
+        AgentLoop, AgentState, AskError, BoxError, Budget, CallableHook, EventEnvelope, Execution,
+        ExecutionStatus, Flow, Hook, HookCx, Json, LlmConfig, NoArgs, Reply, Run, RunEnv,
+        RunHandle, RunOptions, StateEdit, Step, StopReason, StopSignal, Tool, ToolCx, ToolDecision,
+        ToolError, ToolOutcome, ToolOutput, ToolSet, kinds,
         messages::{Message, Part, Role, ToolCall},
         tool_fn,
     };
     pub use loopwright_macros::tool;
     pub use loopwright_models::Providers;
     pub use loopwright_sessions::{
-        FileStore, SendMessage, SessionFactory, SessionId, SessionRuntime, SessionStore,
+        Chat, ChatError, FileStore, SendMessage, SessionFactory, SessionId, SessionRuntime,
+        SessionStore,
     };
 }
 

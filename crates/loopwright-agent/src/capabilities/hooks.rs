@@ -61,7 +61,10 @@ impl fmt::Debug for UseHook {
     }
 }
 
-/// Takes the place of all hooks: whatever other capabilities add to the hooks is not called.
+/// Sets the interceptor, for agents without other hooks.
+///
+/// An agent with guards, hooks, processors or criteria beside it cannot be built: the interceptor would disable
+/// them. [`AgentBuilder::base`](crate::AgentBuilder::base) has none.
 #[derive(Clone, Debug)]
 pub struct UseInterceptor(pub Interceptor);
 

@@ -12,7 +12,10 @@ use crate::{
     drivers::{ReActDriver, ToolCallingDriver},
 };
 
-/// Has a model that calls tools by itself make the answers.
+/// Calls the models of a [`ModelProvider`], with their own tool calls.
+///
+/// This is what `UseLlm` of `loopwright-capabilities` configures, and what programs take that have a
+/// `ModelProvider` of their own. For a model by name or by value, use `UseLlm`.
 #[derive(Clone)]
 #[must_use]
 pub struct UseLlmConfig {

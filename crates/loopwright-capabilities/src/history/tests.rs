@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use loopwright_agent::{AgentBuilder, UseGuards, UseHook, UseLlmConfig, UseTools};
 use loopwright_core::{
-    AgentState, BoxError, CallableHook, Flow, RunOptions, StopReason,
+    AgentState, BoxError, Budget, CallableHook, Flow, RunOptions, StopReason,
     messages::{AgentId, Usage},
 };
 use loopwright_testing::{FakeModel, FrozenClock, MockTool, ScenarioStep, block_on};
@@ -16,7 +16,7 @@ fn builder(steps: impl IntoIterator<Item = ScenarioStep>) -> AgentBuilder {
     AgentBuilder::base()
         .with_capability(UseLlmConfig::model(FakeModel::script(steps)))
         .with_capability(UseTools::new().with_tool(MockTool::failing("bad", "it broke")))
-        .with_capability(UseGuards::none().max_steps(2))
+        .with_capability(UseGuards::new(Budget::unlimited().with_steps(2)))
 }
 
 /// A model call takes a second.

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use loopwright_agent::{
     AgentDefinition, AllSections, BuildError, ConversationWithCurrentToolTrace, DefinitionRegistry,
@@ -432,8 +433,11 @@ impl Guards {
         if is_unset {
             return UseGuards::default();
         }
-        let cumulative = self.cumulative_seconds.map(f64::from);
-        UseGuards::of_budget(&self.limits).cumulative_seconds(cumulative)
+        let guards = UseGuards::new(self.limits);
+        match self.cumulative_seconds {
+            Some(seconds) => guards.with_cumulative_time(Duration::from_secs(seconds.into())),
+            None => guards,
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 //! The model as a capability.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use loopwright_agent::{BuildError, Capability, Configurator, UseLlmConfig};
-use loopwright_core::{LlmConfig, messages::InferenceOptions};
+use loopwright_core::{
+    ChatModel, FixedModel, LlmConfig, ModelProvider,
+    messages::{InferenceOptions, ToolChoice},
+};
 use loopwright_models::{Providers, RetryPolicy};
 
 /// Has a model of a provider make the answers. A state that selects another one gets that one, of the
@@ -28,6 +31,8 @@ pub struct UseLlm {
     options: InferenceOptions,
     providers: Arc<Providers>,
     retry: Option<RetryPolicy>,
+    tool_choice: ToolChoice,
+    parallel: Option<bool>,
 }
 
 /// What was asked for.
@@ -35,6 +40,17 @@ pub struct UseLlm {
 enum Asked {
     Named(Arc<str>),
     Selected(LlmConfig),
+    Given(GivenModel),
+}
+
+/// A model of the caller.
+#[derive(Clone)]
+struct GivenModel(Arc<dyn ModelProvider>);
+
+impl fmt::Debug for GivenModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("GivenModel")
+    }
 }
 
 impl UseLlm {
@@ -50,8 +66,31 @@ impl UseLlm {
         Self::asking(Asked::Selected(llm), options)
     }
 
+    /// Calls this model, whatever states select: one of your own, one with middleware, or a script in a test.
+    ///
+    /// ```
+    /// use loopwright_agent::AgentBuilder;
+    /// use loopwright_capabilities::llm::UseLlm;
+    /// use loopwright_testing::FakeModel;
+    ///
+    /// let model = FakeModel::script(["Hello!"]);
+    /// let agent = AgentBuilder::standard().with(UseLlm::from_model(model)).build()?;
+    /// # Ok::<_, loopwright_agent::BuildError>(())
+    /// ```
+    pub fn from_model(model: impl ChatModel + 'static) -> Self {
+        let models = Arc::new(FixedModel(Arc::new(model)));
+        Self::asking(Asked::Given(GivenModel(models)), InferenceOptions::default())
+    }
+
     fn asking(asked: Asked, options: InferenceOptions) -> Self {
-        Self { asked, options, providers: Arc::new(Providers::new()), retry: None }
+        Self {
+            asked,
+            options,
+            providers: Arc::new(Providers::new()),
+            retry: None,
+            tool_choice: ToolChoice::Auto,
+            parallel: None,
+        }
     }
 
     /// Sets the settings for states that set none.
@@ -73,11 +112,26 @@ impl UseLlm {
         self
     }
 
+    /// Sets whether the model may, must or must not call tools.
+    pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.tool_choice = choice;
+        self
+    }
+
+    /// Allows or forbids several calls at once; otherwise it is the provider's choice.
+    pub fn with_parallel_tool_calls(mut self, parallel: bool) -> Self {
+        self.parallel = Some(parallel);
+        self
+    }
+
     /// Completes what was asked for by the provider's own model.
     fn selected(&self) -> LlmConfig {
         let is_provider = |name: &str| self.providers.provider(name).is_ok();
         let llm = match &self.asked {
             Asked::Selected(llm) => llm.clone(),
+            Asked::Given(_) => {
+                return LlmConfig { options: self.options.clone(), ..LlmConfig::default() };
+            }
             Asked::Named(name) if is_provider(name) => {
                 LlmConfig { provider: Some(Arc::clone(name)), ..LlmConfig::default() }
             }
@@ -96,12 +150,27 @@ impl Capability for UseLlm {
 
     fn configure(&self, agent: &mut Configurator) -> Result<(), BuildError> {
         let llm = self.selected();
-        let checked = self.providers.check(Some(&llm));
-        checked.map_err(|error| BuildError::capability(self.name(), error.to_string()))?;
-        let providers = match self.retry {
-            Some(retry) => Arc::new(self.providers.retrying(retry)),
-            None => Arc::clone(&self.providers),
+        let models: Arc<dyn ModelProvider> = match (&self.asked, self.retry) {
+            (Asked::Given(_), Some(_)) => {
+                let text = "`with_retry` is for models of providers; configure the retries of the given model";
+                return Err(BuildError::capability(self.name(), text));
+            }
+            (Asked::Given(given), None) => Arc::clone(&given.0),
+            (_, retry) => {
+                let checked = self.providers.check(Some(&llm));
+                checked.map_err(|error| BuildError::capability(self.name(), error.to_string()))?;
+                match retry {
+                    Some(retry) => Arc::new(self.providers.retrying(retry)),
+                    None => Arc::clone(&self.providers) as _,
+                }
+            }
         };
-        UseLlmConfig::from_models(providers).with_llm(llm).configure(agent)
+        let config = UseLlmConfig::from_models(models).with_llm(llm);
+        let config = config.with_tool_choice(self.tool_choice.clone());
+        match self.parallel {
+            Some(parallel) => config.with_parallel_tool_calls(parallel),
+            None => config,
+        }
+        .configure(agent)
     }
 }

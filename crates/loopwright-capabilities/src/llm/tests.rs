@@ -6,8 +6,12 @@ use std::sync::{
 };
 
 use loopwright_agent::AgentBuilder;
-use loopwright_core::{AgentLoop, AgentState, LlmConfig, messages::InferenceOptions};
+use loopwright_core::{
+    AgentLoop, AgentState, LlmConfig,
+    messages::{InferenceOptions, ToolChoice},
+};
 use loopwright_models::{ProviderConfig, Providers, RetryPolicy, SecretRef};
+use loopwright_testing::FakeModel;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
@@ -171,4 +175,23 @@ fn the_agent_says_which_model_it_asks() {
     let agent = agent(UseLlm::new("one").with_options(whole()), "http://127.0.0.1:1/v1");
     let expect = LlmConfig { options: whole(), ..LlmConfig::named("one/own") };
     assert_eq!(agent.driver().llm(), expect);
+}
+
+#[tokio::test]
+async fn a_given_model_is_called_whatever_the_state_selects() {
+    let model = FakeModel::script(["Mine."]);
+    let llm = UseLlm::from_model(model.clone()).with_options(whole().with_temperature(0.5));
+    let llm = llm.with_tool_choice(ToolChoice::Required).with_parallel_tool_calls(false);
+    let agent = AgentBuilder::base().with(llm).build().unwrap();
+    let state = AgentState::new().with_llm(LlmConfig::named("two/other"));
+    assert_eq!(agent.ask_in(state, "Who are you?").await.unwrap(), "Mine.");
+    let request = model.requests().pop().unwrap();
+    assert_eq!(request.options.temperature, Some(0.5));
+}
+
+#[test]
+fn retries_of_a_given_model_are_an_error_when_the_agent_is_built() {
+    let llm = UseLlm::from_model(FakeModel::script(["Mine."])).with_retry(RetryPolicy::none());
+    let error = AgentBuilder::base().with(llm).build().unwrap_err().to_string();
+    assert!(error.contains("`with_retry` is for models of providers"), "{error}");
 }

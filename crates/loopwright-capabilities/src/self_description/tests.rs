@@ -3,7 +3,7 @@ use std::fs;
 use loopwright_agent::{
     AgentBuilder, DescribeAgent as _, UseGuards, UseIdentity, UseLlmConfig, UseTools,
 };
-use loopwright_core::{AgentState, BoxError, LlmConfig, Step, messages::InferenceOptions};
+use loopwright_core::{AgentState, BoxError, Budget, LlmConfig, Step, messages::InferenceOptions};
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep, block_on};
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn builder(model: &FakeModel) -> AgentBuilder {
     AgentBuilder::base()
         .with_capability(UseIdentity::new("ada", "Counts."))
         .with_capability(UseLlmConfig::model(model.clone()).with_llm(llm))
-        .with_capability(UseGuards::none().max_steps(5))
+        .with_capability(UseGuards::new(Budget::unlimited().with_steps(5)))
         .with_capability(UseSelfDescription)
         .with_capability(UseTools::new().with_tool(MockTool::scripted()))
 }

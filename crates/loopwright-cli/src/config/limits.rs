@@ -100,3 +100,16 @@ pub(super) fn stricter<T: PartialOrd>(
         (strong, weak) => strong.or(weak),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use loopwright_core::Budget;
+
+    use super::*;
+
+    #[test]
+    fn the_limits_of_the_program_are_those_of_the_standard_budget() {
+        let limits = Budget::unlimited().with_steps(STEPS.get()).with_tokens(TOKENS.get());
+        assert_eq!(limits.with_time(TIME), Budget::standard());
+    }
+}

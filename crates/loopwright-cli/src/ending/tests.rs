@@ -126,7 +126,7 @@ fn natural(seen: &Seen) {
     });
     let builder = AgentBuilder::base().with_capability(UseDriver::new(ModelDriver::new(refusal)));
     seen.check(&run(&builder.build().unwrap()), RunEnding::Refused, 8);
-    let guards = UseGuards::none().finish_reasons([FinishReason::Stop]);
+    let guards = UseGuards::none().with_finish_reasons([FinishReason::Stop]);
     let agent = builder_of(answer("done")).with_capability(guards).build().unwrap();
     seen.check(&run(&agent), RunEnding::FinishReason, 0);
 }

@@ -78,6 +78,52 @@ impl Budget {
         Self::default()
     }
 
+    /// Sets the limits that suit most work: 50 steps, 1,000,000 tokens and 15 minutes.
+    pub const fn standard() -> Self {
+        Self {
+            steps: Some(50),
+            tokens: Some(1_000_000),
+            time: Some(Duration::from_mins(15)),
+            cost: None,
+            deadline: None,
+        }
+    }
+
+    /// Sets the limit of steps.
+    #[must_use]
+    pub const fn with_steps(mut self, steps: u32) -> Self {
+        self.steps = Some(steps);
+        self
+    }
+
+    /// Sets the limit of tokens.
+    #[must_use]
+    pub const fn with_tokens(mut self, tokens: u64) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
+    /// Sets the limit of time worked.
+    #[must_use]
+    pub const fn with_time(mut self, time: Duration) -> Self {
+        self.time = Some(time);
+        self
+    }
+
+    /// Sets the limit of money.
+    #[must_use]
+    pub const fn with_cost(mut self, cost: Cost) -> Self {
+        self.cost = Some(cost);
+        self
+    }
+
+    /// Sets the moment after which no step starts.
+    #[must_use]
+    pub const fn with_deadline(mut self, deadline: Timestamp) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
     /// Returns `true` if no limit is set.
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
