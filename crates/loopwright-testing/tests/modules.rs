@@ -34,7 +34,8 @@ fn modules_of_a_crate_import_each_other_in_small_cycles_only() {
 
 #[test]
 fn layers_of_the_core_use_only_layers_below() {
-    let graph = first_level(&graph_of(&Path::new(WORKSPACE).join("crates/loopwright-core/src/lib.rs")));
+    let graph =
+        first_level(&graph_of(&Path::new(WORKSPACE).join("crates/loopwright-core/src/lib.rs")));
     let layers = ["value", "state", "contract", "engine"];
     for (height, layer) in layers.iter().enumerate() {
         let above: Vec<&str> =
@@ -85,7 +86,8 @@ fn check(remaining: &[(&str, &[usize])], view: impl Fn(Graph) -> Graph) {
         let sizes: Vec<usize> = large.iter().map(BTreeSet::len).collect();
         let expected = remaining.iter().find(|it| it.0 == name).map_or(&[][..], |it| it.1);
         if sizes != expected {
-            problems.push(format!("{name}: cycles of {sizes:?}, expected {expected:?}: {large:#?}"));
+            problems
+                .push(format!("{name}: cycles of {sizes:?}, expected {expected:?}: {large:#?}"));
         }
     }
     assert!(problems.is_empty(), "\n{}", problems.join("\n"));
