@@ -50,9 +50,8 @@ async fn main() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("How is tax made?")).await;
-    let steps = state.execution().into_iter().flat_map(Execution::steps);
-    for (call, outcome) in steps.flat_map(Step::tool_executions) {
-        println!("{}\n  {}", call.name, outcome.to_result().to_text().replace('\n', "\n  "));
+    for (call, result) in state.tool_calls() {
+        println!("{}\n  {}", call.name, result.to_text().replace('\n', "\n  "));
     }
     println!("{}", state.text());
     Ok(())

@@ -45,8 +45,8 @@ async fn work() -> Result<(), BoxError> {
     let agent = loops.instantiate(&builder)?;
     let state = DefinitionStateFactory.instantiate(&builder, AgentState::new());
     let state = agent.execute(state.with_user_message("Write a program that adds.")).await;
-    for (call, outcome) in state.steps().flat_map(Step::tool_executions) {
-        println!("{}: {}", call.name, outcome.to_result().to_text().trim());
+    for (call, result) in state.tool_calls() {
+        println!("{}: {}", call.name, result.to_text().trim());
     }
     println!("{}", state.text());
     Ok(())

@@ -46,8 +46,8 @@ async fn work() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Write a program.")).await;
-    for (call, outcome) in state.steps().flat_map(Step::tool_executions) {
-        println!("{} {}\n  {}", call.name, call.arguments, outcome.to_result().to_text());
+    for (call, result) in state.tool_calls() {
+        println!("{} {}\n  {}", call.name, call.arguments, result.to_text());
     }
     println!("{}", state.text());
 

@@ -42,9 +42,8 @@ async fn work() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Tidy up.")).await;
-    let steps = state.execution().into_iter().flat_map(Execution::steps);
-    for (call, outcome) in steps.flat_map(Step::tool_executions) {
-        println!("{}\n  {}", call.arguments, outcome.to_result().to_text());
+    for (call, result) in state.tool_calls() {
+        println!("{}\n  {}", call.arguments, result.to_text());
     }
     println!("{}", state.text());
     Ok(())

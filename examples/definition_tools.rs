@@ -40,8 +40,8 @@ async fn main() -> Result<(), BoxError> {
         AgentBuilder::standard().with(UseLlm::from_model(model)).with(definitions).build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("We need a critic.")).await;
-    for (call, outcome) in state.steps().flat_map(Step::tool_executions) {
-        let text = outcome.to_result().to_text();
+    for (call, result) in state.tool_calls() {
+        let text = result.to_text();
         println!("{}: {}", call.name, text.replace(&*folder.path().to_string_lossy(), "agents"));
     }
     println!("{} {}", state.text(), agents.names().join(", "));

@@ -36,9 +36,8 @@ async fn main() -> Result<(), BoxError> {
     println!("{}", agent.describe().to_markdown());
 
     let state = agent.execute(AgentState::new().with_user_message("What can you do?")).await;
-    let steps = state.execution().into_iter().flat_map(Execution::steps);
-    for (call, outcome) in steps.flat_map(Step::tool_executions) {
-        println!("{}: {}", call.name, outcome.to_result().to_text());
+    for (call, result) in state.tool_calls() {
+        println!("{}: {}", call.name, result.to_text());
     }
     println!("{}", state.text());
     Ok(())

@@ -36,9 +36,8 @@ async fn main() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("I bought the bread.")).await;
-    let steps = state.execution().into_iter().flat_map(Execution::steps);
-    for (call, outcome) in steps.flat_map(Step::tool_executions) {
-        println!("{} {}\n{}\n", call.name, call.arguments, outcome.to_result().to_text());
+    for (call, result) in state.tool_calls() {
+        println!("{} {}\n{}\n", call.name, call.arguments, result.to_text());
     }
     println!("{}", state.text());
     println!("{}", std::fs::read_to_string(folder.path().join("notes/todo.md"))?);

@@ -50,9 +50,8 @@ async fn main() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Tidy up.")).await;
-    let steps = state.execution().into_iter().flat_map(Execution::steps);
-    for (call, outcome) in steps.flat_map(Step::tool_executions) {
-        println!("{:>6}: {}", call.name, outcome.to_result().to_text());
+    for (call, result) in state.tool_calls() {
+        println!("{:>6}: {}", call.name, result.to_text());
     }
     println!("{}", state.text());
     Ok(())

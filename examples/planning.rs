@@ -47,9 +47,8 @@ async fn main() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("List the fruit.")).await;
-    let steps = state.execution().into_iter().flat_map(Execution::steps);
-    for (call, outcome) in steps.flat_map(Step::tool_executions) {
-        println!("{}:\n{}\n", call.name, outcome.to_result().to_text());
+    for (call, result) in state.tool_calls() {
+        println!("{}:\n{}\n", call.name, result.to_text());
     }
     println!("{} ({} steps of its own)", state.text(), state.step_count());
     Ok(())

@@ -49,9 +49,8 @@ async fn main() -> Result<(), BoxError> {
         .build()?;
 
     let state = agent.execute(AgentState::new().with_user_message("Look after the tax.")).await;
-    let steps = state.execution().into_iter().flat_map(Execution::steps);
-    for (_, outcome) in steps.flat_map(Step::tool_executions) {
-        println!("{}", outcome.to_result().to_text());
+    for (_, result) in state.tool_calls() {
+        println!("{}", result.to_text());
     }
     println!("{}", state.text());
     Ok(())

@@ -9,7 +9,11 @@
 
 #![cfg_attr(
     not(feature = "engine"),
-    allow(dead_code, unused_imports, reason = "what only the engine uses stands beside what it is part of")
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "what only the engine uses stands beside what it is part of"
+    )
 )]
 
 mod value;
@@ -19,6 +23,8 @@ mod contract;
 mod engine;
 
 // Each module is named by its own name in this crate, whichever layer it is in.
+#[cfg(feature = "engine")]
+use self::engine::{agent_loop, driver, executor, infer, interceptor, reply, run};
 use self::{
     contract::{
         agent, compile, event, events, handle, hook, host, instructions, journal, layer, model,
@@ -27,8 +33,6 @@ use self::{
     state::{change, continuation, edit, execution, fold, outbox, outcome, step},
     value::{budget, clock, failure, key, llm, meter, shared, stop},
 };
-#[cfg(feature = "engine")]
-use self::engine::{agent_loop, driver, executor, infer, interceptor, reply, run};
 
 pub use loopwright_messages as messages;
 
@@ -47,8 +51,8 @@ pub use crate::{
     fold::ReplayError,
     handle::RunHandle,
     hook::{
-        CallableHook, ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints, InferenceDecision,
-        StopDecision, ToolDecision,
+        CallableHook, ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints,
+        InferenceDecision, StopDecision, ToolDecision,
     },
     instructions::{Audience, DeriveFn, Fragment, Instructions},
     journal::{EffectRecord, IdempotencyKey, Journal, JournalError},

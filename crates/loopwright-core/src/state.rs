@@ -12,7 +12,8 @@ pub(crate) mod step;
 use std::{sync::Arc, time::Duration};
 
 use loopwright_messages::{
-    AgentId, CacheBreak, Message, ResponseFormat, SectionName, Sections, Transcript, Turn, Usage,
+    AgentId, CacheBreak, Message, ResponseFormat, SectionName, Sections, ToolCall, ToolResult,
+    Transcript, Turn, TurnBody, Usage,
 };
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -320,6 +321,19 @@ impl AgentState {
     /// Returns the steps of the execution that are over, oldest first.
     pub fn steps(&self) -> impl DoubleEndedIterator<Item = &Step> {
         self.execution.iter().flat_map(Execution::steps)
+    }
+
+    /// Returns the tool calls of the conversation with their results, oldest first: those of earlier
+    /// executions too, and none of a step that is still open.
+    pub fn tool_calls(&self) -> impl Iterator<Item = (&ToolCall, &ToolResult)> {
+        self.transcript().iter().flat_map(|turn| {
+            match turn.body() {
+                TurnBody::ToolExchange(exchange) => Some(exchange.pairs()),
+                _ => None,
+            }
+            .into_iter()
+            .flatten()
+        })
     }
 
     /// Returns a step of the execution by its position.

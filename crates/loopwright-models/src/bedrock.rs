@@ -20,8 +20,8 @@ use loopwright_core::messages::ModelOrigin;
 use reqwest::Url;
 
 use crate::{
-    decoder::{Framing, ResponseReader},
     error::ErrorContext,
+    reader::{Framing, ResponseReader},
     secret::VarSource,
     signer::Signer,
     wire::{EncodeInput, WireProtocol},

@@ -2,13 +2,12 @@
 
 mod body;
 mod direct;
+mod error;
 mod head;
 
 use std::{
-    error::Error as _,
     fmt,
     future::Future,
-    io,
     net::IpAddr,
     path::Path,
     pin::{Pin, pin},
@@ -17,9 +16,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use loopwright_core::{BoxError, ModelErrorKind};
+use loopwright_core::ModelErrorKind;
 use reqwest::{Client, Method, Url, header::HeaderMap, redirect};
 
+pub(crate) use self::error::HttpError;
 use crate::{
     record::{Exchange, ExchangeEnd, ExchangeRecorder, Recorder, Request, Response},
     replay::{RecordingError, Replay},
@@ -376,95 +376,6 @@ impl HttpResponse {
         }
         self.is_enough();
     }
-}
-
-/// Why an answer did not arrive. Says where to but shows neither path, query nor user of the address.
-#[derive(Debug)]
-pub(crate) struct HttpError {
-    pub(crate) kind: ModelErrorKind,
-    pub(crate) message: String,
-    pub(crate) source: Option<BoxError>,
-}
-
-impl HttpError {
-    /// Says that an exchange could not be recorded.
-    pub(crate) fn recording(error: io::Error) -> Self {
-        Self {
-            kind: ModelErrorKind::InvalidRequest,
-            message: format!("the exchange before could not be recorded: {error}"),
-            source: Some(error.into()),
-        }
-    }
-
-    fn recorded(end: ExchangeEnd, message: &str) -> Self {
-        let kind = match end {
-            ExchangeEnd::TimedOut => ModelErrorKind::Timeout,
-            ExchangeEnd::Aborted | ExchangeEnd::Complete => ModelErrorKind::Network,
-        };
-        Self { kind, message: message.to_owned(), source: None }
-    }
-
-    /// Returns how an exchange ended that failed so.
-    fn end(&self) -> ExchangeEnd {
-        match self.kind {
-            ModelErrorKind::Timeout => ExchangeEnd::TimedOut,
-            _ => ExchangeEnd::Aborted,
-        }
-    }
-
-    /// Says that a server did not answer the call.
-    fn not_connected(url: &Url, error: io::Error) -> Self {
-        let message = format!("{}: {error}", no_connection(url));
-        Self { kind: ModelErrorKind::Network, message, source: Some(error.into()) }
-    }
-
-    /// Says that a server did not answer the call in time.
-    fn not_connected_in_time(url: &Url) -> Self {
-        let message = format!("{} in time", no_connection(url));
-        Self { kind: ModelErrorKind::Timeout, message, source: None }
-    }
-
-    /// Says that a connection ended where it should not.
-    fn broke(url: &Url, error: io::Error) -> Self {
-        let message = format!("{}: {error}", broken(url));
-        Self { kind: ModelErrorKind::Network, message, source: Some(error.into()) }
-    }
-
-    fn of(error: reqwest::Error, url: &Url) -> Self {
-        let (kind, message) = if error.is_connect() && error.is_timeout() {
-            (ModelErrorKind::Timeout, format!("{} in time", no_connection(url)))
-        } else if error.is_connect() {
-            (ModelErrorKind::Network, no_connection(url))
-        } else if error.is_timeout() {
-            let place = url.origin().ascii_serialization();
-            (ModelErrorKind::Timeout, format!("no answer from {place} in time"))
-        } else if error.is_builder() {
-            (ModelErrorKind::InvalidRequest, "the request cannot be sent".to_owned())
-        } else {
-            (ModelErrorKind::Network, broken(url))
-        };
-        let message = match root(&error) {
-            Some(cause) => format!("{message}: {cause}"),
-            None => message,
-        };
-        Self { kind, message, source: Some(error.without_url().into()) }
-    }
-}
-
-fn no_connection(url: &Url) -> String {
-    format!("no connection to {}", url.origin().ascii_serialization())
-}
-
-fn broken(url: &Url) -> String {
-    format!("the connection to {} broke", url.origin().ascii_serialization())
-}
-
-fn root(error: &reqwest::Error) -> Option<String> {
-    let mut cause = error.source()?;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    Some(cause.to_string())
 }
 
 /// Waits no longer than that. What is waited for is pinned by the caller: an async function that takes a future

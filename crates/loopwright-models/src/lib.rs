@@ -35,6 +35,8 @@ mod claude;
 mod continuation;
 mod wire;
 mod decoder;
+mod protocols;
+mod reader;
 mod encoder;
 mod openai_chat;
 mod anthropic;

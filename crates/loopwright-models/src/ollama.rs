@@ -19,8 +19,8 @@ use std::sync::Arc;
 use loopwright_core::messages::ModelOrigin;
 
 use crate::{
-    decoder::{Framing, ResponseReader},
     error::ErrorContext,
+    reader::{Framing, ResponseReader},
     wire::{EncodeInput, WireProtocol},
 };
 

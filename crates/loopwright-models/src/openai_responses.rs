@@ -14,8 +14,8 @@ use std::sync::Arc;
 use loopwright_core::messages::ModelOrigin;
 
 use crate::{
-    decoder::ResponseReader,
     error::ErrorContext,
+    reader::ResponseReader,
     wire::{EncodeInput, WireProtocol},
 };
 

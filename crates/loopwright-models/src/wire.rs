@@ -10,14 +10,11 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    anthropic, cohere,
     continuation::PrefixReuse,
-    decoder::{Framing, ResponseReader},
     error::ErrorContext,
-    gemini,
     json::List,
-    ollama, openai_chat, openai_responses,
     quirks::Quirks,
+    reader::{Framing, ResponseReader},
     secret::VarSource,
     signer::Signer,
 };
@@ -78,19 +75,6 @@ impl WireApi {
     /// Finds a wire by its name; `None` if this program does not speak it.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|wire| wire.name() == name)
-    }
-
-    pub(crate) fn protocol(self) -> &'static dyn WireProtocol {
-        match self {
-            Self::OpenAiChat => &openai_chat::OpenAiChat,
-            Self::Anthropic => &anthropic::Anthropic,
-            #[cfg(feature = "bedrock")]
-            Self::BedrockConverse => &crate::bedrock::Bedrock,
-            Self::OpenAiResponses => &openai_responses::OpenAiResponses,
-            Self::Cohere => &cohere::Cohere,
-            Self::Gemini => &gemini::Gemini,
-            Self::Ollama => &ollama::Ollama,
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The rules of the repository, kept by tests. One binary: a module below is one rule or a few of a kind.
 
+#[cfg(test)]
+mod architecture;
 mod ladder;
 #[cfg(test)]
 mod modules;
@@ -18,6 +20,8 @@ mod repository;
 mod scripted;
 #[cfg(test)]
 mod seed_map;
+#[cfg(test)]
+mod weight;
 
 /// The folder of the workspace.
 const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");

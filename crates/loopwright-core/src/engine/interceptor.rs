@@ -20,8 +20,8 @@ use crate::{
     execution::ExecutionStatus,
     failure::{Failure, Panicked, panic_message},
     hook::{
-        ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints, InferenceDecision, StopDecision,
-        ToolDecision,
+        ErrorDecision, Flow, Hook, HookCx, HookError, HookPoint, HookPoints, InferenceDecision,
+        StopDecision, ToolDecision,
     },
     outcome::ToolOutcome,
     state::AgentState,

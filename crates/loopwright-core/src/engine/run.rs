@@ -45,9 +45,7 @@ use crate::{
     stop::StopSignal,
 };
 
-pub use self::{
-    options::{OnInterrupted, RunOptions},
-};
+pub use self::options::{OnInterrupted, RunOptions};
 
 /// One execution in progress, advanced by its caller.
 ///

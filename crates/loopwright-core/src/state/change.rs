@@ -130,6 +130,44 @@ pub enum Change {
     ExecutionCleared,
 }
 
+impl Change {
+    /// Returns the position of a call that is about to begin.
+    pub(crate) fn started_call(&self) -> Option<u16> {
+        match self {
+            Self::ToolCallStarted { call, .. } => Some(*call),
+            _ => None,
+        }
+    }
+
+    /// Returns the kind of change, as it is written in logs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::ExecutionStarted { .. } => "execution_started",
+            Self::ExecutionResumed => "execution_resumed",
+            Self::StepStarted { .. } => "step_started",
+            Self::ModelResponded(_) => "model_responded",
+            Self::AnswerInterrupted { .. } => "answer_interrupted",
+            Self::ApprovalRequested { .. } => "approval_requested",
+            Self::ToolCallStarted { .. } => "tool_call_started",
+            Self::ToolCallCompleted { .. } => "tool_call_completed",
+            Self::StepCompleted { .. } => "step_completed",
+            Self::StepFailed { .. } => "step_failed",
+            Self::SpendRecorded(_) => "spend_recorded",
+            Self::Worked(_) => "worked",
+            Self::StateEdited { .. } => "state_edited",
+            Self::MessageSteered(_) => "message_steered",
+            Self::StopRaised(_) => "stop_raised",
+            Self::StopWithdrawn(_) => "stop_withdrawn",
+            Self::ContinuationRequested { .. } => "continuation_requested",
+            Self::StopOverruled => "stop_overruled",
+            Self::JournalFailed(_) => "journal_failed",
+            Self::ExecutionPaused => "execution_paused",
+            Self::ExecutionEnded(_) => "execution_ended",
+            Self::ExecutionCleared => "execution_cleared",
+        }
+    }
+}
+
 /// A change and its moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangeRecord {

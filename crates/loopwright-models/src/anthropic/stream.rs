@@ -10,7 +10,7 @@ use super::{
     decode::MessageReading,
     wire::{WireEvent, WireMessage},
 };
-use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
+use crate::{error::with_usage, reader::ResponseReader, sse::Event};
 
 /// A stream has ended when it says `message_stop`; one that closes earlier broke off.
 impl ResponseReader for MessageReading {

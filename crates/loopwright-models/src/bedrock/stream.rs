@@ -9,7 +9,7 @@ use super::{
     decode::ConverseReading,
     wire::{WireAnswer, WireEvent},
 };
-use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
+use crate::{error::with_usage, reader::ResponseReader, sse::Event};
 
 /// A stream has ended when it said why the model stopped and what was consumed, in whatever order.
 /// One that closes earlier broke off.

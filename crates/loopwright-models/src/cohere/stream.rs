@@ -10,7 +10,7 @@ use super::{
     decode::CohereReading,
     wire::{Event as WireEvent, Said, Whole},
 };
-use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
+use crate::{error::with_usage, reader::ResponseReader, sse::Event};
 
 /// A stream has ended when its message has; the connection's end or `[DONE]` alone is no end.
 impl ResponseReader for CohereReading {

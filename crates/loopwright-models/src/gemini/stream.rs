@@ -10,7 +10,7 @@ use super::{
     answer::Parts,
     decode::{GeminiReading, Stream},
 };
-use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
+use crate::{error::with_usage, reader::ResponseReader, sse::Event};
 
 impl ResponseReader for GeminiReading {
     fn event(&mut self, event: Event<'_>, deltas: &mut dyn DeltaSink) -> Result<(), ModelError> {

@@ -6,7 +6,7 @@ use loopwright_core::{
 };
 
 use super::decode::OllamaReading;
-use crate::{decoder::ResponseReader, sse::Event};
+use crate::{reader::ResponseReader, sse::Event};
 
 /// An answer has ended when it says that it is done, streamed or not.
 impl ResponseReader for OllamaReading {

@@ -14,9 +14,9 @@ use super::{
     wire::{Chunk, WireUsage},
 };
 use crate::{
-    decoder::{MAX_CALLS, TOO_MANY_CALLS},
     error::{ErrorContext, with_usage},
     lenient::{Count, Few},
+    reader::{MAX_CALLS, TOO_MANY_CALLS},
 };
 
 /// An answer as far as it has been read.

@@ -9,7 +9,7 @@ use super::{
     answer::Entries,
     decode::{ChatReading, Stream},
 };
-use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
+use crate::{error::with_usage, reader::ResponseReader, sse::Event};
 
 /// A stream has ended when it says `[DONE]`, or when it closes after it gave a reason to finish. If
 /// it closes without either, or in the middle of an event, the answer broke off and is an error.

@@ -11,7 +11,7 @@ use super::{
     item::Voice,
     wire::{Event as WireEvent, Response},
 };
-use crate::{decoder::ResponseReader, error::with_usage, sse::Event};
+use crate::{error::with_usage, reader::ResponseReader, sse::Event};
 
 /// A stream has ended when an event says how; the connection's end or `[DONE]` alone is no end.
 impl ResponseReader for ResponsesReading {

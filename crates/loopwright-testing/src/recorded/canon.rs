@@ -8,7 +8,10 @@ mod bedrock;
 mod chat;
 mod gemini;
 mod media;
+mod read;
 mod responses;
+
+pub(crate) use self::read::canon;
 
 /// A request in no provider's terms.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -184,23 +187,6 @@ impl Item {
         let opaque = list(&value["opaque"]).iter().filter_map(owned).collect();
         Self { opaque, ..item }
     }
-}
-
-/// Returns a request in no provider's terms; `None` for a wire that is not known.
-pub(crate) fn canon(api: &str, body: &Value) -> Option<Canon> {
-    let mut canon =
-        Canon { model: owned(&body["model"]), streams: body["stream"] == true, ..Canon::default() };
-    match api {
-        "openai-chat" | "cohere-chat" | "ollama-chat" => chat::read(body, &mut canon),
-        "openai-responses" => responses::read(body, &mut canon),
-        "anthropic-messages" => anthropic::read(body, &mut canon),
-        "gemini-generate" => gemini::read(body, &mut canon),
-        "bedrock-converse" => bedrock::read(body, &mut canon),
-        _ => return None,
-    }
-    canon.items = merged(canon.items);
-    name_results(&mut canon.items);
-    Some(canon)
 }
 
 /// Joins neighbouring texts of one role.

@@ -107,13 +107,11 @@ impl Tree {
             let is_itself = import.path.first().is_some_and(|first| first == name);
             return if is_itself { None } else { self.resolve_within(module, &import.path, depth) };
         }
-        it.globs.iter().find_map(|glob| {
-            match self.resolve_within(module, glob, depth)? {
-                Origin::Module(other) if other != module => {
-                    self.named(other, name, depth.checked_sub(1)?)
-                }
-                _ => None,
+        it.globs.iter().find_map(|glob| match self.resolve_within(module, glob, depth)? {
+            Origin::Module(other) if other != module => {
+                self.named(other, name, depth.checked_sub(1)?)
             }
+            _ => None,
         })
     }
 
@@ -177,9 +175,10 @@ impl Tree {
                             at += 1;
                             continue;
                         }
-                        ("use", Some(TokenTree::Ident(_) | TokenTree::Punct(_) | TokenTree::Group(_)))
-                            if !is_capture(next) =>
-                        {
+                        (
+                            "use",
+                            Some(TokenTree::Ident(_) | TokenTree::Punct(_) | TokenTree::Group(_)),
+                        ) if !is_capture(next) => {
                             let end = (at..tokens.len()).find(|it| is_punct(&tokens[*it], ';'));
                             let end = end.unwrap_or(tokens.len() - 1);
                             let item: TokenStream = tokens[at..=end].iter().cloned().collect();
@@ -198,7 +197,8 @@ impl Tree {
                             continue;
                         }
                         (
-                            "struct" | "enum" | "trait" | "fn" | "const" | "static" | "type" | "union",
+                            "struct" | "enum" | "trait" | "fn" | "const" | "static" | "type"
+                            | "union",
                             Some(TokenTree::Ident(name)),
                         ) if declares => {
                             self.0[module].items.insert(name.to_string());
@@ -220,7 +220,8 @@ impl Tree {
 
     /// Notes a path that begins at a place; returns the place after it.
     fn add_path(&mut self, module: usize, tokens: &[TokenTree], mut at: usize) -> usize {
-        let is_foreign = at >= 2 && is_punct(&tokens[at - 1], ':') && is_punct(&tokens[at - 2], ':');
+        let is_foreign =
+            at >= 2 && is_punct(&tokens[at - 1], ':') && is_punct(&tokens[at - 2], ':');
         let mut path = Segments::new();
         while let Some(TokenTree::Ident(word)) = tokens.get(at) {
             path.push(word.to_string());
