@@ -60,7 +60,7 @@ impl TurnWriter for Writer {
             let shown = Words::of(result.content.iter().filter(|part| is_media(part)));
             let text = format!("Shown by {}: {}", call.name, shown.text);
             list.item(|out| {
-                write_words(out, "user", &Words { text: text.trim_end().into(), ..shown })
+                write_words(out, "user", &Words { text: text.trim_end().into(), ..shown });
             });
         }
     }
