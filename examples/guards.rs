@@ -28,7 +28,7 @@ async fn main() -> Result<(), BoxError> {
         UseGuards::default(),
         UseGuards::new(Budget::unlimited().with_steps(3)),
         UseGuards::new(Budget::unlimited().with_tokens(45)),
-        UseGuards::new(Budget::unlimited().with_time(Duration::from_secs(0))),
+        UseGuards::new(Budget::unlimited().with_time(Duration::ZERO)),
     ];
     for guards in limits {
         let state = run(guards).await?;

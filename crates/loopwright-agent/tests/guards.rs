@@ -315,7 +315,7 @@ fn of_two_sets_of_guards_the_stricter_limit_ends_the_run() {
 #[test]
 fn the_default_limits_are_twenty_steps_32768_tokens_and_300_seconds() {
     let same = UseGuards::new(
-        Budget::unlimited().with_steps(20).with_tokens(32_768).with_time(Duration::from_secs(300)),
+        Budget::unlimited().with_steps(20).with_tokens(32_768).with_time(Duration::from_mins(5)),
     );
     assert_eq!(UseGuards::default(), same);
     let names = ["guard:steps_limit", "guard:token_limit", "guard:time_limit"];

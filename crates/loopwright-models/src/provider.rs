@@ -48,8 +48,18 @@ pub struct Providers {
     pub(crate) default: Option<LlmConfig>,
     catalog: Arc<ModelCatalog>,
     fallback: Vec<LlmConfig>,
+    /// Models of the caller.
+    given: Vec<GivenModel>,
     made: Mutex<HashMap<Selected, Arc<dyn ChatModel>>>,
     limiters: Arc<Mutex<HashMap<Arc<str>, Arc<RateLimiter>>>>,
+}
+
+/// A model of the caller, under a provider's name and its own; all models of that provider if it has none.
+#[derive(Clone)]
+struct GivenModel {
+    provider: Arc<str>,
+    model: Option<Arc<str>>,
+    chat: Arc<dyn ChatModel>,
 }
 
 /// A provider and a model.
@@ -80,6 +90,7 @@ impl Providers {
             default: None,
             catalog: Arc::new(ModelCatalog::builtin()),
             fallback: Vec::new(),
+            given: Vec::new(),
             made: Mutex::default(),
             limiters: Arc::default(),
         }
@@ -93,6 +104,33 @@ impl Providers {
             Some(entry) => entry.1 = provider,
             None => self.entries.push((name, provider)),
         }
+        self
+    }
+
+    /// Adds a model that you have as a value, under the name `provider/model`. Without a slash, every model of that
+    /// provider is this one.
+    ///
+    /// ```
+    /// use loopwright_core::ChatModel;
+    /// use loopwright_models::Providers;
+    ///
+    /// fn providers(mine: impl ChatModel + 'static) -> Providers {
+    ///     Providers::new().with_model("house/brief", mine)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn with_model(mut self, name: &str, model: impl ChatModel + 'static) -> Self {
+        let (provider, own) = match name.split_once('/') {
+            Some((provider, own)) => (Arc::from(provider), Some(Arc::from(own))),
+            None => (Arc::from(name), None),
+        };
+        if !self.names().any(|it| it == &*provider) {
+            let model = Some(own.clone().unwrap_or_else(|| Arc::clone(&provider)));
+            let entry = ProviderConfig { model, ..ProviderConfig::default() };
+            self.entries.push((Arc::clone(&provider), entry));
+        }
+        self.given.retain(|it| (&it.provider, &it.model) != (&provider, &own));
+        self.given.push(GivenModel { provider, model: own, chat: Arc::new(model) });
         self
     }
 
@@ -128,6 +166,7 @@ impl Providers {
             default: self.default.clone(),
             catalog: Arc::clone(&self.catalog),
             fallback: self.fallback.clone(),
+            given: self.given.clone(),
             made: Mutex::default(),
             limiters: Arc::clone(&self.limiters),
         }
@@ -372,6 +411,11 @@ impl Providers {
         let model = model.ok_or_else(|| {
             no_model(format!("no model of `{name}` is selected: name one as `{name}/model`"))
         })?;
+        let of_provider = || self.given.iter().filter(|it| it.provider == *name);
+        let exact = of_provider().find(|it| it.model.as_ref() == Some(model));
+        if let Some(given) = exact.or_else(|| of_provider().find(|it| it.model.is_none())) {
+            return Ok(Arc::clone(&given.chat));
+        }
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(model) = made.get(&(Arc::clone(name), Arc::clone(model))) {
             return Ok(Arc::clone(model));

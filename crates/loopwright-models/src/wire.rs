@@ -4,7 +4,10 @@ use std::{fmt, sync::Arc};
 
 use loopwright_core::{
     Timestamp,
-    messages::{InferenceRequest, Message, ModelOrigin, ResponseFormat, Role, Turn, TurnBody},
+    messages::{
+        InferenceRequest, Message, ModelOrigin, ResponseFormat, Role, ToolCallFormat, ToolExchange,
+        Turn, TurnBody, TurnMeta,
+    },
 };
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
@@ -195,6 +198,15 @@ impl EncodeInput<'_> {
         message.origin().is_some_and(|origin| **origin == *self.origin)
     }
 
+    /// Returns the texts of the instructions at the beginning of the conversation, and the turns after them, for
+    /// wires with a field for instructions.
+    pub(crate) fn split_instructions(&self) -> (Vec<String>, Vec<&Turn>) {
+        let stable = || self.request.prompt.stable().map(|turn| &**turn);
+        let is_instruction = |turn: &&Turn| turn.message().is_system();
+        let leading = stable().take_while(is_instruction).map(|turn| turn.message().text());
+        (leading.collect(), stable().skip_while(is_instruction).collect())
+    }
+
     /// Names the form that a turn is given here: the key of the bytes kept beside it.
     pub(crate) fn cache_key(&self) -> u64 {
         use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -255,13 +267,38 @@ impl EncodeInput<'_> {
     }
 }
 
-/// How a wire writes what is said.
+/// How a wire writes turns: the skeleton of every encoder. What differs from wire to wire is in the methods
+/// without a body.
 pub(crate) trait TurnWriter {
-    /// Returns the messages of a turn, with commas between them.
-    fn encode_turn(&self, turn: &Turn) -> Vec<u8>;
+    /// Returns the form in which the model reads and writes tool calls.
+    fn format(&self) -> ToolCallFormat;
 
-    /// Writes a message that calls nothing.
+    /// Writes a message that calls nothing; nothing if it has no content and the wire refuses empty ones.
     fn write_message(&self, list: &mut List<'_>, message: &Message);
+
+    /// Writes a reply that calls tools, and their results.
+    fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta);
+
+    /// Writes the same for models that read tool calls as text.
+    fn write_exchange_as_text(&self, list: &mut List<'_>, exchange: &ToolExchange);
+
+    /// Returns the messages of a turn, with commas between them.
+    fn encode_turn(&self, turn: &Turn) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut list = List::new(&mut bytes);
+        match turn.body() {
+            TurnBody::Input(message) | TurnBody::Reply(message) => {
+                self.write_message(&mut list, message);
+            }
+            TurnBody::ToolExchange(exchange) if self.format() == ToolCallFormat::Text => {
+                self.write_exchange_as_text(&mut list, exchange);
+            }
+            TurnBody::ToolExchange(exchange) => {
+                self.write_exchange(&mut list, exchange, turn.meta());
+            }
+        }
+        bytes
+    }
 }
 
 /// Who speaks in a request.

@@ -1,9 +1,11 @@
 //! Which provider and model are asked.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
+use async_trait::async_trait;
 use loopwright_core::{
-    Clock as _, InferCx, LlmConfig, ModelCache, ModelError, ModelErrorKind, ModelProvider as _,
+    ChatModel, Clock as _, InferCx, LlmConfig, ModelCache, ModelError, ModelErrorKind,
+    ModelProvider as _,
     messages::{Cost, InferenceRequest, InferenceResponse, Message, Prompt, Turn, Usage},
 };
 use loopwright_models::{
@@ -389,4 +391,42 @@ async fn an_error_says_what_can_be_done() {
     let message = async |name| ask(&providers, name, &clock).await.unwrap_err().message;
     assert_eq!(message("locked/m").await, "locked: no; check the key in MY_KEY");
     assert_eq!(message("empty/x").await, "empty: no; its models are m and others, perhaps");
+}
+
+/// A model of a program, by its name.
+struct Mine(&'static str);
+
+#[async_trait]
+impl ChatModel for Mine {
+    async fn infer(
+        &self,
+        _: &InferenceRequest,
+        _: InferCx<'_>,
+    ) -> Result<InferenceResponse, ModelError> {
+        Err(ModelError::new(ModelErrorKind::NoModel, self.0))
+    }
+
+    fn model(&self) -> Option<Arc<str>> {
+        Some(self.0.into())
+    }
+}
+
+#[test]
+fn a_model_of_the_caller_is_found_by_its_name_before_models_of_providers() {
+    let answer = |providers: &Providers, name: &str| {
+        let model =
+            providers.resolve(Some(&LlmConfig::named(name))).map_err(|it| it.to_string())?;
+        Ok::<_, String>(model.model().map(|it| it.to_string()))
+    };
+    let fake = Mine;
+    let providers = Providers::empty()
+        .with_model("house/brief", fake("first"))
+        .with_model("house/brief", fake("brief"))
+        .with_model("own", fake("any"));
+    assert_eq!(answer(&providers, "house/brief"), Ok(Some("brief".to_owned())));
+    assert_eq!(answer(&providers, "own/whatever"), Ok(Some("any".to_owned())));
+    let other = answer(&providers, "house/other").unwrap_err();
+    assert!(other.contains("the address of provider `house` is not known"), "{other}");
+    let again = providers.retrying(RetryPolicy::none());
+    assert_eq!(answer(&again, "house/brief"), Ok(Some("brief".to_owned())));
 }

@@ -17,7 +17,7 @@ use crate::{
     claude,
     dialect::react_text,
     json::{List, key, value},
-    wire::{EncodeInput, Side, user_speaks},
+    wire::{EncodeInput, Side, TurnWriter, user_speaks},
 };
 
 /// The ids that the wire accepts of calls that another model made.
@@ -25,17 +25,13 @@ const FOREIGN_IDS: IdForm = IdForm::Simple { longest: usize::MAX };
 
 /// Writes the body of a request: everything else first, then the messages, and last the container.
 pub(super) fn encode(question: &EncodeInput<'_>) -> Vec<u8> {
-    let stable: Vec<&Turn> = question.request.prompt.stable().map(|turn| &**turn).collect();
-    let is_instruction = |turn: &&&Turn| turn.message().is_system();
-    let leading = stable.iter().take_while(is_instruction).count();
-    let (leading, turns) = stable.split_at(leading);
-    let instructions: Vec<String> = leading.iter().map(|turn| turn.message().text()).collect();
+    let (instructions, turns) = question.split_instructions();
     let mut body = Vec::with_capacity(4096);
     body.push(b'{');
     fields::write(&mut body, question, &instructions);
     key(&mut body, "messages");
     body.push(b'[');
-    Writer { question }.write_messages(&mut body, turns);
+    Writer { question }.write_messages(&mut body, &turns);
     body.push(b']');
     if let Some(container) = container::field(question) {
         key(&mut body, "container");
@@ -59,9 +55,8 @@ impl Writer<'_> {
     fn write_messages(&self, body: &mut Vec<u8>, turns: &[&Turn]) {
         let prompt = &self.question.request.prompt;
         let cache_key = self.question.cache_key();
-        let encode = |turn: &Turn| {
-            turn.encoded().get_or_encode(cache_key, || self.turn(turn, prompt.dialect))
-        };
+        let encode =
+            |turn: &Turn| turn.encoded().get_or_encode(cache_key, || self.encode_turn(turn));
         let turns = turns.iter().map(|turn| Encoded { turn, bytes: encode(turn) });
         let turns: Vec<Encoded<'_>> = turns.filter(|it| !it.bytes.is_empty()).collect();
         // Where the last block ends that may be marked: what the model said may not.
@@ -154,17 +149,6 @@ impl Writer<'_> {
             && claude::takes_system_messages(self.question.model())
     }
 
-    /// Returns the messages of a turn, with commas between them; nothing if it says nothing.
-    fn turn(&self, turn: &Turn, dialect: ToolCallFormat) -> Vec<u8> {
-        match turn.body() {
-            TurnBody::Input(message) | TurnBody::Reply(message) => self.message(message),
-            TurnBody::ToolExchange(exchange) if dialect == ToolCallFormat::Text => {
-                exchange_as_text(exchange)
-            }
-            TurnBody::ToolExchange(exchange) => self.exchange(exchange, turn.meta()),
-        }
-    }
-
     fn exchange(&self, exchange: &ToolExchange, meta: &TurnMeta) -> Vec<u8> {
         let is_own = self.question.is_own(exchange.reply());
         let ids = call_ids(exchange, meta, FOREIGN_IDS, Whose::of(is_own));
@@ -188,6 +172,24 @@ impl Writer<'_> {
             Role::User => user_message(it.parts().iter().filter_map(WireBlock::of)),
             Role::System | Role::Developer => instruction(it),
         }
+    }
+}
+
+impl TurnWriter for Writer<'_> {
+    fn format(&self) -> ToolCallFormat {
+        self.question.request.prompt.dialect
+    }
+
+    fn write_message(&self, list: &mut List<'_>, message: &Message) {
+        list.raw(&self.message(message));
+    }
+
+    fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta) {
+        list.raw(&self.exchange(exchange, meta));
+    }
+
+    fn write_exchange_as_text(&self, list: &mut List<'_>, exchange: &ToolExchange) {
+        list.raw(&exchange_as_text(exchange));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Writes requests.
 
 use loopwright_core::messages::{
-    Content, Message, Part, Role, ToolCallFormat, ToolExchange, Turn, TurnBody, TurnMeta,
+    Content, Message, Part, Role, ToolCallFormat, ToolExchange, TurnMeta,
 };
 
 use super::{
@@ -13,7 +13,7 @@ use crate::{
     call_ids::{IdForm, Whose, call_ids},
     dialect::react_text,
     json::{List, key, value},
-    wire::{EncodeInput, Side, user_speaks},
+    wire::{EncodeInput, Side, TurnWriter, user_speaks},
 };
 
 /// What ends each message.
@@ -25,14 +25,10 @@ const FOREIGN_IDS: IdForm = IdForm::Simple { longest: 64 };
 /// Writes the body of a request: everything else first, then the messages.
 pub(super) fn encode(question: &EncodeInput<'_>) -> Vec<u8> {
     let prompt = &question.request.prompt;
-    let stable: Vec<&Turn> = prompt.stable().map(|turn| &**turn).collect();
-    let is_instruction = |turn: &&&Turn| turn.message().is_system();
-    let leading = stable.iter().take_while(is_instruction).count();
-    let (leading, turns) = stable.split_at(leading);
-    let instructions: Vec<String> = leading.iter().map(|turn| turn.message().text()).collect();
+    let (instructions, turns) = question.split_instructions();
     let mut body = Vec::with_capacity(4096);
     body.push(b'{');
-    fields::write(&mut body, question, &instructions, turns);
+    fields::write(&mut body, question, &instructions, &turns);
     if body.last() != Some(&b'{') {
         body.push(b',');
     }
@@ -40,7 +36,7 @@ pub(super) fn encode(question: &EncodeInput<'_>) -> Vec<u8> {
     let mut conversation = Conversation { out: &mut body, last: None };
     let (writer, cache_key) = (Writer { question }, question.cache_key());
     for turn in turns {
-        let encode = || writer.turn(turn, prompt.dialect);
+        let encode = || writer.encode_turn(turn);
         let messages = turn.encoded().get_or_encode(cache_key, encode);
         let is_paused = writer.is_paused(turn.message());
         conversation.add(&messages, Side::first_of(turn), Side::last_of(turn), is_paused);
@@ -120,17 +116,6 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Returns the messages of a turn, with commas between them; nothing if it says nothing.
-    fn turn(&self, turn: &Turn, dialect: ToolCallFormat) -> Vec<u8> {
-        match turn.body() {
-            TurnBody::Input(message) | TurnBody::Reply(message) => self.message(message),
-            TurnBody::ToolExchange(exchange) if dialect == ToolCallFormat::Text => {
-                exchange_as_text(exchange)
-            }
-            TurnBody::ToolExchange(exchange) => self.exchange(exchange, turn.meta()),
-        }
-    }
-
     /// Returns `true` if a message ends while its provider's tools are at work.
     fn is_paused(&self, message: &Message) -> bool {
         let last = message.parts().last().map(Part::content);
@@ -160,6 +145,24 @@ impl Writer<'_> {
             Role::User => user_message(it.parts().iter().filter_map(WireBlock::of)),
             Role::System | Role::Developer => instruction(it),
         }
+    }
+}
+
+impl TurnWriter for Writer<'_> {
+    fn format(&self) -> ToolCallFormat {
+        self.question.request.prompt.dialect
+    }
+
+    fn write_message(&self, list: &mut List<'_>, message: &Message) {
+        list.raw(&self.message(message));
+    }
+
+    fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta) {
+        list.raw(&self.exchange(exchange, meta));
+    }
+
+    fn write_exchange_as_text(&self, list: &mut List<'_>, exchange: &ToolExchange) {
+        list.raw(&exchange_as_text(exchange));
     }
 }
 

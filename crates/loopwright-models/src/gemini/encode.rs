@@ -2,7 +2,7 @@
 
 use loopwright_core::messages::{
     Content, Message, Part, ProviderPayload, Role, ToolCall, ToolCallFormat, ToolExchange,
-    ToolResult, Turn, TurnBody,
+    ToolResult, Turn, TurnBody, TurnMeta,
 };
 use serde_json::json;
 
@@ -115,24 +115,24 @@ impl Writer<'_> {
 }
 
 impl TurnWriter for Writer<'_> {
-    fn encode_turn(&self, turn: &Turn) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut list = List::new(&mut bytes);
-        match turn.body() {
-            TurnBody::Input(message) | TurnBody::Reply(message) => {
-                self.write_message(&mut list, message);
-            }
-            TurnBody::ToolExchange(exchange)
-                if self.question.request.prompt.dialect == ToolCallFormat::Text =>
-            {
-                write_exchange_as_text(&mut list, exchange);
-            }
-            TurnBody::ToolExchange(exchange) => {
-                self.write_message(&mut list, exchange.reply());
-                self.write_results(&mut list, exchange);
-            }
-        }
-        bytes
+    fn format(&self) -> ToolCallFormat {
+        self.question.request.prompt.dialect
+    }
+
+    fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, _meta: &TurnMeta) {
+        self.write_message(list, exchange.reply());
+        self.write_results(list, exchange);
+    }
+
+    fn write_exchange_as_text(&self, list: &mut List<'_>, exchange: &ToolExchange) {
+        let text = react_text(exchange);
+        write_content(list, "model", |parts| {
+            parts.item(|out| value(out, &WirePart::text(text.reply)));
+        });
+        write_content(list, "user", |parts| {
+            parts.item(|out| value(out, &WirePart::text(text.observations)));
+            write_parts(parts, exchange.results().iter().flat_map(media_of));
+        });
     }
 
     /// Writes nothing if nothing is left of the message.
@@ -143,17 +143,6 @@ impl TurnWriter for Writer<'_> {
             write_content(list, "user", |parts| write_parts(parts, message.parts()));
         }
     }
-}
-
-fn write_exchange_as_text(list: &mut List<'_>, exchange: &ToolExchange) {
-    let text = react_text(exchange);
-    write_content(list, "model", |parts| {
-        parts.item(|out| value(out, &WirePart::text(text.reply)));
-    });
-    write_content(list, "user", |parts| {
-        parts.item(|out| value(out, &WirePart::text(text.observations)));
-        write_parts(parts, exchange.results().iter().flat_map(media_of));
-    });
 }
 
 /// Writes a content of parts; nothing if there are none.

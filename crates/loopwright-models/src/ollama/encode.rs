@@ -1,8 +1,6 @@
 //! Writes requests.
 
-use loopwright_core::messages::{
-    Message, Role, ToolCall, ToolCallFormat, ToolExchange, Turn, TurnBody, TurnMeta,
-};
+use loopwright_core::messages::{Message, Role, ToolCall, ToolCallFormat, ToolExchange, TurnMeta};
 
 use super::{
     fields,
@@ -36,57 +34,49 @@ struct Writer {
 }
 
 impl TurnWriter for Writer {
-    fn encode_turn(&self, turn: &Turn) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut list = List::new(&mut bytes);
-        match turn.body() {
-            TurnBody::Input(message) | TurnBody::Reply(message) => {
-                self.write_message(&mut list, message);
-            }
-            TurnBody::ToolExchange(exchange) if self.dialect == ToolCallFormat::Text => {
-                write_exchange_as_text(&mut list, exchange);
-            }
-            TurnBody::ToolExchange(exchange) => write_exchange(&mut list, exchange, turn.meta()),
+    fn format(&self) -> ToolCallFormat {
+        self.dialect
+    }
+
+    /// Writes what the model said and what the tools said, which goes by its order and the tool's name: the
+    /// reference knows no ids, but calls keep those that newer servers give them. What tools showed are words
+    /// of the user: that is where models look at pictures.
+    fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta) {
+        let mut calls = exchange.reply().tool_calls();
+        let have_ids = calls.all(|call| call.id.as_deref().is_some_and(|id| !id.is_empty()));
+        let ids =
+            if have_ids { call_ids(exchange, meta, IdForm::Any, Whose::Own) } else { Vec::new() };
+        list.item(|out| write_reply(out, exchange.reply(), &ids));
+        for (call, result) in exchange.pairs() {
+            list.item(|out| {
+                out.extend_from_slice(b"{\"role\":\"tool\",\"tool_name\":");
+                value(out, &*call.name);
+                key(out, "content");
+                value(out, &*result_text(result));
+                out.push(b'}');
+            });
         }
-        bytes
+        for (call, result) in exchange.pairs().filter(|(_, result)| shows_media(result)) {
+            let shown = Words::of(result.content.iter().filter(|part| is_media(part)));
+            let text = format!("Shown by {}: {}", call.name, shown.text);
+            list.item(|out| {
+                write_words(out, "user", &Words { text: text.trim_end().into(), ..shown });
+            });
+        }
+    }
+
+    fn write_exchange_as_text(&self, list: &mut List<'_>, exchange: &ToolExchange) {
+        let text = react_text(exchange);
+        list.item(|out| write_text(out, "assistant", &text.reply));
+        let shown = exchange.results().iter().flat_map(|result| result.content.iter());
+        let shown = Words::of(shown.filter(|part| is_media(part)));
+        let observations = text.observations + &shown.text;
+        list.item(|out| write_words(out, "user", &Words { text: observations.into(), ..shown }));
     }
 
     fn write_message(&self, list: &mut List<'_>, message: &Message) {
         list.item(|out| write_message(out, message));
     }
-}
-
-/// Writes what the model said and what the tools said, which goes by its order and the tool's name: the
-/// reference knows no ids, but calls keep those that newer servers give them. What tools showed are words
-/// of the user: that is where models look at pictures.
-fn write_exchange(list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta) {
-    let mut calls = exchange.reply().tool_calls();
-    let have_ids = calls.all(|call| call.id.as_deref().is_some_and(|id| !id.is_empty()));
-    let ids = if have_ids { call_ids(exchange, meta, IdForm::Any, Whose::Own) } else { Vec::new() };
-    list.item(|out| write_reply(out, exchange.reply(), &ids));
-    for (call, result) in exchange.pairs() {
-        list.item(|out| {
-            out.extend_from_slice(b"{\"role\":\"tool\",\"tool_name\":");
-            value(out, &*call.name);
-            key(out, "content");
-            value(out, &*result_text(result));
-            out.push(b'}');
-        });
-    }
-    for (call, result) in exchange.pairs().filter(|(_, result)| shows_media(result)) {
-        let shown = Words::of(result.content.iter().filter(|part| is_media(part)));
-        let text = format!("Shown by {}: {}", call.name, shown.text);
-        list.item(|out| write_words(out, "user", &Words { text: text.trim_end().into(), ..shown }));
-    }
-}
-
-fn write_exchange_as_text(list: &mut List<'_>, exchange: &ToolExchange) {
-    let text = react_text(exchange);
-    list.item(|out| write_text(out, "assistant", &text.reply));
-    let shown = exchange.results().iter().flat_map(|result| result.content.iter());
-    let shown = Words::of(shown.filter(|part| is_media(part)));
-    let observations = text.observations + &shown.text;
-    list.item(|out| write_words(out, "user", &Words { text: observations.into(), ..shown }));
 }
 
 fn write_message(out: &mut Vec<u8>, message: &Message) {

@@ -1,8 +1,6 @@
 //! Writes requests.
 
-use loopwright_core::messages::{
-    Message, Role, ToolCallFormat, ToolExchange, Turn, TurnBody, TurnMeta,
-};
+use loopwright_core::messages::{Message, Role, ToolCallFormat, ToolExchange, TurnMeta};
 
 use super::{
     assistant, fields,
@@ -49,46 +47,6 @@ impl Writer<'_> {
         self.question.request.prompt.dialect == ToolCallFormat::Text
     }
 
-    fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta) {
-        let is_own = self.question.is_own(exchange.reply());
-        let form = self.question.quirks.call_ids.into();
-        let ids = call_ids(exchange, meta, form, Whose::of(is_own));
-        list.item(|out| {
-            assistant::write(out, exchange.reply(), &ids, is_own);
-        });
-        for (id, result) in ids.iter().zip(exchange.results()) {
-            list.item(|out| {
-                out.extend_from_slice(b"{\"role\":\"tool\",\"tool_call_id\":");
-                value(out, id);
-                key(out, "content");
-                value(out, &tool_text(result));
-                out.push(b'}');
-            });
-        }
-        let parts: Vec<_> = exchange.results().iter().flat_map(announced_media).collect();
-        if !parts.is_empty() {
-            if self.question.quirks.role_order == RoleOrder::ModelAfterTools {
-                list.item(|out| write_text_message(out, "assistant", Filler::Noted.text()));
-            }
-            list.item(|out| write_parts_message(out, "user", &parts));
-        }
-    }
-
-    fn write_exchange_as_text(list: &mut List<'_>, exchange: &ToolExchange) {
-        let text = react_text(exchange);
-        list.item(|out| write_text_message(out, "assistant", &text.reply));
-        let media = exchange.results().iter().flat_map(media_of);
-        let media: Vec<_> = media.filter_map(|(part, _)| wire_part(part)).collect();
-        list.item(|out| {
-            if media.is_empty() {
-                return write_text_message(out, "user", &text.observations);
-            }
-            let words = WirePart::text(text.observations.as_str());
-            let parts: Vec<_> = [words].into_iter().chain(media).collect();
-            write_parts_message(out, "user", &parts);
-        });
-    }
-
     fn write_said(&self, out: &mut Vec<u8>, message: &Message) {
         let role = match message.role() {
             Role::Assistant => {
@@ -114,21 +72,48 @@ impl Writer<'_> {
 }
 
 impl TurnWriter for Writer<'_> {
-    fn encode_turn(&self, turn: &Turn) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut list = List::new(&mut bytes);
-        match turn.body() {
-            TurnBody::Input(message) | TurnBody::Reply(message) => {
-                self.write_message(&mut list, message);
-            }
-            TurnBody::ToolExchange(exchange) if self.is_text() => {
-                Self::write_exchange_as_text(&mut list, exchange);
-            }
-            TurnBody::ToolExchange(exchange) => {
-                self.write_exchange(&mut list, exchange, turn.meta());
-            }
+    fn format(&self) -> ToolCallFormat {
+        self.question.request.prompt.dialect
+    }
+
+    fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta) {
+        let is_own = self.question.is_own(exchange.reply());
+        let form = self.question.quirks.call_ids.into();
+        let ids = call_ids(exchange, meta, form, Whose::of(is_own));
+        list.item(|out| {
+            assistant::write(out, exchange.reply(), &ids, is_own);
+        });
+        for (id, result) in ids.iter().zip(exchange.results()) {
+            list.item(|out| {
+                out.extend_from_slice(b"{\"role\":\"tool\",\"tool_call_id\":");
+                value(out, id);
+                key(out, "content");
+                value(out, &tool_text(result));
+                out.push(b'}');
+            });
         }
-        bytes
+        let parts: Vec<_> = exchange.results().iter().flat_map(announced_media).collect();
+        if !parts.is_empty() {
+            if self.question.quirks.role_order == RoleOrder::ModelAfterTools {
+                list.item(|out| write_text_message(out, "assistant", Filler::Noted.text()));
+            }
+            list.item(|out| write_parts_message(out, "user", &parts));
+        }
+    }
+
+    fn write_exchange_as_text(&self, list: &mut List<'_>, exchange: &ToolExchange) {
+        let text = react_text(exchange);
+        list.item(|out| write_text_message(out, "assistant", &text.reply));
+        let media = exchange.results().iter().flat_map(media_of);
+        let media: Vec<_> = media.filter_map(|(part, _)| wire_part(part)).collect();
+        list.item(|out| {
+            if media.is_empty() {
+                return write_text_message(out, "user", &text.observations);
+            }
+            let words = WirePart::text(text.observations.as_str());
+            let parts: Vec<_> = [words].into_iter().chain(media).collect();
+            write_parts_message(out, "user", &parts);
+        });
     }
 
     fn write_message(&self, list: &mut List<'_>, message: &Message) {

@@ -1,8 +1,6 @@
 //! Writes requests.
 
-use loopwright_core::messages::{
-    Message, Role, ToolCallFormat, ToolExchange, Turn, TurnBody, TurnMeta,
-};
+use loopwright_core::messages::{Message, Role, ToolCallFormat, ToolExchange, TurnMeta};
 
 use super::{assistant, fields, outputs, parts::WirePart};
 use crate::{
@@ -26,6 +24,12 @@ impl Writer<'_> {
     fn write_items(&self, list: &mut List<'_>) {
         self.question.write_conversation(list, 0, self, no_fillers);
     }
+}
+
+impl TurnWriter for Writer<'_> {
+    fn format(&self) -> ToolCallFormat {
+        self.question.request.prompt.dialect
+    }
 
     fn write_exchange(&self, list: &mut List<'_>, exchange: &ToolExchange, meta: &TurnMeta) {
         let is_own = self.question.is_own(exchange.reply());
@@ -35,26 +39,18 @@ impl Writer<'_> {
             list.item(|out| outputs::write(out, kind, id, result));
         }
     }
-}
 
-impl TurnWriter for Writer<'_> {
-    fn encode_turn(&self, turn: &Turn) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut list = List::new(&mut bytes);
-        match turn.body() {
-            TurnBody::Input(message) | TurnBody::Reply(message) => {
-                self.write_message(&mut list, message);
-            }
-            TurnBody::ToolExchange(exchange)
-                if self.question.request.prompt.dialect == ToolCallFormat::Text =>
-            {
-                write_exchange_as_text(&mut list, exchange);
-            }
-            TurnBody::ToolExchange(exchange) => {
-                self.write_exchange(&mut list, exchange, turn.meta());
-            }
+    fn write_exchange_as_text(&self, list: &mut List<'_>, exchange: &ToolExchange) {
+        let text = react_text(exchange);
+        assistant::write_text(list, &text.reply);
+        let content = exchange.results().iter().flat_map(|result| result.content.iter());
+        let media = content.filter(|part| part.as_text().is_none()).filter_map(WirePart::of);
+        let words = WirePart::text(text.observations.as_str());
+        let parts: Vec<_> = [words].into_iter().chain(media).collect();
+        match parts.len() {
+            1 => write_text(list, "user", &text.observations),
+            _ => write_parts(list, "user", &parts),
         }
-        bytes
     }
 
     fn write_message(&self, list: &mut List<'_>, message: &Message) {
@@ -73,19 +69,6 @@ impl TurnWriter for Writer<'_> {
         }
         let parts: Vec<_> = parts.iter().filter_map(WirePart::of).collect();
         write_parts(list, role, &parts);
-    }
-}
-
-fn write_exchange_as_text(list: &mut List<'_>, exchange: &ToolExchange) {
-    let text = react_text(exchange);
-    assistant::write_text(list, &text.reply);
-    let content = exchange.results().iter().flat_map(|result| result.content.iter());
-    let media = content.filter(|part| part.as_text().is_none()).filter_map(WirePart::of);
-    let words = WirePart::text(text.observations.as_str());
-    let parts: Vec<_> = [words].into_iter().chain(media).collect();
-    match parts.len() {
-        1 => write_text(list, "user", &text.observations),
-        _ => write_parts(list, "user", &parts),
     }
 }
 

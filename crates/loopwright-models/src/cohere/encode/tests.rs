@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use loopwright_core::messages::{
     Content, InferenceRequest, Media, MediaSource, ModelOrigin, Part, Prompt, ProviderPayload,
-    ReasoningEffort, ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec,
+    ReasoningEffort, ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec, Turn, TurnBody,
 };
 use serde_json::{Value, json};
 

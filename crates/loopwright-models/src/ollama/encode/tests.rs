@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use loopwright_core::messages::{
     Content, InferenceRequest, Media, MediaSource, ModelOrigin, Part, Prompt, ReasoningEffort,
-    ResponseFormat, ToolChoice, ToolResult, ToolSpec,
+    ResponseFormat, ToolChoice, ToolResult, ToolSpec, Turn, TurnBody,
 };
 
 use serde_json::{Value, json};

@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use loopwright_core::messages::{
     Content, InferenceRequest, Media, MediaSource, ModelOrigin, Part, Prompt, ProviderPayload,
-    ReasoningEffort, ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec, Transcript,
+    ReasoningEffort, ResponseFormat, ToolCall, ToolChoice, ToolResult, ToolSpec, Transcript, Turn,
+    TurnBody,
 };
 use serde_json::{Value, json};
 
