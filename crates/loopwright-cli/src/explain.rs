@@ -69,7 +69,7 @@ fn confined(driver: BackendChoice) -> &'static str {
     match driver {
         BackendChoice::Auto => "the strongest sandbox that works here",
         BackendChoice::Only(Backend::Host) => "nothing: a command can do what you can",
-        BackendChoice::Only(tier) => tier.name(),
+        BackendChoice::Only(backend) => backend.name(),
     }
 }
 

@@ -38,7 +38,7 @@ pub struct Chosen {
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
     /// A provider is configured to speak what nobody here understands.
-    #[error("`providers.{provider}.wire` is `{wire}`, which is not known: write {}", known_wires())]
+    #[error("unknown wire API `{wire}` in `providers.{provider}.wire_api`; write {}", known_wires())]
     Wire {
         /// The provider.
         provider: String,

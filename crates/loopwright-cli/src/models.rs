@@ -110,7 +110,7 @@ fn in_json(lines: &[Line<'_>]) -> String {
     let provider = |line: &Line<'_>| {
         json!({
             "name": line.name,
-            "wire": line.provider.wire,
+            "wire_api": line.provider.wire,
             "key": line.provider.key.as_ref().map(SecretRef::variable),
             "key_is_set": line.has_key,
             "key_required": line.provider.key_required,

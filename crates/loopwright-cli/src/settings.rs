@@ -147,8 +147,8 @@ pub(crate) fn rows(config: &Config, sources: &ConfigSources) -> Vec<Row> {
     );
     rows.add("timeouts.idle", set.idle.as_ref(), Some(seconds(&own.idle)), seconds);
     rows.add("timeouts.total", set.total.as_ref(), own.total.as_ref().map(seconds), seconds);
-    let auto = Some(tier(BackendChoice::Auto));
-    rows.add("sandbox.backend", config.sandbox.backend.as_ref(), auto, |it| tier(*it));
+    let auto = Some(backend(BackendChoice::Auto));
+    rows.add("sandbox.backend", config.sandbox.backend.as_ref(), auto, |it| backend(*it));
     sandbox_rows(&mut rows, &config.sandbox);
     let place = StoreLocation::of(&Config { store_url: None, ..config.clone() }, sources).ok();
     let place = place.map(|it| format!("sqlite:{it}"));
@@ -237,9 +237,9 @@ fn seconds(duration: &Duration) -> String {
     duration.as_secs_f64().to_string()
 }
 
-fn tier(driver: BackendChoice) -> String {
+fn backend(driver: BackendChoice) -> String {
     match driver {
         BackendChoice::Auto => "auto".to_owned(),
-        BackendChoice::Only(tier) => tier.name().to_owned(),
+        BackendChoice::Only(backend) => backend.name().to_owned(),
     }
 }

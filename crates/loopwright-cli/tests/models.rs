@@ -32,7 +32,7 @@ $ per million tokens; `+` where long requests cost more.
         json!({
             "schema_version": 1,
             "providers": [{
-                "name": "mine", "wire": "openai-chat", "key": "MY_KEY", "key_is_set": true,
+                "name": "mine", "wire_api": "openai-chat", "key": "MY_KEY", "key_is_set": true,
                 "key_required": true, "local": false, "default_model": "m",
             }],
             "models": [

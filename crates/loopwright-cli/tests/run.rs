@@ -263,7 +263,7 @@ fn a_provider_of_the_user_is_reached_with_its_key() {
     let done = world.env("MY_KEY", "k").run(&["run", "x"]);
     assert_eq!((done.status, done.stdout.as_str()), (0, "Hello.\n"));
     assert_eq!(server.request()["model"], "m");
-    let config = "model = 'mine/m'\n[providers.mine]\nwire = 'telex'\n";
+    let config = "model = 'mine/m'\n[providers.mine]\nwire_api = 'telex'\n";
     let world = World::new().file(".config/loopwright/config.toml", config);
     assert_eq!(world.run(&["run", "x"]).status, 3);
 }
@@ -377,7 +377,7 @@ fn commands_run_in_a_sandbox_and_files_are_changed_in_place() {
 fn priced(replies: Vec<Reply>) -> (World, Server) {
     let server = Server::start(replies);
     let config = format!(
-        "model = 'mine/m'\n[providers.mine]\nbase_url = '{}'\nwire = 'openai-chat'\n\
+        "model = 'mine/m'\n[providers.mine]\nbase_url = '{}'\nwire_api = 'openai-chat'\n\
          [models.'mine/m']\nprices = {{ input = 10, output = 10 }}\n",
         server.url
     );

@@ -1,7 +1,7 @@
 //! What a sandboxed command costs.
 //!
 //! `cargo bench -p loopwright-sandbox --bench start` prints the time of `sh -c :` from start to end, from an agent
-//! that has 1 GB of memory: without a sandbox and in each tier, and what it takes to read 1 GB of output.
+//! that has 1 GB of memory: without a sandbox and in each backend, and what it takes to read 1 GB of output.
 
 #![expect(clippy::expect_used, reason = "a bench may give up")]
 
@@ -48,11 +48,11 @@ fn without_a_sandbox(bencher: Bencher<'_, '_>) {
 }
 
 #[divan::bench(args = [Backend::Namespaces, Backend::Bubblewrap, Backend::Landlock, Backend::Host], sample_count = 200)]
-fn in_tier(bencher: Bencher<'_, '_>, tier: Backend) {
+fn in_tier(bencher: Bencher<'_, '_>, backend: Backend) {
     let runtime = runtime();
     let folder = tempfile::tempdir().expect("a folder");
     let policy = SandboxPolicy::in_dir(folder.path());
-    bencher.bench_local(|| run(&runtime, tier, ":", &policy));
+    bencher.bench_local(|| run(&runtime, backend, ":", &policy));
 }
 
 /// From the start of a transaction to the end of its application.
@@ -108,9 +108,9 @@ fn a_gigabyte_of_output(bencher: Bencher<'_, '_>) {
         .bench_local(|| run(&runtime, Backend::Namespaces, &line, &policy));
 }
 
-fn run(runtime: &Runtime, tier: Backend, line: &str, policy: &SandboxPolicy) {
+fn run(runtime: &Runtime, backend: Backend, line: &str, policy: &SandboxPolicy) {
     let command = Command::new("/bin/sh").args(["-c", line]);
-    let driver = BackendSandbox::new(tier);
+    let driver = BackendSandbox::new(backend);
     let sandbox: &dyn Sandbox = &driver;
     let cancel = CancellationToken::new();
     let output = runtime

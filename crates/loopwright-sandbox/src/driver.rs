@@ -1,4 +1,4 @@
-//! The drivers, one for each tier.
+//! The drivers, one for each backend.
 
 use std::path::{Path, PathBuf};
 
@@ -11,11 +11,11 @@ use crate::guarantee::Guarantees;
 use crate::policy::{Backend, SandboxPolicy};
 use crate::sandbox::Sandbox;
 
-/// Runs commands in one tier, and refuses them where that does not work.
+/// Runs commands in one backend, and refuses them where that does not work.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct BackendSandbox {
-    tier: Backend,
+    backend: Backend,
     program: Option<PathBuf>,
 }
 
@@ -23,9 +23,9 @@ pub struct BackendSandbox {
 const FOLDERS: [&str; 4] = ["/usr/bin", "/usr/local/bin", "/bin", "/snap/bin"];
 
 impl BackendSandbox {
-    /// The driver of this tier, with the program that the machine has for it.
-    pub const fn new(tier: Backend) -> Self {
-        Self { tier, program: None }
+    /// The driver of this backend, with the program that the machine has for it.
+    pub const fn new(backend: Backend) -> Self {
+        Self { backend, program: None }
     }
 
     /// Uses this program in place of `bwrap`, `docker` or `podman`.
@@ -34,17 +34,21 @@ impl BackendSandbox {
         self
     }
 
-    /// The tier.
-    pub const fn tier(&self) -> Backend {
-        self.tier
+    /// The backend.
+    pub const fn backend(&self) -> Backend {
+        self.backend
     }
 
     pub(crate) fn unavailable(&self, reason: impl Into<String>) -> Unavailable {
-        Unavailable { driver: self.tier, reason: reason.into(), remedy: self.remedy().to_owned() }
+        Unavailable {
+            driver: self.backend,
+            reason: reason.into(),
+            remedy: self.remedy().to_owned(),
+        }
     }
 
     const fn remedy(&self) -> &'static str {
-        match self.tier {
+        match self.backend {
             Backend::Namespaces => {
                 "allow unprivileged user namespaces (`kernel.unprivileged_userns_clone=1`, \
                  `kernel.apparmor_restrict_unprivileged_userns=0`, or a seccomp profile of the container that \
@@ -62,9 +66,9 @@ impl BackendSandbox {
         }
     }
 
-    /// The program of the tier, if it needs one.
+    /// The program of the backend, if it needs one.
     pub(crate) fn find(&self) -> Result<Option<PathBuf>, Unavailable> {
-        let name = match self.tier {
+        let name = match self.backend {
             Backend::Bubblewrap => "bwrap",
             Backend::Docker => "docker",
             Backend::Podman => "podman",
@@ -101,7 +105,7 @@ fn is_program(path: &Path) -> bool {
 #[async_trait]
 impl Sandbox for BackendSandbox {
     fn name(&self) -> &'static str {
-        self.tier.name()
+        self.backend.name()
     }
 
     async fn probe(&self) -> Result<Guarantees, Unavailable> {
@@ -119,11 +123,11 @@ impl Sandbox for BackendSandbox {
 
         let program =
             self.find().map_err(|unavailable| SandboxError::Unavailable(vec![unavailable]))?;
-        if policy.staging.is_some() && self.tier != Backend::Namespaces {
-            let reason = format!("the driver `{}` cannot do so", self.tier);
+        if policy.staging.is_some() && self.backend != Backend::Namespaces {
+            let reason = format!("the driver `{}` cannot do so", self.backend);
             return Err(SandboxError::NotStaged { reason });
         }
-        let job = launch::job(self.tier, program.as_deref(), command, policy)?;
+        let job = launch::job(self.backend, program.as_deref(), command, policy)?;
         match launch::launch(&job, command.stdin.clone()).await {
             Ok(live) => Ok(SandboxChild::live(live)),
             Err(Failure::Error(error)) => Err(error),

@@ -18,7 +18,7 @@ const MAX_LENGTH: usize = 64 << 20;
 /// One command for the helper.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct LaunchRequest {
-    pub(crate) tier: Backend,
+    pub(crate) backend: Backend,
     pub(crate) argv: Vec<OsString>,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) policy: SandboxPolicy,

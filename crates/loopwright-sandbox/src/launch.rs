@@ -56,7 +56,7 @@ const CACHE_VARIABLES: [(&str, &str); 6] = [
 
 /// Puts together what the helper has to know.
 pub(crate) fn job(
-    tier: Backend,
+    backend: Backend,
     program: Option<&Path>,
     command: &Command,
     policy: &SandboxPolicy,
@@ -71,7 +71,7 @@ pub(crate) fn job(
     }
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     let own_home = home.clone().unwrap_or_else(|| "/".into());
-    let (inner_home, scratch): (OsString, &str) = match tier {
+    let (inner_home, scratch): (OsString, &str) = match backend {
         Backend::Host => (own_home, root::SCRATCH),
         Backend::Docker | Backend::Podman => (root::SCRATCH.into(), root::SCRATCH),
         Backend::Namespaces | Backend::Bubblewrap | Backend::Landlock => {
@@ -79,16 +79,16 @@ pub(crate) fn job(
         }
     };
     let mut env = policy.environment.resolve(std::env::vars_os(), &inner_home, scratch.as_ref());
-    let kept = cache_variables(tier, &policy).into_iter();
-    let named = author_variables(tier, &policy).into_iter();
+    let kept = cache_variables(backend, &policy).into_iter();
+    let named = author_variables(backend, &policy).into_iter();
     for (name, value) in kept.chain(named) {
         if !policy.environment.values.contains_key(&name) {
             env.insert(name.into(), value);
         }
     }
-    let container = matches!(tier, Backend::Docker | Backend::Podman);
+    let container = matches!(backend, Backend::Docker | Backend::Podman);
     Ok(LaunchRequest {
-        tier,
+        backend,
         argv: command.words().map(Into::into).collect(),
         env: env.into_iter().collect(),
         home: home.map(PathBuf::from),
@@ -108,9 +108,9 @@ pub(crate) fn job(
 }
 
 /// Returns where a command finds its cache. `None` means that it has none.
-pub(crate) fn cache_place(tier: Backend, policy: &SandboxPolicy) -> Option<PathBuf> {
+pub(crate) fn cache_place(backend: Backend, policy: &SandboxPolicy) -> Option<PathBuf> {
     let cache = policy.cache.as_ref()?;
-    match tier {
+    match backend {
         Backend::Host => None,
         Backend::Landlock => Some(cache.clone()),
         Backend::Namespaces | Backend::Bubblewrap => Some(Path::new(root::HOME).join(CACHE)),
@@ -118,22 +118,22 @@ pub(crate) fn cache_place(tier: Backend, policy: &SandboxPolicy) -> Option<PathB
     }
 }
 
-fn cache_variables(tier: Backend, policy: &SandboxPolicy) -> Vec<(String, OsString)> {
-    let Some(place) = cache_place(tier, policy) else { return Vec::new() };
+fn cache_variables(backend: Backend, policy: &SandboxPolicy) -> Vec<(String, OsString)> {
+    let Some(place) = cache_place(backend, policy) else { return Vec::new() };
     let at = |part: &str| if part.is_empty() { place.clone() } else { place.join(part) };
     CACHE_VARIABLES.map(|(name, part)| (name.to_owned(), at(part).into())).into()
 }
 
 /// Returns `true` if settings can be written in the command's home: it is the sandbox's, and no other was set.
-pub(crate) fn has_own_home(tier: Backend, policy: &SandboxPolicy) -> bool {
-    matches!(tier, Backend::Namespaces | Backend::Bubblewrap | Backend::Landlock)
+pub(crate) fn has_own_home(backend: Backend, policy: &SandboxPolicy) -> bool {
+    matches!(backend, Backend::Namespaces | Backend::Bubblewrap | Backend::Landlock)
         && !policy.environment.values.contains_key("HOME")
 }
 
 /// Where git reads no settings of the sandbox, variables name who commits.
-fn author_variables(tier: Backend, policy: &SandboxPolicy) -> Vec<(String, OsString)> {
+fn author_variables(backend: Backend, policy: &SandboxPolicy) -> Vec<(String, OsString)> {
     match &policy.author {
-        Some(author) if tier != Backend::Host && !has_own_home(tier, policy) => {
+        Some(author) if backend != Backend::Host && !has_own_home(backend, policy) => {
             let variables = author::variables(author).into_iter();
             variables.map(|(name, value)| (name, value.into())).collect()
         }

@@ -21,7 +21,7 @@ use crate::policy::OutputLimits;
 /// How much is read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// How long output is waited for when every process that could be ended has ended. Only a tier without
+/// How long output is waited for when every process that could be ended has ended. Only a backend without
 /// namespaces can leave somebody who holds a stream open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
@@ -128,7 +128,7 @@ impl Live {
             grace: job.policy.limits.grace,
             last_output: began,
             began,
-            driver: job.tier.name(),
+            driver: job.backend.name(),
             staged: job.policy.staging.is_some(),
             enforced: Guarantees::default(),
             notes: Vec::new(),

@@ -72,7 +72,7 @@ pub struct SandboxPolicy {
     pub output: OutputLimits,
     /// Which driver runs it.
     pub backend: BackendChoice,
-    /// Weaker tiers that are good enough when the strong ones do not work here.
+    /// Weaker backends that are good enough when the strong ones do not work here.
     pub accepted: BTreeSet<Backend>,
     /// Whether control groups are used where they can be written to.
     pub cgroup: Cgroup,
@@ -400,9 +400,9 @@ impl SandboxPolicy {
         self
     }
 
-    /// Accepts a weaker tier where the strong ones do not work.
-    pub fn allow_weaker(mut self, tier: Backend) -> Self {
-        self.accepted.insert(tier);
+    /// Accepts a weaker backend where the strong ones do not work.
+    pub fn allow_weaker(mut self, backend: Backend) -> Self {
+        self.accepted.insert(backend);
         self
     }
 
@@ -455,7 +455,7 @@ impl Default for OutputLimits {
 }
 
 impl Backend {
-    /// Every tier, the strongest first.
+    /// Every backend, the strongest first.
     pub const ALL: [Self; 6] = [
         Self::Namespaces,
         Self::Bubblewrap,
@@ -477,9 +477,9 @@ impl Backend {
         }
     }
 
-    /// Finds a tier by its name.
+    /// Finds a backend by its name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|tier| tier.name() == name)
+        Self::ALL.into_iter().find(|backend| backend.name() == name)
     }
 }
 
@@ -490,8 +490,8 @@ impl std::fmt::Display for Backend {
 }
 
 impl From<Backend> for BackendChoice {
-    fn from(tier: Backend) -> Self {
-        Self::Only(tier)
+    fn from(backend: Backend) -> Self {
+        Self::Only(backend)
     }
 }
 

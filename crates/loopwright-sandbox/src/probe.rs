@@ -24,7 +24,7 @@ test -d /proc/\"$AGENT\" && echo seen
 echo done";
 
 pub(crate) async fn probe(driver: &BackendSandbox) -> Result<Guarantees, Unavailable> {
-    if matches!(driver.tier(), Backend::Docker | Backend::Podman) {
+    if matches!(driver.backend(), Backend::Docker | Backend::Podman) {
         return probe_daemon(driver).await;
     }
     let folder = Canary::new()
@@ -56,7 +56,7 @@ async fn probe_daemon(driver: &BackendSandbox) -> Result<Guarantees, Unavailable
         .output();
     match tokio::time::timeout(Duration::from_secs(10), answer).await {
         Ok(Ok(answer)) if answer.status.success() => {
-            Ok(crate::linux::enforced::by(driver.tier(), &SandboxPolicy::in_dir(".")))
+            Ok(crate::linux::enforced::by(driver.backend(), &SandboxPolicy::in_dir(".")))
         }
         Ok(Ok(answer)) => {
             let said = String::from_utf8_lossy(&answer.stderr);

@@ -13,7 +13,7 @@ use crate::policy::{Backend, BackendChoice, SandboxPolicy};
 use crate::sandbox::Sandbox;
 
 /// The sandbox that chooses its driver by each policy: namespaces, bubblewrap where those do not work, and a
-/// weaker tier only where the policy accepts it by name.
+/// weaker backend only where the policy accepts it by name.
 pub fn auto_select() -> Arc<dyn Sandbox> {
     Arc::new(Auto)
 }
@@ -23,12 +23,13 @@ const STRONG: [Backend; 2] = [Backend::Namespaces, Backend::Bubblewrap];
 
 struct Auto;
 
-/// The tiers that a policy allows, in the order in which they are tried.
+/// The backends that a policy allows, in the order in which they are tried.
 fn candidates(policy: &SandboxPolicy) -> Vec<Backend> {
     match policy.backend {
-        BackendChoice::Only(tier) => vec![tier],
+        BackendChoice::Only(backend) => vec![backend],
         BackendChoice::Auto => {
-            let accepted = policy.accepted.iter().copied().filter(|tier| !STRONG.contains(tier));
+            let accepted =
+                policy.accepted.iter().copied().filter(|backend| !STRONG.contains(backend));
             STRONG.into_iter().chain(accepted).collect()
         }
     }
@@ -42,8 +43,8 @@ impl Sandbox for Auto {
 
     async fn probe(&self) -> Result<Guarantees, Unavailable> {
         let mut first = None;
-        for tier in STRONG {
-            match BackendSandbox::new(tier).probe().await {
+        for backend in STRONG {
+            match BackendSandbox::new(backend).probe().await {
                 Ok(guarantees) => return Ok(guarantees),
                 Err(unavailable) => first = first.or(Some(unavailable)),
             }
@@ -59,8 +60,8 @@ impl Sandbox for Auto {
         policy: &SandboxPolicy,
     ) -> Result<SandboxChild, SandboxError> {
         let mut tried = Vec::new();
-        for tier in candidates(policy) {
-            match BackendSandbox::new(tier).spawn(command, policy).await {
+        for backend in candidates(policy) {
+            match BackendSandbox::new(backend).spawn(command, policy).await {
                 Err(SandboxError::Unavailable(unavailable)) => tried.extend(unavailable),
                 child_or_error => return child_or_error,
             }

@@ -9,50 +9,50 @@ use crate::world::{World, sh};
 
 #[tokio::test]
 async fn what_is_outside_is_neither_read_nor_written() {
-    for tier in [Backend::Namespaces, Backend::Landlock] {
-        let world = World::in_tier(tier);
+    for backend in [Backend::Namespaces, Backend::Landlock] {
+        let world = World::in_tier(backend);
         fs::write(world.outside("secret"), "hidden").unwrap();
         let output = world
             .sh("cat ../secret; echo x > ../made; echo x > ../secret; ln -s .. up; cat up/secret")
             .await;
-        assert_eq!(output.stdout.to_text(), "", "{tier}");
-        assert!(!world.outside("made").exists(), "{tier}");
-        assert_eq!(fs::read_to_string(world.outside("secret")).unwrap(), "hidden", "{tier}");
+        assert_eq!(output.stdout.to_text(), "", "{backend}");
+        assert!(!world.outside("made").exists(), "{backend}");
+        assert_eq!(fs::read_to_string(world.outside("secret")).unwrap(), "hidden", "{backend}");
     }
 }
 
 #[tokio::test]
 async fn what_the_policy_names_is_read_and_written() {
-    for tier in [Backend::Namespaces, Backend::Landlock] {
-        let world = World::in_tier(tier);
+    for backend in [Backend::Namespaces, Backend::Landlock] {
+        let world = World::in_tier(backend);
         fs::create_dir(world.outside("library")).unwrap();
         fs::create_dir(world.outside("build")).unwrap();
         fs::write(world.outside("library/a"), "read").unwrap();
         let policy = world.policy().read(world.outside("library")).write(world.outside("build"));
         let line = "cat ../library/a; echo written > ../build/b; echo x > ../library/c";
         let output = world.run(&sh(line), &policy).await;
-        assert_eq!(output.stdout.to_text(), "read", "{tier}");
-        assert_eq!(fs::read_to_string(world.outside("build/b")).unwrap(), "written\n", "{tier}");
-        assert!(!world.outside("library/c").exists(), "{tier}");
+        assert_eq!(output.stdout.to_text(), "read", "{backend}");
+        assert_eq!(fs::read_to_string(world.outside("build/b")).unwrap(), "written\n", "{backend}");
+        assert!(!world.outside("library/c").exists(), "{backend}");
     }
 }
 
 #[tokio::test]
 async fn a_read_only_folder_has_one_writable_place() {
-    for tier in [Backend::Namespaces, Backend::Landlock] {
-        let world = World::in_tier(tier);
+    for backend in [Backend::Namespaces, Backend::Landlock] {
+        let world = World::in_tier(backend);
         world.file("source", "read");
         world.file("target/.keep", "");
         let policy = world.policy().read_only().write(world.path("target"));
         let line =
             "cat source; echo x > source; echo x > made; mv target old; echo out > target/out";
         let output = world.run(&sh(line), &policy).await;
-        assert_eq!(output.stdout.to_text(), "read", "{tier}");
+        assert_eq!(output.stdout.to_text(), "read", "{backend}");
         assert_eq!(
             (world.read("source"), world.read("target/out")),
             ("read".into(), "out\n".into())
         );
-        assert!(!world.path("made").exists(), "{tier}");
+        assert!(!world.path("made").exists(), "{backend}");
     }
 }
 
@@ -69,13 +69,13 @@ async fn a_link_that_is_named_leads_where_it_did() {
 
 #[tokio::test]
 async fn the_first_process_cannot_be_reached_through_its_memory() {
-    for tier in [Backend::Namespaces, Backend::Bubblewrap] {
-        let world = World::in_tier(tier);
+    for backend in [Backend::Namespaces, Backend::Bubblewrap] {
+        let world = World::in_tier(backend);
         let Ok(output) = world.try_run(&sh("exec 3<>/proc/1/mem"), &world.policy()).await else {
-            assert_eq!(tier, Backend::Bubblewrap, "the default tier works");
+            assert_eq!(backend, Backend::Bubblewrap, "the default backend works");
             continue;
         };
-        assert_ne!(output.outcome, ExitOutcome::Exited(0), "{tier}");
+        assert_ne!(output.outcome, ExitOutcome::Exited(0), "{backend}");
     }
 }
 
@@ -180,27 +180,27 @@ async fn a_set_user_id_file_cannot_be_made() {
 
 #[tokio::test]
 async fn a_command_has_no_capabilities_and_can_get_none() {
-    for tier in [Backend::Namespaces, Backend::Landlock] {
-        let world = World::in_tier(tier);
+    for backend in [Backend::Namespaces, Backend::Landlock] {
+        let world = World::in_tier(backend);
         let status = world.says("cat /proc/self/status").await;
         let value = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
             line.unwrap_or_default().trim().to_owned()
         };
         for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
-            assert_eq!(value(set), "0000000000000000", "{tier} {set}");
+            assert_eq!(value(set), "0000000000000000", "{backend} {set}");
         }
-        assert_eq!(value("NoNewPrivs"), "1", "{tier}");
-        assert_eq!(value("Seccomp"), "2", "{tier}");
+        assert_eq!(value("NoNewPrivs"), "1", "{backend}");
+        assert_eq!(value("Seccomp"), "2", "{backend}");
     }
 }
 
 #[tokio::test]
 async fn limits_are_those_of_the_policy() {
-    for tier in [Backend::Namespaces, Backend::Landlock] {
-        let world = World::in_tier(tier);
+    for backend in [Backend::Namespaces, Backend::Landlock] {
+        let world = World::in_tier(backend);
         let policy = world.policy().open_files(77).file_size(512 << 10);
         let output = world.run(&sh("ulimit -n; ulimit -f; ulimit -c"), &policy).await;
-        assert_eq!(output.stdout.to_text(), "77\n1024\n0\n", "{tier}");
+        assert_eq!(output.stdout.to_text(), "77\n1024\n0\n", "{backend}");
     }
 }

@@ -18,19 +18,19 @@ fn stubborn(mark: &str) -> String {
     )
 }
 
-async fn times_out(tier: Backend) {
-    let world = World::in_tier(tier);
+async fn times_out(backend: Backend) {
+    let world = World::in_tier(backend);
     let mark = mark();
     let policy = world.policy().timeout(Duration::from_secs(1));
     let output = world.run(&sh(&stubborn(&mark)), &policy).await;
-    assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Wall), "{tier}");
-    assert_eq!(left(&mark), 0, "{tier}");
+    assert_eq!(output.outcome, ExitOutcome::TimedOut(TimeoutKind::Wall), "{backend}");
+    assert_eq!(left(&mark), 0, "{backend}");
 }
 
 #[tokio::test]
 async fn time_that_runs_out_ends_every_process() {
-    for tier in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
-        times_out(tier).await;
+    for backend in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
+        times_out(backend).await;
     }
 }
 
@@ -79,14 +79,14 @@ async fn silence_ends_a_command_and_output_starts_its_time_anew() {
 
 #[tokio::test]
 async fn what_runs_in_the_background_ends_with_the_command() {
-    for tier in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
-        let world = World::in_tier(tier);
+    for backend in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
+        let world = World::in_tier(backend);
         let mark = mark();
         let line =
             format!("setsid sleep {mark} & (trap '' HUP; sleep {mark} &) ; sleep 0.1; echo done");
         let output = world.sh(&line).await;
-        assert_eq!(output.stdout.to_text(), "done\n", "{tier}");
-        assert_eq!((output.outcome, left(&mark)), (ExitOutcome::Exited(0), 0), "{tier}");
+        assert_eq!(output.stdout.to_text(), "done\n", "{backend}");
+        assert_eq!((output.outcome, left(&mark)), (ExitOutcome::Exited(0), 0), "{backend}");
     }
 }
 
@@ -133,13 +133,13 @@ async fn stopping_asks_and_then_ends() {
 
 #[tokio::test]
 async fn dropping_a_command_ends_every_process() {
-    for tier in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
-        let world = World::in_tier(tier);
+    for backend in [Backend::Namespaces, Backend::Landlock, Backend::Host] {
+        let world = World::in_tier(backend);
         let mark = mark();
         let mut child = world.spawn(&stubborn(&mark), &world.policy()).await;
         until_said(&mut child, "up\n").await;
         drop(child);
-        assert_eq!(left(&mark), 0, "{tier}");
+        assert_eq!(left(&mark), 0, "{backend}");
     }
 }
 

@@ -90,23 +90,23 @@ fn python() -> bool {
 }
 
 #[expect(clippy::print_stdout, reason = "a test says what it leaves out")]
-async fn run(tier: Backend, cgroup: Cgroup, kind: &str) -> Option<Output> {
-    let world = World::in_tier(tier);
+async fn run(backend: Backend, cgroup: Cgroup, kind: &str) -> Option<Output> {
+    let world = World::in_tier(backend);
     let output = world.try_run(&hog(kind), &policy(&world, cgroup)).await;
-    if tier == Backend::Bubblewrap && output.is_err() {
+    if backend == Backend::Bubblewrap && output.is_err() {
         println!("left out: there is no bubblewrap that works here");
         return None;
     }
     Some(output.unwrap())
 }
 
-async fn ends(tier: Backend, cgroup: Cgroup, name: &str, kind: &str) {
-    if let Some(output) = run(tier, cgroup, kind).await {
+async fn ends(backend: Backend, cgroup: Cgroup, name: &str, kind: &str) {
+    if let Some(output) = run(backend, cgroup, kind).await {
         let said = (output.stdout.to_text(), output.stderr.to_text());
         assert_eq!(
             output.outcome,
             ExitOutcome::LimitReached(Limit::Memory),
-            "{tier}: {name} {said:?}"
+            "{backend}: {name} {said:?}"
         );
     }
 }
@@ -127,14 +127,14 @@ async fn memory_of_every_kind_counts_in_a_root_of_bubblewrap() {
 
 #[tokio::test]
 async fn memory_of_every_kind_is_bounded_by_a_control_group_where_one_can_be_made() {
-    for tier in [Backend::Namespaces, Backend::Bubblewrap] {
+    for backend in [Backend::Namespaces, Backend::Bubblewrap] {
         for (name, kind) in KINDS.into_iter().filter(|_| python()) {
-            let Some(output) = run(tier, Cgroup::IfWritable, kind).await else { continue };
+            let Some(output) = run(backend, Cgroup::IfWritable, kind).await else { continue };
             // Connections are refused more memory, and their program waits.
             let waits = output.stdout.to_text() == "held\n" && name == "buffers of connections";
             assert!(
                 output.outcome == ExitOutcome::LimitReached(Limit::Memory) || waits,
-                "{tier}: {name} {output:?}"
+                "{backend}: {name} {output:?}"
             );
         }
     }
@@ -190,18 +190,18 @@ async fn what_is_used_below_the_limit_is_no_reason_to_end() {
                 m[:20 << 20] = bytes(20 << 20)\n\
                 import time; time.sleep(0.5); print('done')";
     for cgroup in [Cgroup::Off, Cgroup::IfWritable] {
-        for tier in [Backend::Namespaces, Backend::Bubblewrap].into_iter().filter(|_| python()) {
-            let world = World::in_tier(tier);
+        for backend in [Backend::Namespaces, Backend::Bubblewrap].into_iter().filter(|_| python()) {
+            let world = World::in_tier(backend);
             let command = Command::new("/usr/bin/python3").args(["-c", line]);
             let policy = policy(&world, cgroup).memory(256 << 20);
             let Ok(output) = world.try_run(&command, &policy).await else {
-                assert_eq!(tier, Backend::Bubblewrap, "the default tier works");
+                assert_eq!(backend, Backend::Bubblewrap, "the default backend works");
                 continue;
             };
             assert_eq!(
                 (output.outcome, output.stdout.to_text(), output.stderr.to_text()),
                 (ExitOutcome::Exited(0), "done\n".into(), String::new()),
-                "{tier}"
+                "{backend}"
             );
         }
     }

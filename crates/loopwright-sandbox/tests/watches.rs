@@ -27,25 +27,25 @@ async fn a_command_leaves_watches_to_the_users_other_programs() {
     }
     let all = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").unwrap();
     let share = (all.trim().parse::<u64>().unwrap() / 4).clamp(1, 64);
-    for (tier, said) in [
+    for (backend, said) in [
         (Backend::Namespaces, format!("made {share} errno 24\n")),
         (Backend::Bubblewrap, format!("made {share} errno 24\n")),
         (Backend::Landlock, "made 0 errno 38\n".to_owned()),
     ] {
-        let world = World::in_tier(tier);
+        let world = World::in_tier(backend);
         let command = Command::new("/usr/bin/python3").args(["-c", TAKE]);
         let policy = world.policy().open_files(4096);
         let Ok(mut child) = world.driver().spawn(&command, &policy).await else {
-            assert_eq!(tier, Backend::Bubblewrap, "this tier works");
+            assert_eq!(backend, Backend::Bubblewrap, "this backend works");
             println!("left out: there is no bubblewrap that works here");
             continue;
         };
         until_said(&mut child, &said).await;
         let one = inotify::init(inotify::CreateFlags::CLOEXEC);
-        assert!(one.is_ok(), "{tier}: {one:?}");
+        assert!(one.is_ok(), "{backend}: {one:?}");
         let output = child.stop(Duration::ZERO).await;
-        assert_eq!(output.outcome, ExitOutcome::Cancelled, "{tier}");
-        assert!(output.enforced.enforces(Guarantee::FileWatches), "{tier}");
+        assert_eq!(output.outcome, ExitOutcome::Cancelled, "{backend}");
+        assert!(output.enforced.enforces(Guarantee::FileWatches), "{backend}");
     }
 }
 

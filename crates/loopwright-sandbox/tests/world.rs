@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) struct World {
     folder: tempfile::TempDir,
-    pub(crate) tier: Backend,
+    pub(crate) backend: Backend,
 }
 
 impl World {
@@ -20,11 +20,11 @@ impl World {
         Self::in_tier(Backend::Namespaces)
     }
 
-    pub(crate) fn in_tier(tier: Backend) -> Self {
+    pub(crate) fn in_tier(backend: Backend) -> Self {
         loopwright_sandbox::set_helper_path(env!("CARGO_BIN_EXE_loopwright-sandbox-helper"));
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("work")).unwrap();
-        Self { folder, tier }
+        Self { folder, backend }
     }
 
     /// A path next to the working folder.
@@ -51,11 +51,11 @@ impl World {
     pub(crate) fn policy(&self) -> SandboxPolicy {
         SandboxPolicy::in_dir(self.folder.path().join("work"))
             .timeout(Duration::from_secs(30))
-            .backend(self.tier)
+            .backend(self.backend)
     }
 
     pub(crate) fn driver(&self) -> BackendSandbox {
-        BackendSandbox::new(self.tier)
+        BackendSandbox::new(self.backend)
     }
 
     pub(crate) async fn try_run(

@@ -25,7 +25,7 @@ enum Said {
 
 /// Names paths of which a command said that they cannot be used, and that the policy keeps from it.
 pub(super) fn notes(output: &Output, policy: &SandboxPolicy) -> Vec<String> {
-    // The other tiers show more than the policy says, or have a root of their own.
+    // The other backends show more than the policy says, or have a root of their own.
     let shows_exactly = [Backend::Namespaces, Backend::Bubblewrap];
     if output.outcome.is_success() || !shows_exactly.iter().any(|it| it.name() == output.driver) {
         return Vec::new();

@@ -116,7 +116,7 @@ pub struct DoctorArgs {
 /// What can be examined.
 #[derive(Clone, Debug, PartialEq, Eq, Subcommand)]
 pub enum DoctorCommand {
-    /// Show what each tier of the sandbox enforces on this machine
+    /// Show what each backend of the sandbox enforces on this machine
     Sandbox,
 }
 

@@ -64,7 +64,7 @@ impl SettingValue for bool {
     }
 }
 
-/// What commands are run with: the strongest tier that works, or one by its name.
+/// What commands are run with: the strongest backend that works, or one by its name.
 impl SettingValue for BackendChoice {
     const EXPECTED: &'static str =
         "`auto`, `namespaces`, `bubblewrap`, `landlock`, `docker`, `podman` or `host`";

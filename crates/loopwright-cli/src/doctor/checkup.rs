@@ -213,22 +213,24 @@ async fn chosen(config: &Config, sources: &ConfigSources) -> Check {
     }
 }
 
-/// Finds what commands are run with: the tier that is configured, or the strongest that works.
+/// Finds what commands are run with: the backend that is configured, or the strongest that works.
 async fn sandbox(driver: BackendChoice) -> Check {
-    let tiers = match driver {
+    let backends = match driver {
         BackendChoice::Auto => vec![Backend::Namespaces, Backend::Bubblewrap],
-        BackendChoice::Only(tier) => vec![tier],
+        BackendChoice::Only(backend) => vec![backend],
     };
     let mut why: Option<Unavailable> = None;
-    for tier in tiers {
-        match BackendSandbox::new(tier).probe().await {
+    for backend in backends {
+        match BackendSandbox::new(backend).probe().await {
             Ok(guarantees) => {
                 let missing = guarantees.missing();
                 let missing = missing.iter().map(|it| it.name()).collect::<Vec<_>>().join(", ");
                 let told = match missing.as_str() {
-                    "" => format!("commands are run with {tier}"),
+                    "" => format!("commands are run with {backend}"),
                     missing => {
-                        format!("commands are run with {tier}, which does not enforce: {missing}")
+                        format!(
+                            "commands are run with {backend}, which does not enforce: {missing}"
+                        )
                     }
                 };
                 return Check::good("sandbox", "", told);
@@ -241,7 +243,7 @@ async fn sandbox(driver: BackendChoice) -> Check {
             let told = format!("commands are refused: {}", why.reason);
             Check::problem("sandbox", "", told, why.remedy)
         }
-        None => Check::problem("sandbox", "", "commands are refused", "configure another tier"),
+        None => Check::problem("sandbox", "", "commands are refused", "configure another backend"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What each tier of the sandbox enforces.
+//! What each backend of the sandbox enforces.
 
 use std::fmt::Write as _;
 
@@ -9,22 +9,24 @@ use loopwright_sandbox::{
 use crate::console;
 use crate::exit::ExitCode;
 
-/// Tries every tier.
+/// Tries every backend.
 pub(super) async fn show() -> ExitCode {
     let mut found = Vec::new();
-    for tier in Backend::ALL {
-        found.push((tier, BackendSandbox::new(tier).probe().await));
+    for backend in Backend::ALL {
+        found.push((backend, BackendSandbox::new(backend).probe().await));
     }
     console::print(table(&found).as_bytes())
 }
 
-/// A column for each tier that works, and the reason for each that does not.
+/// A column for each backend that works, and the reason for each that does not.
 fn table(found: &[(Backend, Result<Guarantees, Unavailable>)]) -> String {
-    let working: Vec<(Backend, &Guarantees)> =
-        found.iter().filter_map(|(tier, result)| Some((*tier, result.as_ref().ok()?))).collect();
+    let working: Vec<(Backend, &Guarantees)> = found
+        .iter()
+        .filter_map(|(backend, result)| Some((*backend, result.as_ref().ok()?)))
+        .collect();
     let mut text = format!("{:20}", "");
-    for (tier, _) in &working {
-        write!(text, "{:>12}", tier.name()).ok();
+    for (backend, _) in &working {
+        write!(text, "{:>12}", backend.name()).ok();
     }
     for guarantee in Guarantee::ALL {
         write!(text, "\n{:20}", guarantee.name()).ok();
@@ -33,22 +35,24 @@ fn table(found: &[(Backend, Result<Guarantees, Unavailable>)]) -> String {
         }
     }
     text.push('\n');
-    for (tier, result) in found {
+    for (backend, result) in found {
         if let Err(unavailable) = result {
             write!(
                 text,
-                "\n{tier} does not work here: {}\n  {}\n",
+                "\n{backend} does not work here: {}\n  {}\n",
                 unavailable.reason, unavailable.remedy
             )
             .ok();
         }
     }
-    let default =
-        working.iter().find(|(tier, _)| matches!(tier, Backend::Namespaces | Backend::Bubblewrap));
+    let default = working
+        .iter()
+        .find(|(backend, _)| matches!(backend, Backend::Namespaces | Backend::Bubblewrap));
     match default {
-        Some((tier, _)) => write!(text, "\nCommands are run with {tier}.\n").ok(),
+        Some((backend, _)) => write!(text, "\nCommands are run with {backend}.\n").ok(),
         None => {
-            write!(text, "\nCommands are refused, unless a weaker tier is accepted by name.\n").ok()
+            write!(text, "\nCommands are refused, unless a weaker backend is accepted by name.\n")
+                .ok()
         }
     };
     text
@@ -95,7 +99,7 @@ mod tests {
     fn without_a_strong_tier_commands_are_refused() {
         let text = table(&[(Backend::Landlock, Ok(Guarantees::default()))]);
         assert!(
-            text.ends_with("Commands are refused, unless a weaker tier is accepted by name.\n"),
+            text.ends_with("Commands are refused, unless a weaker backend is accepted by name.\n"),
             "{text}"
         );
     }

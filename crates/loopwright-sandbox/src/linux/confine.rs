@@ -128,7 +128,7 @@ fn prepare(
 fn write_author(job: &LaunchRequest) {
     let home = job.env.iter().find(|(name, _)| name == "HOME").map(|(_, home)| Path::new(home));
     let settings = job.policy.author.as_ref().map(Author::git_settings).unwrap_or_default();
-    let is_own = has_own_home(job.tier, &job.policy);
+    let is_own = has_own_home(job.backend, &job.policy);
     if let (Some(home), false, true) = (home, settings.is_empty(), is_own) {
         let file = OpenOptions::new().write(true).create_new(true).open(home.join(".gitconfig"));
         file.and_then(|mut file| file.write_all(settings.as_bytes())).ok();

@@ -64,7 +64,7 @@ pub(crate) fn remove(job: &LaunchRequest) {
 }
 
 fn client(job: &LaunchRequest) -> Command {
-    let program = job.program.clone().unwrap_or_else(|| PathBuf::from(job.tier.name()));
+    let program = job.program.clone().unwrap_or_else(|| PathBuf::from(job.backend.name()));
     let mut client = Command::new(program);
     client.env_clear().envs(job.client_env.iter().map(|(name, value)| (name, value)));
     client
@@ -128,7 +128,7 @@ pub(crate) fn arguments(
     if job.policy.network != Network::Host {
         add("--network=none");
     }
-    if job.tier == Backend::Podman && user != 0 {
+    if job.backend == Backend::Podman && user != 0 {
         add("--userns=keep-id");
     }
     for entry in view.entries.iter().filter(|entry| entry.owned()) {

@@ -1,4 +1,4 @@
-//! What each tier enforces on this kernel.
+//! What each backend enforces on this kernel.
 
 use super::sys;
 use crate::guarantee::Enforcement::{BestEffort, Enforced};
@@ -13,11 +13,11 @@ use crate::policy::{self, Backend, SandboxPolicy};
 /// The Landlock version that can keep a command from signalling others.
 const SCOPES: i32 = 6;
 
-/// What a command under this policy gets from this tier, if everything could be set up.
-pub(crate) fn by(tier: Backend, policy: &SandboxPolicy) -> Guarantees {
+/// What a command under this policy gets from this backend, if everything could be set up.
+pub(crate) fn by(backend: Backend, policy: &SandboxPolicy) -> Guarantees {
     let limits = [MemoryPerProcess, FileSize, Environment];
     let all = Guarantees::all();
-    match tier {
+    match backend {
         Backend::Namespaces | Backend::Bubblewrap => {
             let strong = all.with(BestEffort, [MemoryTotal]);
             match policy.network {
@@ -55,9 +55,9 @@ pub(crate) fn by(tier: Backend, policy: &SandboxPolicy) -> Guarantees {
             .with(Enforced, limits)
             .with(BestEffort, [KillTree, DieWithAgent, MemoryTotal, Processes]),
     }
-    .without(unlimited_scratch(tier))
+    .without(unlimited_scratch(backend))
 }
 
-fn unlimited_scratch(tier: Backend) -> Option<crate::Guarantee> {
-    matches!(tier, Backend::Landlock | Backend::Host).then_some(Scratch)
+fn unlimited_scratch(backend: Backend) -> Option<crate::Guarantee> {
+    matches!(backend, Backend::Landlock | Backend::Host).then_some(Scratch)
 }

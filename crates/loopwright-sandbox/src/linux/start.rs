@@ -1,4 +1,4 @@
-//! Starting a command in its tier.
+//! Starting a command in its backend.
 
 use std::fs;
 use std::io;
@@ -52,7 +52,7 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|error| Refusal::setup("reaper", &error.into()))?;
     let view = View::of(job)?;
-    let sweep = (job.tier != Backend::Host).then(|| Sweep::of(&view, &job.policy));
+    let sweep = (job.backend != Backend::Host).then(|| Sweep::of(&view, &job.policy));
     let started = |pid, inner| Started {
         pid,
         inner,
@@ -62,7 +62,7 @@ pub(crate) fn start(job: &LaunchRequest, streams: Streams) -> Result<Started, Re
         groups: None,
         uncounted: rustix::process::geteuid().is_root(),
     };
-    match job.tier {
+    match job.backend {
         Backend::Namespaces => {
             let namespaces::Launched { pid, control, reports, notes, groups, uncounted } =
                 namespaces::launch(job, &view, streams)?;

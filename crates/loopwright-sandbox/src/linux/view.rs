@@ -166,7 +166,7 @@ impl View {
         for path in &policy.write_paths {
             writable.push(existing("writable path", path)?);
         }
-        let place = launch::cache_place(job.tier, policy);
+        let place = launch::cache_place(job.backend, policy);
         let cache = policy.cache.as_ref().zip(place);
         let cache = cache.map(|(path, place)| Ok((existing("cache", path)?, place))).transpose()?;
         if policy.broad_paths == BroadPaths::Refused {

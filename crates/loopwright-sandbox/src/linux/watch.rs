@@ -141,7 +141,7 @@ impl Watch<'_> {
     fn is_running(&mut self) {
         self.running = true;
         self.began = Instant::now();
-        let mut enforced = enforced::by(self.job.tier, &self.job.policy);
+        let mut enforced = enforced::by(self.job.backend, &self.job.policy);
         if self.uncounted && enforced.enforces(Guarantee::Processes) && self.kind == Kind::First {
             enforced = enforced.with(Enforcement::BestEffort, [Guarantee::Processes]);
         }

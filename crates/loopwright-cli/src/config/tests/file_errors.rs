@@ -104,7 +104,7 @@ fn the_keys_of_the_user_are_checked_too() {
     );
     check(
         "sandbox.backend = 1",
-        "`sandbox.backend` in FILE must be `auto`, `namespaces`, `bubblewrap`, `landlock`, `docker`, `podman` or `host`, not an integer: write `tier = \"auto\"`, for example",
+        "`sandbox.backend` in FILE must be `auto`, `namespaces`, `bubblewrap`, `landlock`, `docker`, `podman` or `host`, not an integer: write `backend = \"auto\"`, for example",
     );
     check(
         "store = 1",
@@ -124,7 +124,7 @@ fn a_syntax_error_names_line_and_column() {
     check("model = 'a/b'\n\nstream = tru\n", "line 3, column 10: invalid boolean, expected `true`");
     check(
         "system_prompt = 'ü' 'x'",
-        "line 1, column 14: unexpected key or value, expected newline, `#`",
+        "line 1, column 21: unexpected key or value, expected newline, `#`",
     );
     check("model = 'a/b'\r\nmodel = 'a/c'", "line 2, column 1: duplicate key");
     check("[limits", "line 1, column 8: unclosed table, expected `]`");

@@ -64,7 +64,7 @@ fn a_model_is_named_with_its_provider() {
 #[test]
 fn waits_and_rates_are_set_one_by_one() {
     let config = World::new()
-        .user("[timeouts]\nidle = 2.5\n[providers.a.rate]\nrequests_per_minute = 60")
+        .user("[timeouts]\nidle = 2.5\n[providers.a.rate_limit]\nrequests_per_minute = 60")
         .project("[timeouts]\ntotal = 30")
         .config();
     let timeouts = &config.timeouts;

@@ -172,7 +172,7 @@ fn providers_wire() {
         flag: None,
         variable: None,
         project: Some(("providers.local.wire_api = 'project'", "project")),
-        user: ("[providers.local]\nwire = 'user'", "user"),
+        user: ("[providers.local]\nwire_api = 'user'", "user"),
         shown: |config| show(config.providers["local"].wire_api.as_ref(), Clone::clone),
     });
 }
@@ -216,7 +216,7 @@ fn keys_that_only_the_user_may_set() {
     );
     check_user_only("sandbox.backend", ("sandbox.backend = 'host'", "host"), |config| {
         show(config.sandbox.backend.as_ref(), |choice| match choice {
-            BackendChoice::Only(tier) => tier.to_string(),
+            BackendChoice::Only(backend) => backend.to_string(),
             BackendChoice::Auto => "auto".to_owned(),
         })
     });
@@ -229,7 +229,7 @@ fn keys_that_only_the_user_may_set() {
 fn keys_are_decided_one_by_one() {
     let world = World::new()
         .user("model = 'a/user'\n[limits]\nsteps = 9\ncost = 1")
-        .project("limits.steps = 2\nsystem = 'project'")
+        .project("limits.steps = 2\nsystem_prompt = 'project'")
         .env("LOOPWRIGHT_MAX_TOKENS", "3");
     let Config { model, system_prompt: system, limits, .. } = world.config();
     let user = Origin::User(world.path("home/.config/loopwright/config.toml").into());

@@ -65,7 +65,7 @@ fn a_file_without_an_end_is_refused() {
 
 #[test]
 fn the_sandbox_and_the_store_are_the_users() {
-    check("[sandbox]\ntier = 'host'", "sandbox.backend", SANDBOX);
+    check("[sandbox]\nbackend = 'host'", "sandbox.backend", SANDBOX);
     for key in ["read", "write", "allow", "direct", "path", "environment"] {
         check(&format!("sandbox.{key} = ['x']"), &format!("sandbox.{key}"), SANDBOX);
     }
@@ -99,7 +99,11 @@ fn a_project_may_hide_more_and_lower_limits_of_commands() {
 #[test]
 fn prices_and_rates_are_the_users() {
     check("[models.'openai/x']\nprices = { input = 0, output = 0 }", "models", PRICES);
-    check("[providers.openai.rate]\nrequests_per_minute = 9", "providers.openai.rate", RATE);
+    check(
+        "[providers.openai.rate_limit]\nrequests_per_minute = 9",
+        "providers.openai.rate_limit",
+        RATE,
+    );
 }
 
 #[test]

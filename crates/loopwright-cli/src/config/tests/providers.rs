@@ -5,8 +5,8 @@ use super::*;
 #[test]
 fn a_project_adds_to_the_provider_of_the_user() {
     let world = World::new()
-        .user("[providers.local]\nbase_url = 'http://localhost'\nwire = 'user'\n[providers.other]")
-        .project("[providers.local]\nwire = 'project'\nmodel = 'small'");
+        .user("[providers.local]\nbase_url = 'http://localhost'\nwire_api = 'user'\n[providers.other]")
+        .project("[providers.local]\nwire_api = 'project'\nmodel = 'small'");
     let user = || Origin::User(world.path("home/.config/loopwright/config.toml").into());
     let project = || Origin::Project(world.path("repo/loopwright.toml").into());
     let local = Provider {

@@ -15,7 +15,7 @@ fn a_misspelled_key_is_ignored_with_a_suggestion() {
 #[test]
 fn every_table_is_looked_through() {
     let world = World::new().user(
-        "max_steps = 1\nlimits.step = 1\nproviders.local.url = 'x'\nsandbox.teir = 'x'\nstore.place = 'x'",
+        "max_steps = 1\nlimits.step = 1\nproviders.local.url = 'x'\nsandbox.bakcend = 'x'\nstore.place = 'x'",
     );
     assert_eq!(
         world.warnings(),
@@ -23,7 +23,7 @@ fn every_table_is_looked_through() {
             "unknown key `max_steps` in FILE: did you mean `limits.steps`?",
             "unknown key `limits.step` in FILE: did you mean `limits.steps`?",
             "unknown key `providers.local.url` in FILE: did you mean `providers.local.base_url`?",
-            "unknown key `sandbox.teir` in FILE: did you mean `sandbox.backend`?",
+            "unknown key `sandbox.bakcend` in FILE: did you mean `sandbox.backend`?",
             "unknown key `store.place` in FILE: it is ignored; remove it",
         ]
         .map(|line| line.replace("FILE", "/home/.config/loopwright/config.toml"))

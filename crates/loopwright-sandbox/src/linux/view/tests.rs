@@ -5,7 +5,7 @@ use crate::policy::{Backend, SandboxPolicy};
 
 pub(crate) fn job(policy: SandboxPolicy) -> LaunchRequest {
     LaunchRequest {
-        tier: Backend::Namespaces,
+        backend: Backend::Namespaces,
         argv: vec!["true".into()],
         env: Vec::new(),
         policy,
