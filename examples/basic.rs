@@ -4,6 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
+use loopwright::agent::UseContextConfig;
 use loopwright::prelude::*;
 use loopwright_testing::FakeModel;
 

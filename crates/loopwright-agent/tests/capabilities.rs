@@ -16,7 +16,7 @@ use loopwright_agent::{
 use loopwright_core::{
     AgentLoop, AnyTool, BoxError, CallableHook, ErrorDecision, ExecutionStatus, Flow, Hook, HookCx,
     HookPoint, HookPoints, Interceptor, Priority, StateEdit, StopReason, StopSignal, ToolSet,
-    kinds::HookExecuted,
+    events::HookExecuted,
     messages::{Content, Message, Part, ResponseFormat, Role, ToolCall},
 };
 use loopwright_testing::{

@@ -14,7 +14,7 @@ use loopwright_agent::{
 use loopwright_core::{
     AgentState, CallableHook, Clock as _, ContinuationDecision, ContinuationOutcome, ErrorDecision,
     Evaluation, ExecutionStatus, Flow, RunOptions, StopDecision, StopReason, StopSignal, Timestamp,
-    kinds::ContinuationEvaluated,
+    events::ContinuationEvaluated,
     messages::{FinishReason, Usage},
 };
 use loopwright_testing::{FrozenClock, ScenarioStep, block_on};

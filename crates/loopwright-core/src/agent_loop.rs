@@ -2,14 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use futures::stream::{self, Stream};
+use futures_util::stream::{self, Stream};
 use loopwright_messages::{ResponseFormat, Transcript};
 
 use crate::{
     compile::ContextCompiler,
     driver::Driver,
     event::{EventEnvelope, EventType},
-    events::{EventSink, EventSinks},
+    event_bus::{EventSink, EventSinks},
     executor::ToolExecutor,
     instructions::Instructions,
     interceptor::Interceptor,

@@ -11,7 +11,7 @@ use crate::{
     clock::RunEnv,
     compile::CompileError,
     event::{DecisionExtractionFailed, ValidationFailed},
-    events::EventBus,
+    event_bus::EventBus,
     failure::{Failure, FailureKind},
     infer::{ComposedPrompt, Inference, SharedMemory, check_prompt, lock},
     interceptor::{HookError, Panicked},

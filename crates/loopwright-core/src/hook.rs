@@ -14,7 +14,7 @@ use crate::{
     clock::RunEnv,
     driver::StepError,
     edit::StateEdit,
-    events::EventBus,
+    event_bus::EventBus,
     execution::ExecutionStatus,
     failure::Failure,
     infer::Inference,

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use futures::future::{Either, select};
+use futures_util::future::{Either, select};
 use loopwright_messages::{
     Cost, InferenceRequest, InferenceResponse, Message, Prompt, RequestPrefix, Usage,
 };
@@ -18,7 +18,7 @@ use crate::{
     clock::RunEnv,
     driver::StepError,
     event::{InferenceRequestStarted, InferenceResponseReceived, PromptCacheBroken, StreamDelta},
-    events::EventBus,
+    event_bus::EventBus,
     hook::{Flow, HookCx, HookPoint, InferenceDecision},
     meter::BudgetAccount,
     model::{ChatModel, Delta, InferCx, ModelCache, ModelError, ModelErrorKind},

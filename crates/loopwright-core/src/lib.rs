@@ -24,7 +24,7 @@ mod fold;
 mod continuation;
 mod edit;
 mod event;
-mod events;
+mod event_bus;
 mod journal;
 mod model;
 mod layer;
@@ -52,7 +52,7 @@ pub use crate::{
     driver::{Driver, StepError, ThinkCx},
     edit::StateEdit,
     event::{AgentEvent, EventEnvelope, EventType, StreamFragment},
-    events::{EventBus, EventSink, EventSinks},
+    event_bus::{EventBus, EventSink, EventSinks},
     execution::{Execution, ExecutionStatus},
     executor::{ToolExecutor, ToolRunner},
     failure::{Failure, FailureKind, panic_message},
@@ -86,7 +86,7 @@ pub use crate::{
 };
 
 /// Every kind of event, by its name.
-pub mod kinds {
+pub mod events {
     pub use crate::event::*;
 }
 

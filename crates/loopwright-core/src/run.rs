@@ -20,7 +20,7 @@ mod time;
 
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 use loopwright_messages::Message;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +32,7 @@ use crate::{
     continuation::ContinuationOutcome,
     driver::StepError,
     event::{AgentEvent, ContinuationEvaluated, MessageSteered, StepStarted},
-    events::EventBus,
+    event_bus::EventBus,
     execution::{Execution, ExecutionStatus},
     failure::Failure,
     hook::HookPoint,

@@ -26,7 +26,7 @@ use crate::{
     budget::BudgetUsage,
     clock::RunEnv,
     driver::StepError,
-    events::EventBus,
+    event_bus::EventBus,
     infer::Inference,
     journal::{IdempotencyKey, Journal},
     meter::BudgetAccount,
