@@ -77,10 +77,22 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `templates`, on by default | the module `templates`: agents as Markdown, YAML and JSON |
-//! | `bedrock` | Amazon Bedrock, and with it what signs requests to AWS |
-//! | `sqlite` | the module `store_sql` with sessions in a SQLite file |
-//! | `postgres` | the same with sessions in PostgreSQL |
+//! | `http`, on by default | the module `models`: providers over HTTP, and `UseLlm` |
+//! | `tools`, on by default | tools for files and commands, and the module `sandbox` |
+//! | `skills` | instructions that the model loads when it needs them; with `tools` |
+//! | `structured` | answers of a Rust type, with a validator of JSON Schemas |
+//! | `recording` | exchanges with models, on file |
+//! | `inventory` | every capability by its name, for configurations |
+//! | `sessions` | the module `sessions`: conversations in memory and in files |
+//! | `sqlite`, `postgres` | the module `store_sql`: sessions in a database |
+//! | `worker` | the module `worker`: processes that run queued jobs |
+//! | `templates` | the module `templates`: agents as Markdown, YAML and JSON |
+//! | `bedrock` | Amazon Bedrock, with the signatures of AWS |
+//! | `gzip` | compressed answers of providers, for requests that do not stream |
+//! | `full` | all of the above |
+//!
+//! Without any feature there is the loop, the builder, and the capabilities that need neither files nor a
+//! network. The program `loopwright` has all features that it uses.
 //!
 //! Features add and never change what is there.
 
