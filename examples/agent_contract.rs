@@ -4,6 +4,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
+use loopwright::agent::UseContextConfig;
+use loopwright::runtime::events;
 use loopwright::{
     agent::{
         AgentContract, AgentContractRegistry, AgentDescriptor, AgentFactory as _, BuildError,
@@ -42,7 +44,7 @@ async fn main() -> Result<(), BoxError> {
     // As a worker does, which knows a name and a configuration.
     let agent = registry.create("translator", &config)?;
     println!("{}", agent.descriptor().description());
-    let agent = agent.on_event(|event: &kinds::StepCompleted, _| println!("step {}", event.step));
+    let agent = agent.on_event(|event: &events::StepCompleted, _| println!("step {}", event.step));
     let state = agent.run(AgentState::new().with_user_message("Dober dan!")).await?;
     println!("{}", state.text());
 

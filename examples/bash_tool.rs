@@ -4,7 +4,9 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
+use loopwright::capabilities::bash::Bash;
 use loopwright::prelude::*;
+use loopwright::runtime::{Execution, Step};
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 

@@ -6,6 +6,7 @@
 
 use std::{fs, io, sync::Arc, time::Duration};
 
+use loopwright::runtime::RunOptions;
 use loopwright::{
     broadcast::{
         BroadcastConfig, Broadcasting, CAPACITY, ConsoleObserver, ConsoleOptions, JsonLines,

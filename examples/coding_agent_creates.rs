@@ -11,8 +11,8 @@ use loopwright::{
         CapabilityRegistry, DefinitionLoopFactory, DefinitionStateFactory, LoopFactory as _,
         StateFactory as _,
     },
-    core::Step,
     prelude::*,
+    runtime::Step,
     templates::DefinitionLoader,
 };
 use loopwright_testing::{FakeModel, ScenarioStep};

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use loopwright::runtime::Step;
 use loopwright::{
     capabilities::files::{MemoryFileJournal, WorkspaceRoot},
     prelude::*,

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright::{
     agent::UseContextCompilerDecorator,
-    core::{CompileError, ContextCompiler},
     messages::Prompt,
     prelude::*,
+    runtime::{CompileError, ContextCompiler},
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 

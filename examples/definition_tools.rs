@@ -6,8 +6,8 @@
 
 use loopwright::{
     agent::{AgentDefinition, Definitions as _},
-    core::Step,
     prelude::*,
+    runtime::Step,
     templates::{AgentDefinitionRegistry, FileDefinitionStore, UseAgentDefinitions},
 };
 use loopwright_testing::{FakeModel, ScenarioStep};

@@ -4,6 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
+use loopwright::agent::UseContextConfig;
 use loopwright::{capabilities::system_prompt::UseSystemPrompt, prelude::*};
 use loopwright_testing::FakeModel;
 

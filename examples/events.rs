@@ -10,9 +10,9 @@ use std::sync::{
 };
 
 use loopwright::{
-    core::kinds::{StepCompleted, StreamDelta, ToolCallCompleted},
     messages::Usage,
     prelude::*,
+    runtime::events::{StepCompleted, StreamDelta, ToolCallCompleted},
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 

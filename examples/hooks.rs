@@ -4,8 +4,9 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use loopwright::core::{Execution, Step, ToolDecision, ToolOutcome};
 use loopwright::prelude::*;
+use loopwright::runtime::ToolOutput;
+use loopwright::runtime::{Execution, Step, ToolDecision, ToolOutcome};
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 

@@ -6,6 +6,7 @@
 
 use futures::StreamExt as _;
 use loopwright::prelude::*;
+use loopwright::runtime::RunOptions;
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 
 fn looking() -> Result<AgentLoop, BoxError> {

@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
+use loopwright::runtime::{Execution, Step};
 use loopwright::{
     capabilities::planning::UsePlanningSubagent,
-    core::kinds::{SubagentCompleted, SubagentSpawning},
     prelude::*,
+    runtime::events::{SubagentCompleted, SubagentSpawning},
 };
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;

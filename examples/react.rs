@@ -5,9 +5,10 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
+use loopwright::agent::UseReActConfig;
 use loopwright::{
-    core::{Execution, kinds::ValidationFailed},
     prelude::*,
+    runtime::{Execution, events::ValidationFailed},
 };
 use loopwright_testing::FakeModel;
 

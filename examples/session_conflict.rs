@@ -16,7 +16,7 @@ use loopwright::{
 async fn main() -> Result<(), BoxError> {
     let sessions = SessionRepository::new(Arc::new(MemoryStore::new()));
     let definition = AgentDefinition::new("scribe", "Writes", "You write things down.");
-    let now = loopwright::core::RunEnv::system().clock.now();
+    let now = loopwright::runtime::RunEnv::system().clock.now();
     let session = sessions.create(SessionFactory::new().create(definition, now)).await?;
     let id = session.id().clone();
 

@@ -24,7 +24,7 @@ async fn main() -> Result<(), BoxError> {
     let loops = DefinitionLoopFactory::new(AgentBuilder::base().with(UseLlm::from_model(model)));
     let runtime = SessionRuntime::new(Arc::new(MemoryStore::new()), loops);
     let definition = AgentDefinition::new("guide", "Plans ways", "You plan ways.");
-    let now = loopwright::core::RunEnv::system().clock.now();
+    let now = loopwright::runtime::RunEnv::system().clock.now();
     let trip = runtime.create(SessionFactory::new().create(definition, now)).await?.id().clone();
     runtime.execute(&trip, &SendMessage::text("How do I get to Piran?")).await?;
     runtime.execute(&trip, &SendMessage::text("How long?")).await?;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use loopwright::{
     agent::{AgentDefinition, DefinitionLoopFactory},
-    core::{Priority, RunEnv},
     prelude::*,
+    runtime::{Priority, RunEnv},
     sessions::{
         AgentSession, MemoryStore, ResumeSession, SendMessage, SessionFactory, SessionHook,
         SessionRuntime, SessionStage, SessionStatus,

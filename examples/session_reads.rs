@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use loopwright::{
     agent::{AgentDefinition, DefinitionLoopFactory},
-    core::AgentState,
     prelude::*,
+    runtime::AgentState,
     sessions::{
         MemoryStore, SendMessage, SessionFactory, SessionId, SessionQuery, SessionRuntime,
         SessionStatus, SuspendSession,
@@ -22,7 +22,7 @@ async fn main() -> Result<(), BoxError> {
     let model = UseLlm::from_model(FakeModel::script(["It is open.", "It is closed."]));
     let loops = DefinitionLoopFactory::new(AgentBuilder::base().with(model));
     let runtime = SessionRuntime::new(Arc::new(MemoryStore::new()), loops);
-    let now = loopwright::core::RunEnv::system().clock.now();
+    let now = loopwright::runtime::RunEnv::system().clock.now();
     for (name, question) in [("one", "Is the market open?"), ("two", "And the harbour?")] {
         let definition = AgentDefinition::new("clerk", "Knows hours", "You know opening hours.");
         let id = SessionId::new(name)?;

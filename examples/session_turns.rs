@@ -29,7 +29,7 @@ async fn main() -> Result<(), BoxError> {
     let store = FileStore::open(directory.path())?;
 
     let definition = AgentDefinition::new("guide", "Knows harbours", "You know every harbour.");
-    let now = loopwright::core::RunEnv::system().clock.now();
+    let now = loopwright::runtime::RunEnv::system().clock.now();
     let first = runtime(&store, &["It is a harbour town."]);
     let session = first.create(SessionFactory::new().create(definition, now)).await?;
     let id = session.id().clone();

@@ -4,6 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
+use loopwright::runtime::{Execution, Step};
 use loopwright::{
     capabilities::structured::{RunTyped as _, SchemaRegistry, UseStructuredOutputs},
     prelude::*,

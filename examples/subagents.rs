@@ -4,11 +4,12 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
+use loopwright::runtime::{Execution, Step};
 use loopwright::{
     agent::{AgentDefinition, DefinitionRegistry},
     capabilities::subagents::UseSubagents,
-    core::kinds::SubagentCompleted,
     prelude::*,
+    runtime::events::SubagentCompleted,
 };
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;

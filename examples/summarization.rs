@@ -6,8 +6,8 @@
 
 use loopwright::{
     capabilities::summarization::{SummarizationPolicy, UseSummarization},
-    core::kinds::{MessageBufferSummarized, MessagesMovedToBuffer, PromptCacheBroken},
     prelude::*,
+    runtime::events::{MessageBufferSummarized, MessagesMovedToBuffer, PromptCacheBroken},
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};
 use serde_json::json;

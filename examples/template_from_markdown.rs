@@ -8,8 +8,8 @@ use std::path::Path;
 
 use loopwright::{
     agent::{DefinitionLoopFactory, DefinitionStateFactory, LoopFactory as _, StateFactory as _},
-    core::ToolRegistry,
     prelude::*,
+    runtime::ToolRegistry,
     templates::DefinitionLoader,
 };
 use loopwright_testing::{FakeModel, ScenarioStep};

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use loopwright::{
     agent::{CapabilityRegistry, DefinitionLoopFactory, LoopFactory as _},
-    core::ToolRegistry,
     prelude::*,
+    runtime::ToolRegistry,
     templates::{DefinitionFormat, DefinitionLoader},
 };
 use loopwright_testing::{FakeModel, MockTool, ScenarioStep};

@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use loopwright::{core::Step, prelude::*};
+use loopwright::runtime::tool_fn;
+use loopwright::{prelude::*, runtime::Step};
 use loopwright_testing::{FakeModel, ScenarioStep};
 use schemars::JsonSchema;
 use serde::Deserialize;

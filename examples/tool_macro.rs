@@ -5,7 +5,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use loopwright::{core::Execution, prelude::*};
+use loopwright::{prelude::*, runtime::Execution};
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
 

@@ -33,12 +33,15 @@ use std::{
 };
 
 use futures::future::join_all;
+use loopwright::agent::UseContextConfig;
+use loopwright::messages::{Part, Role, ToolCall};
+use loopwright::runtime::{LlmConfig, tool_fn};
 use loopwright::{
     agent::{AgentDefinition, DefinitionLoopFactory},
-    core::{ChatModel, InferCx, ModelError, RunEnv},
     messages::{Content, InferenceOptions, InferenceRequest, InferenceResponse, Usage},
     models::{RemoteModel, Secret, WireApi},
     prelude::*,
+    runtime::{ChatModel, InferCx, ModelError, RunEnv},
     sessions::{
         FileStore, SendMessage, SessionFactory, SessionRepository, SessionRuntime, SessionStore,
     },

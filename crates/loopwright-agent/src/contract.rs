@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use futures::stream::Stream;
+use futures_util::stream::Stream;
 use loopwright_core::{
     AgentLoop, AgentState, EventEnvelope, EventSink, EventSinks, EventType, ExecutionStatus,
     RunOptions,

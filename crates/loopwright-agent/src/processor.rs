@@ -9,7 +9,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 use loopwright_core::{
     AgentState, BoxError, Execution, Flow, Hook, HookCx, HookPoint, HookPoints, HookStack, Key,
     Priority, StateEdit,

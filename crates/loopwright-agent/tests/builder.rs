@@ -15,7 +15,7 @@ use loopwright_agent::{
 use loopwright_core::{
     AgentLoop, AgentState, AnyTool, BoxError, Budget, CallableHook, CompileError, ContextCompiler,
     Flow, HookCx, HookPoint, Interceptor, IntoTool as _, Priority, StateEdit,
-    kinds::StepStarted,
+    events::StepStarted,
     messages::{Message, Prompt, ResponseFormat, Transcript, Turn},
 };
 use loopwright_testing::{

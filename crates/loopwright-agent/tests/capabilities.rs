@@ -17,7 +17,7 @@ use loopwright_core::{
     AgentLoop, AnyTool, BoxError, Budget, CallableHook, ErrorDecision, ExecutionStatus, Flow, Hook,
     HookCx, HookPoint, HookPoints, Interceptor, Priority, StateEdit, StopReason, StopSignal,
     ToolSet,
-    kinds::HookExecuted,
+    events::HookExecuted,
     messages::{Content, Message, Part, ResponseFormat, Role, ToolCall},
 };
 use loopwright_testing::{

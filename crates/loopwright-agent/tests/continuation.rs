@@ -15,7 +15,7 @@ use loopwright_core::{
     AgentState, Budget, CallableHook, Clock as _, ContinuationDecision, ContinuationOutcome,
     ErrorDecision, Evaluation, ExecutionStatus, Flow, RunOptions, StopDecision, StopReason,
     StopSignal, Timestamp,
-    kinds::ContinuationEvaluated,
+    events::ContinuationEvaluated,
     messages::{FinishReason, Usage},
 };
 use loopwright_testing::{FrozenClock, ScenarioStep, block_on};

@@ -3,13 +3,13 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::SeqCst},
 };
 
-use futures::StreamExt as _;
+use futures_util::StreamExt as _;
 use loopwright_agent::{
     AgentContract, AgentContractRegistry, AgentDescriptor, AgentFactory as _, BuildError,
     ContractAgent, ContractError, ContractLoopFactory, InvalidDescriptor, LoopFactory,
 };
 use loopwright_core::{
-    AgentEvent, AgentLoop, AgentState, EventEnvelope, kinds,
+    AgentEvent, AgentLoop, AgentState, EventEnvelope, events,
     messages::{InferenceRequest, Role},
 };
 use loopwright_testing::{
@@ -160,7 +160,7 @@ fn listeners_hear_each_event_once_whenever_they_were_added() {
     agent.agent().unwrap();
     let agent = agent.with_event_handler(Arc::new(|_: &EventEnvelope| panic!("it is replaced")));
     let agent = agent
-        .on_event(move |_: &kinds::ExecutionCompleted, _| {
+        .on_event(move |_: &events::ExecutionCompleted, _| {
             after();
         })
         .with_event_handler(Arc::new(move |envelope: &EventEnvelope| {

@@ -9,7 +9,7 @@ use loopwright_agent::{
 use loopwright_core::{
     AgentLoop, AgentState, Budget, CallableHook, ErrorDecision, ExecutionStatus, FailureKind,
     LlmConfig, Step, StepKind,
-    kinds::{DecisionExtractionFailed, ExecutionFailed, ValidationFailed},
+    events::{DecisionExtractionFailed, ExecutionFailed, ValidationFailed},
     messages::{
         FinishReason, InferenceOptions, InferenceRequest, ResponseFormat, ToolCallFormat, TurnBody,
         Usage,

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use loopwright_agent::{AgentBuilder, Capability, UseDriver, UseLlmConfig, UseTools};
 use loopwright_core::{
     AgentLoop, AgentState, Driver, RunOptions, StepError, StepResponse, StopReason, ThinkCx,
-    kinds::PromptCacheBroken,
+    events::PromptCacheBroken,
     messages::{CacheBreak, Message},
 };
 use loopwright_testing::{

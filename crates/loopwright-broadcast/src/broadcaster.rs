@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use loopwright_core::{
     AgentEvent, EventEnvelope, StopReason, StreamFragment, Timestamp, ToolOutcome,
-    kinds::{
+    events::{
         ContinuationEvaluated, StepCompleted, StepStarted, StreamDelta, ToolCallCompleted,
         ToolCallStarted,
     },

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use futures::executor;
+use futures_executor as executor;
 use loopwright_core::{AgentEvent, EventEnvelope, EventSink};
 
 pub use self::options::ConsoleOptions;

@@ -7,7 +7,7 @@ use std::{
     task::Poll,
 };
 
-use futures::task::AtomicWaker;
+use futures_util::task::AtomicWaker;
 
 /// What something is worth where there is no room for everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -28,26 +28,47 @@
 //! | [`broadcasting`] | what the agent does, told to the world outside |
 //! | [`inventory`] | what this crate has on offer, as data |
 //!
+//! | feature, on by default | adds |
+//! |---|---|
+//! | `tools` | `files`, `bash`, `coding`, `compaction` |
+//! | `skills` | `skills`, `front_matter`, and `tools` |
+//! | `models` | `llm` |
+//! | `recording` | `recording` |
+//! | `structured` | `structured`, with a validator of JSON Schemas |
+//! | `inventory` | `inventory`, and all of the above |
+//!
 //! Nothing here trusts the model: paths are walked by handles and never leave their directory, and
 //! commands are confined by the kernel.
 
+#[cfg(feature = "tools")]
 pub mod files;
+#[cfg(feature = "tools")]
 pub mod bash;
+#[cfg(feature = "tools")]
 pub mod coding;
 pub mod child;
 mod asked;
 mod said;
 mod private;
+#[cfg(any(feature = "inventory", feature = "structured", feature = "tools"))]
+#[cfg_attr(
+    not(feature = "inventory"),
+    allow(dead_code, reason = "each form is used by some capabilities only")
+)]
 mod written;
 mod window;
 pub mod subagents;
 pub mod planning;
 pub mod critique;
 pub mod summarization;
+#[cfg(feature = "tools")]
 pub mod compaction;
 pub mod retrospective;
+#[cfg(feature = "skills")]
 pub mod front_matter;
+#[cfg(feature = "skills")]
 pub mod skills;
+#[cfg(feature = "structured")]
 pub mod structured;
 mod batch;
 pub mod metadata;
@@ -56,9 +77,12 @@ pub mod tool_registry;
 pub mod cancellation;
 pub mod system_prompt;
 pub mod history;
+#[cfg(feature = "models")]
 pub mod llm;
 pub mod llm_query;
 pub mod self_description;
+#[cfg(feature = "recording")]
 pub mod recording;
 pub mod broadcasting;
+#[cfg(feature = "inventory")]
 pub mod inventory;

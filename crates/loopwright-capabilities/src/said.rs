@@ -2,7 +2,15 @@
 
 use loopwright_core::messages::{Role, Turn, TurnBody};
 
-use crate::{critique::is_feedback, retrospective::is_guidance, structured::is_correction};
+#[cfg(feature = "structured")]
+use crate::structured::is_correction;
+use crate::{critique::is_feedback, retrospective::is_guidance};
+
+/// Without structured outputs, no answer is corrected.
+#[cfg(not(feature = "structured"))]
+fn is_correction(_text: &str) -> bool {
+    false
+}
 
 /// Returns `true` if the user said a turn, and not a critic, the model's earlier self or whoever reads its
 /// answers in the user's place.

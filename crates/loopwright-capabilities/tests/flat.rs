@@ -3,7 +3,7 @@
 use loopwright_agent::AgentBuilder;
 use loopwright_core::{
     AgentState, RunOptions, Step,
-    kinds::{MessageBufferSummarized, PromptCacheBroken},
+    events::{MessageBufferSummarized, PromptCacheBroken},
     messages::{CacheBreak, InferenceRequest, Message},
 };
 use loopwright_testing::{EventRecorder, FrozenClock};

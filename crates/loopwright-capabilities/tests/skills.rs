@@ -18,7 +18,7 @@ use loopwright_capabilities::tasks::UseTaskPlanning;
 use loopwright_core::{
     AgentLoop, AgentState, ChatModel, ContextCompiler, LlmConfig, ModelError, ModelErrorKind,
     ModelProvider,
-    kinds::PromptCacheBroken,
+    events::PromptCacheBroken,
     messages::{CacheBreak, InferenceRequest, ToolResult, TurnBody},
 };
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep};

@@ -7,7 +7,7 @@ use loopwright_capabilities::structured::{
 };
 use loopwright_core::{
     AgentLoop, AgentState, ExecutionStatus, LlmConfig, RunOptions, StopReason,
-    kinds::ValidationFailed,
+    events::ValidationFailed,
     messages::{FinishReason, InferenceRequest, Message, ResponseFormat, ToolChoice, Usage},
 };
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep};

@@ -27,7 +27,7 @@ use loopwright_capabilities::{
 use loopwright_core::{
     AgentLoop, AgentState, Budget, CallableHook, ExecutionStatus, RunEnv, RunOptions, SideEffects,
     Step, ToolDecision, ToolOptions, ToolOutput,
-    kinds::SubagentCompleted,
+    events::SubagentCompleted,
     messages::{Cost, InferenceRequest, Usage},
 };
 use loopwright_sandbox::Backend;
@@ -303,7 +303,7 @@ fn a_crash_in_the_middle_of_a_sub_agent_resumes_it_and_nothing_is_paid_twice() {
     let keys = look.keys();
     assert_eq!((model.asked(), keys.len(), &keys[0]), (6, 2, &keys[1]));
     assert_eq!(state.usage(), Usage::new(60, 0));
-    let resumed = events.events_of::<loopwright_core::kinds::ExecutionStarted>();
+    let resumed = events.events_of::<loopwright_core::events::ExecutionStarted>();
     assert!(resumed.iter().all(|it| it.resumed));
     assert_eq!(resumed.len(), 3);
     let used: Vec<_> = events.events_of::<SubagentCompleted>().iter().map(|it| it.usage).collect();

@@ -3,7 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod compile;
 pub(crate) mod event;
-pub(crate) mod events;
+pub(crate) mod event_bus;
 pub(crate) mod handle;
 pub(crate) mod hook;
 pub(crate) mod host;

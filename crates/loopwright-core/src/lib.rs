@@ -27,7 +27,7 @@ mod engine;
 use self::engine::{agent_loop, driver, executor, infer, interceptor, reply, run};
 use self::{
     contract::{
-        agent, compile, event, events, handle, hook, host, instructions, journal, layer, model,
+        agent, compile, event, event_bus, handle, hook, host, instructions, journal, layer, model,
         profile, step_error, tool,
     },
     state::{change, continuation, edit, execution, fold, outbox, outcome, step},
@@ -45,7 +45,7 @@ pub use crate::{
     continuation::{CRITERIA_RESULTS, ContinuationDecision, ContinuationOutcome, Evaluation},
     edit::StateEdit,
     event::{AgentEvent, EventEnvelope, EventType, StreamFragment},
-    events::{EventBus, EventSink, EventSinks},
+    event_bus::{EventBus, EventSink, EventSinks},
     execution::{Execution, ExecutionStatus},
     failure::{Failure, FailureKind, panic_message},
     fold::ReplayError,
@@ -88,7 +88,7 @@ pub use crate::{
 };
 
 /// Every kind of event, by its name.
-pub mod kinds {
+pub mod events {
     pub use crate::event::*;
 }
 

@@ -8,7 +8,7 @@ use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, Budget, CallableHook, Driver,
     ExecutionStatus, FailureKind, StepError, StepResponse, StopReason, ThinkCx, ToolDecision,
     ToolOptions, ToolOutput,
-    kinds::ToolCallCompleted,
+    events::ToolCallCompleted,
     messages::{Content, FinishReason, Message, Part, Role, ToolCall, Usage},
 };
 use loopwright_testing::{

@@ -4,7 +4,7 @@ use std::{future::pending, sync::Arc, time::Duration};
 
 use loopwright_core::{
     Budget, BudgetAccount, ExecutionStatus, RunOptions, Spend, ToolOutput,
-    kinds::{SubagentCompleted, SubagentSpawning},
+    events::{SubagentCompleted, SubagentSpawning},
     messages::{InferenceRequest, Prompt, Usage},
 };
 use loopwright_testing::{

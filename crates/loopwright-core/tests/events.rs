@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, ApprovalRequest, BoxError, Budget, CallableHook,
     EventEnvelope, EventSink, InferenceDecision, RunOptions, StopSignal, ToolDecision,
-    kinds::{
+    events::{
         ContinuationEvaluated, HookExecuted, InferenceResponseReceived, StateUpdated,
         StepCompleted, StepStarted, StopSignalReceived, TokenUsageReported, ToolCallBlocked,
         ToolCallCompleted, ToolCallStarted,

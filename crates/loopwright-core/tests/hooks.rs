@@ -11,7 +11,7 @@ use loopwright_core::{
     FailureKind, Flow, Hook, HookCx, HookPoint, HookPoints, HookStack, InferenceDecision,
     Interceptor, Key, Priority, RegisteredHook, RunEnv, StateEdit, Step, StepKind, StopDecision,
     StopSignal, ToolDecision, ToolOptions, ToolOutcome,
-    kinds::{HookExecuted, StepCompleted, StepStarted},
+    events::{HookExecuted, StepCompleted, StepStarted},
     messages::{
         CacheBreak, InferenceRequest, InferenceResponse, Message, Part, ProviderPayload, Role,
         SectionName, Transcript, Usage,

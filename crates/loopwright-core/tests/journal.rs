@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 use loopwright_core::{
     AgentLoop, AgentState, ApprovalDecision, CallState, CallableHook, Change, ChangeRecord,
     EffectRecord, ExecutionStatus, FailureKind, Flow, IdempotencyKey, OnInterrupted, RunOptions,

@@ -6,13 +6,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures::StreamExt as _;
+use futures_util::StreamExt as _;
 use loopwright_core::{
     AgentEvent, AgentLoop, AgentState, BoxError, CallState, CallableHook, Driver, ErrorDecision,
     ExecutionStatus, Failure, FailureKind, Flow, InferenceDecision, RunOptions, Step, StepError,
     StepKind, StepResponse, StopDecision, ThinkCx, Tool, ToolCx, ToolDecision, ToolOptions,
     ToolOutcome, ToolOutput, ToolSet,
-    kinds::{
+    events::{
         ContinuationEvaluated, ExecutionCompleted, ExecutionFailed, ExecutionStarted, HookExecuted,
         StateUpdated, StepCompleted, StepStarted, TokenUsageReported, ToolCallCompleted,
         ToolCallStarted, ValidationFailed,

@@ -7,7 +7,7 @@ use loopwright_core::{
     AgentLoop, AgentState, BoxError, CallableHook, ChatModel, CompileError, ContextCompiler,
     ExecutionStatus, Fragment, InferCx, InferenceDecision, Instructions, IntoTool as _, LlmConfig,
     ModelError, ModelLayer, ToolSet,
-    kinds::{InferenceRequestStarted, PromptCacheBroken},
+    events::{InferenceRequestStarted, PromptCacheBroken},
     messages::{
         CacheBreak, InferenceOptions, InferenceRequest, InferenceResponse, Message, Prompt,
         ResponseFormat, ToolChoice, Transcript, Turn, Usage,

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt as _;
+use futures_util::StreamExt as _;
 use loopwright_core::{
     AgentState, CRITERIA_RESULTS, CallableHook, ContinuationDecision, Evaluation, Execution,
     ExecutionStatus, Flow, Step, StepKind, StopDecision,
-    kinds::ContinuationEvaluated,
+    events::ContinuationEvaluated,
     messages::{Content, FinishReason, Message, Part, Role, ToolCall, Transcript, TurnBody, Usage},
 };
 use loopwright_testing::{

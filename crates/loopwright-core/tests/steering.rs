@@ -10,7 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 use loopwright_core::{
     BoxError, CallableHook, ChatModel, Delta, ExecutionStatus, Flow, Hook, HookCx, InferCx,
     ModelError, ModelErrorKind, Run, RunHandle, RunOptions, SideEffects, StateEdit, Step,

@@ -7,7 +7,7 @@ use loopwright_core::{
     AgentState, Budget, CRITERIA_RESULTS, CallableHook, ContinuationDecision, ContinuationOutcome,
     Driver, Evaluation, ExecutionStatus, Flow, Hook, StepError, StepResponse, StopDecision,
     StopReason, StopSignal, ThinkCx, ToolOutcome,
-    kinds::{ContinuationEvaluated, ExecutionStopped, StopSignalReceived},
+    events::{ContinuationEvaluated, ExecutionStopped, StopSignalReceived},
 };
 use loopwright_testing::{
     EventRecorder, FakeDriver, FakeModel, Fault, MemoryJournal, ModelDriver, ScenarioStep,

@@ -10,7 +10,7 @@ use loopwright_core::{
     AgentMeta, AgentState, AnyTool, BoxError, Budget, CallableHook, Edit, ExecutionStatus, Flow,
     ModelCache, NoArgs, SideEffects, Spend, StepKind, StopReason, StopSignal, Timestamp, ToolCx,
     ToolError, ToolExecutor, ToolOptions, ToolOutput, ToolRunner, ToolSet,
-    kinds::{StepCompleted, TokenUsageReported, ToolCallCompleted},
+    events::{StepCompleted, TokenUsageReported, ToolCallCompleted},
     messages::{CacheBreak, Cost, Message, SectionName, Transcript, Usage},
     tool_fn,
 };

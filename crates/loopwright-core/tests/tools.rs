@@ -9,13 +9,13 @@ use std::{
 };
 
 use async_trait::async_trait;
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 use loopwright_core::{
     AgentState, ApprovalDecision, ApprovalRequest, Arguments, BoxError, CallableHook, Driver,
     ExecutionStatus, FailureKind, Flow, Hook, Key, RunOptions, SideEffects, StepError,
     StepResponse, StopReason, StopSignal, ThinkCx, ToolDecision, ToolError, ToolOptions,
     ToolOutcome, ToolOutput, ToolRetry,
-    kinds::ToolCallCompleted,
+    events::ToolCallCompleted,
     messages::{Content, FinishReason, InferenceRequest, Message, Part, Role, ToolCall, Usage},
 };
 use loopwright_testing::{

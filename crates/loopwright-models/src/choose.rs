@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::join_all;
+use futures_util::future::join_all;
 use loopwright_core::{LlmConfig, ModelError, ModelErrorKind, Timestamp};
 use serde::Deserialize;
 

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use futures::future::{Either, select};
+use futures_util::future::{Either, select};
 use loopwright_core::{Clock, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, SemaphorePermit};

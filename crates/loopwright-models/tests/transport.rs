@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 use loopwright_core::{
     ChatModel as _, Clock, Delta, InferCx, ModelCache, ModelError, ModelErrorKind, Timestamp,
     messages::{Cost, FinishReason, InferenceRequest, InferenceResponse, Message, Prompt, Usage},

@@ -235,7 +235,7 @@ impl fmt::Debug for FakeModel {
 
 #[cfg(test)]
 mod tests {
-    use loopwright_core::{AgentState, StreamFragment, kinds::StreamDelta};
+    use loopwright_core::{AgentState, StreamFragment, events::StreamDelta};
 
     use super::*;
     use crate::{EventRecorder, ModelDriver, block_on, test_loop};

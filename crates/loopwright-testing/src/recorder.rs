@@ -63,7 +63,7 @@ impl EventSink for EventRecorder {
 
 #[cfg(test)]
 mod tests {
-    use loopwright_core::{AgentState, kinds::StepCompleted};
+    use loopwright_core::{AgentState, events::StepCompleted};
 
     use super::*;
     use crate::{FakeDriver, block_on, test_loop};

@@ -11,7 +11,7 @@ const BEGINNING: &str = "\
 # Events
 
 What a run tells its listeners in Rust: `on_event(|it: &StepStarted, envelope| …)` hears one kind, `wiretap` all of them. The kinds are
-in `loopwright::core::kinds`. Each comes in an `Envelope` with its number within the run (`seq`), the moment (`at`), the agent, the agent
+in `loopwright::runtime::events`. Each comes in an `Envelope` with its number within the run (`seq`), the moment (`at`), the agent, the agent
 that this one works for (`parent`) and the execution. As JSON, `type` is the name in parentheses, beside the fields. There may be
 others in time. Programs that are not written in Rust listen to [envelopes](../broadcasting.md).
 

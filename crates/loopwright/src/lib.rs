@@ -1,6 +1,6 @@
 //! An agent runtime: a loop over immutable state, composed from capabilities.
 //!
-//! An agent is an [`AgentLoop`](core::AgentLoop): it takes an [`AgentState`](core::AgentState), thinks
+//! An agent is an [`AgentLoop`](runtime::AgentLoop): it takes an [`AgentState`](runtime::AgentState), thinks
 //! and acts step by step, and gives the state back. An [`AgentBuilder`](agent::AgentBuilder) puts it
 //! together from capabilities.
 //!
@@ -36,31 +36,31 @@
 //!
 //! Whoever begins needs the [`prelude`] and nothing else for a while. Then, in this order:
 //!
-//! 1. **Questions and answers**: [`AgentLoop::ask`](core::AgentLoop::ask) returns a [`core::Reply`], or a
-//!    [`core::AskError`] that carries the state. Below it, [`AgentLoop::execute`](core::AgentLoop::execute) takes a
-//!    [`core::AgentState`] and returns it with a [`core::ExecutionStatus`], never with an `Err`: [`AgentState::explain_stop`](core::AgentState::explain_stop) says in a
+//! 1. **Questions and answers**: [`AgentLoop::ask`](runtime::AgentLoop::ask) returns a [`runtime::Reply`], or a
+//!    [`runtime::AskError`] that carries the state. Below it, [`AgentLoop::execute`](runtime::AgentLoop::execute) takes a
+//!    [`runtime::AgentState`] and returns it with a [`runtime::ExecutionStatus`], never with an `Err`: [`AgentState::explain_stop`](runtime::AgentState::explain_stop) says in a
 //!    sentence what became of a run.
 //! 2. **Composition**: [`agent::AgentBuilder`] and the capabilities of [`agent`], such as
 //!    [`UseTools`](agent::UseTools), [`UseGuards`](agent::UseGuards) and
 //!    [`UseContextConfig`](agent::UseContextConfig). Each is a value named `UseX`.
-//! 3. **Tools**: [`macro@tool`] for functions, [`core::tool_fn`] for closures, [`core::Tool`] for types
-//!    with a state of their own. What a call does to the world, [`core::SideEffects`], decides what a crash
+//! 3. **Tools**: [`macro@tool`] for functions, [`runtime::tool_fn`] for closures, [`runtime::Tool`] for types
+//!    with a state of their own. What a call does to the world, [`runtime::SideEffects`], decides what a crash
 //!    may repeat.
 //! 4. **Models**: [`UseLlm`](capabilities::llm::UseLlm) by name; [`models::Providers`] for addresses,
-//!    keys, fallbacks and recordings; [`core::ChatModel`] for one of your own.
+//!    keys, fallbacks and recordings; [`runtime::ChatModel`] for one of your own.
 //! 5. **Ready-made capabilities**: [`capabilities`], from files and commands to sub-agents. A program whose
 //!    agents run commands calls [`sandbox::init`] first in `main`.
-//! 6. **Taking part**: [`core::Hook`], or closures by [`core::CallableHook`], at the ten
-//!    [points](core::HookPoint) of a run.
-//! 7. **Watching**: `on_event` and `wiretap` of the builder, the [kinds](core::kinds) of events,
+//! 6. **Taking part**: [`runtime::Hook`], or closures by [`runtime::CallableHook`], at the ten
+//!    [points](runtime::HookPoint) of a run.
+//! 7. **Watching**: `on_event` and `wiretap` of the builder, the [types](runtime::events) of events,
 //!    [`broadcast`] for other programs.
 //! 8. **Keeping**: [`sessions::SessionRuntime::open`] over a store; [`worker::Worker`] for many machines.
-//! 9. **In between**: [`core::Run`], to advance, steer, pause and leave a run by hand.
+//! 9. **In between**: [`runtime::Run`], to advance, steer, pause and leave a run by hand.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`prelude`] | what most programs need |
-//! | [`core`] | state, loop, and the seams: tools, hooks, journals, events, models |
+//! | [`runtime`] | state, loop, and the seams: tools, hooks, journals, events, models |
 //! | [`agent`] | builder, capabilities, drivers, guards, definitions |
 //! | [`capabilities`] | tools for files and commands, confined to one directory; tasks, skills, sub-agents and the like |
 //! | [`models`] | providers |
@@ -78,82 +78,66 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `templates`, on by default | the module `templates`: agents as Markdown, YAML and JSON |
-//! | `bedrock` | Amazon Bedrock, and with it what signs requests to AWS |
-//! | `sqlite` | the module `store_sql` with sessions in a SQLite file |
-//! | `postgres` | the same with sessions in PostgreSQL |
+//! | `http`, on by default | the module `models`: providers over HTTP, and `UseLlm` |
+//! | `tools`, on by default | tools for files and commands, and the module `sandbox` |
+//! | `skills` | instructions that the model loads when it needs them; with `tools` |
+//! | `structured` | answers of a Rust type, with a validator of JSON Schemas |
+//! | `recording` | exchanges with models, on file |
+//! | `inventory` | every capability by its name, for configurations |
+//! | `sessions` | the module `sessions`: conversations in memory and in files |
+//! | `sqlite`, `postgres` | the module `store_sql`: sessions in a database |
+//! | `worker` | the module `worker`: processes that run queued jobs |
+//! | `templates` | the module `templates`: agents as Markdown, YAML and JSON |
+//! | `bedrock` | Amazon Bedrock, with the signatures of AWS |
+//! | `gzip` | compressed answers of providers, for requests that do not stream |
+//! | `full` | all of the above |
+//!
+//! Without any feature there is the loop, the builder, and the capabilities that need neither files nor a
+//! network. The program `loopwright` has all features that it uses.
 //!
 //! Features add and never change what is there.
 
 pub use loopwright_agent as agent;
 pub use loopwright_broadcast as broadcast;
 pub use loopwright_capabilities as capabilities;
-pub use loopwright_core as core;
+pub use loopwright_core as runtime;
 pub use loopwright_core::messages;
 pub use loopwright_macros::tool;
+#[cfg(feature = "http")]
 pub use loopwright_models as models;
+#[cfg(feature = "tools")]
 pub use loopwright_sandbox as sandbox;
+#[cfg(feature = "sessions")]
 pub use loopwright_sessions as sessions;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub use loopwright_store_sql as store_sql;
 #[cfg(feature = "templates")]
 pub use loopwright_templates as templates;
+#[cfg(feature = "worker")]
 pub use loopwright_worker as worker;
 
 #[doc(hidden)]
 pub use loopwright_core::__private;
 
-/// What most programs need.
+/// What most programs need; everything else comes from its module.
 ///
 /// A `Hook` or a `ChatModel` of one's own is implemented under the attribute `#[async_trait]`, which is
 /// here as well.
 pub mod prelude {
     pub use async_trait::async_trait;
     pub use loopwright_agent::{
-        AgentBuilder, AgentDefinition, AgentLoopExt, Capability, Configurator,
-        ContinuationCriteria, DefinitionLoopFactory, ErrorPolicy, UseCachedContext,
-        UseContextCompiler, UseContextCompilerDecorator, UseContextConfig, UseContinuation,
-        UseDriver, UseDriverDecorator, UseErrorPolicy, UseGuards, UseHook, UseInterceptor,
-        UseLlmConfig, UseReActConfig, UseStateProcessor, UseToolFactory, UseTools,
+        AgentBuilder, AgentDefinition, AgentLoopExt, Capability, UseGuards, UseHook, UseLlmConfig,
+        UseTools,
     };
-    pub use loopwright_capabilities::{
-        bash::{Bash, BashPolicy, UseBash},
-        broadcasting::UseBroadcasting,
-        cancellation::UseCooperativeCancellation,
-        coding::UseCodingTools,
-        compaction::UseCompaction,
-        critique::UseSelfCritique,
-        files::{EditFile, Grep, ListDir, ReadFile, SearchFiles, UseFileTools, WriteFile},
-        history::UseExecutionHistory,
-        llm::UseLlm,
-        llm_query::{LlmQueryTool, UseLlmQuery},
-        metadata::UseMetadataTools,
-        planning::UsePlanningSubagent,
-        recording::{UseRecording, UseReplay},
-        retrospective::UseExecutionRetrospective,
-        self_description::{UseSelfDescription, UseSelfKnowledge},
-        skills::UseSkills,
-        structured::{RunTyped, UseStructuredOutputs},
-        subagents::UseSubagents,
-        summarization::UseSummarization,
-        system_prompt::UseSystemPrompt,
-        tasks::UseTaskPlanning,
-        tool_registry::UseToolRegistry,
-    };
+    #[cfg(feature = "http")]
+    pub use loopwright_capabilities::llm::UseLlm;
+    #[cfg(feature = "tools")]
+    pub use loopwright_capabilities::{bash::UseBash, coding::UseCodingTools, files::UseFileTools};
     pub use loopwright_core::{
-        AgentLoop, AgentState, AskError, BoxError, Budget, CallableHook, EventEnvelope, Execution,
-        ExecutionStatus, Flow, Hook, HookCx, Json, LlmConfig, NoArgs, Reply, Run, RunEnv,
-        RunHandle, RunOptions, StateEdit, Step, StopReason, StopSignal, Tool, ToolCx, ToolDecision,
-        ToolError, ToolOutcome, ToolOutput, ToolSet, kinds,
-        messages::{Message, Part, Role, ToolCall},
-        tool_fn,
+        AgentLoop, AgentState, BoxError, Budget, CallableHook, ExecutionStatus, Flow, Hook, HookCx,
+        Json, StateEdit, StopReason, Tool, ToolCx, ToolError, messages::Message,
     };
     pub use loopwright_macros::tool;
-    pub use loopwright_models::Providers;
-    pub use loopwright_sessions::{
-        Chat, ChatError, FileStore, SendMessage, SessionFactory, SessionId, SessionRuntime,
-        SessionStore,
-    };
 }
 
 #[cfg(doctest)]

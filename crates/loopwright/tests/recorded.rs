@@ -13,14 +13,18 @@ use std::{
 };
 
 use async_trait::async_trait;
+use loopwright::agent::{UseContextCompiler, UseContextConfig};
+use loopwright::messages::{Part, Role};
+use loopwright::models::Providers;
+use loopwright::runtime::{LlmConfig, StopSignal, ToolOutput, ToolSet};
 use loopwright::{
     agent::AllSections,
-    core::{AnyTool, ToolHandler, ToolOptions},
     messages::{
         Content, InferenceOptions, Media, MediaSource, ResponseFormat, ToolChoice, ToolSpec,
     },
     models::{ProviderConfig, WireApi},
     prelude::*,
+    runtime::{AnyTool, ToolHandler, ToolOptions},
 };
 use loopwright_testing::recorded::{Delivery, Recording, ReplayServer, Severity, compare};
 use serde_json::{Map, Value};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use loopwright_core::{
     AgentEvent, EventEnvelope, StopReason,
-    kinds::{ContinuationEvaluated, ExecutionCompleted, SubagentCompleted, ToolCallCompleted},
+    events::{ContinuationEvaluated, ExecutionCompleted, SubagentCompleted, ToolCallCompleted},
     messages::{AgentId, FinishReason},
 };
 use serde_json::Value;

@@ -4,12 +4,12 @@ use std::{fmt, sync::Arc};
 
 use loopwright_agent::{
     AgentDefinition, BuildError, Capability, CapabilityRegistry, DefinitionError,
-    DefinitionStateFactory, Definitions, NameList, StateFactory,
+    DefinitionStateFactory, Definitions, StateFactory,
 };
 use loopwright_core::{AgentState, ToolCx};
-use tokio::runtime::Handle;
 
 use crate::child::{ChildAgent, ChildError, ChildOutcome};
+#[cfg(feature = "skills")]
 use crate::skills::{SkillLibrary, SkillStateFactory};
 
 /// Agents that definitions describe, and what it takes to make children of them.
@@ -19,6 +19,7 @@ pub struct DefinedAgents {
     definitions: Arc<dyn Definitions>,
     capabilities: Arc<CapabilityRegistry>,
     states: Arc<dyn StateFactory>,
+    #[cfg(feature = "skills")]
     skills: Option<SkillLibrary>,
 }
 
@@ -49,6 +50,7 @@ impl DefinedAgents {
             definitions,
             capabilities: Arc::default(),
             states: Arc::new(DefinitionStateFactory),
+            #[cfg(feature = "skills")]
             skills: None,
         }
     }
@@ -65,6 +67,7 @@ impl DefinedAgents {
         self
     }
 
+    #[cfg(feature = "skills")]
     /// Sets where skills that definitions name are found. Their texts become part of the instructions.
     pub fn skills(mut self, skills: SkillLibrary) -> Self {
         self.skills = Some(skills);
@@ -120,11 +123,15 @@ impl DefinedAgents {
         prompt: &str,
         prepare: impl FnOnce(AgentState) -> AgentState + Send,
     ) -> Result<ChildOutcome, DefinedError> {
+        #[cfg(feature = "skills")]
         let states = self.states_for(definition).await?;
+        #[cfg(not(feature = "skills"))]
+        let states = &self.states;
         let begin = |seed| prepare(states.instantiate(definition, seed)).with_user_message(prompt);
         Ok(child.run(prompt, begin).await?)
     }
 
+    #[cfg(feature = "skills")]
     /// Returns the factory of the states of a definition, with the skills that it names.
     async fn states_for(
         &self,
@@ -138,13 +145,14 @@ impl DefinedAgents {
             let found: Vec<_> =
                 named.skills.iter().map(|name| (name.to_owned(), library.get(name))).collect();
             let missing = found.iter().filter(|(_, skill)| skill.is_none());
-            let missing: NameList = missing.map(|(name, _)| name.as_str()).collect();
+            let missing: loopwright_agent::NameList =
+                missing.map(|(name, _)| name.as_str()).collect();
             let skills = found.into_iter().filter_map(|(_, skill)| skill);
             let own = SkillLibrary::default();
             (missing, skills.fold(own, |own, skill| own.with((*skill).clone())))
         };
         // Files are read away from the threads that answer.
-        let (missing, own) = match Handle::try_current() {
+        let (missing, own) = match tokio::runtime::Handle::try_current() {
             Err(_) => find(),
             Ok(runtime) => {
                 let found = runtime.spawn_blocking(find).await;
@@ -162,9 +170,10 @@ impl DefinedAgents {
 
 impl fmt::Debug for DefinedAgents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DefinedAgents")
-            .field("definitions", &self.definitions.names())
-            .field("skills", &self.skills)
-            .finish_non_exhaustive()
+        let mut debug = f.debug_struct("DefinedAgents");
+        debug.field("definitions", &self.definitions.names());
+        #[cfg(feature = "skills")]
+        debug.field("skills", &self.skills);
+        debug.finish_non_exhaustive()
     }
 }

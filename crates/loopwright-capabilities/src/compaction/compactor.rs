@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loopwright_core::{
     AgentState, BoxError, HookCx, Key, StateEdit,
-    kinds::{ConversationCompacted, TranscriptSize},
+    events::{ConversationCompacted, TranscriptSize},
     messages::{CacheBreak, SectionName, Transcript, Turn},
 };
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loopwright_agent::{AgentBuilder, BuildError, Capability, UseLlmConfig, UseTools};
 use loopwright_core::{
     AgentState, BoxError, ExecutionStatus, LlmConfig, RunOptions, ToolOutput,
-    kinds::StreamDelta,
+    events::StreamDelta,
     messages::{Cost, InferenceOptions, Usage},
 };
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on, test_env};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use loopwright_agent::{AgentBuilder, UseContextConfig, UseLlmConfig, UseTools};
 use loopwright_core::{
     AgentLoop, AgentState, Budget, Change, RunOptions, Step, StopReason, ToolSet,
-    kinds::PromptCacheBroken,
+    events::PromptCacheBroken,
     messages::{CacheBreak, Message, SectionName, Usage},
 };
 use loopwright_testing::{

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use loopwright_core::{
     AnyTool, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, Key, StateEdit, StopDecision,
     StopReason, StopSignal, ToolCx, ToolError, ToolHandler, ToolOptions, ToolOutput,
-    kinds::ValidationFailed,
+    events::ValidationFailed,
     messages::{Message, ToolSpec},
 };
 use serde_json::Value;

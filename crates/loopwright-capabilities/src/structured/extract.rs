@@ -8,7 +8,7 @@ use std::sync::Arc;
 use loopwright_agent::BuildError;
 use loopwright_core::{
     ChatModel, LlmConfig, ModelError, ModelProvider, StepError, ToolCx,
-    kinds::ValidationFailed,
+    events::ValidationFailed,
     messages::{
         FinishReason, InferenceRequest, InferenceResponse, Message, Prompt, ResponseFormat,
         ToolChoice, ToolSpec, Transcript,

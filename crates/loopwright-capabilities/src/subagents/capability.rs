@@ -6,6 +6,7 @@ use loopwright_agent::{
     BuildError, Capability, CapabilityRegistry, Configurator, Definitions, StateFactory,
 };
 
+#[cfg(feature = "skills")]
 use crate::skills::SkillLibrary;
 use crate::subagents::{ResearchSubagent, SpawnSubagent, SubagentPolicy};
 
@@ -55,6 +56,7 @@ impl UseSubagents {
         self
     }
 
+    #[cfg(feature = "skills")]
     /// Sets where skills that definitions name are found; see [`SpawnSubagent::skills`].
     pub fn skills(mut self, skills: SkillLibrary) -> Self {
         self.spawn = self.spawn.skills(skills);

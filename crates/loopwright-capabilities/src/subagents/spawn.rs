@@ -13,9 +13,10 @@ use loopwright_core::{
 };
 use serde_json::{Value, json};
 
+#[cfg(feature = "skills")]
+use crate::skills::SkillLibrary;
 use crate::{
     child::{ChildError, DefinedAgents, DefinedError},
-    skills::SkillLibrary,
     subagents::{policy::SubagentPolicy, queue::Queue},
 };
 
@@ -85,6 +86,7 @@ impl SpawnSubagent {
         self
     }
 
+    #[cfg(feature = "skills")]
     /// Sets where skills that definitions name are found. Their texts become part of the instructions; a
     /// sub-agent whose definition names an unknown skill does not start.
     pub fn skills(mut self, skills: SkillLibrary) -> Self {

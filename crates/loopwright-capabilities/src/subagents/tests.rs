@@ -12,7 +12,7 @@ use loopwright_agent::{
 };
 use loopwright_core::{
     AgentLoop, AgentState, Budget, ChatModel, InferCx, IntoTool as _, LlmConfig, ModelError, Step,
-    kinds::{SubagentCompleted, SubagentSpawning},
+    events::{SubagentCompleted, SubagentSpawning},
     messages::{InferenceRequest, InferenceResponse, Usage},
 };
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on, yield_times};

@@ -1,6 +1,6 @@
 //! When what failed is tried again.
 
-use loopwright_core::{AgentState, BoxError, Key, StateEdit, kinds::SummarizationFailed};
+use loopwright_core::{AgentState, BoxError, Key, StateEdit, events::SummarizationFailed};
 use serde::{Deserialize, Serialize};
 
 /// How often summaries failed in a row, and when the next one is tried.

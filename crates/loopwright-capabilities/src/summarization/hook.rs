@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use loopwright_core::{
     AgentState, BoxError, Flow, Hook, HookCx, HookPoint, HookPoints, Key, StateEdit,
-    kinds::{MessageBufferSummarized, MessagesMovedToBuffer, TranscriptSize},
+    events::{MessageBufferSummarized, MessagesMovedToBuffer, TranscriptSize},
     messages::{CacheBreak, SectionName, Transcript, Turn},
 };
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use loopwright_core::{
-    kinds::TranscriptSize,
+    events::TranscriptSize,
     messages::{AgentId, Mark, Transcript},
 };
 
@@ -54,6 +54,7 @@ impl Ledger {
     }
 
     /// Returns the tokens of the newest turns.
+    #[cfg(feature = "tools")]
     pub(crate) fn newest(&self, turns: usize) -> u64 {
         self.counts.iter().rev().take(turns).sum()
     }

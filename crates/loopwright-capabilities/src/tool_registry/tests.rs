@@ -6,7 +6,7 @@ use std::sync::{
 use loopwright_agent::{AgentBuilder, ReActDriver, UseDriver, UseLlmConfig, UseTools};
 use loopwright_core::{
     AgentLoop, AgentState, Step, ToolRegistry, ToolSet,
-    kinds::PromptCacheBroken,
+    events::PromptCacheBroken,
     messages::{CacheBreak, ToolSpecs},
 };
 use loopwright_testing::{EventRecorder, FakeModel, MockTool, ScenarioStep, block_on};

@@ -13,7 +13,7 @@ use loopwright_agent::{AgentBuilder, UseLlmConfig};
 use loopwright_capabilities::subagents::UseSubagents;
 use loopwright_core::{
     AgentLoop, Budget, ChatModel, ExecutionStatus, InferCx, LlmConfig, ModelError,
-    kinds::{SubagentCompleted, SubagentSpawning},
+    events::{SubagentCompleted, SubagentSpawning},
     messages::{InferenceOptions, InferenceRequest, InferenceResponse, Usage},
 };
 use loopwright_testing::{EventRecorder, ScenarioStep, block_on, test_env, yield_times};

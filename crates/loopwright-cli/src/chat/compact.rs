@@ -10,7 +10,7 @@ use futures::future::{Either, select};
 use loopwright_agent::{AgentBuilder, UseLlmConfig};
 use loopwright_capabilities::compaction::{SPILL_DIR, UseCompaction};
 use loopwright_core::{
-    AgentLoop, EventSinks, ExecutionStatus, LlmConfig, RunOptions, kinds::ConversationCompacted,
+    AgentLoop, EventSinks, ExecutionStatus, LlmConfig, RunOptions, events::ConversationCompacted,
 };
 use loopwright_sessions::{ActionCx, AgentSession, SessionAction, SessionError};
 
@@ -145,7 +145,7 @@ pub(crate) fn compacted(told: &ConversationCompacted) -> String {
 
 #[cfg(test)]
 mod tests {
-    use loopwright_core::kinds::TranscriptSize;
+    use loopwright_core::events::TranscriptSize;
 
     use super::*;
 

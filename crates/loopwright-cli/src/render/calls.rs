@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use loopwright_core::{ToolOutcome, kinds::ToolCallCompleted};
+use loopwright_core::{ToolOutcome, events::ToolCallCompleted};
 
 use super::Change;
 

@@ -11,7 +11,7 @@ use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use loopwright_core::{
     AgentEvent, StreamFragment, ToolOutcome,
-    kinds::{ToolCallCompleted, ToolCallStarted},
+    events::{ToolCallCompleted, ToolCallStarted},
     messages::Usage,
 };
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use anstream::{AutoStream, ColorChoice};
-use loopwright_core::{AgentEvent, StreamFragment, kinds::StreamDelta};
+use loopwright_core::{AgentEvent, StreamFragment, events::StreamDelta};
 
 use super::markdown::{Markdown, Preview, Width};
 use super::words::sanitize_terminal;

@@ -14,7 +14,7 @@ use crate::{
     agent::AgentLoop,
     clock::RunEnv,
     edit::StateEdit,
-    events::EventBus,
+    event_bus::EventBus,
     execution::ExecutionStatus,
     failure::Failure,
     handle::RunHandle,

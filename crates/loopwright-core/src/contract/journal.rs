@@ -3,7 +3,7 @@
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc};
 
 use async_trait::async_trait;
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 use loopwright_messages::ExecutionId;
 
 use crate::{

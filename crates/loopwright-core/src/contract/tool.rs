@@ -25,7 +25,7 @@ use crate::{
     agent::AgentLoop,
     budget::BudgetUsage,
     clock::RunEnv,
-    events::EventBus,
+    event_bus::EventBus,
     host::RunHost,
     journal::{IdempotencyKey, Journal},
     meter::BudgetAccount,

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use futures::stream::{self, Stream};
+use futures_util::stream::{self, Stream};
 use loopwright_messages::{ResponseFormat, Transcript};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     compile::ContextCompiler,
     driver::Driver,
     event::{EventEnvelope, EventType},
-    events::{EventSink, EventSinks},
+    event_bus::{EventSink, EventSinks},
     executor::ToolExecutor,
     instructions::Instructions,
     interceptor::Interceptor,

@@ -10,7 +10,7 @@ use crate::{
     clock::RunEnv,
     compile::CompileError,
     event::{DecisionExtractionFailed, ValidationFailed},
-    events::EventBus,
+    event_bus::EventBus,
     infer::{ComposedPrompt, Inference, SharedMemory, check_prompt},
     llm::LlmConfig,
     model::{ChatModel, ModelProvider},

@@ -3,7 +3,7 @@
 use std::{fmt, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use futures::{
+use futures_util::{
     FutureExt as _,
     future::{Either, select},
 };

@@ -17,7 +17,7 @@ use crate::{
     budget::Spend,
     clock::RunEnv,
     event::{InferenceRequestStarted, InferenceResponseReceived, PromptCacheBroken, StreamDelta},
-    events::EventBus,
+    event_bus::EventBus,
     handle::{Inbox, RunHandle},
     hook::{Flow, HookCx, HookPoint, InferenceDecision},
     host::RunHost,

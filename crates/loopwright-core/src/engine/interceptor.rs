@@ -8,7 +8,7 @@ use std::{
     sync::Arc,
 };
 
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 use loopwright_messages::{InferenceRequest, InferenceResponse, ToolCall};
 
 use crate::{

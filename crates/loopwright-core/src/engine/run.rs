@@ -19,7 +19,7 @@ mod time;
 
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 use loopwright_messages::Message;
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +30,7 @@ use crate::{
     change::{Change, ChangeRecord},
     continuation::ContinuationOutcome,
     event::{AgentEvent, ContinuationEvaluated, MessageSteered, StepStarted},
-    events::EventBus,
+    event_bus::EventBus,
     execution::{Execution, ExecutionStatus},
     failure::Failure,
     handle::{Inbox, RunHandle},

@@ -1,6 +1,6 @@
 use std::{sync::Mutex, time::Duration};
 
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 use loopwright_core::{Delta, ModelCache, SystemClock, messages::Message};
 
 use tokio_util::sync::CancellationToken;

@@ -6,7 +6,7 @@ use std::{
     },
 };
 
-use futures::future::{BoxFuture, FutureExt as _};
+use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use loopwright_core::{
     AgentState, RunOptions,
-    kinds::{MessageBufferSummarized, MessagesMovedToBuffer, PromptCacheBroken},
+    events::{MessageBufferSummarized, MessagesMovedToBuffer, PromptCacheBroken},
     messages::{CacheBreak, InferenceRequest},
 };
 use loopwright_testing::{FakeModel, ScenarioStep, block_on};

@@ -2,7 +2,7 @@
 
 use loopwright_core::{
     AgentState,
-    kinds::{MessageBufferSummarized, MessagesMovedToBuffer},
+    events::{MessageBufferSummarized, MessagesMovedToBuffer},
 };
 use loopwright_testing::{FakeModel, ScenarioStep, validate};
 use proptest::{

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use loopwright_core::{
     AgentState, Budget, ExecutionStatus, HookCx, RunOptions, StepError, StopReason,
-    kinds::{MessageBufferSummarized, SummarizationFailed},
+    events::{MessageBufferSummarized, SummarizationFailed},
     messages::{FinishReason, Usage},
 };
 use loopwright_testing::{FakeModel, ScenarioStep, run_until_stuck};

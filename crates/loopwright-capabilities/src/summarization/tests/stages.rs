@@ -7,7 +7,7 @@ use std::sync::{
 
 use loopwright_core::{
     AgentState, Edit,
-    kinds::{MessageBufferSummarized, MessagesMovedToBuffer, TranscriptSize},
+    events::{MessageBufferSummarized, MessagesMovedToBuffer, TranscriptSize},
     messages::{Content, Media, MediaSource, Message, Part, Role, Turn, Usage},
 };
 use loopwright_testing::{FakeModel, ScenarioStep, block_on};

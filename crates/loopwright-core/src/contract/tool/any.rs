@@ -3,7 +3,7 @@
 use std::{fmt, future::ready, sync::Arc};
 
 use async_trait::async_trait;
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 use loopwright_messages::ToolSpec;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -6,7 +6,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::join_all;
+use futures_util::future::join_all;
 use loopwright_messages::FinishReason;
 
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use futures::{
+use futures_util::{
     future::{BoxFuture, Either, pending, select},
     stream::StreamExt as _,
 };

@@ -8,7 +8,7 @@ use crate::{
     change::{Change, Edit},
     clock::Timestamp,
     event::ExecutionStarted,
-    events::EventBus,
+    event_bus::EventBus,
     execution::ExecutionStatus,
     hook::HookPoint,
     meter::BudgetAccount,

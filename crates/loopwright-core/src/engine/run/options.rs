@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::{clock::RunEnv, events::EventSinks, journal::Journal, meter::BudgetAccount};
+use crate::{clock::RunEnv, event_bus::EventSinks, journal::Journal, meter::BudgetAccount};
 
 /// What a run is given besides its state. The default keeps no journal and draws from the state's own
 /// budget.

@@ -5,7 +5,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 
 use super::RunOptions;
 

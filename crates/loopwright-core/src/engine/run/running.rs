@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use futures::{
+use futures_util::{
     future::BoxFuture,
     stream::{FuturesUnordered, Stream, StreamExt as _},
 };

@@ -2,7 +2,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
-use futures::FutureExt as _;
+use futures_util::FutureExt as _;
 use loopwright_messages::{Message, Role};
 
 use crate::{
