@@ -11,7 +11,6 @@ use loopwright::{
         CapabilityRegistry, DefinitionLoopFactory, DefinitionStateFactory, LoopFactory as _,
         StateFactory as _,
     },
-    core::Step,
     prelude::*,
     templates::DefinitionLoader,
 };

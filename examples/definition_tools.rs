@@ -6,7 +6,6 @@
 
 use loopwright::{
     agent::{AgentDefinition, Definitions as _},
-    core::Step,
     prelude::*,
     templates::{AgentDefinitionRegistry, FileDefinitionStore, UseAgentDefinitions},
 };

@@ -4,7 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use loopwright::core::{Execution, Step, ToolDecision, ToolOutcome};
+use loopwright::core::{ToolDecision, ToolOutcome};
 use loopwright::prelude::*;
 use loopwright_testing::{FakeModel, ScenarioStep};
 use serde_json::json;
