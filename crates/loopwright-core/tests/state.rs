@@ -284,3 +284,19 @@ fn dropping_an_execution_keeps_what_it_said() {
     assert_eq!((state.execution(), said(&state).len()), (None, 2));
     is_valid(&state);
 }
+
+#[test]
+fn tool_calls_of_all_executions_come_with_their_results_in_order() {
+    let model = FakeModel::script([
+        ScenarioStep::tool_call("look", json!({ "at": 1 })),
+        "one".into(),
+        ScenarioStep::tool_call("look", json!({ "at": 2 })),
+        "two".into(),
+    ]);
+    let agent = test_loop(ModelDriver::new(model)).with_tool(MockTool::returning("look", "", "seen"));
+    let state = execute(&agent, asked());
+    let state = execute(&agent, state.with_user_message("and now?"));
+    let calls: Vec<_> =
+        state.tool_calls().map(|(call, result)| (&*call.arguments, result.to_text())).collect();
+    assert_eq!(calls, [(r#"{"at":1}"#, "seen".to_owned()), (r#"{"at":2}"#, "seen".to_owned())]);
+}

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures::future::BoxFuture;
+use futures_util::future::BoxFuture;
 use loopwright_messages::{InferenceRequest, InferenceResponse};
 
 use crate::{

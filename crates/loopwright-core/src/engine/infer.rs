@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use futures::future::{BoxFuture, Either, select};
+use futures_util::future::{BoxFuture, Either, select};
 use loopwright_messages::{
     Cost, InferenceRequest, InferenceResponse, Message, Prompt, RequestPrefix, Usage,
 };

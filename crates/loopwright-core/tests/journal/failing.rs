@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use loopwright_core::{
-    AgentLoop, ApprovalRequest, BoxError, CallableHook, ChangeRecord, ExecutionStatus, FailureKind,
+    AgentLoop, ApprovalRequest, BoxError, CallableHook, Change, ChangeRecord, ExecutionStatus, FailureKind,
     Flow, Hook, HookCx, IdempotencyKey, Journal, JournalError, RunHandle, RunOptions, Seq,
     StateEdit, ToolDecision, messages::Message,
 };
@@ -178,6 +178,20 @@ fn a_message_that_came_while_the_journal_failed_is_answered_when_the_run_goes_on
     assert_eq!(handle.steer(Message::user("late")), Err(Message::user("late")));
     let state = execute_with(&agent, failed, &journal);
     assert_eq!(state.text(), "one");
+    assert_eq!(replay(&journal), state);
+}
+
+#[test]
+fn a_failed_journal_is_a_change_that_the_next_batch_carries() {
+    let journal = MemoryJournal::new();
+    let agent = agent(["one".into()]);
+    journal.fail_at(1, Fault::Unavailable);
+    let failed = execute_with(&agent, asked(), &journal);
+    let is_failure = |it: &Change| matches!(it, Change::JournalFailed(_));
+    assert!(failed.unsaved_changes().last().is_some_and(is_failure));
+    let state = execute_with(&agent, failed, &journal);
+    let changes = journal.changes();
+    assert_eq!(changes.iter().filter(|it| is_failure(&it.change)).count(), 1);
     assert_eq!(replay(&journal), state);
 }
 
