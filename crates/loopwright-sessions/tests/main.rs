@@ -4,6 +4,7 @@
 mod actions;
 #[cfg(test)]
 mod chat;
+#[cfg(test)]
 mod control;
 #[cfg(test)]
 mod file;

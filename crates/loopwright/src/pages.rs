@@ -12,6 +12,7 @@ macro_rules! pages {
 
 pages! {
     Readme = "README.md",
+    Introduction = "docs/introduction.md",
     Agents = "docs/agents.md",
     Broadcasting = "docs/broadcasting.md",
     Providers = "docs/providers.md",
