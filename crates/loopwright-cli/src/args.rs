@@ -50,18 +50,18 @@ pub enum Command {
     /// Manage saved sessions
     #[command(after_help = help::SESSIONS)]
     Sessions(sessions::SessionsArgs),
-    /// List, show, check and begin files that define agents
+    /// List, show, check and create agent definition files
     #[command(after_help = help::AGENTS)]
     Agents(agents::AgentsArgs),
     /// List, show and check skills
     Skills(skills::SkillsArgs),
-    /// Leave something for a worker to do, and print the names of job and session
+    /// Submit a job for a worker, and print the job and session IDs
     #[command(after_help = help::SUBMIT)]
     Submit(Box<work::SubmitArgs>),
-    /// Do what was submitted, until it is asked to end
+    /// Process submitted jobs until stopped
     #[command(after_help = help::WORKER)]
     Worker(Box<work::WorkerArgs>),
-    /// List what was submitted, the latest first
+    /// List submitted jobs, latest first
     Jobs(work::JobsArgs),
     /// Watch an agent with a scripted model; needs no key and no network
     Demo(DemoArgs),
@@ -134,10 +134,10 @@ pub struct AgentArgs {
     /// The system prompt; with an agent, what is added to its own
     #[arg(long, value_name = "TEXT")]
     pub system_prompt: Option<String>,
-    /// Do not tell the agent what AGENTS.md files of the project say
+    /// Ignore the AGENTS.md files of the project
     #[arg(long)]
     pub no_agents_md: bool,
-    /// Ask the provider for whole answers instead of pieces
+    /// Request complete responses instead of streaming
     #[arg(long)]
     pub no_stream: bool,
     /// Add what is asked and answered to this file, without keys

@@ -38,7 +38,10 @@ pub struct Chosen {
 #[derive(Debug, thiserror::Error)]
 pub enum ChoiceError {
     /// A provider is configured to speak what nobody here understands.
-    #[error("unknown wire API `{wire}` in `providers.{provider}.wire_api`; write {}", known_wires())]
+    #[error(
+        "unknown wire API `{wire}` in `providers.{provider}.wire_api`; write {}",
+        known_wires()
+    )]
     Wire {
         /// The provider.
         provider: String,

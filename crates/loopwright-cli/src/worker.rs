@@ -148,9 +148,9 @@ fn tell_end(tally: JobCounts, is_json: bool) -> ExitCode {
             &json!({ "type": "result", "schema_version": SCHEMA_VERSION, "jobs": tally }),
         );
     }
-    let JobCounts { done, parked, stopped, failed, left, .. } = tally;
+    let JobCounts { completed, needs_input, stopped, failed, released, .. } = tally;
     console::tell(&format!(
-        "{done} completed, {parked} need input, {stopped} stopped, {failed} failed, {left} left"
+        "{completed} completed, {needs_input} need input, {stopped} stopped, {failed} failed, {released} released"
     ));
     ExitCode::Done
 }

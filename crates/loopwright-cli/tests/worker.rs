@@ -52,7 +52,7 @@ fn what_is_submitted_is_done_by_a_worker() {
     let done = place.work();
     let expect = format!("completed  {0}  {job}\ncompleted  {0}  {next}\n", &session[..8]);
     assert_eq!((done.status, done.stdout), (0, expect), "{}", done.stderr);
-    assert!(done.stderr.ends_with("2 completed, 0 need input, 0 stopped, 0 failed, 0 left\n"));
+    assert!(done.stderr.ends_with("2 completed, 0 need input, 0 stopped, 0 failed, 0 released\n"));
     let shown = place.json(&["sessions", "show", &session, "--json"]);
     let texts: Vec<&str> =
         shown["entries"].as_array().unwrap().iter().filter_map(|it| it["text"].as_str()).collect();

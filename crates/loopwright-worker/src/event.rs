@@ -46,31 +46,31 @@ impl<F: Fn(&WorkerEvent) + Send + Sync> WorkerListener for F {
 /// How many jobs ended how.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobCounts {
-    /// Their agents answered.
-    pub done: u64,
-    /// Their sessions wait for a decision.
-    pub parked: u64,
-    /// Their agents were stopped.
+    /// Jobs whose agent answered.
+    pub completed: u64,
+    /// Jobs whose session waits for a decision.
+    pub needs_input: u64,
+    /// Jobs whose agent was stopped.
     pub stopped: u64,
-    /// They were refused or given up.
+    /// Jobs that were refused or given up.
     pub failed: u64,
-    /// They are to be tried again; one job may count more than once.
-    pub again: u64,
-    /// They were left for somebody else to go on with.
-    pub left: u64,
-    /// Somebody else took them over.
+    /// Attempts that will be repeated; a job counts once for each attempt.
+    pub retried: u64,
+    /// Jobs that this worker released for another worker.
+    pub released: u64,
+    /// Jobs that another worker took over.
     pub lost: u64,
 }
 
 impl JobCounts {
     pub(crate) fn count(&mut self, outcome: Option<&JobOutcome>) {
         let count = match outcome {
-            Some(JobOutcome::Done) => &mut self.done,
-            Some(JobOutcome::NeedsInput(_)) => &mut self.parked,
+            Some(JobOutcome::Done) => &mut self.completed,
+            Some(JobOutcome::NeedsInput(_)) => &mut self.needs_input,
             Some(JobOutcome::Stopped(_)) => &mut self.stopped,
             Some(JobOutcome::Failed(_)) => &mut self.failed,
-            Some(JobOutcome::Retry { .. }) => &mut self.again,
-            Some(JobOutcome::Released) => &mut self.left,
+            Some(JobOutcome::Retry { .. }) => &mut self.retried,
+            Some(JobOutcome::Released) => &mut self.released,
             None => &mut self.lost,
         };
         *count += 1;

@@ -19,7 +19,7 @@
 //!     drain: CancellationToken,
 //! ) -> Result<(), Box<dyn std::error::Error>> {
 //!     let tally = Worker::new(store, agents)?.run(&drain).await;
-//!     println!("{} done, {} wait for a decision", tally.done, tally.parked);
+//!     println!("{} completed, {} need input", tally.completed, tally.needs_input);
 //!     Ok(())
 //! }
 //! ```

@@ -113,7 +113,7 @@ async fn jobs_of_a_session_are_answered_in_their_order() {
     }
     let model = FakeModel::script(["x", "y", "z"].map(ScenarioStep::final_answer));
     let tally = world.work(&agent(&model)).await;
-    assert_eq!(tally, JobCounts { done: 3, ..JobCounts::default() });
+    assert_eq!(tally, JobCounts { completed: 3, ..JobCounts::default() });
     assert_eq!(world.said("a").await, ["1", "x", "3", "z"]);
     assert_eq!(world.said("b").await, ["2", "y"]);
 }
@@ -151,7 +151,7 @@ async fn what_failed_for_now_is_tried_again_and_the_message_is_not_said_again() 
         _ => ScenarioStep::final_answer("hello").to_response(),
     });
     let tally = world.work(&agent(&model)).await;
-    assert_eq!(tally, JobCounts { done: 1, again: 2, ..JobCounts::default() });
+    assert_eq!(tally, JobCounts { completed: 1, retried: 2, ..JobCounts::default() });
     assert_eq!(world.said("a").await, ["hi", "hello"]);
     let record = world.record(&job).await;
     assert_eq!((record.status, record.attempts, record.why), (JobStatus::Completed, 2, None));
@@ -206,7 +206,7 @@ async fn a_worker_that_drains_ends_its_step_and_leaves_the_rest_to_another_one()
     let drains = drain.clone();
     let (agent, model) = working(move || drains.cancel());
     let tally = world.worker(&agent).run(&drain).await;
-    assert_eq!((tally, model.asked()), (JobCounts { left: 1, ..JobCounts::default() }, 1));
+    assert_eq!((tally, model.asked()), (JobCounts { released: 1, ..JobCounts::default() }, 1));
     let state = world.state("a").await;
     assert_eq!((state.status(), state.step_count()), (&ExecutionStatus::InProgress, 1));
     let found = [world.record(&job).await, world.record(&other).await];
@@ -214,7 +214,7 @@ async fn a_worker_that_drains_ends_its_step_and_leaves_the_rest_to_another_one()
     assert_eq!(found, [(JobStatus::Queued, 1, 0), (JobStatus::Queued, 0, 0)]);
     // Another one goes on after the step.
     let tally = world.worker(&agent).run(&CancellationToken::new()).await;
-    assert_eq!((tally, model.asked()), (JobCounts { done: 2, ..JobCounts::default() }, 6));
+    assert_eq!((tally, model.asked()), (JobCounts { completed: 2, ..JobCounts::default() }, 6));
     assert_eq!(world.state("a").await.execution_count(), 1);
 }
 
@@ -226,7 +226,7 @@ async fn left_with(wish: &ControlMessage) -> (World, Job, AgentLoop, FakeModel) 
     let drains = drain.clone();
     let (agent, model) = working(move || drains.cancel());
     let tally = world.worker(&agent).run(&drain).await;
-    assert_eq!((tally, model.asked()), (JobCounts { left: 1, ..JobCounts::default() }, 1));
+    assert_eq!((tally, model.asked()), (JobCounts { released: 1, ..JobCounts::default() }, 1));
     world.store.send_control(&id("a"), wish).await.unwrap();
     (world, job, agent, model)
 }
@@ -243,7 +243,7 @@ async fn a_request_to_stop_that_its_worker_could_not_heed_stops_the_next_one_wit
         // It was for that job only.
         world.push("a", "and now?").await;
         let tally = world.worker(&agent).run(&CancellationToken::new()).await;
-        assert_eq!(tally, JobCounts { done: 1, ..JobCounts::default() }, "{wish:?}");
+        assert_eq!(tally, JobCounts { completed: 1, ..JobCounts::default() }, "{wish:?}");
         assert!(matches!(world.state("a").await.status(), ExecutionStatus::Completed), "{wish:?}");
     }
 }
@@ -267,7 +267,7 @@ async fn a_request_to_stop_an_earlier_run_stops_no_job() {
     world.store.send_control(&id("a"), &ControlMessage::Stop).await.unwrap();
     world.push("a", "hi").await;
     let tally = world.work(&agent(&FakeModel::echo())).await;
-    assert_eq!(tally, JobCounts { done: 1, ..JobCounts::default() });
+    assert_eq!(tally, JobCounts { completed: 1, ..JobCounts::default() });
 }
 
 #[tokio::test]
@@ -295,7 +295,7 @@ async fn as_many_jobs_run_at_once_as_it_is_said() {
         running.1 = running.1.max(running.0);
     });
     let tally = worker.run(&CancellationToken::new()).await;
-    assert_eq!(tally, JobCounts { done: 6, ..JobCounts::default() });
+    assert_eq!(tally, JobCounts { completed: 6, ..JobCounts::default() });
     assert_eq!(*running.lock().unwrap(), (0, 3));
 }
 
@@ -330,7 +330,7 @@ async fn a_parked_job_is_over_once_it_was_decided_and_the_session_went_on() {
     clock.advance(Duration::from_hours(24 * 3_650));
     let worker = world.worker(&agent).with_env(clock.env(0));
     let tally = worker.run(&CancellationToken::new()).await;
-    assert_eq!(tally, JobCounts { parked: 1, ..JobCounts::default() });
+    assert_eq!(tally, JobCounts { needs_input: 1, ..JobCounts::default() });
     let runtime = SessionRuntime::new(Arc::clone(&world.store) as _, Same(agent));
     let runtime = runtime.with_env(clock.env(1));
     let decide = DecideCall { call: None, resolution: ApprovalDecision::Approve };

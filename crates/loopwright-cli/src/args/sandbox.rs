@@ -51,19 +51,19 @@ pub struct ExecArgs {
     /// End it after this many seconds
     #[arg(long, value_name = "S", value_parser = seconds, default_value = "120")]
     pub timeout: Duration,
-    /// End it after this many seconds without output
+    /// End the command after this many seconds without output
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub idle_timeout: Option<Duration>,
     /// End it when all its processes use more memory; half of the machine's by default
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub memory: Option<u64>,
-    /// How many processes it may have; 512 by default
+    /// Maximum number of processes; 512 by default
     #[arg(long, value_name = "N")]
     pub max_processes: Option<u64>,
-    /// How large a file may be that it writes; 1G by default
+    /// Maximum size of each written file; 1G by default
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub max_file_size: Option<u64>,
-    /// How large its private /tmp may be; a sixteenth of the machine's memory by default
+    /// Size of the private /tmp; a sixteenth of the machine's memory by default
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub tmp_size: Option<u64>,
     /// How much is printed of each stream, half of its beginning and half of its end

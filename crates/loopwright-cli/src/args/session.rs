@@ -22,7 +22,7 @@ pub struct SessionArgs {
     /// Where sessions are kept [default: sessions.db in ~/.local/state/loopwright]
     #[arg(long, value_name = "URL", value_parser = StoreParser)]
     pub store: Option<Text>,
-    /// What to do about a call that was interrupted and may have taken effect
+    /// How to handle an interrupted call that may have taken effect
     #[arg(long, value_name = "WHAT", value_enum, default_value = "report-unknown")]
     pub on_interrupted: OnInterruptedArg,
 }
@@ -53,7 +53,7 @@ impl ResumeArgs {
     }
 }
 
-/// What to do about a call that was interrupted and may have taken effect.
+/// How to handle an interrupted call that may have taken effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OnInterruptedArg {
     /// Report to the model that the outcome is unknown

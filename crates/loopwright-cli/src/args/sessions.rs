@@ -26,9 +26,9 @@ pub struct SessionsArgs {
 /// What can be done with sessions.
 #[derive(Clone, Debug, PartialEq, Subcommand)]
 pub enum SessionsCommand {
-    /// List the sessions of this directory, the latest first
+    /// List the sessions of this directory, latest first
     List(ListArgs),
-    /// Show what was said and done in a session
+    /// Show the messages and tool calls of a session
     Show(ShowArgs),
     /// Watch what the agent of a session does, from another terminal; Ctrl-C only ends the watching
     Follow(FollowArgs),
@@ -40,17 +40,17 @@ pub enum SessionsCommand {
     Fork(ForkArgs),
     /// Go back to the end of a step; 0 is the beginning
     Rewind(RewindArgs),
-    /// Decide about a call that waits
+    /// Decide a tool call that needs approval
     Decide(DecideArgs),
     /// Ask a running session to stop after the current step
     Stop(SessionIdsArgs),
     /// Ask a running session to stop now
     Cancel(SessionIdsArgs),
-    /// Let a session take no messages
+    /// Suspend a session: it accepts no messages
     Suspend(SessionIdsArgs),
-    /// Let a session take messages again
+    /// Resume a suspended session
     Resume(SessionIdsArgs),
-    /// Delete sessions for good
+    /// Permanently delete sessions
     Delete(DeleteArgs),
     /// Check that every session can be read
     Check(CheckArgs),
@@ -213,7 +213,7 @@ pub struct DeleteArgs {
 /// How sessions are checked.
 #[derive(Clone, Debug, PartialEq, Args)]
 pub struct CheckArgs {
-    /// Put right what can be put right without losing anything
+    /// Repair the damage that can be repaired without data loss
     #[arg(long)]
     pub repair: bool,
     /// Print one JSON object
@@ -238,7 +238,7 @@ pub struct PruneArgs {
     /// Only say which
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Free too what a rewind left behind and no fork needs
+    /// Also free changes that a rewind removed and no fork uses
     #[arg(long)]
     pub unreachable: bool,
     /// Print one JSON object

@@ -25,10 +25,10 @@ pub struct SubmitArgs {
     /// The session; the beginning of its name is enough, and `new` begins one
     #[arg(long, value_name = "ID|new", default_value = "new", conflicts_with = "definition", help_heading = "Session", add = ArgValueCompleter::new(completions::sessions))]
     pub session: SessionId,
-    /// Wait until it is done, and print the answer
+    /// Wait for the job to finish, and print the answer
     #[arg(long)]
     pub follow: bool,
-    /// Name the job; what is submitted twice under one name is done once
+    /// Job ID; a job submitted twice under one ID runs once
     #[arg(long, value_name = "NAME")]
     pub id: Option<JobId>,
     /// Where sessions are kept [default: sessions.db in ~/.local/state/loopwright]
@@ -45,10 +45,10 @@ pub struct WorkerArgs {
     /// Number of jobs to run concurrently
     #[arg(short = 'j', long, value_name = "N", default_value = "1")]
     pub concurrency: NonZeroUsize,
-    /// End once there is nothing left to do
+    /// Exit when the queue is empty
     #[arg(long)]
     pub exit_when_idle: bool,
-    /// Once asked to end, give the steps under way so many seconds
+    /// Seconds that running steps have to finish after a stop signal
     #[arg(long, value_name = "S", default_value = "30", value_parser = parsed::<Duration>)]
     pub drain_timeout: Duration,
     /// Work only on sessions of this folder and those in it; may be repeated [default: where it is started]
